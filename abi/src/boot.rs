@@ -1,0 +1,109 @@
+//! What the host tool hands to the kernel, and the kernel to `init`.
+//!
+//! The initial RAM disk is one file:
+//!
+//! ```text
+//! 0                  Header (one page)
+//! segment offsets    the pages of init's segments, each page-aligned
+//! archive_offset     the boot archive: an ordinary tar file, page-aligned
+//! ```
+//! The kernel maps init's pages where they lie; nothing is copied.
+
+/// First word of a [`Header`]: "TENCHIMG" in little-endian order.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"TENCHIMG");
+/// Version of the layouts in this file.
+pub const VERSION: u64 = 1;
+/// Segments that `init` may have.
+pub const MAX_SEGMENTS: usize = 8;
+/// Untyped capabilities that the kernel may hand over.
+pub const MAX_UNTYPED: usize = 160;
+
+/// A run of pages of `init`'s image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Segment {
+    /// First virtual address, page-aligned.
+    pub address: u64,
+    /// Where its pages lie, from the start of the RAM disk, page-aligned.
+    pub offset: u64,
+    /// Size in bytes, a multiple of the page size. Zero-initialised memory is stored, not implied.
+    pub size: u64,
+    /// [`MapFlags`](crate::memory::MapFlags).
+    pub flags: u64,
+}
+
+/// Start of the RAM disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: u64,
+    /// [`VERSION`].
+    pub version: u64,
+    /// `init`'s first instruction.
+    pub entry: u64,
+    /// Segments in use.
+    pub segment_count: u64,
+    /// `init`'s segments.
+    pub segments: [Segment; MAX_SEGMENTS],
+    /// Where the archive begins, page-aligned.
+    pub archive_offset: u64,
+    /// Size of the archive in bytes.
+    pub archive_size: u64,
+}
+
+/// What one untyped capability of `init` covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct UntypedInfo {
+    /// Physical address.
+    pub address: u64,
+    /// Log2 of the size in bytes.
+    pub size_bits: u32,
+    /// [`MemoryKind`] as a number.
+    pub kind: u32,
+}
+
+/// What lies in an untyped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum MemoryKind {
+    /// Free memory.
+    Ram = 0,
+    /// Device registers. Retyping does not zero it.
+    Device = 1,
+    /// The boot archive. Retyping does not zero it; frames of it are ordinary cached memory.
+    Archive = 2,
+}
+
+/// What the kernel tells `init`, in the page at [`PROCESS_INFO`](crate::layout::address::PROCESS_INFO).
+///
+/// The capability to entry `n` of `untyped` lies in slot
+/// [`BOOT_UNTYPED`](crate::layout::slot::BOOT_UNTYPED)` + n`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct BootInfo {
+    /// [`MAGIC`].
+    pub magic: u64,
+    /// [`VERSION`].
+    pub version: u64,
+    /// Entries of `untyped` in use.
+    pub untyped_count: u64,
+    /// Physical address of the archive.
+    pub archive_address: u64,
+    /// Size of the archive in bytes.
+    pub archive_size: u64,
+    /// Virtual address of the device tree (mapped read-only), or 0.
+    pub device_tree: u64,
+    /// Size of the device tree in bytes.
+    pub device_tree_size: u64,
+    /// Ticks of the system counter per second.
+    pub counter_frequency: u64,
+    /// Which core this is.
+    pub core: u64,
+    /// The untyped capabilities.
+    pub untyped: [UntypedInfo; MAX_UNTYPED],
+}
+
+const _: () = assert!(core::mem::size_of::<BootInfo>() <= crate::memory::PAGE_SIZE);
+const _: () = assert!(core::mem::size_of::<Header>() <= crate::memory::PAGE_SIZE);

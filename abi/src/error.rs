@@ -1,0 +1,99 @@
+//! What a system call can answer instead of succeeding.
+
+/// Defines [`Error`] with its codes, texts and conversions from one list.
+macro_rules! errors {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)*) => {
+        /// Why a system call was refused. A refused call has changed nothing.
+        ///
+        /// Zero is never an error code: `x0 == 0` is success.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum Error { $($(#[$doc])* $name = $code,)* }
+
+        impl Error {
+            /// Every error, in order of its code.
+            pub const ALL: &'static [Error] = &[$(Error::$name,)*];
+
+            /// The error with this code, if there is one.
+            pub const fn from_code(code: u64) -> Option<Error> {
+                match code { $($code => Some(Error::$name),)* _ => None }
+            }
+
+            /// One sentence that says what was wrong and what to do.
+            pub const fn text(self) -> &'static str {
+                match self { $(Error::$name => $text,)* }
+            }
+        }
+    };
+}
+
+errors! {
+    /// The operation number is not in the table.
+    UnknownOperation = 1, "no such system call; see the table of operations";
+    /// The address names no slot, or the slot is empty or being deleted.
+    InvalidCapability = 2, "the slot is empty or does not exist; name a slot that holds a capability";
+    /// The capability is of a type that has no such operation.
+    WrongType = 3, "the capability is of another type; this operation needs the type that its name begins with";
+    /// The capability lacks a right that the operation needs.
+    MissingRights = 4, "the capability lacks a right; ask its owner for one minted with that right";
+    /// An argument is outside its range.
+    InvalidArgument = 5, "an argument is out of range; the operation's page lists the ranges";
+    /// The destination slot is not empty.
+    SlotOccupied = 6, "the destination slot holds a capability; delete it or choose an empty slot";
+    /// The destination names no slot: the second-level node is not there.
+    NoSuchSlot = 7, "the destination slot does not exist; install a capability node there first";
+    /// The untyped has no room for the request.
+    OutOfMemory = 8, "not enough room in this untyped; use a larger one or free its children";
+    /// The range asked for is in use.
+    Overlap = 9, "the range overlaps an existing object; choose a free offset";
+    /// An address or offset is not aligned as the object needs.
+    Misaligned = 10, "the offset is not a multiple of the object's size";
+    /// The capability cannot be copied (untyped and mapping are unique).
+    NotCopyable = 11, "this capability is unique; move it instead";
+    /// The page-table entry is in use.
+    AlreadyMapped = 12, "an entry is in use; unmap it first";
+    /// The object is not mapped.
+    NotMapped = 13, "it is not mapped; map it first";
+    /// The object is bound already.
+    AlreadyBound = 14, "it is bound already; unbind it first";
+    /// The object is not bound.
+    NotBound = 15, "nothing is bound here; bind it first";
+    /// The deadline passed before the partner came.
+    TimedOut = 16, "the deadline passed; try again with a later one";
+    /// The wait ended because its object was deleted or the thread was suspended.
+    Aborted = 17, "the other side was deleted or the wait was cancelled; reconnect";
+    /// A non-blocking form found nobody to take or give a message.
+    WouldBlock = 18, "nobody is waiting; use the blocking form or try later";
+    /// The reply object holds no caller.
+    NoCaller = 19, "no caller waits for this reply; receive a call first";
+    /// The thread has no reply object bound and named none.
+    NoReplyObject = 20, "no reply object; bind one to the thread or name one in x11";
+    /// The reply object already holds a caller.
+    ReplyInUse = 21, "this reply object holds a caller; answer it or use another";
+    /// The message has more than 64 words or 4 capabilities.
+    MessageTooLong = 22, "a message has at most 64 words and 4 capabilities; use a shared frame for more";
+    /// Words beyond the eighth, or capabilities, need a message area.
+    NoMessageArea = 23, "the thread has no message area; configure one";
+    /// The thread lacks what it needs to run.
+    NotConfigured = 24, "the thread has no capability space, address space or scheduling context yet";
+    /// The memory is device memory, which cannot become this object.
+    DeviceMemory = 25, "device memory can only become untyped memory or frames";
+    /// All address-space identifiers are in use.
+    NoAddressSpace = 26, "65,535 address spaces exist; delete one first";
+    /// A priority above the authority's ceiling was asked for.
+    PriorityTooHigh = 27, "the priority exceeds the ceiling of the scheduling context that authorises it";
+    /// The object is in use in a way that forbids this operation.
+    Busy = 28, "the object is in use; end that use first";
+    /// The interrupt number does not exist or belongs to the kernel.
+    InvalidInterrupt = 29, "no such interrupt, or the kernel uses it itself";
+    /// The thread is in a state that does not allow the operation.
+    WrongState = 30, "the thread's state does not allow this; suspend or resume it first";
+}
+
+impl core::fmt::Display for Error {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl core::error::Error for Error {}

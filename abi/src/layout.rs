@@ -1,0 +1,74 @@
+//! Addresses and slots that everybody has to know.
+
+/// `place` of `UntypedRetype`: put the objects at the watermark, aligned.
+pub const WATERMARK: u64 = u64::MAX;
+
+/// Bind argument of `ThreadBind`: unbind.
+pub const UNBIND: u64 = u64::MAX;
+
+/// Well-known slots of every process, in its second-level node 0.
+pub mod slot {
+    use crate::CapAddress;
+
+    /// The root node of the own capability space.
+    pub const CSPACE: CapAddress = CapAddress(1);
+    /// The own level-0 page table.
+    pub const VSPACE: CapAddress = CapAddress(2);
+    /// The main thread.
+    pub const THREAD: CapAddress = CapAddress(3);
+    /// The main thread's scheduling context.
+    pub const SCHEDULING: CapAddress = CapAddress(4);
+    /// The main thread's reply object.
+    pub const REPLY: CapAddress = CapAddress(5);
+    /// The frame that holds the process information page.
+    pub const PROCESS_INFO: CapAddress = CapAddress(6);
+    /// Endpoint of the process server, badged for this process.
+    pub const PROCS: CapAddress = CapAddress(7);
+    /// Endpoint of the memory server, badged for this process.
+    pub const MEM: CapAddress = CapAddress(8);
+    /// Endpoint of the name server, badged for this process.
+    pub const NAMES: CapAddress = CapAddress(9);
+    /// Endpoint of the standard input and output, badged for this process.
+    pub const CONSOLE: CapAddress = CapAddress(10);
+    /// The main thread's message-area frame.
+    pub const MESSAGE_FRAME: CapAddress = CapAddress(11);
+    /// The kernel (`init`, and programs to which the system description gives it).
+    pub const KERNEL: CapAddress = CapAddress(12);
+    /// Interrupt control (likewise).
+    pub const INTERRUPT_CONTROL: CapAddress = CapAddress(13);
+    /// The server's own endpoint, for a server (made by `init`).
+    pub const SERVICE: CapAddress = CapAddress(14);
+    /// The second-level node 0 itself.
+    pub const NODE0: CapAddress = CapAddress(15);
+    /// First of the slots for capabilities that the parent gave along ([`EXTRA_COUNT`]).
+    pub const EXTRA: CapAddress = CapAddress(16);
+    /// Slots from [`EXTRA`] on.
+    pub const EXTRA_COUNT: u32 = 32;
+    /// First slot that the program may use as it likes.
+    pub const FIRST_FREE: CapAddress = CapAddress(48);
+    /// `init`: first untyped that the kernel handed over; [`crate::boot::BootInfo`] lists them.
+    pub const BOOT_UNTYPED: CapAddress = CapAddress(64);
+}
+
+/// Where a process finds things in its address space.
+///
+/// The address space above the first page is the program's; these are where the loader puts what every process needs,
+/// chosen high so that programs may be linked anywhere low.
+pub mod address {
+    /// The process information page ([`crate::process::Info`]), read-only.
+    pub const PROCESS_INFO: u64 = 0x7fff_0000_0000;
+    /// The message areas: a page for each four threads, from here on.
+    pub const MESSAGE_AREAS: u64 = 0x7fff_0010_0000;
+    /// Top of the main thread's stack; a guard page lies below the stack.
+    pub const STACK_TOP: u64 = 0x7ffe_0000_0000;
+    /// Bytes of the main thread's stack.
+    pub const STACK_SIZE: u64 = 64 * 1024;
+    /// Where `init` maps the boot archive.
+    pub const BOOT_ARCHIVE: u64 = 0x6000_0000_0000;
+    /// Where libraries allocate: heap, thread stacks, mapped frames.
+    pub const DYNAMIC: u64 = 0x1000_0000_0000;
+    /// End of [`DYNAMIC`].
+    pub const DYNAMIC_END: u64 = 0x5000_0000_0000;
+    /// Where programs are linked by default.
+    pub const PROGRAM: u64 = 0x20_0000;
+}

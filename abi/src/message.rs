@@ -1,0 +1,111 @@
+//! Messages: the tag that describes one, and the area that carries what does not fit into registers.
+
+/// Message words that travel in registers (`x2`..`x9`).
+pub const REGISTER_WORDS: usize = 8;
+/// Message words in all.
+pub const MAX_WORDS: usize = 64;
+/// Capabilities in one message.
+pub const MAX_CAPS: usize = 4;
+
+/// Describes a message; travels in `x1`.
+///
+/// ```text
+///  63                     16 15 14 13 12 11     8 7            0
+/// ┌─────────────────────────┬──┬──┬──┬──┬────────┬──────────────┐
+/// │ label (48 bits)         │N │K │R │D │ caps   │ length       │
+/// └─────────────────────────┴──┴──┴──┴──┴────────┴──────────────┘
+/// ```
+/// `length`: words, 0 to 64. `caps`: capabilities, 0 to 4. `D`: `x12` holds a deadline. `R`: `x11` names a reply
+/// object. `K`: the kernel wrote this message (a fault). `N`: this is not a message but the word of a notification, in
+/// the badge. A sender cannot set `K` and `N`; a receiver never sees `D` and `R`. The low 16 bits of a message that
+/// travels in registers alone are its length, which makes the fast path's test one comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+#[repr(transparent)]
+pub struct Tag(pub u64);
+
+impl Tag {
+    /// `D`: `x12` holds a deadline in ticks of the system counter.
+    pub const DEADLINE: u64 = 1 << 12;
+    /// `R`: `x11` holds the address of the reply object to use.
+    pub const REPLY: u64 = 1 << 13;
+    /// `K`: the kernel wrote the message.
+    pub const KERNEL: u64 = 1 << 14;
+    /// `N`: a notification was received; its word is in the badge register.
+    pub const NOTIFICATION: u64 = 1 << 15;
+    /// Bits in which a label can be.
+    pub const LABEL_BITS: u32 = 48;
+
+    /// A tag for `length` words and no capabilities. `label` is cut to 48 bits, `length` to 8.
+    pub const fn new(label: u64, length: usize) -> Tag {
+        Tag(label << 16 | (length as u64 & 0xff))
+    }
+
+    /// The same with `count` capabilities.
+    pub const fn with_caps(self, count: usize) -> Tag {
+        Tag(self.0 & !0xf00 | (count as u64 & 0xf) << 8)
+    }
+
+    /// The same with these flag bits set.
+    pub const fn with(self, flags: u64) -> Tag {
+        Tag(self.0 | flags)
+    }
+
+    /// The user's own number for what the message is about.
+    pub const fn label(self) -> u64 {
+        self.0 >> 16
+    }
+
+    /// Words in the message.
+    pub const fn length(self) -> usize {
+        (self.0 & 0xff) as usize
+    }
+
+    /// Capabilities in the message. A receiver reads here how many arrived.
+    pub const fn caps(self) -> usize {
+        (self.0 >> 8 & 0xf) as usize
+    }
+
+    /// Whether the kernel wrote this message (a fault or a foreign system call).
+    pub const fn is_kernel(self) -> bool {
+        self.0 & Self::KERNEL != 0
+    }
+
+    /// Whether a notification was received instead of a message.
+    pub const fn is_notification(self) -> bool {
+        self.0 & Self::NOTIFICATION != 0
+    }
+}
+
+/// Size and alignment of a message area, in bytes. Four share a page.
+pub const AREA_SIZE: usize = 1024;
+
+/// What lies in a thread's message area, which the thread and its kernel both reach.
+///
+/// The kernel touches it only while it carries out a call of the thread itself, delivers a message to it, or makes an
+/// upcall, and believes nothing it reads there.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(1024))]
+pub struct MessageArea {
+    /// Message words. Words 0..8 travel in registers and are neither read nor written here.
+    pub words: [u64; MAX_WORDS],
+    /// Sender: what to transfer. A capability address, with [`MOVE`](Self::MOVE) set to move instead of copy.
+    pub send_caps: [u32; MAX_CAPS],
+    /// Receiver: empty slots to receive into, in order; 0 where none is offered.
+    pub receive_slots: [u32; MAX_CAPS],
+    /// Upcall: what happened. See [`crate::fault`].
+    pub fault: crate::fault::Report,
+    /// Upcall: not zero while an upcall runs; a further fault goes to the endpoint. Set by the kernel on an upcall,
+    /// cleared by the return from it, and the program may set and clear it itself.
+    pub upcall_running: u64,
+    /// Upcall and register transfer: a thread's registers.
+    pub registers: crate::fault::Registers,
+    /// Unused.
+    pub reserved: [u64; 20],
+}
+
+impl MessageArea {
+    /// In [`send_caps`](Self::send_caps): move the capability instead of copying it.
+    pub const MOVE: u32 = 1 << 31;
+}
+
+const _: () = assert!(core::mem::size_of::<MessageArea>() == AREA_SIZE);

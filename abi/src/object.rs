@@ -1,0 +1,225 @@
+//! Kernel objects: kinds, sizes, rights and how capabilities are addressed.
+
+use bitflags::bitflags;
+
+/// Where a capability lies: first-level index × 256 + slot. Address 0 is never a capability.
+///
+/// A capability space has two levels: a root node whose entries are second-level nodes of 256 slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[repr(transparent)]
+pub struct CapAddress(pub u32);
+
+impl CapAddress {
+    /// No capability; as a *space* argument, the caller's own.
+    pub const NULL: CapAddress = CapAddress(0);
+
+    /// The address of `slot` in the node at `index` of the root.
+    pub const fn new(index: u32, slot: u32) -> CapAddress {
+        CapAddress(index << NODE_BITS | slot & (NODE_SLOTS as u32 - 1))
+    }
+}
+
+/// Log2 of the slots of a second-level node.
+pub const NODE_BITS: u32 = 8;
+/// Slots of a second-level node.
+pub const NODE_SLOTS: usize = 1 << NODE_BITS;
+/// Bytes of a slot.
+pub const SLOT_SIZE: usize = 64;
+
+/// The type of a capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    /// An empty slot.
+    Null = 0,
+    /// Memory that can be retyped.
+    Untyped = 1,
+    /// A node of 2ⁿ slots, 1 ≤ n ≤ 8. A root may be small; a second-level node has 256.
+    CapNode = 2,
+    /// Memory that can be mapped, 2ⁿ bytes, 12 ≤ n ≤ 30.
+    Frame = 3,
+    /// A page table of level 0 (an address space) to 3 (4 KiB entries).
+    PageTable = 4,
+    /// Up to 512 entries of one table that show one frame. Unique; deleting it unmaps.
+    Mapping = 5,
+    /// A thread with its kernel stack.
+    Thread = 6,
+    /// Priority, time slice, budget.
+    SchedulingContext = 7,
+    /// A meeting point for messages.
+    Endpoint = 8,
+    /// Holds the caller whom a server has to answer.
+    Reply = 9,
+    /// A word of bits that can be waited for.
+    Notification = 10,
+    /// One interrupt line.
+    Interrupt = 11,
+    /// The authority to make [`Interrupt`](Kind::Interrupt) capabilities.
+    InterruptControl = 12,
+    /// The kernel itself: power, early output, statistics.
+    Kernel = 13,
+}
+
+impl Kind {
+    /// Every kind, in order of its number.
+    pub const ALL: [Kind; 14] = [
+        Kind::Null,
+        Kind::Untyped,
+        Kind::CapNode,
+        Kind::Frame,
+        Kind::PageTable,
+        Kind::Mapping,
+        Kind::Thread,
+        Kind::SchedulingContext,
+        Kind::Endpoint,
+        Kind::Reply,
+        Kind::Notification,
+        Kind::Interrupt,
+        Kind::InterruptControl,
+        Kind::Kernel,
+    ];
+
+    /// The kind with this number.
+    pub const fn from_code(code: u64) -> Option<Kind> {
+        if code < Self::ALL.len() as u64 { Some(Self::ALL[code as usize]) } else { None }
+    }
+
+    /// Log2 of the object's size in bytes for what `Retype` is asked to make, or `None` if it cannot be made so.
+    ///
+    /// `size` is what the operation calls `size_bits`: log2 of bytes for untyped memory and frames, log2 of slots for
+    /// a capability node, the level for a page table, and ignored for objects of fixed size.
+    pub const fn object_bits(self, size: u64) -> Option<u32> {
+        match self {
+            Kind::Untyped if size >= UNTYPED_MIN_BITS as u64 && size <= UNTYPED_MAX_BITS as u64 => Some(size as u32),
+            Kind::Frame if size >= FRAME_MIN_BITS as u64 && size <= FRAME_MAX_BITS as u64 => Some(size as u32),
+            Kind::CapNode if size >= 1 && size <= NODE_BITS as u64 => Some(size as u32 + SLOT_SIZE.trailing_zeros()),
+            Kind::PageTable if size <= 3 => Some(PAGE_TABLE_BITS),
+            Kind::Thread => Some(THREAD_BITS),
+            Kind::SchedulingContext => Some(SCHEDULING_CONTEXT_BITS),
+            Kind::Endpoint => Some(ENDPOINT_BITS),
+            Kind::Reply => Some(REPLY_BITS),
+            Kind::Notification => Some(NOTIFICATION_BITS),
+            _ => None,
+        }
+    }
+}
+
+/// Log2 of the smallest untyped.
+pub const UNTYPED_MIN_BITS: u32 = 4;
+/// Log2 of the largest untyped.
+pub const UNTYPED_MAX_BITS: u32 = 47;
+/// Log2 of the smallest frame.
+pub const FRAME_MIN_BITS: u32 = 12;
+/// Log2 of the largest frame.
+pub const FRAME_MAX_BITS: u32 = 30;
+/// Log2 of a page table's size: 4 KiB that the hardware walks, and 4 KiB of the kernel's books about them.
+pub const PAGE_TABLE_BITS: u32 = 13;
+/// Log2 of a thread's size, kernel stack included.
+pub const THREAD_BITS: u32 = 13;
+/// Log2 of a scheduling context's size.
+pub const SCHEDULING_CONTEXT_BITS: u32 = 7;
+/// Log2 of an endpoint's size.
+pub const ENDPOINT_BITS: u32 = 5;
+/// Log2 of a reply object's size.
+pub const REPLY_BITS: u32 = 5;
+/// Log2 of a notification's size.
+pub const NOTIFICATION_BITS: u32 = 6;
+/// Priorities: 0 (lowest) to 255.
+pub const PRIORITIES: usize = 256;
+
+bitflags! {
+    /// What a capability allows. Which rights a kind knows is said with each operation.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct Rights: u8 {
+        /// Endpoint: receive. Notification: wait. Frame: map readable. Thread, scheduling context: query.
+        const READ = 1;
+        /// Endpoint: send. Notification: signal. Frame: map writable. Others: every changing operation.
+        const WRITE = 2;
+        /// Endpoint: transfer capabilities along with a message.
+        const GRANT = 4;
+        /// Endpoint: call, that is, let the receiver reply once. Frame: map executable.
+        const CALL = 8;
+    }
+}
+
+impl Rights {
+    /// Frame: map executable (shares its bit with [`CALL`](Self::CALL)).
+    pub const EXECUTE: Rights = Rights::CALL;
+}
+
+/// What a thread is doing, as `ThreadQuery` answers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u64)]
+pub enum ThreadState {
+    /// Never started or suspended.
+    Suspended = 0,
+    /// Running or ready to.
+    Ready = 1,
+    /// Waits to send or call on an endpoint.
+    Sending = 2,
+    /// Waits to receive from an endpoint.
+    Receiving = 3,
+    /// Waits for a reply.
+    AwaitingReply = 4,
+    /// Waits for a notification.
+    Waiting = 5,
+    /// Stopped by a fault that nobody handles.
+    Faulted = 6,
+}
+
+impl ThreadState {
+    /// The state with this number.
+    pub const fn from_code(code: u64) -> Option<ThreadState> {
+        match code {
+            0 => Some(Self::Suspended),
+            1 => Some(Self::Ready),
+            2 => Some(Self::Sending),
+            3 => Some(Self::Receiving),
+            4 => Some(Self::AwaitingReply),
+            5 => Some(Self::Waiting),
+            6 => Some(Self::Faulted),
+            _ => None,
+        }
+    }
+}
+
+/// What `KernelQuery` can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u64)]
+pub enum Statistic {
+    /// Deepest use of any kernel stack seen so far, in bytes.
+    DeepestStack = 0,
+    /// Windows passed.
+    Windows = 1,
+    /// Windows at which another thread was switched to.
+    Preemptions = 2,
+    /// Interrupts taken.
+    Interrupts = 3,
+    /// Thread switches.
+    Switches = 4,
+    /// 1 if the kernel was built with windows that let interrupts in.
+    Preemptible = 5,
+    /// Retired instructions from the kernel's entry to the first user instruction.
+    BootInstructions = 6,
+    /// Ticks spent idle.
+    IdleTicks = 7,
+}
+
+impl Statistic {
+    /// Every statistic, in order of its number.
+    pub const ALL: [Statistic; 8] = [
+        Self::DeepestStack,
+        Self::Windows,
+        Self::Preemptions,
+        Self::Interrupts,
+        Self::Switches,
+        Self::Preemptible,
+        Self::BootInstructions,
+        Self::IdleTicks,
+    ];
+
+    /// The statistic with this number.
+    pub const fn from_code(code: u64) -> Option<Statistic> {
+        if code < Self::ALL.len() as u64 { Some(Self::ALL[code as usize]) } else { None }
+    }
+}

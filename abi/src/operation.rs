@@ -1,0 +1,193 @@
+//! The table of system calls. Each entry says what it takes, needs, does and answers.
+//!
+//! Notation: `cap` is `x0`; further arguments are listed from `x1` on. *Space* arguments name the root node of a
+//! capability space, or 0 for the caller's own; *address* arguments are [`CapAddress`](crate::CapAddress)es in it.
+//! Every operation can answer `InvalidCapability`, `WrongType` and `MissingRights` for its capability, and
+//! `InvalidArgument` for a number outside its range; only further errors are listed.
+
+/// Defines [`Operation`] and its conversions from one list.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
+        /// Operation numbers; travel in `x10`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u64)]
+        pub enum Operation { $($(#[$doc])* $name = $code,)* }
+
+        impl Operation {
+            /// Every operation, in order of its number.
+            pub const ALL: &'static [Operation] = &[$(Operation::$name,)*];
+
+            /// The operation with this number.
+            pub const fn from_code(code: u64) -> Option<Operation> {
+                match code { $($code => Some(Operation::$name),)* _ => None }
+            }
+
+            /// Its name, as the manual and traces spell it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Operation::$name => stringify!($name),)* }
+            }
+        }
+    };
+}
+
+operations! {
+    // ── Messages ─────────────────────────────────────────────────────────────────────────────────────────────────
+    /// **Call** an endpoint and wait for the reply.
+    /// `cap` endpoint (`WRITE` and `CALL`; `GRANT` to send capabilities), tag, words; `x12` deadline if tag `D`.
+    /// Answers the reply's tag and words. A receiver waits with a reply object that now holds the caller.
+    /// Errors: `MessageTooLong`, `NoMessageArea`, `TimedOut`, `Aborted` (endpoint, reply object or server deleted).
+    Call = 0;
+    /// **Reply** to the caller held in the reply object **and receive** the next message.
+    /// `cap` endpoint (`READ`), tag and words of the reply; `x11` reply object if tag `R`, else the bound one; `x12`
+    /// deadline of the receive if tag `D`. Answers badge, tag and words. An empty reply object is no error: there is
+    /// nothing to answer (the caller gave up). The same reply object then holds the next caller.
+    /// Errors: those of `Receive`, and `MessageTooLong`, `NoMessageArea`.
+    ReplyReceive = 1;
+    /// **Receive** from an endpoint, or wait for a notification.
+    /// `cap` endpoint or notification (`READ`), tag (flags `D`, `R` only); `x11`, `x12` as in `ReplyReceive`.
+    /// Answers badge, tag and words. If a notification is bound to the thread, its signal ends the wait too: tag `N`,
+    /// badge = its word, which becomes 0.
+    /// Errors: `NoReplyObject` (a call arrived, and none is bound or named), `ReplyInUse`, `TimedOut`, `Aborted`.
+    Receive = 2;
+    /// **Send** a message and wait until it is taken; no reply.
+    /// `cap` endpoint (`WRITE`; `GRANT` to send capabilities), tag, words; `x12` deadline if tag `D`.
+    /// Errors: `MessageTooLong`, `NoMessageArea`, `TimedOut`, `Aborted`.
+    Send = 3;
+    /// **Send if somebody waits** to receive; otherwise `WouldBlock`. Otherwise as `Send`.
+    TrySend = 4;
+    /// **Receive if something is there**; otherwise `WouldBlock`. Otherwise as `Receive`.
+    TryReceive = 5;
+    /// **Reply** without receiving. `cap` reply object (`WRITE`), or 0 for the bound one; tag, words.
+    /// Errors: `NoCaller`, `NoReplyObject`, `MessageTooLong`, `NoMessageArea`.
+    Reply = 6;
+    /// **Yield** to the next thread of equal priority. No arguments, no errors.
+    Yield = 7;
+    /// **Signal** a notification: its word is OR-ed with the capability's badge (1 if the badge is 0), and a waiter
+    /// or the bound receiver wakes. `cap` notification (`WRITE`). Never waits.
+    Signal = 8;
+
+    // ── Untyped memory ───────────────────────────────────────────────────────────────────────────────────────────
+    /// **Retype** part of an untyped into `count` objects side by side.
+    /// `cap` untyped (`WRITE`), x1 [`Kind`](crate::Kind), x2 size (see `Kind::object_bits`), x3 count (1 to 256),
+    /// x4 place (offset in bytes, or [`WATERMARK`](crate::layout::WATERMARK)), x5 destination space, x6 address of
+    /// the first of `count` empty slots of one node.
+    /// Answers x1 = the offset of the first object. Memory that is not device memory is zero in the new objects.
+    /// Errors: `OutOfMemory` (beyond the end), `Overlap` (`place` is in use), `Misaligned`, `DeviceMemory`,
+    /// `SlotOccupied`, `NoSuchSlot`, `NoAddressSpace`.
+    UntypedRetype = 16;
+    /// **Account** of an untyped. `cap` untyped (`READ`).
+    /// Answers x1 log2 of size, x2 physical address, x3 watermark in bytes, x4 flags (bit 0: device memory).
+    UntypedQuery = 17;
+
+    // ── Capability spaces ────────────────────────────────────────────────────────────────────────────────────────
+    /// **Copy** a capability. `cap` source space, x1 source address, x2 destination space, x3 destination address.
+    /// Errors: `NotCopyable`, `SlotOccupied`, `NoSuchSlot`.
+    Copy = 32;
+    /// **Mint**: copy with fewer rights and, for endpoints and notifications whose badge is 0, a badge.
+    /// Arguments as `Copy`, then x4 mask of rights, x5 badge (0 keeps it; must be 0 for other kinds).
+    /// Errors: as `Copy`; `InvalidArgument` for a badge on a badged capability.
+    Mint = 33;
+    /// **Move** a capability. Arguments and errors as `Copy`, except `NotCopyable`.
+    Move = 34;
+    /// **Delete** the capability in a slot; the object goes with its last one. `cap` space, x1 address.
+    /// Answers x1 = 0 if other capabilities to the object remain, else 1 and x2 physical address, x3 log2 of size of
+    /// the memory that became free (size 0: the object had none). Passes windows.
+    Delete = 35;
+    /// **Revoke**: delete everything derived from the capability (copies made from it, and what was retyped from it
+    /// or mapped of it), not itself. `cap` space, x1 address. Answers x1 = capabilities deleted. Passes windows.
+    Revoke = 36;
+    /// **Identify** what is in a slot. `cap` space, x1 address. Answers x1 kind, x2 rights, x3 log2 of size in bytes,
+    /// x4 badge, x5 physical address for memory, interrupt number for interrupts, otherwise 0; a `Null` kind for an
+    /// empty slot.
+    Identify = 37;
+    /// **Install** a second-level node: moves the capability to a node of 256 slots into entry x1 of the root.
+    /// `cap` space, x1 index, x2 address of the node's capability in the caller's space.
+    /// Errors: `SlotOccupied`, `WrongType`.
+    NodeInstall = 38;
+    /// **Take out** the second-level node at entry x1. `cap` space, x1 index, x2 destination address in the caller's
+    /// own space. Errors: `SlotOccupied`, `NoSuchSlot`.
+    NodeRemove = 39;
+
+    // ── Mappings ─────────────────────────────────────────────────────────────────────────────────────────────────
+    /// **Map** part of a frame into `count` neighbouring entries of one table.
+    /// `cap` frame (`READ`; `WRITE`, `EXECUTE` as the flags ask), x1 page table, x2 first entry, x3 count, x4 offset
+    /// in the frame in bytes, x5 [`MapFlags`](crate::memory::MapFlags), x6 empty slot for the mapping.
+    /// A table of level 3, 2, 1 takes pages of 4 KiB, 2 MiB, 1 GiB. Passes windows.
+    /// Errors: `AlreadyMapped`, `Misaligned`, `SlotOccupied`, `NoSuchSlot`.
+    FrameMap = 48;
+    /// **Protect**: give the entries of a mapping other rights, at most those it was made with. `cap` mapping,
+    /// x1 flags. Passes windows.
+    MappingProtect = 49;
+    /// **Describe** a mapping. Answers x1 first entry, x2 count, x3 flags, x4 physical address, x5 virtual address,
+    /// or all ones if its table is in no address space.
+    MappingQuery = 50;
+    /// **Hang** a table into an entry of a table one level up. `cap` table (`WRITE`), x1 parent table, x2 entry.
+    /// Errors: `AlreadyMapped` (the entry or this table).
+    PageTableMap = 51;
+    /// **Take** a table out of its parent. `cap` table (`WRITE`). Errors: `NotMapped`.
+    PageTableUnmap = 52;
+
+    // ── Threads ──────────────────────────────────────────────────────────────────────────────────────────────────
+    /// **Configure** where a thread lives. `cap` thread (`WRITE`), x1 root node of its capability space, x2 table of
+    /// level 0, x3 frame with its message area (0: none), x4 offset of the area in the frame (multiple of 1,024).
+    /// The thread must be suspended. The thread keeps copies of these capabilities.
+    /// Errors: `WrongState`, `Misaligned`, `DeviceMemory`.
+    ThreadConfigure = 64;
+    /// **Bind** a scheduling context, reply object and notification to a thread; 0 leaves as it is, all ones unbinds.
+    /// `cap` thread (`WRITE`), x1 scheduling context, x2 reply object, x3 notification (`READ`).
+    /// Errors: `AlreadyBound`, `Busy` (reply object holds a caller).
+    ThreadBind = 65;
+    /// **Direct** a class of faults. `cap` thread (`WRITE`), x1 [`Class`](crate::fault::Class), x2 endpoint (`WRITE`
+    /// and `CALL`; 0: none), x3 upcall entry point (0: none), x4 upcall stack pointer (0: the stack in use).
+    /// With neither, a fault stops the thread in state `Faulted`. Errors: none further.
+    ThreadFaults = 66;
+    /// **Resume** a suspended, faulted or new thread. `cap` thread (`WRITE`). Errors: `NotConfigured`.
+    ThreadResume = 67;
+    /// **Suspend** a thread, whatever it does; a wait ends with `Aborted`. `cap` thread (`WRITE`).
+    ThreadSuspend = 68;
+    /// **Read** a suspended thread's registers into the caller's message area. `cap` thread (`READ`), x1 flags
+    /// (bit 0: suspend it first). Errors: `NoMessageArea`, `WrongState`.
+    ThreadReadRegisters = 69;
+    /// **Write** a suspended thread's registers from the caller's message area. `cap` thread (`WRITE`), x1 flags
+    /// (bit 0: resume it afterwards). Errors: `NoMessageArea`, `WrongState`, `NotConfigured`.
+    ThreadWriteRegisters = 70;
+    /// **Describe** a thread. `cap` thread (`READ`). Answers x1 [`ThreadState`](crate::object::ThreadState),
+    /// x2 priority, x3 ticks of processor time used, x4 deepest use of its kernel stack in bytes,
+    /// x5 the fault address if it is `Faulted`, x6 the fault's instruction, x7 syndrome.
+    ThreadQuery = 71;
+    /// **Return from an upcall**: loads all registers from the caller's message area and clears `upcall_running`.
+    /// Errors: `NoMessageArea`.
+    UpcallReturn = 72;
+
+    // ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    /// **Configure** a scheduling context. `cap` scheduling context (`WRITE`), x1 priority, x2 ceiling, x3 time slice
+    /// in ticks (0: none), x4 scheduling context that authorises it (0: the caller's own): priority and ceiling may
+    /// not exceed its ceiling. Errors: `PriorityTooHigh`.
+    SchedulingConfigure = 80;
+    /// **Describe** a scheduling context (`READ`). Answers x1 priority, x2 ceiling, x3 time slice, x4 ticks consumed.
+    SchedulingQuery = 81;
+
+    // ── Interrupts ───────────────────────────────────────────────────────────────────────────────────────────────
+    /// **Make** the capability to one interrupt line. `cap` interrupt control, x1 number, x2 flags (bit 0: edge),
+    /// x3 empty slot. Errors: `InvalidInterrupt`, `Busy` (made already), `SlotOccupied`, `NoSuchSlot`.
+    InterruptGet = 96;
+    /// **Bind** an interrupt to a notification, which is signalled with the badge of the capability given. `cap`
+    /// interrupt (`WRITE`), x1 notification (`WRITE`; 0 unbinds). Enables the line. Errors: `AlreadyBound`.
+    InterruptBind = 97;
+    /// **Acknowledge**: lets the next interrupt of the line in. `cap` interrupt (`WRITE`).
+    InterruptAcknowledge = 98;
+
+    // ── Kernel ───────────────────────────────────────────────────────────────────────────────────────────────────
+    /// **Power off** with an exit status. `cap` kernel (`WRITE`), x1 status (low 8 bits).
+    KernelPowerOff = 112;
+    /// **Print** up to 64 bytes on the kernel's early output. `cap` kernel (`WRITE`), x1 length, x2..x9 bytes.
+    KernelPrint = 113;
+    /// **Statistics**. `cap` kernel (`READ`), x1 which [`Statistic`](crate::object::Statistic). Answers x1.
+    KernelQuery = 114;
+}
+
+impl core::fmt::Display for Operation {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}

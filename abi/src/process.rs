@@ -1,0 +1,54 @@
+//! What a new process is told: the page at [`PROCESS_INFO`](crate::layout::address::PROCESS_INFO).
+//!
+//! `x0` holds its address at the first instruction. All offsets are from the start of the page block.
+
+/// First word of [`Info`]: "TENCHPRO" in little-endian order.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"TENCHPRO");
+/// Pages for the information block, arguments and environment included.
+pub const INFO_PAGES: usize = 4;
+/// Segments described in [`Info`].
+pub const MAX_SEGMENTS: usize = 16;
+
+/// A mapped part of the program, for fault reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Segment {
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// [`MapFlags`](crate::memory::MapFlags).
+    pub flags: u64,
+}
+
+/// Start of the information block. Arguments and environment follow as zero-terminated strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Info {
+    /// [`MAGIC`].
+    pub magic: u64,
+    /// Process identifier.
+    pub pid: u64,
+    /// Number of arguments, the program's name included.
+    pub argument_count: u64,
+    /// Offset of the first argument.
+    pub arguments_offset: u64,
+    /// Number of environment entries (`NAME=value`).
+    pub environment_count: u64,
+    /// Offset of the first environment entry.
+    pub environment_offset: u64,
+    /// Capabilities given in the slots from `EXTRA` on.
+    pub extra_count: u64,
+    /// Ticks of the system counter per second.
+    pub counter_frequency: u64,
+    /// Lowest address of the main thread's stack; the page below is the guard.
+    pub stack_bottom: u64,
+    /// One past the highest address of the main thread's stack.
+    pub stack_top: u64,
+    /// Page tables of level 1 to 3 below `VSPACE` are the loader's; the program hangs further ones in itself.
+    pub reserved: u64,
+    /// Segments in use.
+    pub segment_count: u64,
+    /// The program's segments.
+    pub segments: [Segment; MAX_SEGMENTS],
+}

@@ -1,0 +1,3 @@
+//! The kernel on AArch64.
+
+#![no_std]

@@ -1,0 +1,3 @@
+//! Kernel semantics, generic over the architecture, testable on the host.
+
+#![no_std]

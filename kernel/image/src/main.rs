@@ -1,0 +1,3 @@
+//! The bootable kernel: glue and linker script.
+
+fn main() {}

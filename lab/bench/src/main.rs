@@ -1,0 +1,3 @@
+//! Programs that measure paths for the lab.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Slow, obvious specification of the kernel, and property tests against it.
+
+#![no_std]

@@ -1,0 +1,3 @@
+//! The host tool behind the entry script.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Send, Receive, Reply: the choochoos interface as a library.
+
+#![no_std]

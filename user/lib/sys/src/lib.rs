@@ -1,0 +1,3 @@
+//! Raw system calls, typed capabilities and the message builder.
+
+#![no_std]

@@ -1,0 +1,3 @@
+//! The system description as init reads it.
+
+#![no_std]

@@ -1,0 +1,3 @@
+//! The user library: runtime, heap, threads, printing, arguments.
+
+#![no_std]

@@ -1,0 +1,3 @@
+//! Rock-paper-scissors over Send, Receive, Reply.
+
+fn main() {}

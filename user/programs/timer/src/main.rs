@@ -1,0 +1,3 @@
+//! Prints ticks of a timer.
+
+fn main() {}

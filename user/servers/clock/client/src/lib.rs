@@ -1,0 +1,3 @@
+//! Client and protocol of the clock server.
+
+#![no_std]

@@ -1,0 +1,3 @@
+//! The clock server.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Client and protocol of the console server.
+
+#![no_std]

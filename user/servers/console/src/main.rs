@@ -1,0 +1,3 @@
+//! The console server.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The first process: starts the others from the system description.
+
+fn main() {}

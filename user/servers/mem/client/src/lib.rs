@@ -1,0 +1,3 @@
+//! Client and protocol of the mem server.
+
+#![no_std]

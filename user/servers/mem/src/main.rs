@@ -1,0 +1,3 @@
+//! The mem server.
+
+fn main() {}

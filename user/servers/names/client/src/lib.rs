@@ -1,0 +1,3 @@
+//! Client and protocol of the names server.
+
+#![no_std]

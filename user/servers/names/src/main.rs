@@ -1,0 +1,3 @@
+//! The names server.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Client and protocol of the procs server.
+
+#![no_std]

@@ -1,0 +1,3 @@
+//! The procs server.
+
+fn main() {}
