@@ -1,3 +1,31 @@
-//! Kernel semantics, generic over the architecture, testable on the host.
+//! The semantics of the Tench kernel: every object, every operation, no hardware.
+//!
+//! The crate is generic over [`Arch`] and compiles for the host, where the same code is tested, fuzzed and compared
+//! with a model. Its shape:
+//!
+//! ```text
+//!   entry        decodes a trap into an operation, and decides who runs next
+//!   fast         the two message paths that matter most, checked first and short
+//!   endpoint, reply, notification, fault      messages
+//!   thread, scheduler, scheduling, timers     who runs, and when
+//!   space, untyped, delete, frame, table      capabilities and memory
+//!   derivation, tree                          the ordered structure below them
+//!   kernel, object, slot                      the state, and how it is reached
+//! ```
+//!
+//! A system call is a function on [`Kernel`] that returns a result; whoever called it switches threads. All checks come
+//! first and write nothing.
 
 #![no_std]
+#![deny(missing_docs)]
+
+pub mod arch;
+pub mod kernel;
+pub mod object;
+pub mod slot;
+pub mod thread;
+
+pub use arch::Arch;
+pub use kernel::{Kernel, State};
+pub use object::Ref;
+pub use slot::{Cap, Slot, SlotRef};

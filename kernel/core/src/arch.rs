@@ -1,0 +1,99 @@
+//! What the kernel asks of a machine.
+//!
+//! Each architecture is one crate with the same file names; the host is one of them. Everything here is a short
+//! mechanism: no decision is made below this trait.
+
+use crate::object::Ref;
+use crate::thread::Thread;
+use tench_abi::memory::MapFlags;
+
+/// A machine.
+///
+/// # Safety
+/// `base` must be such that `base() + p` is where physical address `p` can be read and written by the kernel for all
+/// memory that is made into untyped capabilities, and `switch` must preserve the caller's context until it is resumed.
+pub unsafe trait Arch: Sized {
+    /// Kernel virtual address of physical address 0.
+    fn base(&self) -> usize;
+
+    /// Ticks of the system counter.
+    fn now(&self) -> u64;
+    /// Asks for a timer interrupt at `deadline`, or none.
+    fn set_timer(&mut self, deadline: Option<u64>);
+
+    /// Fills memory with zeros. `address` and `length` are multiples of 16.
+    ///
+    /// # Safety
+    /// The range is kernel-addressable memory that holds no live object.
+    unsafe fn zero(&mut self, address: usize, length: usize);
+
+    /// The interrupt that is pending, acknowledged, or `None`.
+    fn interrupt_acknowledge(&mut self) -> Option<u32>;
+    /// Drops the running priority after [`interrupt_acknowledge`](Self::interrupt_acknowledge).
+    fn interrupt_end(&mut self, number: u32);
+    /// Lets a line in.
+    fn interrupt_enable(&mut self, number: u32);
+    /// Keeps a line out.
+    fn interrupt_disable(&mut self, number: u32);
+    /// Sets a line to edge- or level-triggered.
+    fn interrupt_set_edge(&mut self, number: u32, edge: bool);
+    /// Whether user programs may own this line.
+    fn interrupt_exists(&self, number: u32) -> bool;
+    /// Which line is the kernel's timer.
+    fn timer_interrupt(&self) -> u32;
+    /// Lets pending interrupts in for a moment: unmasks, and masks again. The handler enters through
+    /// [`entry::kernel_interrupt`](crate::entry).
+    fn open_window(&mut self);
+
+    /// A page-table entry that shows memory at `physical` in a table of `level` (1 to 3).
+    fn page_entry(&self, physical: u64, level: u32, flags: MapFlags) -> u64;
+    /// A page-table entry that leads to the table at `physical`.
+    fn table_entry(&self, physical: u64) -> u64;
+    /// Writes one entry of a hardware page table at `table` (kernel virtual) without maintenance.
+    ///
+    /// # Safety
+    /// `table` is a live page table and `index` is below 512.
+    unsafe fn write_entry(&mut self, table: usize, index: usize, entry: u64);
+    /// Makes written entries visible to the table walk. Needed after entries became valid.
+    fn publish_entries(&mut self);
+    /// Forgets cached translations of `count` entries of `level` from virtual address `address` on.
+    fn invalidate(&mut self, asid: u16, address: u64, level: u32, count: usize);
+    /// Forgets every cached translation of an address space.
+    fn invalidate_space(&mut self, asid: u16);
+    /// Makes instructions written through other mappings visible to fetches.
+    fn synchronise_instructions(&mut self, address: usize, length: usize);
+    /// The value of the translation register for a root table at `physical` and `asid`.
+    fn space_register(&self, physical: u64, asid: u16) -> u64;
+    /// The value for a thread without an address space: nothing is mapped.
+    fn empty_space_register(&self) -> u64;
+    /// Makes this the current translation register (between threads, or when the current thread's space vanished).
+    fn load_space(&mut self, register: u64);
+    /// The thread-pointer register of user mode.
+    fn thread_pointer(&self) -> u64;
+    /// Sets it.
+    fn set_thread_pointer(&mut self, value: u64);
+
+    /// Lets the current thread use the floating-point unit, or makes its next use trap.
+    fn float_enable(&mut self, enable: bool);
+    /// Saves the unit's registers into a thread.
+    fn float_save(&mut self, state: &mut crate::thread::FloatState);
+    /// Loads the unit's registers from a thread.
+    fn float_restore(&mut self, state: &crate::thread::FloatState);
+
+    /// Saves the current kernel context (that of `from`, inside a window), and continues with `to`: in the kernel if
+    /// [`Thread::kernel_stack_pointer`] is not zero, else in user mode. Returns when somebody switches back.
+    ///
+    /// # Safety
+    /// `from` is the thread whose kernel stack is in use; `to` is alive. No reference into kernel state is held.
+    unsafe fn switch(from: Ref<Thread>, to: Ref<Thread>);
+
+    /// One byte to the early output.
+    fn print(&mut self, byte: u8);
+    /// Ends everything with an exit status.
+    fn power_off(&mut self, status: u8) -> !;
+    /// Retired instructions since boot.
+    fn instructions(&self) -> u64;
+    /// A number that outside tools can see in the instruction stream; costs one no-op. See design D13.
+    #[inline(always)]
+    fn marker<const ID: u16>() {}
+}

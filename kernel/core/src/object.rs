@@ -1,0 +1,191 @@
+//! References to kernel objects, and the small objects themselves.
+//!
+//! Objects lie in memory that user space supplied. A [`Ref`] names one; [`Kernel::get`](crate::Kernel::get) turns it
+//! into a reference, and because that borrows the kernel's token mutably, two references into kernel state cannot
+//! exist at once.
+
+use core::marker::PhantomData;
+use core::num::NonZeroUsize;
+
+use crate::slot::SlotRef;
+use crate::thread::Thread;
+
+/// Names a live kernel object by its kernel virtual address.
+///
+/// Invariant: a `Ref` is stored only where finalising the object clears it (docs/invariants.md, "References").
+pub struct Ref<T> {
+    address: NonZeroUsize,
+    marker: PhantomData<fn() -> T>,
+}
+
+impl<T> Ref<T> {
+    /// The reference to the object at `address`; `None` for address 0.
+    ///
+    /// # Safety
+    /// An object of type `T` lives at `address`.
+    #[inline(always)]
+    pub const unsafe fn at(address: usize) -> Option<Ref<T>> {
+        match NonZeroUsize::new(address) {
+            Some(address) => Some(Ref { address, marker: PhantomData }),
+            None => None,
+        }
+    }
+
+    /// Its kernel virtual address.
+    #[inline(always)]
+    pub const fn address(self) -> usize {
+        self.address.get()
+    }
+}
+
+impl<T> Clone for Ref<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Ref<T> {}
+impl<T> PartialEq for Ref<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.address == other.address
+    }
+}
+impl<T> Eq for Ref<T> {}
+impl<T> core::fmt::Debug for Ref<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "@{:#x}", self.address)
+    }
+}
+
+/// Where threads meet to pass messages: a queue of senders or of receivers, never both.
+///
+/// `head` is 0 (nobody waits), the address of the first sender, or the address of the first receiver plus 1: the fast
+/// path asks "is a receiver there" by one bit. `tail` is the last thread's address and has no meaning while `head` is 0.
+#[derive(Default)]
+#[repr(C, align(32))]
+pub struct Endpoint {
+    /// See above.
+    pub head: usize,
+    /// See above.
+    pub tail: usize,
+}
+
+/// Holds at most one caller, who waits for the reply.
+#[derive(Default)]
+#[repr(C, align(32))]
+pub struct Reply {
+    /// The caller; its state is `AwaitingReply` of this object.
+    pub caller: Option<Ref<Thread>>,
+    /// The thread that waits to receive with this object, or to which it is bound.
+    pub claimed: Option<Ref<Thread>>,
+    /// Whether `claimed` is a binding that outlasts a receive.
+    pub bound: bool,
+}
+
+/// A word of signals, and those who wait for it.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub struct Notification {
+    /// Signals not yet received.
+    pub word: u64,
+    /// First waiting thread (state `Waiting`).
+    pub head: Option<Ref<Thread>>,
+    /// Last waiting thread.
+    pub tail: Option<Ref<Thread>>,
+    /// The thread whose receives this notification ends too.
+    pub bound: Option<Ref<Thread>>,
+    /// First interrupt that signals this notification, as its number plus 1; 0 if none. See `State::interrupts`.
+    pub first_interrupt: u32,
+}
+
+/// The right to processor time. Budgets are not enforced yet; priority and time slice are.
+#[derive(Default)]
+#[repr(C, align(128))]
+pub struct SchedulingContext {
+    /// 0 to 255.
+    pub priority: u8,
+    /// Highest priority that it can authorise.
+    pub ceiling: u8,
+    /// Ticks until the next thread of equal priority runs; 0: until it waits.
+    pub slice: u64,
+    /// Ticks consumed.
+    pub consumed: u64,
+    /// The thread that runs on it (its own, or the server it was lent to).
+    pub thread: Option<Ref<Thread>>,
+}
+
+/// What the kernel knows about one interrupt line.
+#[derive(Clone, Copy, Default)]
+pub struct InterruptLine {
+    /// The notification to signal.
+    pub notification: Option<Ref<Notification>>,
+    /// What is OR-ed into its word.
+    pub badge: u64,
+    /// Next line of the same notification, as its number plus 1.
+    pub next: u32,
+    /// Whether a capability for it exists.
+    pub taken: bool,
+}
+
+/// A page table: what the hardware walks, and the kernel's books about each entry.
+///
+/// `books[i]` is 0 (entry free), the slot of the [`Mapping`](tench_abi::Kind::Mapping) that covers entry `i` (its
+/// number shifted left by one), or the slot-sized number of the child table shifted left by one, plus 1.
+#[repr(C, align(8192))]
+pub struct PageTable {
+    /// The hardware's entries.
+    pub entries: [u64; 512],
+    /// See above.
+    pub books: [u32; 512],
+    /// 0 (root) to 3.
+    pub level: u8,
+    /// Root: the address-space identifier, never 0 while the table lives.
+    pub asid: u16,
+    /// Where this table hangs: the parent's address, 0 if nowhere.
+    pub parent: usize,
+    /// And the entry there.
+    pub index: u16,
+    /// Entries in use.
+    pub used: u16,
+}
+
+const _: () = assert!(size_of::<PageTable>() == 1 << tench_abi::object::PAGE_TABLE_BITS);
+const _: () = assert!(size_of::<Endpoint>() == 1 << tench_abi::object::ENDPOINT_BITS);
+const _: () = assert!(size_of::<Reply>() == 1 << tench_abi::object::REPLY_BITS);
+const _: () = assert!(size_of::<Notification>() == 1 << tench_abi::object::NOTIFICATION_BITS);
+const _: () = assert!(size_of::<SchedulingContext>() == 1 << tench_abi::object::SCHEDULING_CONTEXT_BITS);
+
+/// What a slot number in [`PageTable::books`] stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Book {
+    /// The entry is free.
+    Free,
+    /// A mapping covers it.
+    Mapping(SlotRef),
+    /// A child table hangs in it, at this kernel virtual address divided by 64, relative to the base.
+    Table(u32),
+}
+
+impl Book {
+    /// Unpacks.
+    #[inline]
+    pub const fn unpack(word: u32) -> Book {
+        match word {
+            0 => Book::Free,
+            w if w & 1 != 0 => Book::Table(w >> 1),
+            w => match SlotRef::new(w >> 1) {
+                Some(slot) => Book::Mapping(slot),
+                None => Book::Free,
+            },
+        }
+    }
+
+    /// Packs.
+    #[inline]
+    pub const fn pack(self) -> u32 {
+        match self {
+            Book::Free => 0,
+            Book::Mapping(slot) => slot.number() << 1,
+            Book::Table(number) => number << 1 | 1,
+        }
+    }
+}

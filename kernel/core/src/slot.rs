@@ -1,0 +1,163 @@
+//! Capability slots: one 64-byte line each.
+
+use core::num::NonZeroU32;
+
+use tench_abi::{Kind, Rights};
+
+/// Names a slot: its kernel virtual address, relative to the base, divided by 64. 31 bits reach 128 GiB.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct SlotRef(NonZeroU32);
+
+impl SlotRef {
+    /// The slot with this number; `None` for 0.
+    #[inline(always)]
+    pub const fn new(number: u32) -> Option<SlotRef> {
+        match NonZeroU32::new(number) {
+            Some(n) => Some(SlotRef(n)),
+            None => None,
+        }
+    }
+
+    /// Its number.
+    #[inline(always)]
+    pub const fn number(self) -> u32 {
+        self.0.get()
+    }
+}
+
+impl core::fmt::Debug for SlotRef {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "slot#{:x}", self.0)
+    }
+}
+
+/// Bits of [`Cap::flags`].
+pub mod flag {
+    /// An endpoint that may be called: kind, `WRITE` and `CALL` checked once, when the capability is made.
+    pub const CALLABLE: u8 = 1;
+    /// An endpoint that may be received from: kind and `READ` checked once.
+    pub const RECEIVABLE: u8 = 2;
+    /// Made by retype: revoking it deletes all other capabilities to the object.
+    pub const ORIGINAL: u8 = 4;
+    /// Made by minting a badge: revoking it deletes all other capabilities with that badge.
+    pub const BADGE_ORIGIN: u8 = 8;
+    /// The slot lies inside a thread object and is one of its bindings.
+    pub const EMBEDDED: u8 = 16;
+    /// Untyped, frame: device memory. Retyping does not zero it.
+    pub const DEVICE: u8 = 32;
+    /// Untyped, frame: ordinary memory whose contents are kept (the boot archive). Retyping does not zero it.
+    pub const PRESERVED: u8 = 64;
+    /// The object is being deleted, or memory is being prepared; the capability cannot be used, only deleted.
+    pub const ZOMBIE: u8 = 128;
+}
+
+/// What a slot holds.
+///
+/// | kind        | `object`                      | `badge`                  | `aux`                | `extra`         |
+/// |-------------|-------------------------------|--------------------------|----------------------|-----------------|
+/// | Untyped     | kernel virtual address        | watermark                | –                    | –               |
+/// | CapNode     | kernel virtual address        | –                        | log2 of slots        | zombie: progress|
+/// | Frame       | kernel virtual address        | –                        | –                    | –               |
+/// | PageTable   | kernel virtual address        | –                        | level                | –               |
+/// | Mapping     | address of its *frame*        | address of the table     | first, count << 16   | offset, flags   |
+/// | Endpoint, Notification | address            | badge                    | –                    | –               |
+/// | Interrupt   | number                        | –                        | –                    | –               |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Cap {
+    /// The type.
+    pub kind: Kind,
+    /// The rights, as bits of [`Rights`].
+    pub rights: u8,
+    /// Log2 of the object's size in bytes; 0 for objects without memory.
+    pub size_bits: u8,
+    /// See [`flag`].
+    pub flags: u8,
+    /// See above.
+    pub aux: u32,
+    /// See above.
+    pub object: usize,
+    /// See above.
+    pub badge: u64,
+    /// See above.
+    pub extra: u64,
+}
+
+impl Cap {
+    /// An empty slot's content.
+    pub const NULL: Cap =
+        Cap { kind: Kind::Null, rights: 0, size_bits: 0, flags: 0, aux: 0, object: 0, badge: 0, extra: 0 };
+
+    /// A capability with all rights.
+    pub const fn new(kind: Kind, object: usize, size_bits: u8) -> Cap {
+        let mut cap = Cap {
+            kind,
+            rights: Rights::all().bits(),
+            size_bits,
+            flags: flag::ORIGINAL,
+            aux: 0,
+            object,
+            badge: 0,
+            extra: 0,
+        };
+        cap.settle();
+        cap
+    }
+
+    /// Recomputes what is derived from kind and rights. Called whenever either changes.
+    pub const fn settle(&mut self) {
+        self.flags &= !(flag::CALLABLE | flag::RECEIVABLE);
+        if matches!(self.kind, Kind::Endpoint) && self.flags & flag::ZOMBIE == 0 {
+            let call = Rights::WRITE.bits() | Rights::CALL.bits();
+            if self.rights & call == call {
+                self.flags |= flag::CALLABLE;
+            }
+            if self.rights & Rights::READ.bits() != 0 {
+                self.flags |= flag::RECEIVABLE;
+            }
+        }
+    }
+
+    /// Whether all of `rights` are there.
+    pub const fn allows(&self, rights: Rights) -> bool {
+        self.rights & rights.bits() == rights.bits()
+    }
+
+    /// Bytes of the object; 0 for objects without memory.
+    pub const fn size(&self) -> usize {
+        if self.size_bits == 0 { 0 } else { 1 << self.size_bits }
+    }
+}
+
+/// A slot: a capability and its place in the derivation tree. See [`derivation`](crate::derivation).
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Slot {
+    /// The capability.
+    pub cap: Cap,
+    /// Links of the tree; all zero in an empty slot.
+    pub links: Links,
+}
+
+/// A slot's links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Links {
+    /// Largest end of any object in the subtree below and including this slot.
+    pub max_end: usize,
+    /// Parent in the tree.
+    pub parent: u32,
+    /// Left child: comes before.
+    pub left: u32,
+    /// Right child: comes after.
+    pub right: u32,
+    /// Previous slot in order.
+    pub previous: u32,
+    /// Next slot in order.
+    pub next: u32,
+    /// Balance of the tree.
+    pub colour: u32,
+}
+
+const _: () = assert!(size_of::<Slot>() == tench_abi::object::SLOT_SIZE);
