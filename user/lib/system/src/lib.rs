@@ -1,3 +1,161 @@
-//! The system description as init reads it.
+//! The system description as `init` reads it: which programs are in the image, and what each one gets.
+//!
+//! People write `systems/NAME.toml`. The host tool checks it and stores it in the boot archive as [`ARCHIVE_PATH`], in
+//! the compact form of this crate; `init` and the process server read it there. `init` runs before there is a heap,
+//! so everything here borrows from the archive's bytes and allocates nothing; only [`write`](System::write), which the
+//! host tool uses, needs a heap (feature `write`).
+//!
+//! ```text
+//! Header                      magic, version, number of programs, in postcard's encoding
+//! Program × number            in start order, in postcard's encoding
+//! ```
+//! [`System::parse`] walks all of it once, so that what follows cannot meet a malformed record.
 
 #![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+#[cfg(feature = "write")]
+extern crate alloc;
+
+mod capability;
+mod strings;
+#[cfg(test)]
+mod tests;
+
+pub use capability::{Capabilities, Capability, Device, FORMS};
+use serde::{Deserialize, Serialize};
+pub use strings::{Iter as StringsIter, Strings};
+
+/// Where the description lies in the boot archive.
+pub const ARCHIVE_PATH: &str = "etc/system";
+/// Priority of a program that the description does not say one for.
+pub const DEFAULT_PRIORITY: u8 = 100;
+/// Bytes of the main thread's stack of a program that the description does not say it for.
+pub const DEFAULT_STACK_SIZE: u64 = 64 * 1024;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"TSYS");
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    magic: u32,
+    version: u32,
+    programs: u32,
+}
+
+/// Why bytes are not a system description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+impl core::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("not a system description of this version; rebuild the image")
+    }
+}
+
+impl core::error::Error for Malformed {}
+
+/// One program of the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program<'a> {
+    /// What people and other programs call it.
+    pub name: &'a str,
+    /// Where its ELF file lies in the boot archive.
+    pub path: &'a str,
+    /// Priority of its main thread.
+    pub priority: u8,
+    /// Highest priority that it may give to others.
+    pub ceiling: u8,
+    /// Bytes of the main thread's stack, a multiple of the page size.
+    pub stack_size: u64,
+    /// Whether `init` starts it.
+    pub start: bool,
+    /// Whether it gets an endpoint of its own in `slot::SERVICE`, and others can name it in `service:`.
+    pub server: bool,
+    /// Its arguments, without the program's name, which goes before them.
+    #[serde(borrow)]
+    pub arguments: Strings<'a>,
+    /// Its environment, entries of the form `NAME=value`.
+    #[serde(borrow)]
+    pub environment: Strings<'a>,
+    /// What it gets besides what every process gets.
+    #[serde(borrow)]
+    pub capabilities: Capabilities<'a>,
+}
+
+/// A checked system description.
+#[derive(Clone, Copy, Debug)]
+pub struct System<'a> {
+    records: &'a [u8],
+    count: u32,
+}
+
+impl<'a> System<'a> {
+    /// Checks `bytes` (the file [`ARCHIVE_PATH`]) from beginning to end.
+    pub fn parse(bytes: &'a [u8]) -> Result<System<'a>, Malformed> {
+        let (header, records) = postcard::take_from_bytes::<Header>(bytes).map_err(|_| Malformed)?;
+        if header.magic != MAGIC || header.version != VERSION {
+            return Err(Malformed);
+        }
+        let mut rest = records;
+        for _ in 0..header.programs {
+            let (program, after) = postcard::take_from_bytes::<Program<'_>>(rest).map_err(|_| Malformed)?;
+            if !(program.arguments.is_well_formed()
+                && program.environment.is_well_formed()
+                && program.capabilities.is_well_formed())
+            {
+                return Err(Malformed);
+            }
+            rest = after;
+        }
+        if !rest.is_empty() {
+            return Err(Malformed);
+        }
+        Ok(System { records, count: header.programs })
+    }
+
+    /// The programs, those to be started in the order in which `init` has to start them.
+    pub fn programs(&self) -> Programs<'a> {
+        Programs { rest: self.records, left: self.count }
+    }
+
+    /// The program with this name.
+    pub fn find(&self, name: &str) -> Option<Program<'a>> {
+        self.programs().find(|program| program.name == name)
+    }
+
+    /// The program whose ELF file is at this path of the archive.
+    pub fn find_path(&self, path: &str) -> Option<Program<'a>> {
+        self.programs().find(|program| program.path == path)
+    }
+
+    /// The bytes that [`parse`](Self::parse) reads back as these programs.
+    #[cfg(feature = "write")]
+    pub fn write(programs: &[Program]) -> alloc::vec::Vec<u8> {
+        let header = Header { magic: MAGIC, version: VERSION, programs: programs.len() as u32 };
+        let mut bytes = postcard::to_allocvec(&header).expect("memory is the only limit");
+        for program in programs {
+            bytes.extend(postcard::to_allocvec(program).expect("memory is the only limit"));
+        }
+        bytes
+    }
+}
+
+/// Iterator over the programs of a [`System`].
+#[derive(Clone, Debug)]
+pub struct Programs<'a> {
+    rest: &'a [u8],
+    left: u32,
+}
+
+impl<'a> Iterator for Programs<'a> {
+    type Item = Program<'a>;
+
+    fn next(&mut self) -> Option<Program<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        let (program, rest) = postcard::take_from_bytes(self.rest).ok()?;
+        self.rest = rest;
+        Some(program)
+    }
+}

@@ -1,0 +1,137 @@
+//! What a program can be given, as the description writes it and as `init` reads it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Strings;
+
+/// The forms in which a description names a capability, with what each one gives.
+pub const FORMS: &[(&str, &str)] = &[
+    ("kernel", "the kernel itself: power, early output, statistics"),
+    ("interrupt-control", "the authority to make interrupt capabilities"),
+    ("device:DEVICE", "the frame with the device's registers"),
+    ("interrupt:DEVICE", "the device's interrupt line"),
+    ("archive", "the memory that holds the boot archive"),
+    ("untyped:all", "all memory that nobody else was given"),
+    ("service:SERVER", "the endpoint of a server of this description"),
+];
+
+/// A device that the description can name; `init` finds it in the device tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Device {
+    /// The serial port.
+    Uart,
+    /// The real-time clock.
+    Clock,
+    /// The virtio transport with this number, counted by rising address.
+    Virtio(u8),
+}
+
+impl Device {
+    /// The names of devices, for messages.
+    pub const NAMES: &'static [&'static str] = &["uart", "rtc", "virtio0 to virtio31"];
+
+    /// The device that a description calls `name`.
+    pub fn from_name(name: &str) -> Option<Device> {
+        match name {
+            "uart" => Some(Device::Uart),
+            "rtc" => Some(Device::Clock),
+            _ => {
+                let number = name.strip_prefix("virtio")?;
+                let number: u8 = number.parse().ok().filter(|&parsed| parsed < 32 && is_plain(number))?;
+                Some(Device::Virtio(number))
+            }
+        }
+    }
+
+    /// The `compatible` string by which the device tree knows it.
+    pub const fn compatible(self) -> &'static str {
+        match self {
+            Device::Uart => "arm,pl011",
+            Device::Clock => "arm,pl031",
+            Device::Virtio(_) => "virtio,mmio",
+        }
+    }
+
+    /// Which of the nodes with that string it is, counted by rising address.
+    pub const fn position(self) -> usize {
+        match self {
+            Device::Uart | Device::Clock => 0,
+            Device::Virtio(number) => number as usize,
+        }
+    }
+}
+
+/// Whether a number is written without a sign or leading zeros.
+fn is_plain(number: &str) -> bool {
+    number == "0" || !number.starts_with(['0', '+'])
+}
+
+/// Something that a program is given besides what every process gets.
+///
+/// `kernel` and `interrupt-control` go to the slots `KERNEL` and `INTERRUPT_CONTROL`. The others take the slots from
+/// `EXTRA` on, in the order of the description; `archive` and `untyped:all`, which can be several capabilities, take
+/// as many as they need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability<'a> {
+    /// The kernel itself.
+    Kernel,
+    /// The authority to make interrupt capabilities.
+    InterruptControl,
+    /// The frame with a device's registers.
+    Device(Device),
+    /// A device's interrupt line.
+    Interrupt(Device),
+    /// The memory that holds the boot archive.
+    Archive,
+    /// All memory that nobody else was given.
+    Untyped,
+    /// The endpoint of a server, without a badge and with every right.
+    Service(&'a str),
+}
+
+impl<'a> Capability<'a> {
+    /// The capability that a description writes as `text`. Whether a server of that name exists is not checked.
+    pub fn from_text(text: &'a str) -> Option<Capability<'a>> {
+        match text.split_once(':') {
+            None => match text {
+                "kernel" => Some(Capability::Kernel),
+                "interrupt-control" => Some(Capability::InterruptControl),
+                "archive" => Some(Capability::Archive),
+                _ => None,
+            },
+            Some(("device", device)) => Device::from_name(device).map(Capability::Device),
+            Some(("interrupt", device)) => Device::from_name(device).map(Capability::Interrupt),
+            Some(("untyped", "all")) => Some(Capability::Untyped),
+            Some(("service", server)) => Some(Capability::Service(server)),
+            Some(_) => None,
+        }
+    }
+}
+
+/// The capabilities of one program, kept as the description wrote them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities<'a> {
+    #[serde(borrow)]
+    texts: Strings<'a>,
+}
+
+impl<'a> Capabilities<'a> {
+    /// The capabilities whose texts these are.
+    pub const fn new(texts: Strings<'a>) -> Capabilities<'a> {
+        Capabilities { texts }
+    }
+
+    /// One after the other, in the order of the description.
+    pub fn iter(&self) -> impl Iterator<Item = Capability<'a>> + Clone + use<'a> {
+        self.texts.iter().filter_map(Capability::from_text)
+    }
+
+    /// Whether this capability is among them.
+    pub fn contains(&self, capability: Capability) -> bool {
+        self.iter().any(|candidate| candidate == capability)
+    }
+
+    pub(crate) fn is_well_formed(&self) -> bool {
+        self.texts.is_well_formed() && self.texts.iter().all(|text| Capability::from_text(text).is_some())
+    }
+}
