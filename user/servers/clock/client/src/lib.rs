@@ -1,3 +1,9 @@
 //! Client and protocol of the clock server.
 
 #![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod protocol;
+
+pub use protocol::Error;
