@@ -1,0 +1,95 @@
+//! The process information block: what a program finds at its start.
+
+use core::mem::offset_of;
+
+use tench_abi::memory::PAGE_SIZE;
+use tench_abi::process::{INFO_PAGES, Info, MAGIC, Segment as SegmentInfo};
+use tench_procs_client::protocol::Defect;
+
+use crate::program::Program;
+
+/// Bytes of the block.
+pub const BLOCK_SIZE: usize = INFO_PAGES * PAGE_SIZE;
+/// Bytes that a program's name, its arguments and its environment can have together.
+pub const TEXT_SIZE: usize = BLOCK_SIZE - size_of::<Info>();
+
+/// What the block says besides what the program's file says.
+#[derive(Clone, Copy, Debug)]
+pub struct Description<'a> {
+    /// Process identifier.
+    pub pid: u64,
+    /// Argument 0.
+    pub name: &'a str,
+    /// The other arguments, each ended by a zero byte.
+    pub arguments: &'a [u8],
+    /// The environment, each entry ended by a zero byte.
+    pub environment: &'a [u8],
+    /// Capabilities in the slots from `EXTRA` on.
+    pub extra_count: u64,
+    /// Ticks of the system counter per second.
+    pub counter_frequency: u64,
+    /// Lowest address of the stack.
+    pub stack_bottom: u64,
+    /// One past the highest address of the stack.
+    pub stack_top: u64,
+}
+
+/// Writes the block into `block`, which must be zero. Answers how many of its bytes are in use.
+pub fn write(block: &mut [u8; BLOCK_SIZE], program: &Program, given: &Description) -> Result<usize, Defect> {
+    let arguments_offset = size_of::<Info>();
+    let mut text = Text { block, end: arguments_offset };
+    text.append(given.name.as_bytes())?;
+    text.append(&[0])?;
+    text.append(given.arguments)?;
+    text.end_string(given.arguments)?;
+    let environment_offset = text.end;
+    text.append(given.environment)?;
+    text.end_string(given.environment)?;
+    let end = text.end;
+
+    let mut field = |offset: usize, value: u64| block[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
+    field(offset_of!(Info, magic), MAGIC);
+    field(offset_of!(Info, pid), given.pid);
+    field(offset_of!(Info, argument_count), 1 + strings(given.arguments));
+    field(offset_of!(Info, arguments_offset), arguments_offset as u64);
+    field(offset_of!(Info, environment_count), strings(given.environment));
+    field(offset_of!(Info, environment_offset), environment_offset as u64);
+    field(offset_of!(Info, extra_count), given.extra_count);
+    field(offset_of!(Info, counter_frequency), given.counter_frequency);
+    field(offset_of!(Info, stack_bottom), given.stack_bottom);
+    field(offset_of!(Info, stack_top), given.stack_top);
+    field(offset_of!(Info, segment_count), program.segments.len() as u64);
+    for (index, segment) in program.segments.iter().enumerate() {
+        let start = offset_of!(Info, segments) + index * size_of::<SegmentInfo>();
+        field(start + offset_of!(SegmentInfo, address), segment.address);
+        field(start + offset_of!(SegmentInfo, size), segment.size);
+        field(start + offset_of!(SegmentInfo, flags), segment.flags.bits());
+    }
+    Ok(end)
+}
+
+/// Number of strings in `text`; the last one may lack its zero byte.
+fn strings(text: &[u8]) -> u64 {
+    let ended = text.iter().filter(|&&byte| byte == 0).count() as u64;
+    ended + u64::from(text.last().is_some_and(|&last| last != 0))
+}
+
+/// Strings that grow at the end of the block.
+struct Text<'a> {
+    block: &'a mut [u8; BLOCK_SIZE],
+    end: usize,
+}
+
+impl Text<'_> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), Defect> {
+        let end = self.end + bytes.len();
+        self.block.get_mut(self.end..end).ok_or(Defect::ArgumentsTooLong)?.copy_from_slice(bytes);
+        self.end = end;
+        Ok(())
+    }
+
+    /// Adds the zero byte that the last string of `text` lacks.
+    fn end_string(&mut self, text: &[u8]) -> Result<(), Defect> {
+        if text.last().is_some_and(|&last| last != 0) { self.append(&[0]) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,24 @@
+//! Reads the boot archive and loads programs into new processes.
+//!
+//! ```text
+//! archive      the tar file in which programs lie
+//! program      an ELF file, checked
+//! information  what a program is told when it starts
+//! place        arithmetic of pages, frames and tables
+//! space        the address space of a new process, built through the trait `Builder`
+//! ```
+//! `init` loads the memory server and the process server with it, the process server everything else. Nothing here
+//! needs a heap, because `init` has none.
+
+#![no_std]
+#![deny(missing_docs)]
+
+pub mod archive;
+pub mod information;
+pub mod place;
+pub mod program;
+pub mod space;
+
+pub use archive::Archive;
+pub use program::Program;
+pub use space::{Builder, LoadError};

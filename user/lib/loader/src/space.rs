@@ -1,0 +1,216 @@
+//! Builds the address space of a new process: tables, segments, stack, information block, message area.
+//!
+//! Everything that touches the machine goes through [`Builder`], so that the same code runs against the kernel and,
+//! in tests, against a model that records what a program would see.
+
+use arrayvec::ArrayVec;
+use tench_abi::layout::address;
+use tench_abi::memory::{MapFlags, PAGE_SIZE};
+use tench_abi::{CapAddress, Error, Kind};
+use tench_procs_client::protocol::Defect;
+
+use crate::information::{self, BLOCK_SIZE, Description};
+use crate::place::{chunks, entry, runs, table_start};
+use crate::program::Program;
+
+/// Page tables that the loader makes for one process: enough for some 50 tables of 2 MiB.
+const MAX_TABLES: usize = 64;
+
+/// Why a program could not be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadError {
+    /// The file is at fault.
+    Defect(Defect),
+    /// There was not enough memory, or there were not enough slots.
+    OutOfMemory,
+    /// The kernel refused an operation that should be possible.
+    Kernel(Error),
+}
+
+impl From<Defect> for LoadError {
+    fn from(defect: Defect) -> LoadError {
+        LoadError::Defect(defect)
+    }
+}
+
+impl From<Error> for LoadError {
+    fn from(error: Error) -> LoadError {
+        LoadError::Kernel(error)
+    }
+}
+
+impl core::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            LoadError::Defect(defect) => defect.fmt(f),
+            LoadError::OutOfMemory => f.write_str("not enough memory"),
+            LoadError::Kernel(error) => write!(f, "the kernel refused a step of loading: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for LoadError {}
+
+/// Carries out what the loader decides. Capabilities are addresses in the loader's own space.
+pub trait Builder {
+    /// Makes an object from the new process's memory, which is zero. `size` as `Retype` understands it.
+    fn make(&mut self, kind: Kind, size: u64) -> Result<CapAddress, LoadError>;
+
+    /// Writes into a frame of `size_bits`, from `offset` on.
+    fn fill(&mut self, frame: CapAddress, size_bits: u32, offset: u64, bytes: &[u8]) -> Result<(), LoadError>;
+
+    /// Hangs a table into an entry of its parent.
+    fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u64) -> Result<(), LoadError>;
+
+    /// Maps `count` pages of a frame from `offset` on into a table of level 3, from entry `first` on.
+    fn map(
+        &mut self,
+        frame: CapAddress,
+        table: CapAddress,
+        first: u64,
+        count: u64,
+        offset: u64,
+        flags: MapFlags,
+    ) -> Result<(), LoadError>;
+}
+
+/// An address space under construction.
+pub struct Space {
+    root: CapAddress,
+    tables: ArrayVec<Table, MAX_TABLES>,
+}
+
+/// A table below the root.
+#[derive(Clone, Copy)]
+struct Table {
+    level: u32,
+    start: u64,
+    cap: CapAddress,
+}
+
+impl Space {
+    /// A new, empty address space.
+    pub fn new(builder: &mut impl Builder) -> Result<Space, LoadError> {
+        Ok(Space { root: builder.make(Kind::PageTable, 0)?, tables: ArrayVec::new() })
+    }
+
+    /// An address space of which a table of level 0 exists, and nothing below it where this one will map.
+    pub const fn over(root: CapAddress) -> Space {
+        Space { root, tables: ArrayVec::new_const() }
+    }
+
+    /// The table of level 0.
+    pub const fn root(&self) -> CapAddress {
+        self.root
+    }
+
+    /// The table of `level` that shows `address`, made if need be.
+    pub fn table(&mut self, builder: &mut impl Builder, address: u64, level: u32) -> Result<CapAddress, LoadError> {
+        if level == 0 {
+            return Ok(self.root);
+        }
+        let start = table_start(address, level);
+        if let Some(table) = self.tables.iter().find(|table| table.level == level && table.start == start) {
+            return Ok(table.cap);
+        }
+        let parent = self.table(builder, address, level - 1)?;
+        if self.tables.is_full() {
+            return Err(LoadError::OutOfMemory);
+        }
+        let cap = builder.make(Kind::PageTable, u64::from(level))?;
+        builder.hang(cap, parent, entry(address, level - 1))?;
+        self.tables.push(Table { level, start, cap });
+        Ok(cap)
+    }
+
+    /// Maps `bytes` of a frame, from its beginning, at `address`.
+    pub fn map(
+        &mut self,
+        builder: &mut impl Builder,
+        frame: CapAddress,
+        address: u64,
+        bytes: u64,
+        flags: MapFlags,
+    ) -> Result<(), LoadError> {
+        for run in runs(address, bytes) {
+            let table = self.table(builder, run.address, 3)?;
+            builder.map(frame, table, run.first, run.count, run.offset, flags)?;
+        }
+        Ok(())
+    }
+
+    /// Makes memory for `size` bytes at `address`, puts `contents` into it from `lead` on, and maps it.
+    pub fn region(&mut self, builder: &mut impl Builder, region: Region) -> Result<(), LoadError> {
+        for chunk in chunks(region.size) {
+            let frame = builder.make(Kind::Frame, u64::from(chunk.size_bits))?;
+            // The part of the contents that lies in this chunk, in offsets from the region's start.
+            let from = region.lead.max(chunk.offset);
+            let to = (region.lead + region.contents.len() as u64).min(chunk.offset + chunk.size());
+            if from < to {
+                let bytes = &region.contents[(from - region.lead) as usize..(to - region.lead) as usize];
+                builder.fill(frame, chunk.size_bits, from - chunk.offset, bytes)?;
+            }
+            self.map(builder, frame, region.address + chunk.offset, chunk.size(), region.flags)?;
+        }
+        Ok(())
+    }
+}
+
+/// Pages with contents.
+#[derive(Clone, Copy, Debug)]
+pub struct Region<'a> {
+    /// First address.
+    pub address: u64,
+    /// Bytes, a multiple of the page size.
+    pub size: u64,
+    /// Rights.
+    pub flags: MapFlags,
+    /// What is not zero in it.
+    pub contents: &'a [u8],
+    /// Where `contents` begins, from `address`.
+    pub lead: u64,
+}
+
+/// An address space with everything in it that a process starts with.
+pub struct Image {
+    /// The address space.
+    pub space: Space,
+    /// The frame with the information block.
+    pub information: CapAddress,
+    /// The frame with the main thread's message area.
+    pub message: CapAddress,
+}
+
+/// Builds the address space of a process.
+pub fn image(builder: &mut impl Builder, program: &Program, description: &Description) -> Result<Image, LoadError> {
+    let mut block = [0; BLOCK_SIZE];
+    let used = information::write(&mut block, program, description)?;
+
+    let mut space = Space::new(builder)?;
+    for segment in &program.segments {
+        let region = Region {
+            address: segment.address,
+            size: segment.size,
+            flags: segment.flags,
+            contents: segment.contents,
+            lead: segment.lead,
+        };
+        space.region(builder, region)?;
+    }
+    let stack = Region {
+        address: description.stack_bottom,
+        size: description.stack_top - description.stack_bottom,
+        flags: MapFlags::READ | MapFlags::WRITE,
+        contents: &[],
+        lead: 0,
+    };
+    space.region(builder, stack)?;
+
+    let information = builder.make(Kind::Frame, u64::from(BLOCK_SIZE.ilog2()))?;
+    builder.fill(information, BLOCK_SIZE.ilog2(), 0, &block[..used])?;
+    space.map(builder, information, address::PROCESS_INFO, BLOCK_SIZE as u64, MapFlags::READ)?;
+
+    let message = builder.make(Kind::Frame, u64::from(PAGE_SIZE.ilog2()))?;
+    space.map(builder, message, address::MESSAGE_AREAS, PAGE_SIZE as u64, MapFlags::READ | MapFlags::WRITE)?;
+    Ok(Image { space, information, message })
+}

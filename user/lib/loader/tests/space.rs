@@ -1,0 +1,260 @@
+//! The address space that a program finds, page by page, against a model of the machine.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Elf, Header, RW, RX};
+use proptest::prelude::*;
+use tench_abi::memory::MapFlags;
+use tench_abi::object::{FRAME_MAX_BITS, FRAME_MIN_BITS};
+use tench_abi::process::{Info, MAGIC};
+use tench_abi::{CapAddress, Kind};
+use tench_loader::information::{BLOCK_SIZE, Description, TEXT_SIZE};
+use tench_loader::place::{Run, chunks, runs};
+use tench_loader::{Builder, LoadError, Program, space};
+use tench_procs_client::protocol::Defect;
+
+/// A machine on which the loader works: objects by number, tables with entries.
+#[derive(Default)]
+struct Model {
+    objects: Vec<Object>,
+    /// Objects that can still be made.
+    limit: Option<usize>,
+}
+
+enum Object {
+    Frame(Vec<u8>),
+    Table { level: u64, entries: BTreeMap<u64, Entry>, hung: bool },
+}
+
+#[derive(Clone, Copy)]
+enum Entry {
+    Table(usize),
+    Page { frame: usize, offset: u64, flags: MapFlags },
+}
+
+impl Builder for Model {
+    fn make(&mut self, kind: Kind, size: u64) -> Result<CapAddress, LoadError> {
+        if let Some(limit) = &mut self.limit {
+            *limit = limit.checked_sub(1).ok_or(LoadError::OutOfMemory)?;
+        }
+        self.objects.push(match kind {
+            Kind::Frame => {
+                assert!((FRAME_MIN_BITS as u64..=FRAME_MAX_BITS as u64).contains(&size));
+                Object::Frame(vec![0; 1 << size])
+            }
+            Kind::PageTable => Object::Table { level: size, entries: BTreeMap::new(), hung: false },
+            other => panic!("{other:?}"),
+        });
+        Ok(CapAddress(self.objects.len() as u32))
+    }
+
+    fn fill(&mut self, frame: CapAddress, size_bits: u32, offset: u64, bytes: &[u8]) -> Result<(), LoadError> {
+        let Object::Frame(contents) = &mut self.objects[frame.0 as usize - 1] else { panic!("no frame") };
+        assert_eq!(contents.len(), 1 << size_bits);
+        contents[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u64) -> Result<(), LoadError> {
+        let (table, parent) = (table.0 as usize - 1, parent.0 as usize - 1);
+        let Object::Table { level: below, hung, .. } = &mut self.objects[table] else { panic!("no table") };
+        assert!(!std::mem::replace(hung, true));
+        let below = *below;
+        let Object::Table { level, entries, .. } = &mut self.objects[parent] else { panic!("no table") };
+        assert_eq!(*level + 1, below);
+        assert!(entry < 512 && entries.insert(entry, Entry::Table(table)).is_none());
+        Ok(())
+    }
+
+    fn map(
+        &mut self,
+        frame: CapAddress,
+        table: CapAddress,
+        first: u64,
+        count: u64,
+        offset: u64,
+        flags: MapFlags,
+    ) -> Result<(), LoadError> {
+        let (frame, table) = (frame.0 as usize - 1, table.0 as usize - 1);
+        let Object::Frame(contents) = &self.objects[frame] else { panic!("no frame") };
+        assert!(count > 0 && offset + count * 4096 <= contents.len() as u64);
+        let Object::Table { level: 3, entries, .. } = &mut self.objects[table] else { panic!("not of level 3") };
+        for n in 0..count {
+            let page = Entry::Page { frame, offset: offset + n * 4096, flags };
+            assert!(first + n < 512 && entries.insert(first + n, page).is_none());
+        }
+        Ok(())
+    }
+}
+
+impl Model {
+    /// What the page at `address` shows.
+    fn page(&self, root: CapAddress, address: u64) -> Option<(&[u8], MapFlags)> {
+        let mut table = root.0 as usize - 1;
+        for shift in [39, 30, 21, 12] {
+            let Object::Table { entries, .. } = &self.objects[table] else { panic!("no table") };
+            match *entries.get(&(address >> shift & 511))? {
+                Entry::Table(next) => table = next,
+                Entry::Page { frame, offset, flags } => {
+                    let Object::Frame(contents) = &self.objects[frame] else { panic!("no frame") };
+                    return Some((&contents[offset as usize..][..4096], flags));
+                }
+            }
+        }
+        None
+    }
+
+    fn pages(&self) -> usize {
+        let tables = self.objects.iter().filter_map(|object| match object {
+            Object::Table { entries, .. } => Some(entries),
+            Object::Frame(_) => None,
+        });
+        tables.flat_map(|entries| entries.values()).filter(|entry| matches!(entry, Entry::Page { .. })).count()
+    }
+}
+
+const DESCRIPTION: Description = Description {
+    pid: 7,
+    name: "bin/hello",
+    arguments: b"one\0two words\0",
+    environment: b"COLOUR=no\0",
+    extra_count: 2,
+    counter_frequency: 62_500_000,
+    stack_bottom: 0x7ffd_ffff_0000,
+    stack_top: 0x7ffe_0000_0000,
+};
+
+/// Compares every page of a loaded program with what the file says.
+fn check(elf: &Elf) {
+    let file = elf.write();
+    let program = Program::parse(&file).unwrap();
+    let mut model = Model::default();
+    let image = space::image(&mut model, &program, &DESCRIPTION).unwrap();
+    let root = image.space.root();
+
+    let mut pages = 16 + BLOCK_SIZE / 4096 + 1;
+    for segment in &program.segments {
+        pages += segment.size as usize / 4096;
+        let mut wanted = vec![0; segment.size as usize];
+        wanted[segment.lead as usize..][..segment.contents.len()].copy_from_slice(segment.contents);
+        for (n, wanted) in wanted.chunks(4096).enumerate() {
+            let (found, flags) = model.page(root, segment.address + n as u64 * 4096).unwrap();
+            assert!(found == wanted && flags == segment.flags);
+        }
+    }
+    assert_eq!(model.pages(), pages, "nothing else is mapped");
+    assert!(model.page(root, 0).is_none());
+    assert!(model.page(root, DESCRIPTION.stack_bottom - 4096).is_none(), "guard page");
+    let (_, flags) = model.page(root, DESCRIPTION.stack_bottom).unwrap();
+    assert_eq!(flags, MapFlags::READ | MapFlags::WRITE);
+    let (_, flags) = model.page(root, 0x7fff_0000_0000).unwrap();
+    assert_eq!(flags, MapFlags::READ);
+}
+
+#[test]
+fn a_program_finds_what_its_file_says() {
+    check(&Elf::good());
+}
+
+#[test]
+fn a_segment_across_tables_is_mapped_whole() {
+    let mut elf = Elf::good();
+    elf.headers[2] = Header::load(RW, 0x3f_e123, 0x40_5000, &[7; 0x20_3003]);
+    check(&elf);
+}
+
+#[test]
+fn the_information_block_says_what_was_given() {
+    let file = Elf::good().write();
+    let program = Program::parse(&file).unwrap();
+    let mut model = Model::default();
+    let image = space::image(&mut model, &program, &DESCRIPTION).unwrap();
+    let (page, _) = model.page(image.space.root(), 0x7fff_0000_0000).unwrap();
+    let word = |n: usize| u64::from_le_bytes(page[n * 8..][..8].try_into().unwrap());
+    let words: Vec<u64> = (0..12).map(word).collect();
+    let text = size_of::<Info>() as u64;
+    let environment = text + 10 + 14;
+    assert_eq!(words[..4], [MAGIC, 7, 3, text]);
+    assert_eq!(words[4..10], [1, environment, 2, 62_500_000, 0x7ffd_ffff_0000, 0x7ffe_0000_0000]);
+    assert_eq!(word(11), 3);
+    assert_eq!([word(12), word(13), word(14)], [0x20_0000, 0x1000, MapFlags::READ.bits()]);
+    assert!(page[text as usize..].starts_with(b"bin/hello\0one\0two words\0COLOUR=no\0\0"));
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_refused() {
+    let file = Elf::good().write();
+    let program = Program::parse(&file).unwrap();
+    let with = |bytes: usize| {
+        let arguments = vec![b'x'; bytes];
+        let description = Description { arguments: &arguments, environment: b"", ..DESCRIPTION };
+        space::image(&mut Model::default(), &program, &description).err()
+    };
+    assert_eq!(with(TEXT_SIZE - 11), None);
+    assert_eq!(with(TEXT_SIZE - 10), Some(LoadError::Defect(Defect::ArgumentsTooLong)));
+}
+
+#[test]
+fn running_out_of_memory_at_any_point_is_an_error() {
+    let file = Elf::good().write();
+    let program = Program::parse(&file).unwrap();
+    let mut model = Model::default();
+    space::image(&mut model, &program, &DESCRIPTION).unwrap();
+    for limit in 0..model.objects.len() {
+        let mut model = Model { limit: Some(limit), ..Model::default() };
+        let error = space::image(&mut model, &program, &DESCRIPTION).err();
+        assert_eq!(error, Some(LoadError::OutOfMemory));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn any_program_finds_what_its_file_says(
+        start in 0x1000..0x60_0000u64,
+        gap in 0x1000..0x20_0000u64,
+        code in 1..0x3000usize,
+        data in 0..0x2_0000usize,
+        zero in 1..0x20_0000u64,
+    ) {
+        let start = start & !3;
+        let mut elf = Elf::good();
+        elf.entry = start;
+        let after = start + code as u64 + gap;
+        elf.headers = vec![
+            Header::load(RX, start, code as u64 + 4, &vec![3; code]),
+            Header::load(RW, after + 0x1000, data as u64 + zero, &vec![5; data]),
+        ];
+        check(&elf);
+    }
+
+    #[test]
+    fn chunks_cover_a_range_without_gaps(pages in 0..1_000_000u64) {
+        let mut end = 0;
+        let mut previous = u32::MAX;
+        for chunk in chunks(pages * 4096) {
+            prop_assert_eq!(chunk.offset, end);
+            prop_assert!(chunk.size_bits < previous || chunk.size_bits == FRAME_MAX_BITS);
+            previous = chunk.size_bits;
+            end += chunk.size();
+        }
+        prop_assert_eq!(end, pages * 4096);
+    }
+
+    #[test]
+    fn runs_stay_within_tables(start in 0..0x800_0000u64, pages in 0..3000u64) {
+        let start = start * 4096;
+        let mut done = 0;
+        for Run { address, first, count, offset } in runs(start, pages * 4096) {
+            prop_assert_eq!(offset, done * 4096);
+            prop_assert_eq!(address, start + offset);
+            prop_assert_eq!(first, address >> 12 & 511);
+            prop_assert!(count > 0 && first + count <= 512);
+            done += count;
+        }
+        prop_assert_eq!(done, pages);
+    }
+}
