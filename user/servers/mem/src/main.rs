@@ -1,3 +1,3 @@
-//! The mem server.
+//! The memory server.
 
 fn main() {}

@@ -1,0 +1,202 @@
+//! The line discipline: what becomes of typed bytes before anybody reads them.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use tench_console_client::protocol::Mode;
+
+use crate::output::Output;
+
+/// Bytes of the longest line that can be edited.
+pub const MAX_LINE: usize = 1024;
+/// Bytes that can be typed ahead of whoever reads them.
+pub const MAX_AHEAD: usize = 4096;
+
+const INTERRUPT: u8 = 3; // Ctrl-C
+const END: u8 = 4; // Ctrl-D
+const BELL: u8 = 7;
+const BACKSPACE: u8 = 8;
+const KILL_LINE: u8 = 21; // Ctrl-U
+const KILL_WORD: u8 = 23; // Ctrl-W
+const DELETE: u8 = 127;
+
+/// What is ready to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Item {
+    /// A byte.
+    Byte(u8),
+    /// The end of the input: Ctrl-D was typed.
+    End,
+}
+
+/// What typing a byte has led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Typed {
+    /// Nothing that anybody else has to know of.
+    Nothing,
+    /// Perhaps there is something to read.
+    Ready,
+    /// Ctrl-C in canonical mode.
+    Interrupt,
+}
+
+/// Typed bytes on their way to readers.
+pub struct Line {
+    mode: Mode,
+    /// The line being edited; empty in raw mode.
+    edit: Vec<u8>,
+    ready: VecDeque<Item>,
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line { mode: Mode::Canonical, edit: Vec::new(), ready: VecDeque::new() }
+    }
+}
+
+impl Line {
+    /// The mode.
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Sets the mode. A line that is being edited can be read byte by byte once the mode is raw.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+        if mode == Mode::Raw {
+            self.ready.extend(self.edit.drain(..).map(Item::Byte));
+        }
+    }
+
+    /// Takes a typed byte. What a terminal should show goes to `echo`.
+    pub fn typed(&mut self, byte: u8, echo: &mut Output) -> Typed {
+        match self.mode {
+            Mode::Raw => self.typed_raw(byte, echo),
+            Mode::Canonical => self.typed_canonical(byte, echo),
+        }
+    }
+
+    fn typed_raw(&mut self, byte: u8, echo: &mut Output) -> Typed {
+        if self.ready.len() >= MAX_AHEAD {
+            echo.write(&[BELL]);
+            return Typed::Nothing;
+        }
+        self.ready.push_back(Item::Byte(byte));
+        Typed::Ready
+    }
+
+    fn typed_canonical(&mut self, byte: u8, echo: &mut Output) -> Typed {
+        match byte {
+            b'\r' | b'\n' => {
+                echo.write(b"\n");
+                self.finish(Item::Byte(b'\n'), echo)
+            }
+            END if self.edit.is_empty() => self.finish(Item::End, echo),
+            END => self.finish_without_end(),
+            INTERRUPT => {
+                self.edit.clear();
+                echo.write(b"^C\n");
+                Typed::Interrupt
+            }
+            BACKSPACE | DELETE => {
+                self.rub_out(echo);
+                Typed::Nothing
+            }
+            KILL_LINE => {
+                while self.rub_out(echo) {}
+                Typed::Nothing
+            }
+            KILL_WORD => {
+                while self.edit.last() == Some(&b' ') && self.rub_out(echo) {}
+                while self.edit.last().is_some_and(|&last| last != b' ') && self.rub_out(echo) {}
+                Typed::Nothing
+            }
+            _ => self.insert(byte, echo),
+        }
+    }
+
+    /// Makes the edited line readable, and `item` after it.
+    fn finish(&mut self, item: Item, echo: &mut Output) -> Typed {
+        if self.ready.len() + self.edit.len() >= MAX_AHEAD {
+            echo.write(&[BELL]);
+            return Typed::Nothing;
+        }
+        self.finish_without_end();
+        self.ready.push_back(item);
+        Typed::Ready
+    }
+
+    /// Makes what was typed readable although the line has no end (Ctrl-D in the middle of a line).
+    fn finish_without_end(&mut self) -> Typed {
+        if self.ready.len() + self.edit.len() > MAX_AHEAD {
+            return Typed::Nothing;
+        }
+        self.ready.extend(self.edit.drain(..).map(Item::Byte));
+        Typed::Ready
+    }
+
+    fn insert(&mut self, byte: u8, echo: &mut Output) -> Typed {
+        if self.edit.len() >= MAX_LINE {
+            echo.write(&[BELL]);
+            return Typed::Nothing;
+        }
+        self.edit.push(byte);
+        match byte {
+            b'\t' => echo.write(b" "),
+            0..32 => echo.write(&[b'^', byte + 64]),
+            _ => echo.write(&[byte]),
+        }
+        Typed::Nothing
+    }
+
+    /// Removes the last character, also from the screen. Answers whether there was one.
+    fn rub_out(&mut self, echo: &mut Output) -> bool {
+        // A character of UTF-8 ends with continuation bytes (10xxxxxx) after its first byte.
+        while self.edit.pop_if(|last| *last & 0xc0 == 0x80).is_some() {}
+        let Some(byte) = self.edit.pop() else { return false };
+        let columns = if byte < 32 && byte != b'\t' { 2 } else { 1 };
+        for _ in 0..columns {
+            echo.write(b"\x08 \x08");
+        }
+        true
+    }
+
+    /// Whether there is something to read.
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Takes what a reader gets who has room for `max` bytes: in canonical mode up to the end of a line, or nothing at
+    /// the end of the input; in raw mode whatever there is.
+    pub fn read(&mut self, max: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while bytes.len() < max {
+            match self.ready.pop_front() {
+                Some(Item::Byte(byte)) => {
+                    bytes.push(byte);
+                    if byte == b'\n' && self.mode == Mode::Canonical {
+                        break;
+                    }
+                }
+                // Bytes before the end are an answer of their own; the next reader sees the end.
+                Some(Item::End) if !bytes.is_empty() => {
+                    self.ready.push_front(Item::End);
+                    break;
+                }
+                Some(Item::End) if self.mode == Mode::Raw => bytes.push(END),
+                Some(Item::End) | None => break,
+            }
+        }
+        bytes
+    }
+
+    /// Puts back what [`read`](Self::read) has given for a reader who is not there any more.
+    pub fn put_back(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            self.ready.push_front(Item::End);
+        }
+        for &byte in bytes.iter().rev() {
+            self.ready.push_front(Item::Byte(byte));
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Who reads, who waits, and who says so.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use tench_console_client::protocol::{Error, MAX_TEXT, Mode};
+
+use crate::line::{Line, Typed};
+use crate::output::Output;
+
+/// Bytes that writers can be ahead of the line.
+const OUTPUT_LIMIT: usize = 8192;
+
+/// A thread that waits for input. `R` is what it takes to answer.
+struct Reader<R> {
+    process: u64,
+    max: usize,
+    reply: R,
+}
+
+/// A thread that waits for room.
+struct Writer<R> {
+    process: u64,
+    text: Vec<u8>,
+    reply: R,
+}
+
+/// An answer to somebody who waited.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A read: these bytes.
+    Input(Vec<u8>),
+    /// A read: refused.
+    Refused(Error),
+    /// A write or a drain: done.
+    Done,
+}
+
+/// The terminal. `R` is what it takes to answer somebody later.
+pub struct Terminal<R> {
+    line: Line,
+    /// What goes to the line.
+    pub output: Output,
+    /// The process that says who reads; 0 if nobody does.
+    owner: u64,
+    /// The only process that reads; 0 if every one does.
+    foreground: u64,
+    readers: VecDeque<Reader<R>>,
+    writers: VecDeque<Writer<R>>,
+    drainers: Vec<(u64, R)>,
+    /// Answers that are due.
+    answers: VecDeque<(R, Answer)>,
+    limit: usize,
+}
+
+impl<R> Terminal<R> {
+    /// A terminal at which `limit` threads can wait.
+    pub fn new(limit: usize) -> Terminal<R> {
+        Terminal {
+            line: Line::default(),
+            output: Output::new(OUTPUT_LIMIT),
+            owner: 0,
+            foreground: 0,
+            readers: VecDeque::new(),
+            writers: VecDeque::new(),
+            drainers: Vec::new(),
+            answers: VecDeque::new(),
+            limit,
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.readers.len() + self.writers.len() + self.drainers.len() + self.answers.len()
+    }
+
+    /// Takes a typed byte. Answers whether the foreground has to be interrupted.
+    pub fn typed(&mut self, byte: u8) -> bool {
+        match self.line.typed(byte, &mut self.output) {
+            Typed::Nothing => false,
+            Typed::Ready => {
+                self.serve();
+                false
+            }
+            Typed::Interrupt => {
+                let foreground = self.foreground;
+                let interrupted = extract(&mut self.readers, |reader| foreground == 0 || reader.process == foreground);
+                let refused = interrupted.into_iter().map(|reader| (reader.reply, Answer::Refused(Error::Interrupted)));
+                self.answers.extend(refused);
+                true
+            }
+        }
+    }
+
+    /// A thread wants to read.
+    pub fn read(&mut self, process: u64, max: usize, reply: R) {
+        if max == 0 || max > MAX_TEXT {
+            self.answers.push_back((reply, Answer::Refused(Error::BadRequest)));
+        } else if self.waiting() >= self.limit {
+            self.answers.push_back((reply, Answer::Refused(Error::Full)));
+        } else {
+            self.readers.push_back(Reader { process, max, reply });
+            self.serve();
+        }
+    }
+
+    /// A thread wants to write.
+    pub fn write(&mut self, process: u64, text: &[u8], reply: R) {
+        if self.writers.is_empty() && self.output.has_room_for(text) {
+            self.output.write(text);
+            self.answers.push_back((reply, Answer::Done));
+        } else if self.waiting() >= self.limit {
+            self.answers.push_back((reply, Answer::Refused(Error::Full)));
+        } else {
+            self.writers.push_back(Writer { process, text: text.to_vec(), reply });
+        }
+    }
+
+    /// A thread wants to know when everything written has gone.
+    pub fn drain(&mut self, process: u64, reply: R) {
+        if self.waiting() >= self.limit {
+            self.answers.push_back((reply, Answer::Refused(Error::Full)));
+        } else {
+            self.drainers.push((process, reply));
+        }
+    }
+
+    /// Bytes have left the buffer, perhaps all: lets waiting writers on.
+    pub fn sent(&mut self) {
+        while let Some(writer) = self.writers.pop_front_if(|writer| self.output.has_room_for(&writer.text)) {
+            self.output.write(&writer.text);
+            self.answers.push_back((writer.reply, Answer::Done));
+        }
+        if self.output.is_empty() {
+            self.answers.extend(self.drainers.drain(..).map(|(_, reply)| (reply, Answer::Done)));
+        }
+    }
+
+    /// Hands input to those who may have it, in the order in which they came.
+    fn serve(&mut self) {
+        while self.line.is_ready() {
+            let foreground = self.foreground;
+            let may_read = |reader: &Reader<R>| foreground == 0 || reader.process == foreground;
+            let Some(index) = self.readers.iter().position(may_read) else { return };
+            if let Some(reader) = self.readers.remove(index) {
+                let bytes = self.line.read(reader.max);
+                self.answers.push_back((reader.reply, Answer::Input(bytes)));
+            }
+        }
+    }
+
+    /// The next answer that is due.
+    pub fn next_answer(&mut self) -> Option<(R, Answer)> {
+        self.answers.pop_front()
+    }
+
+    /// Input that was answered to somebody who is not there any more is for the next one.
+    pub fn undelivered(&mut self, bytes: &[u8]) {
+        self.line.put_back(bytes);
+        self.serve();
+    }
+
+    /// The mode and the foreground process.
+    pub const fn mode(&self) -> (Mode, u64) {
+        (self.line.mode(), self.foreground)
+    }
+
+    /// Sets the mode.
+    pub fn set_mode(&mut self, process: u64, mode: Mode) -> Result<(), Error> {
+        self.check_owner(process)?;
+        self.line.set_mode(mode);
+        self.serve();
+        Ok(())
+    }
+
+    /// Sets who reads. The first who asks owns the terminal from then on.
+    pub fn set_foreground(&mut self, process: u64, foreground: u64) -> Result<(), Error> {
+        self.check_owner(process)?;
+        self.owner = process;
+        self.foreground = foreground;
+        self.serve();
+        Ok(())
+    }
+
+    fn check_owner(&self, process: u64) -> Result<(), Error> {
+        if self.owner == 0 || self.owner == process { Ok(()) } else { Err(Error::NotYours) }
+    }
+
+    /// Forgets what a process waited for, and gives free what it owned. Answers the replies that nobody waits for any
+    /// more, and whether the process was the owner.
+    pub fn process_ended(&mut self, process: u64) -> (Vec<R>, bool) {
+        let mut replies: Vec<R> = Vec::new();
+        replies.extend(extract(&mut self.readers, |reader| reader.process == process).into_iter().map(|r| r.reply));
+        replies.extend(extract(&mut self.writers, |writer| writer.process == process).into_iter().map(|w| w.reply));
+        replies.extend(self.drainers.extract_if(.., |(drainer, _)| *drainer == process).map(|(_, reply)| reply));
+        if self.foreground == process {
+            self.foreground = 0;
+        }
+        let owned = self.owner == process;
+        if owned {
+            self.owner = 0;
+            self.foreground = 0;
+            self.line.set_mode(Mode::Canonical);
+        }
+        self.serve();
+        (replies, owned)
+    }
+}
+
+/// Takes the elements out for which `is_wanted` holds; the others keep their order.
+fn extract<T>(queue: &mut VecDeque<T>, is_wanted: impl Fn(&T) -> bool) -> Vec<T> {
+    let (wanted, others): (Vec<T>, Vec<T>) = queue.drain(..).partition(is_wanted);
+    queue.extend(others);
+    wanted
+}

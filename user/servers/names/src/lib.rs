@@ -1,0 +1,10 @@
+//! The name server's table. Nothing here makes a system call, so all of it is tested on the host; `main.rs` adds the
+//! capabilities.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+extern crate alloc;
+
+pub mod table;

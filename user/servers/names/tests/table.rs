@@ -1,0 +1,91 @@
+//! The name server's table.
+
+use tench_names::table::{Table, Wait};
+use tench_names_client::protocol::Error;
+
+fn table() -> Table<u32, &'static str> {
+    Table::new(3, 2)
+}
+
+#[test]
+fn a_registered_name_is_found() {
+    let mut table = table();
+    assert_eq!(table.look_up("clock"), Err(Error::Unknown));
+    assert_eq!(table.register("clock", 5, 70), Ok(vec![]));
+    assert_eq!(table.look_up("clock"), Ok(70));
+    assert_eq!(table.register("clock", 6, 71), Err(Error::Taken));
+    assert_eq!(table.look_up("clock"), Ok(70));
+}
+
+#[test]
+fn names_have_one_to_255_bytes_and_no_control_characters() {
+    let mut table = table();
+    for bad in ["", "a\nb", "\0", &"x".repeat(256)] {
+        assert_eq!(table.register(bad, 1, 1), Err(Error::BadName));
+        assert_eq!(table.look_up(bad), Err(Error::BadName));
+        assert_eq!(table.unregister(bad, 1), Err(Error::BadName));
+        assert_eq!(table.wait(bad, 1, "r"), Wait::Refused(Error::BadName, "r"));
+    }
+    for good in ["a", "größe und so", "srr/rps", &"x".repeat(255)] {
+        table.register(good, 1, 1).unwrap();
+        table.unregister(good, 1).unwrap();
+    }
+}
+
+#[test]
+fn a_full_table_is_an_error_and_stays_usable() {
+    let mut table = table();
+    for name in ["a", "b", "c"] {
+        table.register(name, 1, 1).unwrap();
+    }
+    assert_eq!(table.register("d", 1, 1), Err(Error::Full));
+    table.unregister("b", 1).unwrap();
+    table.register("d", 1, 1).unwrap();
+}
+
+#[test]
+fn only_the_owner_unregisters() {
+    let mut table = table();
+    table.register("a", 1, 9).unwrap();
+    assert_eq!(table.unregister("a", 2), Err(Error::NotYours));
+    assert_eq!(table.unregister("b", 1), Err(Error::Unknown));
+    assert_eq!(table.unregister("a", 1), Ok(9));
+    assert_eq!(table.look_up("a"), Err(Error::Unknown));
+}
+
+#[test]
+fn those_who_wait_are_answered_in_order() {
+    let mut table = table();
+    assert_eq!(table.wait("a", 1, "first"), Wait::Waits);
+    assert_eq!(table.wait("a", 2, "second"), Wait::Waits);
+    assert_eq!(table.wait("b", 3, "third"), Wait::Refused(Error::Full, "third"));
+    assert_eq!(table.register("b", 9, 1), Ok(vec![]));
+    assert_eq!(table.register("a", 9, 2), Ok(vec!["first", "second"]));
+    assert_eq!(table.wait("a", 3, "third"), Wait::Known(2, "third"));
+}
+
+#[test]
+fn what_a_process_had_goes_with_it() {
+    let mut table = table();
+    table.register("a", 1, 10).unwrap();
+    table.register("b", 2, 20).unwrap();
+    table.register("c", 1, 30).unwrap();
+    assert_eq!(table.wait("d", 1, "mine"), Wait::Waits);
+    assert_eq!(table.wait("d", 2, "yours"), Wait::Waits);
+    assert_eq!(table.process_ended(1), (vec![10, 30], vec!["mine"]));
+    assert_eq!(table.process_ended(1), (vec![], vec![]));
+    assert_eq!(table.look_up("b"), Ok(20));
+    assert_eq!(table.register("d", 2, 40), Ok(vec!["yours"]));
+}
+
+#[test]
+fn names_are_listed_in_alphabetical_order() {
+    let mut table = table();
+    for (name, owner) in [("names", 3), ("clock", 4), ("console", 5)] {
+        table.register(name, owner, 0).unwrap();
+    }
+    assert_eq!(table.next(""), Some(("clock", 4)));
+    assert_eq!(table.next("clock"), Some(("console", 5)));
+    assert_eq!(table.next("console"), Some(("names", 3)));
+    assert_eq!(table.next("names"), None);
+}

@@ -1,0 +1,217 @@
+//! What a fault was, in words.
+//!
+//! The kernel says which address and which instruction; what lies there is known here.
+
+use core::fmt;
+
+use tench_abi::fault::{Access, Class, Report};
+use tench_abi::layout::address;
+use tench_abi::memory::{MapFlags, PAGE_SIZE, USER_END};
+use tench_abi::message::AREA_SIZE;
+use tench_abi::process::INFO_PAGES;
+use tench_procs_client::protocol::FaultKind;
+
+const PAGE: u64 = PAGE_SIZE as u64;
+
+/// A part of a process's address space that the loader made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Rights.
+    pub flags: MapFlags,
+}
+
+impl Part {
+    fn contains(&self, address: u64) -> bool {
+        address >= self.address && address - self.address < self.size
+    }
+}
+
+/// What the loader put into an address space.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    /// The program's segments.
+    pub segments: alloc::vec::Vec<Part>,
+    /// Lowest address of the main thread's stack.
+    pub stack_bottom: u64,
+    /// One past its highest address.
+    pub stack_top: u64,
+}
+
+/// What lies at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Region {
+    /// The first page, which is never mapped.
+    FirstPage,
+    /// A segment of the program.
+    Segment(Part),
+    /// The main thread's stack.
+    Stack,
+    /// The page below it.
+    StackGuard,
+    /// The process information block.
+    Information,
+    /// Message areas.
+    MessageAreas,
+    /// Where libraries allocate: heap, further stacks, mapped frames.
+    Dynamic,
+    /// The kernel's half.
+    Kernel,
+    /// Nothing.
+    Nothing,
+}
+
+impl Layout {
+    /// What lies at `address`.
+    pub fn region(&self, address: u64) -> Region {
+        if let Some(part) = self.segments.iter().find(|part| part.contains(address)) {
+            return Region::Segment(*part);
+        }
+        let information =
+            Part { address: address::PROCESS_INFO, size: INFO_PAGES as u64 * PAGE, flags: MapFlags::READ };
+        // A page of message areas holds those of four threads; the loader maps the first page.
+        let areas = Part { address: address::MESSAGE_AREAS, size: 4 * AREA_SIZE as u64, flags: MapFlags::all() };
+        match address {
+            0..PAGE => Region::FirstPage,
+            USER_END.. => Region::Kernel,
+            _ if (self.stack_bottom..self.stack_top).contains(&address) => Region::Stack,
+            _ if (self.stack_bottom.saturating_sub(PAGE)..self.stack_bottom).contains(&address) => Region::StackGuard,
+            _ if information.contains(address) => Region::Information,
+            _ if areas.contains(address) => Region::MessageAreas,
+            address::DYNAMIC..address::DYNAMIC_END => Region::Dynamic,
+            _ => Region::Nothing,
+        }
+    }
+}
+
+impl fmt::Display for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Region::Segment(part) => {
+                let right = |flag, letter| if part.flags.contains(flag) { letter } else { '-' };
+                let rights = [right(MapFlags::READ, 'r'), right(MapFlags::WRITE, 'w'), right(MapFlags::EXECUTE, 'x')];
+                let [r, w, x] = rights;
+                return write!(f, "segment {:#x}..{:#x} {r}{w}{x}", part.address, part.address + part.size);
+            }
+            Region::FirstPage => "first page",
+            Region::Stack => "stack",
+            Region::StackGuard => "guard page below the stack",
+            Region::Information => "process information, read-only",
+            Region::MessageAreas => "message areas",
+            Region::Dynamic => "dynamic memory",
+            Region::Kernel => "kernel's half",
+            Region::Nothing => "nothing there",
+        };
+        f.write_str(text)
+    }
+}
+
+/// Exception classes of an AArch64 syndrome (`ESR_EL1.EC`).
+mod exception {
+    pub const UNKNOWN: u64 = 0x00;
+    pub const FLOATING_POINT: u64 = 0x07;
+    pub const ILLEGAL_STATE: u64 = 0x0e;
+    pub const SYSTEM_REGISTER: u64 = 0x18;
+    pub const PC_ALIGNMENT: u64 = 0x22;
+    pub const DATA_ABORT: u64 = 0x24;
+    pub const DATA_ABORT_SAME: u64 = 0x25;
+    pub const SP_ALIGNMENT: u64 = 0x26;
+    pub const BREAKPOINT: u64 = 0x30;
+    pub const BRK: u64 = 0x3c;
+}
+
+/// Fault status of a data abort that is an alignment fault.
+const ALIGNMENT_FAULT: u64 = 0x21;
+
+/// A fault of a process.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault<'a> {
+    /// What the kernel says.
+    pub report: Report,
+    /// What lies where in the process.
+    pub layout: &'a Layout,
+}
+
+impl Fault<'_> {
+    /// What it was.
+    pub fn kind(&self) -> FaultKind {
+        match Class::from_code(self.report.class) {
+            Some(Class::PageFault) => self.page_fault(),
+            Some(Class::ForeignCall) => FaultKind::ForeignCall,
+            Some(Class::Exception) | None => self.exception(),
+        }
+    }
+
+    fn page_fault(&self) -> FaultKind {
+        if self.is_alignment() {
+            return FaultKind::Misaligned;
+        }
+        match self.layout.region(self.report.address) {
+            Region::FirstPage => FaultKind::NullDereference,
+            Region::Kernel => FaultKind::KernelAddress,
+            Region::StackGuard => FaultKind::GuardPage,
+            _ if self.report.is_permission() => FaultKind::RightsViolation,
+            // The loader maps these whole, so a missing entry there is one that the program removed.
+            _ => FaultKind::NeverAllocated,
+        }
+    }
+
+    fn exception(&self) -> FaultKind {
+        match self.exception_class() {
+            exception::UNKNOWN => FaultKind::UndefinedInstruction,
+            exception::SYSTEM_REGISTER | exception::FLOATING_POINT => FaultKind::PrivilegedInstruction,
+            exception::PC_ALIGNMENT | exception::SP_ALIGNMENT => FaultKind::Misaligned,
+            exception::BREAKPOINT | exception::BRK => FaultKind::Breakpoint,
+            _ if self.is_alignment() => FaultKind::Misaligned,
+            exception::ILLEGAL_STATE => FaultKind::UndefinedInstruction,
+            _ => FaultKind::Other,
+        }
+    }
+
+    const fn exception_class(&self) -> u64 {
+        self.report.syndrome >> 26 & 0x3f
+    }
+
+    const fn is_alignment(&self) -> bool {
+        let is_data = matches!(self.exception_class(), exception::DATA_ABORT | exception::DATA_ABORT_SAME);
+        is_data && self.report.syndrome & 0x3f == ALIGNMENT_FAULT
+    }
+
+    /// Whether an address belongs to the fault.
+    fn has_address(&self) -> bool {
+        let is_data = matches!(self.exception_class(), exception::DATA_ABORT | exception::DATA_ABORT_SAME);
+        self.report.class == Class::PageFault as u64 || is_data
+    }
+}
+
+impl fmt::Display for Fault<'_> {
+    /// `null dereference: write to 0x0 at instruction 0x201004 (region first page)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let report = &self.report;
+        let kind = self.kind();
+        write!(f, "{kind}: ")?;
+        if self.has_address() {
+            let access = match report.access() {
+                Access::Read => "read from",
+                Access::Write => "write to",
+                Access::Execute => "jump to",
+            };
+            let region = self.layout.region(report.address);
+            return write!(
+                f,
+                "{access} {:#x} at instruction {:#x} (region {region})",
+                report.address, report.instruction
+            );
+        }
+        let region = self.layout.region(report.instruction);
+        match kind {
+            FaultKind::ForeignCall => write!(f, "svc #{} ", report.syndrome & 0xffff)?,
+            FaultKind::UndefinedInstruction | FaultKind::PrivilegedInstruction | FaultKind::Breakpoint => {}
+            _ => write!(f, "syndrome {:#x} ", report.syndrome)?,
+        }
+        write!(f, "at instruction {:#x} (region {region})", report.instruction)
+    }
+}

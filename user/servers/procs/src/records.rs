@@ -1,0 +1,253 @@
+//! What is known about each process, living or ended.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tench_procs_client::protocol::{Error, State};
+
+/// Processes that can exist at a time.
+pub const MAX_LIVING: usize = 1024;
+/// Records of ended processes that are kept; the oldest is forgotten first.
+pub const MAX_ENDED: usize = 4096;
+/// Threads that can wait for one process.
+pub const MAX_WAITERS: usize = 256;
+
+/// How a process ended or what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Its state.
+    pub state: State,
+    /// What belongs to the state: exit code or kind of fault, otherwise 0.
+    pub detail: u64,
+}
+
+impl Status {
+    /// A status to which nothing belongs.
+    pub const fn plain(state: State) -> Status {
+        Status { state, detail: 0 }
+    }
+}
+
+/// A process. `K` is what the server keeps while it lives, `R` what it takes to answer somebody later.
+pub struct Record<K, R> {
+    /// The path or name by which it was started.
+    pub name: String,
+    /// The process that started it; 0 for `init`.
+    pub parent: u64,
+    /// What it does.
+    pub status: Status,
+    /// Priority of its main thread.
+    pub priority: u8,
+    /// Highest priority that it may give.
+    pub ceiling: u8,
+    /// Whether it may manage processes that are not its descendants.
+    pub manager: bool,
+    /// Bytes of its program.
+    pub size: u64,
+    /// Kernel objects, of a process that this server started and that has not ended.
+    pub kernel: Option<K>,
+    waiters: Vec<(u64, R)>,
+}
+
+/// Everything that ends with a process.
+pub struct Ended<K, R> {
+    /// What the server kept.
+    pub kernel: Option<K>,
+    /// Those who waited for its end.
+    pub waiters: Vec<R>,
+    /// Replies to its own threads that nobody waits for any more.
+    pub abandoned: Vec<R>,
+}
+
+/// All records.
+pub struct Records<K, R> {
+    /// By process identifier; identifiers are never used twice.
+    records: Vec<Option<Box<Record<K, R>>>>,
+    /// Living processes by path and by base name.
+    names: BTreeMap<String, BTreeSet<u64>>,
+    living: usize,
+    /// Ended processes, the oldest first.
+    ended: VecDeque<u64>,
+}
+
+impl<K, R> Default for Records<K, R> {
+    fn default() -> Self {
+        Records { records: Vec::new(), names: BTreeMap::new(), living: 0, ended: VecDeque::new() }
+    }
+}
+
+impl<K, R> Records<K, R> {
+    /// Makes a record with the next process identifier, in state `Preparing`.
+    pub fn prepare(&mut self, name: &str, parent: u64, kernel: Option<K>) -> Result<u64, Error> {
+        if self.living >= MAX_LIVING {
+            return Err(Error::TooManyProcesses);
+        }
+        if self.records.is_empty() {
+            self.records.push(None); // 0 is no process
+        }
+        let (priority, ceiling) = self.get(parent).map_or((0, 0), |parent| (parent.priority, parent.ceiling));
+        let pid = self.records.len() as u64;
+        self.records.push(Some(Box::new(Record {
+            name: String::from(name),
+            parent,
+            status: Status::plain(State::Preparing),
+            priority,
+            ceiling,
+            manager: false,
+            size: 0,
+            kernel,
+            waiters: Vec::new(),
+        })));
+        self.living += 1;
+        for key in keys(name) {
+            self.names.entry(String::from(key)).or_default().insert(pid);
+        }
+        Ok(pid)
+    }
+
+    /// The record of a process.
+    pub fn get(&self, pid: u64) -> Result<&Record<K, R>, Error> {
+        self.records.get(pid as usize).and_then(Option::as_deref).ok_or(Error::NoSuchProcess)
+    }
+
+    /// The record of a process.
+    pub fn get_mut(&mut self, pid: u64) -> Result<&mut Record<K, R>, Error> {
+        self.records.get_mut(pid as usize).and_then(Option::as_deref_mut).ok_or(Error::NoSuchProcess)
+    }
+
+    /// The record with the next higher number.
+    pub fn next(&self, after: u64) -> Option<(u64, &Record<K, R>)> {
+        let first = usize::try_from(after).ok()?.checked_add(1)?;
+        let rest = self.records.get(first..)?;
+        rest.iter().enumerate().find_map(|(n, record)| Some(((first + n) as u64, record.as_deref()?)))
+    }
+
+    /// The living process of this path or base name with the next higher number.
+    pub fn find(&self, name: &str, after: u64) -> Option<u64> {
+        let key = name.trim_start_matches('/');
+        self.names.get(key)?.range(after.checked_add(1)?..).next().copied()
+    }
+
+    /// Whether `caller` may kill, suspend, resume and inspect `pid`: itself, its descendants, or all if it manages.
+    pub fn check_manage(&self, caller: u64, pid: u64) -> Result<(), Error> {
+        self.get(pid)?;
+        if self.get(caller).is_ok_and(|record| record.manager) {
+            return Ok(());
+        }
+        let mut ancestor = pid;
+        while ancestor > caller {
+            // A parent has a lower number than its children, so this ends.
+            ancestor = self.get(ancestor).map_or(0, |record| record.parent.min(ancestor - 1));
+        }
+        if ancestor == caller && caller != 0 { Ok(()) } else { Err(Error::NotAllowed) }
+    }
+
+    /// The record of a process that `caller` prepares.
+    pub fn preparing(&mut self, caller: u64, pid: u64) -> Result<&mut Record<K, R>, Error> {
+        let record = self.get_mut(pid)?;
+        if record.parent != caller {
+            return Err(Error::NotYours);
+        }
+        if record.status.state != State::Preparing {
+            return Err(Error::WrongState);
+        }
+        Ok(record)
+    }
+
+    /// Processes that `parent` prepares and has not started.
+    pub fn prepared_by(&self, parent: u64) -> Vec<u64> {
+        let mut found = Vec::new();
+        let mut pid = parent;
+        while let Some((next, record)) = self.next(pid) {
+            if record.parent == parent && record.status.state == State::Preparing {
+                found.push(next);
+            }
+            pid = next;
+        }
+        found
+    }
+
+    /// Lets `waiter`'s thread wait for the end of a process. Gives the reply back with the status if it has ended, or
+    /// with the reason why it cannot wait.
+    pub fn wait(&mut self, pid: u64, waiter: u64, reply: R) -> Result<(), (R, Result<Status, Error>)> {
+        match self.get_mut(pid) {
+            Err(error) => Err((reply, Err(error))),
+            Ok(record) if record.status.state.has_ended() => Err((reply, Ok(record.status))),
+            Ok(record) if record.waiters.len() >= MAX_WAITERS => Err((reply, Err(Error::Full))),
+            Ok(record) => {
+                record.waiters.push((waiter, reply));
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends a process. Its record stays.
+    pub fn end(&mut self, pid: u64, status: Status) -> Result<Ended<K, R>, Error> {
+        let record = self.get_mut(pid)?;
+        if record.status.state.has_ended() {
+            return Err(Error::WrongState);
+        }
+        record.status = status;
+        let kernel = record.kernel.take();
+        let waiters = core::mem::take(&mut record.waiters).into_iter().map(|(_, reply)| reply).collect();
+        let name = record.name.clone();
+        self.forget_name(pid, &name);
+        self.living -= 1;
+        self.ended.push_back(pid);
+        if self.ended.len() > MAX_ENDED
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.records[oldest as usize] = None;
+        }
+        let mut abandoned = Vec::new();
+        for record in self.records.iter_mut().flatten() {
+            abandoned.extend(record.waiters.extract_if(.., |(waiter, _)| *waiter == pid).map(|(_, reply)| reply));
+        }
+        Ok(Ended { kernel, waiters, abandoned })
+    }
+
+    /// Removes a record that never became a process.
+    pub fn discard(&mut self, pid: u64) -> Option<Ended<K, R>> {
+        let ended = self.end(pid, Status::plain(State::Killed)).ok()?;
+        self.ended.retain(|&other| other != pid);
+        self.records[pid as usize] = None;
+        Some(ended)
+    }
+
+    fn forget_name(&mut self, pid: u64, name: &str) {
+        for key in keys(name) {
+            if let Some(pids) = self.names.get_mut(key) {
+                pids.remove(&pid);
+                if pids.is_empty() {
+                    self.names.remove(key);
+                }
+            }
+        }
+    }
+
+    /// Panics if an invariant does not hold.
+    pub fn check_invariants(&self) {
+        let living = |record: &&Record<K, R>| !record.status.state.has_ended();
+        let records = || self.records.iter().flatten().map(|record| &**record);
+        assert_eq!(records().filter(living).count(), self.living);
+        assert_eq!(records().count() - self.living, self.ended.len());
+        assert!(self.ended.iter().all(|&pid| self.get(pid).is_ok_and(|record| record.status.state.has_ended())));
+        assert!(records().all(|record| !record.status.state.has_ended() || record.waiters.is_empty()));
+        for (name, pids) in &self.names {
+            assert!(!pids.is_empty());
+            for &pid in pids {
+                let record = self.get(pid).ok().filter(living).expect("a name belongs to a living process");
+                assert!(keys(&record.name).any(|key| key == name));
+            }
+        }
+    }
+}
+
+/// What a process can be found by: the path without a leading `/`, and the base name.
+fn keys(name: &str) -> impl Iterator<Item = &str> {
+    let path = name.trim_start_matches('/');
+    let base = path.rsplit('/').next().filter(|&base| base != path);
+    core::iter::once(path).chain(base)
+}
