@@ -1,0 +1,69 @@
+//! Division of memory, and devices of QEMU's `virt` machine (its device tree lies beside this file).
+
+use proptest::prelude::*;
+use tench_init::devices::{Place, find};
+use tench_init::memory::{Part, above};
+use tench_system::Device;
+
+const TREE: &[u8] = include_bytes!("virt.dtb");
+
+#[test]
+fn the_serial_port_is_found() {
+    let place = Place { address: 0x900_0000, size: 0x1000, interrupt: 33, edge: false };
+    assert_eq!(find(TREE, Device::Uart), Some(place));
+}
+
+#[test]
+fn the_real_time_clock_is_found() {
+    let place = Place { address: 0x901_0000, size: 0x1000, interrupt: 34, edge: false };
+    assert_eq!(find(TREE, Device::Clock), Some(place));
+}
+
+#[test]
+fn virtio_transports_are_counted_by_address() {
+    for number in 0..32 {
+        let address = 0xa00_0000 + u64::from(number) * 0x200;
+        let place = Place { address, size: 0x200, interrupt: 48 + u64::from(number), edge: true };
+        assert_eq!(find(TREE, Device::Virtio(number)), Some(place));
+    }
+}
+
+#[test]
+fn a_damaged_tree_has_no_devices_or_the_right_ones() {
+    for length in 0..TREE.len() {
+        assert_eq!(find(&TREE[..length], Device::Uart), None, "{length} bytes");
+    }
+}
+
+#[test]
+fn a_fresh_piece_is_given_whole() {
+    assert_eq!(above(0, 20).collect::<Vec<_>>(), [Part { offset: 0, size_bits: 20 }]);
+}
+
+#[test]
+fn a_full_piece_gives_nothing() {
+    assert_eq!(above(1 << 20, 20).count(), 0);
+    assert_eq!(above((1 << 20) - 1, 20).count(), 0);
+}
+
+#[test]
+fn the_rest_is_divided_by_alignment() {
+    let parts: Vec<_> = above(0x4_1001, 20).map(|part| (part.offset, part.size_bits)).collect();
+    assert_eq!(parts, [(0x4_2000, 13), (0x4_4000, 14), (0x4_8000, 15), (0x5_0000, 16), (0x6_0000, 17), (0x8_0000, 19)]);
+}
+
+proptest! {
+    #[test]
+    fn the_parts_cover_the_rest_without_overlap(size_bits in 12..40u32, watermark in any::<prop::sample::Index>()) {
+        let size = 1u64 << size_bits;
+        let watermark = watermark.index(size as usize + 1) as u64;
+        let mut end = watermark.next_multiple_of(4096);
+        for part in above(watermark, size_bits) {
+            prop_assert_eq!(part.offset, end);
+            prop_assert!(part.size_bits >= 12 && part.offset.is_multiple_of(1 << part.size_bits));
+            end += 1 << part.size_bits;
+        }
+        prop_assert_eq!(end, size.max(end));
+        prop_assert!(above(watermark, size_bits).count() < 40);
+    }
+}
