@@ -1,3 +1,22 @@
-//! The kernel on the host: object memory is a buffer, address spaces are maps, time is a counter.
+//! The kernel on the host: the same semantics as on a machine, with memory in a buffer, under tests' control.
+//!
+//! ```text
+//!   machine      a booted kernel, and a driver that makes system calls as any thread
+//!   check        whether all of its state is consistent
+//!   host         the `Arch` of the host: time, interrupts, windows, power
+//!   stack        a coroutine for each entry into the kernel, so that windows can switch threads
+//!   translation  page tables as they are walked, and a cache that catches missing invalidations
+//!   memory       the buffer
+//! ```
 
-#![no_std]
+mod boot;
+pub mod check;
+mod check_tables;
+pub mod host;
+pub mod machine;
+pub mod memory;
+pub mod stack;
+pub mod translation;
+
+pub use host::Host;
+pub use machine::{Answer, Machine};

@@ -1,0 +1,107 @@
+//! Boots the machine that tests use, through the same code that boots a real one.
+
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::ptr::NonNull;
+
+use tench_abi::boot::{Header, MAGIC, MemoryKind, Segment, UntypedInfo, VERSION};
+use tench_abi::layout::slot::BOOT_UNTYPED;
+use tench_abi::memory::{MapFlags, PAGE_SIZE};
+use tench_kernel::boot::{Plan, first_process};
+use tench_kernel::kernel::State;
+use tench_kernel::object::Ref;
+use tench_kernel::scheduler;
+use tench_kernel::thread::Thread;
+
+use crate::host::Host;
+use crate::memory::RAM_START;
+
+/// Bytes of RAM.
+const MEMORY: usize = 32 << 20;
+/// Where the RAM disk lies: one page of header, one of program; the rest is the archive.
+const RAMDISK: u64 = RAM_START + (1 << 20);
+/// Bytes of the RAM disk.
+const RAMDISK_SIZE: u64 = 64 << 10;
+/// Where the program is linked.
+pub const PROGRAM: u64 = 0x20_0000;
+/// Where the device tree lies, in the last page of the RAM disk.
+const DEVICE_TREE: u64 = RAMDISK + RAMDISK_SIZE - PAGE_SIZE as u64;
+
+/// One piece of memory.
+const fn piece(address: u64, size_bits: u32, kind: MemoryKind) -> UntypedInfo {
+    UntypedInfo { address, size_bits, kind: kind as u32 }
+}
+
+/// The pieces of memory. The first 2 MiB of RAM hold the idle thread and the RAM disk.
+pub const UNTYPED: [UntypedInfo; 7] = [
+    piece(RAM_START + (16 << 20), 24, MemoryKind::Ram),
+    piece(RAM_START + (4 << 20), 22, MemoryKind::Ram),
+    piece(RAM_START + (8 << 20), 14, MemoryKind::Ram),
+    piece(0x0900_0000, 12, MemoryKind::Device),
+    piece(0x8000_0000, 30, MemoryKind::Device),
+    piece(RAMDISK, 16, MemoryKind::Archive),
+    piece(RAM_START + (2 << 20), 20, MemoryKind::Ram),
+];
+
+/// Address of the capability to piece `n`.
+const fn untyped(n: u64) -> u64 {
+    BOOT_UNTYPED.0 as u64 + n
+}
+
+/// 16 MiB of RAM.
+pub const RAM: u64 = untyped(0);
+/// 4 MiB of RAM.
+pub const RAM_MEDIUM: u64 = untyped(1);
+/// 16 KiB of RAM.
+pub const RAM_SMALL: u64 = untyped(2);
+/// A page of device registers.
+pub const DEVICE: u64 = untyped(3);
+/// 1 GiB of device memory, aligned to it.
+pub const LARGE_DEVICE: u64 = untyped(4);
+/// 64 KiB whose contents are kept.
+pub const ARCHIVE: u64 = untyped(5);
+/// First address that is empty after boot.
+pub const FREE: u64 = 128;
+
+/// A kernel whose first thread runs. The state is from a box.
+pub fn boot() -> (NonNull<State<Host>>, Ref<Thread>) {
+    let mut host = Host::new(MEMORY);
+    for word in (0..RAMDISK_SIZE).step_by(8) {
+        host.memory.write(RAMDISK + word, !word);
+    }
+    let idle = host.memory.base() + RAM_START as usize;
+    let layout = Layout::new::<State<Host>>();
+    // SAFETY: the state is not of size 0.
+    let Some(place) = NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<State<Host>>()) else {
+        handle_alloc_error(layout)
+    };
+    // SAFETY: `place` is zeroed, aligned and freed with the machine; the idle thread's object is zeroed RAM outside of
+    // all untyped memory.
+    let mut kernel = unsafe { State::initialise(place, host, idle) }.expect("an address is not 0");
+    let mut header = Header {
+        magic: MAGIC,
+        version: VERSION,
+        entry: PROGRAM,
+        segment_count: 1,
+        segments: Default::default(),
+        archive_offset: 2 * PAGE_SIZE as u64,
+        archive_size: RAMDISK_SIZE - 2 * PAGE_SIZE as u64,
+    };
+    header.segments[0] = Segment {
+        address: PROGRAM,
+        offset: PAGE_SIZE as u64,
+        size: PAGE_SIZE as u64,
+        flags: (MapFlags::READ | MapFlags::EXECUTE).bits(),
+    };
+    let plan = Plan {
+        memory: &UNTYPED,
+        ramdisk: RAMDISK,
+        header: &header,
+        device_tree: (DEVICE_TREE, 128),
+        counter_frequency: 100_000,
+        core: 0,
+    };
+    let first = first_process(&mut kernel, &plan).expect("the plan is complete");
+    let runs = scheduler::leave(&mut kernel);
+    assert!(runs == first, "the first thread runs");
+    (place, first)
+}

@@ -1,0 +1,345 @@
+//! Whether a kernel's state is what docs/invariants.md says it is, found out from nothing but the capabilities.
+//!
+//! Every object is reached through the derivation tree, every thread through its object, and every queue from both
+//! sides: from its head, and from each thread that claims to be in it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use tench_abi::Kind;
+use tench_abi::object::SLOT_SIZE;
+use tench_kernel::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
+use tench_kernel::slot::flag;
+use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, canary_intact, slow};
+use tench_kernel::{Arch, Cap, Kernel, SlotRef};
+
+use crate::check_tables;
+use crate::host::Host;
+
+/// What a check answers: nothing, or what is wrong.
+pub type Checked = Result<(), String>;
+
+/// Fails with a formatted message unless the condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(format!($($message)+));
+        }
+    };
+}
+pub(crate) use ensure;
+
+/// Every capability there is, in the order of the derivation tree.
+pub struct Inventory {
+    /// Slots and what they hold.
+    pub slots: Vec<(SlotRef, Cap)>,
+    /// Living objects by address, without untyped memory.
+    pub objects: BTreeMap<usize, Cap>,
+    /// Living threads, the idle thread first.
+    pub threads: Vec<Ref<Thread>>,
+}
+
+impl Inventory {
+    /// Walks the tree.
+    pub fn take(k: &mut Kernel<Host>) -> Result<Inventory, String> {
+        let mut slots = Vec::new();
+        let mut at = SlotRef::new(k.state().derivation);
+        while let Some(left) = at.and_then(|slot| SlotRef::new(k.slot(slot).links.left)) {
+            at = Some(left);
+        }
+        let mut seen = HashSet::new();
+        while let Some(slot) = at {
+            ensure!(seen.insert(slot), "{slot:?} follows itself in the derivation tree");
+            let s = *k.slot(slot);
+            ensure!(s.cap.kind != Kind::Null, "{slot:?} is empty and in the derivation tree");
+            slots.push((slot, s.cap));
+            at = SlotRef::new(s.links.next);
+        }
+        let mut objects = BTreeMap::new();
+        for (_, cap) in &slots {
+            if has_object(cap.kind) {
+                objects.entry(cap.object).or_insert(*cap);
+            }
+        }
+        let mut threads = vec![k.state().idle];
+        for cap in objects.values().filter(|cap| cap.kind == Kind::Thread) {
+            // SAFETY: a thread capability names a live thread object.
+            threads.extend(unsafe { Ref::<Thread>::at(cap.object + THREAD_OFFSET) });
+        }
+        Ok(Inventory { slots, objects, threads })
+    }
+
+    /// The living objects of one kind.
+    pub fn of<T>(&self, kind: Kind) -> Vec<Ref<T>> {
+        let caps = self.objects.values().filter(|cap| cap.kind == kind);
+        // SAFETY: a capability of a kind names a live object of the type that goes with it, which callers name.
+        caps.filter_map(|cap| unsafe { Ref::at(cap.object) }).collect()
+    }
+}
+
+/// Kinds whose object is memory with a type of its own.
+fn has_object(kind: Kind) -> bool {
+    match kind {
+        Kind::CapNode | Kind::Frame | Kind::PageTable | Kind::Thread | Kind::SchedulingContext | Kind::Endpoint => true,
+        Kind::Reply | Kind::Notification => true,
+        Kind::Null | Kind::Untyped | Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel => false,
+    }
+}
+
+/// Checks everything.
+pub fn check(k: &mut Kernel<Host>) -> Checked {
+    let inventory = Inventory::take(k)?;
+    check_slots(k, &inventory)?;
+    check_objects(&inventory)?;
+    check_queues(k, &inventory)?;
+    check_replies(k, &inventory)?;
+    check_scheduler(k, &inventory)?;
+    check_timers(k, &inventory)?;
+    for thread in &inventory.threads {
+        check_thread(k, *thread).map_err(|wrong| format!("{thread:?}: {wrong}"))?;
+    }
+    check_interrupts(k, &inventory)?;
+    check_tables::check(k, &inventory)
+}
+
+/// Each slot that holds something is in the tree, and the tree holds no other slots.
+fn check_slots(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let mut places = HashSet::new();
+    for cap in inventory.objects.values() {
+        let (first, count) = match cap.kind {
+            Kind::CapNode => (cap.object, 1usize << cap.aux),
+            Kind::Thread => (cap.object + THREAD_OFFSET + core::mem::offset_of!(Thread, bindings), BINDINGS),
+            _ => continue,
+        };
+        for i in 0..count {
+            places.extend(k.slot_at(first + i * SLOT_SIZE));
+        }
+    }
+    let listed: HashSet<SlotRef> = inventory.slots.iter().map(|(slot, _)| *slot).collect();
+    for slot in &listed {
+        ensure!(places.contains(slot), "{slot:?} is in the tree, but in no living node or thread");
+    }
+    for slot in places {
+        let kind = k.slot(slot).cap.kind;
+        ensure!(kind == Kind::Null || listed.contains(&slot), "{slot:?} holds {kind:?}, but is not in the tree");
+    }
+    Ok(())
+}
+
+/// Capabilities to one object agree, objects do not overlap, and lie in RAM if the kernel writes them.
+fn check_objects(inventory: &Inventory) -> Checked {
+    for (slot, cap) in &inventory.slots {
+        let Some(object) = inventory.objects.get(&cap.object) else { continue };
+        if !has_object(cap.kind) {
+            continue;
+        }
+        let same = (cap.kind, cap.size_bits, cap.aux) == (object.kind, object.size_bits, object.aux);
+        ensure!(same, "{slot:?}: {cap:x?} and {object:x?} share an address");
+        ensure!(cap.object.trailing_zeros() >= u32::from(cap.size_bits).min(21), "{slot:?}: misaligned {cap:x?}");
+    }
+    let mut end = 0;
+    for cap in inventory.objects.values() {
+        ensure!(cap.object >= end, "{cap:x?} overlaps the object before it, which ends at {end:x}");
+        end = cap.object + cap.size();
+    }
+    Ok(())
+}
+
+/// The threads in a queue, from its head on, with backward links checked.
+fn queue(k: &mut Kernel<Host>, head: Option<Ref<Thread>>, tail: Option<Ref<Thread>>) -> Result<Vec<usize>, String> {
+    let mut threads = Vec::new();
+    let mut previous = None;
+    let mut at = head;
+    while let Some(thread) = at {
+        ensure!(!threads.contains(&thread.address()), "{thread:?} is twice in a queue");
+        let t = k.get(thread);
+        ensure!(t.previous == previous, "{thread:?}: previous is {:?}, not {previous:?}", t.previous);
+        threads.push(thread.address());
+        previous = Some(thread);
+        at = t.next;
+    }
+    ensure!(previous.is_none() || previous == tail, "a queue's tail is {tail:?}, not {previous:?}");
+    Ok(threads)
+}
+
+/// Queues of endpoints and notifications hold exactly the threads that wait there.
+fn check_queues(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let mut waiting: HashMap<(usize, u64), BTreeSet<usize>> = HashMap::new();
+    for thread in &inventory.threads {
+        let key = match k.get(*thread).state {
+            ThreadState::Sending(endpoint) => (endpoint.address(), 0),
+            ThreadState::Receiving(endpoint) => (endpoint.address(), 1),
+            ThreadState::Waiting(notification) => (notification.address(), 2),
+            _ => continue,
+        };
+        waiting.entry(key).or_default().insert(thread.address());
+    }
+    for endpoint in inventory.of::<Endpoint>(Kind::Endpoint) {
+        let (head, tail) = (k.get(endpoint).head, k.get(endpoint).tail);
+        // SAFETY: the head and tail of a queue are live threads (what is being checked).
+        let (first, last) = unsafe { (Ref::at(head & !1), Ref::at(tail)) };
+        let threads: BTreeSet<usize> = queue(k, first, last)?.into_iter().collect();
+        let expected = waiting.remove(&(endpoint.address(), head as u64 & 1)).unwrap_or_default();
+        ensure!(threads == expected, "{endpoint:?} queues {threads:x?}, but {expected:x?} wait there");
+    }
+    for notification in inventory.of::<Notification>(Kind::Notification) {
+        let n = k.get(notification);
+        let (head, tail, word) = (n.head, n.tail, n.word);
+        let threads: BTreeSet<usize> = queue(k, head, tail)?.into_iter().collect();
+        let expected = waiting.remove(&(notification.address(), 2)).unwrap_or_default();
+        ensure!(threads == expected, "{notification:?} queues {threads:x?}, but {expected:x?} wait there");
+        ensure!(word == 0 || threads.is_empty(), "{notification:?} has signals and threads that wait for them");
+    }
+    ensure!(waiting.is_empty(), "threads wait where no object is or in the other direction: {waiting:x?}");
+    Ok(())
+}
+
+/// Reply objects and callers name each other.
+fn check_replies(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    for reply in inventory.of::<Reply>(Kind::Reply) {
+        let r = k.get(reply);
+        let (caller, claimed, lent, bound) = (r.caller, r.claimed, r.lent, r.bound);
+        if let Some(caller) = caller {
+            ensure!(inventory.threads.contains(&caller), "{reply:?} holds {caller:?}, which does not live");
+            let state = k.get(caller).state;
+            ensure!(state == ThreadState::AwaitingReply(reply), "{reply:?} holds {caller:?}, which is {state:?}");
+        }
+        if let Some(thread) = claimed {
+            ensure!(inventory.threads.contains(&thread), "{reply:?} is claimed by {thread:?}, which does not live");
+            let t = k.get(thread);
+            let waits = matches!(t.state, ThreadState::Receiving(_)) && t.receive_reply == Some(reply);
+            let own = t.bound_reply == Some(reply);
+            ensure!(own == bound, "{reply:?}: bound is {bound}, but its thread's is {own}");
+            ensure!(own || waits, "{reply:?} is claimed by {thread:?}, which neither waits with it nor has it bound");
+        }
+        if lent.is_some() {
+            ensure!(caller.is_some(), "{reply:?} keeps lent time of nobody");
+        }
+    }
+    for thread in &inventory.threads {
+        if let ThreadState::AwaitingReply(reply) = k.get(*thread).state {
+            let exists = inventory.objects.get(&reply.address()).is_some_and(|cap| cap.kind == Kind::Reply);
+            ensure!(exists, "{thread:?} awaits a reply through {reply:?}, which does not live");
+            ensure!(k.get(reply).caller == Some(*thread), "{thread:?} is not the caller in {reply:?}");
+        }
+    }
+    Ok(())
+}
+
+/// The ready queues hold exactly the threads that can run and do not.
+fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let mut queued = BTreeMap::new();
+    let mut highest = -1;
+    for priority in 0..tench_abi::object::PRIORITIES {
+        let q = k.state().ready[priority];
+        let threads = queue(k, q.head, q.tail).map_err(|wrong| format!("priority {priority}: {wrong}"))?;
+        let bit = k.state().ready_bitmap[priority / 64] >> (priority % 64) & 1 != 0;
+        ensure!(bit != threads.is_empty(), "priority {priority}: bitmap says {bit}, queue {threads:x?}");
+        if bit {
+            highest = priority as i64;
+        }
+        queued.extend(threads.into_iter().map(|thread| (thread, priority as i32)));
+    }
+    let (current, idle) = (k.current(), k.state().idle);
+    ensure!(k.state().highest_ready == highest, "highest_ready is {}, not {highest}", k.state().highest_ready);
+    for thread in &inventory.threads {
+        let t = k.get(*thread);
+        let place = queued.remove(&thread.address());
+        ensure!(t.queued == place.is_some(), "{thread:?}: queued is {}, its queue {place:?}", t.queued);
+        let runnable = matches!(t.state, ThreadState::Ready) && t.scheduling.is_some() && *thread != idle;
+        let expected = (runnable && *thread != current).then_some(t.priority);
+        ensure!(place == expected, "{thread:?} ({:?}): in queue {place:?}, belongs in {expected:?}", t.state);
+    }
+    ensure!(queued.is_empty(), "threads that do not live are ready: {queued:x?}");
+    ensure!(inventory.threads.contains(&current), "the running thread {current:?} does not live");
+    for context in inventory.of::<SchedulingContext>(Kind::SchedulingContext) {
+        let c = k.get(context);
+        let (holder, priority) = (c.thread, i32::from(c.priority));
+        if let Some(holder) = holder {
+            ensure!(inventory.threads.contains(&holder), "{context:?} is held by {holder:?}, which does not live");
+            let t = k.get(holder);
+            let agree = t.scheduling == Some(context) && t.priority == priority;
+            ensure!(agree, "{context:?} is held by {holder:?}, which runs on {:?} at {}", t.scheduling, t.priority);
+        }
+    }
+    Ok(())
+}
+
+/// The timer queue is a heap of exactly the threads that wait with a deadline.
+fn check_timers(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let base = k.arch().base();
+    let mut found = BTreeSet::new();
+    let mut pending = vec![(k.state().timers, 0, 0)];
+    while let Some((node, parent, earliest)) = pending.pop() {
+        if node == 0 {
+            continue;
+        }
+        ensure!(found.insert(base + ((node as usize) << 6)), "thread {node:x} is twice in the timer queue");
+        // SAFETY: what is in the queue is a live thread (checked below, by the comparison).
+        let thread = unsafe { Ref::<Thread>::at(base + ((node as usize) << 6)) }.ok_or("no thread")?;
+        let (links, deadline) = (k.get(thread).timer, k.get(thread).deadline);
+        ensure!(links.parent == parent, "{thread:?}: timer parent is {:x}, not {parent:x}", links.parent);
+        ensure!(deadline >= earliest, "{thread:?}: deadline {deadline} is below its parent's {earliest}");
+        pending.push((links.left, node, deadline));
+        pending.push((links.right, node, deadline));
+    }
+    let waiting = |thread: &&Ref<Thread>| k.get(**thread).slow & slow::DEADLINE != 0;
+    let expected: BTreeSet<usize> = inventory.threads.iter().filter(waiting).map(|t| t.address()).collect();
+    ensure!(found == expected, "the timer queue holds {found:x?}, but {expected:x?} have deadlines");
+    Ok(())
+}
+
+/// What a thread remembers agrees with its bindings.
+fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
+    ensure!(canary_intact(thread), "its canary was overwritten");
+    let empty = k.arch().empty_space_register();
+    let t = k.get(thread);
+    let binding = |binding: Binding| t.bindings[binding as usize].cap;
+    for slot in t.bindings.iter().map(|slot| slot.cap).filter(|cap| cap.kind != Kind::Null) {
+        ensure!(slot.flags & flag::EMBEDDED != 0, "a binding is not marked: {slot:x?}");
+    }
+    let space = binding(Binding::Space);
+    let root = if space.kind == Kind::Null { (0, 0) } else { (space.object, 1usize << space.aux) };
+    ensure!((t.space_root, t.space_slots) == root, "space {:x}, {} slots", t.space_root, t.space_slots);
+    let (area, frame) = (t.message_area, binding(Binding::MessageFrame));
+    let inside = frame.kind == Kind::Frame && (frame.object..frame.object + frame.size()).contains(&area);
+    ensure!(area == 0 || inside, "its message area {area:x} is not in its frame");
+    let reply = t.bound_reply.map_or(0, Ref::address);
+    ensure!(reply == binding(Binding::Reply).object, "bound reply {reply:x}");
+    let notification = t.notification.map_or(0, Ref::address);
+    ensure!(notification == binding(Binding::Notification).object, "bound notification {notification:x}");
+    let (register, scheduling, table) = (t.space_register, t.scheduling, binding(Binding::AddressSpace));
+    let own = if table.kind == Kind::Null { empty } else { tench_kernel::table::space_register(k, table.object) };
+    ensure!(register == own, "space register {register:x}, not {own:x}");
+    if thread == k.current() {
+        ensure!(k.arch().space == own, "it runs in space {:x}, not {own:x}", k.arch().space);
+    }
+    if let Some(context) = scheduling {
+        ensure!(k.get(context).thread == Some(thread), "it runs on {context:?}, which is another's");
+    }
+    if let Some(notification) = k.get(thread).notification {
+        ensure!(k.get(notification).bound == Some(thread), "it has {notification:?} bound, which is another's");
+    }
+    Ok(())
+}
+
+/// Lines and notifications name each other.
+fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let mut listed = HashSet::new();
+    for notification in inventory.of::<Notification>(Kind::Notification) {
+        let mut at = k.get(notification).first_interrupt;
+        while at != 0 {
+            ensure!(listed.insert(at), "line {} is listed twice", at - 1);
+            let line = k.state().interrupts[at as usize - 1];
+            ensure!(line.notification == Some(notification), "line {} is not {notification:?}'s", at - 1);
+            at = line.next;
+        }
+    }
+    let named = inventory.slots.iter().filter(|(_, cap)| cap.kind == Kind::Interrupt);
+    let named: HashSet<usize> = named.map(|(_, cap)| cap.object).collect();
+    for (number, line) in k.state().interrupts.iter().enumerate() {
+        let bound = listed.contains(&(number as u32 + 1));
+        ensure!(line.notification.is_some() == bound, "line {number} is bound, but not listed");
+        ensure!(line.taken == named.contains(&number), "line {number}: taken is {}", line.taken);
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! Page tables, mappings and the translation cache agree.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use tench_abi::Kind;
+use tench_abi::memory::entry_bits;
+use tench_kernel::mapping::{Mapping, allowed_flags};
+use tench_kernel::object::{Book, PageTable, Ref};
+use tench_kernel::{Arch, Cap, Kernel, SlotRef};
+
+use crate::check::{Checked, Inventory, ensure};
+use crate::host::Host;
+use crate::translation;
+
+/// Checks every table, every mapping, and what is cached.
+pub fn check(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let tables: Vec<Ref<PageTable>> = inventory.of(Kind::PageTable);
+    let living: HashSet<usize> = tables.iter().map(|table| table.address()).collect();
+    let mut covered = HashMap::new();
+    for (slot, cap) in inventory.slots.iter().filter(|(_, cap)| cap.kind == Kind::Mapping) {
+        check_mapping(k, inventory, &living, cap).map_err(|wrong| format!("{slot:?}: {wrong}"))?;
+        let mapping = Mapping::of(cap);
+        for index in mapping.first..mapping.first + mapping.count {
+            let before = covered.insert((mapping.table, index), *slot);
+            ensure!(before.is_none(), "{slot:?} and {before:?} cover entry {index} of {:x}", mapping.table);
+        }
+    }
+    let boot = boot_tables(k, &tables);
+    for table in &tables {
+        check_table(k, *table, &living, &boot, &covered).map_err(|wrong| format!("{table:?}: {wrong}"))?;
+    }
+    check_identifiers(k, &tables)?;
+    check_cache(k, &tables)
+}
+
+/// Tables that the kernel made for the first process: no capability names them, they are found from their parents.
+fn boot_tables(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> HashSet<usize> {
+    let mut found = HashSet::new();
+    let mut pending: Vec<usize> = tables.iter().map(|table| table.address()).collect();
+    let base = k.arch().base();
+    while let Some(at) = pending.pop() {
+        // SAFETY: a living table, or a child in its books.
+        let Some(table) = (unsafe { Ref::<PageTable>::at(at) }) else { continue };
+        let books = k.get(table).books;
+        for book in books {
+            if let Book::Table(number) = Book::unpack(book) {
+                let child = base + ((number as usize) << 6);
+                if found.insert(child) {
+                    pending.push(child);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A mapping lies in a living table and frame, and its entries show what it says.
+fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, living: &HashSet<usize>, cap: &Cap) -> Checked {
+    let mapping = Mapping::of(cap);
+    ensure!(living.contains(&mapping.table), "its table {:x} does not live", mapping.table);
+    let frame = inventory.objects.get(&cap.object).filter(|frame| frame.kind == Kind::Frame);
+    let Some(frame) = frame else { return Err(format!("its frame {:x} does not live", cap.object)) };
+    ensure!(mapping.count > 0 && mapping.first + mapping.count <= 512, "{mapping:x?}");
+    // SAFETY: among the living tables.
+    let table = unsafe { Ref::<PageTable>::at(mapping.table) }.ok_or("no table")?;
+    let level = u32::from(k.get(table).level);
+    let size = 1usize << entry_bits(level);
+    let end = mapping.memory + mapping.count * size;
+    ensure!(mapping.memory >= frame.object && end <= frame.object + frame.size(), "beyond its frame: {mapping:x?}");
+    let allowed = allowed_flags(mapping.flags.bits(), cap);
+    ensure!(allowed == Ok(mapping.flags), "its flags {:?} are not allowed: {allowed:?}", mapping.flags);
+    for i in 0..mapping.count {
+        let entry = k.get(table).entries[mapping.first + i];
+        let physical = k.physical(mapping.memory + i * size);
+        let expected = translation::page_entry(physical, mapping.flags);
+        let same = entry == expected || mapping.protecting && entry & !0x7f == expected & !0x7f;
+        ensure!(same, "entry {} is {entry:x}, not {expected:x}", mapping.first + i);
+    }
+    Ok(())
+}
+
+/// A table's books, entries and links agree.
+fn check_table(
+    k: &mut Kernel<Host>,
+    table: Ref<PageTable>,
+    living: &HashSet<usize>,
+    boot: &HashSet<usize>,
+    covered: &HashMap<(usize, usize), SlotRef>,
+) -> Checked {
+    let base = k.arch().base();
+    let (entries, books, level) = (k.get(table).entries, k.get(table).books, k.get(table).level);
+    let mut used = 0;
+    for (index, (entry, word)) in entries.into_iter().zip(books).enumerate() {
+        let book = Book::unpack(word);
+        used += u16::from(book != Book::Free);
+        ensure!((entry == 0) == (book == Book::Free), "entry {index} is {entry:x}, its book {book:?}");
+        let cover = covered.get(&(table.address(), index)).copied();
+        let booked = if let Book::Mapping(slot) = book { Some(slot) } else { None };
+        ensure!(cover == booked, "entry {index} is booked for {booked:?}, but {cover:?} covers it");
+        if let Book::Table(number) = book {
+            let child = base + ((number as usize) << 6);
+            // SAFETY: what is booked is alive (that is what `living` and `boot` check).
+            let child = unsafe { Ref::<PageTable>::at(child) }.ok_or("no table")?;
+            let c = k.get(child);
+            let linked = (c.parent, usize::from(c.index), c.level) == (table.address(), index, level + 1);
+            ensure!(linked, "the table in entry {index} hangs in {:x}, {}", c.parent, c.index);
+            ensure!(entry == translation::table_entry(k.physical(child.address())), "entry {index} is {entry:x}");
+        }
+    }
+    let (parent, index) = (k.get(table).parent, usize::from(k.get(table).index));
+    ensure!(k.get(table).used == used, "used is {}, not {used}", k.get(table).used);
+    if parent != 0 {
+        ensure!(living.contains(&parent) || boot.contains(&parent), "its parent {parent:x} does not live");
+        // SAFETY: among the living tables.
+        let parent = unsafe { Ref::<PageTable>::at(parent) }.ok_or("no table")?;
+        let number = ((table.address() - base) >> 6) as u32;
+        let book = Book::unpack(k.get(parent).books[index]);
+        ensure!(book == Book::Table(number), "its parent books {book:?} in its place");
+    }
+    Ok(())
+}
+
+/// Each root has an identifier of its own, and no other is taken.
+fn check_identifiers(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked {
+    let mut taken = BTreeMap::new();
+    for table in tables {
+        let (level, asid) = (k.get(*table).level, k.get(*table).asid);
+        ensure!((level == 0) == (asid != 0), "{table:?} of level {level} has identifier {asid}");
+        if asid != 0 {
+            let before = taken.insert(asid, *table);
+            ensure!(before.is_none(), "{table:?} and {before:?} share identifier {asid}");
+        }
+    }
+    let s = k.state();
+    ensure!(s.asids_used == taken.len(), "{} identifiers are in use, not {}", taken.len(), s.asids_used);
+    for (word, used) in s.asids.iter().enumerate() {
+        let full = s.asids_full[word / 64] >> (word % 64) & 1 != 0;
+        ensure!(full == (*used == u64::MAX), "identifiers {word} × 64: full is {full}");
+        for bit in (0..64).filter(|bit| used >> bit & 1 != 0) {
+            let asid = (word * 64 + bit) as u16;
+            ensure!(asid == 0 || taken.contains_key(&asid), "identifier {asid} is taken by nobody");
+        }
+    }
+    Ok(())
+}
+
+/// Nothing is cached that is no longer so.
+fn check_cache(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked {
+    let mut roots = HashMap::new();
+    for table in tables {
+        let (level, asid) = (k.get(*table).level, k.get(*table).asid);
+        if level == 0 {
+            roots.insert(asid, k.physical(table.address()));
+        }
+    }
+    let host = k.arch();
+    match host.cache.stale(&host.memory, |asid| roots.get(&asid).copied()) {
+        None => Ok(()),
+        Some(stale) => Err(format!("a translation was not invalidated: {stale}")),
+    }
+}

@@ -1,0 +1,250 @@
+//! The host as a machine: [`Arch`] over a buffer, a counter and two sets of interrupt numbers.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::panic::resume_unwind;
+
+use tench_abi::memory::MapFlags;
+use tench_kernel::object::Ref;
+use tench_kernel::thread::{FloatState, Thread};
+use tench_kernel::{Arch, Kernel, entry};
+
+use crate::memory::Memory;
+use crate::{stack, translation};
+
+/// Interrupt lines that user programs may own: 32 up to this.
+pub const INTERRUPT_LINES: u32 = 64;
+/// The kernel's timer.
+pub const TIMER_INTERRUPT: u32 = 27;
+
+/// What runs when a window is passed.
+pub type WindowHook = Box<dyn FnMut(&mut Kernel<Host>)>;
+
+/// What `power_off` unwinds with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerOff(pub u8);
+
+impl PowerOff {
+    /// Whether this is what a panic carries.
+    pub fn find(payload: &(dyn Any + Send)) -> Option<PowerOff> {
+        payload.downcast_ref().copied()
+    }
+}
+
+/// The machine.
+pub struct Host {
+    /// Physical memory.
+    pub memory: Memory,
+    /// The translation cache.
+    pub cache: translation::Cache,
+    /// The counter. Nothing but the test moves it.
+    pub time: u64,
+    /// When the timer fires.
+    pub timer: Option<u64>,
+    /// Lines that have fired and are not acknowledged.
+    pub pending: BTreeSet<u32>,
+    /// Lines that are let in.
+    pub enabled: BTreeSet<u32>,
+    /// Acknowledged and not ended.
+    pub active: Vec<u32>,
+    /// The translation register.
+    pub space: u64,
+    /// What was printed.
+    pub output: Vec<u8>,
+    /// Run at each window, after pending interrupts.
+    pub hook: Option<WindowHook>,
+    thread_pointer: u64,
+    float: FloatState,
+    float_enabled: bool,
+}
+
+impl Host {
+    /// A machine with this much memory.
+    pub fn new(memory: usize) -> Host {
+        Host {
+            memory: Memory::new(memory),
+            cache: translation::Cache::default(),
+            time: 1,
+            timer: None,
+            pending: BTreeSet::new(),
+            enabled: BTreeSet::new(),
+            active: Vec::new(),
+            space: 0,
+            output: Vec::new(),
+            hook: None,
+            thread_pointer: 0,
+            float: FloatState { registers: [[0; 2]; 32], status: 0, control: 0 },
+            float_enabled: false,
+        }
+    }
+
+    /// Whether an interrupt would be taken now.
+    pub fn interrupted(&self) -> bool {
+        self.timer.is_some_and(|deadline| deadline <= self.time) || self.next_line().is_some()
+    }
+
+    /// The line that would be acknowledged next.
+    fn next_line(&self) -> Option<u32> {
+        self.pending.intersection(&self.enabled).next().copied()
+    }
+
+    /// Translates an address of the current address space as the hardware would, through the cache.
+    pub fn access(&mut self, address: u64) -> Option<translation::Page> {
+        self.cache.access(&self.memory, self.space, address)
+    }
+
+    /// The floating-point unit's registers, for tests that pretend to compute.
+    pub fn float(&mut self) -> Option<&mut FloatState> {
+        self.float_enabled.then_some(&mut self.float)
+    }
+}
+
+// SAFETY: `base() + p` lies in the buffer for all of RAM, device memory is never touched, and `switch` suspends a
+// coroutine, which keeps its whole stack.
+unsafe impl Arch for Host {
+    fn base(&self) -> usize {
+        self.memory.base()
+    }
+
+    fn now(&self) -> u64 {
+        self.time
+    }
+
+    fn set_timer(&mut self, deadline: Option<u64>) {
+        self.timer = deadline;
+    }
+
+    unsafe fn zero(&mut self, address: usize, length: usize) {
+        assert!(address.is_multiple_of(16) && length.is_multiple_of(16), "zero({address:#x}, {length:#x})");
+        self.memory.zero(address, length);
+    }
+
+    fn interrupt_acknowledge(&mut self) -> Option<u32> {
+        let number = if self.timer.is_some_and(|deadline| deadline <= self.time) {
+            self.timer = None;
+            TIMER_INTERRUPT
+        } else {
+            let number = self.next_line()?;
+            self.pending.remove(&number);
+            number
+        };
+        self.active.push(number);
+        Some(number)
+    }
+
+    fn interrupt_end(&mut self, number: u32) {
+        assert_eq!(self.active.pop(), Some(number), "ended an interrupt that was not the last acknowledged");
+    }
+
+    fn interrupt_enable(&mut self, number: u32) {
+        self.enabled.insert(number);
+    }
+
+    fn interrupt_disable(&mut self, number: u32) {
+        self.enabled.remove(&number);
+    }
+
+    fn interrupt_set_edge(&mut self, _number: u32, _edge: bool) {}
+
+    fn interrupt_exists(&self, number: u32) -> bool {
+        number == TIMER_INTERRUPT || (32..INTERRUPT_LINES).contains(&number)
+    }
+
+    fn timer_interrupt(&self) -> u32 {
+        TIMER_INTERRUPT
+    }
+
+    fn open_window(k: &mut Kernel<Self>) {
+        while k.arch().interrupted() {
+            entry::kernel_interrupt(k);
+        }
+        if let Some(mut hook) = k.arch().hook.take() {
+            hook(k);
+            let place = &mut k.arch().hook;
+            if place.is_none() {
+                *place = Some(hook);
+            }
+        }
+    }
+
+    fn page_entry(&self, physical: u64, level: u32, flags: MapFlags) -> u64 {
+        assert!((1..4).contains(&level), "pages of level {level}");
+        translation::page_entry(physical, flags)
+    }
+
+    fn table_entry(&self, physical: u64) -> u64 {
+        translation::table_entry(physical)
+    }
+
+    unsafe fn write_entry(&mut self, table: usize, index: usize, entry: u64) {
+        assert!(index < 512, "entry {index}");
+        let physical = (table - self.memory.base()) as u64;
+        self.memory.write(physical + index as u64 * 8, entry);
+    }
+
+    fn publish_entries(&mut self) {}
+
+    fn invalidate(&mut self, asid: u16, address: u64, level: u32, count: usize) {
+        self.cache.invalidate(asid, address, level, count);
+    }
+
+    fn invalidate_space(&mut self, asid: u16) {
+        self.cache.invalidate_space(asid);
+    }
+
+    fn synchronise_instructions(&mut self, address: usize, length: usize) {
+        assert!(self.memory.contains(address, length), "caches hold RAM only: {address:#x} + {length:#x}");
+    }
+
+    fn clean_memory(&mut self, address: usize, length: usize) {
+        assert!(self.memory.contains(address, length), "caches hold RAM only: {address:#x} + {length:#x}");
+    }
+
+    fn space_register(&self, physical: u64, asid: u16) -> u64 {
+        translation::space_register(physical, asid)
+    }
+
+    fn empty_space_register(&self) -> u64 {
+        0
+    }
+
+    fn load_space(&mut self, register: u64) {
+        self.space = register;
+    }
+
+    fn thread_pointer(&self) -> u64 {
+        self.thread_pointer
+    }
+
+    fn set_thread_pointer(&mut self, value: u64) {
+        self.thread_pointer = value;
+    }
+
+    fn float_enable(&mut self, enable: bool) {
+        self.float_enabled = enable;
+    }
+
+    fn float_save(&mut self, state: &mut FloatState) {
+        *state = self.float;
+    }
+
+    fn float_restore(&mut self, state: &FloatState) {
+        self.float = *state;
+    }
+
+    unsafe fn switch(from: Ref<Thread>, to: Ref<Thread>) {
+        stack::switch(from, to);
+    }
+
+    fn print(&mut self, byte: u8) {
+        self.output.push(byte);
+    }
+
+    fn power_off(&mut self, status: u8) -> ! {
+        resume_unwind(Box::new(PowerOff(status)))
+    }
+
+    fn instructions(&self) -> u64 {
+        self.time
+    }
+}

@@ -1,0 +1,355 @@
+//! A booted kernel for tests, and the driver that plays user mode.
+//!
+//! The first thread's capability space has the slots of [`tench_abi::layout::slot`]: space, address space, thread,
+//! scheduling context, reply object, message frame, kernel, interrupt control, and untyped memory from `BOOT_UNTYPED`
+//! on, as [`UNTYPED`] lists it. Addresses from [`FREE`] on are empty.
+//!
+//! ```
+//! use tench_abi::{Kind, Operation};
+//! use tench_arch_host::Machine;
+//!
+//! let mut machine = Machine::new();
+//! let endpoint = machine.make(Kind::Endpoint, 0);
+//! let copy = machine.take_free();
+//! machine.call(Operation::Copy, &[0, endpoint, 0, copy]).ok();
+//! assert_eq!(machine.call(Operation::Delete, &[0, copy]).ok()[1], 0, "another capability remains");
+//! machine.check();
+//! ```
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+
+use tench_abi::layout::{WATERMARK, slot};
+use tench_abi::message::MessageArea;
+use tench_abi::object::{CapAddress, NODE_SLOTS, SLOT_SIZE};
+use tench_abi::{Error, Kind, Operation, Tag};
+use tench_kernel::fast::{self, Fast};
+use tench_kernel::kernel::{Kernel, State};
+use tench_kernel::object::Ref;
+use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState};
+use tench_kernel::{Arch, entry, scheduler};
+
+use crate::host::{Host, PowerOff};
+use crate::stack::Stacks;
+use crate::{boot, check};
+
+pub use crate::boot::{ARCHIVE, DEVICE, FREE, LARGE_DEVICE, PROGRAM, RAM, RAM_MEDIUM, RAM_SMALL, UNTYPED};
+
+/// What a system call left in its thread's registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// `x0`..`x10`.
+    pub x: [u64; 11],
+}
+
+impl Answer {
+    /// The error, if it was refused.
+    pub fn error(&self) -> Option<Error> {
+        if self.x[0] == 0 {
+            return None;
+        }
+        Some(Error::from_code(self.x[0]).unwrap_or_else(|| panic!("no such error: {}", self.x[0])))
+    }
+
+    /// The registers of a success.
+    #[track_caller]
+    pub fn ok(self) -> [u64; 11] {
+        match self.error() {
+            None => self.x,
+            Some(error) => panic!("refused: {error:?}: {error}"),
+        }
+    }
+
+    /// The error of a refusal.
+    #[track_caller]
+    pub fn err(self) -> Error {
+        self.error().unwrap_or_else(|| panic!("not refused: {:x?}", self.x))
+    }
+}
+
+/// A kernel, its machine, and whoever runs on it.
+pub struct Machine {
+    state: NonNull<State<Host>>,
+    stacks: Stacks,
+    /// Take the fast path where the architecture's entry would.
+    pub fast: bool,
+    /// The status with which the power was switched off.
+    pub powered_off: Option<u8>,
+    /// The next address that [`make`](Self::make) uses.
+    pub free: u64,
+    /// The first thread.
+    pub first: Ref<Thread>,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Machine {
+    /// A booted machine. The first thread runs, at priority 100.
+    pub fn new() -> Machine {
+        let (state, first) = boot::boot();
+        Machine { state, stacks: Stacks::default(), fast: false, powered_off: None, free: FREE, first }
+    }
+
+    /// A token. No other is in use while the machine is borrowed.
+    pub fn kernel(&mut self) -> Kernel<Host> {
+        // SAFETY: the state lives as long as the machine; entries that are suspended hold their tokens in windows.
+        unsafe { Kernel::from_state(self.state) }
+    }
+
+    /// The machine below the kernel. The token is not in use while this is.
+    pub fn host(&mut self) -> &mut Host {
+        // SAFETY: as above; the reference borrows the machine.
+        unsafe { &mut self.state.as_mut().arch }
+    }
+
+    /// Who runs.
+    pub fn current(&mut self) -> Ref<Thread> {
+        self.kernel().current()
+    }
+
+    /// Whether nobody can run.
+    pub fn idle(&mut self) -> bool {
+        let mut k = self.kernel();
+        k.current() == k.state().idle
+    }
+
+    /// A thread's fields.
+    pub fn thread(&mut self, thread: Ref<Thread>) -> &mut Thread {
+        // SAFETY: the caller names a living thread, and borrows the machine meanwhile.
+        unsafe { &mut *std::ptr::with_exposed_provenance_mut(thread.address()) }
+    }
+
+    /// The thread object that a capability in the first thread's space names.
+    pub fn thread_at(&mut self, address: u64) -> Ref<Thread> {
+        let object = self.cap(address).object;
+        // SAFETY: a thread capability names a live thread object.
+        unsafe { Ref::at(object + THREAD_OFFSET) }.expect("not null")
+    }
+
+    /// The capability at an address of the running thread's space.
+    pub fn cap(&mut self, address: u64) -> tench_kernel::Cap {
+        let mut k = self.kernel();
+        let slot = tench_kernel::space::lookup(&mut k, address).expect("a capability lies there");
+        k.slot(slot).cap
+    }
+
+    /// Enters the kernel as the running thread.
+    fn enter(&mut self, job: impl FnOnce(&mut Kernel<Host>) -> Ref<Thread> + 'static) {
+        let mut k = self.kernel();
+        let thread = k.current();
+        let mut inner = self.kernel();
+        let continues = |next: Ref<Thread>| {
+            let next: *const Thread = std::ptr::with_exposed_provenance(next.address());
+            // SAFETY: the kernel answered it, so it is alive; no entry runs now, so nobody writes it.
+            unsafe { (*next).kernel_stack_pointer != 0 }
+        };
+        let stacks = &mut self.stacks;
+        let result = catch_unwind(AssertUnwindSafe(|| stacks.enter(thread, move || job(&mut inner), continues)));
+        match result {
+            Ok(next) => {
+                assert!(k.current() == next, "the kernel answers {next:?}, but {:?} is current", k.current());
+                assert_eq!(k.arch().active.len(), 0, "interrupts acknowledged and not ended");
+            }
+            Err(payload) => match PowerOff::find(payload.as_ref()) {
+                Some(PowerOff(status)) => self.powered_off = Some(status),
+                None => resume_unwind(payload),
+            },
+        }
+    }
+
+    /// Makes system call `number` with these registers (`x0`..`x12`, without `x10`) as the running thread. Answers what
+    /// its registers hold afterwards; they are an answer once the thread runs again.
+    pub fn system_call(&mut self, number: u64, registers: &[u64; 13]) -> Answer {
+        let thread = self.current();
+        assert!(!self.idle(), "nobody runs");
+        let x = &mut self.thread(thread).registers.x;
+        x[..13].copy_from_slice(registers);
+        x[10] = number;
+        let fast = self.fast;
+        self.enter(move |k| match fast.then(|| fast_path(k, thread)).flatten() {
+            Some(next) => next,
+            None => entry::system_call(k),
+        });
+        self.answer(thread)
+    }
+
+    /// The registers of a thread.
+    pub fn answer(&mut self, thread: Ref<Thread>) -> Answer {
+        let mut answer = Answer { x: [0; 11] };
+        answer.x.copy_from_slice(&self.thread(thread).registers.x[..11]);
+        answer
+    }
+
+    /// A system call of the running thread; `arguments` are `x0`, `x1` and so on.
+    pub fn call(&mut self, operation: Operation, arguments: &[u64]) -> Answer {
+        let mut registers = [0; 13];
+        registers[..arguments.len()].copy_from_slice(arguments);
+        self.system_call(operation as u64, &registers)
+    }
+
+    /// The same as another thread, which becomes the running one.
+    pub fn call_as(&mut self, thread: Ref<Thread>, operation: Operation, arguments: &[u64]) -> Answer {
+        self.run(thread);
+        self.call(operation, arguments)
+    }
+
+    /// Makes a ready thread the running one, whatever its priority.
+    pub fn run(&mut self, thread: Ref<Thread>) {
+        let current = self.current();
+        if current == thread {
+            return;
+        }
+        let mut k = self.kernel();
+        assert!(scheduler::runnable(&mut k, thread), "{thread:?} is {:?}", k.get(thread).state);
+        assert!(k.get(thread).kernel_stack_pointer == 0, "{thread:?} continues in the kernel");
+        scheduler::dequeue(&mut k, thread);
+        let space = k.get(thread).space_register;
+        k.arch().load_space(space);
+        k.state().current = thread;
+        if current != k.state().idle && scheduler::runnable(&mut k, current) {
+            scheduler::enqueue(&mut k, current);
+        }
+    }
+
+    /// Raises an interrupt line. If it is let in, the running thread is interrupted.
+    pub fn raise(&mut self, number: u32) {
+        self.host().pending.insert(number);
+        self.interrupts();
+    }
+
+    /// Lets time pass, and the timer fire.
+    pub fn pass_time(&mut self, ticks: u64) {
+        self.host().time += ticks;
+        self.interrupts();
+    }
+
+    /// Serves pending interrupts as if they arrived in user mode.
+    fn interrupts(&mut self) {
+        while self.host().interrupted() {
+            self.enter(entry::user_interrupt);
+        }
+    }
+
+    /// A fault of the running thread.
+    pub fn fault(&mut self, report: tench_abi::fault::Report) {
+        let class = tench_abi::fault::Class::from_code(report.class).expect("a class");
+        self.enter(move |k| entry::exception(k, class, report));
+    }
+
+    /// Retypes `count` objects at the watermark of an untyped, into the slots from `destination` on.
+    pub fn retype(&mut self, untyped: u64, kind: Kind, size: u64, count: u64, destination: u64) -> Answer {
+        self.call(Operation::UntypedRetype, &[untyped, kind as u64, size, count, WATERMARK, 0, destination])
+    }
+
+    /// Makes an object of ordinary memory in the next free slot of the first thread's space, and answers its address.
+    #[track_caller]
+    pub fn make(&mut self, kind: Kind, size: u64) -> u64 {
+        let address = self.take_free();
+        self.retype(RAM, kind, size, 1, address).ok();
+        address
+    }
+
+    /// The next free address.
+    pub fn take_free(&mut self) -> u64 {
+        self.free += 1;
+        self.free - 1
+    }
+
+    /// Makes a thread in the first thread's spaces, with time and a reply object of its own, and lets it run. Answers it.
+    #[track_caller]
+    pub fn make_thread(&mut self, priority: u64) -> Ref<Thread> {
+        let address = self.make(Kind::Thread, 0);
+        let time = self.make(Kind::SchedulingContext, 0);
+        let reply = self.make(Kind::Reply, 0);
+        let frame = self.make(Kind::Frame, 12);
+        self.call(Operation::SchedulingConfigure, &[time, priority, priority, 0]).ok();
+        let (space, root) = (u64::from(slot::CSPACE.0), u64::from(slot::VSPACE.0));
+        self.call(Operation::ThreadConfigure, &[address, space, root, frame, 0]).ok();
+        self.call(Operation::ThreadBind, &[address, time, reply, 0]).ok();
+        self.call(Operation::ThreadResume, &[address]).ok();
+        self.thread_at(address)
+    }
+
+    /// A thread's message area.
+    pub fn area(&mut self, thread: Ref<Thread>) -> &mut MessageArea {
+        let address = self.thread(thread).message_area;
+        assert!(address != 0, "{thread:?} has no message area");
+        // SAFETY: a bound message area is live, aligned RAM, and the machine is borrowed meanwhile.
+        unsafe { &mut *std::ptr::with_exposed_provenance_mut(address) }
+    }
+
+    /// Fails unless the kernel's whole state is consistent.
+    #[track_caller]
+    pub fn check(&mut self) {
+        if let Err(wrong) = check::check(&mut self.kernel()) {
+            panic!("the kernel's state is inconsistent: {wrong}");
+        }
+    }
+
+    /// Whether a thread waits for something.
+    pub fn waits(&mut self, thread: Ref<Thread>) -> bool {
+        !matches!(self.thread(thread).state, ThreadState::Ready)
+    }
+}
+
+/// What the architecture's entry does before the slow path: the same, in Rust.
+fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
+    let (address, tag, number) = {
+        let x = &k.get(thread).registers.x;
+        (x[0], x[1], x[10])
+    };
+    let found = match Operation::from_code(number)? {
+        Operation::Call => fast::call(k, thread, address, tag),
+        Operation::ReplyReceive => fast::reply_receive(k, thread, address, tag),
+        Operation::Signal => fast::signal(k, thread, address),
+        _ => return None,
+    };
+    let handoff = match found {
+        Fast::HandOff(handoff) => handoff,
+        Fast::Answer(answer) => {
+            let x = &mut k.get(thread).registers.x;
+            x[..11].fill(0);
+            x[0] = answer;
+            return Some(thread);
+        }
+        Fast::Slow => return None,
+    };
+    let words: [u64; 8] = std::array::from_fn(|i| k.get(thread).registers.x[i + 2]);
+    let length = Tag(handoff.tag).length();
+    let x = &mut k.get(handoff.next).registers.x;
+    x[0] = 0;
+    x[1] = handoff.tag;
+    x[10] = handoff.badge;
+    for (i, word) in words.into_iter().enumerate() {
+        x[i + 2] = if i < length { word } else { 0 };
+    }
+    let pointer = k.arch().thread_pointer();
+    k.get(thread).registers.thread_pointer = pointer;
+    let (space, pointer) = (k.get(handoff.next).space_register, k.get(handoff.next).registers.thread_pointer);
+    k.arch().load_space(space);
+    k.arch().set_thread_pointer(pointer);
+    k.state().current = handoff.next;
+    Some(handoff.next)
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // What is suspended uses the memory while it unwinds.
+        self.stacks = Stacks::default();
+        // SAFETY: made by `boot` from a box, and nobody has a token any more.
+        drop(unsafe { Box::from_raw(self.state.as_ptr()) });
+    }
+}
+
+/// Slots of a node, for addresses.
+pub const SLOTS: u64 = NODE_SLOTS as u64;
+const _: () = assert!(SLOTS as usize * SLOT_SIZE == 1 << 14);
+
+/// The address of a well-known slot, as system calls take it.
+pub const fn at(address: CapAddress) -> u64 {
+    address.0 as u64
+}

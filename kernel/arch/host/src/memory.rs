@@ -1,0 +1,85 @@
+//! Physical memory: one buffer.
+//!
+//! ```text
+//!  physical   0 ─ ─ ─ ─ ─ ─ ─ DEVICE ─ ─ ─ RAM_START ══════════ RAM_START + size ─ ─ ─ LARGE_DEVICE
+//!                              not backed              the buffer                       not backed
+//! ```
+//! The kernel never looks into device memory, so nothing has to lie there.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+
+/// Physical address of the first byte of RAM.
+pub const RAM_START: u64 = 0x4000_0000;
+/// Virtual alignment of the buffer: objects are aligned in it as they are physically, up to this.
+const ALIGNMENT: usize = 1 << 21;
+
+/// The buffer, from [`RAM_START`] on.
+pub struct Memory {
+    allocation: *mut u8,
+    layout: Layout,
+    start: usize,
+    size: usize,
+}
+
+impl Memory {
+    /// `size` bytes of zeros. The host's pages are touched only when used, so a large size costs nothing.
+    pub fn new(size: usize) -> Memory {
+        // The allocator answers untouched pages only for small alignments, so the alignment is made by hand.
+        let layout = Layout::from_size_align(size + ALIGNMENT, 16).expect("size fits the address space");
+        // SAFETY: the layout's size is not zero.
+        let allocation = unsafe { alloc_zeroed(layout) };
+        if allocation.is_null() {
+            handle_alloc_error(layout);
+        }
+        let start = allocation.expose_provenance().next_multiple_of(ALIGNMENT);
+        Memory { allocation, layout, start, size }
+    }
+
+    /// The kernel virtual address of physical address 0.
+    pub fn base(&self) -> usize {
+        self.start.wrapping_sub(RAM_START as usize)
+    }
+
+    /// Bytes of RAM.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether kernel virtual addresses `address..address + length` are RAM.
+    pub fn contains(&self, address: usize, length: usize) -> bool {
+        address >= self.start && length <= self.size && address - self.start <= self.size - length
+    }
+
+    /// The word at a physical address.
+    pub fn read(&self, physical: u64) -> u64 {
+        let address = self.base().wrapping_add(physical as usize);
+        assert!(self.contains(address, 8) && address.is_multiple_of(8), "no RAM at {physical:#x}");
+        let pointer: *const u64 = std::ptr::with_exposed_provenance(address);
+        // SAFETY: the address lies in the buffer and is aligned (asserted).
+        unsafe { pointer.read_volatile() }
+    }
+
+    /// Writes the word at a physical address.
+    pub fn write(&mut self, physical: u64, word: u64) {
+        let address = self.base().wrapping_add(physical as usize);
+        assert!(self.contains(address, 8) && address.is_multiple_of(8), "no RAM at {physical:#x}");
+        let pointer: *mut u64 = std::ptr::with_exposed_provenance_mut(address);
+        // SAFETY: as in `read`; whoever has the memory mutably has the kernel's token or no kernel runs.
+        unsafe { pointer.write_volatile(word) }
+    }
+
+    /// Fills part of the buffer with zeros.
+    pub fn zero(&mut self, address: usize, length: usize) {
+        assert!(self.contains(address, length), "zeroing outside of RAM: {address:#x} + {length:#x}");
+        let pointer: *mut u8 = std::ptr::with_exposed_provenance_mut(address);
+        // SAFETY: the range lies in the buffer (asserted).
+        unsafe { pointer.write_bytes(0, length) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout, freed once.
+        unsafe { dealloc(self.allocation, self.layout) }
+    }
+}

@@ -1,0 +1,148 @@
+//! Frames: memory that can be mapped.
+//!
+//! Mapping is a loop whose length the program chooses, so it passes windows. The mapping capability is made before the
+//! first window and grows with what is mapped; after each window the call is decoded afresh, and goes on only if it
+//! says what it said before. A thread that is deleted at a window leaves a mapping of what is mapped.
+
+use tench_abi::memory::{MapFlags, entry_bits};
+use tench_abi::{Error, Kind, Rights};
+
+use crate::entry::{Outcome, argument, capability_slot};
+use crate::mapping::{self, Mapping, STEP, extent};
+use crate::object::{Book, PageTable, Ref};
+use crate::slot::{Cap, SlotRef, flag};
+use crate::thread::Thread;
+use crate::{Arch, Kernel, derivation, space, table, window};
+
+/// A valid `FrameMap`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Request {
+    /// Where.
+    table: Ref<PageTable>,
+    /// Its level.
+    level: u32,
+    /// First entry and entries.
+    entries: (usize, usize),
+    /// The mapping's capability once all is mapped.
+    cap: Cap,
+}
+
+/// Checks everything but the entries and the destination. Answers the frame's slot and what is asked for.
+#[inline]
+fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, Request), Error> {
+    let slot = capability_slot(k, thread, Kind::Frame, Rights::READ)?;
+    let [address, first, count, offset, flags] = {
+        let x = &k.get(thread).registers.x;
+        [x[1], x[2], x[3], x[4], x[5]]
+    };
+    let table = table::named(k, address, Rights::WRITE)?;
+    let level = u32::from(k.get(table).level);
+    let frame = &k.slot(slot).cap;
+    let flags = mapping::allowed_flags(flags, frame)?;
+    let entries = mapping::allowed_entries(first, count)?;
+    let (object, frame_size, size_bits) = (frame.object, frame.size() as u64, frame.size_bits);
+    let (rights, frame_flags) = (frame.rights, frame.flags);
+    if level == 0 || offset >= frame_size {
+        return Err(Error::InvalidArgument);
+    }
+    let bits = entry_bits(level);
+    if (k.physical(object) | offset) & ((1 << bits) - 1) != 0 {
+        return Err(Error::Misaligned);
+    }
+    if count << bits > frame_size - offset {
+        return Err(Error::InvalidArgument);
+    }
+    let cap = Cap {
+        kind: Kind::Mapping,
+        rights,
+        size_bits,
+        flags: frame_flags & (flag::DEVICE | flag::PRESERVED),
+        aux: extent(entries.0, entries.1),
+        object,
+        badge: table.address() as u64,
+        extra: offset | flags.bits(),
+    };
+    Ok((slot, Request { table, level, entries, cap }))
+}
+
+/// Whether `count` entries from `first` on are free.
+#[inline]
+fn check_free<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, first: usize, count: usize) -> Result<(), Error> {
+    let books = k.get(table).books.get(first..first + count).unwrap_or(&[]);
+    if books.iter().all(|book| *book == 0) { Ok(()) } else { Err(Error::AlreadyMapped) }
+}
+
+/// Fills `step` entries, from entry `done` of the mapping in `slot` on.
+#[inline]
+fn fill<A: Arch>(k: &mut Kernel<A>, r: &Request, slot: SlotRef, done: usize, step: usize) {
+    let size = 1u64 << entry_bits(r.level);
+    let mapping = Mapping::of(&r.cap);
+    let physical = k.physical(mapping.memory) + done as u64 * size;
+    let entry = k.arch().page_entry(physical, r.level, mapping.flags);
+    let book = Book::Mapping(slot).pack();
+    mapping::write_entries(k, r.table, (mapping.first + done, step), (entry, size), book);
+    k.get(r.table).used += step as u16;
+    k.arch().publish_entries();
+}
+
+/// `FrameMap`.
+///
+/// If what the call names changes during a window it ends with `Aborted`, or with the error that the change makes, and
+/// the mapping stays as far as it came.
+pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let (mut source, request) = decode(k, thread)?;
+    let (first, count) = request.entries;
+    check_free(k, request.table, first, count)?;
+    let address = argument(k, thread, 6);
+    let mut slot = space::destination(k, 0, address)?;
+    let flags = Mapping::of(&request.cap).flags;
+    if mapping::needs_maintenance(&request.cap, flags) {
+        if !prepare(k, thread, &request, flags)? {
+            return Ok(Outcome::Written);
+        }
+        (source, _) = decode(k, thread)?;
+        check_free(k, request.table, first, count)?;
+        slot = space::destination(k, 0, address)?;
+    }
+    // ── Point of no return ──
+    let mut done = count.min(STEP);
+    derivation::insert_copy(k, source, slot, &Cap { aux: extent(first, done), ..request.cap });
+    fill(k, &request, slot, 0, done);
+    while done < count {
+        if !window::pass(k) {
+            return Ok(Outcome::Written);
+        }
+        slot = look_again(k, thread, &request, address, done)?;
+        let step = STEP.min(count - done);
+        check_free(k, request.table, first + done, step)?;
+        fill(k, &request, slot, done, step);
+        done += step;
+        k.slot(slot).cap.aux = extent(first, done);
+    }
+    Ok(Outcome::Done)
+}
+
+/// Makes the memory coherent, in steps between which windows are passed. Answers whether the thread still exists.
+#[cold]
+fn prepare<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, r: &Request, flags: MapFlags) -> Result<bool, Error> {
+    let range = (Mapping::of(&r.cap).memory, r.entries.1 << entry_bits(r.level));
+    mapping::maintain(k, range, flags, |k| decode(k, thread).map(|(_, now)| now == *r))
+}
+
+/// After a window: the mapping that has grown to `done` entries, if the call still says what it said.
+fn look_again<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    r: &Request,
+    address: u64,
+    done: usize,
+) -> Result<SlotRef, Error> {
+    if decode(k, thread)?.1 != *r {
+        return Err(Error::Aborted);
+    }
+    let slot = space::lookup(k, address)?;
+    if k.slot(slot).cap != (Cap { aux: extent(r.entries.0, done), ..r.cap }) {
+        return Err(Error::Aborted);
+    }
+    Ok(slot)
+}

@@ -1,0 +1,282 @@
+//! Mappings: up to 512 neighbouring entries of one table that show consecutive pages of one frame.
+//!
+//! A mapping is nothing but its capability, which is unique: it names the frame, the table and the entries, and it says
+//! at every window what is mapped. The table's books name its slot for each entry, so that a table that goes finds the
+//! mappings in it; the derivation tree has it behind the frame's capabilities, so that a frame that goes finds them too.
+//!
+//! ```text
+//!  aux    31      16 15       0      extra  31          12 11        10     5 4   0
+//!        ┌──────────┬──────────┐           ┌──────────────┬──────────┬───────┬─────┐
+//!        │ count    │ first    │           │ offset       │PROTECTING│ 0     │flags│
+//!        └──────────┴──────────┘           └──────────────┴──────────┴───────┴─────┘
+//! ```
+//! The capability's rights are those of the frame capability that it was made with: no flags can go beyond them.
+
+use tench_abi::memory::{MapFlags, PAGE_SIZE, entry_bits};
+use tench_abi::{Error, Kind, Rights};
+
+use crate::entry::{Outcome, argument, capability_slot};
+use crate::object::{Book, PageTable, Ref};
+use crate::slot::{Cap, SlotRef, flag};
+use crate::thread::Thread;
+use crate::{Arch, Kernel, table, window};
+
+/// Entries that are changed between two windows.
+pub const STEP: usize = 64;
+/// In `extra`: a change of the flags was begun and not ended, so entries have flags of their own.
+const PROTECTING: u64 = 1 << 11;
+/// In `extra`: the flags.
+const FLAGS: u64 = 0x1f;
+/// In `extra`: the offset.
+const OFFSET: u64 = !(PAGE_SIZE as u64 - 1);
+/// Bytes whose caches are maintained between two windows: 256 lines of 64 bytes.
+const MAINTENANCE_STEP: usize = 16 * 1024;
+
+/// What a mapping capability says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    /// Kernel virtual address of the table.
+    pub table: usize,
+    /// First entry.
+    pub first: usize,
+    /// Entries.
+    pub count: usize,
+    /// Kernel virtual address of what the first entry shows.
+    pub memory: usize,
+    /// Rights and attributes.
+    pub flags: MapFlags,
+    /// Whether a change of the flags is under way, or was when its thread was deleted.
+    pub protecting: bool,
+}
+
+impl Mapping {
+    /// Unpacks.
+    #[inline]
+    pub const fn of(cap: &Cap) -> Mapping {
+        Mapping {
+            table: cap.badge as usize,
+            first: (cap.aux & 0xffff) as usize,
+            count: (cap.aux >> 16) as usize,
+            memory: cap.object + (cap.extra & OFFSET) as usize,
+            flags: MapFlags::from_bits_truncate(cap.extra & FLAGS),
+            protecting: cap.extra & PROTECTING != 0,
+        }
+    }
+
+    /// The table, which is alive as long as the mapping is not empty.
+    #[inline]
+    fn table(&self) -> Option<Ref<PageTable>> {
+        // SAFETY: a table that goes removes the mappings in it first.
+        unsafe { Ref::at(self.table) }
+    }
+}
+
+/// What `aux` says.
+#[inline]
+pub const fn extent(first: usize, count: usize) -> u32 {
+    first as u32 | (count as u32) << 16
+}
+
+/// The flags that a user named, if a capability with these rights to this memory allows them.
+#[inline]
+pub fn allowed_flags(alleged: u64, cap: &Cap) -> Result<MapFlags, Error> {
+    let Some(mut flags) = MapFlags::from_bits(alleged) else { return Err(Error::InvalidArgument) };
+    if !flags.contains(MapFlags::READ) || flags.contains(MapFlags::WRITE.union(MapFlags::EXECUTE)) {
+        return Err(Error::InvalidArgument);
+    }
+    if flags.contains(MapFlags::WRITE) && !cap.allows(Rights::WRITE)
+        || flags.contains(MapFlags::EXECUTE) && !cap.allows(Rights::EXECUTE)
+        || !cap.allows(Rights::READ)
+    {
+        return Err(Error::MissingRights);
+    }
+    if cap.flags & flag::DEVICE != 0 {
+        flags = flags.union(MapFlags::DEVICE);
+    }
+    Ok(flags)
+}
+
+/// Entries that a user named: first and count, within one table.
+#[inline]
+pub fn allowed_entries(first: u64, count: u64) -> Result<(usize, usize), Error> {
+    let entries = tench_abi::memory::TABLE_ENTRIES as u64;
+    if count == 0 || first >= entries || count > entries - first {
+        return Err(Error::InvalidArgument);
+    }
+    Ok((first as usize, count as usize))
+}
+
+/// Whether memory must be made coherent before it is mapped so: what was written as data is to be fetched as
+/// instructions, or what lies in caches is to be read around them.
+pub fn needs_maintenance(cap: &Cap, flags: MapFlags) -> bool {
+    let around = flags.intersects(MapFlags::DEVICE.union(MapFlags::UNCACHED));
+    cap.flags & flag::DEVICE == 0 && (around || flags.contains(MapFlags::EXECUTE))
+}
+
+/// Makes `length` bytes of memory from `address` on coherent for being mapped with `flags`.
+///
+/// Passes windows before anything is changed. `same` decodes the operation again and says whether all is as it was.
+/// Answers whether the thread that carries this out still exists.
+pub fn maintain<A: Arch>(
+    k: &mut Kernel<A>,
+    (address, length): (usize, usize),
+    flags: MapFlags,
+    mut same: impl FnMut(&mut Kernel<A>) -> Result<bool, Error>,
+) -> Result<bool, Error> {
+    let mut done = 0;
+    while done < length {
+        let step = MAINTENANCE_STEP.min(length - done);
+        if flags.intersects(MapFlags::DEVICE.union(MapFlags::UNCACHED)) {
+            k.arch().clean_memory(address + done, step);
+        } else {
+            k.arch().synchronise_instructions(address + done, step);
+        }
+        done += step;
+        if done < length {
+            if !window::pass(k) {
+                return Ok(false);
+            }
+            if !same(k)? {
+                return Err(Error::Aborted);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Writes `count` entries of a table from `first` on: `entry`, `entry + size` and so on, booked for `book`.
+#[inline]
+pub fn write_entries<A: Arch>(
+    k: &mut Kernel<A>,
+    table: Ref<PageTable>,
+    (first, count): (usize, usize),
+    (entry, size): (u64, u64),
+    book: u32,
+) {
+    let mut entry = entry;
+    for index in first..first + count {
+        // SAFETY: the caller names entries of a live table, all below 512.
+        unsafe { k.arch().write_entry(table.address(), index, entry) };
+        if let Some(place) = k.get(table).books.get_mut(index) {
+            *place = book;
+        }
+        entry = entry.wrapping_add(size);
+    }
+}
+
+/// One step of the end of a mapping: unmaps its last entries, and takes them off the capability. Answers whether
+/// none is left; then the slot is to be emptied.
+#[inline]
+pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
+    let mapping = Mapping::of(&k.slot(slot).cap);
+    let step = mapping.count.min(STEP);
+    let rest = mapping.count - step;
+    let Some(table) = mapping.table() else { return true };
+    let from = mapping.first + rest;
+    write_entries(k, table, (from, step), (0, 0), 0);
+    let t = k.get(table);
+    t.used -= step as u16;
+    let level = u32::from(t.level);
+    if let Some(place) = table::place(k, table, from) {
+        k.arch().invalidate(place.asid, place.address, level, step);
+    }
+    k.slot(slot).cap.aux = extent(mapping.first, rest);
+    rest == 0
+}
+
+/// A mapping's capability has been moved to `slot`: the books follow it.
+pub fn moved<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+    let mapping = Mapping::of(&k.slot(slot).cap);
+    let Some(table) = mapping.table() else { return };
+    let book = Book::Mapping(slot).pack();
+    if let Some(books) = k.get(table).books.get_mut(mapping.first..mapping.first + mapping.count) {
+        books.fill(book);
+    }
+}
+
+/// `MappingProtect`.
+///
+/// If the mapping changes during a window the call ends with `Aborted`; if its thread is deleted there, each entry has
+/// the old flags or the new ones.
+pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let (mut slot, mut mapping, flags) = decode_protect(k, thread)?;
+    let cap = k.slot(slot).cap;
+    let size = 1usize << entry_bits(level(k, &mapping));
+    let gains = !mapping.flags.contains(flags) || mapping.protecting;
+    if gains && needs_maintenance(&cap, flags) {
+        let expected = (mapping, flags);
+        let range = (mapping.memory, mapping.count * size);
+        let same = |k: &mut Kernel<A>| decode_protect(k, thread).map(|(_, m, f)| (m, f) == expected);
+        if !maintain(k, range, flags, same)? {
+            return Ok(Outcome::Written);
+        }
+        (slot, mapping, _) = decode_protect(k, thread)?;
+    }
+    // ── Point of no return ──
+    let extra = cap.extra & OFFSET | flags.bits();
+    k.slot(slot).cap.extra = extra | PROTECTING;
+    let mut done = 0;
+    loop {
+        let step = STEP.min(mapping.count - done);
+        protect_step(k, &mapping, (done, step), flags);
+        done += step;
+        if done == mapping.count {
+            break;
+        }
+        if !window::pass(k) {
+            return Ok(Outcome::Written);
+        }
+        let (again, now, _) = decode_protect(k, thread)?;
+        if now != (Mapping { flags, protecting: true, ..mapping }) {
+            return Err(Error::Aborted);
+        }
+        slot = again;
+    }
+    k.slot(slot).cap.extra = extra;
+    Ok(Outcome::Done)
+}
+
+/// The slot of the mapping, what it says, and the flags asked for.
+fn decode_protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, Mapping, MapFlags), Error> {
+    let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
+    let alleged = argument(k, thread, 1);
+    let cap = &k.slot(slot).cap;
+    let flags = allowed_flags(alleged, cap)?;
+    Ok((slot, Mapping::of(cap), flags))
+}
+
+/// Level of the table in which a mapping lies.
+fn level<A: Arch>(k: &mut Kernel<A>, mapping: &Mapping) -> u32 {
+    match mapping.table() {
+        Some(table) => u32::from(k.get(table).level),
+        None => 3,
+    }
+}
+
+/// Rewrites `step` entries of a mapping, from its entry `done` on.
+fn protect_step<A: Arch>(k: &mut Kernel<A>, mapping: &Mapping, (done, step): (usize, usize), flags: MapFlags) {
+    let Some(table) = mapping.table() else { return };
+    let level = u32::from(k.get(table).level);
+    let size = 1u64 << entry_bits(level);
+    let physical = k.physical(mapping.memory) + done as u64 * size;
+    let mut entry = k.arch().page_entry(physical, level, flags);
+    let first = mapping.first + done;
+    for index in first..first + step {
+        // SAFETY: a live mapping's entries lie in a live table, below 512.
+        unsafe { k.arch().write_entry(table.address(), index, entry) };
+        entry += size;
+    }
+    if let Some(place) = table::place(k, table, first) {
+        k.arch().invalidate(place.asid, place.address, level, step);
+    }
+}
+
+/// `MappingQuery`.
+pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
+    let mapping = Mapping::of(&k.slot(slot).cap);
+    let physical = k.physical(mapping.memory);
+    let place = mapping.table().and_then(|table| table::virtual_address(k, table, mapping.first));
+    let (first, count) = (mapping.first as u64, mapping.count as u64);
+    Ok(Outcome::results(k, thread, &[first, count, mapping.flags.bits(), physical, place.unwrap_or(u64::MAX)]))
+}

@@ -1,0 +1,269 @@
+//! Page tables: what the hardware walks, and the kernel's books about every entry.
+//!
+//! ```text
+//!   level 0 (512 GiB an entry) ─► 1 (1 GiB) ─► 2 (2 MiB) ─► 3 (4 KiB)
+//!                                 pages        pages        pages
+//! ```
+//! A table hangs in at most one parent, so every table has at most one virtual address, found by walking up. Tables
+//! know nothing of capabilities but the slots of the mappings in them ([`mapping`]), which go when the table goes.
+//! Each root has an address-space identifier of its own for as long as it lives.
+
+use tench_abi::memory::{TABLE_ENTRIES, USER_END, entry_bits};
+use tench_abi::{Error, Kind, Rights};
+
+use crate::entry::{Outcome, argument, capability};
+use crate::kernel::ASIDS;
+use crate::object::{Book, PageTable, Ref};
+use crate::thread::Thread;
+use crate::{Arch, Kernel, derivation, mapping, space};
+
+/// Where an entry lies in an address space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The space's identifier.
+    pub asid: u16,
+    /// First virtual address that the entry shows.
+    pub address: u64,
+}
+
+/// Entries of a table of `level` that user programs may fill.
+pub const fn user_entries(level: u32) -> u64 {
+    if level == 0 { USER_END >> entry_bits(0) } else { TABLE_ENTRIES as u64 }
+}
+
+/// The table that a user named, if the capability has these rights.
+#[inline]
+pub fn named<A: Arch>(k: &mut Kernel<A>, address: u64, rights: Rights) -> Result<Ref<PageTable>, Error> {
+    let slot = space::lookup(k, address)?;
+    let cap = &k.slot(slot).cap;
+    if cap.kind != Kind::PageTable {
+        return Err(Error::WrongType);
+    }
+    if !cap.allows(rights) {
+        return Err(Error::MissingRights);
+    }
+    // SAFETY: a live capability of this kind names such an object.
+    unsafe { Ref::at(cap.object) }.ok_or(Error::InvalidCapability)
+}
+
+/// The table in which `table` hangs.
+#[inline]
+fn parent<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> Option<Ref<PageTable>> {
+    let address = k.get(table).parent;
+    // SAFETY: a table that goes clears the `parent` of every table that hangs in it.
+    unsafe { Ref::at(address) }
+}
+
+/// Where an entry of a table lies; `None` if the table is in no address space.
+#[inline]
+pub fn place<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize) -> Option<Place> {
+    let mut at = table;
+    let mut address = (index as u64) << entry_bits(u32::from(k.get(at).level));
+    loop {
+        let t = k.get(at);
+        if t.level == 0 {
+            return Some(Place { asid: t.asid, address });
+        }
+        let index = u64::from(t.index);
+        at = parent(k, at)?;
+        address |= index << entry_bits(u32::from(k.get(at).level));
+    }
+}
+
+/// First virtual address that an entry of a table shows; `None` if the table is in no address space.
+pub fn virtual_address<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize) -> Option<u64> {
+    place(k, table, index).map(|place| place.address)
+}
+
+/// The translation register for the root table at `object`.
+pub fn space_register<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
+    let physical = k.physical(object);
+    // SAFETY: the caller has it from a live capability to a table.
+    match unsafe { Ref::<PageTable>::at(object) } {
+        Some(root) => {
+            let asid = k.get(root).asid;
+            k.arch().space_register(physical, asid)
+        }
+        None => k.arch().empty_space_register(),
+    }
+}
+
+/// Address-space identifiers that can still be taken. Retyping asks before its point of no return.
+pub fn spaces_left<A: Arch>(k: &mut Kernel<A>) -> usize {
+    ASIDS - 1 - k.state().asids_used
+}
+
+/// Makes a page table of zeroed memory at `object`. A root takes an identifier.
+///
+/// # Errors
+/// `NoAddressSpace`, with nothing written, if a root finds none.
+pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize, level: u64) -> Result<(), Error> {
+    let asid = if level == 0 { take_identifier(k).ok_or(Error::NoAddressSpace)? } else { 0 };
+    // SAFETY: the caller has just made this memory a table; zero is valid for every field.
+    if let Some(table) = unsafe { Ref::<PageTable>::at(object) } {
+        let t = k.get(table);
+        t.level = level as u8;
+        t.asid = asid;
+    }
+    Ok(())
+}
+
+/// Takes the lowest free identifier. 0 is never taken: it is the empty space's.
+fn take_identifier<A: Arch>(k: &mut Kernel<A>) -> Option<u16> {
+    let s = k.state();
+    let (group, full) = s.asids_full.iter().enumerate().find(|(_, full)| **full != u64::MAX)?;
+    let word = group * 64 + full.trailing_ones() as usize;
+    let used = s.asids.get_mut(word)?;
+    if word == 0 {
+        *used |= 1;
+    }
+    let bit = used.trailing_ones();
+    *used |= 1 << bit;
+    if *used == u64::MAX {
+        s.asids_full[group] |= 1 << (word % 64);
+    }
+    s.asids_used += 1;
+    Some((word * 64) as u16 + bit as u16)
+}
+
+/// Gives an identifier back. Nothing is cached under it any more.
+fn return_identifier<A: Arch>(k: &mut Kernel<A>, asid: u16) {
+    let word = usize::from(asid) / 64;
+    let s = k.state();
+    s.asids[word] &= !(1 << (asid % 64));
+    s.asids_full[word / 64] &= !(1 << (word % 64));
+    s.asids_used -= 1;
+}
+
+/// `PageTableMap`.
+pub fn map<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let table = capability::<A, PageTable>(k, thread, Kind::PageTable, Rights::WRITE)?;
+    let (address, index) = (argument(k, thread, 1), argument(k, thread, 2));
+    let upper = named(k, address, Rights::WRITE)?;
+    let (level, upper_level) = (k.get(table).level, k.get(upper).level);
+    if upper_level + 1 != level || index >= user_entries(u32::from(upper_level)) {
+        return Err(Error::InvalidArgument);
+    }
+    let index = index as usize;
+    if k.get(table).parent != 0 || k.get(upper).books[index] != 0 {
+        return Err(Error::AlreadyMapped);
+    }
+    // ── Point of no return ──
+    hang(k, table, upper, index);
+    Ok(Outcome::Done)
+}
+
+/// Hangs a table into a free entry of a table one level up.
+pub fn hang<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, upper: Ref<PageTable>, index: usize) {
+    let physical = k.physical(table.address());
+    let t = k.get(table);
+    t.parent = upper.address();
+    t.index = index as u16;
+    let u = k.get(upper);
+    u.books[index] = Book::Table((physical >> 6) as u32).pack();
+    u.used += 1;
+    let arch = k.arch();
+    let entry = arch.table_entry(physical);
+    // SAFETY: `upper` is a live table and the index is below 512.
+    unsafe { arch.write_entry(upper.address(), index, entry) };
+    arch.publish_entries();
+}
+
+/// `PageTableUnmap`.
+pub fn unmap<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let table = capability::<A, PageTable>(k, thread, Kind::PageTable, Rights::WRITE)?;
+    if k.get(table).parent == 0 {
+        return Err(Error::NotMapped);
+    }
+    detach(k, table);
+    Ok(Outcome::Done)
+}
+
+/// Takes a table out of its parent, if it has one.
+///
+/// Everything below it can be cached, and where the tables themselves hang as well, so the whole space is invalidated.
+fn detach<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) {
+    let Some(upper) = parent(k, table) else { return };
+    let space = place(k, table, 0);
+    let t = k.get(table);
+    let index = usize::from(core::mem::take(&mut t.index));
+    t.parent = 0;
+    let u = k.get(upper);
+    u.books[index] = 0;
+    u.used -= 1;
+    // SAFETY: `upper` is a live table and `index` was below 512 when it was written.
+    unsafe { k.arch().write_entry(upper.address(), index, 0) };
+    if let Some(space) = space {
+        k.arch().invalidate_space(space.asid);
+    }
+}
+
+/// How much one step of [`finalise`] does: a free entry counts 1, others what they cost beside it.
+const STEP: usize = 128;
+/// Cost of a child table.
+const TABLE_COST: usize = 4;
+/// Cost of emptying a mapping's slot.
+const MAPPING_COST: usize = 24;
+
+/// One step of the end of a table, which no capability names any more: it is taken out of its parent, its mappings and
+/// their capabilities go, its children hang nowhere, a root's identifier is given back. Answers whether it was the
+/// last. No thread uses a root any more: threads hold capabilities to theirs.
+pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
+    detach(k, table);
+    if k.get(table).level == 0 && k.get(table).cleared == 0 {
+        let asid = k.get(table).asid;
+        k.arch().invalidate_space(asid);
+    }
+    let mut done = 0;
+    while done < STEP && k.get(table).used > 0 {
+        let t = k.get(table);
+        let index = usize::from(t.cleared);
+        let Some(word) = t.books.get(index) else { break };
+        let book = Book::unpack(*word);
+        done += match book {
+            Book::Mapping(slot) => {
+                let count = mapping::Mapping::of(&k.slot(slot).cap).count;
+                if !mapping::finalise(k, slot) {
+                    return false;
+                }
+                derivation::remove(k, slot);
+                count + MAPPING_COST
+            }
+            Book::Free => 1,
+            Book::Boot | Book::Table(_) => {
+                forget(k, table, index, book);
+                TABLE_COST
+            }
+        };
+        if !matches!(book, Book::Mapping(_)) {
+            k.get(table).cleared += 1;
+        }
+    }
+    let t = k.get(table);
+    if t.used > 0 && usize::from(t.cleared) < TABLE_ENTRIES {
+        return false;
+    }
+    let (level, asid) = (t.level, t.asid);
+    if level == 0 {
+        return_identifier(k, asid);
+    }
+    true
+}
+
+/// Clears an entry with a child table, which then hangs nowhere, or with a page of the first process.
+fn forget<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize, book: Book) {
+    let t = k.get(table);
+    t.books[index] = 0;
+    t.used -= 1;
+    // SAFETY: `table` is live until its last step and `index` is below 512, since there is a book for it.
+    unsafe { k.arch().write_entry(table.address(), index, 0) };
+    if let Book::Table(number) = book {
+        let address = k.arch().base() + ((number as usize) << 6);
+        // SAFETY: a table that goes leaves its parent's books first, so a booked child is alive.
+        if let Some(child) = unsafe { Ref::<PageTable>::at(address) } {
+            let c = k.get(child);
+            c.parent = 0;
+            c.index = 0;
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! 10⁵ random system calls with every shape of argument, and the kernel's whole state checked after each.
+//!
+//! `TENCH_SEED=n` replays the episode of seed `n` alone; `TENCH_CALLS=n` changes how many calls are made.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use tench_abi::Operation;
+use tench_model::player::Player;
+use tench_model::source::Seeded;
+
+/// Events of one episode; then everything begins anew.
+const EPISODE: u64 = 2_000;
+
+/// A number from the environment.
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+}
+
+/// Plays one episode. Whatever goes wrong is reported with its seed.
+fn episode(seed: u64) -> Player {
+    let mut player = Player::new(!seed, seed.is_multiple_of(2));
+    let mut source = Seeded::new(seed);
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        for _ in 0..EPISODE {
+            match player.step(&mut source) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(wrong) => panic!("the state is inconsistent: {wrong}"),
+            }
+        }
+    }));
+    if let Err(payload) = result {
+        eprintln!("seed {seed}, call {}; the last events:\n  {}", player.calls, player.history.join("\n  "));
+        eprintln!("replay with TENCH_SEED={seed}");
+        // What is suspended may unwind through broken state.
+        std::mem::forget(player);
+        resume_unwind(payload);
+    }
+    player
+}
+
+#[test]
+fn random_calls_harm_nobody() {
+    if let Some(seed) = variable("TENCH_SEED") {
+        episode(seed);
+        return;
+    }
+    let wanted = variable("TENCH_CALLS").unwrap_or(100_000);
+    let (mut calls, mut seed) = (0, 0);
+    let (mut succeeded, mut refused, mut preemptions) = ([0; 128], [0; 128], 0);
+    while calls < wanted {
+        let mut player = episode(seed);
+        calls += player.calls;
+        seed += 1;
+        for i in 0..128 {
+            succeeded[i] += player.succeeded[i];
+            refused[i] += player.refused[i];
+        }
+        preemptions += player.machine.kernel().state().statistics.preemptions;
+    }
+    println!("{calls} calls in {seed} episodes, {preemptions} preemptions in windows");
+    for operation in Operation::ALL {
+        let number = *operation as usize;
+        println!("{:>22}: {:>6} succeeded, {:>6} refused", operation.name(), succeeded[number], refused[number]);
+        assert!(succeeded[number] > 0, "{operation} never succeeded: the test has gone blind");
+        assert!(refused[number] > 0 || *operation == Operation::Yield, "{operation} was never refused");
+    }
+    assert!(preemptions > 0, "no window ever switched threads");
+}
