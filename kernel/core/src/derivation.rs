@@ -1,0 +1,326 @@
+//! The derivation structure: all capabilities of a kernel in one order, in which ancestors, copies and overlaps are
+//! neighbours.
+//!
+//! ```text
+//!   Untyped 0x0..0x4000
+//!     Untyped 0x0..0x2000                     a child begins where its parent does, and is smaller: it comes after
+//!       Frame 0x0 (original)                  the capability that retype made comes before its copies
+//!       Frame 0x0 (copy)
+//!       Mapping of frame 0x0                  after all capabilities to its frame
+//!     Endpoint 0x2000 (original)
+//!     Endpoint 0x2000, badge 5 (badge origin) minting a badge makes an origin, which comes before its copies
+//!     Endpoint 0x2000, badge 5 (copy)
+//! ```
+//! The order is by address, larger objects first, then kind, badge, and how the capability came about. Capabilities
+//! without memory (interrupts, interrupt control, the kernel) name small numbers where others name addresses, so they
+//! come first and need no rule of their own. Children of an untyped are the run of capabilities behind it that lie in
+//! its range; siblings are equal in object and kind.
+//!
+//! Nothing else in the kernel knows who was derived from whom. Invariants: docs/invariants.md, "Derivation".
+
+use tench_abi::Kind;
+
+use crate::slot::{Cap, Links, Slot, SlotRef, flag};
+use crate::tree::{self, Nodes};
+use crate::{Arch, Kernel};
+
+impl<A: Arch> Nodes for Kernel<A> {
+    #[inline(always)]
+    fn root(&mut self) -> &mut u32 {
+        &mut self.state().derivation
+    }
+
+    #[inline(always)]
+    fn links(&mut self, node: SlotRef) -> &mut Links {
+        &mut self.slot(node).links
+    }
+
+    #[inline(always)]
+    fn end(&mut self, node: SlotRef) -> usize {
+        end(&self.slot(node).cap)
+    }
+}
+
+/// Whether a capability stands for memory that is being prepared: an untyped zombie, of `extra` bytes.
+#[inline(always)]
+pub const fn is_reservation(cap: &Cap) -> bool {
+    cap.flags & flag::ZOMBIE != 0 && matches!(cap.kind, Kind::Untyped)
+}
+
+/// Where the memory ends that a capability stands for.
+#[inline(always)]
+pub const fn end(cap: &Cap) -> usize {
+    if is_reservation(cap) { cap.object.wrapping_add(cap.extra as usize) } else { cap.object.wrapping_add(cap.size()) }
+}
+
+/// The part of the order in which most capabilities to one address differ.
+#[inline(always)]
+const fn size_and_kind(cap: &Cap) -> u32 {
+    (u8::MAX - cap.size_bits) as u32 * 256 + cap.kind as u32
+}
+
+/// The badge, where that distinguishes capabilities (elsewhere the field has another meaning).
+#[inline(always)]
+pub const fn badge(cap: &Cap) -> u64 {
+    if matches!(cap.kind, Kind::Endpoint | Kind::Notification) { cap.badge } else { 0 }
+}
+
+/// How a capability came about: made by retype, by giving it a badge, otherwise.
+#[inline(always)]
+const fn origin(cap: &Cap) -> u32 {
+    if cap.flags & flag::ORIGINAL != 0 {
+        0
+    } else if cap.flags & flag::BADGE_ORIGIN != 0 {
+        1
+    } else {
+        2
+    }
+}
+
+/// Whether `a` comes before `b`, or they are equal in order.
+#[inline]
+fn in_order(a: &Cap, b: &Cap) -> bool {
+    if a.object != b.object {
+        return a.object < b.object;
+    }
+    let (kind_a, kind_b) = (size_and_kind(a), size_and_kind(b));
+    if kind_a != kind_b {
+        return kind_a < kind_b;
+    }
+    (badge(a), origin(a)) <= (badge(b), origin(b))
+}
+
+/// Whether two capabilities name the same object.
+#[inline(always)]
+pub fn same_object(a: &Cap, b: &Cap) -> bool {
+    a.object == b.object && a.kind as u8 == b.kind as u8
+}
+
+/// Fills an empty slot with a capability that comes right after `predecessor`, or first of all.
+#[inline]
+pub fn insert_after<A: Arch>(k: &mut Kernel<A>, predecessor: Option<SlotRef>, destination: SlotRef, cap: &Cap) {
+    k.slot(destination).cap = *cap;
+    tree::insert_after(k, destination, predecessor);
+}
+
+/// Fills an empty slot; the place in the order is searched for.
+pub fn insert_child<A: Arch>(k: &mut Kernel<A>, destination: SlotRef, cap: Cap) {
+    let predecessor = tree::last_where(k, |k, node| in_order(&k.slot(node).cap, &cap));
+    insert_after(k, predecessor, destination, &cap);
+}
+
+/// Fills an empty slot with a capability to the object that `source` names. Its place is mostly right behind.
+#[inline]
+pub fn insert_copy<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef, cap: &Cap) {
+    let fits_before = in_order(&k.slot(source).cap, cap);
+    let fits_after = match tree::next(k, source) {
+        Some(next) => in_order(cap, &k.slot(next).cap),
+        None => true,
+    };
+    if fits_before && fits_after {
+        insert_after(k, Some(source), destination, cap);
+    } else {
+        insert_child(k, destination, *cap);
+    }
+}
+
+/// Moves a capability to an empty slot. Its place in the order stays.
+#[inline]
+pub fn replace<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
+    let cap = core::mem::replace(&mut k.slot(from).cap, Cap::NULL);
+    k.slot(to).cap = cap;
+    tree::replace(k, from, to);
+}
+
+/// Empties a slot. If that was the last child of an untyped, the untyped's watermark returns to 0.
+#[inline]
+pub fn remove<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+    let Slot { cap: Cap { object, .. }, links: Links { previous, next, .. } } = *k.slot(slot);
+    tree::remove(k, slot);
+    k.slot(slot).cap = Cap::NULL;
+    k.state().removed += 1;
+    reset_watermark(k, object, previous, next);
+}
+
+/// What lay at `object` is gone. If its predecessor is the untyped that it was made of, and no child is left, then all
+/// of the untyped is free.
+#[inline(always)]
+fn reset_watermark<A: Arch>(k: &mut Kernel<A>, object: usize, previous: u32, next: u32) {
+    let Some(parent) = SlotRef::new(previous) else { return };
+    let cap = &k.slot(parent).cap;
+    if cap.kind as u8 != Kind::Untyped as u8 || cap.badge == 0 || is_reservation(cap) {
+        return;
+    }
+    let end = cap.object + cap.size();
+    if object < end && SlotRef::new(next).is_none_or(|next| k.slot(next).cap.object >= end) {
+        k.slot(parent).cap.badge = 0;
+    }
+}
+
+/// Whether no other capability names the object.
+#[inline]
+pub fn is_last<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
+    let Slot { cap, links } = k.slot(slot);
+    let (object, kind) = (cap.object, cap.kind as u8);
+    let (previous, next) = (links.previous, links.next);
+    let mut names_it = |neighbour| match SlotRef::new(neighbour) {
+        Some(neighbour) => {
+            let cap = &k.slot(neighbour).cap;
+            cap.object == object && cap.kind as u8 == kind
+        }
+        None => false,
+    };
+    // Untyped memory is unique; a neighbour of equal address is its parent or child.
+    kind == Kind::Untyped as u8 || kind == Kind::Mapping as u8 || !names_it(previous) && !names_it(next)
+}
+
+/// The first capability behind an untyped's, if it is one of its children.
+#[inline]
+pub fn first_child<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef) -> Option<SlotRef> {
+    let end = end(&k.slot(untyped).cap);
+    let next = tree::next(k, untyped)?;
+    if k.slot(next).cap.object < end { Some(next) } else { None }
+}
+
+/// What a search for free memory in an untyped finds.
+pub enum Room {
+    /// The range is free; an object there comes right after this capability.
+    Free(SlotRef),
+    /// Something lies in it.
+    Taken,
+}
+
+/// Whether nothing derived from `untyped` lies in `start..end`, which is inside its range.
+#[inline]
+pub fn room<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, end: usize) -> Room {
+    // All between the untyped and the first capability that reaches beyond `start` ends before it.
+    let predecessor = match tree::next_reaching(k, untyped, start) {
+        Some(reaching) => {
+            let Slot { cap, links } = k.slot(reaching);
+            if cap.object < end {
+                return Room::Taken;
+            }
+            SlotRef::new(links.previous)
+        }
+        None => tree::last(k),
+    };
+    Room::Free(predecessor.unwrap_or(untyped))
+}
+
+/// Whether a slot that was one earlier still is: it lies in a node or thread for which a capability exists.
+pub fn slot_exists<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
+    let address = k.arch().base() + ((slot.number() as usize) << 6);
+    let nearest = tree::last_where(k, |k, node| k.slot(node).cap.object <= address);
+    let Some(nearest) = nearest else { return false };
+    let cap = &k.slot(nearest).cap;
+    matches!(cap.kind, Kind::CapNode | Kind::Thread) && address < end(cap)
+}
+
+/// Different sizes that can lie in each other: one for each bit of an address.
+const DEPTH: usize = 64;
+
+/// Checks the tree, the order, and that objects lie in each other only as retype puts them there. Answers the number
+/// of capabilities. Takes O(n log n).
+///
+/// # Errors
+/// What is wrong.
+pub fn check_invariants<A: Arch>(k: &mut Kernel<A>) -> Result<usize, &'static str> {
+    let count = tree::check_invariants(k)?;
+    // Ends of the untypeds around the current object, outermost first.
+    let mut around = [0; DEPTH];
+    let mut depth = 0;
+    let mut before: Option<Cap> = None;
+    let mut at = tree::first(k);
+    while let Some(node) = at {
+        let cap = k.slot(node).cap;
+        let base = k.arch().base();
+        check_cap(&cap, base)?;
+        let sibling = match &before {
+            Some(before) => {
+                if !in_order(before, &cap) {
+                    return Err("two capabilities are in the wrong order");
+                }
+                check_neighbours(before, &cap)?
+            }
+            None => false,
+        };
+        while depth > 0 && around.get(depth - 1).is_some_and(|end| *end <= cap.object) {
+            depth -= 1;
+        }
+        if !sibling && has_memory(&cap) {
+            let enclosing = if depth == 0 { usize::MAX } else { *around.get(depth - 1).unwrap_or(&0) };
+            if end(&cap) > enclosing {
+                return Err("an object reaches beyond what it was made of");
+            }
+            if end(&cap) < enclosing {
+                *around.get_mut(depth).ok_or("objects are nested too deeply")? = end(&cap);
+                depth += 1;
+            }
+        }
+        before = Some(cap);
+        at = tree::next(k, node);
+    }
+    match before {
+        Some(last) if has_stale_watermark(&last) => Err("an untyped without children has a watermark"),
+        _ => Ok(count),
+    }
+}
+
+/// Whether an untyped that has no children has a watermark.
+fn has_stale_watermark(cap: &Cap) -> bool {
+    matches!(cap.kind, Kind::Untyped) && !is_reservation(cap) && cap.badge != 0
+}
+
+/// Whether a capability stands for memory of its own.
+fn has_memory(cap: &Cap) -> bool {
+    !matches!(cap.kind, Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel)
+}
+
+/// Checks what one capability says by itself.
+fn check_cap(cap: &Cap, base: usize) -> Result<(), &'static str> {
+    if matches!(cap.kind, Kind::Null) {
+        return Err("an empty slot is in the tree");
+    }
+    let mut settled = *cap;
+    settled.settle();
+    if settled != *cap {
+        return Err("a capability's call and receive flags do not follow from its rights");
+    }
+    if has_memory(cap) && !is_reservation(cap) && cap.object.wrapping_sub(base) & (cap.size() - 1) != 0 {
+        return Err("an object is not aligned to its size");
+    }
+    if matches!(cap.kind, Kind::Untyped) && !is_reservation(cap) && cap.badge > cap.size() as u64 {
+        return Err("a watermark lies beyond the end");
+    }
+    Ok(())
+}
+
+/// Checks two neighbours in order. Answers whether they name the same object.
+fn check_neighbours(before: &Cap, cap: &Cap) -> Result<bool, &'static str> {
+    if same_object(before, cap) && !matches!(cap.kind, Kind::Untyped | Kind::Mapping) {
+        if cap.flags & flag::ORIGINAL != 0 {
+            return Err("an original is not the first capability to its object");
+        }
+        if (before.flags | cap.flags) & flag::ZOMBIE != 0 {
+            return Err("an object that is being deleted has a second capability");
+        }
+        if before.size_bits != cap.size_bits {
+            return Err("two capabilities to one object differ in size");
+        }
+        return Ok(true);
+    }
+    if matches!(cap.kind, Kind::Mapping) {
+        if before.object != cap.object || !matches!(before.kind, Kind::Frame | Kind::Mapping) {
+            return Err("a mapping does not follow a capability to its frame");
+        }
+        return Ok(false);
+    }
+    if cap.object < end(before) {
+        if !matches!(before.kind, Kind::Untyped) || is_reservation(before) {
+            return Err("something lies in an object that is not untyped");
+        }
+    } else if has_stale_watermark(before) {
+        return Err("an untyped without children has a watermark");
+    }
+    Ok(false)
+}

@@ -1,0 +1,296 @@
+//! Untyped memory: what everything else is made of.
+//!
+//! A retype is decoded and checked in full; then it cannot fail, except that long ones pass windows. For those the
+//! range is reserved first, by a zombie in the first destination slot, so that nobody else can take it while it is
+//! zeroed:
+//!
+//! ```text
+//!   checked     reserved          zeroed, in steps     objects, last first             done
+//!   ┌────────┐  ┌─zombie───────┐  ┌─zombie───────┐     ┌─zombie──┬───┬───┐   ┌───┬───┬───┬───┐
+//!   │ free   │  │              │  │000000        │     │         │ 2 │ 3 │   │ 0 │ 1 │ 2 │ 3 │
+//!   └────────┘  └──────────────┘  └──────────────┘     └─────────┴───┴───┘   └───┴───┴───┴───┘
+//! ```
+//! After each window the zombie is looked up again; if it is gone, or a destination slot has been taken, the call ends,
+//! and the objects made so far stay. Whoever deletes the thread in a window leaves a zombie that `Delete` and `Revoke`
+//! remove like any capability. The objects are made from the last to the first because each then comes right behind the
+//! zombie in the derivation tree, and reaches less far than what is there, which spares the tree work.
+//!
+//! Operations are documented in `tench_abi::Operation`.
+
+use tench_abi::layout::WATERMARK;
+use tench_abi::object::NODE_SLOTS;
+use tench_abi::{Error, Kind, Rights};
+
+use crate::derivation::Room;
+use crate::entry::{Outcome, argument, capability_slot};
+use crate::object::Ref;
+use crate::slot::{Cap, SlotRef, flag};
+use crate::thread::Thread;
+use crate::{Arch, Kernel, derivation, space, table, thread, window};
+
+/// Objects that are made without passing a window.
+const DIRECT_OBJECTS: usize = 4;
+/// Bytes that are zeroed without passing a window: enough for a thread or a page table.
+const DIRECT_BYTES: usize = 8192;
+/// Bytes that are zeroed between two windows.
+const ZERO_STEP: usize = 4096;
+/// Objects that are made between two windows.
+const OBJECT_STEP: usize = 8;
+
+/// A valid `UntypedRetype`.
+struct Request {
+    /// Kernel virtual address of the range.
+    start: usize,
+    /// Its length in bytes.
+    length: usize,
+    /// Objects in it.
+    count: usize,
+    /// The first object's capability.
+    cap: Cap,
+    /// The memory has to be zeroed.
+    zero: bool,
+}
+
+/// Where a valid request goes. Meaningless after a window.
+struct Place {
+    /// The untyped.
+    untyped: SlotRef,
+    /// What comes before the new objects in the derivation tree.
+    predecessor: SlotRef,
+    /// First destination slot.
+    first: SlotRef,
+}
+
+impl Request {
+    /// Bytes of one object.
+    #[inline(always)]
+    fn size(&self) -> usize {
+        self.length / self.count
+    }
+}
+
+/// The capability to what a retype makes at the beginning of its range.
+#[inline]
+fn decode_cap(untyped: &Cap, kind: u64, size: u64) -> Result<Cap, Error> {
+    let kind = Kind::from_code(kind).ok_or(Error::InvalidArgument)?;
+    let bits = kind.object_bits(size).ok_or(Error::InvalidArgument)?;
+    let inherited = untyped.flags & (flag::DEVICE | flag::PRESERVED);
+    if inherited != 0 && !matches!(kind, Kind::Untyped | Kind::Frame) {
+        return Err(Error::DeviceMemory);
+    }
+    let mut cap = Cap::new(kind, untyped.object, bits as u8);
+    cap.flags |= inherited;
+    // The level of a page table, log2 of a node's slots.
+    if matches!(kind, Kind::PageTable | Kind::CapNode) {
+        cap.aux = size as u32;
+    }
+    Ok(cap)
+}
+
+/// Where in an untyped the range begins.
+#[inline]
+fn decode_offset(untyped: &Cap, place: u64, bits: u8, count: u64) -> Result<u64, Error> {
+    let mask = (1u64 << bits) - 1;
+    let offset = if place == WATERMARK { (untyped.badge + mask) & !mask } else { place };
+    if offset & mask != 0 {
+        return Err(Error::Misaligned);
+    }
+    let total = untyped.size() as u64;
+    if offset > total || (total - offset) >> bits < count {
+        return Err(Error::OutOfMemory);
+    }
+    Ok(offset)
+}
+
+/// All checks.
+#[inline]
+fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, Place), Error> {
+    let untyped = capability_slot(k, thread, Kind::Untyped, Rights::WRITE)?;
+    let [_, kind, size, count, place, space, address, ..] = k.get(thread).registers.x;
+    let source = &k.slot(untyped).cap;
+    let mut cap = decode_cap(source, kind, size)?;
+    if count == 0 || count > NODE_SLOTS as u64 {
+        return Err(Error::InvalidArgument);
+    }
+    let offset = decode_offset(source, place, cap.size_bits, count)?;
+    let start = source.object + offset as usize;
+    let count = count as usize;
+    let length = count << cap.size_bits;
+    cap.object = start;
+    let Room::Free(predecessor) = derivation::room(k, untyped, start, start + length) else {
+        return Err(Error::Overlap);
+    };
+    let first = space::destinations(k, space, address, count)?;
+    if matches!(cap.kind, Kind::PageTable) && cap.aux == 0 && table::spaces_left(k) < count {
+        return Err(Error::NoAddressSpace);
+    }
+    let zero = !matches!(cap.kind, Kind::Untyped) && cap.flags & (flag::DEVICE | flag::PRESERVED) == 0;
+    Ok((Request { start, length, count, cap, zero }, Place { untyped, predecessor, first }))
+}
+
+/// `UntypedRetype`.
+pub fn retype<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let (request, place) = decode(k, thread)?;
+    let offset = (request.start - k.slot(place.untyped).cap.object) as u64;
+    // ── Point of no return ──
+    if argument(k, thread, 4) == WATERMARK {
+        k.slot(place.untyped).cap.badge = offset + request.length as u64;
+    }
+    let bytes = if request.zero { request.length } else { 0 };
+    if request.count <= DIRECT_OBJECTS && bytes <= DIRECT_BYTES {
+        make_at_once(k, &request, &place)?;
+    } else if !make_in_steps(k, thread, &request, &place)? {
+        return Ok(Outcome::Written);
+    }
+    Ok(Outcome::results(k, thread, &[offset]))
+}
+
+/// Makes all objects without a window.
+#[inline]
+fn make_at_once<A: Arch>(k: &mut Kernel<A>, request: &Request, place: &Place) -> Result<(), Error> {
+    if request.zero {
+        // SAFETY: the range lies in an untyped and nothing else does (`derivation::room`).
+        unsafe { k.arch().zero(request.start, request.length) };
+    }
+    let mut i = request.count;
+    while i > 0 {
+        i -= 1;
+        make(k, request, i, place.predecessor, place.first)?;
+    }
+    Ok(())
+}
+
+/// Makes object `i` of zeroed memory, with its capability in the `i`th slot and right behind `predecessor`.
+#[inline(always)]
+fn make<A: Arch>(
+    k: &mut Kernel<A>,
+    request: &Request,
+    i: usize,
+    predecessor: SlotRef,
+    first: SlotRef,
+) -> Result<(), Error> {
+    let destination = space::neighbour(first, i).ok_or(Error::NoSuchSlot)?;
+    let cap = Cap { object: request.start + (i << request.cap.size_bits), ..request.cap };
+    initialise(k, &cap)?;
+    derivation::insert_after(k, Some(predecessor), destination, &cap);
+    Ok(())
+}
+
+/// Makes zeroed memory an object. For most kinds it is one already.
+#[inline(always)]
+fn initialise<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Result<(), Error> {
+    match cap.kind {
+        Kind::Thread => thread::initialise(k, cap.object),
+        Kind::PageTable => table::initialise(k, cap.object, cap.aux.into())?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reserves, zeroes and makes the objects, with windows. Answers whether the running thread still exists.
+#[cold]
+#[inline(never)]
+fn make_in_steps<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    request: &Request,
+    place: &Place,
+) -> Result<bool, Error> {
+    let reservation = Cap {
+        kind: Kind::Untyped,
+        rights: 0,
+        size_bits: request.length.ilog2() as u8,
+        flags: flag::ZOMBIE | request.cap.flags & (flag::DEVICE | flag::PRESERVED),
+        aux: 0,
+        object: request.start,
+        // Whose reservation it is: another thread's never looks the same.
+        badge: thread.address() as u64,
+        extra: request.length as u64,
+    };
+    derivation::insert_after(k, Some(place.predecessor), place.first, &reservation);
+    let mut slot = place.first;
+    let mut done = if request.zero { 0 } else { request.length };
+    while done < request.length {
+        let step = ZERO_STEP.min(request.length - done);
+        // SAFETY: the range is reserved by the zombie that has just been made or found.
+        unsafe { k.arch().zero(request.start + done, step) };
+        done += step;
+        if !window::pass(k) {
+            return Ok(false);
+        }
+        slot = reserved(k, thread, request, request.length)?;
+    }
+    make_from_last(k, thread, request, slot)
+}
+
+/// The slot of the reservation, which still covers `length` bytes, after a window.
+fn reserved<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    request: &Request,
+    length: usize,
+) -> Result<SlotRef, Error> {
+    let (space, address) = (argument(k, thread, 5), argument(k, thread, 6));
+    let slot = space::slot_in(k, space, address, Rights::WRITE).map_err(|_| Error::Aborted)?;
+    let cap = &k.slot(slot).cap;
+    let ours = derivation::is_reservation(cap)
+        && cap.object == request.start
+        && cap.extra == length as u64
+        && cap.badge == thread.address() as u64;
+    if ours { Ok(slot) } else { Err(Error::Aborted) }
+}
+
+/// Turns a zeroed reservation into objects, with windows. Answers whether the running thread still exists.
+fn make_from_last<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    request: &Request,
+    reservation: SlotRef,
+) -> Result<bool, Error> {
+    let mut slot = reservation;
+    let size = request.size();
+    // Memory that needs no zeroing has not passed a window yet, and the checks took a while.
+    let mut left = if request.zero { OBJECT_STEP } else { 0 };
+    let mut i = request.count - 1;
+    while i > 0 {
+        if left == 0 {
+            if !window::pass(k) {
+                return Ok(false);
+            }
+            slot = reserved(k, thread, request, (i + 1) * size)?;
+            left = OBJECT_STEP;
+        }
+        left -= 1;
+        let is_empty = match space::neighbour(slot, i) {
+            Some(destination) => k.slot(destination).cap.kind == Kind::Null,
+            None => false,
+        };
+        // The object ends where the reservation did, so the tree's largest ends stay right.
+        let rest = (i * size) as u64;
+        let before = core::mem::replace(&mut k.slot(slot).cap.extra, rest);
+        let made = if is_empty { make(k, request, i, slot, slot) } else { Err(Error::SlotOccupied) };
+        if let Err(error) = made {
+            k.slot(slot).cap.extra = before;
+            derivation::remove(k, slot);
+            return Err(error);
+        }
+        i -= 1;
+    }
+    match initialise(k, &request.cap) {
+        Ok(()) => k.slot(slot).cap = request.cap,
+        Err(error) => {
+            derivation::remove(k, slot);
+            return Err(error);
+        }
+    }
+    Ok(true)
+}
+
+/// `UntypedQuery`.
+pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let slot = capability_slot(k, thread, Kind::Untyped, Rights::READ)?;
+    let cap = k.slot(slot).cap;
+    let device = u64::from(cap.flags & flag::DEVICE != 0);
+    let physical = k.physical(cap.object);
+    Ok(Outcome::results(k, thread, &[cap.size_bits.into(), physical, cap.badge, device]))
+}
