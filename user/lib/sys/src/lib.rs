@@ -1,3 +1,49 @@
-//! Raw system calls, typed capabilities and the message builder.
+//! What a program needs to talk to the kernel, and nothing more: system calls, typed capabilities, messages, time.
+//!
+//! ```text
+//! raw        one stub per shape of system call; everything below goes through it
+//! cap        Cap<T>: a capability address with a type; spaces: copy, mint, move, delete, revoke, identify
+//! memory     untyped memory, frames, page tables, mappings
+//! thread     threads and scheduling contexts
+//! ipc        endpoints, reply objects, notifications
+//! message    building messages, reading received ones
+//! device     interrupts and the kernel itself
+//! block      the thread block, and through it the message area
+//! time       the system counter
+//! ```
+//! A `Cap<T>` is a name, not an owner: copying it copies the address, dropping it deletes nothing. Whether the slot
+//! really holds what the type says is the kernel's business, which answers `WrongType` if not.
+//!
+//! On the host (for unit tests and `cargo check`) everything exists, and every system call answers
+//! [`Error::UnknownOperation`].
+//!
+//! # What is `unsafe` here
+//!
+//! Moving capabilities around is safe: the kernel checks every argument, and a program that unmaps memory in use ends
+//! with a fault. What makes a thread run at an address that the caller chose is `unsafe`, because the caller has to
+//! know that code and stack are fit for it; so is everything that follows an address in the thread block.
 
 #![no_std]
+#![deny(missing_docs)]
+
+pub mod block;
+pub mod cap;
+pub mod device;
+pub mod ipc;
+pub mod memory;
+pub mod message;
+pub mod raw;
+pub mod thread;
+pub mod time;
+
+pub use block::{ThreadBlock, offer_slots};
+pub use cap::{Cap, CapNode, Deleted, Freed, Identity, OWN_SPACE};
+pub use device::{Interrupt, InterruptControl, Kernel, Trigger};
+pub use ipc::{Endpoint, Notification, Reply, Wait};
+pub use memory::{Frame, Mapping, MappingInfo, PageTable, Place, Untyped, UntypedInfo};
+pub use message::{Message, Reader, Received, Words};
+pub use tench_abi as abi;
+pub use tench_abi::memory::MapFlags;
+pub use tench_abi::{CapAddress, Error, Kind, Rights, Tag};
+pub use thread::{Bindings, SchedulingContext, SchedulingInfo, Thread, ThreadInfo};
+pub use time::Instant;

@@ -1,0 +1,188 @@
+//! The thread block: what a thread knows about itself, reached through its thread pointer.
+//!
+//! `TPIDR_EL0` holds the address of the running thread's [`ThreadBlock`], or 0 before the runtime has set it up. Whoever
+//! starts a thread writes its block first. The offsets are part of what C programs and assembly rely on.
+
+use core::cell::Cell;
+use core::mem::{MaybeUninit, offset_of};
+
+use tench_abi::CapAddress;
+use tench_abi::fault::Registers;
+use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
+
+/// What lies where the thread pointer points.
+///
+/// Only its own thread reads and writes it while that thread runs.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct ThreadBlock {
+    /// Address of this block.
+    pub this: Cell<usize>,
+    /// Address of the thread's message area, or 0.
+    pub message_area: Cell<usize>,
+    /// The thread.
+    pub thread: Cell<CapAddress>,
+    /// A notification of the thread's own, on which it sleeps and is woken.
+    pub notification: Cell<CapAddress>,
+    /// Lowest address of the thread's stack.
+    pub stack_bottom: Cell<usize>,
+    /// One past the highest address of the thread's stack.
+    pub stack_top: Cell<usize>,
+    /// The runtime's own.
+    pub runtime: Cell<usize>,
+    /// Not zero while the thread panics, so that a panic in the panic handler ends at once.
+    pub panicking: Cell<usize>,
+}
+
+const _: () = assert!(offset_of!(ThreadBlock, message_area) == 8);
+const _: () = assert!(size_of::<ThreadBlock>() == 64);
+
+impl ThreadBlock {
+    /// A block in which nothing is set.
+    pub const fn new() -> ThreadBlock {
+        ThreadBlock {
+            this: Cell::new(0),
+            message_area: Cell::new(0),
+            thread: Cell::new(CapAddress::NULL),
+            notification: Cell::new(CapAddress::NULL),
+            stack_bottom: Cell::new(0),
+            stack_top: Cell::new(0),
+            runtime: Cell::new(0),
+            panicking: Cell::new(0),
+        }
+    }
+
+    /// Makes a block that lives for ever the running thread's.
+    ///
+    /// # Safety
+    /// `message_area` of the block must be 0 or the address at which the thread's message area is mapped, readable and
+    /// writable, for as long as the thread runs, and no other thread may use the block meanwhile.
+    pub unsafe fn install(&'static self) {
+        self.this.set(core::ptr::from_ref(self).addr());
+        #[cfg(all(target_arch = "aarch64", target_os = "none"))]
+        {
+            let address = core::ptr::from_ref(self);
+            // SAFETY: the thread pointer is the program's own; the caller answers for what it points to.
+            unsafe { core::arch::asm!("msr tpidr_el0, {}", in(reg) address, options(nostack, preserves_flags)) };
+        }
+    }
+
+    /// The running thread's block, if one is installed. It belongs to this thread alone.
+    #[inline(always)]
+    pub fn current() -> Option<&'static ThreadBlock> {
+        #[cfg(all(target_arch = "aarch64", target_os = "none"))]
+        {
+            let address: *const ThreadBlock;
+            // SAFETY: reads a register.
+            unsafe {
+                core::arch::asm!(
+                    "mrs {}, tpidr_el0",
+                    out(reg) address,
+                    options(nomem, nostack, preserves_flags)
+                );
+            }
+            // SAFETY: the register is 0 or was set by `install`, or by whoever started the thread with a block that
+            // it keeps alive as long as the thread runs.
+            unsafe { address.as_ref() }
+        }
+        #[cfg(not(all(target_arch = "aarch64", target_os = "none")))]
+        None
+    }
+}
+
+impl Default for ThreadBlock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The running thread's message area, or null.
+#[inline(always)]
+pub fn message_area() -> *mut MessageArea {
+    match ThreadBlock::current() {
+        Some(block) => core::ptr::with_exposed_provenance_mut(block.message_area.get()),
+        None => core::ptr::null_mut(),
+    }
+}
+
+/// A field of the running thread's message area, by its offset; `None` without a message area.
+///
+/// The area is shared with the kernel, so nobody makes references into it; it is read and written in single accesses.
+#[inline(always)]
+fn field<T>(offset: usize) -> Option<*mut T> {
+    let area = message_area();
+    if area.is_null() { None } else { Some(area.wrapping_byte_add(offset).cast()) }
+}
+
+/// Writes words 8.. of a message into the message area. `words` are those from the eighth on.
+///
+/// Without a message area nothing happens, and the kernel refuses the message.
+pub(crate) fn write_words(words: &[u64]) {
+    let Some(area) = field::<u64>(offset_of!(MessageArea, words)) else { return };
+    for (index, word) in words.iter().take(MAX_WORDS - REGISTER_WORDS).enumerate() {
+        // SAFETY: the area is mapped (`install`), and the index stays below `MAX_WORDS`.
+        unsafe { area.wrapping_add(REGISTER_WORDS + index).write_volatile(*word) };
+    }
+}
+
+/// Reads words 8.. of a received message from the message area.
+pub(crate) fn read_words(words: &mut [MaybeUninit<u64>]) {
+    let area = field::<u64>(offset_of!(MessageArea, words));
+    for (index, word) in words.iter_mut().take(MAX_WORDS - REGISTER_WORDS).enumerate() {
+        word.write(match area {
+            // SAFETY: the area is mapped (`install`), and the index stays below `MAX_WORDS`.
+            Some(area) => unsafe { area.wrapping_add(REGISTER_WORDS + index).read_volatile() },
+            // The kernel delivers more than eight words only to a thread with a message area.
+            None => 0,
+        });
+    }
+}
+
+/// Writes what a message carries along into the message area.
+pub(crate) fn write_caps(caps: &[u32]) {
+    let Some(area) = field::<u32>(offset_of!(MessageArea, send_caps)) else { return };
+    for (index, cap) in caps.iter().take(MAX_CAPS).enumerate() {
+        // SAFETY: the area is mapped (`install`), and the index is below `MAX_CAPS`.
+        unsafe { area.wrapping_add(index).write_volatile(*cap) };
+    }
+}
+
+/// Offers empty slots for the capabilities of the next message that this thread receives, or of the next reply; those
+/// offered before are forgotten. The offer stands until capabilities arrive: the used slots leave it then.
+pub fn offer_slots(slots: &[CapAddress]) {
+    let Some(area) = field::<u32>(offset_of!(MessageArea, receive_slots)) else { return };
+    for index in 0..MAX_CAPS {
+        let slot = slots.get(index).map_or(0, |slot| slot.0);
+        // SAFETY: the area is mapped (`install`), and the index is below `MAX_CAPS`.
+        unsafe { area.wrapping_add(index).write_volatile(slot) };
+    }
+}
+
+/// Takes the first `count` slots out of the offer: capabilities have arrived in them. The others move up.
+pub(crate) fn take_slots(count: usize) -> [CapAddress; MAX_CAPS] {
+    let mut offered = [CapAddress::NULL; MAX_CAPS];
+    let Some(area) = field::<u32>(offset_of!(MessageArea, receive_slots)) else { return offered };
+    for (index, slot) in offered.iter_mut().enumerate() {
+        // SAFETY: the area is mapped (`install`), and the index is below `MAX_CAPS`.
+        *slot = CapAddress(unsafe { area.wrapping_add(index).read_volatile() });
+    }
+    let count = count.min(MAX_CAPS);
+    offer_slots(&offered[count..]);
+    offered[count..].fill(CapAddress::NULL);
+    offered
+}
+
+/// Reads the registers in the message area.
+pub(crate) fn read_registers() -> Option<Registers> {
+    let place = field::<Registers>(offset_of!(MessageArea, registers))?;
+    // SAFETY: the area is mapped (`install`), and any bytes are registers.
+    Some(unsafe { place.read_volatile() })
+}
+
+/// Writes registers into the message area.
+pub(crate) fn write_registers(registers: &Registers) -> Option<()> {
+    let place = field::<Registers>(offset_of!(MessageArea, registers))?;
+    // SAFETY: the area is mapped (`install`), and nobody holds a reference into it.
+    unsafe { place.write_volatile(*registers) };
+    Some(())
+}

@@ -1,0 +1,233 @@
+//! Typed capability addresses, and the operations on capability spaces.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use tench_abi::{CapAddress, Error, Kind, Operation, Rights};
+
+use crate::raw;
+
+/// A kind of object that a [`Cap`] can name.
+pub trait Object {
+    /// Its number in the interface.
+    const KIND: Kind;
+}
+
+/// Defines the types that say what a capability is for.
+macro_rules! objects {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {}
+
+        impl $crate::cap::Object for $name {
+            const KIND: tench_abi::Kind = tench_abi::Kind::$name;
+        })*
+    };
+}
+pub(crate) use objects;
+
+objects! {
+    /// Any slot's content, when the kind does not matter.
+    Null;
+    /// A capability node: the root of a space, or a second-level node of 256 slots.
+    CapNode;
+}
+
+/// The address of a capability to a `T` in the caller's own space. See the head of the crate.
+pub struct Cap<T> {
+    address: CapAddress,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Cap<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Cap<T> {}
+
+impl<T> PartialEq for Cap<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.address == other.address
+    }
+}
+
+impl<T> Eq for Cap<T> {}
+
+impl<T> fmt::Debug for Cap<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cap({})", self.address.0)
+    }
+}
+
+impl<T> From<Cap<T>> for CapAddress {
+    fn from(cap: Cap<T>) -> CapAddress {
+        cap.address
+    }
+}
+
+/// The caller's own space, wherever the kernel takes a space.
+pub const OWN_SPACE: Cap<CapNode> = Cap::new(CapAddress::NULL);
+
+impl<T> Cap<T> {
+    /// The capability at an address.
+    pub const fn new(address: CapAddress) -> Cap<T> {
+        Cap { address, kind: PhantomData }
+    }
+
+    /// Its address.
+    pub const fn address(self) -> CapAddress {
+        self.address
+    }
+
+    /// The address as system calls take it.
+    #[inline(always)]
+    pub(crate) const fn raw(self) -> u64 {
+        self.address.0 as u64
+    }
+
+    /// Copies it to an empty slot of the own space.
+    /// Errors: `NotCopyable`, `SlotOccupied`, `NoSuchSlot`.
+    pub fn copy_to(self, destination: CapAddress) -> Result<Cap<T>, Error> {
+        OWN_SPACE.copy_from(destination, OWN_SPACE, self.address)?;
+        Ok(Cap::new(destination))
+    }
+
+    /// Copies it to an empty slot of the own space, with fewer rights and, if its badge is 0, a badge.
+    /// Errors: as [`copy_to`](Self::copy_to), and `InvalidArgument` for a badge on a badged capability.
+    pub fn mint_to(self, destination: CapAddress, rights: Rights, badge: u64) -> Result<Cap<T>, Error> {
+        OWN_SPACE.mint_from(destination, OWN_SPACE, self.address, rights, badge)?;
+        Ok(Cap::new(destination))
+    }
+
+    /// Moves it to an empty slot of the own space.
+    /// Errors: `SlotOccupied`, `NoSuchSlot`.
+    pub fn move_to(self, destination: CapAddress) -> Result<Cap<T>, Error> {
+        OWN_SPACE.move_from(destination, OWN_SPACE, self.address)?;
+        Ok(Cap::new(destination))
+    }
+
+    /// Deletes it. The object goes with its last capability.
+    pub fn delete(self) -> Result<Deleted, Error> {
+        OWN_SPACE.delete_at(self.address)
+    }
+
+    /// Deletes everything derived from it, and answers how many capabilities that were.
+    pub fn revoke(self) -> Result<u64, Error> {
+        OWN_SPACE.revoke_at(self.address)
+    }
+
+    /// What lies in the slot.
+    pub fn identify(self) -> Result<Identity, Error> {
+        OWN_SPACE.identify_at(self.address)
+    }
+}
+
+/// Memory that became free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freed {
+    /// Physical address.
+    pub address: u64,
+    /// Log2 of its size in bytes; 0 if the object had no memory of its own.
+    pub size_bits: u32,
+}
+
+/// What deleting a capability meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deleted {
+    /// The object's memory, if this was its last capability.
+    pub freed: Option<Freed>,
+}
+
+/// What lies in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Its kind; `Null` for an empty slot.
+    pub kind: Kind,
+    /// What it allows.
+    pub rights: Rights,
+    /// Log2 of the object's size in bytes.
+    pub size_bits: u32,
+    /// Its badge.
+    pub badge: u64,
+    /// Physical address of memory, number of an interrupt, otherwise 0.
+    pub address: u64,
+}
+
+/// Operations on a capability space, named by its root node ([`OWN_SPACE`]: the caller's own). Addresses are in it.
+impl Cap<CapNode> {
+    /// Copies a capability of the space `source` to an empty slot of this one.
+    /// Rights: none on `source`, `WRITE` on the nodes. Errors: `NotCopyable`, `SlotOccupied`, `NoSuchSlot`.
+    pub fn copy_from(self, to: CapAddress, source: Cap<CapNode>, from: CapAddress) -> Result<(), Error> {
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call2(Operation::Copy, source.raw(), u64::from(from.0), self.raw(), u64::from(to.0)) }.done()
+    }
+
+    /// As [`copy_from`](Self::copy_from), with fewer rights and, if its badge is 0, a badge.
+    /// Errors: as there, and `InvalidArgument` for a badge on a badged capability or another kind than endpoint and
+    /// notification.
+    pub fn mint_from(
+        self,
+        to: CapAddress,
+        source: Cap<CapNode>,
+        from: CapAddress,
+        rights: Rights,
+        badge: u64,
+    ) -> Result<(), Error> {
+        let (from, to, rights) = (u64::from(from.0), u64::from(to.0), u64::from(rights.bits()));
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call4(Operation::Mint, source.raw(), from, self.raw(), to, rights, badge) }.done()
+    }
+
+    /// Moves a capability of the space `source` to an empty slot of this one.
+    /// Errors: `SlotOccupied`, `NoSuchSlot`.
+    pub fn move_from(self, to: CapAddress, source: Cap<CapNode>, from: CapAddress) -> Result<(), Error> {
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call2(Operation::Move, source.raw(), u64::from(from.0), self.raw(), u64::from(to.0)) }.done()
+    }
+
+    /// Deletes the capability in a slot. The object goes with its last capability.
+    pub fn delete_at(self, address: CapAddress) -> Result<Deleted, Error> {
+        // SAFETY: what is unmapped so can no longer be accessed, which ends the program if it tries.
+        let answer = unsafe { raw::call0(Operation::Delete, self.raw(), u64::from(address.0)) }.check()?;
+        let freed = Freed { address: answer.words[0], size_bits: answer.words[1] as u32 };
+        Ok(Deleted { freed: (answer.first != 0).then_some(freed) })
+    }
+
+    /// Deletes everything derived from the capability in a slot, and answers how many capabilities that were.
+    pub fn revoke_at(self, address: CapAddress) -> Result<u64, Error> {
+        // SAFETY: as for `delete_at`.
+        Ok(unsafe { raw::call0(Operation::Revoke, self.raw(), u64::from(address.0)) }.check()?.first)
+    }
+
+    /// What lies in a slot.
+    pub fn identify_at(self, address: CapAddress) -> Result<Identity, Error> {
+        // SAFETY: no memory of the program changes.
+        let answer = unsafe { raw::call0(Operation::Identify, self.raw(), u64::from(address.0)) }.check()?;
+        let [rights, size_bits, badge, address, ..] = answer.words;
+        Ok(Identity {
+            kind: Kind::from_code(answer.first).ok_or(Error::UnknownOperation)?,
+            rights: Rights::from_bits_truncate(rights as u8),
+            size_bits: size_bits as u32,
+            badge,
+            address,
+        })
+    }
+
+    /// Moves the capability to a node of 256 slots into entry `index` of this root.
+    /// Errors: `SlotOccupied`, `WrongType`.
+    pub fn install_node(self, index: u32, node: Cap<CapNode>) -> Result<(), Error> {
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call1(Operation::NodeInstall, self.raw(), u64::from(index), node.raw()) }.done()
+    }
+
+    /// Takes the second-level node out of entry `index` of this root, to an empty slot of the own space.
+    /// Errors: `SlotOccupied`, `NoSuchSlot`.
+    pub fn remove_node(self, index: u32, destination: CapAddress) -> Result<Cap<CapNode>, Error> {
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call1(Operation::NodeRemove, self.raw(), u64::from(index), u64::from(destination.0)) }.done()?;
+        Ok(Cap::new(destination))
+    }
+}

@@ -1,0 +1,113 @@
+//! Interrupts, and the kernel itself.
+
+use tench_abi::object::Statistic;
+use tench_abi::{CapAddress, Error, Operation};
+
+use crate::cap::{Cap, objects};
+use crate::ipc::Notification;
+use crate::raw;
+
+objects! {
+    /// One interrupt line.
+    Interrupt;
+    /// The authority over all interrupt lines.
+    InterruptControl;
+    /// The kernel: power, early output, statistics.
+    Kernel;
+}
+
+/// What makes an interrupt line fire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// As long as the line is high.
+    Level,
+    /// When the line goes high.
+    Edge,
+}
+
+impl Cap<InterruptControl> {
+    /// Makes the capability to an interrupt line, in an empty slot.
+    /// Errors: `InvalidInterrupt`, `Busy` (it was made before), `SlotOccupied`, `NoSuchSlot`.
+    pub fn get(self, number: u64, trigger: Trigger, slot: CapAddress) -> Result<Cap<Interrupt>, Error> {
+        let edge = u64::from(trigger == Trigger::Edge);
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call2(Operation::InterruptGet, self.raw(), number, edge, u64::from(slot.0)) }.done()?;
+        Ok(Cap::new(slot))
+    }
+}
+
+impl Cap<Interrupt> {
+    /// Makes the interrupt signal a notification with the badge of this capability to it, and enables the line; with
+    /// `None`, unbinds it. Rights: `WRITE`, and `WRITE` on the notification. Errors: `AlreadyBound`.
+    pub fn bind(self, notification: Option<Cap<Notification>>) -> Result<(), Error> {
+        let notification = notification.map_or(0, Cap::raw);
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call0(Operation::InterruptBind, self.raw(), notification) }.done()
+    }
+
+    /// Lets the line's next interrupt in. Rights: `WRITE`.
+    pub fn acknowledge(self) -> Result<(), Error> {
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call0(Operation::InterruptAcknowledge, self.raw(), 0) }.done()
+    }
+}
+
+/// Bytes in one `KernelPrint`.
+const PRINT_BYTES: usize = 64;
+
+impl Cap<Kernel> {
+    /// Powers the machine off with an exit status. Returns only if that is refused. Rights: `WRITE`.
+    pub fn power_off(self, status: u8) -> Error {
+        // SAFETY: no memory of the program changes.
+        match unsafe { raw::call0(Operation::KernelPowerOff, self.raw(), u64::from(status)) }.done() {
+            Ok(()) => Error::WrongState,
+            Err(error) => error,
+        }
+    }
+
+    /// Prints on the kernel's early output. Rights: `WRITE`.
+    pub fn print(self, text: &[u8]) -> Result<(), Error> {
+        for chunk in text.chunks(PRINT_BYTES) {
+            let words: [u64; 8] = core::array::from_fn(|index| word(chunk, index));
+            let [a, b, c, d, e, f, g, h] = words;
+            let length = chunk.len() as u64;
+            // SAFETY: no memory of the program changes.
+            unsafe { raw::call8(Operation::KernelPrint, self.raw(), length, a, b, c, d, e, f, g, h) }.done()?;
+        }
+        Ok(())
+    }
+
+    /// One of the kernel's statistics. Rights: `READ`.
+    pub fn query(self, statistic: Statistic) -> Result<u64, Error> {
+        // SAFETY: no memory of the program changes.
+        Ok(unsafe { raw::call0(Operation::KernelQuery, self.raw(), statistic as u64) }.check()?.first)
+    }
+}
+
+/// Eight bytes of text as a word, the first in the lowest bits; what is missing is 0.
+fn word(text: &[u8], index: usize) -> u64 {
+    let mut bytes = [0; 8];
+    let rest = text.get(index * 8..).unwrap_or(&[]);
+    let length = rest.len().min(8);
+    bytes[..length].copy_from_slice(&rest[..length]);
+    u64::from_le_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_becomes_words() {
+        assert_eq!(word(b"abcdefghij", 0), u64::from_le_bytes(*b"abcdefgh"));
+        assert_eq!(word(b"abcdefghij", 1), u64::from_le_bytes(*b"ij\0\0\0\0\0\0"));
+        assert_eq!(word(b"abcdefghij", 2), 0);
+    }
+
+    #[test]
+    fn on_the_host_every_call_is_refused() {
+        let kernel = Cap::<Kernel>::new(CapAddress(12));
+        assert_eq!(kernel.power_off(3), Error::UnknownOperation);
+        assert_eq!(kernel.print(b"x"), Err(Error::UnknownOperation));
+    }
+}

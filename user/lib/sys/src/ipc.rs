@@ -1,0 +1,223 @@
+//! Endpoints, reply objects and notifications.
+
+use tench_abi::{Error, Operation, Tag};
+
+use crate::cap::{Cap, objects};
+use crate::message::{Message, Received, Words};
+use crate::raw::{self, Answer};
+use crate::time::Instant;
+
+objects! {
+    /// A meeting point for messages.
+    Endpoint;
+    /// Holds the caller whom a server has to answer.
+    Reply;
+    /// A word of bits that can be set without waiting and waited for.
+    Notification;
+}
+
+/// How to wait: until when, and with which reply object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wait {
+    deadline: Option<Instant>,
+    reply: Option<Cap<Reply>>,
+}
+
+impl Wait {
+    /// For ever, with the bound reply object.
+    pub const FOREVER: Wait = Wait { deadline: None, reply: None };
+
+    /// Until a time; then the wait ends with `TimedOut`.
+    pub const fn until(deadline: Instant) -> Wait {
+        Wait { deadline: Some(deadline), reply: None }
+    }
+
+    /// The same, with this reply object and not the bound one.
+    pub const fn with_reply(self, reply: Cap<Reply>) -> Wait {
+        Wait { deadline: self.deadline, reply: Some(reply) }
+    }
+
+    /// The tag's flags, and what they announce.
+    #[inline(always)]
+    const fn raw(self) -> (u64, u64, u64) {
+        let (deadline_flag, deadline) = match self.deadline {
+            Some(deadline) => (Tag::DEADLINE, deadline.ticks()),
+            None => (0, 0),
+        };
+        let (reply_flag, reply) = match self.reply {
+            Some(reply) => (Tag::REPLY, reply.raw()),
+            None => (0, 0),
+        };
+        (deadline_flag | reply_flag, reply, deadline)
+    }
+}
+
+/// A system call that sends a message.
+#[inline]
+fn send(operation: Operation, cap: u64, message: &Message, wait: Wait) -> Answer {
+    message.stage();
+    let (flags, reply, deadline) = wait.raw();
+    let tag = message.tag().with(flags).0;
+    let [a, b, c, d, e, f, g, h] = *message.registers();
+    if flags == 0 {
+        // SAFETY: a message changes only message areas and offered slots.
+        unsafe { raw::call8(operation, cap, tag, a, b, c, d, e, f, g, h) }
+    } else {
+        // SAFETY: as above.
+        unsafe { raw::call8_with(operation, cap, tag, a, b, c, d, e, f, g, h, reply, deadline) }
+    }
+}
+
+/// A system call that only receives.
+#[inline]
+fn receive(operation: Operation, cap: u64, wait: Wait) -> Answer {
+    let (flags, reply, deadline) = wait.raw();
+    if flags == 0 {
+        // SAFETY: a message changes only message areas and offered slots.
+        unsafe { raw::call0(operation, cap, 0) }
+    } else {
+        // SAFETY: as above.
+        unsafe { raw::call0_with(operation, cap, flags, reply, deadline) }
+    }
+}
+
+/// Defines the calls whose messages travel in registers alone.
+macro_rules! short {
+    ($($call:ident $reply_receive:ident $length:literal ($($word:ident),*);)*) => {
+        /// Calls whose messages travel in registers alone. The tag is made at compile time if the label is constant.
+        impl Cap<Endpoint> {
+            $(
+                #[doc = concat!("Calls with ", stringify!($length), " words, and waits for the reply.")]
+                /// Rights and errors as for [`call`](Self::call).
+                #[inline(always)]
+                #[allow(clippy::too_many_arguments)]
+                pub fn $call(self, label: u64, $($word: u64),*) -> Result<Words, Error> {
+                    let tag = Tag::new(label, $length).0;
+                    // SAFETY: a message changes only message areas and offered slots.
+                    Ok(unsafe { raw::$call(Operation::Call, self.raw(), tag, $($word),*) }.check()?.into())
+                }
+
+                #[doc = concat!("Answers the caller with ", stringify!($length), " words, and receives the next message.")]
+                /// Rights and errors as for [`reply_receive`](Self::reply_receive).
+                #[inline(always)]
+                #[allow(clippy::too_many_arguments)]
+                pub fn $reply_receive(self, label: u64, $($word: u64),*) -> Result<Words, Error> {
+                    let tag = Tag::new(label, $length).0;
+                    // SAFETY: a message changes only message areas and offered slots.
+                    Ok(unsafe { raw::$call(Operation::ReplyReceive, self.raw(), tag, $($word),*) }.check()?.into())
+                }
+            )*
+        }
+    };
+}
+
+short! {
+    call0 reply_receive0 0 ();
+    call1 reply_receive1 1 (a);
+    call2 reply_receive2 2 (a, b);
+    call3 reply_receive3 3 (a, b, c);
+    call4 reply_receive4 4 (a, b, c, d);
+    call5 reply_receive5 5 (a, b, c, d, e);
+    call6 reply_receive6 6 (a, b, c, d, e, f);
+    call7 reply_receive7 7 (a, b, c, d, e, f, g);
+    call8 reply_receive8 8 (a, b, c, d, e, f, g, h);
+}
+
+impl Cap<Endpoint> {
+    /// Sends a message and waits for the reply.
+    /// Rights: `WRITE` and `CALL`; `GRANT` to send capabilities. Errors: `MessageTooLong`, `NoMessageArea`, `Aborted`
+    /// (the endpoint, the reply object or the server is gone).
+    #[inline]
+    pub fn call(self, message: &Message) -> Result<Received, Error> {
+        self.call_with(message, Wait::FOREVER)
+    }
+
+    /// As [`call`](Self::call), with a deadline; afterwards it ends with `TimedOut`.
+    #[inline]
+    pub fn call_with(self, message: &Message, wait: Wait) -> Result<Received, Error> {
+        let answer = send(Operation::Call, self.raw(), message, wait).check()?;
+        Ok(Received::take(&answer))
+    }
+
+    /// Sends a message and waits until it is taken. No reply comes.
+    /// Rights: `WRITE`; `GRANT` to send capabilities. Errors: `MessageTooLong`, `NoMessageArea`, `TimedOut`, `Aborted`.
+    #[inline]
+    pub fn send(self, message: &Message, wait: Wait) -> Result<(), Error> {
+        send(Operation::Send, self.raw(), message, wait).done()
+    }
+
+    /// Sends a message if somebody waits to receive it. Errors: as [`send`](Self::send), and `WouldBlock`.
+    #[inline]
+    pub fn try_send(self, message: &Message) -> Result<(), Error> {
+        send(Operation::TrySend, self.raw(), message, Wait::FOREVER).done()
+    }
+
+    /// Waits for a message, or for a signal of the thread's bound notification.
+    /// Rights: `READ`. Errors: `NoReplyObject`, `ReplyInUse`, `TimedOut`, `Aborted`.
+    #[inline]
+    pub fn receive(self, wait: Wait) -> Result<Received, Error> {
+        let answer = receive(Operation::Receive, self.raw(), wait).check()?;
+        Ok(Received::take(&answer))
+    }
+
+    /// Takes a message or signal if there is one. Errors: as [`receive`](Self::receive), and `WouldBlock`.
+    #[inline]
+    pub fn try_receive(self, wait: Wait) -> Result<Received, Error> {
+        let answer = receive(Operation::TryReceive, self.raw(), wait).check()?;
+        Ok(Received::take(&answer))
+    }
+
+    /// As [`receive`](Self::receive), for messages of at most eight words and without capabilities.
+    #[inline(always)]
+    pub fn receive_words(self) -> Result<Words, Error> {
+        Ok(receive(Operation::Receive, self.raw(), Wait::FOREVER).check()?.into())
+    }
+
+    /// Answers the caller that the reply object holds, if it holds one, and waits for the next message.
+    /// Rights: `READ`. Errors: those of [`receive`](Self::receive), `MessageTooLong`, `NoMessageArea`.
+    #[inline]
+    pub fn reply_receive(self, message: &Message, wait: Wait) -> Result<Received, Error> {
+        let answer = send(Operation::ReplyReceive, self.raw(), message, wait).check()?;
+        Ok(Received::take(&answer))
+    }
+}
+
+/// The reply object that is bound to the thread, wherever the kernel takes one.
+pub const BOUND_REPLY: Cap<Reply> = Cap::new(tench_abi::CapAddress::NULL);
+
+impl Cap<Reply> {
+    /// Answers the caller that this reply object holds ([`BOUND_REPLY`]: the thread's own).
+    /// Rights: `WRITE`. Errors: `NoCaller`, `NoReplyObject`, `MessageTooLong`, `NoMessageArea`.
+    #[inline]
+    pub fn reply(self, message: &Message) -> Result<(), Error> {
+        send(Operation::Reply, self.raw(), message, Wait::FOREVER).done()
+    }
+}
+
+impl Cap<Notification> {
+    /// Sets the bits of this capability's badge (bit 0 if it has none), and wakes whoever waits for them. Never waits.
+    /// Rights: `WRITE`.
+    #[inline]
+    pub fn signal(self) -> Result<(), Error> {
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call0(Operation::Signal, self.raw(), 0) }.done()
+    }
+
+    /// Waits until a bit is set; takes all bits, which become 0. Rights: `READ`. Errors: `Aborted`.
+    #[inline]
+    pub fn wait(self) -> Result<u64, Error> {
+        Ok(receive(Operation::Receive, self.raw(), Wait::FOREVER).check()?.badge)
+    }
+
+    /// As [`wait`](Self::wait), with a deadline; then it ends with `TimedOut`.
+    #[inline]
+    pub fn wait_until(self, deadline: Instant) -> Result<u64, Error> {
+        Ok(receive(Operation::Receive, self.raw(), Wait::until(deadline)).check()?.badge)
+    }
+
+    /// Takes the bits if one is set. Errors: `WouldBlock`.
+    #[inline]
+    pub fn poll(self) -> Result<u64, Error> {
+        Ok(receive(Operation::TryReceive, self.raw(), Wait::FOREVER).check()?.badge)
+    }
+}

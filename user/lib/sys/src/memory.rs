@@ -1,0 +1,158 @@
+//! Untyped memory, frames, page tables and mappings.
+
+use tench_abi::layout::WATERMARK;
+use tench_abi::memory::MapFlags;
+use tench_abi::{CapAddress, Error, Kind, Operation};
+
+use crate::cap::{Cap, CapNode, OWN_SPACE, Object, objects};
+use crate::raw;
+
+objects! {
+    /// Memory that can become something else.
+    Untyped;
+    /// Memory that can be mapped.
+    Frame;
+    /// A page table; one of level 0 is an address space.
+    PageTable;
+    /// Up to 512 neighbouring entries of a page table that show one frame. Deleting it unmaps.
+    Mapping;
+}
+
+/// Where in an untyped objects are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Above everything made before.
+    Watermark,
+    /// At this offset in bytes.
+    At(u64),
+}
+
+/// What the kernel keeps about an untyped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UntypedInfo {
+    /// Log2 of its size in bytes.
+    pub size_bits: u32,
+    /// Physical address.
+    pub address: u64,
+    /// Bytes below the watermark.
+    pub watermark: u64,
+    /// Whether it is device memory.
+    pub device: bool,
+}
+
+impl Cap<Untyped> {
+    /// Makes `count` (1 to 256) objects side by side, with capabilities in as many empty slots of one node of `space`,
+    /// from `first` on. Answers the offset of the first object. The new objects are zero, unless this is device memory.
+    ///
+    /// `size` is log2 of bytes for untyped memory and frames, log2 of slots for nodes, the level for page tables.
+    /// Rights: `WRITE`. Errors: `OutOfMemory`, `Overlap`, `Misaligned`, `DeviceMemory`, `SlotOccupied`, `NoSuchSlot`,
+    /// `NoAddressSpace`, `InvalidArgument`.
+    pub fn retype_many(
+        self,
+        kind: Kind,
+        size: u64,
+        count: u64,
+        place: Place,
+        space: Cap<CapNode>,
+        first: CapAddress,
+    ) -> Result<u64, Error> {
+        let place = match place {
+            Place::Watermark => WATERMARK,
+            Place::At(offset) => offset,
+        };
+        let (kind, first) = (kind as u64, u64::from(first.0));
+        // SAFETY: the kernel makes objects only of memory that nothing uses.
+        let answer =
+            unsafe { raw::call5(Operation::UntypedRetype, self.raw(), kind, size, count, place, space.raw(), first) };
+        Ok(answer.check()?.first)
+    }
+
+    /// Makes one object at the watermark, with its capability in a slot of the own space. Otherwise as
+    /// [`retype_many`](Self::retype_many).
+    pub fn retype<T: Object>(self, size: u64, slot: CapAddress) -> Result<Cap<T>, Error> {
+        self.retype_many(T::KIND, size, 1, Place::Watermark, OWN_SPACE, slot)?;
+        Ok(Cap::new(slot))
+    }
+
+    /// The kernel's account of it. Rights: `READ`.
+    pub fn query(self) -> Result<UntypedInfo, Error> {
+        // SAFETY: no memory of the program changes.
+        let answer = unsafe { raw::call0(Operation::UntypedQuery, self.raw(), 0) }.check()?;
+        let [address, watermark, flags, ..] = answer.words;
+        Ok(UntypedInfo { size_bits: answer.first as u32, address, watermark, device: flags & 1 != 0 })
+    }
+}
+
+impl Cap<Frame> {
+    /// Maps the part of the frame from `offset` on into `count` neighbouring entries of `table`, from `first` on. The
+    /// mapping's capability goes to an empty slot. A table of level 3, 2, 1 takes pages of 4 KiB, 2 MiB, 1 GiB.
+    /// Rights: `READ`, and `WRITE`, `EXECUTE` as the flags ask.
+    /// Errors: `AlreadyMapped`, `Misaligned`, `SlotOccupied`, `NoSuchSlot`, `InvalidArgument`.
+    pub fn map(
+        self,
+        table: Cap<PageTable>,
+        first: u64,
+        count: u64,
+        offset: u64,
+        flags: MapFlags,
+        slot: CapAddress,
+    ) -> Result<Cap<Mapping>, Error> {
+        let (flags, destination) = (flags.bits(), u64::from(slot.0));
+        // SAFETY: the kernel maps only where nothing is mapped.
+        unsafe { raw::call5(Operation::FrameMap, self.raw(), table.raw(), first, count, offset, flags, destination) }
+            .done()?;
+        Ok(Cap::new(slot))
+    }
+}
+
+/// What a mapping shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappingInfo {
+    /// First entry of its table.
+    pub first: u64,
+    /// Number of entries.
+    pub count: u64,
+    /// Rights and attributes.
+    pub flags: MapFlags,
+    /// Physical address.
+    pub physical: u64,
+    /// Virtual address, if the table belongs to an address space.
+    pub address: Option<u64>,
+}
+
+impl Cap<Mapping> {
+    /// Gives the entries other rights, at most those that the mapping was made with.
+    pub fn protect(self, flags: MapFlags) -> Result<(), Error> {
+        // SAFETY: a forbidden access ends the program with a fault.
+        unsafe { raw::call0(Operation::MappingProtect, self.raw(), flags.bits()) }.done()
+    }
+
+    /// What it shows.
+    pub fn query(self) -> Result<MappingInfo, Error> {
+        // SAFETY: no memory of the program changes.
+        let answer = unsafe { raw::call0(Operation::MappingQuery, self.raw(), 0) }.check()?;
+        let [count, flags, physical, address, ..] = answer.words;
+        Ok(MappingInfo {
+            first: answer.first,
+            count,
+            flags: MapFlags::from_bits_truncate(flags),
+            physical,
+            address: (address != u64::MAX).then_some(address),
+        })
+    }
+}
+
+impl Cap<PageTable> {
+    /// Hangs this table into an entry of `parent`, which is one level up. Rights: `WRITE`.
+    /// Errors: `AlreadyMapped` (the entry or this table), `InvalidArgument`.
+    pub fn hang(self, parent: Cap<PageTable>, entry: u64) -> Result<(), Error> {
+        // SAFETY: the kernel hangs tables only where nothing is.
+        unsafe { raw::call1(Operation::PageTableMap, self.raw(), parent.raw(), entry) }.done()
+    }
+
+    /// Takes this table out of its parent. Rights: `WRITE`. Errors: `NotMapped`.
+    pub fn unhang(self) -> Result<(), Error> {
+        // SAFETY: what is unmapped so can no longer be accessed, which ends the program if it tries.
+        unsafe { raw::call0(Operation::PageTableUnmap, self.raw(), 0) }.done()
+    }
+}
