@@ -117,6 +117,7 @@ fn field<T>(offset: usize) -> Option<*mut T> {
 /// Writes words 8.. of a message into the message area. `words` are those from the eighth on.
 ///
 /// Without a message area nothing happens, and the kernel refuses the message.
+#[inline(never)]
 pub(crate) fn write_words(words: &[u64]) {
     let Some(area) = field::<u64>(offset_of!(MessageArea, words)) else { return };
     for (index, word) in words.iter().take(MAX_WORDS - REGISTER_WORDS).enumerate() {
@@ -126,19 +127,21 @@ pub(crate) fn write_words(words: &[u64]) {
 }
 
 /// Reads words 8.. of a received message from the message area.
+#[inline(never)]
 pub(crate) fn read_words(words: &mut [MaybeUninit<u64>]) {
-    let area = field::<u64>(offset_of!(MessageArea, words));
+    let Some(area) = field::<u64>(offset_of!(MessageArea, words)) else {
+        // The kernel delivers more than eight words only to a thread with a message area.
+        words.fill(MaybeUninit::new(0));
+        return;
+    };
     for (index, word) in words.iter_mut().take(MAX_WORDS - REGISTER_WORDS).enumerate() {
-        word.write(match area {
-            // SAFETY: the area is mapped (`install`), and the index stays below `MAX_WORDS`.
-            Some(area) => unsafe { area.wrapping_add(REGISTER_WORDS + index).read_volatile() },
-            // The kernel delivers more than eight words only to a thread with a message area.
-            None => 0,
-        });
+        // SAFETY: the area is mapped (`install`), and the index stays below `MAX_WORDS`.
+        word.write(unsafe { area.wrapping_add(REGISTER_WORDS + index).read_volatile() });
     }
 }
 
 /// Writes what a message carries along into the message area.
+#[inline(never)]
 pub(crate) fn write_caps(caps: &[u32]) {
     let Some(area) = field::<u32>(offset_of!(MessageArea, send_caps)) else { return };
     for (index, cap) in caps.iter().take(MAX_CAPS).enumerate() {
@@ -159,6 +162,7 @@ pub fn offer_slots(slots: &[CapAddress]) {
 }
 
 /// Takes the first `count` slots out of the offer: capabilities have arrived in them. The others move up.
+#[inline(never)]
 pub(crate) fn take_slots(count: usize) -> [CapAddress; MAX_CAPS] {
     let mut offered = [CapAddress::NULL; MAX_CAPS];
     let Some(area) = field::<u32>(offset_of!(MessageArea, receive_slots)) else { return offered };

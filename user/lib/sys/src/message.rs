@@ -75,10 +75,12 @@ impl Message {
     /// bits.
     pub fn push_text(&mut self, text: &[u8]) -> &mut Message {
         self.push(text.len() as u64);
-        for chunk in text.chunks(8) {
-            let mut bytes = [0; 8];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            self.push(u64::from_le_bytes(bytes));
+        let (chunks, rest) = text.as_chunks::<8>();
+        for chunk in chunks {
+            self.push(u64::from_le_bytes(*chunk));
+        }
+        if !rest.is_empty() {
+            self.push(rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
         }
         self
     }
