@@ -2,47 +2,32 @@
 //!
 //! A request's label says what is asked, its words are the arguments. A reply's label is 0 for success, otherwise an
 //! [`Error`]; its words are the results. A client is known by the badge of its capability, which is also the number of
-//! its account. The capability without a badge is the authority over all accounts; `init` and the process server hold it.
+//! its account. The capability without a badge is the authority over all accounts; `init` and the process server hold
+//! it.
 
-/// What can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum Label {
-    /// **Allocate** a block. Words: log2 of its size in bytes.
-    /// Answers the physical address, which names the block from now on, and log2 of the size that was granted; one
-    /// capability, to an untyped. Errors: `BadSize`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`.
-    Allocate = 1,
-    /// **Free** a block: everything made from it is deleted. Words: its physical address.
-    /// Answers the bytes that became free. Errors: `NoSuchBlock` (also for a block that somebody else allocated).
-    Free = 2,
-    /// **Totals**. Answers bytes in all, free bytes, bytes of the largest free block, blocks in use, accounts.
-    Totals = 3,
-    /// **Next account**. Words: a number. Answers the account with the next higher number: number, bytes used,
-    /// quota in bytes, blocks. Errors: `NoSuchAccount` when there is none.
-    NextAccount = 4,
-    /// **Allocate for** another account. Words: account, log2 of size. Answers and errors as `Allocate`.
-    /// Needs authority.
-    AllocateFor = 5,
-    /// **Set the quota** of an account, which is opened if need be. Words: account, bytes. Needs authority.
-    SetQuota = 6,
-    /// **Close** an account: every block of it is freed. Words: account. Answers the bytes that became free. An
-    /// account that does not exist is no error. Needs authority.
-    CloseAccount = 7,
-}
-
-impl Label {
-    /// The request with this label.
-    pub const fn from_code(code: u64) -> Option<Label> {
-        Some(match code {
-            1 => Label::Allocate,
-            2 => Label::Free,
-            3 => Label::Totals,
-            4 => Label::NextAccount,
-            5 => Label::AllocateFor,
-            6 => Label::SetQuota,
-            7 => Label::CloseAccount,
-            _ => return None,
-        })
+tench_protocol::codes! {
+    /// What can be asked.
+    pub enum Label {
+        /// **Allocate** a block. Words: log2 of its size in bytes.
+        /// Answers the physical address, which names the block from now on, and log2 of the size that was granted; one
+        /// capability, to an untyped. Errors: `BadSize`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`.
+        Allocate = 1;
+        /// **Free** a block: everything made from it is deleted. Words: its physical address.
+        /// Answers the bytes that became free. Errors: `NoSuchBlock` (also for a block that somebody else allocated).
+        Free = 2;
+        /// **Totals**. Answers bytes in all, free bytes, bytes of the largest free block, blocks in use, accounts.
+        Totals = 3;
+        /// **Next account**. Words: a number. Answers the account with the next higher number: number, bytes used,
+        /// quota in bytes, blocks. Errors: `NoSuchAccount` when there is none.
+        NextAccount = 4;
+        /// **Allocate for** another account. Words: account, log2 of size. Answers and errors as `Allocate`.
+        /// Needs authority.
+        AllocateFor = 5;
+        /// **Set the quota** of an account, which is opened if need be. Words: account, bytes. Needs authority.
+        SetQuota = 6;
+        /// **Close** an account: every block of it is freed. Words: account. Answers the bytes that became free. An
+        /// account that does not exist is no error. Needs authority.
+        CloseAccount = 7;
     }
 }
 
@@ -51,67 +36,26 @@ pub const MIN_BLOCK_BITS: u32 = 12;
 /// Quota of an account for which none was set.
 pub const NO_QUOTA: u64 = u64::MAX;
 
-/// Why a request was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum Error {
-    /// The label or the number of words is wrong.
-    BadRequest = 1,
-    /// No block can have this size.
-    BadSize = 2,
-    /// No free block is large enough.
-    OutOfMemory = 3,
-    /// The account's quota does not allow it.
-    QuotaExceeded = 4,
-    /// The server's table of blocks is full.
-    TooManyBlocks = 5,
-    /// There is no such block, or it is not yours.
-    NoSuchBlock = 6,
-    /// There is no such account.
-    NoSuchAccount = 7,
-    /// The request needs the capability without a badge.
-    NotAllowed = 8,
-    /// The kernel refused an operation that the server's books say is possible.
-    Internal = 9,
-}
-
-impl Error {
-    /// The error with this code.
-    pub const fn from_code(code: u64) -> Option<Error> {
-        Some(match code {
-            1 => Error::BadRequest,
-            2 => Error::BadSize,
-            3 => Error::OutOfMemory,
-            4 => Error::QuotaExceeded,
-            5 => Error::TooManyBlocks,
-            6 => Error::NoSuchBlock,
-            7 => Error::NoSuchAccount,
-            8 => Error::NotAllowed,
-            9 => Error::Internal,
-            _ => return None,
-        })
-    }
-
-    /// One sentence that says what was wrong and what to do.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Error::BadRequest => "the memory server does not know this request; see its protocol",
-            Error::BadSize => "no memory block can have this size; ask for 2^12 to 2^47 bytes",
-            Error::OutOfMemory => "no free block is large enough; free memory or ask for smaller blocks",
-            Error::QuotaExceeded => "the quota does not allow it; free memory or ask for a higher quota",
-            Error::TooManyBlocks => "the memory server's table is full; ask for fewer and larger blocks",
-            Error::NoSuchBlock => "no such block, or another process allocated it; name the address that was answered",
-            Error::NoSuchAccount => "no account with this number or a higher one",
-            Error::NotAllowed => "only the process server may do this",
-            Error::Internal => "the kernel contradicts the memory server's books; this is a defect",
-        }
+tench_protocol::codes! {
+    /// Why a request was refused.
+    pub enum Error {
+        /// The label or the number of words is wrong.
+        BadRequest = 1, "the memory server does not know this request; see its protocol";
+        /// No block can have this size.
+        BadSize = 2, "no memory block can have this size; ask for 2^12 to 2^47 bytes";
+        /// No free block is large enough.
+        OutOfMemory = 3, "no free block is large enough; free memory or ask for smaller blocks";
+        /// The account's quota does not allow it.
+        QuotaExceeded = 4, "the quota does not allow it; free memory or ask for a higher quota";
+        /// The server's table of blocks is full.
+        TooManyBlocks = 5, "the memory server's table is full; ask for fewer and larger blocks";
+        /// There is no such block, or it is not yours.
+        NoSuchBlock = 6, "no such block, or another process allocated it; name the address that was answered";
+        /// There is no such account.
+        NoSuchAccount = 7, "no account with this number or a higher one";
+        /// The request needs the capability without a badge.
+        NotAllowed = 8, "only the process server may do this";
+        /// The kernel refused an operation that the server's books say is possible.
+        Internal = 9, "the kernel contradicts the memory server's books; this is a defect";
     }
 }
-
-impl core::fmt::Display for Error {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.text())
-    }
-}
-
-impl core::error::Error for Error {}

@@ -7,108 +7,73 @@
 //! Starting a program takes at least two calls: `Prepare` makes a record and answers its process identifier, `Append`
 //! adds to arguments and environment, `Give` passes capabilities along, and `Start` loads the program and lets it run.
 
-/// What can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum Label {
-    /// **Prepare** a process. Words: text: the program, by its path in the boot archive or by its base name (which is
-    /// looked for in `bin/`). Its first argument is the text as it was given. Answers the process identifier.
-    /// Errors: `NoSuchProgram`, `TooManyProcesses`, `TextTooLong`.
-    Prepare = 1,
-    /// **Append** to the arguments or the environment of a process in preparation. Words: process, [`List`], text.
-    /// The text is appended as it is; the strings in it end with zero bytes, and one string can be spread over
-    /// several calls. Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`.
-    Append = 2,
-    /// **Give** capabilities to a process in preparation. Words: process, then for each capability the slot for it:
-    /// one of `EXTRA` to `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `KERNEL`, `INTERRUPT_CONTROL`, `SERVICE`.
-    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`.
-    Give = 3,
-    /// **Set** how a process in preparation will run. Words: process, priority, ceiling, bytes of stack (0: as usual),
-    /// flags ([`FLAG_MANAGER`]). Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `PriorityTooHigh`, `NotAllowed`,
-    /// `BadRequest` (a stack of more than [`MAX_STACK`]).
-    Configure = 4,
-    /// **Start** a process in preparation. Words: process. Errors: `NoSuchProcess`, `NotYours`, `WrongState`,
-    /// `OutOfMemory`, `BadProgram` (with a second word, [`Defect`]); the record is then gone.
-    Start = 5,
-    /// **Exit**. Words: exit code. The process and all its threads end; there is no answer.
-    Exit = 6,
-    /// **Kill** a process. Words: process. Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended).
-    Kill = 7,
-    /// **Wait** until a process has ended. Words: process. Answers as `Status` does. Errors: `NoSuchProcess`, `Full`.
-    Wait = 8,
-    /// **Status**. Words: process. Answers [`State`], what belongs to it (exit code, [`FaultKind`]), parent, priority,
-    /// ticks of processor time of its main thread, size of the program in bytes, text: name.
-    /// Errors: `NoSuchProcess`.
-    Status = 9,
-    /// **Next process**. Words: a number. Answers the process with the next higher number: the number, then as
-    /// `Status`. Errors: `NoSuchProcess` when there is none.
-    Next = 10,
-    /// **Find** processes by name. Words: a number, text: path or base name. Answers the living process of that name
-    /// with the next higher number. Errors: `NoSuchProcess` when there is none.
-    Find = 11,
-    /// **Suspend** the main thread. Words: process. Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`.
-    Suspend = 12,
-    /// **Resume** the main thread. Words: process. Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`.
-    Resume = 13,
-    /// **Capabilities** of a process. Words: process, capability address to begin at. Answers the address to go on at
-    /// (0: that was all), and for each capability, at most [`CAPABILITIES_PER_ANSWER`], six words: address, kind,
-    /// rights, log2 of size, badge, physical address or interrupt number. Errors: `NoSuchProcess`, `NotAllowed`,
-    /// `WrongState`.
-    Capabilities = 14,
-    /// **List** the boot archive. Words: index of a file. Answers its size in bytes, and text: its path.
-    /// Errors: `NoSuchFile` when there are no more.
-    File = 15,
-    /// **Read** a file of the boot archive. Words: offset in bytes, text: path. Answers the size of the file in bytes,
-    /// and text: what lies at the offset, at most [`MAX_FILE_TEXT`] bytes, none at the end. Errors: `NoSuchFile`.
-    ReadFile = 16,
-    /// **Abandon** a process in preparation. Words: process. Errors: `NoSuchProcess`, `NotYours`, `WrongState`.
-    Abandon = 17,
-}
-
-impl Label {
-    /// The request with this label.
-    pub const fn from_code(code: u64) -> Option<Label> {
-        Some(match code {
-            1 => Label::Prepare,
-            2 => Label::Append,
-            3 => Label::Give,
-            4 => Label::Configure,
-            5 => Label::Start,
-            6 => Label::Exit,
-            7 => Label::Kill,
-            8 => Label::Wait,
-            9 => Label::Status,
-            10 => Label::Next,
-            11 => Label::Find,
-            12 => Label::Suspend,
-            13 => Label::Resume,
-            14 => Label::Capabilities,
-            15 => Label::File,
-            16 => Label::ReadFile,
-            17 => Label::Abandon,
-            _ => return None,
-        })
+tench_protocol::codes! {
+    /// What can be asked.
+    pub enum Label {
+        /// **Prepare** a process. Words: text: the program, by its path in the boot archive or by its base name (which
+        /// is looked for in `bin/`). Its first argument is the text as it was given. Answers the process identifier.
+        /// Errors: `NoSuchProgram`, `TooManyProcesses`, `TextTooLong`.
+        Prepare = 1;
+        /// **Append** to the arguments or the environment of a process in preparation. Words: process, [`List`], text.
+        /// The text is appended as it is; the strings in it end with zero bytes, and one string can be spread over
+        /// several calls. Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`.
+        Append = 2;
+        /// **Give** capabilities to a process in preparation. Words: process, then for each capability the slot for it:
+        /// one of `EXTRA` to `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `KERNEL`, `INTERRUPT_CONTROL`, `SERVICE`.
+        /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`.
+        Give = 3;
+        /// **Set** how a process in preparation will run. Words: process, priority, ceiling, bytes of stack (0: as
+        /// usual), flags ([`FLAG_MANAGER`]). Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `PriorityTooHigh`,
+        /// `NotAllowed`, `BadRequest` (a stack of more than [`MAX_STACK`]).
+        Configure = 4;
+        /// **Start** a process in preparation. Words: process. Errors: `NoSuchProcess`, `NotYours`, `WrongState`,
+        /// `OutOfMemory`, `BadProgram` (with a word, [`Defect`]); the record is then gone.
+        Start = 5;
+        /// **Exit**. Words: exit code. The process and all its threads end; there is no answer.
+        Exit = 6;
+        /// **Kill** a process. Words: process. Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended).
+        Kill = 7;
+        /// **Wait** until a process has ended. Words: process. Answers as `Status` does. Errors: `NoSuchProcess`,
+        /// `Full`.
+        Wait = 8;
+        /// **Status**. Words: process. Answers [`State`], what belongs to it (exit code, [`FaultKind`]), parent,
+        /// priority, ticks of processor time of its main thread, size of the program in bytes, text: name.
+        /// Errors: `NoSuchProcess`.
+        Status = 9;
+        /// **Next process**. Words: a number. Answers the process with the next higher number: the number, then as
+        /// `Status`. Errors: `NoSuchProcess` when there is none.
+        Next = 10;
+        /// **Find** processes by name. Words: a number, text: path or base name. Answers the living process of that
+        /// name with the next higher number. Errors: `NoSuchProcess` when there is none.
+        Find = 11;
+        /// **Suspend** the main thread. Words: process. Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`.
+        Suspend = 12;
+        /// **Resume** the main thread. Words: process. Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`.
+        Resume = 13;
+        /// **Capabilities** of a process. Words: process, capability address to begin at. Answers the address to go on
+        /// at (0: that was all), and for each capability, at most [`CAPABILITIES_PER_ANSWER`], six words: address,
+        /// kind, rights, log2 of size, badge, physical address or interrupt number. Errors: `NoSuchProcess`,
+        /// `NotAllowed`, `WrongState`.
+        Capabilities = 14;
+        /// **List** the boot archive. Words: index of a file. Answers its size in bytes, and text: its path.
+        /// Errors: `NoSuchFile` when there are no more.
+        File = 15;
+        /// **Read** a file of the boot archive. Words: offset in bytes, text: path. Answers the size of the file in
+        /// bytes, and text: what lies at the offset, at most [`MAX_FILE_TEXT`] bytes, none at the end. Errors:
+        /// `NoSuchFile`.
+        ReadFile = 16;
+        /// **Abandon** a process in preparation. Words: process. Errors: `NoSuchProcess`, `NotYours`, `WrongState`.
+        Abandon = 17;
     }
 }
 
-/// The lists of strings that a process is started with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum List {
-    /// Arguments after the program's name.
-    Arguments = 0,
-    /// Environment: `NAME=value`. A process that is given none inherits nothing.
-    Environment = 1,
-}
-
-impl List {
-    /// The list with this number.
-    pub const fn from_code(code: u64) -> Option<List> {
-        match code {
-            0 => Some(List::Arguments),
-            1 => Some(List::Environment),
-            _ => None,
-        }
+tench_protocol::codes! {
+    /// The lists of strings that a process is started with.
+    pub enum List {
+        /// Arguments after the program's name.
+        Arguments = 0;
+        /// Environment: `NAME=value`. A process that is given none inherits nothing.
+        Environment = 1;
     }
 }
 
@@ -128,78 +93,34 @@ pub const CAPABILITIES_PER_ANSWER: usize = 10;
 /// Words per capability in an answer to `Capabilities`.
 pub const WORDS_PER_CAPABILITY: usize = 6;
 
-/// What became of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum State {
-    /// Not started yet.
-    Preparing = 0,
-    /// Started and not ended.
-    Running = 1,
-    /// Its main thread is suspended.
-    Suspended = 2,
-    /// It has ended by itself; its exit code belongs to the state.
-    Exited = 3,
-    /// Somebody killed it.
-    Killed = 4,
-    /// A fault ended it; a [`FaultKind`] belongs to the state.
-    Faulted = 5,
+tench_protocol::codes! {
+    /// What became of a process.
+    pub enum State {
+        /// Not started yet.
+        Preparing = 0;
+        /// Started and not ended.
+        Running = 1;
+        /// Its main thread is suspended.
+        Suspended = 2;
+        /// It has ended by itself; its exit code belongs to the state.
+        Exited = 3;
+        /// Somebody killed it.
+        Killed = 4;
+        /// A fault ended it; a [`FaultKind`] belongs to the state.
+        Faulted = 5;
+    }
 }
 
 impl State {
-    /// The state with this number.
-    pub const fn from_code(code: u64) -> Option<State> {
-        Some(match code {
-            0 => State::Preparing,
-            1 => State::Running,
-            2 => State::Suspended,
-            3 => State::Exited,
-            4 => State::Killed,
-            5 => State::Faulted,
-            _ => return None,
-        })
-    }
-
     /// Whether the process has ended.
     pub const fn has_ended(self) -> bool {
         matches!(self, State::Exited | State::Killed | State::Faulted)
     }
 }
 
-/// Defines an enum with numbers and texts from one list.
-macro_rules! texts {
-    ($(#[$outer:meta])* $type:ident { $($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)* }) => {
-        $(#[$outer])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u64)]
-        pub enum $type { $($(#[$doc])* $name = $code,)* }
-
-        impl $type {
-            /// All of them, in order of their numbers.
-            pub const ALL: &'static [$type] = &[$($type::$name,)*];
-
-            /// The one with this number.
-            pub const fn from_code(code: u64) -> Option<$type> {
-                match code { $($code => Some($type::$name),)* _ => None }
-            }
-
-            /// It in words.
-            pub const fn text(self) -> &'static str {
-                match self { $($type::$name => $text,)* }
-            }
-        }
-
-        impl core::fmt::Display for $type {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.write_str(self.text())
-            }
-        }
-    };
-}
-
-texts! {
+tench_protocol::codes! {
     /// What a fault was.
-    FaultKind {
+    pub enum FaultKind {
         /// An access to the first page.
         NullDereference = 1, "null dereference";
         /// An access to the page below a stack.
@@ -225,9 +146,9 @@ texts! {
     }
 }
 
-texts! {
+tench_protocol::codes! {
     /// What is wrong with a program's file.
-    Defect {
+    pub enum Defect {
         /// Not an ELF file, or cut off.
         NotElf = 1, "not an ELF file, or a damaged one";
         /// For another machine or another class.
@@ -259,9 +180,9 @@ texts! {
     }
 }
 
-texts! {
+tench_protocol::codes! {
     /// Why a request was refused.
-    Error {
+    pub enum Error {
         /// The label, the number of words or the text is wrong.
         BadRequest = 1, "the process server does not know this request; see its protocol";
         /// There is no such process.
@@ -294,5 +215,3 @@ texts! {
         Internal = 15, "the kernel contradicts the process server's books; this is a defect";
     }
 }
-
-impl core::error::Error for Error {}

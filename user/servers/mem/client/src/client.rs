@@ -1,0 +1,114 @@
+//! Typed requests to the memory server.
+
+use tench_abi::CapAddress;
+use tench_abi::layout::slot;
+use tench_protocol::{call, call_words};
+use tench_sys::{Cap, Endpoint, Message, Untyped, offer_slots};
+
+use crate::Failure;
+use crate::protocol::Label;
+
+/// The memory server.
+#[derive(Clone, Copy, Debug)]
+pub struct Mem {
+    endpoint: Cap<Endpoint>,
+}
+
+/// Memory that was allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The untyped.
+    pub untyped: Cap<Untyped>,
+    /// Its physical address, by which it is freed.
+    pub address: u64,
+    /// Log2 of its size in bytes.
+    pub size_bits: u32,
+}
+
+/// All memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Bytes in all.
+    pub total: u64,
+    /// Free bytes.
+    pub free: u64,
+    /// Bytes of the largest free block.
+    pub largest: u64,
+    /// Blocks in use.
+    pub blocks: u64,
+    /// Accounts.
+    pub accounts: u64,
+}
+
+/// What a process has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The process.
+    pub process: u64,
+    /// Bytes in use.
+    pub used: u64,
+    /// Bytes that may be in use.
+    pub quota: u64,
+    /// Blocks in use.
+    pub blocks: u64,
+}
+
+impl Mem {
+    /// The memory server as every process finds it.
+    pub const STANDARD: Mem = Mem { endpoint: Cap::new(slot::MEM) };
+
+    /// The memory server behind an endpoint.
+    pub const fn at(endpoint: Cap<Endpoint>) -> Mem {
+        Mem { endpoint }
+    }
+
+    /// Allocates at least 2^`size_bits` bytes. The untyped goes to the empty slot `slot`.
+    pub fn allocate(self, size_bits: u32, slot: CapAddress) -> Result<Block, Failure> {
+        self.take(Message::with_words(Label::Allocate as u64, &[u64::from(size_bits)]), slot)
+    }
+
+    /// The same on another process's account. Needs authority.
+    pub fn allocate_for(self, account: u64, size_bits: u32, slot: CapAddress) -> Result<Block, Failure> {
+        self.take(Message::with_words(Label::AllocateFor as u64, &[account, u64::from(size_bits)]), slot)
+    }
+
+    fn take(self, request: Message, slot: CapAddress) -> Result<Block, Failure> {
+        offer_slots(&[slot]);
+        let reply = call(self.endpoint, &request);
+        // What is not offered cannot arrive by surprise.
+        offer_slots(&[]);
+        let reply = reply?;
+        match *reply.caps() {
+            [cap] => Ok(Block { untyped: Cap::new(cap), address: reply.word(0), size_bits: reply.word(1) as u32 }),
+            _ => Err(Failure::Malformed),
+        }
+    }
+
+    /// Frees the block at `address`; everything made from it is deleted. Answers the bytes that became free.
+    pub fn free(self, address: u64) -> Result<u64, Failure> {
+        Ok(call_words(self.endpoint, Label::Free as u64, [address, 0, 0, 0])?[0])
+    }
+
+    /// All memory.
+    pub fn totals(self) -> Result<Totals, Failure> {
+        let [total, free, largest, blocks, accounts, ..] = call_words(self.endpoint, Label::Totals as u64, [0; 4])?;
+        Ok(Totals { total, free, largest, blocks, accounts })
+    }
+
+    /// The account of the next process after `after`, or `NoSuchAccount`.
+    pub fn next_account(self, after: u64) -> Result<Account, Failure> {
+        let [process, used, quota, blocks, ..] =
+            call_words(self.endpoint, Label::NextAccount as u64, [after, 0, 0, 0])?;
+        Ok(Account { process, used, quota, blocks })
+    }
+
+    /// Sets how many bytes a process may use. Needs authority.
+    pub fn set_quota(self, account: u64, bytes: u64) -> Result<(), Failure> {
+        call_words(self.endpoint, Label::SetQuota as u64, [account, bytes, 0, 0]).map(drop)
+    }
+
+    /// Takes back everything that is on an account. Answers the bytes that became free. Needs authority.
+    pub fn close_account(self, account: u64) -> Result<u64, Failure> {
+        Ok(call_words(self.endpoint, Label::CloseAccount as u64, [account, 0, 0, 0])?[0])
+    }
+}
