@@ -407,6 +407,10 @@ fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> bool {
         let (member, _) = ring(k, work.root);
         let Some(member) = empty_container(k, member, work) else { return false };
         let is_root = member == work.root;
+        if is_root && ring(k, member).0 != member {
+            // Its contents have joined the ring; it goes last.
+            continue;
+        }
         leave_ring(k, member);
         derivation::remove(k, member);
         work.budget -= REMOVE_COST;

@@ -1,0 +1,405 @@
+//! Deleting nodes and threads in every shape: nested, in cycles, in threads, interrupted at each window.
+
+use proptest::prelude::*;
+use tench_abi::layout::slot;
+use tench_abi::{Error, Kind, Operation};
+use tench_arch_host::Machine;
+use tench_arch_host::machine::{RAM, RAM_MEDIUM, at};
+use tench_kernel::object::Ref;
+use tench_kernel::slot::flag;
+use tench_kernel::thread::Thread;
+use tench_kernel::{derivation, scheduler};
+
+/// Entries of the first thread's root that the tests install nodes in.
+const INDEX: u64 = 1;
+
+fn check(machine: &mut Machine) {
+    if let Err(wrong) = derivation::check_invariants(&mut machine.kernel()) {
+        panic!("{wrong}");
+    }
+    machine.check();
+}
+
+/// How many capabilities there are.
+fn capabilities(machine: &mut Machine) -> usize {
+    derivation::check_invariants(&mut machine.kernel()).expect("consistent")
+}
+
+fn watermark(machine: &mut Machine, untyped: u64) -> u64 {
+    machine.call(Operation::UntypedQuery, &[untyped]).ok()[3]
+}
+
+/// Puts the node at `address` around what is at `inner`, in this slot of it; it ends up at `inner`.
+fn wrap(machine: &mut Machine, address: u64, inner: u64, slot: u64) {
+    machine.call(Operation::NodeInstall, &[0, INDEX, address]).ok();
+    machine.call(Operation::Move, &[0, inner, 0, INDEX * 256 + slot]).ok();
+    machine.call(Operation::NodeRemove, &[0, INDEX, inner]).ok();
+}
+
+#[test]
+fn a_thousand_nested_nodes_go_with_the_outermost() {
+    let mut machine = Machine::new();
+    let before = capabilities(&mut machine);
+    let (inner, outer) = (machine.take_free(), machine.take_free());
+    machine.retype(RAM, Kind::CapNode, 8, 1, inner).ok();
+    let object = machine.cap(inner).object;
+    for level in 0..1000 {
+        machine.retype(RAM, Kind::CapNode, 8, 1, outer).ok();
+        wrap(&mut machine, outer, inner, [0, 5, 255][level % 3]);
+    }
+    check(&mut machine);
+    let (start, last) = (machine.cap(RAM).object, machine.cap(inner).object);
+    assert!(object != last);
+    let windows = machine.kernel().state().statistics.windows;
+    let answer = machine.call(Operation::Delete, &[0, inner]).ok();
+    let physical = (last - start) as u64 + machine.call(Operation::UntypedQuery, &[RAM]).ok()[2];
+    assert_eq!(answer[1..4], [1, physical, 14]);
+    assert_eq!(watermark(&mut machine, RAM), 0);
+    assert_eq!(capabilities(&mut machine), before);
+    let passed = machine.kernel().state().statistics.windows - windows;
+    assert!(passed > 1000, "{passed} windows for 256,000 slots");
+    check(&mut machine);
+}
+
+#[test]
+fn a_node_in_itself_goes_when_its_memory_is_revoked() {
+    for position in [0, 1, 200, 255] {
+        let mut machine = Machine::new();
+        let before = capabilities(&mut machine);
+        let node = machine.make(Kind::CapNode, 8);
+        let copy = machine.take_free();
+        machine.call(Operation::Copy, &[0, node, 0, copy]).ok();
+        wrap(&mut machine, node, copy, position);
+        // Two capabilities: one outside, one inside.
+        assert_eq!(machine.call(Operation::Delete, &[0, copy]).ok()[1], 0);
+        check(&mut machine);
+        assert_eq!(machine.call(Operation::Revoke, &[0, RAM]).ok()[1], 1);
+        assert_eq!(capabilities(&mut machine), before);
+        assert_eq!(watermark(&mut machine, RAM), 0);
+        check(&mut machine);
+    }
+}
+
+#[test]
+fn a_root_installed_in_itself_can_be_deleted() {
+    let mut machine = Machine::new();
+    let before = capabilities(&mut machine);
+    let root = machine.make(Kind::CapNode, 8);
+    let copy = machine.take_free();
+    machine.call(Operation::Copy, &[0, root, 0, copy]).ok();
+    machine.call(Operation::NodeInstall, &[root, 3, copy]).ok();
+    let endpoint = machine.make(Kind::Endpoint, 0);
+    // The root's entries can now be named as slots 3 × 256 on; entry 3 is slot 3.
+    machine.call(Operation::Move, &[0, endpoint, root, 3 * 256 + 77]).ok();
+    assert_eq!(machine.call(Operation::Identify, &[root, 3 * 256 + 3]).ok()[1], Kind::CapNode as u64);
+    check(&mut machine);
+    assert_eq!(machine.call(Operation::Revoke, &[0, root]).ok()[1], 1);
+    assert_eq!(machine.call(Operation::Delete, &[0, root]).ok()[1], 1);
+    assert_eq!(capabilities(&mut machine), before);
+    check(&mut machine);
+}
+
+#[test]
+fn a_thread_takes_its_space_along_and_so_on() {
+    let mut machine = Machine::new();
+    let before = capabilities(&mut machine);
+    let mut inner = machine.make(Kind::Endpoint, 0);
+    for _ in 0..20 {
+        // A node holds what was there; a thread's binding is the node's last capability.
+        let node = machine.make(Kind::CapNode, 8);
+        wrap(&mut machine, node, inner, 9);
+        let thread = machine.make(Kind::Thread, 0);
+        let arguments = [thread, inner, at(slot::VSPACE), 0, 0];
+        machine.call(Operation::ThreadConfigure, &arguments).ok();
+        assert_eq!(machine.call(Operation::Delete, &[0, inner]).ok()[1], 0);
+        inner = thread;
+    }
+    check(&mut machine);
+    assert_eq!(machine.call(Operation::Delete, &[0, inner]).ok()[1], 1);
+    assert_eq!(capabilities(&mut machine), before);
+    assert_eq!(watermark(&mut machine, RAM), 0);
+    check(&mut machine);
+}
+
+#[test]
+fn a_running_thread_deletes_itself() {
+    let mut machine = Machine::new();
+    let first = machine.first;
+    let before = capabilities(&mut machine);
+    let thread = machine.make_thread(200);
+    machine.run(thread);
+    // Its own memory, and everything else that was made of the same.
+    machine.call(Operation::Revoke, &[0, RAM]);
+    assert!(machine.current() == first);
+    assert!(capabilities(&mut machine) <= before + 8);
+    check(&mut machine);
+    machine.call(Operation::Revoke, &[0, RAM]).ok();
+    assert_eq!(capabilities(&mut machine), before);
+    check(&mut machine);
+}
+
+#[test]
+fn reservations_cannot_be_used() {
+    // A thread that is deleted while it zeroes leaves a zombie that only Delete touches.
+    let mut machine = Machine::new();
+    let worker = machine.make_thread(50);
+    let killer = machine.first;
+    let address = machine.take_free();
+    interrupt_at(&mut machine, killer, 3);
+    machine.run(worker);
+    machine.retype(RAM, Kind::Frame, 16, 4, address);
+    assert!(machine.current() == killer);
+    assert_eq!(machine.call(Operation::UntypedQuery, &[address]).err(), Error::InvalidCapability);
+    assert_eq!(machine.call(Operation::Copy, &[0, address, 0, address + 1]).err(), Error::InvalidCapability);
+    assert_eq!(machine.call(Operation::Move, &[0, address, 0, address + 1]).err(), Error::InvalidCapability);
+    assert_eq!(machine.call(Operation::Revoke, &[0, address]).err(), Error::InvalidCapability);
+    assert_eq!(machine.retype(RAM, Kind::Frame, 12, 1, address).err(), Error::SlotOccupied);
+    let before = watermark(&mut machine, RAM);
+    let free = machine.call(Operation::UntypedRetype, &[RAM, Kind::Frame as u64, 12, 1, before - 4096, 0, address + 1]);
+    assert_eq!(free.err(), Error::Overlap);
+    check(&mut machine);
+    assert_eq!(machine.call(Operation::Delete, &[0, address]).ok()[1..4], [1, 0, 0]);
+    check(&mut machine);
+    // Back to the worker, whose reservation is gone.
+    machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
+    assert!(machine.current() == worker);
+    assert_eq!(machine.answer(worker).error(), Some(Error::Aborted));
+    check(&mut machine);
+}
+
+/// At the `n`th window from now, `other` becomes ready and, if its priority is higher, runs.
+fn interrupt_at(machine: &mut Machine, other: Ref<Thread>, n: usize) {
+    let mut left = n;
+    machine.host().hook = Some(Box::new(move |k| {
+        if left == 0 {
+            return;
+        }
+        left -= 1;
+        if left == 0 && k.current() != other {
+            scheduler::make_ready(k, other);
+        }
+    }));
+}
+
+/// A capability that the shape test puts somewhere: to object `of`, into container `into`.
+#[derive(Clone, Debug)]
+struct Edge {
+    of: usize,
+    into: usize,
+    slot: u64,
+    moved: bool,
+}
+
+/// Containers and what is in them.
+#[derive(Clone, Debug)]
+struct Shape {
+    containers: usize,
+    edges: Vec<Edge>,
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    (2..7usize).prop_flat_map(|containers| {
+        let slot = prop_oneof![3 => 0..4u64, 1 => 0..256u64];
+        let edge = (0..containers + 2, 0..containers, slot, any::<bool>()).prop_map(|(of, into, slot, moved)| Edge {
+            of,
+            into,
+            slot,
+            moved,
+        });
+        prop::collection::vec(edge, 0..24).prop_map(move |edges| Shape { containers, edges })
+    })
+}
+
+/// Makes the objects and places their capabilities. Containers stay installed in the root's entries from 8 on, so every
+/// capability elsewhere can be theirs. Answers the addresses of an endpoint and a frame that are in there too.
+fn build(machine: &mut Machine, shape: &Shape) {
+    let first = machine.free;
+    for _ in 0..shape.containers {
+        machine.make(Kind::CapNode, 8);
+    }
+    machine.make(Kind::Endpoint, 0);
+    machine.make(Kind::Frame, 12);
+    let spare = machine.take_free();
+    for container in 0..shape.containers as u64 {
+        machine.call(Operation::Copy, &[0, first + container, 0, spare]).ok();
+        machine.call(Operation::NodeInstall, &[0, 8 + container, spare]).ok();
+    }
+    for edge in &shape.edges {
+        let (source, destination) = (first + edge.of as u64, (8 + edge.into as u64) * 256 + edge.slot);
+        let operation = if edge.moved { Operation::Move } else { Operation::Copy };
+        machine.call(operation, &[0, source, 0, destination]);
+    }
+}
+
+/// Takes the installed capabilities away, so that what is left holds itself together.
+fn release(machine: &mut Machine, shape: &Shape) {
+    let spare = machine.take_free();
+    for container in 0..shape.containers as u64 {
+        machine.call(Operation::NodeRemove, &[0, 8 + container, spare]).ok();
+        machine.call(Operation::Delete, &[0, spare]).ok();
+    }
+}
+
+/// Zombies that are left.
+fn zombies(machine: &mut Machine) -> usize {
+    let mut k = machine.kernel();
+    let mut count = 0;
+    let mut at = tench_kernel::tree::first(&mut k);
+    while let Some(slot) = at {
+        count += usize::from(k.slot(slot).cap.flags & flag::ZOMBIE != 0);
+        at = tench_kernel::tree::next(&mut k, slot);
+    }
+    count
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn any_shape_goes_when_its_memory_is_revoked(shape in shape()) {
+        let mut machine = Machine::new();
+        let before = capabilities(&mut machine);
+        build(&mut machine, &shape);
+        release(&mut machine, &shape);
+        check(&mut machine);
+        let all = capabilities(&mut machine);
+        let answer = machine.call(Operation::Revoke, &[0, RAM]).ok();
+        prop_assert_eq!(capabilities(&mut machine), before);
+        prop_assert_eq!(answer[1], (all - before) as u64);
+        prop_assert_eq!(watermark(&mut machine, RAM), 0);
+        check(&mut machine);
+    }
+
+    #[test]
+    fn any_shape_goes_one_by_one(shape in shape()) {
+        let mut machine = Machine::new();
+        let first = machine.free;
+        build(&mut machine, &shape);
+        release(&mut machine, &shape);
+        for address in first..first + shape.containers as u64 + 2 {
+            let answer = machine.call(Operation::Delete, &[0, address]);
+            prop_assert!(matches!(answer.error(), None | Some(Error::InvalidCapability)));
+            prop_assert_eq!(zombies(&mut machine), 0);
+            check(&mut machine);
+        }
+    }
+
+    #[test]
+    fn a_revoker_deleted_at_any_window_leaves_a_state_to_go_on_from(shape in shape(), window in 1..30usize) {
+        let mut machine = Machine::new();
+        let before = capabilities(&mut machine);
+        let killer = machine.first;
+        // The worker is made of other memory than what it revokes.
+        let worker = worker(&mut machine);
+        let with_worker = capabilities(&mut machine);
+        build(&mut machine, &shape);
+        release(&mut machine, &shape);
+        machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
+        prop_assert!(machine.current() == worker.1);
+        interrupt_at(&mut machine, killer, window);
+        machine.call(Operation::Revoke, &[0, RAM]);
+        machine.host().hook = None;
+        if machine.current() != killer {
+            scheduler::make_ready(&mut machine.kernel(), killer);
+            machine.run(killer);
+        }
+        check(&mut machine);
+        prop_assert_eq!(machine.call(Operation::Delete, &[0, worker.0]).ok()[1], 1);
+        check(&mut machine);
+        machine.call(Operation::Revoke, &[0, RAM]).ok();
+        prop_assert_eq!(zombies(&mut machine), 0);
+        prop_assert_eq!(watermark(&mut machine, RAM), 0);
+        machine.call(Operation::Revoke, &[0, RAM_MEDIUM]).ok();
+        prop_assert!(with_worker > before);
+        prop_assert_eq!(capabilities(&mut machine), before);
+        check(&mut machine);
+    }
+
+    #[test]
+    fn a_deletion_that_was_interrupted_for_good_is_finished_by_the_next(shape in shape(), window in 1..12usize) {
+        let mut machine = Machine::new();
+        let killer = machine.first;
+        let worker = worker(&mut machine);
+        let first = machine.free;
+        build(&mut machine, &shape);
+        release(&mut machine, &shape);
+        machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
+        interrupt_at(&mut machine, killer, window);
+        let addresses = first..first + shape.containers as u64 + 2;
+        for address in addresses.clone() {
+            if machine.current() == worker.1 {
+                machine.call(Operation::Delete, &[0, address]);
+                check(&mut machine);
+            }
+        }
+        machine.host().hook = None;
+        if machine.current() != killer {
+            scheduler::make_ready(&mut machine.kernel(), killer);
+            machine.run(killer);
+        }
+        prop_assert_eq!(machine.call(Operation::Delete, &[0, worker.0]).ok()[1], 1);
+        for address in addresses {
+            machine.call(Operation::Delete, &[0, address]);
+            check(&mut machine);
+        }
+        prop_assert_eq!(zombies(&mut machine), 0);
+    }
+
+    #[test]
+    fn deletions_interleave(
+        shape in shape(),
+        turns in prop::collection::vec((1..6usize, 0..10u64, 0..8u64, any::<bool>()), 1..8),
+    ) {
+        let mut machine = Machine::new();
+        let before = capabilities(&mut machine);
+        let other = machine.first;
+        let worker = worker(&mut machine);
+        let first = machine.free;
+        build(&mut machine, &shape);
+        release(&mut machine, &shape);
+        for (window, mine, theirs, revoke) in turns {
+            machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
+            prop_assert!(machine.current() == worker.1);
+            interrupt_at(&mut machine, other, window);
+            if mine == 9 {
+                machine.call(Operation::Revoke, &[0, RAM]);
+            } else {
+                machine.call(Operation::Delete, &[0, first + mine]);
+            }
+            machine.host().hook = None;
+            if machine.current() != other {
+                scheduler::make_ready(&mut machine.kernel(), other);
+                machine.run(other);
+            }
+            check(&mut machine);
+            if revoke && theirs == 0 {
+                machine.call(Operation::Revoke, &[0, RAM]);
+            } else {
+                machine.call(Operation::Delete, &[0, first + theirs]);
+                machine.retype(RAM, Kind::CapNode, 8, 1, first + theirs);
+            }
+            check(&mut machine);
+        }
+        machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
+        prop_assert!(machine.current() == worker.1);
+        machine.call(Operation::Revoke, &[0, RAM]).ok();
+        check(&mut machine);
+        scheduler::make_ready(&mut machine.kernel(), other);
+        machine.run(other);
+        machine.call(Operation::Revoke, &[0, RAM_MEDIUM]).ok();
+        prop_assert_eq!(zombies(&mut machine), 0);
+        prop_assert_eq!(capabilities(&mut machine), before);
+    }
+}
+
+/// A thread of priority 50 made of `RAM_MEDIUM`, ready to run in the first thread's space.
+fn worker(machine: &mut Machine) -> (u64, Ref<Thread>) {
+    let (address, time) = (machine.take_free(), machine.take_free());
+    machine.retype(RAM_MEDIUM, Kind::Thread, 0, 1, address).ok();
+    machine.retype(RAM_MEDIUM, Kind::SchedulingContext, 0, 1, time).ok();
+    machine.call(Operation::SchedulingConfigure, &[time, 50, 50, 0]).ok();
+    machine.call(Operation::ThreadConfigure, &[address, at(slot::CSPACE), at(slot::VSPACE), 0, 0]).ok();
+    machine.call(Operation::ThreadBind, &[address, time, 0, 0]).ok();
+    machine.call(Operation::ThreadResume, &[address]).ok();
+    (address, machine.thread_at(address))
+}
