@@ -1,3 +1,60 @@
-//! The host tool behind the entry script.
+//! The host tool behind the entry script `tench`: builds the system, boots it, tests it and measures it.
+//!
+//! One idea per module. Data flows one way:
+//!
+//! ```text
+//! systems/NAME.toml ─ system ─┐
+//! sources ── toolchain, build ┼─ image, archive ── qemu ─┬─ run      a person at the terminal
+//!                             │                          ├─ script   a file of typed lines
+//!                        symbols (names for addresses) ──┤
+//!                                                        ├─ test     everything that has to hold
+//!                                                        └─ lab      everything that is measured
+//! ```
+//! `workspace` knows where things lie, `process` starts other programs, `cli` what may be typed.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod archive;
+mod artifacts;
+mod build;
+mod cli;
+mod compile_c;
+mod doctor;
+mod elf;
+mod image;
+mod lab;
+mod prepare;
+mod process;
+mod qemu;
+mod run;
+mod screen;
+mod script;
+mod symbols;
+mod system;
+mod test;
+mod toolchain;
+mod workspace;
+
+use clap::Parser;
+use cli::{Cli, Command};
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    process::set_verbose(cli.verbose);
+    let result = match workspace::Workspace::find() {
+        Err(report) => Err(report),
+        Ok(workspace) => match cli.command {
+            Command::Run(options) => run::run(&workspace, &options),
+            Command::Test(options) => test::run(&workspace, &options),
+            Command::Lab(options) => lab::run(&workspace, &options),
+            Command::Doctor => doctor::run(&workspace),
+        },
+    };
+    match result {
+        Ok(status) => std::process::ExitCode::from(status),
+        Err(report) => {
+            eprintln!("{report:?}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Builds what system descriptions name: everything in Rust with one cargo invocation, then the programs in C.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use miette::Result;
+
+use crate::artifacts::Artifacts;
+use crate::compile_c;
+use crate::process;
+use crate::symbols::Symbols;
+use crate::system::{Origin, Packages, System};
+use crate::toolchain::BareMetal;
+use crate::workspace::Workspace;
+
+/// What was built: executables with symbols.
+#[derive(Debug)]
+pub struct Build {
+    /// Which compiler made it, see [`BareMetal::identity`].
+    pub compiler: String,
+    /// By package.
+    artifacts: Artifacts,
+    /// By C file.
+    from_c: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Build {
+    /// Builds what these descriptions need.
+    pub fn new(workspace: &Workspace, packages: &Packages, systems: &[&System]) -> Result<Build> {
+        let bare_metal = BareMetal::require()?;
+        let programs = || systems.iter().flat_map(|system| &system.programs);
+        let sources: BTreeSet<&PathBuf> = programs().filter_map(|program| source(&program.origin)).collect();
+        let mut wanted: BTreeSet<&str> =
+            systems.iter().flat_map(|system| [system.kernel.as_str(), system.init.as_str()]).collect();
+        wanted.extend(programs().filter_map(|program| package(&program.origin)));
+        if !sources.is_empty() {
+            wanted.insert(compile_c::RUNTIME);
+        }
+
+        let mut command = bare_metal.cargo(workspace, "build");
+        command.args(["--release", "--message-format=json-render-diagnostics"]);
+        command.args(wanted.iter().flat_map(|package| ["-p", package]));
+        let artifacts = Artifacts::read(&process::output(&mut command)?, packages)?;
+
+        let mut from_c = BTreeMap::new();
+        for source in sources {
+            let program = compile_c::compile(workspace, source, artifacts.library(compile_c::RUNTIME)?)?;
+            from_c.insert(source.clone(), program);
+        }
+        Ok(Build { compiler: bare_metal.identity(), artifacts, from_c })
+    }
+
+    /// The kernel's executable.
+    pub fn kernel(&self, system: &System) -> Result<&Path> {
+        self.artifacts.executable(&system.kernel)
+    }
+
+    /// The first process's executable.
+    pub fn init(&self, system: &System) -> Result<&Path> {
+        self.artifacts.executable(&system.init)
+    }
+
+    /// A program's executable.
+    pub fn program(&self, origin: &Origin) -> Result<&Path> {
+        match origin {
+            Origin::Package(package) => self.artifacts.executable(package),
+            Origin::Source(source) => Ok(&self.from_c[source]),
+        }
+    }
+
+    /// Names for the addresses that this system's kernel and programs report.
+    pub fn symbols(&self, workspace: &Workspace, system: &System) -> Result<Symbols> {
+        let mut symbols = Symbols::new(&workspace.root, self.kernel(system)?);
+        symbols.add("init", self.init(system)?);
+        for program in &system.programs {
+            symbols.add(&program.name, self.program(&program.origin)?);
+        }
+        Ok(symbols)
+    }
+}
+
+fn source(origin: &Origin) -> Option<&PathBuf> {
+    if let Origin::Source(source) = origin { Some(source) } else { None }
+}
+
+fn package(origin: &Origin) -> Option<&str> {
+    if let Origin::Package(package) = origin { Some(package) } else { None }
+}

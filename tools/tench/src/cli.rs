@@ -1,0 +1,92 @@
+//! What may be typed after `./tench`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Builds, boots, tests and measures Tench.
+#[derive(Parser)]
+#[command(name = "tench", bin_name = "./tench", version, disable_help_subcommand = true)]
+pub struct Cli {
+    /// Print the commands that are run.
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Build the system and boot it.
+    ///
+    /// The terminal belongs to the guest: line editing and Ctrl-C reach it, Ctrl-A x quits.
+    Run(RunOptions),
+    /// Run the tests, on the host and on the target.
+    Test(TestOptions),
+    /// Measure: run experiments and compare their figures.
+    Lab(LabOptions),
+    /// Say what is installed, what is missing, and what to do about it.
+    Doctor,
+}
+
+#[derive(Args)]
+pub struct RunOptions {
+    /// Number of processor cores of the machine.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub cores: u32,
+    /// Which description in systems/ to boot.
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub system: String,
+    /// Type the lines of FILE (- is standard input) into the shell, and end with the guest's status.
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// Put a file of this machine into the boot archive (programs under bin/ unless PATH says otherwise).
+    #[arg(long, value_name = "HOSTFILE[:PATH]")]
+    pub with: Vec<String>,
+    /// Count instructions instead of time, so that every run is the same.
+    #[arg(long)]
+    pub icount: bool,
+    /// Wait for a debugger before the first instruction.
+    #[arg(long)]
+    pub gdb: bool,
+    /// Memory of the machine, as QEMU writes it.
+    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    pub memory: String,
+    /// Processor of the machine: cortex-a72, max, or another that QEMU knows.
+    #[arg(long, default_value = "cortex-a72")]
+    pub cpu: String,
+    /// With --script: seconds without output after which the guest counts as hung.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: u64,
+}
+
+#[derive(Args)]
+pub struct TestOptions {
+    /// Run what has this in its name: host, cases, scenario/NAME, lab/NAME, or a part of one.
+    pub filter: Option<String>,
+    /// List the tests instead of running them.
+    #[arg(long)]
+    pub list: bool,
+    /// Write what the guest says into tests/scenarios/ instead of comparing.
+    #[arg(long)]
+    pub bless: bool,
+}
+
+#[derive(Args)]
+pub struct LabOptions {
+    /// Experiments to run, or `list`.
+    #[arg(value_name = "list | NAME")]
+    pub names: Vec<String>,
+    /// Run every experiment.
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+    /// Compare with lab/baseline/NAME.json, exactly.
+    #[arg(long)]
+    pub check: bool,
+    /// Write lab/baseline/NAME.json.
+    #[arg(long, conflicts_with = "check")]
+    pub record: bool,
+    /// Print result.json instead of the table.
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,48 @@
+//! Programs written in C: one file each, linked with the runtime library that the user library provides for C.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+
+use crate::process;
+use crate::toolchain;
+use crate::workspace::Workspace;
+
+/// Package of the runtime, a static library.
+pub const RUNTIME: &str = "tench-c";
+/// Where its header lies.
+const INCLUDE: &str = "user/lib/c/include";
+/// How programs are laid out, the same as for Rust.
+const LINKER_SCRIPT: &str = "user/lib/tench/program.ld";
+
+/// Compiles `source` (relative to the root) and links it with `runtime`. Answers the program, symbols included.
+pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<PathBuf> {
+    let name = source.with_extension("").to_string_lossy().replace('/', "-");
+    let directory = workspace.target.join("tench/c");
+    std::fs::create_dir_all(&directory).into_diagnostic().wrap_err("cannot make target/tench/c")?;
+    let (object, program) = (directory.join(format!("{name}.o")), directory.join(&name));
+    let clang = toolchain::find_clang().ok_or_else(|| missing("clang-19"))?;
+    let linker = toolchain::find_linker().ok_or_else(|| missing("lld-19"))?;
+    process::run(
+        Command::new(clang)
+            .current_dir(&workspace.root)
+            .args(["--target=aarch64-none-elf", "-std=c17", "-ffreestanding", "-mgeneral-regs-only", "-O2", "-g"])
+            .args(["-fno-pic", "-ffunction-sections", "-Wall", "-Wextra", "-I", INCLUDE, "-c", "-o"])
+            .arg(&object)
+            .arg(source),
+    )?;
+    process::run(
+        Command::new(linker)
+            .current_dir(&workspace.root)
+            .args(["--gc-sections", "-T", LINKER_SCRIPT, "-o"])
+            .arg(&program)
+            .arg(&object)
+            .arg(runtime),
+    )?;
+    Ok(program)
+}
+
+fn missing(package: &str) -> miette::Report {
+    miette!(help = format!("apt-get install {package}"), "programs in C need {package}, which is not installed")
+}

@@ -1,0 +1,179 @@
+//! Reading ELF files: what has to be in memory, and nothing else of them.
+
+use std::path::Path;
+
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use object::elf::{self, FileHeader64, ProgramHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, Object, ObjectSection};
+
+use crate::workspace;
+
+type Header = FileHeader64<Endianness>;
+
+/// Offsets of the fields of an ELF header that say where the section table is.
+const SECTION_TABLE_OFFSET: std::ops::Range<usize> = 0x28..0x30;
+const SECTION_TABLE_COUNTS: std::ops::Range<usize> = 0x3c..0x40;
+
+/// A part of the file that has to be in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Address in the program.
+    pub virtual_address: u64,
+    /// Address in the machine, which differs for the kernel.
+    pub physical_address: u64,
+    /// What the file holds of it; the rest up to `memory_size` is zero.
+    pub content: Vec<u8>,
+    /// Bytes in memory.
+    pub memory_size: u64,
+    /// Whether it may be written.
+    pub writable: bool,
+    /// Whether it may be executed.
+    pub executable: bool,
+}
+
+/// What has to be in memory of an executable, and where it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Executable {
+    /// Address of the first instruction.
+    pub entry: u64,
+    /// Its parts.
+    pub segments: Vec<Segment>,
+}
+
+impl Executable {
+    /// Reads the executable at `path`.
+    pub fn read(path: &Path) -> Result<Executable> {
+        Self::parse(&workspace::read_file(path)?).wrap_err_with(|| format!("cannot use {}", path.display()))
+    }
+
+    /// Reads an executable from its bytes.
+    pub fn parse(bytes: &[u8]) -> Result<Executable> {
+        let (header, endian) = header(bytes)?;
+        let mut segments = Vec::new();
+        for segment in loadable(header, endian, bytes)? {
+            let content = segment.data(endian, bytes).map_err(|()| miette!("a segment lies outside the file"))?;
+            let flags = segment.p_flags(endian);
+            segments.push(Segment {
+                virtual_address: segment.p_vaddr(endian),
+                physical_address: segment.p_paddr(endian),
+                content: content.to_vec(),
+                memory_size: segment.p_memsz(endian),
+                writable: flags & elf::PF_W != 0,
+                executable: flags & elf::PF_X != 0,
+            });
+        }
+        if segments.is_empty() {
+            return Err(miette!("it has nothing to load"));
+        }
+        Ok(Executable { entry: header.e_entry(endian), segments })
+    }
+}
+
+fn header(bytes: &[u8]) -> Result<(&Header, Endianness)> {
+    let header = Header::parse(bytes).into_diagnostic()?;
+    let endian = header.endian().into_diagnostic()?;
+    if header.e_machine(endian) != elf::EM_AARCH64 || header.e_type(endian) != elf::ET_EXEC {
+        return Err(miette!("it is not a fixed-address executable for AArch64"));
+    }
+    Ok((header, endian))
+}
+
+fn loadable<'a>(header: &Header, endian: Endianness, bytes: &'a [u8]) -> Result<Vec<&'a ProgramHeader64<Endianness>>> {
+    let all = header.program_headers(endian, bytes).into_diagnostic()?;
+    Ok(all.iter().filter(|one| one.p_type(endian) == elf::PT_LOAD && one.p_memsz(endian) != 0).collect())
+}
+
+/// The executable without symbols and debugging information: what follows its last loadable byte is cut off.
+pub fn strip(bytes: &[u8]) -> Result<Vec<u8>> {
+    let (header, endian) = header(bytes)?;
+    let table_end = header.e_phoff(endian) + u64::from(header.e_phnum(endian)) * u64::from(header.e_phentsize(endian));
+    let content_ends =
+        loadable(header, endian, bytes)?.into_iter().map(|one| one.p_offset(endian) + one.p_filesz(endian));
+    let end = content_ends.chain([table_end]).max().unwrap_or(table_end);
+    let kept = bytes.get(..end as usize).ok_or_else(|| miette!("a segment lies outside the file"))?;
+    let mut stripped = kept.to_vec();
+    stripped[SECTION_TABLE_OFFSET].fill(0);
+    stripped[SECTION_TABLE_COUNTS].fill(0);
+    Ok(stripped)
+}
+
+/// Bytes of machine code in the file, padding between functions included.
+pub fn text_size(path: &Path) -> Result<u64> {
+    let bytes = workspace::read_file(path)?;
+    let file = object::File::parse(&*bytes).into_diagnostic()?;
+    Ok(file
+        .sections()
+        .filter(|section| section.kind() == object::SectionKind::Text)
+        .map(|section| section.size())
+        .sum())
+}
+
+/// Whether the bytes begin like an ELF file.
+pub fn is_elf(bytes: &[u8]) -> bool {
+    bytes.starts_with(&elf::ELFMAG)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A part of a made-up executable: address, flags, content, bytes in memory.
+    pub type Part<'a> = (u64, u32, &'a [u8], u64);
+
+    /// An executable with these parts, and rubbish after them that stands for debugging information.
+    pub fn executable(entry: u64, parts: &[Part]) -> Vec<u8> {
+        let mut content: Vec<u8> = Vec::new();
+        let mut headers = Vec::new();
+        let first = 64 + 56 * parts.len();
+        for &(address, flags, bytes, memory_size) in parts {
+            let offset = (first + content.len()) as u64;
+            headers.extend(elf::PT_LOAD.to_le_bytes());
+            headers.extend(flags.to_le_bytes());
+            for field in [offset, address, address & 0xffff_ffff, bytes.len() as u64, memory_size, 16] {
+                headers.extend(field.to_le_bytes());
+            }
+            content.extend(bytes);
+        }
+        let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+        file.extend([2u8, 0, 183, 0, 1, 0, 0, 0]);
+        for field in [entry, 64, (first + content.len()) as u64] {
+            file.extend(field.to_le_bytes());
+        }
+        file.extend([0u8; 4]);
+        for field in [64, 56, parts.len() as u16, 64, 3, 2] {
+            file.extend(field.to_le_bytes());
+        }
+        file.extend(headers);
+        file.extend(content);
+        file.extend(b"section headers and debugging information");
+        file
+    }
+
+    #[test]
+    fn segments_are_read_and_stripping_keeps_them() {
+        let parts: [Part; 2] =
+            [(0x20_0000, elf::PF_R | elf::PF_X, b"code", 4), (0x20_1000, elf::PF_R | elf::PF_W, b"data", 100)];
+        let file = executable(0x20_0000, &parts);
+        let read = Executable::parse(&file).unwrap();
+        assert_eq!(read.entry, 0x20_0000);
+        assert_eq!(read.segments.len(), 2);
+        assert!(read.segments[0].executable && !read.segments[0].writable);
+        assert_eq!((&read.segments[1].content[..], read.segments[1].memory_size), (&b"data"[..], 100));
+
+        let stripped = strip(&file).unwrap();
+        assert!(stripped.len() < file.len());
+        assert_eq!(Executable::parse(&stripped).unwrap(), read);
+    }
+
+    #[test]
+    fn what_is_no_executable_is_refused() {
+        let mut shared = executable(0, &[(0, elf::PF_R, b"x", 1)]);
+        shared[16] = 3;
+        let mut cut = executable(0, &[(0, elf::PF_R, b"x", 1)]);
+        cut.truncate(100);
+        for bytes in [&b"#!/bin/sh"[..], &[], &shared, &cut, &executable(0, &[])] {
+            assert!(Executable::parse(bytes).is_err());
+        }
+    }
+}

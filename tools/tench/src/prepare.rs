@@ -1,0 +1,49 @@
+//! From what was built to the files that the machine is started with.
+
+use std::path::PathBuf;
+
+use miette::{Result, WrapErr};
+
+use crate::archive::Archive;
+use crate::build::Build;
+use crate::elf::{self, Executable};
+use crate::image;
+use crate::system::System;
+use crate::workspace::{self, Workspace};
+
+/// The files that the machine is started with.
+#[derive(Clone, Debug)]
+pub struct BootFiles {
+    /// The kernel, as the boot loader wants it.
+    pub image: PathBuf,
+    /// The RAM disk.
+    pub ram_disk: PathBuf,
+}
+
+/// Writes the boot files of a system into `target/tench/LABEL/`, with further files of this machine in the archive.
+pub fn prepare(
+    workspace: &Workspace,
+    build: &Build,
+    system: &System,
+    label: &str,
+    with: &[String],
+) -> Result<BootFiles> {
+    let mut archive = Archive::default();
+    for program in &system.programs {
+        let path = build.program(&program.origin)?;
+        let stripped = elf::strip(&workspace::read_file(path)?);
+        archive.add(&program.path, stripped.wrap_err_with(|| format!("cannot use {}", path.display()))?)?;
+    }
+    archive.add(tench_system::ARCHIVE_PATH, system.encode())?;
+    archive.add_directory(&workspace.root.join("systems/files"))?;
+    for argument in with {
+        archive.add_host_file(argument)?;
+    }
+
+    let directory = workspace.target.join("tench").join(label);
+    let files = BootFiles { image: directory.join("Image"), ram_disk: directory.join("ramdisk") };
+    let init = Executable::read(build.init(system)?)?;
+    workspace::write_file(&files.image, &image::kernel(&Executable::read(build.kernel(system)?)?)?)?;
+    workspace::write_file(&files.ram_disk, &image::ram_disk(&init, &archive.to_tar()?)?)?;
+    Ok(files)
+}

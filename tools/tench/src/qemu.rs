@@ -1,0 +1,58 @@
+//! How the emulator is started.
+
+use std::process::Command;
+
+use crate::prepare::BootFiles;
+use crate::toolchain;
+
+/// The machine to emulate.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Processor cores.
+    pub cores: u32,
+    /// Memory, as QEMU writes it.
+    pub memory: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Whether time is the number of instructions.
+    pub icount: bool,
+    /// Whether to wait for a debugger.
+    pub gdb: bool,
+}
+
+impl Default for Machine {
+    fn default() -> Machine {
+        Machine { cores: 1, memory: "1G".into(), cpu: "cortex-a72".into(), icount: false, gdb: false }
+    }
+}
+
+/// Where the machine's serial port goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serial {
+    /// To a person at a terminal: Ctrl-C reaches the guest, Ctrl-A x quits, Ctrl-A c is the emulator's own console.
+    Terminal,
+    /// To standard input and output as they are.
+    Pipe,
+}
+
+impl Machine {
+    /// The command that boots these files. The guest ends it through semihosting, which makes its status the command's.
+    pub fn command(&self, files: &BootFiles, serial: Serial) -> Command {
+        let mut command = Command::new(toolchain::QEMU);
+        command.args(["-machine", "virt,gic-version=3", "-cpu", &self.cpu, "-smp", &self.cores.to_string()]);
+        command.args(["-m", &self.memory, "-display", "none", "-nodefaults", "-no-reboot"]);
+        command.args(["-semihosting-config", "enable=on,target=native"]);
+        command.arg("-kernel").arg(&files.image).arg("-initrd").arg(&files.ram_disk);
+        match serial {
+            Serial::Terminal => command.args(["-serial", "mon:stdio"]),
+            Serial::Pipe => command.args(["-monitor", "none", "-serial", "stdio"]),
+        };
+        if self.icount {
+            command.args(["-icount", "shift=0,sleep=off"]);
+        }
+        if self.gdb {
+            command.args(["-s", "-S"]);
+        }
+        command
+    }
+}

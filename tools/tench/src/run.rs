@@ -1,0 +1,91 @@
+//! `./tench run`: boot the system, for a person at the terminal or for a script.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+
+use crate::build::Build;
+use crate::cli::RunOptions;
+use crate::prepare;
+use crate::process;
+use crate::qemu::{Machine, Serial};
+use crate::script::{self, End, Patience};
+use crate::symbols::{Explainer, Symbols};
+use crate::system::{Packages, System};
+use crate::workspace::{self, Workspace};
+
+/// Status of a session whose guest crashed the emulator or hung, as `timeout` has it.
+const HUNG: u8 = 124;
+
+/// Builds, boots, and answers the guest's status.
+pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
+    let packages = Packages::find(workspace)?;
+    let system = System::load(workspace, &packages, &options.system)?;
+    let steps = match &options.script {
+        None => None,
+        Some(file) => Some(script::parse(&read_script(file)?)?),
+    };
+    let build = Build::new(workspace, &packages, &[&system])?;
+    let files = prepare::prepare(workspace, &build, &system, &options.system, &options.with)?;
+    let symbols = build.symbols(workspace, &system)?;
+    let machine = Machine {
+        cores: options.cores,
+        memory: options.memory.clone(),
+        cpu: options.cpu.clone(),
+        icount: options.icount,
+        gdb: options.gdb,
+    };
+    if options.gdb {
+        let kernel = build.kernel(&system)?.display();
+        eprintln!("waiting for: gdb-multiarch {kernel} -ex 'target remote :1234'");
+    }
+    match steps {
+        None => attach(&mut machine.command(&files, Serial::Terminal), symbols),
+        Some(steps) => play(&mut machine.command(&files, Serial::Pipe), &steps, options.timeout, symbols),
+    }
+}
+
+fn read_script(file: &Path) -> Result<String> {
+    if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin()).into_diagnostic().wrap_err("cannot read the script")
+    } else {
+        workspace::read_text(file)
+    }
+}
+
+/// Gives the terminal to the guest. The emulator reads the keyboard itself; what it prints passes through here.
+fn attach(command: &mut Command, symbols: Symbols) -> Result<u8> {
+    process::show(command);
+    let mut guest =
+        command.stdout(Stdio::piped()).spawn().into_diagnostic().wrap_err_with(|| process::cannot_start(command))?;
+    let mut serial = guest.stdout.take().ok_or_else(|| miette!("the guest has no output"))?;
+    let mut explainer = Explainer::new(symbols);
+    let mut terminal = std::io::stdout().lock();
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = serial.read(&mut buffer) {
+        // If nobody reads any more, the guest still runs until its own end.
+        let _ = terminal.write_all(&explainer.pass(&buffer[..count])).and_then(|()| terminal.flush());
+    }
+    let status = guest.wait().into_diagnostic().wrap_err("cannot wait for the guest")?;
+    Ok(status.code().map_or(HUNG, |code| code as u8))
+}
+
+/// Types a script; the transcript goes to standard output.
+fn play(command: &mut Command, steps: &[script::Step], timeout: u64, mut symbols: Symbols) -> Result<u8> {
+    let print = |line: &str| {
+        let explanations = symbols.explain(line);
+        println!("{line}");
+        explanations.iter().for_each(|explanation| println!("{explanation}"));
+        explanations
+    };
+    let outcome = script::run(command, steps, Patience::silence(timeout), print)?;
+    match &outcome.end {
+        End::Exited(status) => Ok(*status),
+        End::Stopped(reason) => {
+            eprintln!("\nThe guest was stopped: {reason}. What was last on its terminal:\n{}", outcome.last_screen());
+            Ok(HUNG)
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! From the text of a system description to a [`System`], or to all its mistakes.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use miette::Result;
+use tench_system::{Capability, DEFAULT_PRIORITY, DEFAULT_STACK_SIZE, Device, FORMS};
+use toml::{Spanned, Value};
+
+use super::mistake::{Mistake, Mistakes};
+use super::{Origin, Program, Surroundings, System, text};
+
+/// Largest stack that a description may ask for.
+const MAX_STACK_SIZE: i64 = 16 << 20;
+/// Unit of a stack's size.
+const PAGE_SIZE: i64 = tench_abi::memory::PAGE_SIZE as i64;
+/// Longest name of a program.
+const MAX_NAME: usize = 32;
+
+/// Checks the description `name` whose file is shown as `file`.
+pub fn check(name: &str, file: &str, source: &str, surroundings: &Surroundings) -> Result<System> {
+    let mut checker = Checker { file, source, surroundings, mistakes: Vec::new() };
+    let system = match toml::from_str::<text::System>(source) {
+        Ok(text) => Some(checker.system(name, &text)),
+        Err(error) => {
+            checker.refused_by_parser(&error);
+            None
+        }
+    };
+    match system {
+        Some(system) if checker.mistakes.is_empty() => Ok(system),
+        _ => {
+            let mut mistakes = checker.mistakes;
+            mistakes.sort_by_key(Mistake::position);
+            Err(Mistakes { file: file.to_owned(), mistakes }.into())
+        }
+    }
+}
+
+struct Checker<'a> {
+    file: &'a str,
+    source: &'a str,
+    surroundings: &'a Surroundings<'a>,
+    mistakes: Vec<Mistake>,
+}
+
+impl Checker<'_> {
+    fn mistake(&mut self, span: Range<usize>, message: impl Into<String>, allowed: impl Into<String>) {
+        self.mistakes.push(Mistake::new(self.file, self.source, span, message.into(), allowed.into()));
+    }
+
+    /// The value of `key` as it is written is not allowed.
+    fn wrong(&mut self, key: &str, value: &Spanned<Value>, allowed: &str) {
+        let written = self.source.get(value.span()).unwrap_or_default();
+        self.mistake(value.span(), format!("`{key}` is {written}"), allowed);
+    }
+
+    /// Turns the parser's own words ("…, expected X") into ours.
+    fn refused_by_parser(&mut self, error: &toml::de::Error) {
+        let span = error.span().unwrap_or(0..0);
+        let message = error.message().replace('\n', ", ");
+        let (what, allowed) = match message.split_once(", expected ") {
+            Some((what, allowed)) if what.starts_with("invalid type") => {
+                let written = self.source.get(span.clone()).unwrap_or_default();
+                let allowed = if allowed == "a sequence" { "a list in brackets" } else { allowed };
+                (format!("`{}` is {written}", self.key_before(span.start)), allowed)
+            }
+            Some((what, allowed)) => (what.to_owned(), allowed.trim_start_matches("one of ")),
+            None if message.starts_with("missing field") => (message.clone(), "this key is required"),
+            None => (message.clone(), "TOML, as https://toml.io describes it"),
+        };
+        self.mistake(span, what, allowed);
+    }
+
+    /// The key whose value is at `position`.
+    fn key_before(&self, position: usize) -> &str {
+        let before = self.source.get(..position).unwrap_or_default();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        line.split('=').next().unwrap_or_default().trim()
+    }
+
+    fn system(&mut self, name: &str, text: &text::System) -> System {
+        let kernel = self.package("kernel", &text.kernel);
+        let init = self.package("init", &text.init);
+        let programs: Vec<Program> = text.program.iter().map(|program| self.program(program.get_ref())).collect();
+        self.unique(text, &programs);
+        self.relations(text, &programs);
+        System { name: name.to_owned(), kernel, init, programs }
+    }
+
+    fn program(&mut self, text: &text::Program) -> Program {
+        let name = self.name(&text.name);
+        let origin = self.origin(text);
+        let path = match &text.path {
+            Some(path) => self.path(path),
+            None => format!("bin/{name}"),
+        };
+        let default = DEFAULT_PRIORITY as i64;
+        let priority = self.number("priority", text.priority.as_ref(), default, 0..=255, 1, "0 to 255") as u8;
+        let ceiling = self.ceiling(text.ceiling.as_ref(), priority);
+        let stack_size = self.number(
+            "stack_size",
+            text.stack_size.as_ref(),
+            DEFAULT_STACK_SIZE as i64,
+            PAGE_SIZE..=MAX_STACK_SIZE,
+            PAGE_SIZE,
+            "a multiple of 4096, from 4096 to 16777216",
+        ) as u64;
+        Program {
+            name,
+            origin,
+            path,
+            priority,
+            ceiling,
+            stack_size,
+            start: self.truth("start", text.start.as_ref()),
+            server: self.truth("server", text.server.as_ref()),
+            arguments: text.arguments.iter().map(|argument| self.argument(argument)).collect(),
+            environment: text.environment.iter().map(|entry| self.environment(entry)).collect(),
+            capabilities: text.capabilities.iter().map(|capability| self.capability(capability)).collect(),
+        }
+    }
+
+    // ── Single values ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// A string, or a mistake and the empty string.
+    fn string(&mut self, key: &str, value: &Spanned<Value>, allowed: &str) -> String {
+        match value.get_ref() {
+            Value::String(text) if !text.contains('\0') => text.clone(),
+            _ => {
+                self.wrong(key, value, allowed);
+                String::new()
+            }
+        }
+    }
+
+    fn truth(&mut self, key: &str, value: Option<&Spanned<Value>>) -> bool {
+        match value.map(|value| (value.get_ref(), value)) {
+            None => false,
+            Some((Value::Boolean(truth), _)) => *truth,
+            Some((_, value)) => {
+                self.wrong(key, value, "true, false");
+                false
+            }
+        }
+    }
+
+    fn number(
+        &mut self,
+        key: &str,
+        value: Option<&Spanned<Value>>,
+        default: i64,
+        range: std::ops::RangeInclusive<i64>,
+        unit: i64,
+        allowed: &str,
+    ) -> i64 {
+        let Some(value) = value else { return default };
+        match value.get_ref() {
+            Value::Integer(number) if range.contains(number) && number % unit == 0 => *number,
+            _ => {
+                self.wrong(key, value, allowed);
+                default
+            }
+        }
+    }
+
+    fn ceiling(&mut self, value: Option<&Spanned<Value>>, priority: u8) -> u8 {
+        let lowest = priority as i64;
+        let allowed = format!("{priority} (the program's priority) to 255");
+        self.number("ceiling", value, lowest, lowest..=255, 1, &allowed) as u8
+    }
+
+    fn name(&mut self, value: &Spanned<Value>) -> String {
+        let allowed = format!("1 to {MAX_NAME} of a-z, 0-9, - and _");
+        let name = self.string("name", value, &allowed);
+        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        let is_text = matches!(value.get_ref(), Value::String(_));
+        if is_text && (name.is_empty() || name.len() > MAX_NAME || !name.chars().all(good)) {
+            self.mistake(value.span(), format!("`name` is {:?}", name), allowed);
+        }
+        name
+    }
+
+    fn package(&mut self, key: &str, value: &Spanned<Value>) -> String {
+        let allowed = self.surroundings.packages.names().collect::<Vec<_>>().join(", ");
+        let name = self.string(key, value, &allowed);
+        if !name.is_empty() && !self.surroundings.packages.names().any(|candidate| candidate == name) {
+            self.mistake(
+                value.span(),
+                format!("`{key}` is {name:?}, which is no package that makes a program"),
+                allowed,
+            );
+        }
+        name
+    }
+
+    fn origin(&mut self, text: &text::Program) -> Origin {
+        match (&text.package, &text.source) {
+            (Some(package), None) => Origin::Package(self.package("package", package)),
+            (None, Some(source)) => Origin::Source(self.c_file(source).into()),
+            (Some(_), Some(source)) => {
+                self.mistake(source.span(), "a program has both `package` and `source`", "one of the two");
+                Origin::Source(Default::default())
+            }
+            (None, None) => {
+                self.mistake(text.name.span(), "a program has neither `package` nor `source`", "one of the two");
+                Origin::Source(Default::default())
+            }
+        }
+    }
+
+    fn c_file(&mut self, value: &Spanned<Value>) -> String {
+        let allowed = "a C file of the source tree, such as \"user/programs/hello/main.c\"";
+        let source = self.string("source", value, allowed);
+        if !source.is_empty() && !(source.ends_with(".c") && self.surroundings.root.join(&source).is_file()) {
+            self.mistake(value.span(), format!("`source` is {source:?}, which is no such file"), allowed);
+        }
+        source
+    }
+
+    fn path(&mut self, value: &Spanned<Value>) -> String {
+        let allowed = "a path inside the archive, such as \"bin/hello\"";
+        let path = self.string("path", value, allowed);
+        let is_text = matches!(value.get_ref(), Value::String(_));
+        if is_text && !crate::archive::is_valid_path(&path) {
+            self.mistake(value.span(), format!("`path` is {path:?}"), allowed);
+        }
+        path
+    }
+
+    fn argument(&mut self, value: &Spanned<Value>) -> String {
+        self.string("arguments", value, "strings")
+    }
+
+    fn environment(&mut self, value: &Spanned<Value>) -> String {
+        let allowed = "strings of the form \"NAME=value\"";
+        let entry = self.string("environment", value, allowed);
+        let is_text = matches!(value.get_ref(), Value::String(_));
+        if is_text && entry.find('=').is_none_or(|position| position == 0) {
+            self.mistake(value.span(), format!("`environment` has {entry:?}"), allowed);
+        }
+        entry
+    }
+
+    fn capability(&mut self, value: &Spanned<Value>) -> String {
+        let forms: Vec<&str> = FORMS.iter().map(|(form, _)| *form).collect();
+        let allowed = format!("{}; DEVICE is one of {}", forms.join(", "), Device::NAMES.join(", "));
+        let text = self.string("capabilities", value, &allowed);
+        let is_text = matches!(value.get_ref(), Value::String(_));
+        if is_text && Capability::from_text(&text).is_none() {
+            self.mistake(value.span(), format!("`capabilities` has {text:?}"), allowed);
+        }
+        text
+    }
+
+    // ── Values that must fit each other ──────────────────────────────────────────────────────────────────────────────
+
+    /// No two programs have a name or a path in common.
+    fn unique(&mut self, text: &text::System, programs: &[Program]) {
+        let (mut names, mut paths) = (BTreeMap::new(), BTreeMap::new());
+        for (text, program) in std::iter::zip(&text.program, programs) {
+            let text = text.get_ref();
+            if program.name.is_empty() {
+                continue;
+            }
+            if names.insert(&program.name, ()).is_some() {
+                let message = format!("`name` is {:?}, as another program's", program.name);
+                self.mistake(text.name.span(), message, "a name that no other program has");
+            } else if paths.insert(&program.path, ()).is_some() || program.path == tench_system::ARCHIVE_PATH {
+                let span = text.path.as_ref().map_or(text.name.span(), Spanned::span);
+                let message = format!("`path` is {:?}, which is taken", program.path);
+                self.mistake(span, message, "a path that nothing else in the archive has");
+            }
+        }
+    }
+
+    /// Services exist, and what exists once is given once.
+    fn relations(&mut self, text: &text::System, programs: &[Program]) {
+        let servers: Vec<&str> =
+            programs.iter().filter(|program| program.server).map(|program| program.name.as_str()).collect();
+        let mut given: BTreeMap<&str, &str> = BTreeMap::new();
+        for (text, program) in std::iter::zip(&text.program, programs) {
+            for (value, capability) in std::iter::zip(&text.get_ref().capabilities, &program.capabilities) {
+                match Capability::from_text(capability) {
+                    Some(Capability::Service(server)) if !servers.contains(&server) => {
+                        let message = format!("`capabilities` has {capability:?}, but no server has that name");
+                        self.mistake(value.span(), message, services(&servers));
+                    }
+                    Some(Capability::Untyped | Capability::Device(_) | Capability::Interrupt(_)) => {
+                        if let Some(owner) = given.insert(capability, &program.name) {
+                            let message = format!("`capabilities` has {capability:?}, which {owner} has already");
+                            self.mistake(value.span(), message, "one program that has it");
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// The services that can be named, for messages.
+fn services(servers: &[&str]) -> String {
+    if servers.is_empty() {
+        return "nothing, as no program has `server = true`".to_owned();
+    }
+    servers.iter().map(|server| format!("service:{server}")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,159 @@
+//! The system description `systems/NAME.toml`: what is in the image, and what each program may do.
+//!
+//! [`text`] is what people may write; [`check`] turns it into a [`System`], or into every mistake at once, each with
+//! file, line, value and what is allowed. That happens before anything is built. [`mistake`] is how they are shown.
+
+mod check;
+mod mistake;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use miette::Result;
+use tench_system::{Capabilities, Program as Record, Strings};
+
+use crate::process;
+use crate::workspace::{self, Workspace};
+
+/// A checked system description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct System {
+    /// Name of the description: the file's name without `.toml`.
+    pub name: String,
+    /// Package of the kernel.
+    pub kernel: String,
+    /// Package of the first process.
+    pub init: String,
+    /// The programs, in start order.
+    pub programs: Vec<Program>,
+}
+
+/// One program of a description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// What people call it.
+    pub name: String,
+    /// What it is built from.
+    pub origin: Origin,
+    /// Where it lies in the boot archive.
+    pub path: String,
+    /// Priority of its main thread.
+    pub priority: u8,
+    /// Highest priority that it may give to others.
+    pub ceiling: u8,
+    /// Bytes of its main thread's stack.
+    pub stack_size: u64,
+    /// Whether `init` starts it.
+    pub start: bool,
+    /// Whether it has an endpoint of its own.
+    pub server: bool,
+    /// Its arguments, without its name.
+    pub arguments: Vec<String>,
+    /// Its environment, `NAME=value` each.
+    pub environment: Vec<String>,
+    /// Its capabilities, each understood by `tench_system::Capability::from_text`.
+    pub capabilities: Vec<String>,
+}
+
+/// What a program is built from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A package of the workspace.
+    Package(String),
+    /// A C file, relative to the root of the source tree.
+    Source(PathBuf),
+}
+
+impl System {
+    /// Reads and checks `systems/NAME.toml`.
+    pub fn load(workspace: &Workspace, packages: &Packages, name: &str) -> Result<System> {
+        let path = workspace.system(name);
+        if !path.is_file() {
+            return Err(mistake::no_such_system(workspace, name));
+        }
+        let shown = workspace.relative(&path).to_string();
+        let text = workspace::read_text(&path)?;
+        check::check(name, &shown, &text, &Surroundings { root: &workspace.root, packages })
+    }
+
+    /// Gives the program called `name` other arguments than the description says.
+    pub fn set_arguments(&mut self, name: &str, arguments: &[String]) {
+        for program in self.programs.iter_mut().filter(|program| program.name == name) {
+            program.arguments = arguments.to_vec();
+        }
+    }
+
+    /// The description as `init` reads it.
+    pub fn encode(&self) -> Vec<u8> {
+        let join =
+            |texts: &[String]| texts.iter().flat_map(|text| [text.as_bytes(), b"\0"].concat()).collect::<Vec<u8>>();
+        let lists: Vec<[Vec<u8>; 3]> = self
+            .programs
+            .iter()
+            .map(|program| [join(&program.arguments), join(&program.environment), join(&program.capabilities)])
+            .collect();
+        let records: Vec<Record> = std::iter::zip(&self.programs, &lists)
+            .map(|(program, [arguments, environment, capabilities])| Record {
+                name: &program.name,
+                path: &program.path,
+                priority: program.priority,
+                ceiling: program.ceiling,
+                stack_size: program.stack_size,
+                start: program.start,
+                server: program.server,
+                arguments: Strings::new(arguments),
+                environment: Strings::new(environment),
+                capabilities: Capabilities::new(Strings::new(capabilities)),
+            })
+            .collect();
+        tench_system::System::write(&records)
+    }
+}
+
+/// What a description may refer to.
+pub struct Surroundings<'a> {
+    /// Root of the source tree.
+    pub root: &'a Path,
+    /// The workspace's packages.
+    pub packages: &'a Packages,
+}
+
+/// The workspace's packages that make a program, with the identifiers that cargo uses for them.
+#[derive(Clone, Debug, Default)]
+pub struct Packages {
+    entries: Vec<(String, String)>,
+}
+
+impl Packages {
+    /// Asks cargo.
+    pub fn find(workspace: &Workspace) -> Result<Packages> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = std::process::Command::new(cargo);
+        command.current_dir(&workspace.root).args(["metadata", "--no-deps", "--format-version", "1"]);
+        let metadata: text::Metadata = serde_json::from_str(&process::output(&mut command)?)
+            .map_err(|error| miette::miette!("cargo metadata answered something unexpected: {error}"))?;
+        let has_program = |package: &text::Package| {
+            package.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "bin" || kind == "staticlib"))
+        };
+        let entries = metadata.packages.into_iter().filter(has_program).map(|package| (package.name, package.id));
+        Ok(Packages { entries: entries.collect() })
+    }
+
+    /// The names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The name of the package that cargo calls `id`.
+    pub fn name_of(&self, id: &str) -> Option<&str> {
+        self.entries.iter().find(|(_, candidate)| candidate == id).map(|(name, _)| name.as_str())
+    }
+
+    /// Packages with these names, for tests.
+    #[cfg(test)]
+    pub fn of(names: &[&str]) -> Packages {
+        Packages { entries: names.iter().map(|name| (name.to_string(), format!("id#{name}"))).collect() }
+    }
+}

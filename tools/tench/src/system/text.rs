@@ -1,0 +1,52 @@
+//! What people may write in a system description, and what cargo answers about packages: shapes for `serde` alone.
+//!
+//! Values whose mistakes deserve a better message than the parser's are taken as they come and judged in `check`.
+
+use serde::Deserialize;
+use toml::{Spanned, Value};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    pub kernel: Spanned<Value>,
+    pub init: Spanned<Value>,
+    #[serde(default)]
+    pub program: Vec<Spanned<Program>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    pub name: Spanned<Value>,
+    pub package: Option<Spanned<Value>>,
+    pub source: Option<Spanned<Value>>,
+    pub path: Option<Spanned<Value>>,
+    pub priority: Option<Spanned<Value>>,
+    pub ceiling: Option<Spanned<Value>>,
+    pub stack_size: Option<Spanned<Value>>,
+    pub start: Option<Spanned<Value>>,
+    pub server: Option<Spanned<Value>>,
+    #[serde(default)]
+    pub arguments: Vec<Spanned<Value>>,
+    #[serde(default)]
+    pub environment: Vec<Spanned<Value>>,
+    #[serde(default)]
+    pub capabilities: Vec<Spanned<Value>>,
+}
+
+#[derive(Deserialize)]
+pub struct Metadata {
+    pub packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+pub struct Package {
+    pub name: String,
+    pub id: String,
+    pub targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+pub struct Target {
+    pub kind: Vec<String>,
+}
