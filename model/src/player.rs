@@ -5,15 +5,20 @@
 //! slots, small numbers, sizes, flags), and from nonsense. Nothing here knows what a call should answer; whether the
 //! kernel stays consistent is asked after each one.
 
+use std::collections::HashMap;
+
 use tench_abi::fault::{Class, Report};
 use tench_abi::layout::{UNBIND, WATERMARK, slot};
+use tench_abi::memory::entry_bits;
 use tench_abi::message::{AREA_SIZE, MAX_CAPS, MessageArea};
-use tench_abi::object::NODE_SLOTS;
-use tench_abi::{Kind, Operation, Tag};
-use tench_arch_host::check::check;
-use tench_arch_host::machine::{ARCHIVE, DEVICE, FREE, LARGE_DEVICE, Machine, RAM, RAM_MEDIUM, RAM_SMALL};
-use tench_kernel::thread::ThreadState;
-use tench_kernel::{Kernel, Ref, thread::Thread};
+use tench_abi::object::{NODE_BITS, NODE_SLOTS, SLOT_SIZE};
+use tench_abi::{Error, Kind, Operation, Tag};
+use tench_arch_host::check::{Inventory, check};
+use tench_arch_host::machine::{DEVICE, FREE};
+use tench_arch_host::{Host, Machine};
+use tench_kernel::slot::flag;
+use tench_kernel::thread::{Thread, ThreadState};
+use tench_kernel::{Cap, Kernel, Ref, endpoint, scheduler};
 
 use crate::source::{Seeded, Source};
 
@@ -21,6 +26,30 @@ use crate::source::{Seeded, Source};
 const SLOTS: u64 = FREE + 40;
 /// Second-level nodes that may get installed.
 const NODES: u64 = 4;
+
+/// What is retyped, and the sizes that go with it.
+const OBJECTS: [(Kind, u64); 20] = [
+    (Kind::Untyped, 4),
+    (Kind::Untyped, 12),
+    (Kind::Untyped, 16),
+    (Kind::CapNode, 8),
+    (Kind::CapNode, 8),
+    (Kind::CapNode, 2),
+    (Kind::Frame, 12),
+    (Kind::Frame, 12),
+    (Kind::Frame, 14),
+    (Kind::Frame, 21),
+    (Kind::PageTable, 0),
+    (Kind::PageTable, 1),
+    (Kind::PageTable, 2),
+    (Kind::PageTable, 3),
+    (Kind::Thread, 0),
+    (Kind::SchedulingContext, 0),
+    (Kind::Endpoint, 0),
+    (Kind::Reply, 0),
+    (Kind::Notification, 0),
+    (Kind::Mapping, 0),
+];
 
 /// A machine under random calls.
 pub struct Player {
@@ -32,6 +61,8 @@ pub struct Player {
     pub succeeded: [u64; 128],
     /// Calls that were refused, by operation number.
     pub refused: [u64; 128],
+    /// What each thread has called and not yet been seen to return from.
+    outstanding: HashMap<usize, u64>,
     /// The last calls, newest last.
     pub history: Vec<String>,
 }
@@ -41,7 +72,7 @@ impl Player {
     pub fn new(seed: u64, fast: bool) -> Player {
         let mut machine = Machine::new();
         machine.fast = fast;
-        for priority in [255, 255, 200, 100] {
+        for priority in [255, 255, 255, 255, 255, 200, 100] {
             machine.make_thread(priority);
         }
         for kind in [Kind::Endpoint, Kind::Endpoint, Kind::Notification, Kind::Reply] {
@@ -55,22 +86,35 @@ impl Player {
         machine.make(Kind::CapNode, 8);
         let mut choices = Seeded::new(seed);
         machine.host().hook = Some(Box::new(move |k| in_window(k, &mut choices)));
-        Player { machine, calls: 0, succeeded: [0; 128], refused: [0; 128], history: Vec::new() }
+        Player {
+            machine,
+            calls: 0,
+            succeeded: [0; 128],
+            refused: [0; 128],
+            outstanding: HashMap::new(),
+            history: Vec::new(),
+        }
     }
 
     /// One random event, and a check of the whole state. Answers whether anybody can still do something.
     pub fn step(&mut self, source: &mut impl Source) -> Result<bool, String> {
-        if source.one_in(16) {
+        if source.one_in(6) {
             self.event(source);
         }
         if self.machine.idle() {
             return Ok(self.wake_somebody(source));
         }
         let thread = self.machine.current();
+        self.settle(thread);
         if !self.can_call(thread) {
-            return Ok(false);
-        }
-        if source.one_in(64) {
+            // It lost its capabilities. All it can do is to give way, or to die.
+            self.machine.call(Operation::Yield, &[]);
+            self.machine.pass_time(1000);
+            self.calls += 1;
+            if source.one_in(4) && self.machine.current() == thread {
+                self.fault(source);
+            }
+        } else if source.one_in(100) {
             self.fault(source);
         } else {
             self.call(source);
@@ -80,14 +124,15 @@ impl Player {
 
     /// Whether a thread has a capability space with something in it.
     fn can_call(&mut self, thread: Ref<Thread>) -> bool {
-        self.machine.thread(thread).space_slots != 0
+        !Catalogue::of(&mut self.machine.kernel(), thread).filled.is_empty()
     }
 
     /// Time passes, or a line fires, or the thread computes and touches memory.
     fn event(&mut self, source: &mut impl Source) {
-        match source.below(4) {
+        match source.below(5) {
             0 => self.machine.pass_time(source.below(2000)),
             1 => self.machine.raise(32 + source.below(6) as u32),
+            2 | 3 if self.runnable() < 5 => self.resume_somebody(source),
             _ => {
                 for _ in 0..8 {
                     let address = address(source);
@@ -101,7 +146,33 @@ impl Player {
     fn wake_somebody(&mut self, source: &mut impl Source) -> bool {
         self.machine.raise(32 + source.below(6) as u32);
         self.machine.pass_time(source.below(10_000));
+        if self.machine.idle() {
+            self.resume_somebody(source);
+        }
         !self.machine.idle()
+    }
+
+    /// Ends the wait or the stop of a thread that could run, as `ThreadSuspend` and `ThreadResume` from outside would.
+    fn resume_somebody(&mut self, source: &mut impl Source) {
+        let mut k = self.machine.kernel();
+        let Ok(inventory) = Inventory::take(&mut k) else { return };
+        let mut able = Vec::new();
+        for thread in &inventory.threads[1..] {
+            let t = k.get(*thread);
+            if t.scheduling.is_some() && t.space_slots != 0 && !matches!(t.state, ThreadState::Ready) {
+                able.push(*thread);
+            }
+        }
+        if able.is_empty() {
+            return;
+        }
+        let thread = source.pick(&able);
+        endpoint::cancel(&mut k, thread, Error::Aborted);
+        if matches!(k.get(thread).state, ThreadState::Suspended | ThreadState::Faulted) {
+            scheduler::make_ready(&mut k, thread);
+        }
+        self.record(|| format!("{thread:?} is resumed from outside"));
+        self.machine.reschedule();
     }
 
     /// The running thread faults.
@@ -122,24 +193,35 @@ impl Player {
     /// A random system call.
     fn call(&mut self, source: &mut impl Source) {
         let thread = self.machine.current();
+        let known = Catalogue::of(&mut self.machine.kernel(), thread);
         let number = number(source);
         let mut registers: [u64; 13] = std::array::from_fn(|_| argument(source));
         if let Some(operation) = Operation::from_code(number) {
-            sensible(operation, &mut registers, source);
+            sensible(operation, &mut registers, &known, source);
         }
         if operation_waits(number) && self.runnable() < 2 {
             registers[1] |= Tag::DEADLINE;
             registers[12] = self.machine.host().time + source.below(100);
         }
-        self.fill_area(thread, source);
+        self.fill_area(thread, &known, source);
         self.record(|| {
             let name = Operation::from_code(number).map_or("?", Operation::name);
             format!("{thread:?}: {name} ({number}) {registers:x?}")
         });
-        let answer = self.machine.system_call(number, &registers);
-        self.machine.powered_off = None;
+        self.outstanding.insert(thread.address(), number);
+        self.machine.system_call(number, &registers);
+        if self.machine.powered_off.take().is_some() {
+            // There is no answer, but the test goes on.
+            self.machine.thread(thread).registers.x[0] = 0;
+        }
         self.calls += 1;
-        let counter = if answer.x[0] == 0 { &mut self.succeeded } else { &mut self.refused };
+    }
+
+    /// A thread runs: what it called last has returned.
+    fn settle(&mut self, thread: Ref<Thread>) {
+        let Some(number) = self.outstanding.remove(&thread.address()) else { return };
+        let refused = self.machine.answer(thread).x[0] != 0;
+        let counter = if refused { &mut self.refused } else { &mut self.succeeded };
         counter[(number & 127) as usize] += 1;
     }
 
@@ -150,22 +232,22 @@ impl Player {
     }
 
     /// Writes capabilities to send and slots to receive into a thread's message area.
-    fn fill_area(&mut self, thread: Ref<Thread>, source: &mut impl Source) {
+    fn fill_area(&mut self, thread: Ref<Thread>, known: &Catalogue, source: &mut impl Source) {
         if self.machine.thread(thread).message_area == 0 || !source.one_in(4) {
             return;
         }
         let area = self.machine.area(thread);
         for i in 0..MAX_CAPS {
             let moved = if source.one_in(4) { MessageArea::MOVE } else { 0 };
-            area.send_caps[i] = filled(source) as u32 | moved;
-            area.receive_slots[i] = empty(source) as u32;
+            area.send_caps[i] = known.any(source) as u32 | moved;
+            area.receive_slots[i] = known.empty(source) as u32;
         }
         area.upcall_running = u64::from(source.one_in(4));
     }
 }
 
 /// Ready threads, the running one included.
-fn count_ready(mut k: Kernel<tench_arch_host::Host>) -> usize {
+fn count_ready(mut k: Kernel<Host>) -> usize {
     let mut count = 1;
     for priority in 0..tench_abi::object::PRIORITIES {
         let mut at = k.state().ready[priority].head;
@@ -178,12 +260,12 @@ fn count_ready(mut k: Kernel<tench_arch_host::Host>) -> usize {
 }
 
 /// What may happen in a window: a line fires, or a time slice ends.
-fn in_window(k: &mut Kernel<tench_arch_host::Host>, source: &mut Seeded) {
-    if source.one_in(4) {
+fn in_window(k: &mut Kernel<Host>, source: &mut Seeded) {
+    if source.one_in(3) {
         k.arch().pending.insert(32 + source.below(6) as u32);
         k.arch().time += source.below(2000);
     }
-    if source.one_in(16) {
+    if source.one_in(3) {
         tench_kernel::scheduler::rotate(k);
     }
     while k.arch().interrupted() {
@@ -208,40 +290,104 @@ fn address(source: &mut impl Source) -> u64 {
     }
     (0..4).fold(0, |address, level| {
         let index = if source.one_in(8) { source.below(512) } else { source.below(8) };
-        address | index << tench_abi::memory::entry_bits(level)
+        address | index << entry_bits(level)
     }) & (tench_abi::memory::USER_END - 1)
 }
 
-/// An address at which a capability may lie.
-fn filled(source: &mut impl Source) -> u64 {
-    match source.below(16) {
-        0 => source.below(SLOTS + 64),
-        1 => source.below(NODES) * NODE_SLOTS as u64 + source.below(16),
-        2..=4 => 1 + source.below(15),
-        _ => FREE + source.below(40),
+/// What lies in a thread's capability space, so that calls can name what they need.
+struct Catalogue {
+    filled: Vec<(u64, Cap)>,
+    empty: Vec<u64>,
+    /// Behind the last capability of each node.
+    runs: Vec<u64>,
+}
+
+impl Catalogue {
+    /// Reads a thread's space.
+    fn of(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Catalogue {
+        let mut catalogue = Catalogue { filled: Vec::new(), empty: Vec::new(), runs: Vec::new() };
+        let (root, slots) = (k.get(thread).space_root, k.get(thread).space_slots);
+        for index in 0..slots {
+            let Some(entry) = k.slot_at(root + index * SLOT_SIZE) else { continue };
+            let node = k.slot(entry).cap;
+            if node.kind != Kind::CapNode || node.aux != NODE_BITS || node.flags & flag::ZOMBIE != 0 {
+                continue;
+            }
+            for i in 0..NODE_SLOTS {
+                let address = (index * NODE_SLOTS + i) as u64;
+                match k.slot_at(node.object + i * SLOT_SIZE) {
+                    Some(slot) if k.slot(slot).cap.kind != Kind::Null => {
+                        catalogue.filled.push((address, k.slot(slot).cap));
+                    }
+                    // A few are enough, and near to what is filled.
+                    _ if catalogue.empty.len() < 48 && address != 0 => catalogue.empty.push(address),
+                    _ => {}
+                }
+            }
+            let last = catalogue.filled.last().map_or(0, |(address, _)| *address);
+            let first = (index * NODE_SLOTS) as u64;
+            catalogue.runs.push(first.max(last + 1));
+        }
+        catalogue
     }
-}
 
-/// An address at which a slot may be empty.
-fn empty(source: &mut impl Source) -> u64 {
-    match source.below(8) {
-        0 => source.below(SLOTS),
-        1 => source.below(NODES + 1) * NODE_SLOTS as u64 + source.below(16),
-        _ => FREE + 28 + source.below(24),
+    /// An address at which a capability may lie.
+    fn any(&self, source: &mut impl Source) -> u64 {
+        if self.filled.is_empty() || source.one_in(16) {
+            return source.below(SLOTS + NODES * NODE_SLOTS as u64);
+        }
+        self.filled[source.below(self.filled.len() as u64) as usize].0
     }
-}
 
-/// A capability space: mostly the own one.
-fn space(source: &mut impl Source) -> u64 {
-    if source.one_in(8) { filled(source) } else { source.pick(&[0, 0, slot::CSPACE.0 as u64]) }
-}
+    /// The address of a slot for which `wanted` holds, mostly.
+    fn such_slot(&self, source: &mut impl Source, wanted: impl Fn(u64, &Cap) -> bool) -> u64 {
+        if source.one_in(16) {
+            return self.any(source);
+        }
+        let fitting: Vec<u64> = self.filled.iter().filter(|(a, cap)| wanted(*a, cap)).map(|(a, _)| *a).collect();
+        if fitting.is_empty() { self.any(source) } else { source.pick(&fitting) }
+    }
 
-/// An untyped.
-fn untyped(source: &mut impl Source) -> u64 {
-    if source.one_in(4) {
-        filled(source)
-    } else {
-        source.pick(&[RAM, RAM, RAM_MEDIUM, RAM_SMALL, DEVICE, LARGE_DEVICE, ARCHIVE, ARCHIVE + 1])
+    /// The address of a capability for which `wanted` holds, mostly.
+    fn such(&self, source: &mut impl Source, wanted: impl Fn(&Cap) -> bool) -> u64 {
+        self.such_slot(source, |_, cap| wanted(cap))
+    }
+
+    /// The address of a capability of a kind, mostly.
+    fn kind(&self, source: &mut impl Source, kind: Kind) -> u64 {
+        self.such(source, |cap| cap.kind == kind)
+    }
+
+    /// The same for a page table of a level.
+    fn table(&self, source: &mut impl Source, level: u32) -> u64 {
+        self.such(source, |cap| cap.kind == Kind::PageTable && cap.aux == level)
+    }
+
+    /// The address of a slot that is empty, mostly.
+    fn empty(&self, source: &mut impl Source) -> u64 {
+        if self.empty.is_empty() || source.one_in(16) {
+            return self.any(source);
+        }
+        source.pick(&self.empty)
+    }
+
+    /// The beginning of a long run of empty slots, if there is one.
+    fn long_run(&self, source: &mut impl Source) -> u64 {
+        if self.runs.is_empty() { self.empty(source) } else { source.pick(&self.runs) }
+    }
+
+    /// A capability space: mostly the own one.
+    fn space(&self, source: &mut impl Source) -> u64 {
+        if source.one_in(4) { self.kind(source, Kind::CapNode) } else { 0 }
+    }
+
+    /// What can be deleted without ending it all too soon.
+    fn expendable(&self, source: &mut impl Source) -> u64 {
+        if source.one_in(200) {
+            return self.any(source);
+        }
+        let first = if source.one_in(10) { FREE / 2 } else { FREE };
+        self.such_slot(source, |address, _| address >= first && !(DEVICE..FREE).contains(&address))
     }
 }
 
@@ -260,8 +406,8 @@ fn argument(source: &mut impl Source) -> u64 {
 /// An entry of a table and a number of entries.
 fn entries(source: &mut impl Source) -> (u64, u64) {
     let first = if source.one_in(4) { source.below(513) } else { source.below(8) };
-    let count = if source.one_in(4) { source.below(514) } else { 1 + source.below(3) };
-    (first, count)
+    let count = if source.one_in(3) { source.below(514) } else { 1 + source.below(3) };
+    (if count > 3 { first % 8 } else { first }, count)
 }
 
 /// A message tag.
@@ -273,123 +419,163 @@ fn tag(source: &mut impl Source) -> u64 {
 }
 
 /// Replaces most arguments of an operation by such as may succeed.
-fn sensible(operation: Operation, x: &mut [u64; 13], source: &mut impl Source) {
+fn sensible(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     if source.one_in(12) {
         return;
     }
     let keep = *x;
-    shape(operation, x, source);
+    match operation as u64 {
+        0..16 => shape_message(operation, x, known, source),
+        16..48 => shape_capability(operation, x, known, source),
+        48..64 => shape_mapping(operation, x, known, source),
+        _ => shape_thread(operation, x, known, source),
+    }
     if source.one_in(6) {
         let spoiled = source.below(8) as usize;
         x[spoiled] = keep[spoiled];
     }
 }
 
-/// The arguments that an operation takes.
-fn shape(operation: Operation, x: &mut [u64; 13], source: &mut impl Source) {
-    x[0] = filled(source);
-    match operation {
-        Operation::Call
-        | Operation::ReplyReceive
-        | Operation::Receive
-        | Operation::Send
-        | Operation::TrySend
-        | Operation::TryReceive
-        | Operation::Reply => {
-            x[1] = tag(source);
-            x[11] = filled(source);
-            x[12] = source.below(5000);
-            if operation == Operation::Reply && source.one_in(2) {
-                x[0] = 0;
-            }
-        }
-        Operation::Yield | Operation::Signal | Operation::UpcallReturn | Operation::MappingQuery => {}
-        Operation::UntypedRetype => {
-            x[0] = untyped(source);
-            x[1] = source.below(14);
-            x[2] = source.pick(&[0, 1, 2, 3, 4, 5, 8, 12, 12, 13, 14, 16, 21, 22]);
-            x[3] = if source.one_in(8) { source.below(258) } else { 1 + source.below(3) };
-            x[4] = if source.one_in(3) { source.below(64) << 12 } else { WATERMARK };
-            x[5] = space(source);
-            x[6] = empty(source);
-        }
-        Operation::UntypedQuery => x[0] = untyped(source),
-        Operation::Copy | Operation::Mint | Operation::Move => {
-            x[0] = space(source);
-            x[1] = if source.one_in(8) { untyped(source) } else { filled(source) };
-            x[2] = space(source);
-            x[3] = empty(source);
-            x[4] = source.below(16);
-            x[5] = if source.one_in(2) { 0 } else { source.below(4) };
-        }
-        Operation::Delete | Operation::Revoke | Operation::Identify => {
-            x[0] = space(source);
-            // What everything hangs on goes seldom, or little would ever happen.
-            x[1] = if source.one_in(40) { filled(source) } else { FREE + 20 + source.below(24) };
-        }
-        Operation::NodeInstall | Operation::NodeRemove => {
-            x[0] = space(source);
-            x[1] = source.below(NODES + 1);
-            x[2] = if operation == Operation::NodeInstall { filled(source) } else { empty(source) };
-        }
-        _ => shape_rest(operation, x, source),
+/// Arguments of messages and signals.
+fn shape_message(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
+    let kind = match operation {
+        Operation::Reply => Kind::Reply,
+        Operation::Signal => Kind::Notification,
+        Operation::Receive | Operation::TryReceive | Operation::ReplyReceive if source.one_in(4) => Kind::Notification,
+        _ => Kind::Endpoint,
+    };
+    x[0] = known.kind(source, kind);
+    x[1] = tag(source);
+    x[11] = known.kind(source, Kind::Reply);
+    x[12] = source.below(5000);
+    if operation == Operation::Reply && source.one_in(2) {
+        x[0] = 0;
     }
 }
 
-/// The same for mappings, threads and devices.
-fn shape_rest(operation: Operation, x: &mut [u64; 13], source: &mut impl Source) {
+/// Arguments of operations on untyped memory and capability spaces.
+fn shape_capability(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
+    match operation {
+        Operation::UntypedRetype => {
+            x[0] = known.such(source, |cap| cap.kind == Kind::Untyped && cap.flags & flag::DEVICE == 0);
+            let (kind, size) = source.pick(&OBJECTS);
+            (x[1], x[2]) = (kind as u64, size);
+            x[3] = match source.below(16) {
+                0 => source.below(258),
+                1..4 => 4 + source.below(30),
+                _ => 1 + source.below(3),
+            };
+            x[4] = if source.one_in(4) { source.below(64) << 12 } else { WATERMARK };
+            (x[5], x[6]) = (0, known.empty(source));
+            if source.one_in(8) {
+                x[5] = known.space(source);
+            } else if x[3] > 3 {
+                x[6] = known.long_run(source);
+            }
+        }
+        Operation::UntypedQuery => x[0] = known.kind(source, Kind::Untyped),
+        Operation::Copy | Operation::Mint | Operation::Move => {
+            x[0] = known.space(source);
+            x[1] = known.any(source);
+            x[2] = known.space(source);
+            x[3] = known.empty(source);
+            x[4] = if source.one_in(2) { 15 } else { source.below(16) };
+            x[5] = if source.one_in(2) { 0 } else { source.below(4) };
+        }
+        Operation::NodeInstall => {
+            x[0] = known.space(source);
+            x[1] = source.below(NODES + 1);
+            x[2] = known.kind(source, Kind::CapNode);
+        }
+        Operation::NodeRemove => {
+            x[0] = known.space(source);
+            x[1] = if source.one_in(100) { 0 } else { 1 + source.below(NODES) };
+            x[2] = known.empty(source);
+        }
+        _ => {
+            x[0] = known.space(source);
+            x[1] = known.expendable(source);
+        }
+    }
+}
+
+/// Arguments of operations on frames, mappings and tables.
+fn shape_mapping(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     match operation {
         Operation::FrameMap => {
-            x[1] = filled(source);
+            let large = source.one_in(3);
+            x[0] = known.such(source, |cap| cap.kind == Kind::Frame && (cap.size_bits >= 21) == large);
+            let level = if large { source.pick(&[2, 3]) } else { 3 };
+            x[1] = known.table(source, level);
             (x[2], x[3]) = entries(source);
             x[4] = if source.one_in(3) { source.below(16) << 12 } else { 0 };
-            x[5] = source.pick(&[1, 3, 5, 1, 3, 5, 7, 9, 11, 17, 0, 2]);
-            x[6] = empty(source);
+            let bits = known.filled.iter().find(|(address, _)| *address == x[0]).map_or(12, |(_, cap)| cap.size_bits);
+            if !source.one_in(8) {
+                x[3] = x[3].min(1 << bits.saturating_sub(entry_bits(level) as u8)).max(1);
+            }
+            x[5] = source.pick(&[1, 3, 5, 1, 3, 5, 1, 3, 9, 11, 17, 7, 0, 2]);
+            x[6] = known.empty(source);
         }
-        Operation::MappingProtect => x[1] = source.pick(&[1, 3, 5, 9, 17, 7]),
+        Operation::MappingProtect | Operation::MappingQuery => {
+            x[0] = known.kind(source, Kind::Mapping);
+            x[1] = source.pick(&[1, 3, 5, 1, 3, 5, 9, 17, 7]);
+        }
         Operation::PageTableMap => {
-            x[1] = filled(source);
+            let level = 1 + source.below(3) as u32;
+            x[0] = known.table(source, level);
+            x[1] = known.table(source, level - 1);
             x[2] = if source.one_in(8) { source.below(513) } else { source.below(8) };
         }
+        _ => x[0] = known.kind(source, Kind::PageTable),
+    }
+}
+
+/// Arguments of operations on threads, time, interrupts and the kernel.
+fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
+    x[0] = match operation as u64 {
+        64..80 => known.kind(source, Kind::Thread),
+        80..96 => known.kind(source, Kind::SchedulingContext),
+        96 => known.kind(source, Kind::InterruptControl),
+        97..112 => known.kind(source, Kind::Interrupt),
+        _ => known.kind(source, Kind::Kernel),
+    };
+    match operation {
         Operation::ThreadConfigure => {
-            x[1] = if source.one_in(4) { filled(source) } else { slot::CSPACE.0 as u64 };
-            x[2] = filled(source);
-            x[3] = if source.one_in(4) { 0 } else { filled(source) };
+            x[1] = if source.one_in(20) { known.kind(source, Kind::CapNode) } else { slot::CSPACE.0 as u64 };
+            x[2] = known.table(source, 0);
+            x[3] = if source.one_in(4) { 0 } else { known.kind(source, Kind::Frame) };
             x[4] = source.below(6) * AREA_SIZE as u64;
         }
         Operation::ThreadBind => {
-            for argument in &mut x[1..4] {
-                *argument = match source.below(4) {
-                    0 => 0,
-                    1 => UNBIND,
-                    _ => filled(source),
+            let kinds = [Kind::SchedulingContext, Kind::Reply, Kind::Notification];
+            for (argument, kind) in x[1..4].iter_mut().zip(kinds) {
+                *argument = match source.below(6) {
+                    0..3 => 0,
+                    3 => UNBIND,
+                    _ => known.kind(source, kind),
                 };
             }
         }
         Operation::ThreadFaults => {
             x[1] = source.below(3);
-            x[2] = if source.one_in(2) { 0 } else { filled(source) };
+            x[2] = if source.one_in(2) { 0 } else { known.kind(source, Kind::Endpoint) };
             x[3] = source.pick(&[0, 0x20_0000]);
             x[4] = source.pick(&[0, 0x7ffe_0000_0000]);
         }
         Operation::ThreadReadRegisters | Operation::ThreadWriteRegisters => x[1] = source.below(3),
         Operation::SchedulingConfigure => {
-            x[1] = source.pick(&[255, 255, 200, 100, 100, 50]);
+            x[1] = source.pick(&[255, 255, 255, 255, 255, 200, 100]);
             x[2] = source.pick(&[255, 255, 100]);
             x[3] = source.pick(&[0, 10, 1000]);
-            x[4] = if source.one_in(4) { filled(source) } else { 0 };
+            x[4] = if source.one_in(4) { known.kind(source, Kind::SchedulingContext) } else { 0 };
         }
         Operation::InterruptGet => {
-            x[0] = slot::INTERRUPT_CONTROL.0 as u64;
             x[1] = 32 + source.below(6);
             x[2] = source.below(2);
-            x[3] = empty(source);
+            x[3] = known.empty(source);
         }
-        Operation::InterruptBind => x[1] = if source.one_in(4) { 0 } else { filled(source) },
-        Operation::KernelPowerOff | Operation::KernelPrint | Operation::KernelQuery => {
-            x[0] = slot::KERNEL.0 as u64;
-            x[1] = source.below(70);
-        }
+        Operation::InterruptBind => x[1] = if source.one_in(4) { 0 } else { known.kind(source, Kind::Notification) },
+        Operation::KernelPowerOff | Operation::KernelPrint | Operation::KernelQuery => x[1] = source.below(70),
         _ => {}
     }
 }

@@ -10,7 +10,7 @@ use tench_abi::object::SLOT_SIZE;
 use tench_kernel::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use tench_kernel::slot::flag;
 use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, canary_intact, slow};
-use tench_kernel::{Arch, Cap, Kernel, SlotRef};
+use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};
 
 use crate::check_tables;
 use crate::host::Host;
@@ -88,6 +88,8 @@ fn has_object(kind: Kind) -> bool {
 /// Checks everything.
 pub fn check(k: &mut Kernel<Host>) -> Checked {
     let inventory = Inventory::take(k)?;
+    let count = derivation::check_invariants(k)?;
+    ensure!(count == inventory.slots.len(), "the tree has {count} nodes, its list {}", inventory.slots.len());
     check_slots(k, &inventory)?;
     check_objects(&inventory)?;
     check_queues(k, &inventory)?;
@@ -293,10 +295,11 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
     ensure!(canary_intact(thread), "its canary was overwritten");
     let empty = k.arch().empty_space_register();
     let t = k.get(thread);
-    let binding = |binding: Binding| t.bindings[binding as usize].cap;
-    for slot in t.bindings.iter().map(|slot| slot.cap).filter(|cap| cap.kind != Kind::Null) {
-        ensure!(slot.flags & flag::EMBEDDED != 0, "a binding is not marked: {slot:x?}");
-    }
+    // A slot that is no longer marked was unbound, and holds what is being deleted.
+    let binding = |binding: Binding| match t.bindings[binding as usize].cap {
+        cap if cap.flags & flag::EMBEDDED != 0 => cap,
+        _ => Cap::NULL,
+    };
     let space = binding(Binding::Space);
     let root = if space.kind == Kind::Null { (0, 0) } else { (space.object, 1usize << space.aux) };
     ensure!((t.space_root, t.space_slots) == root, "space {:x}, {} slots", t.space_root, t.space_slots);

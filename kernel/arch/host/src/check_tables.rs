@@ -136,9 +136,11 @@ fn check_identifiers(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked
     for (word, used) in s.asids.iter().enumerate() {
         let full = s.asids_full[word / 64] >> (word % 64) & 1 != 0;
         ensure!(full == (*used == u64::MAX), "identifiers {word} × 64: full is {full}");
-        for bit in (0..64).filter(|bit| used >> bit & 1 != 0) {
-            let asid = (word * 64 + bit) as u16;
+        let mut rest = *used;
+        while rest != 0 {
+            let asid = (word * 64) as u16 + rest.trailing_zeros() as u16;
             ensure!(asid == 0 || taken.contains_key(&asid), "identifier {asid} is taken by nobody");
+            rest &= rest - 1;
         }
     }
     Ok(())

@@ -227,6 +227,11 @@ impl Machine {
         self.interrupts();
     }
 
+    /// Lets the kernel choose who runs, as after an interrupt that did nothing.
+    pub fn reschedule(&mut self) {
+        self.enter(scheduler::leave);
+    }
+
     /// Serves pending interrupts as if they arrived in user mode.
     fn interrupts(&mut self) {
         while self.host().interrupted() {
