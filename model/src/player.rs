@@ -20,7 +20,7 @@ use tench_kernel::slot::flag;
 use tench_kernel::thread::{Thread, ThreadState};
 use tench_kernel::{Cap, Kernel, Ref, endpoint, scheduler};
 
-use crate::source::{Seeded, Source};
+use crate::source::{Bytes, Seeded, Source};
 
 /// Slots that calls mostly name: the well-known ones, the untyped memory, and some that are empty at first.
 const SLOTS: u64 = FREE + 40;
@@ -65,6 +65,18 @@ pub struct Player {
     outstanding: HashMap<usize, u64>,
     /// The last calls, newest last.
     pub history: Vec<String>,
+}
+
+/// Plays bytes to their end, on a new machine; the first chooses the kind of machine. Answers the calls made.
+///
+/// # Errors
+/// What is wrong with the kernel's state.
+pub fn play(bytes: &[u8]) -> Result<u64, String> {
+    let (first, rest) = bytes.split_first().unwrap_or((&0, &[]));
+    let mut player = Player::new(u64::from(first >> 1), first & 1 != 0);
+    let mut source = Bytes(rest);
+    while !source.exhausted() && player.step(&mut source)? {}
+    Ok(player.calls)
 }
 
 impl Player {

@@ -5,8 +5,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use tench_abi::Operation;
-use tench_model::player::Player;
-use tench_model::source::Seeded;
+use tench_model::player::{Player, play};
+use tench_model::source::{Seeded, Source};
 
 /// Events of one episode; then everything begins anew.
 const EPISODE: u64 = 600;
@@ -72,4 +72,14 @@ fn random_calls_harm_nobody() {
         assert!(refused[number] > 0 || *operation == Operation::Yield, "{operation} was never refused");
     }
     assert!(preemptions > 0, "no window ever switched threads");
+}
+
+#[test]
+fn bytes_are_played_as_a_fuzzer_would() {
+    for seed in 0..20 {
+        let mut source = Seeded::new(seed);
+        let bytes: Vec<u8> = (0..4000).map(|_| source.word() as u8).collect();
+        let calls = play(&bytes).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        assert!(calls > 20, "seed {seed}: only {calls} calls");
+    }
 }
