@@ -6,6 +6,8 @@
 //! information  what a program is told when it starts
 //! place        arithmetic of pages, frames and tables
 //! space        the address space of a new process, built through the trait `Builder`
+//! machine      the same with system calls, and the process's other kernel objects
+//! fault        what a fault of a process was, in words
 //! ```
 //! `init` loads the memory server and the process server with it, the process server everything else. Nothing here
 //! needs a heap, because `init` has none.
@@ -14,11 +16,14 @@
 #![deny(missing_docs)]
 
 pub mod archive;
+pub mod fault;
 pub mod information;
+pub mod machine;
 pub mod place;
 pub mod program;
 pub mod space;
 
 pub use archive::Archive;
+pub use machine::{Machine, Process, Resources, Schedule, Window};
 pub use program::Program;
 pub use space::{Builder, LoadError};

@@ -1,63 +1,92 @@
-//! Where a device's registers lie and which interrupt line it has, from the device tree.
-//!
-//! The tree is the machine's own account of itself and is believed as far as it is well-formed. Interrupt numbers are
-//! those of Arm's generic interrupt controller: three cells say kind, number and trigger.
+//! Capabilities to devices: frames with their registers, and interrupt lines.
 
-use dtoolkit::fdt::{Fdt, FdtNode};
-use dtoolkit::standard::NodeStandard;
-use dtoolkit::{Node, Property};
+use arrayvec::ArrayVec;
+use tench_abi::boot::{BootInfo, MAX_UNTYPED, MemoryKind};
+use tench_abi::layout::slot;
+use tench_abi::memory::PAGE_BITS;
+use tench_abi::{CapAddress, Kind};
+use tench_init::device_tree::{Place as DevicePlace, find};
+use tench_loader::Resources;
+use tench_sys::device::Trigger;
+use tench_sys::{Cap, InterruptControl, OWN_SPACE, Place};
 use tench_system::Device;
 
-/// What a driver needs to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Physical address of the registers.
-    pub address: u64,
-    /// Bytes of registers.
-    pub size: u64,
-    /// The interrupt line as the kernel numbers it.
-    pub interrupt: u64,
-    /// Whether the line is triggered by an edge rather than by a level.
-    pub edge: bool,
+use crate::failure::Failure;
+use crate::pool::{Pool, untyped_capability};
+
+/// Frames and interrupts that can be made.
+const MAX_DEVICES: usize = 64;
+
+/// The devices of the machine, as far as the description names them.
+pub struct Devices<'a> {
+    info: &'a BootInfo,
+    tree: &'a [u8],
+    /// Frames by physical address. Devices can share a page.
+    frames: ArrayVec<(u64, CapAddress), MAX_DEVICES>,
+    /// Interrupts by number.
+    interrupts: ArrayVec<(u64, CapAddress), MAX_DEVICES>,
 }
 
-/// First number of interrupts that all cores share.
-const FIRST_SHARED: u32 = 32;
-/// First number of interrupts that each core has for itself.
-const FIRST_PRIVATE: u32 = 16;
-/// Trigger types of the interrupt controller's third cell that mean an edge: rising or falling.
-const EDGES: u32 = 3;
-
-/// The place of `device`, or `None` if the machine has none such or the tree is damaged.
-pub fn find(tree: &[u8], device: Device) -> Option<Place> {
-    let tree = Fdt::new(tree).ok()?;
-    // Devices of one kind are counted by rising address, whatever order the tree has them in.
-    let mut lowest = 0;
-    let mut found = None;
-    for _ in 0..=device.position() {
-        let places = tree.root().children().filter(|node| node.is_compatible(device.compatible())).filter_map(place);
-        found = places.filter(|place| place.address >= lowest).min_by_key(|place| place.address);
-        lowest = found?.address + 1;
+impl<'a> Devices<'a> {
+    /// The devices in the machine's device tree.
+    pub fn new(info: &'a BootInfo) -> Devices<'a> {
+        let tree = if info.device_tree == 0 {
+            &[][..]
+        } else {
+            let bytes = core::ptr::with_exposed_provenance::<u8>(info.device_tree as usize);
+            // SAFETY: the kernel has mapped the device tree there, read-only and for ever.
+            unsafe { core::slice::from_raw_parts(bytes, info.device_tree_size as usize) }
+        };
+        Devices { info, tree, frames: ArrayVec::new(), interrupts: ArrayVec::new() }
     }
-    found
-}
 
-/// What a device's node says.
-fn place(node: FdtNode<'_>) -> Option<Place> {
-    let registers = node.reg().ok()??.next()?;
-    let interrupts = node.property("interrupts")?;
-    let mut cells =
-        interrupts.value().chunks_exact(4).map(|cell| u32::from_be_bytes([cell[0], cell[1], cell[2], cell[3]]));
-    let (kind, number, trigger) = (cells.next()?, cells.next()?, cells.next()?);
-    let first = match kind {
-        0 => FIRST_SHARED,
-        1 => FIRST_PRIVATE,
-        _ => return None,
-    };
-    Some(Place {
-        address: registers.address().ok()?,
-        size: registers.size().ok()?,
-        interrupt: u64::from(first.checked_add(number)?),
-        edge: trigger & EDGES != 0,
-    })
+    fn place(&self, device: Device, program: &'static str) -> Result<DevicePlace, Failure> {
+        find(self.tree, device).ok_or(Failure::NoDevice(program))
+    }
+
+    /// The frame with a device's registers.
+    pub fn frame(&mut self, pool: &mut Pool, device: Device, program: &'static str) -> Result<CapAddress, Failure> {
+        let place = self.place(device, program)?;
+        // The smallest aligned power of two of pages that shows all registers.
+        let mut bits = PAGE_BITS;
+        while place.address >> bits != (place.address + place.size.max(1) - 1) >> bits {
+            bits += 1;
+        }
+        let start = place.address >> bits << bits;
+        if let Some((_, cap)) = self.frames.iter().find(|(address, _)| *address == start) {
+            return Ok(*cap);
+        }
+        let number = self.untyped_at(start, bits).ok_or(Failure::NoDevice(program))?;
+        let offset = start - self.info.untyped[number].address;
+        let frame = pool.slot().map_err(|error| Failure::Load(program, error))?;
+        untyped_capability(number)
+            .retype_many(Kind::Frame, u64::from(bits), 1, Place::At(offset), OWN_SPACE, frame)
+            .map_err(|error| Failure::Kernel("making a device's frame", error))?;
+        self.frames.try_push((start, frame)).map_err(|_| Failure::TooMuch(program))?;
+        Ok(frame)
+    }
+
+    /// The device memory that contains 2^`bits` bytes from `start` on.
+    fn untyped_at(&self, start: u64, bits: u32) -> Option<usize> {
+        let count = (self.info.untyped_count as usize).min(MAX_UNTYPED);
+        self.info.untyped.iter().take(count).position(|piece| {
+            let contains = start >= piece.address && start + (1 << bits) <= piece.address + (1 << piece.size_bits);
+            piece.kind == MemoryKind::Device as u32 && contains
+        })
+    }
+
+    /// A device's interrupt line.
+    pub fn interrupt(&mut self, pool: &mut Pool, device: Device, program: &'static str) -> Result<CapAddress, Failure> {
+        let place = self.place(device, program)?;
+        if let Some((_, cap)) = self.interrupts.iter().find(|(number, _)| *number == place.interrupt) {
+            return Ok(*cap);
+        }
+        let interrupt = pool.slot().map_err(|error| Failure::Load(program, error))?;
+        let trigger = if place.edge { Trigger::Edge } else { Trigger::Level };
+        Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL)
+            .get(place.interrupt, trigger, interrupt)
+            .map_err(|error| Failure::Kernel("making an interrupt capability", error))?;
+        self.interrupts.try_push((place.interrupt, interrupt)).map_err(|_| Failure::TooMuch(program))?;
+        Ok(interrupt)
+    }
 }

@@ -4,5 +4,5 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-pub mod devices;
+pub mod device_tree;
 pub mod memory;

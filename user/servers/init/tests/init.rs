@@ -1,7 +1,7 @@
 //! Division of memory, and devices of QEMU's `virt` machine (its device tree lies beside this file).
 
 use proptest::prelude::*;
-use tench_init::devices::{Place, find};
+use tench_init::device_tree::{Place, find};
 use tench_init::memory::{Part, above};
 use tench_system::Device;
 

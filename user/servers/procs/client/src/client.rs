@@ -195,7 +195,7 @@ impl Procs {
     }
 
     /// Path and size of the boot archive's file number `index`, or `NoSuchFile`. The path is written into `buffer`.
-    pub fn file<'a>(self, index: u64, buffer: &'a mut [u8; MAX_NAME]) -> Result<(&'a str, u64), Failure> {
+    pub fn file(self, index: u64, buffer: &mut [u8; MAX_NAME]) -> Result<(&str, u64), Failure> {
         let reply: Received = call(self.endpoint, &Message::with_words(Label::File as u64, &[index]))?;
         let mut reader = reply.reader();
         let size = reader.word().ok_or(Failure::Malformed)?;

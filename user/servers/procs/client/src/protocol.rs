@@ -77,6 +77,16 @@ tench_protocol::codes! {
     }
 }
 
+/// Processes that the process server did not start itself.
+pub mod pid {
+    /// `init`, which the kernel starts.
+    pub const INIT: u64 = 1;
+    /// The memory server, which `init` starts.
+    pub const MEM: u64 = 2;
+    /// The process server, which `init` starts.
+    pub const PROCS: u64 = 3;
+}
+
 /// In `Configure`: the process may kill, suspend, resume and inspect every other one, not only its descendants. Only a
 /// process that may do so itself can pass it on.
 pub const FLAG_MANAGER: u64 = 1;

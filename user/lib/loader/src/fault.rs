@@ -4,12 +4,16 @@
 
 use core::fmt;
 
+use arrayvec::ArrayVec;
 use tench_abi::fault::{Access, Class, Report};
 use tench_abi::layout::address;
 use tench_abi::memory::{MapFlags, PAGE_SIZE, USER_END};
 use tench_abi::message::AREA_SIZE;
-use tench_abi::process::INFO_PAGES;
+use tench_abi::process::{INFO_PAGES, MAX_SEGMENTS};
 use tench_procs_client::protocol::FaultKind;
+
+use crate::information::Description;
+use crate::program::Program;
 
 const PAGE: u64 = PAGE_SIZE as u64;
 
@@ -34,7 +38,7 @@ impl Part {
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// The program's segments.
-    pub segments: alloc::vec::Vec<Part>,
+    pub segments: ArrayVec<Part, MAX_SEGMENTS>,
     /// Lowest address of the main thread's stack.
     pub stack_bottom: u64,
     /// One past its highest address.
@@ -65,6 +69,13 @@ pub enum Region {
 }
 
 impl Layout {
+    /// What a process has that was loaded so.
+    pub fn new(program: &Program, description: &Description) -> Layout {
+        let parts = program.segments.iter();
+        let parts = parts.map(|segment| Part { address: segment.address, size: segment.size, flags: segment.flags });
+        Layout { segments: parts.collect(), stack_bottom: description.stack_bottom, stack_top: description.stack_top }
+    }
+
     /// What lies at `address`.
     pub fn region(&self, address: u64) -> Region {
         if let Some(part) = self.segments.iter().find(|part| part.contains(address)) {

@@ -2,7 +2,7 @@
 
 use tench_abi::fault::{Class, Report};
 use tench_abi::memory::MapFlags;
-use tench_procs::fault::{Fault, Layout, Part};
+use tench_loader::fault::{Fault, Layout, Part};
 use tench_procs_client::protocol::FaultKind;
 
 const READ: u64 = 0x9200_0007; // data abort, translation fault of level 3
@@ -14,10 +14,12 @@ const FETCH_PERMISSION: u64 = 0x8200_000f;
 fn layout() -> Layout {
     let part = |address, size, flags| Part { address, size, flags };
     Layout {
-        segments: vec![
+        segments: [
             part(0x20_0000, 0x3000, MapFlags::READ | MapFlags::EXECUTE),
             part(0x20_4000, 0x1000, MapFlags::READ | MapFlags::WRITE),
-        ],
+        ]
+        .into_iter()
+        .collect(),
         stack_bottom: 0x7ffd_ffff_0000,
         stack_top: 0x7ffe_0000_0000,
     }

@@ -1,0 +1,218 @@
+//! The loader's decisions carried out: objects, mappings and threads of the kernel.
+
+use tench_abi::fault::{Class, Registers};
+use tench_abi::layout::{address, slot};
+use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE, TABLE_ENTRIES};
+use tench_abi::object::NODE_BITS;
+use tench_abi::{CapAddress, Error, Kind, Rights};
+use tench_sys::thread::Binding;
+use tench_sys::{
+    Bindings, Cap, CapNode, Endpoint, Frame, Mapping, OWN_SPACE, PageTable, Reply, SchedulingContext, Thread,
+};
+
+use crate::information::Description;
+use crate::program::Program;
+use crate::space::{self, Builder, LoadError, Space};
+
+/// Log2 of the second-level nodes that a process's capability space can have.
+const ROOT_BITS: u64 = 6;
+/// Where the loader maps frames to fill them: 2 MiB of its own address space, away from everything else.
+const WINDOW: u64 = 0x5800_0000_0000;
+
+/// Where the loader takes slots and memory from.
+pub trait Resources {
+    /// An empty slot of the own space. It stays the new process's until that ends.
+    fn slot(&mut self) -> Result<CapAddress, LoadError>;
+
+    /// Makes an object in an empty slot of the own space, of memory that is zero.
+    fn make(&mut self, kind: Kind, size: u64, slot: CapAddress) -> Result<(), LoadError>;
+}
+
+/// A part of the loader's address space through which it fills frames.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    table: Cap<PageTable>,
+    slot: CapAddress,
+}
+
+impl Window {
+    /// Makes the tables for it; once for each loader.
+    pub fn new(resources: &mut impl Resources) -> Result<Window, LoadError> {
+        let mut builder = Machine::without_window(resources);
+        let table = Space::over(slot::VSPACE).table(&mut builder, WINDOW, 3)?;
+        Ok(Window { table: Cap::new(table), slot: resources.slot()? })
+    }
+
+    /// Copies bytes into a frame.
+    fn fill(&self, frame: Cap<Frame>, size_bits: u32, offset: u64, bytes: &[u8]) -> Result<(), LoadError> {
+        if (1u64 << size_bits).checked_sub(offset).is_none_or(|room| room < bytes.len() as u64) {
+            return Err(LoadError::Kernel(Error::InvalidArgument));
+        }
+        let mut at = offset;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let page = at & !(PAGE_SIZE as u64 - 1);
+            let lead = (at - page) as usize;
+            let pages = (lead + rest.len()).div_ceil(PAGE_SIZE).min(TABLE_ENTRIES);
+            let (part, after) = rest.split_at(rest.len().min((pages << PAGE_BITS) - lead));
+            let flags = MapFlags::READ | MapFlags::WRITE;
+            let mapping: Cap<Mapping> = frame.map(self.table, 0, pages as u64, page, flags, self.slot)?;
+            let target = core::ptr::with_exposed_provenance_mut::<u8>(WINDOW as usize + lead);
+            // SAFETY: `lead + part.len()` bytes from the window's beginning are mapped writable just above, nothing
+            // else in this program uses the window, and `part` lies elsewhere.
+            unsafe { core::ptr::copy_nonoverlapping(part.as_ptr(), target, part.len()) };
+            mapping.delete()?;
+            at += part.len() as u64;
+            rest = after;
+        }
+        Ok(())
+    }
+}
+
+/// A [`Builder`] that makes system calls.
+pub struct Machine<'a, R> {
+    resources: &'a mut R,
+    window: Option<Window>,
+}
+
+impl<'a, R> Machine<'a, R> {
+    /// Builds with these resources.
+    pub const fn new(resources: &'a mut R, window: Window) -> Machine<'a, R> {
+        Machine { resources, window: Some(window) }
+    }
+
+    /// Builds with these resources, but cannot fill frames.
+    pub const fn without_window(resources: &'a mut R) -> Machine<'a, R> {
+        Machine { resources, window: None }
+    }
+}
+
+impl<R: Resources> Builder for Machine<'_, R> {
+    fn make(&mut self, kind: Kind, size: u64) -> Result<CapAddress, LoadError> {
+        let slot = self.resources.slot()?;
+        self.resources.make(kind, size, slot)?;
+        Ok(slot)
+    }
+
+    fn fill(&mut self, frame: CapAddress, size_bits: u32, offset: u64, bytes: &[u8]) -> Result<(), LoadError> {
+        let window = self.window.ok_or(LoadError::Kernel(Error::NotMapped))?;
+        window.fill(Cap::new(frame), size_bits, offset, bytes)
+    }
+
+    fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u64) -> Result<(), LoadError> {
+        Ok(Cap::<PageTable>::new(table).hang(Cap::new(parent), entry)?)
+    }
+
+    fn map(
+        &mut self,
+        frame: CapAddress,
+        table: CapAddress,
+        first: u64,
+        count: u64,
+        offset: u64,
+        flags: MapFlags,
+    ) -> Result<(), LoadError> {
+        let slot = self.resources.slot()?;
+        Cap::<Frame>::new(frame).map(Cap::new(table), first, count, offset, flags, slot)?;
+        Ok(())
+    }
+}
+
+/// A process's kernel objects; the capabilities lie in the loader's space.
+pub struct Process {
+    /// Root of its capability space.
+    pub root: Cap<CapNode>,
+    /// Its address space.
+    pub space: Space,
+    /// Its main thread.
+    pub thread: Cap<Thread>,
+    /// The main thread's scheduling context.
+    pub scheduling: Cap<SchedulingContext>,
+    reply: Cap<Reply>,
+    message: Cap<Frame>,
+    entry: u64,
+    stack_top: u64,
+}
+
+/// How a process is scheduled.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    /// Priority of its main thread.
+    pub priority: u8,
+    /// Highest priority that it may give.
+    pub ceiling: u8,
+    /// Time slice in ticks.
+    pub slice: u64,
+}
+
+impl Process {
+    /// Makes everything that a process needs, and puts what is its own into the well-known slots.
+    pub fn new<R: Resources>(
+        machine: &mut Machine<'_, R>,
+        program: &Program,
+        description: &Description,
+    ) -> Result<Process, LoadError> {
+        let image = space::image(machine, program, description)?;
+        let root: Cap<CapNode> = Cap::new(machine.make(Kind::CapNode, ROOT_BITS)?);
+        let node: Cap<CapNode> = Cap::new(machine.make(Kind::CapNode, u64::from(NODE_BITS))?);
+        // The root takes this copy; the loader's own one is where the process's copy comes from.
+        let installed = node.copy_to(machine.resources.slot()?)?;
+        root.install_node(0, installed)?;
+
+        let process = Process {
+            root,
+            thread: Cap::new(machine.make(Kind::Thread, 0)?),
+            scheduling: Cap::new(machine.make(Kind::SchedulingContext, 0)?),
+            reply: Cap::new(machine.make(Kind::Reply, 0)?),
+            message: Cap::new(image.message),
+            space: image.space,
+            entry: program.entry,
+            stack_top: description.stack_top,
+        };
+        for (to, from) in [
+            (slot::CSPACE, root.address()),
+            (slot::NODE0, node.address()),
+            (slot::VSPACE, process.space.root()),
+            (slot::THREAD, process.thread.address()),
+            (slot::SCHEDULING, process.scheduling.address()),
+            (slot::REPLY, process.reply.address()),
+            (slot::MESSAGE_FRAME, image.message),
+        ] {
+            root.copy_from(to, OWN_SPACE, from)?;
+        }
+        root.mint_from(slot::PROCESS_INFO, OWN_SPACE, image.information, Rights::READ, 0)?;
+        Ok(process)
+    }
+
+    /// Puts a copy of a capability into one of the process's slots.
+    pub fn give(&self, to: CapAddress, cap: impl Into<CapAddress>) -> Result<(), Error> {
+        self.root.copy_from(to, OWN_SPACE, cap.into())
+    }
+
+    /// Puts a capability to a server into one of the process's slots: it may send, call and pass capabilities along,
+    /// and the server knows it by `badge`.
+    pub fn give_client(&self, to: CapAddress, server: Cap<Endpoint>, badge: u64) -> Result<(), Error> {
+        let rights = Rights::WRITE | Rights::CALL | Rights::GRANT;
+        self.root.mint_from(to, OWN_SPACE, server.address(), rights, badge)
+    }
+
+    /// Lets the process run. Its faults go to `faults`, whose badge says which process it is.
+    pub fn start(&self, schedule: Schedule, faults: Cap<Endpoint>) -> Result<(), Error> {
+        let Schedule { priority, ceiling, slice } = schedule;
+        self.scheduling.configure(u64::from(priority), u64::from(ceiling), slice, None)?;
+        let space: Cap<PageTable> = Cap::new(self.space.root());
+        self.thread.configure(self.root, space, Some((self.message, 0)))?;
+        self.thread.bind(Bindings {
+            scheduling: Binding::To(self.scheduling),
+            reply: Binding::To(self.reply),
+            notification: Binding::Keep,
+        })?;
+        for class in Class::ALL {
+            self.thread.faults_to(class, Some(faults))?;
+        }
+        let mut registers = Registers { sp: self.stack_top, pc: self.entry, ..Registers::ZERO };
+        registers.x[0] = address::PROCESS_INFO;
+        // SAFETY: the thread lives in an address space of its own.
+        unsafe { self.thread.write_registers(&registers, true) }
+    }
+}

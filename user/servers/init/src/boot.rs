@@ -1,0 +1,88 @@
+//! The boot archive, and the system description in it.
+
+use arrayvec::ArrayVec;
+use tench_abi::Kind;
+use tench_abi::boot::{BootInfo, MAX_UNTYPED, MemoryKind};
+use tench_abi::layout::{address, slot};
+use tench_abi::memory::{MapFlags, PAGE_SIZE};
+use tench_loader::place::runs;
+use tench_loader::space::Space;
+use tench_loader::{Archive, Builder, Machine, Resources};
+use tench_sys::{Cap, Frame, OWN_SPACE, Place};
+use tench_system::{ARCHIVE_PATH, System};
+
+use crate::failure::Failure;
+use crate::pool::{Pool, untyped_capability};
+
+/// Frames that hold the archive.
+pub const MAX_FRAMES: usize = 32;
+
+/// The boot archive.
+pub struct Boot {
+    /// Its files.
+    pub archive: Archive<'static>,
+    /// What is to be started.
+    pub system: System<'static>,
+    /// The frames in which it lies, by rising address.
+    pub frames: ArrayVec<Cap<Frame>, MAX_FRAMES>,
+}
+
+impl Boot {
+    /// Maps the archive and reads the system description.
+    pub fn open(info: &BootInfo, pool: &mut Pool) -> Result<Boot, Failure> {
+        let frames = map(info, pool)?;
+        let bytes = core::ptr::with_exposed_provenance::<u8>(address::BOOT_ARCHIVE as usize);
+        // SAFETY: `map` has mapped at least so many bytes there, for ever; nobody writes to them.
+        let bytes = unsafe { core::slice::from_raw_parts(bytes, info.archive_size as usize) };
+        let archive = Archive::new(bytes);
+        let description = archive.find(ARCHIVE_PATH);
+        let description = description.ok_or(Failure::Text("the boot archive has no system description"))?;
+        let system = System::parse(description.contents);
+        let system = system.map_err(|_| Failure::Text("the system description is malformed; rebuild the image"))?;
+        Ok(Boot { archive, system, frames })
+    }
+}
+
+/// Makes frames of the memory that holds the archive and maps them, so that the archive begins at `BOOT_ARCHIVE`.
+fn map(info: &BootInfo, pool: &mut Pool) -> Result<ArrayVec<Cap<Frame>, MAX_FRAMES>, Failure> {
+    let count = (info.untyped_count as usize).min(MAX_UNTYPED);
+    let pieces = info.untyped.iter().take(count).enumerate();
+    let mut pieces: ArrayVec<_, MAX_UNTYPED> =
+        pieces.filter(|(_, piece)| piece.kind == MemoryKind::Archive as u32).collect();
+    pieces.sort_unstable_by_key(|(_, piece)| piece.address);
+
+    let loading = |error| Failure::Load("mapping the boot archive", error);
+    let failed = |error| Failure::Kernel("mapping the boot archive", error);
+    let mut space = Space::over(slot::VSPACE);
+    let mut frames = ArrayVec::new();
+    let mut next = info.archive_address;
+    let end = (info.archive_address + info.archive_size).next_multiple_of(PAGE_SIZE as u64);
+    for (number, piece) in pieces {
+        let piece_end = piece.address + (1 << piece.size_bits);
+        if piece_end <= next || piece.address >= end {
+            continue;
+        }
+        if piece.address > next {
+            break;
+        }
+        let frame = pool.slot().map_err(loading)?;
+        let untyped = untyped_capability(number);
+        untyped
+            .retype_many(Kind::Frame, u64::from(piece.size_bits), 1, Place::At(0), OWN_SPACE, frame)
+            .map_err(failed)?;
+        frames.try_push(Cap::new(frame)).map_err(|_| Failure::Text("the boot archive lies in too many pieces"))?;
+
+        let mut machine = Machine::without_window(pool);
+        let offset = next - piece.address;
+        let virtual_address = address::BOOT_ARCHIVE + (next - info.archive_address);
+        for run in runs(virtual_address, piece_end.min(end) - next) {
+            let table = space.table(&mut machine, run.address, 3).map_err(loading)?;
+            machine.map(frame, table, run.first, run.count, offset + run.offset, MapFlags::READ).map_err(loading)?;
+        }
+        next = piece_end;
+    }
+    if next < end {
+        return Err(Failure::Text("the kernel did not hand over all of the boot archive"));
+    }
+    Ok(frames)
+}

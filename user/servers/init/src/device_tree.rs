@@ -1,0 +1,63 @@
+//! Where a device's registers lie and which interrupt line it has, from the device tree.
+//!
+//! The tree is the machine's own account of itself and is believed as far as it is well-formed. Interrupt numbers are
+//! those of Arm's generic interrupt controller: three cells say kind, number and trigger.
+
+use dtoolkit::fdt::{Fdt, FdtNode};
+use dtoolkit::standard::NodeStandard;
+use dtoolkit::{Node, Property};
+use tench_system::Device;
+
+/// What a driver needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Physical address of the registers.
+    pub address: u64,
+    /// Bytes of registers.
+    pub size: u64,
+    /// The interrupt line as the kernel numbers it.
+    pub interrupt: u64,
+    /// Whether the line is triggered by an edge rather than by a level.
+    pub edge: bool,
+}
+
+/// First number of interrupts that all cores share.
+const FIRST_SHARED: u32 = 32;
+/// First number of interrupts that each core has for itself.
+const FIRST_PRIVATE: u32 = 16;
+/// Trigger types of the interrupt controller's third cell that mean an edge: rising or falling.
+const EDGES: u32 = 3;
+
+/// The place of `device`, or `None` if the machine has none such or the tree is damaged.
+pub fn find(tree: &[u8], device: Device) -> Option<Place> {
+    let tree = Fdt::new(tree).ok()?;
+    // Devices of one kind are counted by rising address, whatever order the tree has them in.
+    let mut lowest = 0;
+    let mut found = None;
+    for _ in 0..=device.position() {
+        let places = tree.root().children().filter(|node| node.is_compatible(device.compatible())).filter_map(place);
+        found = places.filter(|place| place.address >= lowest).min_by_key(|place| place.address);
+        lowest = found?.address + 1;
+    }
+    found
+}
+
+/// What a device's node says.
+fn place(node: FdtNode<'_>) -> Option<Place> {
+    let registers = node.reg().ok()??.next()?;
+    let interrupts = node.property("interrupts")?;
+    let mut cells =
+        interrupts.value().chunks_exact(4).map(|cell| u32::from_be_bytes([cell[0], cell[1], cell[2], cell[3]]));
+    let (kind, number, trigger) = (cells.next()?, cells.next()?, cells.next()?);
+    let first = match kind {
+        0 => FIRST_SHARED,
+        1 => FIRST_PRIVATE,
+        _ => return None,
+    };
+    Some(Place {
+        address: registers.address().ok()?,
+        size: registers.size().ok()?,
+        interrupt: u64::from(first.checked_add(number)?),
+        edge: trigger & EDGES != 0,
+    })
+}

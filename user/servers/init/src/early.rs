@@ -1,0 +1,50 @@
+//! Output before there is a console, and the end.
+
+use core::fmt;
+
+use tench_abi::layout::{address, slot};
+use tench_sys::{Cap, Kernel, ThreadBlock};
+
+const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
+
+/// The main thread's block. Only that thread uses it: init has no other.
+struct MainThread(ThreadBlock);
+
+// SAFETY: init has one thread.
+unsafe impl Sync for MainThread {}
+
+static MAIN_THREAD: MainThread = MainThread(ThreadBlock::new());
+
+/// Makes the message area usable.
+pub fn set_up_thread() {
+    let block = &MAIN_THREAD.0;
+    block.message_area.set(address::MESSAGE_AREAS as usize);
+    block.thread.set(slot::THREAD);
+    block.stack_bottom.set((address::STACK_TOP - address::STACK_SIZE) as usize);
+    block.stack_top.set(address::STACK_TOP as usize);
+    // SAFETY: the kernel has mapped the message area there before it started this thread.
+    unsafe { block.install() };
+}
+
+/// Writes with `KernelPrint`.
+struct Output;
+
+impl fmt::Write for Output {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        KERNEL.print(text.as_bytes()).map_err(|_| fmt::Error)
+    }
+}
+
+/// Prints; where the kernel refuses that, there is nobody to tell.
+pub fn print(text: fmt::Arguments<'_>) {
+    let _ = fmt::Write::write_fmt(&mut Output, text);
+}
+
+/// Prints why, and powers the machine off with status 1.
+pub fn stop(why: fmt::Arguments<'_>) -> ! {
+    print(why);
+    KERNEL.power_off(1);
+    loop {
+        core::hint::spin_loop();
+    }
+}

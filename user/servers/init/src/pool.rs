@@ -1,0 +1,131 @@
+//! Slots and memory for what init makes.
+//!
+//! Memory is taken from the smallest pieces of RAM first, above each piece's watermark, so that large pieces stay whole
+//! for the memory server. What is left of a piece that was begun is divided and given away too ([`Pool::give_away`]).
+
+use arrayvec::ArrayVec;
+use tench_abi::boot::{BootInfo, MAX_UNTYPED, MemoryKind};
+use tench_abi::layout::slot;
+use tench_abi::object::{NODE_BITS, NODE_SLOTS};
+use tench_abi::{CapAddress, Kind};
+use tench_init::memory::above;
+use tench_loader::{LoadError, Resources};
+use tench_sys::{Cap, CapNode, Error, OWN_SPACE, Place, Untyped};
+
+use crate::failure::Failure;
+
+/// A piece of RAM that the kernel handed over.
+#[derive(Clone, Copy)]
+struct Piece {
+    untyped: Cap<Untyped>,
+    size_bits: u32,
+}
+
+/// Where init takes slots and memory from.
+pub struct Pool {
+    /// By rising size.
+    pieces: ArrayVec<Piece, MAX_UNTYPED>,
+    /// The piece in use.
+    current: usize,
+    /// The next slot, and one past the last of this node.
+    next: u32,
+    end: u32,
+    /// An empty slot in which the next node is made.
+    spare: CapAddress,
+    /// Entry of the root for the next node.
+    next_node: u32,
+}
+
+impl Pool {
+    /// Everything that the kernel handed over.
+    pub fn new(info: &BootInfo) -> Pool {
+        let count = (info.untyped_count as usize).min(MAX_UNTYPED);
+        let ram = info.untyped.iter().take(count).enumerate().filter(|(_, one)| one.kind == MemoryKind::Ram as u32);
+        let mut pieces: ArrayVec<Piece, MAX_UNTYPED> =
+            ram.map(|(n, one)| Piece { untyped: untyped_capability(n), size_bits: one.size_bits }).collect();
+        pieces.sort_unstable_by_key(|piece| piece.size_bits);
+        Pool {
+            pieces,
+            current: 0,
+            next: slot::BOOT_UNTYPED.0 + count as u32,
+            end: slot::BOOT_OBJECTS.0,
+            spare: slot::FIRST_FREE,
+            next_node: 1,
+        }
+    }
+
+    /// Makes sure that `count` slots can be taken without any memory.
+    pub fn reserve_slots(&mut self, count: u32) -> Result<(), LoadError> {
+        if self.end - self.next < count { self.add_node() } else { Ok(()) }
+    }
+
+    /// Continues in a new node. Slots left in the old one are not used any more.
+    fn add_node(&mut self) -> Result<(), LoadError> {
+        let spare = self.spare;
+        self.make(Kind::CapNode, u64::from(NODE_BITS), spare)?;
+        while let Err(error) = OWN_SPACE_ROOT.install_node(self.next_node, Cap::new(spare)) {
+            // The kernel may have put nodes of its own into the root.
+            if error != Error::SlotOccupied {
+                return Err(error.into());
+            }
+            self.next_node += 1;
+        }
+        self.next = self.next_node << NODE_BITS;
+        self.end = self.next + NODE_SLOTS as u32;
+        self.next_node += 1;
+        Ok(())
+    }
+
+    /// Gives all memory that is left to the process with this capability space, as untyped capabilities in its node 1.
+    pub fn give_away(&mut self, space: Cap<CapNode>) -> Result<(), Failure> {
+        let failed = |error| Failure::Kernel("giving memory to the memory server", error);
+        let loading = |error| Failure::Load("giving memory to the memory server", error);
+        let spare = self.spare;
+        self.make(Kind::CapNode, u64::from(NODE_BITS), spare).map_err(loading)?;
+        space.install_node(1, Cap::new(spare)).map_err(failed)?;
+
+        let mut slots = (0..NODE_SLOTS as u32).map(|n| CapAddress::new(1, n));
+        let mut next = || slots.next().ok_or(Failure::TooMuch("mem"));
+        // The largest first: should there be too many, the smallest are lost.
+        for piece in self.pieces.iter().rev() {
+            let watermark = piece.untyped.query().map_err(failed)?.watermark;
+            if watermark == 0 {
+                space.move_from(next()?, OWN_SPACE, piece.untyped.address()).map_err(failed)?;
+                continue;
+            }
+            for part in above(watermark, piece.size_bits) {
+                let (bits, place) = (u64::from(part.size_bits), Place::At(part.offset));
+                piece.untyped.retype_many(Kind::Untyped, bits, 1, place, space, next()?).map_err(failed)?;
+            }
+        }
+        self.pieces.clear();
+        Ok(())
+    }
+}
+
+/// The root of init's space, by its capability: operations on nodes of the root name it.
+const OWN_SPACE_ROOT: Cap<CapNode> = Cap::new(slot::CSPACE);
+
+/// The capability to the untyped with this number in the boot information.
+pub const fn untyped_capability(number: usize) -> Cap<Untyped> {
+    Cap::new(CapAddress(slot::BOOT_UNTYPED.0 + number as u32))
+}
+
+impl Resources for Pool {
+    fn slot(&mut self) -> Result<CapAddress, LoadError> {
+        self.reserve_slots(1)?;
+        self.next += 1;
+        Ok(CapAddress(self.next - 1))
+    }
+
+    fn make(&mut self, kind: Kind, size: u64, slot: CapAddress) -> Result<(), LoadError> {
+        while let Some(piece) = self.pieces.get(self.current) {
+            match piece.untyped.retype_many(kind, size, 1, Place::Watermark, OWN_SPACE, slot) {
+                Ok(_) => return Ok(()),
+                Err(Error::OutOfMemory) => self.current += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(LoadError::OutOfMemory)
+    }
+}

@@ -1,0 +1,224 @@
+//! Starts the programs of the system description: `mem` and `procs` with the loader, the others through `procs`.
+
+use arrayvec::ArrayVec;
+use tench_abi::boot::BootInfo;
+use tench_abi::layout::{address, slot};
+use tench_abi::{CapAddress, Kind, Rights};
+use tench_loader::information::Description;
+use tench_loader::{Machine, Process, Program, Resources, Schedule, Window};
+use tench_procs_client::Procs;
+use tench_procs_client::protocol::{List, pid};
+use tench_sys::{Cap, Endpoint};
+use tench_system::{Capability, Program as Entry};
+
+use crate::boot::Boot;
+use crate::devices::Devices;
+use crate::failure::Failure;
+use crate::pool::Pool;
+
+/// Servers that a description can have.
+const MAX_SERVERS: usize = 64;
+/// Time slices in a second.
+const SLICES_PER_SECOND: u64 = 100;
+/// Slots for what is made after all memory has been given away: frames and interrupts of devices.
+const LATE_SLOTS: u32 = 160;
+
+/// The name of a process that init has loaded itself.
+pub const fn name_of(process: u64) -> &'static str {
+    match process {
+        pid::MEM => "mem",
+        pid::PROCS => "procs",
+        _ => "init",
+    }
+}
+
+/// Everything that init works with.
+struct Starter<'a> {
+    info: &'a BootInfo,
+    pool: Pool,
+    boot: Boot,
+    devices: Devices<'a>,
+    /// Endpoints of the servers, by name.
+    endpoints: ArrayVec<(&'static str, Cap<Endpoint>), MAX_SERVERS>,
+    /// Where mem and procs report faults; without a badge.
+    faults: Cap<Endpoint>,
+}
+
+/// Starts everything. Answers where mem and procs report faults.
+pub fn start(info: &BootInfo) -> Result<Cap<Endpoint>, Failure> {
+    let mut pool = Pool::new(info);
+    let boot = Boot::open(info, &mut pool)?;
+    let faults = make_endpoint(&mut pool, "init")?;
+    let mut starter = Starter { info, pool, boot, devices: Devices::new(info), endpoints: ArrayVec::new(), faults };
+    starter.make_endpoints()?;
+    starter.load_first()?;
+    starter.start_others()?;
+    Ok(faults)
+}
+
+/// Makes an endpoint.
+fn make_endpoint(pool: &mut Pool, name: &'static str) -> Result<Cap<Endpoint>, Failure> {
+    let slot = pool.slot().map_err(|error| Failure::Load(name, error))?;
+    pool.make(Kind::Endpoint, 0, slot).map_err(|error| Failure::Load(name, error))?;
+    Ok(Cap::new(slot))
+}
+
+impl Starter<'_> {
+    /// Makes an endpoint for each server of the description.
+    fn make_endpoints(&mut self) -> Result<(), Failure> {
+        for program in self.boot.system.programs().filter(|program| program.server) {
+            let endpoint = make_endpoint(&mut self.pool, program.name)?;
+            self.endpoints.try_push((program.name, endpoint)).map_err(|_| Failure::TooMuch("init"))?;
+        }
+        Ok(())
+    }
+
+    /// The endpoint of a server.
+    fn endpoint(&self, name: &str) -> Option<Cap<Endpoint>> {
+        self.endpoints.iter().find(|(server, _)| *server == name).map(|(_, endpoint)| *endpoint)
+    }
+
+    fn program(&self, name: &'static str) -> Result<Entry<'static>, Failure> {
+        self.boot.system.find(name).ok_or(Failure::Missing(name))
+    }
+
+    /// Loads mem and procs, gives the rest of the memory to mem, and lets both run.
+    fn load_first(&mut self) -> Result<(), Failure> {
+        let window = Window::new(&mut self.pool).map_err(|error| Failure::Load("init", error))?;
+        let (mem, procs) = (self.program("mem")?, self.program("procs")?);
+        let mem_process = self.load(&mem, pid::MEM, window)?;
+        let procs_process = self.load(&procs, pid::PROCS, window)?;
+        let failed = |error| Failure::Kernel("connecting init with the process server", error);
+        let endpoint = self.endpoint("procs").ok_or(Failure::NoServer("init"))?;
+        endpoint.mint_to(slot::PROCS, Rights::WRITE | Rights::CALL | Rights::GRANT, pid::INIT).map_err(failed)?;
+
+        let faults =
+            [(&mem, pid::MEM), (&procs, pid::PROCS)].map(|(program, process)| self.badged_faults(program, process));
+        let [mem_faults, procs_faults] = faults;
+        let (mem_faults, procs_faults) = (mem_faults?, procs_faults?);
+        self.pool.reserve_slots(LATE_SLOTS).map_err(|error| Failure::Load("init", error))?;
+        self.pool.give_away(mem_process.root)?;
+        self.run(&mem, &mem_process, mem_faults)?;
+        self.run(&procs, &procs_process, procs_faults)
+    }
+
+    /// Loads a program into a new process with its capabilities.
+    fn load(&mut self, program: &Entry<'static>, process: u64, window: Window) -> Result<Process, Failure> {
+        let name = program.name;
+        let file = self.boot.archive.find(program.path).ok_or(Failure::Missing(name))?;
+        let loading = |error| Failure::Load(name, error);
+        let image = Program::parse(file.contents).map_err(|defect| loading(defect.into()))?;
+        let mut given: ArrayVec<(CapAddress, CapAddress), { slot::EXTRA_COUNT as usize + 3 }> = ArrayVec::new();
+        let extra_count =
+            self.capabilities(program, &mut |to, cap| given.try_push((to, cap)).map_err(|_| Failure::TooMuch(name)))?;
+        let description = Description {
+            pid: process,
+            name: program.path,
+            arguments: program.arguments.bytes(),
+            environment: program.environment.bytes(),
+            extra_count,
+            counter_frequency: self.info.counter_frequency,
+            stack_bottom: address::STACK_TOP - program.stack_size,
+            stack_top: address::STACK_TOP,
+        };
+        let mut machine = Machine::new(&mut self.pool, window);
+        let loaded = Process::new(&mut machine, &image, &description).map_err(loading)?;
+        let failed = |error| Failure::Kernel(name, error);
+        for (to, cap) in given {
+            loaded.give(to, cap).map_err(failed)?;
+        }
+        for (to, server) in STANDARD_SERVERS {
+            if let Some(endpoint) = self.endpoint(server).filter(|_| server != name) {
+                loaded.give_client(to, endpoint, process).map_err(failed)?;
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// The endpoint to which a process reports its faults.
+    fn badged_faults(&mut self, program: &Entry<'static>, process: u64) -> Result<Cap<Endpoint>, Failure> {
+        let slot = self.pool.slot().map_err(|error| Failure::Load(program.name, error))?;
+        let rights = Rights::WRITE | Rights::CALL;
+        self.faults.mint_to(slot, rights, process).map_err(|error| Failure::Kernel(program.name, error))
+    }
+
+    /// Lets a loaded process run.
+    fn run(&self, program: &Entry<'static>, process: &Process, faults: Cap<Endpoint>) -> Result<(), Failure> {
+        let slice = self.info.counter_frequency / SLICES_PER_SECOND;
+        let schedule = Schedule { priority: program.priority, ceiling: program.ceiling, slice };
+        process.start(schedule, faults).map_err(|error| Failure::Kernel(program.name, error))
+    }
+
+    /// Asks the process server to start the other programs.
+    fn start_others(&mut self) -> Result<(), Failure> {
+        for program in self.boot.system.programs().filter(|program| program.start) {
+            if !matches!(program.name, "init" | "mem" | "procs") {
+                self.start_one(&program)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start_one(&mut self, program: &Entry<'static>) -> Result<(), Failure> {
+        let name = program.name;
+        let failed = |failure| Failure::Start(name, failure, None);
+        let spawn = Procs::STANDARD.prepare(program.path).map_err(failed)?;
+        spawn.strings(List::Arguments, program.arguments.bytes()).map_err(failed)?;
+        spawn.strings(List::Environment, program.environment.bytes()).map_err(failed)?;
+        // Whoever may power the machine off can stop every process anyway, and so may manage them.
+        let manager = program.capabilities.contains(Capability::Kernel);
+        spawn.configure(program.priority, program.ceiling, program.stack_size, manager).map_err(failed)?;
+        self.capabilities(program, &mut |to, cap| spawn.give_in(cap, to).map_err(failed))?;
+        spawn.start_or_defect().map_err(|(failure, defect)| Failure::Start(name, failure, defect))?;
+        Ok(())
+    }
+
+    /// Calls `give` with each capability of a program: the slot for it, and where init has it. Answers how many are in
+    /// the slots from `EXTRA` on.
+    fn capabilities(
+        &mut self,
+        program: &Entry<'static>,
+        give: &mut dyn FnMut(CapAddress, CapAddress) -> Result<(), Failure>,
+    ) -> Result<u64, Failure> {
+        let name = program.name;
+        if program.server {
+            let endpoint = self.endpoint(name).ok_or(Failure::NoServer(name))?;
+            give(slot::SERVICE, endpoint.address())?;
+        }
+        let mut extra = 0;
+        let mut give_extra = |cap: CapAddress, give: &mut dyn FnMut(CapAddress, CapAddress) -> Result<(), Failure>| {
+            if extra >= slot::EXTRA_COUNT {
+                return Err(Failure::TooMuch(name));
+            }
+            extra += 1;
+            give(CapAddress(slot::EXTRA.0 + extra - 1), cap)
+        };
+        for capability in program.capabilities.iter() {
+            match capability {
+                Capability::Kernel => give(slot::KERNEL, slot::KERNEL)?,
+                Capability::InterruptControl => give(slot::INTERRUPT_CONTROL, slot::INTERRUPT_CONTROL)?,
+                Capability::Device(device) => give_extra(self.devices.frame(&mut self.pool, device, name)?, give)?,
+                Capability::Interrupt(device) => {
+                    give_extra(self.devices.interrupt(&mut self.pool, device, name)?, give)?;
+                }
+                Capability::Archive => {
+                    for frame in &self.boot.frames {
+                        give_extra(frame.address(), give)?;
+                    }
+                }
+                // All memory goes to the memory server, in a node of its own (`Pool::give_away`).
+                Capability::Untyped if name == "mem" => {}
+                Capability::Untyped => return Err(Failure::Text("only the memory server can be given all memory")),
+                Capability::Service(server) => {
+                    let endpoint = self.endpoint(server).ok_or(Failure::NoServer(name))?;
+                    give_extra(endpoint.address(), give)?;
+                }
+            }
+        }
+        Ok(u64::from(extra))
+    }
+}
+
+/// The servers that every process reaches, and where.
+const STANDARD_SERVERS: [(CapAddress, &str); 4] =
+    [(slot::PROCS, "procs"), (slot::MEM, "mem"), (slot::NAMES, "names"), (slot::CONSOLE, "console")];
