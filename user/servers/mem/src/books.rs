@@ -160,9 +160,9 @@ impl Books {
         self.used.get(&address).filter(|block| block.holder == holder).copied().ok_or(Error::NoSuchBlock)
     }
 
-    /// Some block of an account.
-    pub fn block_of(&self, account: u64) -> Option<Block> {
-        self.used.values().find(|block| block.account == account).copied()
+    /// The blocks of an account.
+    pub fn blocks_of(&self, account: u64) -> Vec<Block> {
+        self.used.values().filter(|block| block.account == account).copied().collect()
     }
 
     /// Returns a used block to the free ones.

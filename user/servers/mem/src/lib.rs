@@ -10,3 +10,8 @@
 extern crate alloc;
 
 pub mod books;
+
+/// Blocks that can be in use at a time.
+pub const MAX_BLOCKS: usize = 4096;
+/// Bytes of heap that books with so many blocks are sure to fit into.
+pub const ARENA_SIZE: usize = 1 << 20;

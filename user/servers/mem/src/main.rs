@@ -1,3 +1,61 @@
-//! The memory server.
+//! The memory server: hands out untyped memory, and takes it back. What it does: docs/manual/servers.md.
+//!
+//! ```text
+//! main      entry point and loop
+//! heap      a heap of fixed size: nobody gives memory to the one who gives memory
+//! slots     where capabilities to blocks lie
+//! server    requests carried out
+//! ```
+//! The server asks nobody anything, not even to print: whatever it called could be waiting for memory. A panic ends it
+//! with a fault, which `init` reports.
 
+#![cfg_attr(target_os = "none", no_std, no_main)]
+#![cfg_attr(not(target_os = "none"), allow(dead_code))]
+
+extern crate alloc;
+
+#[cfg(target_os = "none")]
+mod heap;
+mod server;
+mod slots;
+
+use tench_abi::layout::slot;
+use tench_sys::{Cap, Endpoint, Wait};
+
+use crate::server::Server;
+
+/// Where requests arrive.
+const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
+
+/// What the loader jumps to, on a stack of its own.
+#[cfg(target_os = "none")]
+#[unsafe(no_mangle)]
+extern "C" fn _start() -> ! {
+    heap::set_up();
+    serve()
+}
+
+/// On the host there is nothing to serve.
+#[cfg(not(target_os = "none"))]
 fn main() {}
+
+/// Answers requests for ever.
+fn serve() -> ! {
+    let mut server = Server::new();
+    let mut request = SERVICE.receive(Wait::FOREVER);
+    loop {
+        request = match request {
+            Ok(request) => SERVICE.reply_receive(&server.answer(&request), Wait::FOREVER),
+            // Only an answer that the kernel refuses leads here, and there is none such.
+            Err(error) => panic!("receiving: {error}"),
+        };
+    }
+}
+
+/// Ends the server with a fault.
+#[cfg(target_os = "none")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // SAFETY: an undefined instruction ends the process here; nothing after it is executed.
+    unsafe { core::arch::asm!("udf #0", options(noreturn, nomem, nostack)) }
+}

@@ -100,7 +100,7 @@ fn accounts_are_listed_in_order() {
     assert_eq!(books.next_account(0).unwrap().0, 3);
     assert_eq!(books.next_account(3).unwrap().0, 9);
     assert!(books.next_account(9).is_none() && books.next_account(u64::MAX).is_none());
-    let block = books.block_of(3).unwrap();
+    let block = books.blocks_of(3)[0];
     books.close(3);
     assert!(books.next_account(0).unwrap().0 == 3, "an account with blocks stays");
     books.release(block.address).unwrap();
@@ -159,7 +159,7 @@ proptest! {
                 }
                 Step::Free(_) => {}
                 Step::Close(account) => {
-                    while let Some(block) = books.block_of(account) {
+                    for block in books.blocks_of(account) {
                         books.release(block.address).unwrap();
                     }
                     books.close(account);
