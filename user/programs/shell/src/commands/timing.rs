@@ -1,0 +1,65 @@
+//! Commands about time.
+
+use alloc::format;
+
+use tench_abi::object::Statistic;
+
+use super::{Call, Command, Failure, Outcome};
+use crate::completion::Candidates;
+use crate::format::{Grouped, Time};
+use crate::shell::Shell;
+
+/// The commands of this file.
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "time",
+        usage: "COMMAND [ARGUMENT...]",
+        summary: "say how long a command or program takes",
+        help: "Counts all instructions of this processor meanwhile, those of servers and kernel included. On processors \
+               with a counter of 32 bits the count is modulo 2^32.",
+        arguments: Candidates::CommandLine,
+        takes_background: false,
+        run: time,
+    },
+    Command {
+        name: "uptime",
+        usage: "",
+        summary: "say how long the machine has been running",
+        help: "Idle is the time in which no thread had anything to do.",
+        arguments: Candidates::Nothing,
+        takes_background: false,
+        run: uptime,
+    },
+];
+
+/// Values of an instruction counter of 32 bits.
+const NARROW_COUNTER: u64 = 1 << 32;
+
+fn time(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
+    if call.arguments.is_empty() {
+        return Err(Failure::Usage("the command is missing".into()));
+    }
+    shell.flush();
+    let (ticks, instructions) = (shell.system.ticks(), shell.system.instructions());
+    shell.dispatch(call.arguments, false);
+    shell.flush();
+    let (instructions_after, ticks_after) = (shell.system.instructions(), shell.system.ticks());
+    let instructions = instructions_after
+        .checked_sub(instructions)
+        .unwrap_or_else(|| instructions_after.wrapping_add(NARROW_COUNTER).wrapping_sub(instructions));
+    let time = Time { ticks: ticks_after.saturating_sub(ticks), per_second: shell.system.ticks_per_second() };
+    shell.say(format_args!("{} instructions, {time}", Grouped(instructions)));
+    Ok(())
+}
+
+fn uptime(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
+    call.none()?;
+    let (ticks, per_second) = (shell.system.ticks(), shell.system.ticks_per_second());
+    let up = Time { ticks, per_second };
+    // A shell that was not given the kernel does not know.
+    let idle = shell.system.statistic(Statistic::IdleTicks).ok();
+    let idle = idle.map(|idle| idle.saturating_mul(1000) / ticks.max(1));
+    let idle = idle.map_or_else(Default::default, |idle| format!(", {}.{} % idle", idle / 10, idle % 10));
+    shell.say(format_args!("up {up}{idle}"));
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! What Tab makes of a line.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::editor::Completion;
+use crate::parse;
+
+/// What a word of a line can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Candidates {
+    /// Nothing that is known.
+    Nothing,
+    /// A command.
+    Commands,
+    /// A program of the boot archive.
+    Programs,
+    /// Either; and what follows is completed as its arguments.
+    CommandLine,
+    /// A process that has not ended, by name.
+    Processes,
+    /// A file of the boot archive.
+    Files,
+    /// A directory of the boot archive.
+    Directories,
+}
+
+/// Where candidates come from.
+pub trait Sources {
+    /// What the arguments of a command are, if there is such a command.
+    fn arguments(&self, command: &str) -> Option<Candidates>;
+    /// All words of this kind; files and directories by their whole paths.
+    fn words(&mut self, kind: Candidates) -> Vec<String>;
+}
+
+/// Completes a line up to the cursor.
+pub fn complete(before_cursor: &str, sources: &mut dyn Sources) -> Completion {
+    let unfinished = parse::unfinished(before_cursor);
+    let kind = kind_of_next(&unfinished.words, sources);
+    let word = unfinished.word.as_str();
+    let mut choices = candidates(word, kind, sources);
+    choices.sort();
+    choices.dedup();
+    let unchanged = String::from(&before_cursor[unfinished.start..]);
+    let common = common_prefix(&choices);
+    let text = match choices.as_slice() {
+        [] => unchanged.clone(),
+        [only] if only.ends_with('/') => parse::quoted(only),
+        [only] => parse::quoted(only) + " ",
+        _ if common.len() > word.len() => parse::quoted(common),
+        _ => unchanged.clone(),
+    };
+    let names = choices.iter().map(|choice| last_part(choice).to_string()).collect();
+    Completion { replaces: unchanged.len(), text, choices: names }
+}
+
+/// What the word after `words` can be.
+fn kind_of_next(words: &[String], sources: &dyn Sources) -> Candidates {
+    let Some((first, rest)) = words.split_first() else { return Candidates::CommandLine };
+    // `kill` and the like take one argument, but what follows a needless one is not worth a rule. A program's
+    // arguments are most often files.
+    match sources.arguments(first) {
+        None => Candidates::Files,
+        Some(Candidates::CommandLine) => kind_of_next(rest, sources),
+        Some(Candidates::Programs) if !rest.is_empty() => Candidates::Files,
+        Some(kind) => kind,
+    }
+}
+
+fn candidates(word: &str, kind: Candidates, sources: &mut dyn Sources) -> Vec<String> {
+    let words = match kind {
+        Candidates::Nothing => Vec::new(),
+        Candidates::CommandLine => {
+            let mut words = sources.words(Candidates::Commands);
+            words.extend(sources.words(Candidates::Programs));
+            words
+        }
+        // A path is completed one part after the other.
+        Candidates::Files | Candidates::Directories => return paths(word, kind, sources),
+        _ => sources.words(kind),
+    };
+    words.into_iter().filter(|candidate| candidate.starts_with(word)).collect()
+}
+
+fn paths(word: &str, kind: Candidates, sources: &mut dyn Sources) -> Vec<String> {
+    let root = &word[..word.len() - word.trim_start_matches('/').len()];
+    let typed = &word[root.len()..];
+    let files = sources.words(Candidates::Files);
+    let parts = files.iter().filter_map(|path| {
+        let rest = path.strip_prefix(typed)?;
+        match rest.find('/') {
+            Some(slash) => Some(&path[..typed.len() + slash + 1]),
+            None if kind == Candidates::Files => Some(path.as_str()),
+            None => None,
+        }
+    });
+    parts.map(|path| String::from(root) + path).collect()
+}
+
+/// The longest beginning that all have.
+fn common_prefix(words: &[String]) -> &str {
+    let Some((first, others)) = words.split_first() else { return "" };
+    let mut length = first.len();
+    for other in others {
+        let same = first.chars().zip(other.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+        length = length.min(same);
+    }
+    &first[..length]
+}
+
+/// What a list of choices shows of a path: its last part.
+fn last_part(path: &str) -> &str {
+    let end = path.strip_suffix('/').unwrap_or(path).rfind('/');
+    end.map_or(path, |slash| &path[slash + 1..])
+}

@@ -1,0 +1,24 @@
+//! The shell: reads lines, runs commands and programs.
+//!
+//! ```text
+//!  bytes ──► editor ──► line ──► parse ──► words ──► shell ──► commands ──► system ──► servers, kernel
+//!               ▲                                      │
+//!               └───────────── completion ◄────────────┘
+//! ```
+//! Everything up to the trait [`system::System`] is free of system calls and tested on the host, against a made-up
+//! system; `live` is the system that is really there.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+extern crate alloc;
+
+pub mod commands;
+pub mod completion;
+pub mod editor;
+pub mod format;
+pub mod parse;
+pub mod shell;
+pub mod suggest;
+pub mod system;
