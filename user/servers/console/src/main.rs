@@ -1,3 +1,18 @@
-//! The console server.
+//! The console server: the driver of the serial port, and a terminal in front of it. What it does:
+//! docs/manual/servers.md; the terminal: `terminal.rs`.
 
-fn main() {}
+#![cfg_attr(target_os = "none", no_std, no_main)]
+#![forbid(unsafe_code)]
+
+mod server;
+mod uart;
+
+tench::entry!(main);
+
+/// Sets the serial port up, and answers requests and interrupts for ever.
+fn main() {
+    match server::Server::new() {
+        Ok(mut server) => server.serve(),
+        Err(error) => panic!("setting up the serial port: {error}"),
+    }
+}

@@ -37,6 +37,11 @@ impl Output {
         }
     }
 
+    /// Whether what was written so far, gone or not, ends in the middle of a line.
+    pub const fn is_mid_line(&self) -> bool {
+        !matches!(self.last, 0 | b'\n')
+    }
+
     /// Takes the next byte for the line.
     pub fn pop(&mut self) -> Option<u8> {
         self.bytes.pop_front()

@@ -159,9 +159,9 @@ impl<R> Terminal<R> {
         self.serve();
     }
 
-    /// The mode and the foreground process.
-    pub const fn mode(&self) -> (Mode, u64) {
-        (self.line.mode(), self.foreground)
+    /// The mode, the foreground process, and whether the output so far ends in the middle of a line.
+    pub fn mode(&self) -> (Mode, u64, bool) {
+        (self.line.mode(), self.foreground, self.output.is_mid_line())
     }
 
     /// Sets the mode.

@@ -145,7 +145,7 @@ fn the_first_who_asks_owns_the_terminal() {
     assert_eq!(terminal.set_mode(CHILD, Mode::Raw), Err(Error::NotYours));
     terminal.set_mode(SHELL, Mode::Raw).unwrap();
     assert_eq!(terminal.process_ended(SHELL), (vec![], true));
-    assert_eq!(terminal.mode(), (Mode::Canonical, 0));
+    assert_eq!(terminal.mode(), (Mode::Canonical, 0, false));
     terminal.set_foreground(CHILD, CHILD).unwrap();
 }
 
@@ -242,4 +242,19 @@ proptest! {
         }
         while terminal.output.pop().is_some() {}
     }
+}
+
+#[test]
+fn it_is_known_whether_a_line_is_complete() {
+    let mut terminal = terminal();
+    let mut is_mid_line_after = |text: &str| {
+        terminal.write(SHELL, text.as_bytes(), "w");
+        shown(&mut terminal);
+        terminal.mode().2
+    };
+    assert!(!is_mid_line_after(""));
+    assert!(is_mid_line_after("no end"));
+    assert!(is_mid_line_after("\n\r."));
+    assert!(!is_mid_line_after("\n"));
+    assert!(!is_mid_line_after(""));
 }

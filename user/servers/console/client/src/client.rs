@@ -52,6 +52,12 @@ impl Console {
         Ok((Mode::from_code(mode).ok_or(Failure::Malformed)?, foreground))
     }
 
+    /// Whether the output so far, of all processes, ends in the middle of a line.
+    pub fn is_mid_line(self) -> Result<bool, Failure> {
+        let [_, _, mid_line, ..] = call_words(self.endpoint, Label::Mode as u64, [0; 4])?;
+        Ok(mid_line != 0)
+    }
+
     /// Sets which process reads (0: every one), and what Ctrl-C signals in canonical mode.
     pub fn set_foreground(self, process: u64, interrupt: Option<Cap<Notification>>) -> Result<(), Failure> {
         let mut request = Message::with_words(Label::SetForeground as u64, &[process]);

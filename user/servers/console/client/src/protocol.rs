@@ -17,7 +17,8 @@ tench_protocol::codes! {
         Read = 2;
         /// **Set the mode**. Words: [`Mode`]. Typed text that nobody has read stays. Errors: `NotYours`.
         SetMode = 3;
-        /// **Mode**. Answers [`Mode`], the foreground process (0: none).
+        /// **Mode**. Answers [`Mode`], the foreground process (0: none), and 1 if the output so far ends in the middle of
+        /// a line, otherwise 0.
         Mode = 4;
         /// **Set the foreground**: which process reads, and what Ctrl-C does in canonical mode. Words: process (0:
         /// every process reads). With a capability, to a notification, Ctrl-C signals it; without one, it does no more
