@@ -1,3 +1,158 @@
-//! Send, Receive, Reply: the choochoos interface as a library.
+//! Send, Receive, Reply: the choochoos interface (R4) as a library for the tasks of one process.
+//!
+//! A *session* ([`run`]) is to its tasks what R4's kernel is to its user programs: tasks have identifiers and fixed
+//! priorities, send and wait for the reply, receive, reply, and nothing else happens between them. When no task can run
+//! any more, the session ends, as R4's kernel says goodbye.
+//!
+//! | R4 | here |
+//! |---|---|
+//! | `Create(priority, function)` | [`create`] |
+//! | `MyTid()`, `MyParentTid()` | [`my_tid`], [`my_parent_tid`] |
+//! | `Yield()`, `Exit()` | [`yield_now`], [`exit`] |
+//! | `Send(tid, msg, len, reply, len)` | [`send`] |
+//! | `Receive(&tid, msg, len)` | [`receive`] |
+//! | `Reply(tid, reply, len)` | [`reply`] |
+//! | `WhoIs(name)`, `RegisterAs(name)` | [`who_is`], [`register_as`]; the server is [`names::serve`] |
+//! | `bwprintf`, `bwgetc` | [`say!`], [`wait_key`] |
+//!
+//! Errors are an [`Error`] each; [`Error::code`] is R4's number for it. A message has at most [`MAX_MESSAGE`] bytes; one
+//! that is longer than the buffer it arrives in is cut.
+//!
+//! # The order of events
+//!
+//! It is R4's. Of the tasks that can run, the one with the highest priority does; of those, the one that became ready
+//! first. Every primitive is a *kernel entry*: afterwards its caller stands behind all tasks of its priority. So a task
+//! that replies lets its equals run before it goes on, and so does one that asks for its own identifier.
+//!
+//! A task must not wait for anything but tasks, because while it does others would run whose turn it is not. [`say!`]
+//! does not wait, and while one waits in [`wait_key`] no other runs.
+//!
+//! # Where it runs
+//!
+//! On Tench each task is a thread, and messages go through the kernel's endpoints (`target.rs`). On the host each task
+//! is a thread too, of which a simulation of R4's scheduler lets one run at a time (`host.rs`). Both take every decision
+//! from the same [`table`], so a program can be tested on the host, event by event.
 
 #![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(not(target_os = "none"))]
+extern crate std;
+
+pub mod cases;
+mod error;
+#[cfg(not(target_os = "none"))]
+mod host;
+pub mod names;
+pub mod table;
+
+use alloc::boxed::Box;
+use core::fmt;
+
+#[cfg(not(target_os = "none"))]
+use host as machine;
+
+pub use error::Error;
+pub use names::{NAME_SERVER, register_as, who_is};
+pub use table::{MAX_TASKS, Tid};
+
+/// Bytes of the longest message and the longest reply: the 64 words that a kernel message has.
+pub const MAX_MESSAGE: usize = 512;
+
+/// Where tasks print, and where keys come from.
+pub trait Terminal: Send {
+    /// Prints text.
+    fn write(&mut self, text: &str);
+    /// Waits until a key is pressed.
+    fn wait_key(&mut self);
+}
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Tasks that still waited for others when no task could run any more; servers usually do.
+    pub waiting: usize,
+}
+
+/// Runs `first` as the first task, with identifier 0, and every task that it creates, until none can run. Tasks that
+/// still wait then are ended.
+/// Errors: those of [`create`].
+///
+/// # Panics
+/// On the host, if a task panics. (On Tench, the process ends.)
+pub fn run(
+    terminal: impl Terminal + 'static,
+    priority: i32,
+    first: impl FnOnce() + Send + 'static,
+) -> Result<Ending, Error> {
+    machine::run(Box::new(terminal), priority, Box::new(first))
+}
+
+/// Creates a task, which ends when its function returns. Answers its identifier: the lowest that is free.
+/// Errors: `InvalidPriority` (-1), `OutOfTasks` (-2).
+pub fn create(priority: i32, function: impl FnOnce() + Send + 'static) -> Result<Tid, Error> {
+    machine::create(priority, Box::new(function))
+}
+
+/// The highest priority that a task can have here.
+pub fn max_priority() -> i32 {
+    machine::max_priority()
+}
+
+/// The calling task's identifier.
+pub fn my_tid() -> Tid {
+    machine::my_tid()
+}
+
+/// The identifier of the task that created the calling one; nobody's, for the first.
+pub fn my_parent_tid() -> Option<Tid> {
+    machine::my_parent_tid()
+}
+
+/// Lets the other tasks of the same priority run.
+pub fn yield_now() {
+    machine::yield_now();
+}
+
+/// Ends the calling task. Whoever has sent to it and was not received gets `Incomplete`. What the task has on its stack
+/// is not dropped.
+pub fn exit() -> ! {
+    machine::exit()
+}
+
+/// Sends a message and waits for the reply. Answers the length of the reply, cut to the buffer.
+/// Errors: `NoSuchTask` (-1), `Incomplete` (-2, the receiver ended without receiving it), `MessageTooLong` (-2).
+///
+/// A receiver that ends between receiving and replying leaves its sender waiting, unless another task replies.
+pub fn send(receiver: Tid, message: &[u8], reply: &mut [u8]) -> Result<usize, Error> {
+    machine::send(receiver, message, reply)
+}
+
+/// Waits for a message. Answers who sent it, and its length, cut to the buffer.
+pub fn receive(message: &mut [u8]) -> (Tid, usize) {
+    machine::receive(message)
+}
+
+/// Replies to a task whose message was received, by whomever. Answers the length of the reply, cut to the sender's
+/// buffer.
+/// Errors: `NoSuchTask` (-1), `Incomplete` (-2, it does not wait for a reply), `MessageTooLong` (-2).
+pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
+    machine::reply(sender, message)
+}
+
+/// Prints. Use [`say!`].
+pub fn print(text: fmt::Arguments<'_>) {
+    machine::print(text);
+}
+
+/// Waits for a key. No other task runs meanwhile, whatever its priority: R4 waits for keys by polling.
+pub fn wait_key() {
+    machine::wait_key();
+}
+
+/// Prints a line, without giving up the processor.
+#[macro_export]
+macro_rules! say {
+    ($($argument:tt)*) => { $crate::print(format_args!("{}\n", format_args!($($argument)*))) };
+}

@@ -1,0 +1,66 @@
+//! What a primitive can answer instead of succeeding.
+
+use core::fmt;
+
+/// Why a primitive could not do what it was asked. A refused call has changed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Error {
+    /// No task has this identifier: it is out of range, or its task has ended.
+    NoSuchTask,
+    /// The transaction cannot be completed: the task to reply to does not wait for a reply, or the receiver ended while
+    /// the sender was still in its queue.
+    Incomplete,
+    /// The priority is negative, or above what the process may give.
+    InvalidPriority,
+    /// Every task identifier is in use, or there is no memory for another task.
+    OutOfTasks,
+    /// A message or reply is longer than [`MAX_MESSAGE`](crate::MAX_MESSAGE).
+    MessageTooLong,
+    /// There is no name server: the task with its identifier does not exist or answers nonsense.
+    NoNameServer,
+    /// Nobody is registered under this name.
+    NameUnknown,
+    /// The name server has no room for another name.
+    NamesFull,
+    /// The name is empty or longer than [`MAX_NAME`](crate::names::MAX_NAME).
+    BadName,
+}
+
+impl Error {
+    /// The number that the choochoos kernel answers in this case: -1 where something does not exist, -2 where it does
+    /// and still cannot be used.
+    pub const fn code(self) -> i32 {
+        match self {
+            Error::NoSuchTask | Error::InvalidPriority | Error::NoNameServer => -1,
+            Error::Incomplete
+            | Error::OutOfTasks
+            | Error::MessageTooLong
+            | Error::NameUnknown
+            | Error::NamesFull
+            | Error::BadName => -2,
+        }
+    }
+
+    /// One sentence that says what was wrong.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Error::NoSuchTask => "no such task",
+            Error::Incomplete => "the transaction cannot be completed",
+            Error::InvalidPriority => "the priority is negative or above what this process may give",
+            Error::OutOfTasks => "no room for another task",
+            Error::MessageTooLong => "the message is longer than 512 bytes",
+            Error::NoNameServer => "there is no name server",
+            Error::NameUnknown => "nobody is registered under this name",
+            Error::NamesFull => "the name server has no room for another name",
+            Error::BadName => "a name has 1 to 255 bytes",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl core::error::Error for Error {}

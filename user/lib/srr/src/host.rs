@@ -1,0 +1,347 @@
+//! The primitives on the host: R4's scheduler, simulated.
+//!
+//! Each task is a thread of the host, and a turn goes from one to the next: a task runs only while it is `running`. Each
+//! primitive changes the table, puts its caller behind its equals if it is still ready, and passes the turn to the first
+//! task of the highest priority. So what happens depends on nothing but the program.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::cell::RefCell;
+use core::fmt;
+use core::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::thread_local;
+
+use crate::table::{Arrival, Meeting, PRIORITIES, State, Table};
+use crate::{Ending, Error, MAX_MESSAGE, MAX_TASKS, Terminal, Tid};
+
+/// A task's function.
+type Function = Box<dyn FnOnce() + Send>;
+
+/// What the simulated kernel knows about a task besides what is in the table.
+#[derive(Default)]
+struct Task {
+    /// While it is in `SendWait`: its message.
+    message: Vec<u8>,
+    /// While it sends: how long a reply may be.
+    capacity: usize,
+    /// Whoever sends to it, in order.
+    queue: VecDeque<Tid>,
+    /// When it goes on in `receive`: the message, and whose.
+    received: Option<(Tid, Vec<u8>)>,
+    /// When it goes on in `send`: the reply, or why there is none.
+    replied: Option<Result<Vec<u8>, Error>>,
+}
+
+/// The simulated kernel.
+struct Kernel {
+    table: Table,
+    tasks: Vec<Task>,
+    /// Tasks that could run, by priority, in order.
+    ready: BTreeMap<u32, VecDeque<Tid>>,
+    /// Whose turn it is. Nobody's, before the session begins and when it has ended.
+    running: Option<Tid>,
+    ended: bool,
+    /// What a task panicked with.
+    panic: Option<Box<dyn Any + Send>>,
+    terminal: Box<dyn Terminal>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// A session, as its threads share it.
+struct Session {
+    kernel: Mutex<Kernel>,
+    /// The turn has passed to this task, or the session has ended.
+    turns: Vec<Condvar>,
+    /// The session has ended.
+    end: Condvar,
+}
+
+/// Unwinds a thread whose session has ended. Never seen by a task.
+struct Ended;
+
+/// Unwinds a thread whose task calls [`exit`]. Never seen by a task.
+struct Exited;
+
+thread_local! {
+    /// The session and the task that this thread is.
+    static CURRENT: RefCell<Option<(Arc<Session>, Tid)>> = const { RefCell::new(None) };
+}
+
+/// The session and the task that this thread is.
+fn current() -> (Arc<Session>, Tid) {
+    CURRENT.with_borrow(Clone::clone).expect("only tasks can do this; see `run`")
+}
+
+impl Kernel {
+    /// Puts a task that became ready behind its equals.
+    fn push(&mut self, tid: Tid) {
+        self.ready.entry(self.table.priority(tid)).or_default().push_back(tid);
+    }
+
+    /// Passes the turn.
+    fn schedule(&mut self) {
+        self.table.check_invariants();
+        self.running = self.ready.values_mut().rev().find_map(VecDeque::pop_front);
+        self.ended |= self.running.is_none();
+    }
+
+    /// The message of `sender` reaches `receiver`.
+    fn deliver(&mut self, sender: Tid, receiver: Tid) {
+        let message = mem::take(&mut self.tasks[sender.0 as usize].message);
+        self.tasks[receiver.0 as usize].received = Some((sender, message));
+    }
+
+    /// A task goes on in its `send`.
+    fn finish_send(&mut self, sender: Tid, result: Result<Vec<u8>, Error>) {
+        self.tasks[sender.0 as usize].replied = Some(result);
+        self.push(sender);
+    }
+
+    /// `Send`, up to the point where the sender waits.
+    fn send(&mut self, sender: Tid, receiver: Tid, message: &[u8], capacity: usize) -> Result<(), Error> {
+        if message.len() > MAX_MESSAGE {
+            return Err(Error::MessageTooLong);
+        }
+        let meeting = self.table.send(sender, receiver)?;
+        let task = &mut self.tasks[sender.0 as usize];
+        task.message = message.to_vec();
+        task.capacity = capacity;
+        match meeting {
+            Meeting::Delivered => {
+                self.deliver(sender, receiver);
+                self.push(receiver);
+            }
+            Meeting::Queued => self.tasks[receiver.0 as usize].queue.push_back(sender),
+        }
+        Ok(())
+    }
+
+    /// `Receive`, up to the point where the receiver may have to wait.
+    fn receive(&mut self, receiver: Tid) {
+        if self.table.receive(receiver) == Arrival::Waiting
+            && let Some(sender) = self.tasks[receiver.0 as usize].queue.pop_front()
+        {
+            self.table.take(receiver, sender);
+            self.deliver(sender, receiver);
+        }
+    }
+
+    /// `Reply`.
+    fn reply(&mut self, sender: Tid, message: &[u8]) -> Result<usize, Error> {
+        if message.len() > MAX_MESSAGE {
+            return Err(Error::MessageTooLong);
+        }
+        self.table.reply(sender)?;
+        let length = message.len().min(self.tasks[sender.0 as usize].capacity);
+        self.finish_send(sender, Ok(message[..length].to_vec()));
+        Ok(length)
+    }
+
+    /// `Exit`.
+    fn exit(&mut self, tid: Tid) {
+        self.table.exit(tid);
+        for sender in mem::take(&mut self.tasks[tid.0 as usize]).queue {
+            self.finish_send(sender, Err(Error::Incomplete));
+        }
+    }
+}
+
+impl Session {
+    /// The simulated kernel. A task that panicked has changed it only as the primitives do.
+    fn kernel(&self) -> MutexGuard<'_, Kernel> {
+        self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes whoever has something to do after the turn has passed.
+    fn wake(&self, kernel: &Kernel) {
+        match kernel.running {
+            Some(tid) => self.turns[tid.0 as usize].notify_one(),
+            None => {
+                self.turns.iter().for_each(Condvar::notify_all);
+                self.end.notify_all();
+            }
+        }
+    }
+
+    /// Waits for a task's turn.
+    fn await_turn<'a>(&'a self, mut kernel: MutexGuard<'a, Kernel>, tid: Tid) -> MutexGuard<'a, Kernel> {
+        while kernel.running != Some(tid) {
+            if kernel.ended {
+                drop(kernel);
+                resume_unwind(Box::new(Ended));
+            }
+            kernel = self.turns[tid.0 as usize].wait(kernel).unwrap_or_else(PoisonError::into_inner);
+        }
+        kernel
+    }
+}
+
+/// A kernel entry of the calling task. `begin` does what the primitive does at once; when the task's turn comes again,
+/// `finish` makes the answer.
+fn enter<T, R>(begin: impl FnOnce(&mut Kernel, Tid) -> T, finish: impl FnOnce(&mut Task, T) -> R) -> R {
+    let (session, tid) = current();
+    let mut kernel = session.kernel();
+    let begun = begin(&mut kernel, tid);
+    if kernel.table.state(tid) == State::Ready {
+        kernel.push(tid);
+    }
+    kernel.schedule();
+    session.wake(&kernel);
+    let mut kernel = session.await_turn(kernel, tid);
+    finish(&mut kernel.tasks[tid.0 as usize], begun)
+}
+
+/// Makes a task and its thread, which waits for its turn.
+fn spawn(
+    session: &Arc<Session>,
+    kernel: &mut Kernel,
+    parent: Option<Tid>,
+    priority: i32,
+    function: Function,
+) -> Result<Tid, Error> {
+    let tid = kernel.table.create(parent, priority)?;
+    let child = session.clone();
+    let thread = thread::Builder::new().name(format!("task {tid}")).spawn(move || live(&child, tid, function));
+    match thread {
+        Ok(thread) => {
+            kernel.threads.push(thread);
+            kernel.push(tid);
+            Ok(tid)
+        }
+        Err(_) => {
+            kernel.table.exit(tid);
+            Err(Error::OutOfTasks)
+        }
+    }
+}
+
+/// A task's life.
+fn live(session: &Arc<Session>, tid: Tid, function: Function) {
+    CURRENT.set(Some((session.clone(), tid)));
+    let end = catch_unwind(AssertUnwindSafe(|| {
+        drop(session.await_turn(session.kernel(), tid));
+        function();
+    }));
+    let mut kernel = session.kernel();
+    match end {
+        Err(payload) if payload.is::<Ended>() => return,
+        Err(payload) if !payload.is::<Exited>() => {
+            kernel.panic.get_or_insert(payload);
+            kernel.running = None;
+            kernel.ended = true;
+        }
+        _ => {
+            kernel.exit(tid);
+            kernel.schedule();
+        }
+    }
+    session.wake(&kernel);
+}
+
+pub fn run(terminal: Box<dyn Terminal>, priority: i32, first: Function) -> Result<Ending, Error> {
+    let session = Arc::new(Session {
+        kernel: Mutex::new(Kernel {
+            table: Table::new(PRIORITIES as u32),
+            tasks: (0..MAX_TASKS).map(|_| Task::default()).collect(),
+            ready: BTreeMap::new(),
+            running: None,
+            ended: false,
+            panic: None,
+            terminal,
+            threads: Vec::new(),
+        }),
+        turns: (0..MAX_TASKS).map(|_| Condvar::new()).collect(),
+        end: Condvar::new(),
+    });
+    let mut kernel = session.kernel();
+    spawn(&session, &mut kernel, None, priority, first)?;
+    kernel.schedule();
+    session.wake(&kernel);
+    while !kernel.ended {
+        kernel = session.end.wait(kernel).unwrap_or_else(PoisonError::into_inner);
+    }
+    let threads = mem::take(&mut kernel.threads);
+    drop(kernel);
+    for thread in threads {
+        // Every end of a task is caught in `live`.
+        let _ = thread.join();
+    }
+    let mut kernel = session.kernel();
+    match kernel.panic.take() {
+        Some(payload) => {
+            drop(kernel);
+            resume_unwind(payload)
+        }
+        None => Ok(Ending { waiting: kernel.table.len() }),
+    }
+}
+
+pub fn create(priority: i32, function: Function) -> Result<Tid, Error> {
+    let (session, _) = current();
+    enter(|kernel, tid| spawn(&session, kernel, Some(tid), priority, function), |_, child| child)
+}
+
+pub fn max_priority() -> i32 {
+    PRIORITIES as i32 - 1
+}
+
+pub fn my_tid() -> Tid {
+    enter(|_, tid| tid, |_, tid| tid)
+}
+
+pub fn my_parent_tid() -> Option<Tid> {
+    enter(|kernel, tid| kernel.table.parent(tid), |_, parent| parent)
+}
+
+pub fn yield_now() {
+    enter(|_, _| (), |_, ()| ());
+}
+
+pub fn exit() -> ! {
+    resume_unwind(Box::new(Exited))
+}
+
+pub fn send(receiver: Tid, message: &[u8], reply: &mut [u8]) -> Result<usize, Error> {
+    let capacity = reply.len();
+    enter(
+        |kernel, tid| kernel.send(tid, receiver, message, capacity),
+        |task, begun| {
+            begun?;
+            let answer = task.replied.take().unwrap_or(Err(Error::Incomplete))?;
+            reply[..answer.len()].copy_from_slice(&answer);
+            Ok(answer.len())
+        },
+    )
+}
+
+pub fn receive(message: &mut [u8]) -> (Tid, usize) {
+    enter(
+        |kernel, tid| kernel.receive(tid),
+        |task, ()| {
+            let (sender, text) = task.received.take().unwrap_or_default();
+            let length = text.len().min(message.len());
+            message[..length].copy_from_slice(&text[..length]);
+            (sender, length)
+        },
+    )
+}
+
+pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
+    enter(|kernel, _| kernel.reply(sender, message), |_, length| length)
+}
+
+pub fn print(text: fmt::Arguments<'_>) {
+    let text = format!("{text}");
+    current().0.kernel().terminal.write(&text);
+}
+
+pub fn wait_key() {
+    current().0.kernel().terminal.wait_key();
+}

@@ -1,0 +1,291 @@
+//! The task table: who exists, who waits for whom, and which primitive may go ahead.
+//!
+//! Every decision that R4's kernel takes from a task descriptor is taken here, and nothing else is: the table neither
+//! moves messages nor switches tasks. On the target the kernel's endpoints do that, on the host a simulated scheduler
+//! does, and both ask this table.
+//!
+//! ```text
+//!            create                send to one that does not receive
+//!   Free ─────────────▶ Ready ────────────────────────────────────────▶ SendWait(receiver)
+//!     ▲                 │ ▲ ▲ ╲                                             │        │
+//!     │       exit      │ │ │  ╲  send to one that receives                 │        │ receiver takes
+//!     └─────────────────┘ │ │   ╲───────────────────────▶ ReplyWait ◀───────┼────────┘ the message
+//!                         │ └────────────── reply ────────────┘             │
+//!         message arrives │ └──────────────── receiver ends (-2) ───────────┘
+//!                 ReceiveWait ◀── receive with nobody in the queue (from Ready)
+//! ```
+//!
+//! Only one task runs at a time, and tasks are switched only inside the primitives, after the table has changed. So the
+//! cells below need no lock; they are atomic only so that a table can be shared by threads without unsafe code.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
+
+use crate::Error;
+
+/// Tasks that can exist at the same time. (R4 has 48.)
+pub const MAX_TASKS: usize = 64;
+
+/// Priorities that tasks can have: 0 (lowest) to one less.
+pub const PRIORITIES: usize = 256;
+
+/// A task identifier. The lowest free one is given to the next task, so one can be used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Tid(pub u32);
+
+impl fmt::Display for Tid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No task has this identifier.
+    Free,
+    /// It runs or could.
+    Ready,
+    /// It has sent to this task, which has not received the message yet.
+    SendWait(Tid),
+    /// It waits for a message.
+    ReceiveWait,
+    /// Its message was received, and it waits for the reply.
+    ReplyWait,
+}
+
+impl State {
+    /// As one word, so that it changes at once.
+    const fn pack(self) -> u32 {
+        match self {
+            State::Free => 0,
+            State::Ready => 1,
+            State::ReceiveWait => 2,
+            State::ReplyWait => 3,
+            State::SendWait(receiver) => 4 | receiver.0 << 3,
+        }
+    }
+
+    /// The state that a word stands for.
+    const fn unpack(word: u32) -> State {
+        match word & 7 {
+            0 => State::Free,
+            1 => State::Ready,
+            2 => State::ReceiveWait,
+            3 => State::ReplyWait,
+            _ => State::SendWait(Tid(word >> 3)),
+        }
+    }
+}
+
+/// What happens to a message at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meeting {
+    /// The receiver was waiting: it has the message and is ready; the sender waits for the reply.
+    Delivered,
+    /// The message waits in the receiver's queue, and the sender with it.
+    Queued,
+}
+
+/// What a receiver finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// A sender is in the queue.
+    Waiting,
+    /// Nobody is: the receiver waits.
+    Nobody,
+}
+
+/// One task.
+#[derive(Debug)]
+struct Entry {
+    state: AtomicU32,
+    /// The creator's identifier and 1; 0 for the first task, which has none.
+    parent: AtomicU32,
+    priority: AtomicU32,
+    /// Senders in this task's queue.
+    queued: AtomicU32,
+}
+
+/// All tasks of one session. See the head of this file.
+#[derive(Debug)]
+pub struct Table {
+    entries: [Entry; MAX_TASKS],
+    /// How many tasks of each priority are `Ready`.
+    ready: [AtomicU16; PRIORITIES],
+    /// Priorities below this may be given.
+    priorities: AtomicU32,
+}
+
+impl Table {
+    /// A table without tasks, in which tasks may have the `priorities` lowest priorities.
+    pub const fn new(priorities: u32) -> Table {
+        Table {
+            entries: [const {
+                Entry {
+                    state: AtomicU32::new(0),
+                    parent: AtomicU32::new(0),
+                    priority: AtomicU32::new(0),
+                    queued: AtomicU32::new(0),
+                }
+            }; MAX_TASKS],
+            ready: [const { AtomicU16::new(0) }; PRIORITIES],
+            priorities: AtomicU32::new(if priorities < PRIORITIES as u32 { priorities } else { PRIORITIES as u32 }),
+        }
+    }
+
+    /// The entry of an identifier that a task named, if such a task exists.
+    fn existing(&self, tid: Tid) -> Result<&Entry, Error> {
+        let entry = self.entries.get(tid.0 as usize).ok_or(Error::NoSuchTask)?;
+        if entry.state.load(Relaxed) == State::Free.pack() { Err(Error::NoSuchTask) } else { Ok(entry) }
+    }
+
+    /// The entry of a task that is known to exist.
+    fn entry(&self, tid: Tid) -> &Entry {
+        &self.entries[tid.0 as usize % MAX_TASKS]
+    }
+
+    /// Changes a state, and the number of ready tasks with it.
+    fn change(&self, tid: Tid, state: State) {
+        let entry = self.entry(tid);
+        let ready = &self.ready[entry.priority.load(Relaxed) as usize % PRIORITIES];
+        if entry.state.load(Relaxed) == State::Ready.pack() {
+            ready.store(ready.load(Relaxed) - 1, Relaxed);
+        }
+        if state == State::Ready {
+            ready.store(ready.load(Relaxed) + 1, Relaxed);
+        }
+        entry.state.store(state.pack(), Relaxed);
+    }
+
+    /// What a task is doing.
+    pub fn state(&self, tid: Tid) -> State {
+        self.existing(tid).map_or(State::Free, |entry| State::unpack(entry.state.load(Relaxed)))
+    }
+
+    /// A task's priority, as it was created with.
+    pub fn priority(&self, tid: Tid) -> u32 {
+        self.entry(tid).priority.load(Relaxed)
+    }
+
+    /// Who created a task; nobody, for the first. The parent may have ended, and its identifier be another's.
+    pub fn parent(&self, tid: Tid) -> Option<Tid> {
+        self.entry(tid).parent.load(Relaxed).checked_sub(1).map(Tid)
+    }
+
+    /// Tasks that exist.
+    pub fn len(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.state.load(Relaxed) != State::Free.pack()).count()
+    }
+
+    /// Whether no task exists.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether another task of this task's priority could run. If not, going behind one's equals is going nowhere.
+    pub fn has_ready_equals(&self, tid: Tid) -> bool {
+        self.ready[self.priority(tid) as usize % PRIORITIES].load(Relaxed) > 1
+    }
+
+    /// Makes a task, ready to run, with the lowest free identifier.
+    /// Errors: `InvalidPriority`, `OutOfTasks`.
+    pub fn create(&self, parent: Option<Tid>, priority: i32) -> Result<Tid, Error> {
+        let priority = u32::try_from(priority).map_err(|_| Error::InvalidPriority)?;
+        if priority >= self.priorities.load(Relaxed) {
+            return Err(Error::InvalidPriority);
+        }
+        let free = |entry: &Entry| entry.state.load(Relaxed) == State::Free.pack();
+        let tid = Tid(self.entries.iter().position(free).ok_or(Error::OutOfTasks)? as u32);
+        let entry = self.entry(tid);
+        entry.parent.store(parent.map_or(0, |parent| parent.0 + 1), Relaxed);
+        entry.priority.store(priority, Relaxed);
+        entry.queued.store(0, Relaxed);
+        self.change(tid, State::Ready);
+        Ok(tid)
+    }
+
+    /// `sender` sends to `receiver`, and waits.
+    /// Errors: `NoSuchTask`.
+    pub fn send(&self, sender: Tid, receiver: Tid) -> Result<Meeting, Error> {
+        let entry = self.existing(receiver)?;
+        if entry.state.load(Relaxed) == State::ReceiveWait.pack() {
+            self.change(receiver, State::Ready);
+            self.change(sender, State::ReplyWait);
+            Ok(Meeting::Delivered)
+        } else {
+            entry.queued.store(entry.queued.load(Relaxed) + 1, Relaxed);
+            self.change(sender, State::SendWait(receiver));
+            Ok(Meeting::Queued)
+        }
+    }
+
+    /// `receiver` receives. If somebody is in its queue, [`take`](Self::take) follows.
+    pub fn receive(&self, receiver: Tid) -> Arrival {
+        if self.entry(receiver).queued.load(Relaxed) > 0 {
+            Arrival::Waiting
+        } else {
+            self.change(receiver, State::ReceiveWait);
+            Arrival::Nobody
+        }
+    }
+
+    /// `receiver` takes the message of `sender` out of its queue.
+    pub fn take(&self, receiver: Tid, sender: Tid) {
+        let entry = self.entry(receiver);
+        entry.queued.store(entry.queued.load(Relaxed).saturating_sub(1), Relaxed);
+        self.change(sender, State::ReplyWait);
+    }
+
+    /// Somebody replies to `tid`, which becomes ready.
+    /// Errors: `NoSuchTask`, `Incomplete`.
+    pub fn reply(&self, tid: Tid) -> Result<(), Error> {
+        if self.existing(tid)?.state.load(Relaxed) != State::ReplyWait.pack() {
+            return Err(Error::Incomplete);
+        }
+        self.change(tid, State::Ready);
+        Ok(())
+    }
+
+    /// A task ends. Whoever is in its queue becomes ready; they are to be told that their send is
+    /// [`Incomplete`](Error::Incomplete), in the order of the queue, which the table does not know.
+    pub fn exit(&self, tid: Tid) {
+        self.change(tid, State::Free);
+        for sender in (0..MAX_TASKS as u32).map(Tid) {
+            if self.state(sender) == State::SendWait(tid) {
+                self.change(sender, State::Ready);
+            }
+        }
+    }
+
+    /// Checks what must hold between any two primitives.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn check_invariants(&self) {
+        let mut queued = [0; MAX_TASKS];
+        let mut ready = [0; PRIORITIES];
+        for tid in (0..MAX_TASKS as u32).map(Tid) {
+            match self.state(tid) {
+                State::Ready => ready[self.priority(tid) as usize] += 1,
+                State::SendWait(receiver) => {
+                    assert_ne!(self.state(receiver), State::Free, "task {tid} sends to nobody");
+                    assert_ne!(
+                        self.state(receiver),
+                        State::ReceiveWait,
+                        "task {receiver} waits for what task {tid} sends"
+                    );
+                    queued[receiver.0 as usize] += 1;
+                }
+                State::Free | State::ReceiveWait | State::ReplyWait => {}
+            }
+        }
+        for tid in (0..MAX_TASKS as u32).map(Tid).filter(|tid| self.state(*tid) != State::Free) {
+            let account = self.entry(tid).queued.load(Relaxed);
+            assert_eq!(queued[tid.0 as usize], account, "senders in the queue of task {tid}");
+        }
+        for (priority, count) in ready.into_iter().enumerate() {
+            assert_eq!(count, self.ready[priority].load(Relaxed), "ready tasks of priority {priority}");
+        }
+    }
+}
