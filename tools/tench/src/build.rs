@@ -24,9 +24,50 @@ pub struct Build {
     from_c: BTreeMap<PathBuf, PathBuf>,
 }
 
+/// What is optimised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Optimisation {
+    /// Everything, the usual build.
+    All,
+    /// The kernel alone, to show what optimising programs does. (Without it, kernel stacks would not suffice.)
+    KernelOnly,
+}
+
+impl Optimisation {
+    /// What cargo is told.
+    fn arguments(self) -> Vec<String> {
+        match self {
+            Optimisation::All => vec!["--release".to_owned()],
+            Optimisation::KernelOnly => {
+                let profile = "profile.unoptimised";
+                let mut settings = vec![
+                    format!("{profile}.inherits='release'"),
+                    format!("{profile}.opt-level=0"),
+                    format!("{profile}.lto=false"),
+                ];
+                for package in ["tench-kernel", "tench-arch-aarch64", "tench-kernel-image", "tench-abi"] {
+                    settings.push(format!("{profile}.package.{package}.opt-level=3"));
+                }
+                let settings = settings.into_iter().flat_map(|setting| ["--config".to_owned(), setting]);
+                settings.chain(["--profile".to_owned(), "unoptimised".to_owned()]).collect()
+            }
+        }
+    }
+}
+
 impl Build {
     /// Builds what these descriptions need.
     pub fn new(workspace: &Workspace, packages: &Packages, systems: &[&System]) -> Result<Build> {
+        Self::with(workspace, packages, systems, Optimisation::All)
+    }
+
+    /// Builds what these descriptions need.
+    pub fn with(
+        workspace: &Workspace,
+        packages: &Packages,
+        systems: &[&System],
+        optimisation: Optimisation,
+    ) -> Result<Build> {
         let bare_metal = BareMetal::require()?;
         let programs = || systems.iter().flat_map(|system| &system.programs);
         let sources: BTreeSet<&PathBuf> = programs().filter_map(|program| source(&program.origin)).collect();
@@ -38,7 +79,7 @@ impl Build {
         }
 
         let mut command = bare_metal.cargo(workspace, "build");
-        command.args(["--release", "--message-format=json-render-diagnostics"]);
+        command.args(optimisation.arguments()).arg("--message-format=json-render-diagnostics");
         command.args(wanted.iter().flat_map(|package| ["-p", package]));
         let artifacts = Artifacts::read(&process::output(&mut command)?, packages)?;
 

@@ -17,7 +17,7 @@ impl Screen {
     pub fn show(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut completed = Vec::new();
         for &byte in bytes {
-            if self.pending.first() != Some(&0x1b) && (byte < 0x80 || byte >= 0xc0) && !self.pending.is_empty() {
+            if self.pending.first() != Some(&0x1b) && !(0x80..0xc0).contains(&byte) && !self.pending.is_empty() {
                 self.pending.clear();
                 self.character(char::REPLACEMENT_CHARACTER);
             }

@@ -101,6 +101,8 @@ pub struct Outcome {
     pub end: End,
     /// Every line that the guest's terminal showed.
     pub lines: Vec<String>,
+    /// The first of them that came after the end of the script, when the power-off was typed that it lacked.
+    pub powered_off_at: Option<usize>,
 }
 
 impl Outcome {
@@ -119,7 +121,9 @@ pub fn run(
     mut on_line: impl FnMut(&str) -> Vec<String>,
 ) -> Result<Outcome> {
     let mut session = Session::start(command, steps)?;
+    let typing = !steps.is_empty();
     let mut lines = Vec::new();
+    let mut powered_off_at = None;
     let mut record = |line: String, lines: &mut Vec<String>| {
         let added = on_line(&line);
         lines.push(line);
@@ -133,6 +137,9 @@ pub fn run(
                 let completed = session.screen.show(&bytes);
                 session.progress(&completed);
                 completed.into_iter().for_each(|line| record(line, &mut lines));
+                if session.powered_off && typing {
+                    powered_off_at.get_or_insert(lines.len());
+                }
             }
             Err(RecvTimeoutError::Disconnected) => break None,
             Err(RecvTimeoutError::Timeout) if left <= patience.silence => {
@@ -148,7 +155,7 @@ pub fn run(
         record(unfinished, &mut lines);
     }
     let end = session.finish(stopped)?;
-    Ok(Outcome { end, lines })
+    Ok(Outcome { end, lines, powered_off_at })
 }
 
 /// A running guest and how far the script has come.
@@ -295,13 +302,15 @@ mod tests {
         let expected =
             ["booting", "tench> echo one", "one", "tench> echo tench>", "tench>", "tench> poweroff 7", "bye"];
         assert_eq!(lines(&outcome), expected);
+        assert_eq!(outcome.powered_off_at, None);
     }
 
     #[test]
     fn a_script_that_does_not_power_off_is_ended() {
         let outcome = play("echo one\n", Patience::silence(20));
         assert_eq!(outcome.end, End::Exited(0));
-        assert_eq!(lines(&outcome).last(), Some(&"bye"));
+        assert_eq!(lines(&outcome), ["booting", "tench> echo one", "one", "tench> poweroff 0", "bye"]);
+        assert_eq!(outcome.powered_off_at, Some(3));
     }
 
     #[test]

@@ -212,7 +212,8 @@ impl Checker<'_> {
     fn c_file(&mut self, value: &Spanned<Value>) -> String {
         let allowed = "a C file of the source tree, such as \"user/programs/hello/main.c\"";
         let source = self.string("source", value, allowed);
-        if !source.is_empty() && !(source.ends_with(".c") && self.surroundings.root.join(&source).is_file()) {
+        let exists = source.ends_with(".c") && self.surroundings.root.join(&source).is_file();
+        if !source.is_empty() && !exists {
             self.mistake(value.span(), format!("`source` is {source:?}, which is no such file"), allowed);
         }
         source

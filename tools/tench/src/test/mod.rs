@@ -1,4 +1,126 @@
-//! `./tench test`.
-pub fn run(_: &crate::workspace::Workspace, _: &crate::cli::TestOptions) -> miette::Result<u8> {
-    Ok(0)
+//! `./tench test`: every test there is, on the host and on the target.
+//!
+//! | name | what | module |
+//! |---|---|---|
+//! | `host` | everything that `cargo test` runs on this machine | [`host`] |
+//! | `cases` | the named cases, on the target, in one boot | [`cases`] |
+//! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
+//! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
+//!
+//! What several of them boot is built once, by one cargo invocation, after the tests of the host.
+
+mod cases;
+mod figures;
+mod host;
+mod report;
+mod scenario;
+mod transcript;
+
+use std::cell::OnceCell;
+
+use miette::Result;
+
+use crate::build::Build;
+use crate::cli::TestOptions;
+use crate::lab;
+use crate::system::{Packages, System};
+use crate::workspace::Workspace;
+use report::Report;
+
+/// What `--list` and the filter see.
+enum Test {
+    Host,
+    Cases,
+    Scenario(scenario::Scenario),
+    Figures(&'static lab::Experiment),
+}
+
+impl Test {
+    fn name(&self) -> String {
+        match self {
+            Test::Host => "host".to_owned(),
+            Test::Cases => "cases".to_owned(),
+            Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
+            Test::Figures(experiment) => format!("lab/{}", experiment.name),
+        }
+    }
+
+    /// The system description that it boots.
+    fn system(&self) -> Option<&'static str> {
+        match self {
+            Test::Host => None,
+            Test::Cases => Some(cases::SYSTEM),
+            Test::Scenario(_) => Some(scenario::SYSTEM),
+            Test::Figures(experiment) => Some(experiment.system),
+        }
+    }
+}
+
+/// What the tests of the target share.
+pub struct Target<'w> {
+    /// The source tree.
+    pub workspace: &'w Workspace,
+    packages: OnceCell<Packages>,
+    /// Descriptions to build, loaded before the first of them is needed.
+    names: Vec<&'static str>,
+    built: OnceCell<(Vec<System>, Build)>,
+}
+
+impl<'w> Target<'w> {
+    fn new(workspace: &'w Workspace, tests: &[Test]) -> Target<'w> {
+        let mut names: Vec<&str> = tests.iter().filter_map(Test::system).collect();
+        names.sort();
+        names.dedup();
+        Target { workspace, packages: OnceCell::new(), names, built: OnceCell::new() }
+    }
+
+    /// The workspace's packages.
+    pub fn packages(&self) -> Result<&Packages> {
+        if self.packages.get().is_none() {
+            let _ = self.packages.set(Packages::find(self.workspace)?);
+        }
+        Ok(self.packages.get().unwrap_or_else(|| unreachable!("it was set above")))
+    }
+
+    /// A system description, and everything built that the tests boot.
+    pub fn get(&self, name: &str) -> Result<(System, &Build)> {
+        if self.built.get().is_none() {
+            let load = |name: &&str| System::load(self.workspace, self.packages()?, name);
+            let systems = self.names.iter().map(load).collect::<Result<Vec<System>>>()?;
+            let build = Build::new(self.workspace, self.packages()?, &systems.iter().collect::<Vec<_>>())?;
+            let _ = self.built.set((systems, build));
+        }
+        let (systems, build) = self.built.get().unwrap_or_else(|| unreachable!("it was set above"));
+        let system = systems.iter().find(|system| system.name == name);
+        Ok((system.unwrap_or_else(|| unreachable!("each test's system is in the list")).clone(), build))
+    }
+}
+
+/// Runs the tests that the filter selects; the status is 1 if one failed, or if there was none.
+pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
+    let mut tests = vec![Test::Host, Test::Cases];
+    tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
+    tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
+    if let Some(filter) = &options.filter {
+        tests.retain(|test| test.name().contains(filter.as_str()));
+    }
+    if options.list {
+        tests.iter().for_each(|test| println!("{}", test.name()));
+        return Ok(0);
+    }
+
+    let target = Target::new(workspace, &tests);
+    let mut report = Report::new();
+    for test in &tests {
+        let outcome = match test {
+            Test::Host => host::run(&target, &mut report),
+            Test::Cases => cases::run(&target, &mut report),
+            Test::Scenario(scenario) => scenario.run(&target, options.bless, &mut report),
+            Test::Figures(experiment) => figures::run(&target, experiment, &mut report),
+        };
+        if let Err(error) = outcome {
+            report.failed(&test.name(), &format!("{error:?}"));
+        }
+    }
+    Ok(u8::from(!report.close()))
 }

@@ -1,0 +1,128 @@
+//! Gets an experiment's numbers: from the target's serial port, and from what was built.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use miette::{Result, miette};
+
+use super::experiments::{Experiment, Run};
+use crate::build::{Build, Optimisation};
+use crate::prepare;
+use crate::qemu::{Machine, Serial};
+use crate::script::{self, End, Patience};
+use crate::system::{Packages, System};
+use crate::workspace::Workspace;
+
+/// The program that measures.
+const PROGRAM: &str = "bench";
+const PATIENCE: Patience = Patience { silence: Duration::from_secs(120), total: Duration::from_secs(1200) };
+
+/// Numbers by key.
+pub type Figures = BTreeMap<String, f64>;
+
+/// A point of a curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Which curve.
+    pub series: String,
+    pub x: f64,
+    pub y: f64,
+}
+
+/// What an experiment measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// Its figures.
+    pub figures: Figures,
+    /// Its curves, in the order in which they were printed.
+    pub samples: Vec<Sample>,
+}
+
+/// Runs an experiment.
+pub fn measure(
+    workspace: &Workspace,
+    packages: &Packages,
+    system: &System,
+    build: &Build,
+    experiment: &Experiment,
+) -> Result<Measured> {
+    let mut measured = Measured { figures: (experiment.from_build)(system, build)?, samples: Vec::new() };
+    for run in experiment.runs {
+        if run.optimised {
+            boot(workspace, system, build, experiment, run, &mut measured)?;
+        } else {
+            let build = Build::with(workspace, packages, &[system], Optimisation::KernelOnly)?;
+            boot(workspace, system, &build, experiment, run, &mut measured)?;
+        }
+    }
+    Ok(measured)
+}
+
+/// Boots once and adds what is printed.
+fn boot(
+    workspace: &Workspace,
+    system: &System,
+    build: &Build,
+    experiment: &Experiment,
+    run: &Run,
+    measured: &mut Measured,
+) -> Result<()> {
+    let mut system = system.clone();
+    let arguments: Vec<String> =
+        std::iter::once(experiment.name).chain(run.arguments.iter().copied()).map(str::to_owned).collect();
+    system.set_arguments(PROGRAM, &arguments);
+    let label = format!("lab-{}{}", run.prefix, experiment.name);
+    let files = prepare::prepare(workspace, build, &system, &label, &[])?;
+    let mut symbols = build.symbols(workspace, &system)?;
+    let machine = Machine { icount: true, ..Machine::default() };
+    let outcome = script::run(&mut machine.command(&files, Serial::Pipe), &[], PATIENCE, |line| symbols.explain(line))?;
+    let count = outcome.lines.iter().filter(|line| take(line, run.prefix, measured)).count();
+    let problem = match &outcome.end {
+        End::Stopped(reason) => format!("the guest was stopped: {reason}"),
+        End::Exited(0) if count > 0 => return Ok(()),
+        End::Exited(0) => "the guest printed no figure".to_owned(),
+        End::Exited(status) => format!("the guest ended with status {status}"),
+    };
+    Err(miette!("experiment {}: {problem}; what was last on the terminal:\n{}", experiment.name, outcome.last_screen()))
+}
+
+/// Takes the number of a line, if it has one.
+fn take(line: &str, prefix: &str, measured: &mut Measured) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let number = |word: &str| word.parse::<f64>().ok().filter(|number| number.is_finite());
+    match words.as_slice() {
+        ["figure:", key, value] => match number(value) {
+            Some(value) => {
+                measured.figures.insert(format!("{prefix}{key}"), value);
+                true
+            }
+            None => false,
+        },
+        ["sample:", series, x, y] => match (number(x), number(y)) {
+            (Some(x), Some(y)) => {
+                measured.samples.push(Sample { series: format!("{prefix}{series}"), x, y });
+                true
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_taken_from_their_lines_alone() {
+        let mut measured = Measured::default();
+        for line in ["figure: call_0 93", "sample: latency 1 2.5"] {
+            assert!(take(line, "x_", &mut measured), "{line}");
+        }
+        for line in ["figure: call_0", "figure: a b", "a figure: a 1", "sample: a 1", "figure: a inf", ""] {
+            assert!(!take(line, "", &mut measured), "{line}");
+        }
+        assert_eq!(measured.figures, BTreeMap::from([("x_call_0".to_owned(), 93.0)]));
+        assert_eq!(measured.samples, [Sample { series: "x_latency".into(), x: 1.0, y: 2.5 }]);
+    }
+}

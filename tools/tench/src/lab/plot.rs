@@ -1,0 +1,110 @@
+//! An experiment's picture: curves if it has samples, otherwise a bar for each figure beside those of others.
+
+use std::collections::BTreeMap;
+
+use miette::{Result, miette};
+use plotters::prelude::*;
+
+use super::experiments::Experiment;
+use super::measure::Measured;
+
+const FONT: (&str, u32) = ("sans-serif", 14);
+const TITLE_FONT: (&str, u32) = ("sans-serif", 18);
+const WIDTH: u32 = 960;
+/// Height of one row of bars.
+const ROW: u32 = 34;
+/// Height of what is not bars: title, axis.
+const FRAME: u32 = 120;
+const CURVES_HEIGHT: u32 = 600;
+
+/// The picture as SVG.
+pub fn plot(experiment: &Experiment, measured: &Measured) -> Result<String> {
+    let mut svg = String::new();
+    let drawn = if measured.samples.is_empty() {
+        bars(&mut svg, experiment, measured)
+    } else {
+        curves(&mut svg, experiment, measured)
+    };
+    drawn.map_err(|error| miette!("cannot draw {}: {error}", experiment.name))?;
+    Ok(svg)
+}
+
+type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
+
+fn bars(svg: &mut String, experiment: &Experiment, measured: &Measured) -> Drawn {
+    let keys: Vec<&String> = measured.figures.keys().collect();
+    let column = experiment.columns.first();
+    let other = |key: &str| column.and_then(|column| column.get(key));
+    let largest = keys.iter().flat_map(|key| [Some(measured.figures[*key]), other(key)]).flatten().fold(1.0, f64::max);
+    let area = SVGBackend::with_string(svg, (WIDTH, FRAME + ROW * keys.len() as u32)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&area)
+        .caption(experiment.title, TITLE_FONT)
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(180)
+        .build_cartesian_2d((1.0..largest * 1.1).log_scale(), 0.0..keys.len() as f64)?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .disable_y_axis()
+        .y_labels(0)
+        .x_desc(experiment.unit)
+        .label_style(FONT)
+        .draw()?;
+    let mut bar = |title: &str, colour: RGBColor, from: f64, value: &dyn Fn(&str) -> Option<f64>| -> Drawn {
+        let rectangles = keys.iter().enumerate().filter_map(|(row, key)| {
+            // The first figure is on top.
+            let bottom = (keys.len() - 1 - row) as f64 + from;
+            value(key).map(|value| Rectangle::new([(1.0, bottom), (value.max(1.0), bottom + 0.35)], colour.filled()))
+        });
+        let legend = move |(x, y)| Rectangle::new([(x, y - 5), (x + 10, y + 5)], colour.filled());
+        chart.draw_series(rectangles)?.label(title).legend(legend);
+        Ok(())
+    };
+    bar("Tench", RGBColor(38, 108, 172), 0.5, &|key| measured.figures.get(key).copied())?;
+    if let Some(column) = column {
+        bar(column.title, RGBColor(190, 190, 190), 0.15, &other)?;
+    }
+    for (row, key) in keys.iter().enumerate() {
+        let middle = (keys.len() - row) as f64 - 0.5;
+        let (x, y) = chart.backend_coord(&(1.0, middle));
+        area.draw(&Text::new(key.to_string(), (x - 170, y - 7), FONT))?;
+    }
+    chart.configure_series_labels().background_style(WHITE).border_style(BLACK).label_font(FONT).draw()?;
+    area.present()?;
+    Ok(())
+}
+
+fn curves(svg: &mut String, experiment: &Experiment, measured: &Measured) -> Drawn {
+    let mut series: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for sample in &measured.samples {
+        series.entry(&sample.series).or_default().push((sample.x, sample.y));
+    }
+    let points = || series.values().flatten().copied();
+    let range = |values: &dyn Fn() -> Vec<f64>| {
+        let (low, high) = values().into_iter().fold((0.0, 1.0), |(low, high), value| (value.min(low), value.max(high)));
+        low..high * 1.05
+    };
+    let (x_range, y_range) =
+        (range(&|| points().map(|(x, _)| x).collect()), range(&|| points().map(|(_, y)| y).collect()));
+    let area = SVGBackend::with_string(svg, (WIDTH, CURVES_HEIGHT)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&area)
+        .caption(experiment.title, TITLE_FONT)
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(80)
+        .build_cartesian_2d(x_range, y_range)?;
+    chart.configure_mesh().y_desc(experiment.unit).label_style(FONT).draw()?;
+    for (index, (name, points)) in series.into_iter().enumerate() {
+        let colour = Palette99::pick(index).to_rgba();
+        chart
+            .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
+            .label(name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
+    }
+    chart.configure_series_labels().background_style(WHITE).border_style(BLACK).label_font(FONT).draw()?;
+    area.present()?;
+    Ok(())
+}

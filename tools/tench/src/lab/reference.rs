@@ -1,0 +1,117 @@
+//! What others reached, and what Tench is to reach: the figures of the design, by the keys of ours.
+
+/// A column of a table.
+pub struct Column {
+    /// Its heading.
+    pub title: &'static str,
+    /// Values by key.
+    pub values: &'static [(&'static str, f64)],
+}
+
+impl Column {
+    /// The value for a key.
+    pub fn get(&self, key: &str) -> Option<f64> {
+        find(self.values, key)
+    }
+}
+
+/// The value that a list has for a key.
+pub fn find(values: &[(&str, f64)], key: &str) -> Option<f64> {
+    values.iter().find(|(candidate, _)| *candidate == key).map(|(_, value)| *value)
+}
+
+/// A row that adds figures up.
+pub struct Sum {
+    /// What it is.
+    pub title: &'static str,
+    /// The figures that it adds.
+    pub keys: &'static [&'static str],
+    /// What seL4 needs for the same.
+    pub reference: Option<f64>,
+    /// The largest good value.
+    pub target: f64,
+}
+
+/// seL4 16.0.0-dev, fastest configuration, measured in the same way.
+pub const SEL4: &[(&str, f64)] = &[
+    ("call_0", 192.0),
+    ("reply_recv_0", 215.0),
+    ("call_cap", 953.0),
+    ("signal_wake", 497.0),
+    ("signal_nowait", 340.0),
+    ("yield", 273.0),
+    ("null_syscall", 265.0),
+    ("fault_endpoint", 468.0),
+    ("fault_reply", 571.0),
+    ("irq_wake", 330.0),
+    ("map_1", 535.0),
+    ("unmap_1", 487.0),
+    ("retype_page", 2783.0),
+    ("retype_page_clean", 1088.0),
+    ("retype_256", 111_758.0),
+    ("delete_page", 634.0),
+    ("copy_cap", 648.0),
+    ("revoke_1024", 291_425.0),
+    ("wait_again", 385.0),
+    ("round_trip_float", 512.0),
+];
+
+/// The largest good value of each path.
+pub const IPC_TARGETS: &[(&str, f64)] = &[
+    ("call_0", 95.0),
+    ("reply_recv_0", 105.0),
+    ("call_cap", 350.0),
+    ("signal_wake", 190.0),
+    ("signal_nowait", 90.0),
+    ("yield", 135.0),
+    ("null_syscall", 60.0),
+    ("fault_endpoint", 180.0),
+    ("fault_reply", 200.0),
+    ("fault_upcall", 110.0),
+    ("irq_wake", 190.0),
+    ("map_1", 260.0),
+    ("map_each_512", 12.0),
+    ("unmap_1", 260.0),
+    ("retype_page", 700.0),
+    ("retype_page_clean", 450.0),
+    ("retype_256", 50_000.0),
+    ("delete_page", 320.0),
+    ("copy_cap", 300.0),
+    ("revoke_1024", 160_000.0),
+    ("wait_again", 180.0),
+    ("round_trip_float", 320.0),
+];
+
+/// Round trips: the way there and the way back.
+pub const IPC_SUMS: &[Sum] = &[
+    Sum { title: "round trip, 0 words", keys: &["call_0", "reply_recv_0"], reference: Some(407.0), target: 200.0 },
+    Sum { title: "round trip, 8 words", keys: &["call_8", "reply_recv_8"], reference: None, target: 210.0 },
+    Sum { title: "round trip, 10 words", keys: &["call_10", "reply_recv_10"], reference: Some(1390.0), target: 330.0 },
+    Sum { title: "round trip, 64 words", keys: &["call_64", "reply_recv_64"], reference: Some(1900.0), target: 520.0 },
+];
+
+/// choochoos on ARMv4 with -O3, measured in the same way: a round trip by size.
+pub const CHOOCHOOS: &[(&str, f64)] =
+    &[("r_4", 767.0), ("s_4", 775.0), ("r_64", 857.0), ("s_64", 865.0), ("r_256", 1121.0), ("s_256", 1129.0)];
+
+/// Its own report with caches on, corrected by the factor of 16 in its program, at 200 MHz.
+pub const CHOOCHOOS_MICROSECONDS: &[(&str, f64)] = &[
+    ("r_4", 14.25),
+    ("r_64", 15.75),
+    ("r_256", 20.0),
+    ("s_4", 14.25),
+    ("s_64", 16.0),
+    ("s_256", 20.0),
+    ("unoptimised_r_4", 44.75),
+    ("unoptimised_r_64", 46.0),
+    ("unoptimised_r_256", 50.0),
+    ("unoptimised_s_4", 47.5),
+    ("unoptimised_s_64", 48.75),
+    ("unoptimised_s_256", 52.75),
+];
+
+/// seL4's boot.
+pub const SEL4_BOOT: &[(&str, f64)] = &[("kernel_to_user", 2_370_832.0), ("kernel_text_bytes", 31_664.0)];
+
+/// The largest good values of the boot.
+pub const BOOT_TARGETS: &[(&str, f64)] = &[("kernel_to_user", 400_000.0), ("kernel_text_bytes", 49_152.0)];

@@ -1,0 +1,123 @@
+//! The named cases on the target: boots `systems/tests.toml` once and reads what the program `cases` prints.
+//!
+//! ```text
+//! case: IPC0007 a reply to a dead caller is dropped ... ok
+//! case: IPC0008 ... FAILED expected NoCaller, got success
+//! cases: 140 passed, 1 failed
+//! ```
+
+use std::time::Duration;
+
+use miette::Result;
+
+use super::Target;
+use super::report::Report;
+use crate::prepare;
+use crate::qemu::{Machine, Serial};
+use crate::script::{self, End, Outcome, Patience};
+
+/// The description that is booted.
+pub const SYSTEM: &str = "tests";
+/// Silence means that a case hangs.
+const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(900) };
+
+/// What a line says.
+#[derive(Debug, PartialEq, Eq)]
+enum Line<'l> {
+    Passed(&'l str),
+    Failed(&'l str, &'l str),
+    End { passed: usize, failed: usize },
+    Other,
+}
+
+fn parse(line: &str) -> Line<'_> {
+    if let Some(case) = line.strip_prefix("case: ") {
+        return match case.rsplit_once(" ... ") {
+            Some((name, "ok")) => Line::Passed(name),
+            Some((name, verdict)) if verdict.starts_with("FAILED") => Line::Failed(name, verdict[6..].trim()),
+            _ => Line::Other,
+        };
+    }
+    let counts = line.strip_prefix("cases: ").and_then(|rest| {
+        let (passed, failed) = rest.strip_suffix(" failed")?.split_once(" passed, ")?;
+        Some((passed.parse().ok()?, failed.parse().ok()?))
+    });
+    counts.map_or(Line::Other, |(passed, failed)| Line::End { passed, failed })
+}
+
+pub fn run(target: &Target, report: &mut Report) -> Result<()> {
+    report.running("cases");
+    let (system, build) = target.get(SYSTEM)?;
+    let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &[])?;
+    let mut symbols = build.symbols(target.workspace, &system)?;
+    let machine = Machine { icount: true, ..Machine::default() };
+    let mut command = machine.command(&files, Serial::Pipe);
+    let mut tally = (0, 0);
+    let mut end = None;
+    let outcome = script::run(&mut command, &[], PATIENCE, |line| {
+        match parse(line) {
+            Line::Passed(case) => {
+                tally.0 += 1;
+                report.passed(&format!("case/{case}"));
+            }
+            Line::Failed(case, why) => {
+                tally.1 += 1;
+                report.failed(&format!("case/{case}"), why);
+            }
+            Line::End { passed, failed } => end = Some((passed, failed)),
+            Line::Other => {}
+        }
+        symbols.explain(line)
+    })?;
+    if let Some(problem) = judge(tally, end, &outcome) {
+        report.failed("cases", &format!("{problem}; what was last on the terminal:\n{}", outcome.last_screen()));
+    }
+    Ok(())
+}
+
+/// What is wrong with the run as a whole.
+fn judge(tally: (usize, usize), end: Option<(usize, usize)>, outcome: &Outcome) -> Option<String> {
+    match (&outcome.end, end) {
+        (End::Stopped(reason), _) => Some(format!("the guest was stopped: {reason}")),
+        (End::Exited(status), None) => Some(format!("the guest ended with status {status} before all cases had run")),
+        (_, Some(end)) if end != tally => Some(format!("the guest counted {end:?} cases, but printed {tally:?}")),
+        (_, Some((0, 0))) => Some("no case ran".to_owned()),
+        (End::Exited(status), Some((_, failed))) if (*status == 0) != (failed == 0) => {
+            Some(format!("the guest ended with status {status} although {failed} cases failed"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_understood() {
+        assert_eq!(
+            parse("case: IPC0007 a reply ... is dropped ... ok"),
+            Line::Passed("IPC0007 a reply ... is dropped")
+        );
+        assert_eq!(parse("case: X1 name ... FAILED got 3"), Line::Failed("X1 name", "got 3"));
+        assert_eq!(parse("case: X1 name ... FAILED"), Line::Failed("X1 name", ""));
+        assert_eq!(parse("cases: 12 passed, 3 failed"), Line::End { passed: 12, failed: 3 });
+        for line in ["case: X1", "cases: all passed", "a case: X ... ok", ""] {
+            assert_eq!(parse(line), Line::Other, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_good_only_if_it_ended_and_agrees() {
+        let outcome = |end| Outcome { end, lines: Vec::new(), powered_off_at: None };
+        let exited = |status| outcome(End::Exited(status));
+        assert_eq!(judge((2, 0), Some((2, 0)), &exited(0)), None);
+        assert_eq!(judge((2, 1), Some((2, 1)), &exited(1)), None);
+        assert!(judge((2, 0), Some((3, 0)), &exited(0)).is_some());
+        assert!(judge((2, 0), None, &exited(0)).is_some());
+        assert!(judge((0, 0), Some((0, 0)), &exited(0)).is_some());
+        assert!(judge((2, 0), Some((2, 0)), &exited(1)).is_some());
+        assert!(judge((2, 1), Some((2, 1)), &exited(0)).is_some());
+        assert!(judge((2, 0), Some((2, 0)), &outcome(End::Stopped("it".into()))).is_some());
+    }
+}

@@ -1,0 +1,82 @@
+//! The tests that run on this machine: all libraries, all integration tests, this tool, and the documentation's examples.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use miette::{IntoDiagnostic, Result, WrapErr};
+
+use super::Target;
+use super::report::Report;
+use crate::process;
+
+/// What cargo is asked to test. Programs for the target have their logic, and so their tests, in libraries.
+const TARGETS: [&[&str]; 2] =
+    [&["--workspace", "--no-fail-fast", "--lib", "--bin", env!("CARGO_BIN_NAME"), "--test", "*"], &["--doc"]];
+
+pub fn run(target: &Target, report: &mut Report) -> Result<()> {
+    for arguments in TARGETS {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.current_dir(&target.workspace.root).env("CARGO_TARGET_DIR", &target.workspace.target);
+        command.arg("test").args(arguments);
+        let name = if arguments == ["--doc"] { "host/documentation" } else { "host" };
+        report.say(&format!("cargo test {}", arguments.join(" ")));
+        run_cargo(name, &mut command, report)?;
+    }
+    Ok(())
+}
+
+/// Runs `cargo test` and shows what it says, but for the single tests that passed.
+fn run_cargo(name: &str, command: &mut Command, report: &mut Report) -> Result<()> {
+    process::show(command);
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().into_diagnostic().wrap_err_with(|| process::cannot_start(command))?;
+    let mut failed = Vec::new();
+    for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines()) {
+        let line = line.into_diagnostic()?;
+        if let Some((passed, _)) = parse_result(&line) {
+            report.count_passed(passed);
+        }
+        if let Some(test) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
+            failed.push(test.to_owned());
+        }
+        if is_worth_showing(&line) {
+            report.say(&line);
+        }
+    }
+    let status = child.wait().into_diagnostic()?;
+    for test in &failed {
+        report.failed(&format!("{name}/{test}"), "cargo's output above says why");
+    }
+    if !status.success() && failed.is_empty() {
+        report.failed(name, &format!("cargo test ended with {status}; its output above says why"));
+    }
+    Ok(())
+}
+
+/// `test result: ok. 12 passed; 1 failed; …` as (12, 1).
+fn parse_result(line: &str) -> Option<(usize, usize)> {
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let mut numbers = counts.split("; ").map(|part| part.split(' ').next()?.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+fn is_worth_showing(line: &str) -> bool {
+    let is_noise = line.is_empty() || line.starts_with("running ") || line.ends_with(" ... ok");
+    !is_noise && !matches!(parse_result(line), Some((0, 0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_read() {
+        let line = "test result: ok. 12 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s";
+        assert_eq!(parse_result(line), Some((12, 1)));
+        assert_eq!(parse_result("test result: FAILED. 3 passed; 4 failed; 0 ignored"), Some((3, 4)));
+        assert_eq!(parse_result("test a::b ... ok"), None);
+        assert!(is_worth_showing(line) && !is_worth_showing("test a::b ... ok"));
+        assert!(!is_worth_showing("test result: ok. 0 passed; 0 failed; 0 ignored"));
+    }
+}

@@ -1,0 +1,178 @@
+//! Recorded sessions with the shell: `tests/scenarios/NAME.txt` is the transcript from the first prompt on.
+//!
+//! What is typed are the lines that begin with the prompt, or, for keys that a transcript cannot show, the script
+//! `NAME.script`. Lines before the first prompt set things up: `# machine: memory=128M cpu=max cores=2 icount=no` and
+//! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use miette::{IntoDiagnostic, Result, miette};
+
+use super::Target;
+use super::report::Report;
+use super::transcript;
+use crate::prepare;
+use crate::qemu::{Machine, Serial};
+use crate::script::{self, End, Outcome, PROMPT, Patience, Step};
+use crate::workspace::{self, Workspace};
+
+/// The description that is booted.
+pub const SYSTEM: &str = "default";
+const DIRECTORY: &str = "tests/scenarios";
+const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(600) };
+
+/// A scenario's file.
+pub struct Scenario {
+    /// The file's name without `.txt`.
+    pub name: String,
+    path: PathBuf,
+}
+
+/// All scenarios, by name.
+pub fn find(workspace: &Workspace) -> Result<Vec<Scenario>> {
+    let mut scenarios = Vec::new();
+    let directory = workspace.root.join(DIRECTORY);
+    if directory.is_dir() {
+        for entry in std::fs::read_dir(directory).into_diagnostic()? {
+            let path = entry.into_diagnostic()?.path();
+            if path.extension().is_some_and(|extension| extension == "txt") {
+                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                scenarios.push(Scenario { name, path });
+            }
+        }
+    }
+    scenarios.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(scenarios)
+}
+
+/// What a scenario's file says.
+struct Plan<'t> {
+    header: Vec<&'t str>,
+    machine: Machine,
+    status: u8,
+    expected: Vec<&'t str>,
+}
+
+impl<'t> Plan<'t> {
+    fn parse(text: &'t str) -> Result<Plan<'t>> {
+        let lines: Vec<&str> = text.lines().collect();
+        let first = lines.iter().position(|line| line.starts_with(PROMPT)).unwrap_or(lines.len());
+        let mut plan = Plan {
+            header: lines[..first].to_vec(),
+            machine: Machine { icount: true, ..Machine::default() },
+            status: 0,
+            expected: lines[first..].to_vec(),
+        };
+        for line in &lines[..first] {
+            if let Some(words) = line.strip_prefix("# machine:") {
+                words.split_whitespace().try_for_each(|word| set(&mut plan.machine, word))?;
+            } else if let Some(status) = line.strip_prefix("# status:") {
+                plan.status = status.trim().parse().map_err(|_| miette!("`{line}` names no status from 0 to 255"))?;
+            }
+        }
+        Ok(plan)
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let typed = self.expected.iter().filter_map(|line| line.strip_prefix(PROMPT));
+        typed.map(|line| Step::Line(line.to_owned())).collect()
+    }
+}
+
+/// Obeys a word of `# machine:`.
+fn set(machine: &mut Machine, word: &str) -> Result<()> {
+    match word.split_once('=') {
+        Some(("memory", size)) => machine.memory = size.to_owned(),
+        Some(("cpu", cpu)) => machine.cpu = cpu.to_owned(),
+        Some(("cores", cores)) if cores.parse::<u32>().is_ok() => machine.cores = cores.parse().unwrap_or(1),
+        Some(("icount", "no")) => machine.icount = false,
+        _ => {
+            return Err(miette!(help = "allowed: memory=SIZE, cpu=NAME, cores=N, icount=no", "`{word}` is no setting"));
+        }
+    }
+    Ok(())
+}
+
+impl Scenario {
+    /// Plays it and compares, or with `bless` writes what came.
+    pub fn run(&self, target: &Target, bless: bool, report: &mut Report) -> Result<()> {
+        let name = format!("scenario/{}", self.name);
+        report.running(&name);
+        let text = workspace::read_text(&self.path)?;
+        let plan = Plan::parse(&text)?;
+        let script = self.path.with_extension("script");
+        let steps = if script.is_file() { script::parse(&workspace::read_text(&script)?)? } else { plan.steps() };
+        let (system, build) = target.get(SYSTEM)?;
+        let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &[])?;
+        let mut symbols = build.symbols(target.workspace, &system)?;
+        // Names for addresses help a person, but lines of source code move; they are left out of the comparison.
+        let mut explained = Vec::new();
+        let mut command = plan.machine.command(&files, Serial::Pipe);
+        let outcome = script::run(&mut command, &steps, PATIENCE, |line| {
+            explained.extend(symbols.explain(line));
+            Vec::new()
+        })?;
+        let actual = transcript(&outcome);
+        if bless {
+            let blessed = transcript::bless(&plan.expected, &actual);
+            let lines = plan.header.iter().map(|line| line.to_string()).chain(blessed);
+            workspace::write_file(&self.path, lines.map(|line| line + "\n").collect::<String>().as_bytes())?;
+        }
+        let expected = if bless { &actual } else { &plan.expected };
+        match judge(&plan, expected, &actual, &outcome) {
+            None => report.passed(&name),
+            Some(problem) => report.failed(&name, &format!("{problem}\n{}", explained.join("\n"))),
+        }
+        Ok(())
+    }
+}
+
+fn judge(plan: &Plan, expected: &[&str], actual: &[&str], outcome: &Outcome) -> Option<String> {
+    match &outcome.end {
+        End::Stopped(reason) => {
+            Some(format!("the guest was stopped: {reason}; what was last on its terminal:\n{}", outcome.last_screen()))
+        }
+        End::Exited(_) if actual.is_empty() => {
+            Some(format!("the shell never prompted; what was last on the terminal:\n{}", outcome.last_screen()))
+        }
+        End::Exited(status) => {
+            let difference = transcript::compare(expected, actual);
+            let wrong = || format!("the guest ended with status {status}, not {}", plan.status);
+            difference.or_else(|| (*status != plan.status).then(wrong))
+        }
+    }
+}
+
+/// The outcome's lines from the first prompt on, without the power-off that the tool added.
+fn transcript(outcome: &Outcome) -> Vec<&str> {
+    let end = outcome.powered_off_at.unwrap_or(outcome.lines.len());
+    let lines = outcome.lines[..end.min(outcome.lines.len())].iter().map(String::as_str);
+    lines.skip_while(|line| !line.starts_with(PROMPT)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_is_typed_and_on_which_machine() {
+        let plan = Plan::parse(
+            "# about\n# machine: memory=128M cpu=max icount=no\n# status: 3\ntench> a b\nx\ntench> poweroff 3\n",
+        )
+        .unwrap();
+        assert_eq!((plan.machine.memory.as_str(), plan.machine.cpu.as_str()), ("128M", "max"));
+        assert_eq!((plan.machine.icount, plan.machine.cores, plan.status), (false, 1, 3));
+        assert_eq!(plan.steps(), [Step::Line("a b".into()), Step::Line("poweroff 3".into())]);
+        assert_eq!(plan.expected, ["tench> a b", "x", "tench> poweroff 3"]);
+        assert!(Plan::parse("# machine: memory\n").is_err());
+        assert!(Plan::parse("# status: all\n").is_err());
+    }
+
+    #[test]
+    fn the_added_power_off_is_not_part_of_the_transcript() {
+        let lines = ["banner", "tench> ls", "bin", "tench> poweroff 0", "bye"].map(str::to_owned).to_vec();
+        let outcome = Outcome { end: End::Exited(0), lines, powered_off_at: Some(3) };
+        assert_eq!(transcript(&outcome), ["tench> ls", "bin"]);
+    }
+}
