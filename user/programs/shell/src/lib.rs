@@ -6,7 +6,7 @@
 //!               └───────────── completion ◄────────────┘
 //! ```
 //! Everything up to the trait [`system::System`] is free of system calls and tested on the host, against a made-up
-//! system; `live` is the system that is really there.
+//! system. `live.rs` of the program is the system that is really there.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,3 +1,18 @@
-//! The shell.
+//! The shell as a program.
 
-fn main() {}
+#![cfg_attr(target_os = "none", no_std, no_main)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod live;
+
+use live::Live;
+use tench_shell::shell::Shell;
+
+tench::entry!(main);
+
+/// Runs until the last line.
+fn main() {
+    Shell::new(&mut Live::new()).run();
+}

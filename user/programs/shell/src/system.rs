@@ -1,6 +1,6 @@
 //! What the shell asks of the system, so that it can be tested without one.
 //!
-//! `live` answers with the servers and the kernel; the tests answer with a made-up system.
+//! `live.rs` answers with the servers and the kernel; the tests answer with a made-up system.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -178,8 +178,8 @@ pub trait System {
 
     /// A file of the boot archive by its number.
     fn file(&mut self, index: u64) -> Option<File>;
-    /// Size of a file of the boot archive, and the next bytes of it from an offset on; none at its end.
-    fn read_file(&mut self, path: &str, offset: u64) -> Result<(u64, Vec<u8>), Refusal>;
+    /// The next bytes of a file of the boot archive from an offset on; none at its end.
+    fn read_file(&mut self, path: &str, offset: u64) -> Result<Vec<u8>, Refusal>;
 
     /// Ticks since the machine was started.
     fn ticks(&mut self) -> u64;

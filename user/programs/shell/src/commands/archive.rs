@@ -101,12 +101,12 @@ fn print(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
 pub fn print_file(shell: &mut Shell<'_>, path: &str) -> Outcome {
     let mut offset = 0;
     loop {
-        let (size, bytes) = shell.system.read_file(path, offset)?;
+        let bytes = shell.system.read_file(path, offset)?;
         if bytes.is_empty() {
             return Ok(());
         }
         if bytes.contains(&0) {
-            return Err(Failure::Refused(format!("{path} is not text ({} bytes)", Grouped(size))));
+            return Err(not_text(shell, path));
         }
         // A character can be divided between two answers: only whole ones are printed, the rest is read again.
         let whole = match core::str::from_utf8(&bytes) {
@@ -114,9 +114,14 @@ pub fn print_file(shell: &mut Shell<'_>, path: &str) -> Outcome {
             Err(error) if error.valid_up_to() > 0 && error.error_len().is_none() => {
                 core::str::from_utf8(&bytes[..error.valid_up_to()]).map_err(Refusal::from)?
             }
-            Err(_) => return Err(Failure::Refused(format!("{path} is not text ({} bytes)", Grouped(size)))),
+            Err(_) => return Err(not_text(shell, path)),
         };
         shell.print(format_args!("{whole}"));
         offset += whole.len() as u64;
     }
+}
+
+fn not_text(shell: &mut Shell<'_>, path: &str) -> Failure {
+    let size = shell.files().iter().find(|file| file.path == path).map_or(0, |file| file.size);
+    Failure::Refused(format!("{path} is not text ({} bytes)", Grouped(size)))
 }

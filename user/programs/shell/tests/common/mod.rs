@@ -203,11 +203,11 @@ impl System for Fake {
         Some(File { path: (*path).into(), size: contents.len() as u64 })
     }
 
-    fn read_file(&mut self, path: &str, offset: u64) -> Result<(u64, Vec<u8>), Refusal> {
+    fn read_file(&mut self, path: &str, offset: u64) -> Result<Vec<u8>, Refusal> {
         let (_, contents) = FILES.iter().find(|(file, _)| *file == path).ok_or(Refusal("no such file".into()))?;
         let rest = &contents[offset as usize..];
         // Few bytes at a time, so that characters are cut.
-        Ok((contents.len() as u64, rest[..rest.len().min(5)].to_vec()))
+        Ok(rest[..rest.len().min(5)].to_vec())
     }
 
     fn ticks(&mut self) -> u64 {
