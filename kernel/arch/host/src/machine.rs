@@ -130,10 +130,10 @@ impl Machine {
         unsafe { Ref::at(object + THREAD_OFFSET) }.expect("not null")
     }
 
-    /// The capability at an address of the running thread's space.
+    /// The capability at an address of the first thread's space.
     pub fn cap(&mut self, address: u64) -> tench_kernel::Cap {
-        let mut k = self.kernel();
-        let slot = tench_kernel::space::lookup(&mut k, address).expect("a capability lies there");
+        let (mut k, first) = (self.kernel(), self.first);
+        let slot = tench_kernel::space::lookup_of(&mut k, first, address).expect("a capability lies there");
         k.slot(slot).cap
     }
 

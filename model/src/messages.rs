@@ -1,0 +1,532 @@
+//! What messages, signals and replies mean, said as plainly as possible.
+//!
+//! Objects and threads are numbers, queues are vectors, and every rule stands once. Nothing here is fast, and nothing
+//! says which of several ready threads of the highest priority runs: that is the kernel's choice, and
+//! [`World::candidates`] says what it may choose.
+
+use std::collections::BTreeMap;
+
+use tench_abi::message::{MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
+use tench_abi::object::Rights;
+use tench_abi::{Error, Tag};
+
+/// What a capability address leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// An endpoint.
+    Endpoint(usize),
+    /// A notification.
+    Notification(usize),
+    /// A reply object.
+    Reply(usize),
+}
+
+/// A capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capability {
+    /// To what.
+    pub object: Object,
+    /// What it allows.
+    pub rights: Rights,
+    /// Its badge.
+    pub badge: u64,
+}
+
+/// What a thread does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Runs, or would if it had time and its turn.
+    Ready,
+    /// Does nothing until it is resumed.
+    Suspended,
+    /// Waits to hand over a message.
+    Sending {
+        /// Where.
+        endpoint: usize,
+        /// Badge of the capability it sends through.
+        badge: u64,
+        /// Whether it calls.
+        call: bool,
+    },
+    /// Waits for a message.
+    Receiving {
+        /// Where.
+        endpoint: usize,
+        /// What will hold a caller.
+        reply: usize,
+    },
+    /// Waits to be answered.
+    AwaitingReply {
+        /// What holds it.
+        reply: usize,
+    },
+    /// Waits for a signal.
+    Waiting {
+        /// Whose.
+        notification: usize,
+    },
+}
+
+/// A thread.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    /// What it does.
+    pub doing: Doing,
+    /// `x0`..`x12` of its last system call, or what that answered.
+    pub x: [u64; 13],
+    /// The words in its message area.
+    pub words: Vec<u64>,
+    /// Capabilities that it offers to send: address, and whether to move.
+    pub send_caps: [(u64, bool); MAX_CAPS],
+    /// Slots in which it receives.
+    pub receive_slots: [u64; MAX_CAPS],
+    /// Whether it has a message area at all.
+    pub has_area: bool,
+    /// The scheduling context that it runs on.
+    pub time: Option<usize>,
+    /// When its wait ends.
+    pub deadline: Option<u64>,
+    /// The reply object bound to it.
+    pub bound_reply: Option<usize>,
+    /// The notification bound to it.
+    pub bound_notification: Option<usize>,
+}
+
+/// A reply object.
+#[derive(Clone, Debug, Default)]
+pub struct Reply {
+    /// Who waits in it.
+    pub caller: Option<usize>,
+    /// The scheduling context that the caller lent.
+    pub lent: Option<usize>,
+}
+
+/// Everything.
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    /// Threads.
+    pub threads: Vec<Thread>,
+    /// Priorities of scheduling contexts.
+    pub priorities: Vec<u64>,
+    /// Who waits at an endpoint, first come first.
+    pub endpoints: Vec<Vec<usize>>,
+    /// Signals not yet received, and who waits for them.
+    pub notifications: Vec<(u64, Vec<usize>)>,
+    /// Reply objects.
+    pub replies: Vec<Reply>,
+    /// The capability space that all threads share.
+    pub space: BTreeMap<u64, Capability>,
+    /// Slots that exist.
+    pub slots: std::ops::Range<u64>,
+    /// The counter.
+    pub now: u64,
+}
+
+/// The result of a call: nothing to report, or an error. Messages are written by whoever delivers them.
+type Outcome = Result<Then, Error>;
+
+/// What a successful call does to its thread's registers.
+#[derive(PartialEq, Eq)]
+enum Then {
+    /// All cleared.
+    Clear,
+    /// Written already, or later by somebody else.
+    Leave,
+}
+
+impl World {
+    /// Threads one of which must run now. Empty: nobody can.
+    pub fn candidates(&self) -> Vec<usize> {
+        let priority = |i: &usize| self.threads[*i].time.map(|time| self.priorities[time]);
+        let able: Vec<usize> = (0..self.threads.len())
+            .filter(|i| self.threads[*i].doing == Doing::Ready && priority(i).is_some())
+            .collect();
+        let highest = able.iter().map(priority).max().flatten();
+        able.into_iter().filter(|i| priority(i) == highest).collect()
+    }
+
+    /// A system call of thread `me`, with its registers in `x` as it set them.
+    pub fn call(&mut self, me: usize, operation: tench_abi::Operation) {
+        use tench_abi::Operation as Op;
+        let outcome = match operation {
+            Op::Call => self.send(me, true, true),
+            Op::Send => self.send(me, false, true),
+            Op::TrySend => self.send(me, false, false),
+            Op::Receive => self.receive(me, true),
+            Op::TryReceive => self.receive(me, false),
+            Op::ReplyReceive => self.reply_receive(me),
+            Op::Reply => self.reply(me),
+            Op::Signal => self.signal_call(me),
+            Op::Yield => Ok(Then::Clear),
+            other => panic!("{other} is not a message"),
+        };
+        match outcome {
+            Ok(Then::Clear) => self.answer(me, 0),
+            Ok(Then::Leave) => {}
+            Err(error) => self.answer(me, error as u64),
+        }
+    }
+
+    /// Clears the registers of an answer, all but the code.
+    fn answer(&mut self, thread: usize, code: u64) {
+        self.threads[thread].x[..11].fill(0);
+        self.threads[thread].x[0] = code;
+    }
+
+    /// What `x[register]` names.
+    fn named(&self, me: usize, register: usize) -> Result<Capability, Error> {
+        self.space.get(&self.threads[me].x[register]).copied().ok_or(Error::InvalidCapability)
+    }
+
+    fn tag(&self, me: usize) -> Tag {
+        Tag(self.threads[me].x[1])
+    }
+
+    /// The deadline, if the tag says that there is one.
+    fn deadline(&self, me: usize) -> Option<u64> {
+        (self.tag(me).0 & Tag::DEADLINE != 0).then_some(self.threads[me].x[12])
+    }
+
+    /// Whether a message can be sent at all.
+    fn check_message(&self, me: usize, may_grant: bool) -> Result<(), Error> {
+        let tag = self.tag(me);
+        if tag.length() > MAX_WORDS || tag.caps() > MAX_CAPS {
+            return Err(Error::MessageTooLong);
+        }
+        if (tag.length() > REGISTER_WORDS || tag.caps() > 0) && !self.threads[me].has_area {
+            return Err(Error::NoMessageArea);
+        }
+        if tag.caps() > 0 && !may_grant {
+            return Err(Error::MissingRights);
+        }
+        Ok(())
+    }
+
+    /// `Call`, `Send`, `TrySend`.
+    fn send(&mut self, me: usize, call: bool, blocking: bool) -> Outcome {
+        let capability = self.named(me, 0)?;
+        let Object::Endpoint(endpoint) = capability.object else { return Err(Error::WrongType) };
+        let needed = if call { Rights::WRITE | Rights::CALL } else { Rights::WRITE };
+        if !capability.rights.contains(needed) {
+            return Err(Error::MissingRights);
+        }
+        let may_grant = capability.rights.contains(Rights::GRANT);
+        self.check_message(me, may_grant)?;
+        let receiver = self.endpoints[endpoint].first().copied().filter(|first| self.receives(*first));
+        if receiver.is_none() && !blocking {
+            return Err(Error::WouldBlock);
+        }
+        let deadline = self.deadline(me);
+        match receiver {
+            Some(receiver) => {
+                let Doing::Receiving { reply, .. } = self.threads[receiver].doing else { unreachable!() };
+                self.stop_waiting(receiver);
+                self.deliver(me, receiver, capability.badge);
+                if call {
+                    self.threads[me].deadline = deadline;
+                    self.hold(me, receiver, reply);
+                }
+            }
+            None => {
+                self.threads[me].doing = Doing::Sending { endpoint, badge: capability.badge, call };
+                self.threads[me].deadline = deadline;
+                self.endpoints[endpoint].push(me);
+            }
+        }
+        Ok(if call || receiver.is_none() { Then::Leave } else { Then::Clear })
+    }
+
+    /// Whether a thread waits to receive.
+    fn receives(&self, thread: usize) -> bool {
+        matches!(self.threads[thread].doing, Doing::Receiving { .. })
+    }
+
+    /// `caller` waits for `server`'s answer from now on, in `reply`. A server without time runs on the caller's, who
+    /// then waits without a deadline.
+    fn hold(&mut self, caller: usize, server: usize, reply: usize) {
+        self.replies[reply] = Reply { caller: Some(caller), lent: None };
+        self.threads[caller].doing = Doing::AwaitingReply { reply };
+        if self.threads[server].time.is_none() && self.threads[caller].time.is_some() {
+            self.replies[reply].lent = self.threads[caller].time.take();
+            self.threads[server].time = self.replies[reply].lent;
+            self.threads[caller].deadline = None;
+        }
+    }
+
+    /// The reply object for a receive.
+    fn reply_for(&self, me: usize) -> Result<usize, Error> {
+        let reply = if self.tag(me).0 & Tag::REPLY != 0 {
+            let capability = self.named(me, 11)?;
+            let Object::Reply(reply) = capability.object else { return Err(Error::WrongType) };
+            if !capability.rights.contains(Rights::WRITE) {
+                return Err(Error::MissingRights);
+            }
+            reply
+        } else {
+            self.threads[me].bound_reply.ok_or(Error::NoReplyObject)?
+        };
+        let others = self.threads.iter().enumerate().any(|(i, thread)| {
+            let waits = matches!(thread.doing, Doing::Receiving { reply: with, .. } if with == reply);
+            i != me && (thread.bound_reply == Some(reply) || waits)
+        });
+        if others { Err(Error::ReplyInUse) } else { Ok(reply) }
+    }
+
+    /// What `x0` allows to receive from.
+    fn source(&self, me: usize) -> Result<Object, Error> {
+        let capability = self.named(me, 0)?;
+        if let Object::Reply(_) = capability.object {
+            return Err(Error::WrongType);
+        }
+        if !capability.rights.contains(Rights::READ) {
+            return Err(Error::MissingRights);
+        }
+        Ok(capability.object)
+    }
+
+    /// `Receive`, `TryReceive`.
+    fn receive(&mut self, me: usize, blocking: bool) -> Outcome {
+        match self.source(me)? {
+            Object::Endpoint(endpoint) => {
+                let reply = self.reply_for(me)?;
+                if self.replies[reply].caller.is_some() {
+                    return Err(Error::ReplyInUse);
+                }
+                self.receive_from(me, endpoint, reply, blocking)
+            }
+            Object::Notification(notification) => self.wait(me, notification, blocking),
+            Object::Reply(_) => unreachable!(),
+        }
+    }
+
+    /// `ReplyReceive`.
+    fn reply_receive(&mut self, me: usize) -> Outcome {
+        let source = self.source(me)?;
+        let reply = self.reply_for(me)?;
+        self.check_message(me, true)?;
+        self.answer_caller(me, reply);
+        match source {
+            Object::Endpoint(endpoint) => self.receive_from(me, endpoint, reply, true),
+            Object::Notification(notification) => self.wait(me, notification, true),
+            Object::Reply(_) => unreachable!(),
+        }
+    }
+
+    /// The bound notification's signals come first, then the first sender, then waiting.
+    fn receive_from(&mut self, me: usize, endpoint: usize, reply: usize, blocking: bool) -> Outcome {
+        if let Some(bound) = self.threads[me].bound_notification
+            && self.notifications[bound].0 != 0
+        {
+            self.deliver_signals(me, bound);
+            return Ok(Then::Leave);
+        }
+        let sender = self.endpoints[endpoint].first().copied().filter(|first| !self.receives(*first));
+        if let Some(sender) = sender {
+            let Doing::Sending { badge, call, .. } = self.threads[sender].doing else { unreachable!() };
+            let deadline = self.threads[sender].deadline;
+            self.stop_waiting(sender);
+            self.deliver(sender, me, badge);
+            if call {
+                self.threads[sender].deadline = deadline;
+                self.hold(sender, me, reply);
+            } else {
+                self.answer(sender, 0);
+            }
+            return Ok(Then::Leave);
+        }
+        if !blocking {
+            return Err(Error::WouldBlock);
+        }
+        self.threads[me].deadline = self.deadline(me);
+        self.threads[me].doing = Doing::Receiving { endpoint, reply };
+        self.endpoints[endpoint].push(me);
+        Ok(Then::Leave)
+    }
+
+    /// `Receive` from a notification.
+    fn wait(&mut self, me: usize, notification: usize, blocking: bool) -> Outcome {
+        if self.notifications[notification].0 != 0 {
+            self.deliver_signals(me, notification);
+            return Ok(Then::Leave);
+        }
+        if !blocking {
+            return Err(Error::WouldBlock);
+        }
+        self.threads[me].deadline = self.deadline(me);
+        self.threads[me].doing = Doing::Waiting { notification };
+        self.notifications[notification].1.push(me);
+        Ok(Then::Leave)
+    }
+
+    /// `Reply`.
+    fn reply(&mut self, me: usize) -> Outcome {
+        let reply = if self.threads[me].x[0] == 0 {
+            self.threads[me].bound_reply.ok_or(Error::NoReplyObject)?
+        } else {
+            let capability = self.named(me, 0)?;
+            let Object::Reply(reply) = capability.object else { return Err(Error::WrongType) };
+            if !capability.rights.contains(Rights::WRITE) {
+                return Err(Error::MissingRights);
+            }
+            reply
+        };
+        self.check_message(me, true)?;
+        if self.replies[reply].caller.is_none() {
+            return Err(Error::NoCaller);
+        }
+        self.answer_caller(me, reply);
+        Ok(Then::Clear)
+    }
+
+    /// Answers whoever waits in a reply object with `server`'s message.
+    fn answer_caller(&mut self, server: usize, reply: usize) {
+        let Some(caller) = self.replies[reply].caller else { return };
+        self.stop_waiting(caller);
+        self.deliver(server, caller, 0);
+    }
+
+    /// `Signal`.
+    fn signal_call(&mut self, me: usize) -> Outcome {
+        let capability = self.named(me, 0)?;
+        let Object::Notification(notification) = capability.object else { return Err(Error::WrongType) };
+        if !capability.rights.contains(Rights::WRITE) {
+            return Err(Error::MissingRights);
+        }
+        self.signal(notification, capability.badge.max(1));
+        Ok(Then::Clear)
+    }
+
+    /// Bits are set; the first who waits for them gets them, or else the thread to which the notification is bound.
+    pub fn signal(&mut self, notification: usize, bits: u64) {
+        self.notifications[notification].0 |= bits;
+        let bound = |thread: &Thread| thread.bound_notification == Some(notification);
+        let bound = self.threads.iter().position(bound).filter(|thread| self.receives(*thread));
+        if let Some(waiter) = self.notifications[notification].1.first().copied().or(bound) {
+            self.stop_waiting(waiter);
+            self.deliver_signals(waiter, notification);
+        }
+    }
+
+    /// Hands all signals to a thread.
+    fn deliver_signals(&mut self, thread: usize, notification: usize) {
+        let word = std::mem::take(&mut self.notifications[notification].0);
+        self.answer(thread, 0);
+        self.threads[thread].x[1] = Tag::NOTIFICATION;
+        self.threads[thread].x[10] = word;
+    }
+
+    /// Copies a message from one thread to another, capabilities included.
+    fn deliver(&mut self, from: usize, to: usize, badge: u64) {
+        let tag = self.tag(from);
+        let mut length = tag.length();
+        let mut arrived = 0;
+        if self.threads[to].has_area {
+            for i in REGISTER_WORDS..length {
+                self.threads[to].words[i] = self.threads[from].words[i];
+            }
+            arrived = self.deliver_capabilities(from, to, tag.caps());
+        } else {
+            length = length.min(REGISTER_WORDS);
+        }
+        let words = self.threads[from].x;
+        let x = &mut self.threads[to].x;
+        x[0] = 0;
+        x[1] = Tag::new(tag.label(), length).with_caps(arrived).0;
+        for i in 2..2 + REGISTER_WORDS {
+            x[i] = if i - 2 < length { words[i] } else { 0 };
+        }
+        x[10] = badge;
+    }
+
+    /// Capabilities move or are copied in order, up to the first that cannot. Answers how many arrived.
+    fn deliver_capabilities(&mut self, from: usize, to: usize, count: usize) -> usize {
+        for i in 0..count {
+            let ((source, moved), slot) = (self.threads[from].send_caps[i], self.threads[to].receive_slots[i]);
+            let Some(capability) = self.space.get(&source).copied() else { return i };
+            if slot == 0 || !self.slots.contains(&slot) || self.space.contains_key(&slot) {
+                return i;
+            }
+            if moved {
+                self.space.remove(&source);
+            }
+            self.space.insert(slot, capability);
+        }
+        count
+    }
+
+    /// A thread no longer waits: it leaves every queue and gets back what it lent.
+    fn stop_waiting(&mut self, thread: usize) {
+        for queue in &mut self.endpoints {
+            queue.retain(|waiting| *waiting != thread);
+        }
+        for (_, queue) in &mut self.notifications {
+            queue.retain(|waiting| *waiting != thread);
+        }
+        for i in 0..self.replies.len() {
+            if self.replies[i].caller == Some(thread) {
+                self.replies[i].caller = None;
+                if let Some(lent) = self.replies[i].lent.take() {
+                    for holder in &mut self.threads {
+                        holder.time = holder.time.filter(|time| *time != lent);
+                    }
+                    self.threads[thread].time.get_or_insert(lent);
+                }
+            }
+        }
+        self.threads[thread].deadline = None;
+        self.threads[thread].doing = Doing::Ready;
+    }
+
+    /// A wait ends with an error.
+    fn cancel(&mut self, thread: usize, error: Error) {
+        if !matches!(self.threads[thread].doing, Doing::Ready | Doing::Suspended) {
+            self.stop_waiting(thread);
+            self.answer(thread, error as u64);
+        }
+    }
+
+    /// Time passes.
+    pub fn pass_time(&mut self, ticks: u64) {
+        self.now += ticks;
+        for thread in 0..self.threads.len() {
+            if self.threads[thread].deadline.is_some_and(|deadline| deadline <= self.now) {
+                self.cancel(thread, Error::TimedOut);
+            }
+        }
+    }
+
+    /// `ThreadSuspend`.
+    pub fn suspend(&mut self, thread: usize) {
+        self.cancel(thread, Error::Aborted);
+        self.threads[thread].doing = Doing::Suspended;
+    }
+
+    /// `ThreadResume`.
+    pub fn resume(&mut self, thread: usize) {
+        if self.threads[thread].doing == Doing::Suspended {
+            self.threads[thread].doing = Doing::Ready;
+        }
+    }
+
+    /// Every capability to an object goes, and so does the object: whoever waits for it learns that.
+    pub fn destroy(&mut self, object: Object) {
+        self.space.retain(|_, capability| capability.object != object);
+        for thread in 0..self.threads.len() {
+            let concerned = match (&self.threads[thread].doing, object) {
+                (Doing::Sending { endpoint, .. }, Object::Endpoint(gone)) => *endpoint == gone,
+                (Doing::Receiving { endpoint, .. }, Object::Endpoint(gone)) => *endpoint == gone,
+                (Doing::Receiving { reply, .. } | Doing::AwaitingReply { reply }, Object::Reply(gone)) => {
+                    *reply == gone
+                }
+                (Doing::Waiting { notification }, Object::Notification(gone)) => *notification == gone,
+                _ => false,
+            };
+            if concerned {
+                self.cancel(thread, Error::Aborted);
+            }
+            let t = &mut self.threads[thread];
+            t.bound_reply = t.bound_reply.filter(|reply| object != Object::Reply(*reply));
+            t.bound_notification = t.bound_notification.filter(|bound| object != Object::Notification(*bound));
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! Messages, signals, replies, deadlines and lent time: the kernel against the model, step by step.
+//!
+//! Five threads share a capability space; which of them runs is the kernel's choice among those that the model allows.
+//! A sixth, of the highest priority, is woken by an interrupt whenever something is to be done to the others.
+
+use proptest::prelude::*;
+use tench_abi::layout::{UNBIND, slot};
+use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
+use tench_abi::object::Rights;
+use tench_abi::{Kind, Operation, Tag};
+use tench_arch_host::Machine;
+use tench_arch_host::machine::at;
+use tench_kernel::object::{Notification, Ref};
+use tench_kernel::thread::{Thread as KernelThread, ThreadState};
+use tench_model::messages::{Capability, Doing, Object, Reply, Thread, World};
+use tench_model::source::{Bytes, Source};
+
+/// The line that wakes the manager.
+const LINE: u32 = 40;
+/// Priorities of the threads. The last has no scheduling context of its own, the one before no message area.
+const PRIORITIES: [u64; 5] = [10, 20, 20, 30, 30];
+const WITHOUT_AREA: usize = 3;
+const PASSIVE: usize = 4;
+
+/// Both worlds.
+struct Pair {
+    machine: Machine,
+    world: World,
+    /// The kernel's threads, in the model's order, and the addresses of their capabilities.
+    threads: Vec<(Ref<KernelThread>, u64)>,
+    /// Objects by number: address of the original capability.
+    endpoints: Vec<u64>,
+    notifications: Vec<u64>,
+    replies: Vec<u64>,
+    manager: (u64, u64),
+    /// Addresses to choose from.
+    known: Vec<u64>,
+    log: Vec<String>,
+}
+
+impl Pair {
+    fn new(fast: bool) -> Pair {
+        let mut machine = Machine::new();
+        machine.fast = fast;
+        let (notification, line) = (machine.make(Kind::Notification, 0), machine.take_free());
+        machine.call(Operation::InterruptGet, &[at(slot::INTERRUPT_CONTROL), LINE.into(), 0, line]).ok();
+        machine.call(Operation::InterruptBind, &[line, notification]).ok();
+        let mut pair = Pair {
+            machine,
+            world: World { now: 1, priorities: PRIORITIES.to_vec(), ..World::default() },
+            threads: Vec::new(),
+            endpoints: Vec::new(),
+            notifications: Vec::new(),
+            replies: Vec::new(),
+            manager: (notification, line),
+            known: Vec::new(),
+            log: Vec::new(),
+        };
+        pair.make_objects();
+        for i in 0..PRIORITIES.len() {
+            pair.make_thread(i);
+        }
+        pair.mint_capabilities();
+        pair.start_passive();
+        pair
+    }
+
+    /// Endpoints, notifications and reply objects that belong to nobody.
+    fn make_objects(&mut self) {
+        for i in 0..3 {
+            let address = self.machine.make(Kind::Endpoint, 0);
+            self.endpoints.push(address);
+            self.world.endpoints.push(Vec::new());
+            self.learn(address, Object::Endpoint(i), Rights::all(), 0);
+        }
+        for i in 0..3 {
+            let address = self.machine.make(Kind::Notification, 0);
+            self.notifications.push(address);
+            self.world.notifications.push((0, Vec::new()));
+            self.learn(address, Object::Notification(i), Rights::all(), 0);
+        }
+        for i in 0..2 {
+            let address = self.machine.make(Kind::Reply, 0);
+            self.replies.push(address);
+            self.world.replies.push(Reply::default());
+            self.learn(address, Object::Reply(i), Rights::all(), 0);
+        }
+    }
+
+    /// A capability that exists in both worlds.
+    fn learn(&mut self, address: u64, object: Object, rights: Rights, badge: u64) {
+        self.world.space.insert(address, Capability { object, rights, badge });
+        self.known.push(address);
+    }
+
+    fn make_thread(&mut self, i: usize) {
+        let m = &mut self.machine;
+        let first = m.free;
+        let thread = m.make_thread(PRIORITIES[i]);
+        let (time, reply) = (first + 1, first + 2);
+        if i == WITHOUT_AREA {
+            m.call(Operation::ThreadSuspend, &[first]).ok();
+            m.call(Operation::ThreadConfigure, &[first, at(slot::CSPACE), at(slot::VSPACE), 0, 0]).ok();
+            m.call(Operation::ThreadResume, &[first]).ok();
+        }
+        let bound_notification = (i == 2).then_some(1);
+        if let Some(notification) = bound_notification {
+            m.call(Operation::ThreadBind, &[first, 0, 0, self.notifications[notification]]).ok();
+        }
+        self.threads.push((thread, first));
+        let number = self.world.replies.len();
+        self.world.replies.push(Reply::default());
+        self.replies.push(reply);
+        self.learn(reply, Object::Reply(number), Rights::all(), 0);
+        self.world.threads.push(Thread {
+            doing: Doing::Ready,
+            x: [0; 13],
+            words: vec![0; MAX_WORDS],
+            send_caps: [(0, false); MAX_CAPS],
+            receive_slots: [0; MAX_CAPS],
+            has_area: i != WITHOUT_AREA,
+            time: Some(i),
+            deadline: None,
+            bound_reply: Some(number),
+            bound_notification,
+        });
+        assert_eq!(self.machine.cap(time).kind, Kind::SchedulingContext);
+    }
+
+    /// Capabilities with badges and fewer rights, and some empty slots.
+    fn mint_capabilities(&mut self) {
+        let all = Rights::all();
+        let variants = [(all, 7), (all, 9), (Rights::WRITE, 0), (Rights::READ, 0), (Rights::WRITE | Rights::CALL, 11)];
+        for i in 0..2 {
+            for (rights, badge) in variants {
+                for (object, original) in [
+                    (Object::Endpoint(i), self.endpoints[i]),
+                    (Object::Notification(i), self.notifications[i]),
+                    (Object::Reply(i), self.replies[i]),
+                ] {
+                    let badge = if matches!(object, Object::Reply(_)) { 0 } else { badge };
+                    let address = self.machine.take_free();
+                    let arguments = [0, original, 0, address, rights.bits().into(), badge];
+                    self.machine.call(Operation::Mint, &arguments).ok();
+                    self.learn(address, object, rights, badge);
+                }
+            }
+        }
+        let end = self.machine.free + 16;
+        self.known.extend(self.machine.free..end);
+        self.world.slots = self.endpoints[0]..end;
+    }
+
+    /// The passive thread receives on its own time once, which is then taken away.
+    fn start_passive(&mut self) {
+        let (thread, address) = self.threads[PASSIVE];
+        let notification = self.manager.0;
+        self.machine.call_as(thread, Operation::Receive, &[self.endpoints[0]]);
+        let first = self.machine.first;
+        self.machine.run(first);
+        self.machine.call(Operation::ThreadBind, &[address, UNBIND, 0, 0]).ok();
+        self.machine.call(Operation::Receive, &[notification]);
+        self.world.threads[PASSIVE].x[0] = self.endpoints[0];
+        self.world.call(PASSIVE, Operation::Receive);
+        self.world.threads[PASSIVE].time = None;
+    }
+
+    /// The number of the running thread.
+    fn current(&mut self) -> Option<usize> {
+        let current = self.machine.current();
+        self.threads.iter().position(|(thread, _)| *thread == current)
+    }
+
+    /// One step in both worlds.
+    fn step(&mut self, source: &mut Bytes<'_>) {
+        match source.below(16) {
+            0 => self.pass_time(source.below(60)),
+            1 => self.manage(source),
+            _ => match self.current() {
+                Some(me) => self.call(me, source),
+                None if source.one_in(2) => self.pass_time(source.below(200)),
+                None => self.manage(source),
+            },
+        }
+        // What was due already when its wait began is noticed with the next interrupt, which is due at once.
+        self.machine.pass_time(0);
+        self.world.pass_time(0);
+    }
+
+    fn pass_time(&mut self, ticks: u64) {
+        self.log.push(format!("{ticks} ticks pass"));
+        self.machine.pass_time(ticks);
+        self.world.pass_time(ticks);
+    }
+
+    /// The manager wakes up, does something to the others, and waits again.
+    fn manage(&mut self, source: &mut Bytes<'_>) {
+        let (notification, line) = self.manager;
+        self.machine.raise(LINE);
+        assert!(self.machine.current() == self.machine.first, "the manager was not woken");
+        let thread = source.below(PRIORITIES.len() as u64) as usize;
+        let address = self.threads[thread].1;
+        match source.below(12) {
+            0..3 => {
+                self.log.push(format!("thread {thread} is suspended"));
+                self.machine.call(Operation::ThreadSuspend, &[address]).ok();
+                self.world.suspend(thread);
+            }
+            3..11 => {
+                self.log.push(format!("thread {thread} is resumed"));
+                self.machine.call(Operation::ThreadResume, &[address]).ok();
+                self.world.resume(thread);
+            }
+            _ => self.destroy(source),
+        }
+        self.machine.call(Operation::InterruptAcknowledge, &[line]).ok();
+        self.machine.call(Operation::Receive, &[notification]);
+    }
+
+    /// The manager deletes an object.
+    fn destroy(&mut self, source: &mut Bytes<'_>) {
+        let (object, address) = match source.below(3) {
+            0 => (Object::Endpoint(2), self.endpoints[2]),
+            1 => (Object::Notification(2), self.notifications[2]),
+            _ => {
+                let reply = 1 + source.below(2) as usize;
+                (Object::Reply(reply), self.replies[reply])
+            }
+        };
+        // The original can have been moved to somebody in a message; then it stays where it is.
+        if self.world.space.get(&address).is_none_or(|capability| capability.object != object) {
+            return;
+        }
+        self.log.push(format!("{object:?} is deleted"));
+        self.machine.call(Operation::Revoke, &[0, address]).ok();
+        self.machine.call(Operation::Delete, &[0, address]).ok();
+        self.world.destroy(object);
+    }
+
+    /// A random message operation of the running thread.
+    fn call(&mut self, me: usize, source: &mut Bytes<'_>) {
+        use Operation as Op;
+        let operation = source.pick(&[
+            Op::Call,
+            Op::Call,
+            Op::Call,
+            Op::ReplyReceive,
+            Op::ReplyReceive,
+            Op::ReplyReceive,
+            Op::Receive,
+            Op::Receive,
+            Op::Send,
+            Op::TrySend,
+            Op::TryReceive,
+            Op::Reply,
+            Op::Signal,
+            Op::Yield,
+        ]);
+        let mut x: [u64; 13] = std::array::from_fn(|i| 1000 * me as u64 + i as u64 + 16 * self.log.len() as u64);
+        x[0] = self.target(operation, source);
+        x[1] = tag(source);
+        x[11] = if source.one_in(4) { source.pick(&self.known) } else { source.pick(&self.replies) };
+        x[12] = self.world.now + source.below(40);
+        self.fill_area(me, source);
+        self.log.push(format!("thread {me}: {operation} {x:?}"));
+        let t = &mut self.world.threads[me];
+        t.x = x;
+        self.world.call(me, operation);
+        self.machine.system_call(operation as u64, &x);
+    }
+
+    /// What an operation is tried on: mostly the two endpoints that live, so that partners meet.
+    fn target(&self, operation: Operation, source: &mut Bytes<'_>) -> u64 {
+        match operation {
+            Operation::Reply if source.one_in(2) => 0,
+            Operation::Signal => {
+                let signals = |address: &&u64| matches!(self.world.space.get(address), Some(c) if matches!(c.object, Object::Notification(_)));
+                let able: Vec<u64> = self.known.iter().filter(signals).copied().collect();
+                if able.is_empty() { 0 } else { source.pick(&able) }
+            }
+            _ if source.one_in(3) => source.pick(&self.known),
+            _ => self.endpoints[source.below(2) as usize],
+        }
+    }
+
+    /// Fills the message area of a thread in both worlds.
+    fn fill_area(&mut self, me: usize, source: &mut Bytes<'_>) {
+        let t = &mut self.world.threads[me];
+        if !t.has_area {
+            return;
+        }
+        let salt = source.below(256) << 8 | (me as u64) << 16;
+        for (i, word) in t.words.iter_mut().enumerate() {
+            *word = salt + i as u64;
+        }
+        for i in 0..MAX_CAPS {
+            t.send_caps[i] = (source.pick(&self.known), source.one_in(3));
+            t.receive_slots[i] = if source.one_in(8) { 0 } else { source.pick(&self.known[self.known.len() - 20..]) };
+        }
+        let area = self.machine.area(self.threads[me].0);
+        area.words.copy_from_slice(&t.words);
+        for i in 0..MAX_CAPS {
+            let (address, moved) = t.send_caps[i];
+            area.send_caps[i] = address as u32 | if moved { MessageArea::MOVE } else { 0 };
+            area.receive_slots[i] = t.receive_slots[i] as u32;
+        }
+    }
+
+    /// Compares all that can be seen.
+    fn compare(&mut self) {
+        let candidates = self.world.candidates();
+        match self.current() {
+            Some(current) => assert!(candidates.contains(&current), "{current} runs instead of {candidates:?}"),
+            None => assert!(self.machine.idle() && candidates.is_empty(), "nobody runs instead of {candidates:?}"),
+        }
+        for i in 0..self.threads.len() {
+            self.compare_thread(i);
+        }
+        for (i, address) in self.notifications.clone().into_iter().enumerate() {
+            let known = self.world.space.get(&address).is_some_and(|c| c.object == Object::Notification(i));
+            if known {
+                let object = self.machine.cap(address).object;
+                // SAFETY: a notification capability names a live notification.
+                let notification = unsafe { Ref::<Notification>::at(object) }.expect("not null");
+                let word = self.machine.kernel().get(notification).word;
+                assert_eq!(word, self.world.notifications[i].0, "signals of notification {i}");
+            }
+        }
+        self.compare_space();
+        self.machine.check();
+    }
+
+    fn compare_thread(&mut self, i: usize) {
+        let thread = self.threads[i].0;
+        let state = self.machine.thread(thread).state;
+        let expected = &self.world.threads[i];
+        let agree = match expected.doing {
+            Doing::Ready => state == ThreadState::Ready,
+            Doing::Suspended => state == ThreadState::Suspended,
+            Doing::Sending { .. } => matches!(state, ThreadState::Sending(_)),
+            Doing::Receiving { .. } => matches!(state, ThreadState::Receiving(_)),
+            Doing::AwaitingReply { .. } => matches!(state, ThreadState::AwaitingReply(_)),
+            Doing::Waiting { .. } => matches!(state, ThreadState::Waiting(_)),
+        };
+        assert!(agree, "thread {i} is {state:?} instead of {:?}", expected.doing);
+        if matches!(expected.doing, Doing::Ready | Doing::Suspended) {
+            let answer = self.machine.answer(thread);
+            assert_eq!(answer.x, self.world.threads[i].x[..11], "registers of thread {i}");
+        }
+        if self.world.threads[i].has_area {
+            let words = &self.machine.area(thread).words[REGISTER_WORDS..];
+            assert_eq!(words, &self.world.threads[i].words[REGISTER_WORDS..], "message area of thread {i}");
+        }
+    }
+
+    fn compare_space(&mut self) {
+        for address in self.world.slots.clone() {
+            let expected = self.world.space.get(&address);
+            let mut k = self.machine.kernel();
+            let found = tench_kernel::space::lookup_of(&mut k, self.threads[0].0, address).ok();
+            let found = found.map(|slot| k.slot(slot).cap);
+            let found = found.filter(|c| matches!(c.kind, Kind::Endpoint | Kind::Notification | Kind::Reply));
+            let found = found.map(|cap| (cap.kind, cap.rights, cap.badge));
+            let expected = expected.map(|capability| {
+                let kind = match capability.object {
+                    Object::Endpoint(_) => Kind::Endpoint,
+                    Object::Notification(_) => Kind::Notification,
+                    Object::Reply(_) => Kind::Reply,
+                };
+                (kind, capability.rights.bits(), capability.badge)
+            });
+            assert_eq!(found, expected, "capability at {address}");
+        }
+    }
+}
+
+/// A tag: mostly a short message without capabilities, at times with a deadline or a named reply object.
+fn tag(source: &mut Bytes<'_>) -> u64 {
+    let length = match source.below(8) {
+        0 => source.below(70),
+        1 => 9 + source.below(10),
+        _ => source.below(9),
+    };
+    let caps = if source.one_in(4) { source.below(6) } else { 0 };
+    let mut flags = 0;
+    for (flag, n) in [(Tag::DEADLINE, 3), (Tag::REPLY, 4), (Tag::KERNEL, 30), (Tag::NOTIFICATION, 30)] {
+        if source.one_in(n) {
+            flags |= flag;
+        }
+    }
+    Tag::new(source.below(200), length as usize).with_caps(caps as usize).with(flags).0
+}
+
+/// The choices of one step. What they come to is in the log, so a failure does not print them.
+#[derive(Clone)]
+struct Step([u8; 40]);
+
+impl std::fmt::Debug for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("step")
+    }
+}
+
+/// Plays steps on both sides and compares after each.
+fn play(fast: bool, steps: &[Step]) {
+    let mut pair = Pair::new(fast);
+    pair.compare();
+    for step in steps {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            pair.step(&mut Bytes(&step.0));
+            pair.compare();
+        }));
+        if let Err(payload) = result {
+            eprintln!("fast: {fast}; the steps:\n  {}", pair.log.join("\n  "));
+            std::mem::forget(pair);
+            std::panic::resume_unwind(payload);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_kernel_does_what_the_model_says(fast: bool, steps in prop::collection::vec(any::<[u8; 40]>().prop_map(Step), 1..120)) {
+        play(fast, &steps);
+    }
+}
