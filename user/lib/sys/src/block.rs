@@ -161,23 +161,70 @@ pub fn offer_slots(slots: &[CapAddress]) {
     }
 }
 
+/// The slots that are on offer, so that whoever offers others for a while can put them back; `NULL` where none is.
+pub fn offered_slots() -> [CapAddress; MAX_CAPS] {
+    let mut offered = [CapAddress::NULL; MAX_CAPS];
+    if let Some(area) = field::<u32>(offset_of!(MessageArea, receive_slots)) {
+        for (index, slot) in offered.iter_mut().enumerate() {
+            // SAFETY: the area is mapped (`install`), and the index is below `MAX_CAPS`.
+            *slot = CapAddress(unsafe { area.wrapping_add(index).read_volatile() });
+        }
+    }
+    offered
+}
+
 /// Takes the first `count` slots out of the offer: capabilities have arrived in them. The others move up.
 #[inline(never)]
 pub(crate) fn take_slots(count: usize) -> [CapAddress; MAX_CAPS] {
-    let mut offered = [CapAddress::NULL; MAX_CAPS];
-    let Some(area) = field::<u32>(offset_of!(MessageArea, receive_slots)) else { return offered };
-    for (index, slot) in offered.iter_mut().enumerate() {
-        // SAFETY: the area is mapped (`install`), and the index is below `MAX_CAPS`.
-        *slot = CapAddress(unsafe { area.wrapping_add(index).read_volatile() });
-    }
+    let mut offered = offered_slots();
     let count = count.min(MAX_CAPS);
     offer_slots(&offered[count..]);
     offered[count..].fill(CapAddress::NULL);
     offered
 }
 
-/// Reads the registers in the message area.
-pub(crate) fn read_registers() -> Option<Registers> {
+/// What a message leaves in the message area between the moment that it is written there and the system call that sends
+/// it. An upcall that sends messages itself keeps the interrupted thread's here.
+#[derive(Clone, Copy, Debug)]
+pub struct Staged {
+    words: [u64; MAX_WORDS - REGISTER_WORDS],
+    send_caps: [u32; MAX_CAPS],
+    receive_slots: [u32; MAX_CAPS],
+}
+
+impl Staged {
+    /// Copies it out of the running thread's message area; `None` without one.
+    pub fn save() -> Option<Staged> {
+        let (words, send_caps, receive_slots) = Self::places()?;
+        Some(Staged {
+            // SAFETY: the area is mapped (`install`), and any bytes are numbers.
+            words: unsafe { words.read_volatile() },
+            // SAFETY: as above.
+            send_caps: unsafe { send_caps.read_volatile() },
+            // SAFETY: as above.
+            receive_slots: unsafe { receive_slots.read_volatile() },
+        })
+    }
+
+    /// Puts it back.
+    pub fn restore(&self) {
+        let Some((words, send_caps, receive_slots)) = Self::places() else { return };
+        // SAFETY: the area is mapped (`install`), and nobody holds a reference into it.
+        unsafe { words.write_volatile(self.words) };
+        // SAFETY: as above.
+        unsafe { send_caps.write_volatile(self.send_caps) };
+        // SAFETY: as above.
+        unsafe { receive_slots.write_volatile(self.receive_slots) };
+    }
+
+    fn places() -> Option<(*mut [u64; MAX_WORDS - REGISTER_WORDS], *mut [u32; MAX_CAPS], *mut [u32; MAX_CAPS])> {
+        let words = field(offset_of!(MessageArea, words) + REGISTER_WORDS * size_of::<u64>())?;
+        Some((words, field(offset_of!(MessageArea, send_caps))?, field(offset_of!(MessageArea, receive_slots))?))
+    }
+}
+
+/// Reads the registers in the message area: in an upcall, those of the interrupted thread.
+pub fn read_registers() -> Option<Registers> {
     let place = field::<Registers>(offset_of!(MessageArea, registers))?;
     // SAFETY: the area is mapped (`install`), and any bytes are registers.
     Some(unsafe { place.read_volatile() })

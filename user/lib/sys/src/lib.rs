@@ -36,7 +36,7 @@ pub mod raw;
 pub mod thread;
 pub mod time;
 
-pub use block::{ThreadBlock, offer_slots};
+pub use block::{ThreadBlock, offer_slots, offered_slots};
 pub use cap::{Cap, CapNode, Deleted, Freed, Identity, OWN_SPACE};
 pub use device::{Interrupt, InterruptControl, Kernel, Trigger};
 pub use ipc::{Endpoint, Notification, Reply, Wait};

@@ -179,11 +179,14 @@ pub fn yield_now() {
     let _ = unsafe { raw::call0(Operation::Yield, 0, 0) };
 }
 
-/// Ends an upcall: the thread continues with the registers in its message area. Returns only if that is refused.
+/// Ends an upcall: the thread continues with these registers. Returns only if that is refused.
 ///
 /// # Safety
-/// The thread is in an upcall, and the registers in its message area are fit to continue with.
-pub unsafe fn upcall_return() -> Error {
+/// The thread is in an upcall, and the registers are fit to continue with.
+pub unsafe fn upcall_return(registers: &Registers) -> Error {
+    if block::write_registers(registers).is_none() {
+        return Error::NoMessageArea;
+    }
     // SAFETY: the caller answers for the registers.
     match unsafe { raw::call0(Operation::UpcallReturn, 0, 0) }.done() {
         Ok(()) => Error::WrongState,

@@ -1,3 +1,80 @@
-//! The user library: runtime, heap, threads, printing, arguments.
+//! The user library: what a program has around its `main`.
+//!
+//! ```
+//! #![cfg_attr(target_os = "none", no_std, no_main)]
+//!
+//! use tench::println;
+//!
+//! tench::entry!(main);
+//!
+//! fn main() {
+//!     println!("hello");
+//! }
+//! ```
+//! | module | what for | which system calls |
+//! |---|---|---|
+//! | [`process`] | arguments, environment, exit | one, at the end |
+//! | [`io`] | `print!`, `println!`, `eprintln!`, reading lines | one call to the console for each line |
+//! | [`memory`] | slots, kernel objects, mapped memory | a block of memory at a time |
+//! | `heap` | `alloc`: `Box`, `Vec`, `String`, … | while it grows |
+//! | [`thread`] | threads with guarded stacks | a dozen to start one |
+//! | [`sync`] | mutex, condition variable, once | none without contention |
+//! | [`time`] | now, sleep | one to sleep |
+//! | [`upcall`] | handling one's own faults and foreign system calls | one to return |
+//!
+//! `unsafe` is allowed in: `runtime` (first instructions), `process` (the information block), `heap`, `thread`, `sync`
+//! (cells behind locks), `upcall`, `backtrace`, `memory::window` (volatile accesses).
 
-#![no_std]
+#![cfg_attr(not(test), no_std)]
+#![deny(missing_docs)]
+
+extern crate alloc;
+
+mod backtrace;
+mod heap;
+pub mod io;
+pub mod memory;
+pub mod process;
+pub mod runtime;
+pub mod sync;
+pub mod thread;
+pub mod time;
+pub mod upcall;
+
+pub use process::{args, env, exit};
+pub use tench_clock_client as clock;
+pub use tench_console_client as console;
+pub use tench_mem_client as mem;
+pub use tench_names_client as names;
+pub use tench_procs_client as procs;
+pub use {tench_abi as abi, tench_sys as sys};
+
+/// Names the function with which the program begins: `entry!(main)`.
+///
+/// The function takes nothing and returns `()`, an exit code (`i32`), or a `Result` whose error can be displayed; see
+/// [`runtime::Termination`]. On the host, where programs are only checked, the macro stands for an empty `main`, unless
+/// the function itself is called `main`.
+#[macro_export]
+macro_rules! entry {
+    (main) => {
+        $crate::entry!(@target main);
+    };
+    ($function:path) => {
+        $crate::entry!(@target $function);
+
+        #[cfg(not(target_os = "none"))]
+        #[allow(dead_code)]
+        fn main() {
+            let _ = $function;
+        }
+    };
+    (@target $function:path) => {
+        #[cfg(target_os = "none")]
+        const _: () = {
+            #[unsafe(no_mangle)]
+            fn tench_main() -> i32 {
+                $crate::runtime::Termination::report($function())
+            }
+        };
+    };
+}

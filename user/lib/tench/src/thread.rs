@@ -1,0 +1,346 @@
+//! Threads of this process.
+//!
+//! A thread has a stack with unmapped memory below it, and one page of its own:
+//!
+//! ```text
+//! 0      message area, shared with the kernel
+//! 1024   thread block, where the thread pointer points
+//! 1088   how it ended: nobody waits, somebody waits, done
+//! ```
+//! A thread cannot free the stack that it runs on. So when its function has returned it says that it is done and stops;
+//! whoever joins it, or starts the next thread, frees what it had. Saying so takes no lock, because from then on the
+//! thread may be deleted at any moment.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::mem::offset_of;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use tench_abi::fault::{Class, Registers};
+use tench_abi::layout::slot;
+use tench_abi::message::MessageArea;
+pub use tench_sys::thread::yield_now;
+use tench_sys::thread::{Binding, Bindings};
+use tench_sys::{Cap, Notification, Reply, SchedulingContext, Thread, ThreadBlock};
+
+use crate::memory::{self, Error, Made, Pages};
+use crate::sync::{Mutex, Waiter};
+
+/// Bytes of a stack, unless something else is said.
+pub const DEFAULT_STACK_SIZE: usize = 64 * 1024;
+
+/// The page that a thread has for itself.
+#[repr(C)]
+struct Control {
+    area: MessageArea,
+    block: ThreadBlock,
+    exit: AtomicPtr<Waiter>,
+}
+
+/// In [`Control::exit`]: the thread is done.
+const DONE: *mut Waiter = core::ptr::without_provenance_mut(1);
+
+const _: () = assert!(size_of::<Control>() <= tench_abi::memory::PAGE_SIZE);
+
+/// What a thread consists of. Dropped in this order: the thread first, so that nothing uses the rest any more.
+struct Parts {
+    thread: Made<Thread>,
+    scheduling: Made<SchedulingContext>,
+    _reply: Made<Reply>,
+    _notification: Made<Notification>,
+    _stack: Pages,
+    control: Pages,
+}
+
+impl Parts {
+    /// How it ended.
+    fn exit(&self) -> &AtomicPtr<Waiter> {
+        let control = core::ptr::with_exposed_provenance::<Control>(self.control.address());
+        // SAFETY: the page is mapped as long as `self` lives, and zeroed memory is a valid atomic pointer.
+        unsafe { &*control.wrapping_byte_add(offset_of!(Control, exit)).cast() }
+    }
+
+    fn is_done(&self) -> bool {
+        self.exit().load(Ordering::Acquire) == DONE
+    }
+
+    /// Waits until the thread is done.
+    fn wait(&self) {
+        let waiter = Waiter::new();
+        let mine = core::ptr::from_ref(&waiter).cast_mut();
+        if self.exit().compare_exchange(null_mut(), mine, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            waiter.wait();
+        }
+    }
+}
+
+/// Threads that nobody joins. They are freed when they are done and another thread is started.
+static DETACHED: Mutex<Vec<Parts>> = Mutex::new(Vec::new());
+
+/// How many threads were started.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
+/// How a thread is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Builder {
+    stack_size: usize,
+    priority: Option<u8>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Builder {
+    /// A stack of [`DEFAULT_STACK_SIZE`], and the priority of whoever starts it.
+    pub const fn new() -> Builder {
+        Builder { stack_size: DEFAULT_STACK_SIZE, priority: None }
+    }
+
+    /// Another size of the stack in bytes, rounded up to a power of two.
+    pub const fn stack_size(mut self, bytes: usize) -> Builder {
+        self.stack_size = bytes;
+        self
+    }
+
+    /// Another priority, at most the ceiling of the main thread.
+    pub const fn priority(mut self, priority: u8) -> Builder {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// Starts a thread that runs `function`.
+    pub fn spawn<F, T>(self, function: F) -> Result<JoinHandle<T>, Error>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        reap();
+        // From now on somebody may have to wait for a lock.
+        own_notification();
+        let parts = self.build()?;
+        let result = Arc::new(Mutex::new(None));
+        let place = Arc::clone(&result);
+        let body: Body = Box::new(move || *place.lock() = Some(function()));
+        start(&parts, body)?;
+        Ok(JoinHandle { parts: Some(parts), result })
+    }
+
+    /// Makes everything that a thread consists of.
+    fn build(self) -> Result<Parts, Error> {
+        let parts = Parts {
+            thread: memory::make(0)?,
+            scheduling: memory::make(0)?,
+            _reply: memory::make(0)?,
+            _notification: memory::make(0)?,
+            _stack: Pages::with_guard(self.stack_size)?,
+            control: Pages::new(size_of::<Control>())?,
+        };
+        let thread = parts.thread.cap();
+        let frame = parts.control.frame();
+        thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), Some((frame, 0)))?;
+
+        let main = Cap::<SchedulingContext>::new(slot::SCHEDULING);
+        let like = main.query()?;
+        let priority = match self.priority {
+            Some(priority) => u64::from(priority),
+            None => Cap::<Thread>::new(current()).query()?.priority,
+        };
+        parts.scheduling.cap().configure(priority, like.ceiling, like.slice, Some(main))?;
+        thread.bind(Bindings {
+            scheduling: Binding::To(parts.scheduling.cap()),
+            reply: Binding::To(parts._reply.cap()),
+            notification: Binding::Keep,
+        })?;
+        for class in Class::ALL {
+            // Without a process server, a fault stops the thread.
+            let _ = thread.faults_to(class, Some(Cap::new(slot::PROCS)));
+        }
+        Ok(parts)
+    }
+}
+
+/// What a thread runs.
+type Body = Box<dyn FnOnce() + Send>;
+
+/// Sets the thread's block and registers, and lets it run.
+fn start(parts: &Parts, body: Body) -> Result<(), Error> {
+    let block_address = parts.control.address() + offset_of!(Control, block);
+    let block = ThreadBlock::new();
+    block.this.set(block_address);
+    block.message_area.set(parts.control.address());
+    block.thread.set(parts.thread.cap().address());
+    block.notification.set(parts._notification.cap().address());
+    block.stack_bottom.set(parts._stack.address());
+    block.stack_top.set(parts._stack.end());
+    block.runtime.set(STARTED.fetch_add(1, Ordering::Relaxed) + 1);
+    // SAFETY: the page is mapped, this part of it is for the block, and the thread does not run yet.
+    unsafe { core::ptr::with_exposed_provenance_mut::<ThreadBlock>(block_address).write(block) };
+
+    let body = Box::into_raw(Box::new(body));
+    let mut registers = Registers::ZERO;
+    registers.pc = entry() as u64;
+    registers.sp = parts._stack.end() as u64;
+    registers.x[0] = body.expose_provenance() as u64;
+    registers.thread_pointer = block_address as u64;
+    // SAFETY: the thread is new, with a stack, block and message area of its own, and begins where threads begin.
+    let started = unsafe { parts.thread.cap().write_registers(&registers, true) };
+    if let Err(error) = started {
+        // SAFETY: the thread does not run, so the box is still this function's.
+        drop(unsafe { Box::from_raw(body) });
+        return Err(Error::Kernel(error));
+    }
+    Ok(())
+}
+
+/// Address of a thread's first instruction.
+fn entry() -> usize {
+    #[cfg(target_os = "none")]
+    {
+        /// Where a thread begins, with its body in `x0`. A frame record of zeros ends every backtrace here.
+        #[unsafe(naked)]
+        extern "C" fn begin() -> ! {
+            core::arch::naked_asm!("mov x29, xzr", "mov x30, xzr", "b {}", sym run)
+        }
+        begin as *const () as usize
+    }
+    #[cfg(not(target_os = "none"))]
+    {
+        run as *const () as usize
+    }
+}
+
+/// Runs a thread's body, and ends it.
+extern "C" fn run(body: *mut Body) -> ! {
+    // SAFETY: `start` made the box and passed it to this thread alone.
+    let body = unsafe { Box::from_raw(body) };
+    body();
+    let Some(block) = ThreadBlock::current() else { unreachable!("a thread has a block") };
+    let control = block.this.get() - offset_of!(Control, block);
+    let exit = core::ptr::with_exposed_provenance::<AtomicPtr<Waiter>>(control + offset_of!(Control, exit));
+    let thread = Cap::<Thread>::new(block.thread.get());
+    // SAFETY: the page is mapped until somebody sees that this thread is done.
+    let waiter = unsafe { &*exit }.swap(DONE, Ordering::AcqRel);
+    if !waiter.is_null() {
+        // SAFETY: whoever put it there waits for this.
+        unsafe { Waiter::wake(waiter) };
+    }
+    loop {
+        let _ = thread.suspend();
+    }
+}
+
+/// Frees detached threads that are done.
+fn reap() {
+    let mut detached = DETACHED.lock();
+    let mut index = 0;
+    while index < detached.len() {
+        if detached[index].is_done() {
+            let parts = detached.swap_remove(index);
+            drop(parts);
+        } else {
+            index += 1;
+        }
+    }
+}
+
+/// A thread that was started. Dropping it lets the thread go on by itself.
+pub struct JoinHandle<T> {
+    parts: Option<Parts>,
+    result: Arc<Mutex<Option<T>>>,
+}
+
+impl<T> JoinHandle<T> {
+    /// Waits until the thread's function has returned, and answers what it returned.
+    pub fn join(mut self) -> T {
+        if let Some(parts) = self.parts.take() {
+            parts.wait();
+        }
+        match self.result.lock().take() {
+            Some(value) => value,
+            None => unreachable!("a thread that is done has a result"),
+        }
+    }
+
+    /// Whether its function has returned.
+    pub fn is_finished(&self) -> bool {
+        self.parts.as_ref().is_none_or(Parts::is_done)
+    }
+
+    /// The thread.
+    pub fn thread(&self) -> Option<Cap<Thread>> {
+        self.parts.as_ref().map(|parts| parts.thread.cap())
+    }
+
+    /// What it runs on.
+    pub fn scheduling(&self) -> Option<Cap<SchedulingContext>> {
+        self.parts.as_ref().map(|parts| parts.scheduling.cap())
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        if let Some(parts) = self.parts.take() {
+            DETACHED.lock().push(parts);
+        }
+    }
+}
+
+/// Starts a thread that runs `function`. Panics if there is not enough memory; see [`Builder::spawn`].
+pub fn spawn<F, T>(function: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    match Builder::new().spawn(function) {
+        Ok(handle) => handle,
+        Err(error) => panic!("cannot start a thread: {error}"),
+    }
+}
+
+/// The capability address of the running thread.
+fn current() -> tench_abi::CapAddress {
+    ThreadBlock::current().map_or(slot::THREAD, |block| block.thread.get())
+}
+
+/// The running thread.
+pub fn current_thread() -> Cap<Thread> {
+    Cap::new(current())
+}
+
+/// Number of the running thread: 0 for the main thread, then in the order in which they were started.
+pub fn current_id() -> usize {
+    ThreadBlock::current().map_or(0, |block| block.runtime.get())
+}
+
+/// The notification on which the running thread sleeps. Other threads get theirs when they are started; the main
+/// thread's is made when it is first needed.
+pub fn own_notification() -> Option<Cap<Notification>> {
+    let block = ThreadBlock::current()?;
+    if block.notification.get() == tench_abi::CapAddress::NULL {
+        let made = memory::make::<Notification>(0).ok()?;
+        block.notification.set(made.leak().address());
+    }
+    Some(Cap::new(block.notification.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_kernel_no_thread_starts() {
+        assert!(Builder::new().stack_size(4096).priority(3).spawn(|| 5).is_err());
+        assert_eq!((current_id(), current(), own_notification()), (0, slot::THREAD, None));
+    }
+
+    #[test]
+    fn the_page_has_room_for_its_parts() {
+        assert_eq!((offset_of!(Control, area), offset_of!(Control, block)), (0, 1024));
+        assert_eq!(offset_of!(Control, exit), 1088);
+    }
+}
