@@ -100,3 +100,19 @@ impl Default for Registers {
         Self::ZERO
     }
 }
+
+/// Labels with which a fault handler answers a fault message.
+pub mod answer {
+    /// Resume where the fault happened; the access is tried again. (A foreign call continues after the `svc`.)
+    pub const RESUME: u64 = 0;
+    /// Resume with `x0` = word 0 of the reply (the result of a foreign system call).
+    pub const RESULT: u64 = 1;
+    /// Leave the thread stopped, in state `Faulted`.
+    pub const STOP: u64 = 2;
+}
+
+/// Words of a fault message: those of [`Report`].
+pub const MESSAGE_WORDS: usize = 4;
+/// Words of a foreign call's message: those of [`Report`], then `x0`..`x8`. The words beyond the eighth need a message
+/// area at the receiver, and are missing without one.
+pub const FOREIGN_WORDS: usize = 13;

@@ -48,6 +48,9 @@ pub mod slot {
     pub const FIRST_FREE: CapAddress = CapAddress(48);
     /// `init`: first untyped that the kernel handed over; [`crate::boot::BootInfo`] lists them.
     pub const BOOT_UNTYPED: CapAddress = CapAddress(64);
+    /// `init`: first of the capabilities to the tables, frames and mappings that it was started with, in no order that
+    /// matters. They keep the memory from being retyped.
+    pub const BOOT_OBJECTS: CapAddress = CapAddress(BOOT_UNTYPED.0 + crate::boot::MAX_UNTYPED as u32);
 }
 
 /// Where a process finds things in its address space.

@@ -47,7 +47,8 @@ operations! {
     /// `cap` endpoint or notification (`READ`), tag (flags `D`, `R` only); `x11`, `x12` as in `ReplyReceive`.
     /// Answers badge, tag and words. If a notification is bound to the thread, its signal ends the wait too: tag `N`,
     /// badge = its word, which becomes 0.
-    /// Errors: `NoReplyObject` (a call arrived, and none is bound or named), `ReplyInUse`, `TimedOut`, `Aborted`.
+    /// Errors: `NoReplyObject` (none is bound or named; an endpoint needs one), `ReplyInUse` (it holds a caller, or
+    /// another thread uses it), `TimedOut`, `Aborted`.
     Receive = 2;
     /// **Send** a message and wait until it is taken; no reply.
     /// `cap` endpoint (`WRITE`; `GRANT` to send capabilities), tag, words; `x12` deadline if tag `D`.

@@ -3,6 +3,7 @@
 //! Each architecture is one crate with the same file names; the host is one of them. Everything here is a short
 //! mechanism: no decision is made below this trait.
 
+use crate::Kernel;
 use crate::object::Ref;
 use crate::thread::Thread;
 use tench_abi::memory::MapFlags;
@@ -42,10 +43,11 @@ pub unsafe trait Arch: Sized {
     /// Which line is the kernel's timer.
     fn timer_interrupt(&self) -> u32;
     /// Lets pending interrupts in for a moment: unmasks, and masks again. The handler enters through
-    /// [`entry::kernel_interrupt`](crate::entry).
-    fn open_window(&mut self);
+    /// [`entry::kernel_interrupt`](crate::entry) with a token of its own, so this takes the token and holds nothing.
+    fn open_window(k: &mut Kernel<Self>);
 
-    /// A page-table entry that shows memory at `physical` in a table of `level` (1 to 3).
+    /// A page-table entry that shows memory at `physical` in a table of `level` (1 to 3). The entry for the memory
+    /// behind it is greater by the size.
     fn page_entry(&self, physical: u64, level: u32, flags: MapFlags) -> u64;
     /// A page-table entry that leads to the table at `physical`.
     fn table_entry(&self, physical: u64) -> u64;
@@ -62,6 +64,9 @@ pub unsafe trait Arch: Sized {
     fn invalidate_space(&mut self, asid: u16);
     /// Makes instructions written through other mappings visible to fetches.
     fn synchronise_instructions(&mut self, address: usize, length: usize);
+    /// Writes cached contents of a range back to memory and forgets them, before it is mapped without caching: what
+    /// lies in memory below the cache may still be a former owner's.
+    fn clean_memory(&mut self, address: usize, length: usize);
     /// The value of the translation register for a root table at `physical` and `asid`.
     fn space_register(&self, physical: u64, asid: u16) -> u64;
     /// The value for a thread without an address space: nothing is mapped.

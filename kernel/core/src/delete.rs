@@ -123,14 +123,12 @@ fn delete_first<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
     if flags & (flag::EMBEDDED | flag::ZOMBIE) != 0 {
         return None;
     }
-    let others = match kind {
-        Kind::Untyped => derivation::first_child(k, slot).is_some(),
-        _ => !derivation::is_last(k, slot),
-    };
-    let small = match kind {
-        Kind::Untyped => true,
-        Kind::Frame => others || first_mapping(k, slot).is_none(),
-        _ => others,
+    let (others, small) = if kind as u8 == Kind::Untyped as u8 {
+        (derivation::first_child(k, slot).is_some(), true)
+    } else {
+        let found = derivation::neighbours(k, slot);
+        let others = found.sibling && kind as u8 != Kind::Mapping as u8;
+        (others, others || kind as u8 == Kind::Frame as u8 && !found.mapping)
     };
     if !small {
         return None;
@@ -186,7 +184,7 @@ fn freed<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Deleted {
 enum Scope {
     /// All that was made of an untyped: what comes behind it and begins before this address.
     Memory(usize),
-    /// All other capabilities to the object, which come behind its original.
+    /// All other capabilities to the object, and its mappings.
     Object,
     /// All other capabilities to the object with the same badge.
     Badge,
@@ -217,18 +215,15 @@ impl Scope {
             return if k.slot(next).cap.object < end { Some(next) } else { None };
         }
         let cap = k.slot(slot).cap;
-        let next = tree::next(k, slot);
-        match self {
-            Scope::Object => next.filter(|next| {
-                let other = &k.slot(*next).cap;
-                other.object == cap.object && (other.kind == cap.kind || other.kind == Kind::Mapping)
-            }),
-            Scope::Badge => [next, tree::previous(k, slot)].into_iter().flatten().find(|neighbour| {
-                let other = &k.slot(*neighbour).cap;
-                derivation::same_object(other, &cap) && other.badge == cap.badge
-            }),
-            _ => None,
-        }
+        let goes = |other: &Cap| {
+            other.object == cap.object
+                && match self {
+                    Scope::Object => other.kind == cap.kind || other.kind == Kind::Mapping,
+                    Scope::Badge => other.kind == cap.kind && other.badge == cap.badge,
+                    Scope::Memory(_) | Scope::Nothing => false,
+                }
+        };
+        [tree::next(k, slot), tree::previous(k, slot)].into_iter().flatten().find(|other| goes(&k.slot(*other).cap))
     }
 }
 
@@ -266,10 +261,11 @@ pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     Ok(Outcome::results(k, thread, &[count]))
 }
 
-/// Whether a capability is still the one that it was; a watermark may have changed.
+/// Whether a capability is still the one that it was; an untyped's marks may have changed.
 fn is_same(now: &Cap, then: &Cap) -> bool {
-    let badge = if matches!(then.kind, Kind::Untyped) { then.badge } else { now.badge };
-    Cap { badge, ..*now } == *then
+    let now =
+        if matches!(then.kind, Kind::Untyped) { Cap { badge: then.badge, extra: then.extra, ..*now } } else { *now };
+    now == *then
 }
 
 /// Whether a capability's object is being deleted.
@@ -492,12 +488,13 @@ fn exchange<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, host: SlotRef) {
         neighbour = Some(before).filter(|before| *before != host);
         leave_ring(k, host);
     }
-    let predecessor = tree::previous(k, host);
-    tree::remove(k, host);
-    k.slot(host).cap = Cap::NULL;
-    relocate(k, slot, host);
     let now_at = |place: SlotRef| if place == slot { host } else { place };
-    derivation::insert_after(k, predecessor.map(now_at), slot, &inner);
+    let swap = |k: &mut Kernel<A>| {
+        k.slot(host).cap = Cap::NULL;
+        relocate(k, slot, host);
+        k.slot(slot).cap = inner;
+    };
+    tree::reinsert(k, host, slot, swap, now_at);
     if has_ring {
         set_ring(k, slot, slot, slot);
         if let Some(neighbour) = neighbour {

@@ -3,25 +3,25 @@
 //!
 //! ```text
 //!   Untyped 0x0..0x4000
-//!     Untyped 0x0..0x2000                     a child begins where its parent does, and is smaller: it comes after
-//!       Frame 0x0 (original)                  the capability that retype made comes before its copies
-//!       Frame 0x0 (copy)
-//!       Mapping of frame 0x0                  after all capabilities to its frame
-//!     Endpoint 0x2000 (original)
-//!     Endpoint 0x2000, badge 5 (badge origin) minting a badge makes an origin, which comes before its copies
-//!     Endpoint 0x2000, badge 5 (copy)
+//!     Untyped 0x0..0x2000           a child begins where its parent does, and is smaller: it comes after
+//!       Frame 0x0                   capabilities to one object stand together; one of them is in the tree,
+//!       Frame 0x0                   the others follow it
+//!       Mapping of frame 0x0        after all capabilities to its frame
+//!       Mapping of frame 0x0
+//!     Endpoint 0x2000
+//!     Endpoint 0x2000, badge 5      each badge apart
+//!     Endpoint 0x2000, badge 5
 //! ```
-//! The order is by address, larger objects first, then kind, badge, and how the capability came about. Capabilities
-//! without memory (interrupts, interrupt control, the kernel) name small numbers where others name addresses, so they
-//! come first and need no rule of their own. Children of an untyped are the run of capabilities behind it that lie in
-//! its range; siblings are equal in object and kind.
+//! The order is by address, larger objects first, then kind and badge. Capabilities without memory (interrupts,
+//! interrupt control, the kernel) name small numbers where others name addresses, so they come first and need no rule of
+//! their own. Children of an untyped are the run of capabilities behind it that lie in its range.
 //!
 //! Nothing else in the kernel knows who was derived from whom. Invariants: docs/invariants.md, "Derivation".
 
 use tench_abi::Kind;
 
 use crate::slot::{Cap, Links, Slot, SlotRef, flag};
-use crate::tree::{self, Nodes};
+use crate::tree::{self, Gap, Nodes};
 use crate::{Arch, Kernel};
 
 impl<A: Arch> Nodes for Kernel<A> {
@@ -31,13 +31,19 @@ impl<A: Arch> Nodes for Kernel<A> {
     }
 
     #[inline(always)]
+    fn tail(&mut self) -> &mut u32 {
+        &mut self.state().derivation_tail
+    }
+
+    #[inline(always)]
     fn links(&mut self, node: SlotRef) -> &mut Links {
         &mut self.slot(node).links
     }
 
     #[inline(always)]
     fn end(&mut self, node: SlotRef) -> usize {
-        end(&self.slot(node).cap)
+        let cap = &self.slot(node).cap;
+        if cap.kind as u8 == Kind::Untyped as u8 && cap.flags & flag::ZOMBIE == 0 { cap.object + cap.size() } else { 0 }
     }
 }
 
@@ -65,18 +71,6 @@ pub const fn badge(cap: &Cap) -> u64 {
     if matches!(cap.kind, Kind::Endpoint | Kind::Notification) { cap.badge } else { 0 }
 }
 
-/// How a capability came about: made by retype, by giving it a badge, otherwise.
-#[inline(always)]
-const fn origin(cap: &Cap) -> u32 {
-    if cap.flags & flag::ORIGINAL != 0 {
-        0
-    } else if cap.flags & flag::BADGE_ORIGIN != 0 {
-        1
-    } else {
-        2
-    }
-}
-
 /// Whether `a` comes before `b`, or they are equal in order.
 #[inline]
 fn in_order(a: &Cap, b: &Cap) -> bool {
@@ -87,7 +81,7 @@ fn in_order(a: &Cap, b: &Cap) -> bool {
     if kind_a != kind_b {
         return kind_a < kind_b;
     }
-    (badge(a), origin(a)) <= (badge(b), origin(b))
+    badge(a) <= badge(b)
 }
 
 /// Whether two capabilities name the same object.
@@ -96,32 +90,55 @@ pub fn same_object(a: &Cap, b: &Cap) -> bool {
     a.object == b.object && a.kind as u8 == b.kind as u8
 }
 
-/// Fills an empty slot with a capability that comes right after `predecessor`, or first of all.
+/// Whether two capabilities are equal in order and stand for one place in the tree. Untyped memory is never equal: one
+/// can be the other's child, of the same size.
+#[inline(always)]
+fn equal(a: &Cap, b: &Cap) -> bool {
+    same_object(a, b) && badge(a) == badge(b) && !matches!(a.kind, Kind::Untyped)
+}
+
+/// Fills an empty slot with a capability to a new object, in a gap that was searched for.
 #[inline]
-pub fn insert_after<A: Arch>(k: &mut Kernel<A>, predecessor: Option<SlotRef>, destination: SlotRef, cap: &Cap) {
+pub fn insert<A: Arch>(k: &mut Kernel<A>, gap: Gap, destination: SlotRef, cap: &Cap) {
     k.slot(destination).cap = *cap;
-    tree::insert_after(k, destination, predecessor);
+    tree::insert(k, destination, gap);
 }
 
 /// Fills an empty slot; the place in the order is searched for.
 pub fn insert_child<A: Arch>(k: &mut Kernel<A>, destination: SlotRef, cap: Cap) {
-    let predecessor = tree::last_where(k, |k, node| in_order(&k.slot(node).cap, &cap));
-    insert_after(k, predecessor, destination, &cap);
+    let gap = tree::gap(k, |k, node| in_order(&k.slot(node).cap, &cap));
+    if let (Some(leader), _) = gap
+        && equal(&k.slot(leader).cap, &cap)
+    {
+        return insert_equal(k, leader, destination, &cap);
+    }
+    insert(k, gap, destination, &cap);
 }
 
-/// Fills an empty slot with a capability to the object that `source` names. Its place is mostly right behind.
+/// Fills an empty slot with a capability like `source`: to the same object, with the same badge.
+#[inline(always)]
+pub fn insert_equal<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef, cap: &Cap) {
+    k.slot(destination).cap = *cap;
+    tree::follow(k, destination, source);
+}
+
+/// Fills an empty slot with the capability to a mapping of the frame that `frame` names. Mostly its place is right
+/// behind.
 #[inline]
-pub fn insert_copy<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef, cap: &Cap) {
-    let fits_before = in_order(&k.slot(source).cap, cap);
-    let fits_after = match tree::next(k, source) {
-        Some(next) => in_order(cap, &k.slot(next).cap),
-        None => true,
-    };
-    if fits_before && fits_after {
-        insert_after(k, Some(source), destination, cap);
-    } else {
-        insert_child(k, destination, *cap);
+pub fn insert_mapping<A: Arch>(k: &mut Kernel<A>, frame: SlotRef, destination: SlotRef, cap: &Cap) {
+    let next = tree::next(k, frame);
+    if let Some(next) = next
+        && k.slot(next).cap.object == cap.object
+    {
+        if matches!(k.slot(next).cap.kind, Kind::Mapping) {
+            return insert_equal(k, next, destination, cap);
+        }
+        return insert_child(k, destination, *cap);
     }
+    if tree::is_follower(k, frame) {
+        return insert_child(k, destination, *cap);
+    }
+    insert(k, (Some(frame), next), destination, cap);
 }
 
 /// Moves a capability to an empty slot. Its place in the order stays.
@@ -148,30 +165,52 @@ pub fn remove<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
 fn reset_watermark<A: Arch>(k: &mut Kernel<A>, object: usize, previous: u32, next: u32) {
     let Some(parent) = SlotRef::new(previous) else { return };
     let cap = &k.slot(parent).cap;
-    if cap.kind as u8 != Kind::Untyped as u8 || cap.badge == 0 || is_reservation(cap) {
+    if cap.kind as u8 != Kind::Untyped as u8 || is_reservation(cap) {
         return;
     }
     let end = cap.object + cap.size();
     if object < end && SlotRef::new(next).is_none_or(|next| k.slot(next).cap.object >= end) {
-        k.slot(parent).cap.badge = 0;
+        let cap = &mut k.slot(parent).cap;
+        cap.badge = 0;
+        cap.extra = 0;
     }
+}
+
+/// What comes next to a capability.
+#[derive(Clone, Copy)]
+pub struct Neighbours {
+    /// Another capability to the object does.
+    pub sibling: bool,
+    /// A mapping of the frame comes right behind.
+    pub mapping: bool,
+}
+
+/// What comes next to a capability that is not to untyped memory.
+#[inline(always)]
+pub fn neighbours<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Neighbours {
+    let Slot { cap, links } = k.slot(slot);
+    let (object, kind) = (cap.object, cap.kind as u8);
+    let (previous, next) = (links.previous, links.next);
+    let mut found = Neighbours { sibling: false, mapping: false };
+    if let Some(next) = SlotRef::new(next) {
+        let cap = &k.slot(next).cap;
+        if cap.object == object {
+            found.sibling = cap.kind as u8 == kind;
+            found.mapping = cap.kind as u8 == Kind::Mapping as u8;
+        }
+    }
+    if let Some(previous) = SlotRef::new(previous) {
+        let cap = &k.slot(previous).cap;
+        found.sibling |= cap.object == object && cap.kind as u8 == kind;
+    }
+    found
 }
 
 /// Whether no other capability names the object.
 #[inline]
 pub fn is_last<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
-    let Slot { cap, links } = k.slot(slot);
-    let (object, kind) = (cap.object, cap.kind as u8);
-    let (previous, next) = (links.previous, links.next);
-    let mut names_it = |neighbour| match SlotRef::new(neighbour) {
-        Some(neighbour) => {
-            let cap = &k.slot(neighbour).cap;
-            cap.object == object && cap.kind as u8 == kind
-        }
-        None => false,
-    };
-    // Untyped memory is unique; a neighbour of equal address is its parent or child.
-    kind == Kind::Untyped as u8 || kind == Kind::Mapping as u8 || !names_it(previous) && !names_it(next)
+    // These are unique: a neighbour of equal address and kind is a parent, a child, or another mapping.
+    matches!(k.slot(slot).cap.kind, Kind::Untyped | Kind::Mapping) || !neighbours(k, slot).sibling
 }
 
 /// The first capability behind an untyped's, if it is one of its children.
@@ -182,36 +221,35 @@ pub fn first_child<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef) -> Option<SlotR
     if k.slot(next).cap.object < end { Some(next) } else { None }
 }
 
-/// What a search for free memory in an untyped finds.
-pub enum Room {
-    /// The range is free; an object there comes right after this capability.
-    Free(SlotRef),
-    /// Something lies in it.
-    Taken,
-}
-
-/// Whether nothing derived from `untyped` lies in `start..end`, which is inside its range.
+/// Where in the order an object in `start..end`, inside an untyped, comes; `None` if something derived from the untyped
+/// lies in that range.
 #[inline]
-pub fn room<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, end: usize) -> Room {
-    // All between the untyped and the first capability that reaches beyond `start` ends before it.
-    let predecessor = match tree::next_reaching(k, untyped, start) {
-        Some(reaching) => {
-            let Slot { cap, links } = k.slot(reaching);
-            if cap.object < end {
-                return Room::Taken;
-            }
-            SlotRef::new(links.previous)
-        }
-        None => tree::last(k),
-    };
-    Room::Free(predecessor.unwrap_or(untyped))
+pub fn room<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, range_end: usize) -> Option<Gap> {
+    let Cap { object, badge, extra, .. } = k.slot(untyped).cap;
+    let marks = badge.max(extra);
+    if marks == 0 {
+        return Some((Some(untyped), tree::next(k, untyped)));
+    }
+    let gap = tree::gap(k, |k, node| k.slot(node).cap.object < range_end);
+    let before = gap.0.unwrap_or(untyped);
+    if before == untyped || start >= object + marks as usize {
+        return Some(gap);
+    }
+    if end(&k.slot(before).cap) > start {
+        return None;
+    }
+    // All others between the untyped and the range end before it, unless they are untyped themselves and the last lies
+    // in them.
+    match tree::next_reaching(k, untyped, start) {
+        Some(around) if k.slot(around).cap.object < range_end => None,
+        _ => Some(gap),
+    }
 }
 
 /// Whether a slot that was one earlier still is: it lies in a node or thread for which a capability exists.
 pub fn slot_exists<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let address = k.arch().base() + ((slot.number() as usize) << 6);
-    let nearest = tree::last_where(k, |k, node| k.slot(node).cap.object <= address);
-    let Some(nearest) = nearest else { return false };
+    let (Some(nearest), _) = tree::gap(k, |k, node| k.slot(node).cap.object <= address) else { return false };
     let cap = &k.slot(nearest).cap;
     matches!(cap.kind, Kind::CapNode | Kind::Thread) && address < end(cap)
 }
@@ -239,6 +277,9 @@ pub fn check_invariants<A: Arch>(k: &mut Kernel<A>) -> Result<usize, &'static st
             Some(before) => {
                 if !in_order(before, &cap) {
                     return Err("two capabilities are in the wrong order");
+                }
+                if tree::is_follower(k, node) != equal(before, &cap) {
+                    return Err("a capability stands in the tree beside its equal, or follows another");
                 }
                 check_neighbours(before, &cap)?
             }
@@ -268,7 +309,7 @@ pub fn check_invariants<A: Arch>(k: &mut Kernel<A>) -> Result<usize, &'static st
 
 /// Whether an untyped that has no children has a watermark.
 fn has_stale_watermark(cap: &Cap) -> bool {
-    matches!(cap.kind, Kind::Untyped) && !is_reservation(cap) && cap.badge != 0
+    matches!(cap.kind, Kind::Untyped) && !is_reservation(cap) && (cap.badge | cap.extra) != 0
 }
 
 /// Whether a capability stands for memory of its own.
@@ -298,9 +339,6 @@ fn check_cap(cap: &Cap, base: usize) -> Result<(), &'static str> {
 /// Checks two neighbours in order. Answers whether they name the same object.
 fn check_neighbours(before: &Cap, cap: &Cap) -> Result<bool, &'static str> {
     if same_object(before, cap) && !matches!(cap.kind, Kind::Untyped | Kind::Mapping) {
-        if cap.flags & flag::ORIGINAL != 0 {
-            return Err("an original is not the first capability to its object");
-        }
         if (before.flags | cap.flags) & flag::ZOMBIE != 0 {
             return Err("an object that is being deleted has a second capability");
         }

@@ -106,7 +106,7 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     }
     // ── Point of no return ──
     let mut done = count.min(STEP);
-    derivation::insert_copy(k, source, slot, &Cap { aux: extent(first, done), ..request.cap });
+    derivation::insert_mapping(k, source, slot, &Cap { aux: extent(first, done), ..request.cap });
     fill(k, &request, slot, 0, done);
     while done < count {
         if !window::pass(k) {

@@ -65,14 +65,20 @@ pub struct State<A> {
     pub timers: u32,
     /// Root of the derivation tree: a slot's number, 0 if empty.
     pub derivation: u32,
+    /// The last slot in the order of derivation, 0 if there is none.
+    pub derivation_tail: u32,
+    /// Capabilities deleted since boot. What a revocation deleted is a difference of it.
+    pub removed: u64,
     /// Thread whose registers are in the floating-point unit.
     pub float_owner: Option<Ref<Thread>>,
     /// Interrupt lines.
     pub interrupts: [InterruptLine; INTERRUPTS],
     /// Which identifiers are in use.
     pub asids: [u64; ASIDS / 64],
-    /// Where the search for a free identifier begins.
-    pub asid_hint: usize,
+    /// Which words of `asids` are full, so that the search for a free identifier is short.
+    pub asids_full: [u64; ASIDS / 64 / 64],
+    /// Identifiers in use.
+    pub asids_used: usize,
     /// Counters.
     pub statistics: Statistics,
     /// The machine.

@@ -20,10 +20,31 @@
 #![deny(missing_docs)]
 
 pub mod arch;
+pub mod boot;
+pub mod delete;
+pub mod derivation;
+pub mod endpoint;
+pub mod entry;
+pub mod fast;
+pub mod fault;
+pub mod frame;
+pub mod interrupt;
 pub mod kernel;
+pub mod mapping;
+pub mod notification;
 pub mod object;
+pub mod power;
+pub mod reply;
+pub mod scheduler;
+pub mod scheduling;
 pub mod slot;
+pub mod space;
+pub mod table;
 pub mod thread;
+pub mod timers;
+pub mod tree;
+pub mod untyped;
+pub mod window;
 
 pub use arch::Arch;
 pub use kernel::{Kernel, State};

@@ -31,6 +31,16 @@ impl<T> Ref<T> {
         }
     }
 
+    /// The same, for an address that cannot be 0.
+    ///
+    /// # Safety
+    /// An object of type `T` lives at `address`, which is not 0.
+    #[inline(always)]
+    pub const unsafe fn at_unchecked(address: usize) -> Ref<T> {
+        // SAFETY: not 0 (caller).
+        Ref { address: unsafe { NonZeroUsize::new_unchecked(address) }, marker: PhantomData }
+    }
+
     /// Its kernel virtual address.
     #[inline(always)]
     pub const fn address(self) -> usize {
@@ -77,6 +87,8 @@ pub struct Reply {
     pub caller: Option<Ref<Thread>>,
     /// The thread that waits to receive with this object, or to which it is bound.
     pub claimed: Option<Ref<Thread>>,
+    /// The scheduling context that the caller lent to the server for this call.
+    pub lent: Option<Ref<SchedulingContext>>,
     /// Whether `claimed` is a binding that outlasts a receive.
     pub bound: bool,
 }
@@ -146,6 +158,8 @@ pub struct PageTable {
     pub index: u16,
     /// Entries in use.
     pub used: u16,
+    /// While the table is being deleted: entries below this are free.
+    pub cleared: u16,
 }
 
 const _: () = assert!(size_of::<PageTable>() == 1 << tench_abi::object::PAGE_TABLE_BITS);
@@ -159,6 +173,9 @@ const _: () = assert!(size_of::<SchedulingContext>() == 1 << tench_abi::object::
 pub enum Book {
     /// The entry is free.
     Free,
+    /// A page that the kernel mapped for the first process; no capability stands for it, and it stays with the table. Its
+    /// memory never becomes an object of the kernel's.
+    Boot,
     /// A mapping covers it.
     Mapping(SlotRef),
     /// A child table hangs in it, at this kernel virtual address divided by 64, relative to the base.
@@ -171,6 +188,7 @@ impl Book {
     pub const fn unpack(word: u32) -> Book {
         match word {
             0 => Book::Free,
+            1 => Book::Boot,
             w if w & 1 != 0 => Book::Table(w >> 1),
             w => match SlotRef::new(w >> 1) {
                 Some(slot) => Book::Mapping(slot),
@@ -184,6 +202,7 @@ impl Book {
     pub const fn pack(self) -> u32 {
         match self {
             Book::Free => 0,
+            Book::Boot => 1,
             Book::Mapping(slot) => slot.number() << 1,
             Book::Table(number) => number << 1 | 1,
         }

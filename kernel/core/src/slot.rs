@@ -56,7 +56,7 @@ pub mod flag {
 ///
 /// | kind        | `object`                      | `badge`                  | `aux`                | `extra`         |
 /// |-------------|-------------------------------|--------------------------|----------------------|-----------------|
-/// | Untyped     | kernel virtual address        | watermark                | –                    | –               |
+/// | Untyped     | kernel virtual address        | watermark                | –                    | highest placed  |
 /// | CapNode     | kernel virtual address        | –                        | log2 of slots        | zombie: progress|
 /// | Frame       | kernel virtual address        | –                        | –                    | –               |
 /// | PageTable   | kernel virtual address        | –                        | level                | –               |

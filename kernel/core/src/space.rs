@@ -177,7 +177,9 @@ pub fn destinations<A: Arch>(k: &mut Kernel<A>, space: u64, first: u64, count: u
     if (first as usize & (NODE_SLOTS - 1)) + count > NODE_SLOTS {
         return Err(Error::NoSuchSlot);
     }
-    for i in 0..count {
+    let mut i = count;
+    while i > 0 {
+        i -= 1;
         let one = neighbour(slot, i);
         empty(k, one)?;
     }
@@ -214,7 +216,7 @@ fn copyable<A: Arch>(k: &mut Kernel<A>, source: SlotRef) -> Result<Cap, Error> {
 #[inline]
 pub fn copy_to<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef) -> Result<(), Error> {
     let cap = copyable(k, source)?;
-    derivation::insert_copy(k, source, destination, &cap);
+    derivation::insert_equal(k, source, destination, &cap);
     Ok(())
 }
 
@@ -232,7 +234,7 @@ pub fn move_to<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef
 pub fn embed<A: Arch>(k: &mut Kernel<A>, source: SlotRef, binding: SlotRef) {
     if let Ok(mut cap) = copyable(k, source) {
         cap.flags |= flag::EMBEDDED;
-        derivation::insert_copy(k, source, binding, &cap);
+        derivation::insert_equal(k, source, binding, &cap);
     }
 }
 
@@ -269,15 +271,17 @@ pub fn mint_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
     let (mask, badge) = (argument(k, thread, 4), argument(k, thread, 5));
     let mut cap = copyable(k, source)?;
     cap.rights &= mask as u8;
-    if badge != 0 {
-        if !matches!(cap.kind, Kind::Endpoint | Kind::Notification) || cap.badge != 0 {
-            return Err(Error::InvalidArgument);
-        }
-        cap.badge = badge;
-        cap.flags |= flag::BADGE_ORIGIN;
-    }
     cap.settle();
-    derivation::insert_copy(k, source, destination, &cap);
+    if badge == 0 {
+        derivation::insert_equal(k, source, destination, &cap);
+        return Ok(Outcome::Done);
+    }
+    if !matches!(cap.kind, Kind::Endpoint | Kind::Notification) || cap.badge != 0 {
+        return Err(Error::InvalidArgument);
+    }
+    cap.badge = badge;
+    cap.flags |= flag::BADGE_ORIGIN;
+    derivation::insert_child(k, destination, cap);
     Ok(Outcome::Done)
 }
 

@@ -1,40 +1,49 @@
-//! The balanced tree below the derivation structure.
-//!
-//! A red-black tree whose nodes are linked into a list as well, so that neighbours are found at once:
+//! The ordered structure below the derivation structure: a list, and a balanced tree that finds places in it.
 //!
 //! ```text
-//!              ┌───┐            tree: parent, left, right, colour
-//!         ┌────┤ d ├────┐       list: previous ◄─► next, in order
+//!              ┌───┐               tree: parent, left, right, colour
+//!         ┌────┤ d ├────┐          list: previous ◄─► next, in order
 //!       ┌─┴─┐  └───┘  ┌─┴─┐
-//!     ┌─┤ b ├─┐       │ e │     a ◄─► b ◄─► c ◄─► d ◄─► e
-//!   ┌─┴─┐   ┌─┴─┐     └───┘
-//!   │ a │   │ c │               max_end: the largest end in the node's subtree
+//!     ┌─┤ b ├─┐       │ e │        a ◄─► b ◄─► b' ◄─► b" ◄─► c ◄─► d ◄─► e
+//!   ┌─┴─┐   ┌─┴─┐     └───┘              followers of b
+//!   │ a │   │ c │                  max_end: the largest end in the node's subtree
 //!   └───┘   └───┘
 //! ```
-//! The tree knows no keys: whoever inserts says after which node, and whoever searches brings the comparison. Inserting
-//! and removing change the shape in amortised constant time and at worst O(log n); neighbours are O(1).
+//! The tree is red-black. It knows no keys: whoever inserts says between which nodes, and whoever searches brings the
+//! comparison. Nodes that are equal in order need only one of them in the tree: the others are *followers*, behind it in
+//! the list alone, so that they come and go in constant time. If the node in the tree goes, its first follower takes its
+//! place. Inserting and removing other nodes change the shape in amortised constant time and at worst O(log n);
+//! neighbours are O(1).
 //!
-//! Each node has an *end* (where the object that it stands for ends), and each subtree knows its largest, so "the next
-//! node that reaches beyond this address" is found in O(log n) as well.
+//! Some nodes have an *end*: where the memory ends in which other nodes' objects can lie. Each subtree knows its largest,
+//! so "the next node that reaches beyond this address" is found in O(log n) as well. Nodes in which nothing can lie, which
+//! are most, have end 0 and cost nothing. Followers have end 0.
 //!
 //! Nodes are named by number, 0 is nobody. An unlinked node's [`Links`] are all zero.
 
 use crate::slot::{Links, SlotRef};
 
-/// Colour of a node whose parent is black.
-const RED: u32 = 1;
 /// Colour that every path from the root to a missing child meets equally often.
 const BLACK: u32 = 0;
+/// Colour of a node whose parent is black.
+const RED: u32 = 1;
+/// Colour of a node that is in the list only.
+const FOLLOWER: u32 = 2;
 
-/// Where nodes are, and the tree's root.
+/// Where nodes are, and the structure's ends.
 pub trait Nodes {
-    /// Number of the root; 0 while the tree is empty.
+    /// Number of the tree's root; 0 while it is empty.
     fn root(&mut self) -> &mut u32;
+    /// Number of the last node in the list.
+    fn tail(&mut self) -> &mut u32;
     /// A node's links.
     fn links(&mut self, node: SlotRef) -> &mut Links;
-    /// A node's own end.
+    /// A node's own end, or 0.
     fn end(&mut self, node: SlotRef) -> usize;
 }
+
+/// A place in the tree: the nodes before and after it. Between them are at most followers of the first.
+pub type Gap = (Option<SlotRef>, Option<SlotRef>);
 
 /// The child on side `RIGHT`.
 #[inline(always)]
@@ -51,7 +60,7 @@ fn far<const RIGHT: bool>(links: &mut Links) -> &mut u32 {
 /// Whether a possibly missing node is red.
 #[inline(always)]
 fn is_red<N: Nodes>(t: &mut N, number: u32) -> bool {
-    SlotRef::new(number).is_some_and(|node| t.links(node).colour != BLACK)
+    SlotRef::new(number).is_some_and(|node| t.links(node).colour == RED)
 }
 
 /// The node before this one.
@@ -76,32 +85,30 @@ pub fn first<N: Nodes>(t: &mut N) -> Option<SlotRef> {
 }
 
 /// The last node.
+#[inline]
 pub fn last<N: Nodes>(t: &mut N) -> Option<SlotRef> {
-    let mut node = SlotRef::new(*t.root())?;
-    while let Some(right) = SlotRef::new(t.links(node).right) {
-        node = right;
-    }
-    Some(node)
+    SlotRef::new(*t.tail())
 }
 
-/// The last node for which `before` is true. `before` must be true for some nodes from the first on, and for none of
-/// the others.
+/// Between the last node of the tree for which `before` is true and the first for which it is not. All for which it is
+/// true must come before all others.
 #[inline]
-pub fn last_where<N: Nodes>(t: &mut N, mut before: impl FnMut(&mut N, SlotRef) -> bool) -> Option<SlotRef> {
-    let mut found = None;
+pub fn gap<N: Nodes>(t: &mut N, mut before: impl FnMut(&mut N, SlotRef) -> bool) -> Gap {
+    let (mut last, mut first) = (0, 0);
     let mut at = *t.root();
     while let Some(node) = SlotRef::new(at) {
-        at = if before(t, node) {
-            found = Some(node);
-            t.links(node).right
+        if before(t, node) {
+            last = at;
+            at = t.links(node).right;
         } else {
-            t.links(node).left
-        };
+            first = at;
+            at = t.links(node).left;
+        }
     }
-    found
+    (SlotRef::new(last), SlotRef::new(first))
 }
 
-/// The first node after `node` whose end lies beyond `address`.
+/// The first node of the tree after `node`, which is in it, whose end lies beyond `address`.
 #[inline]
 pub fn next_reaching<N: Nodes>(t: &mut N, node: SlotRef, address: usize) -> Option<SlotRef> {
     let mut at = node;
@@ -143,47 +150,71 @@ fn first_reaching<N: Nodes>(t: &mut N, subtree: SlotRef, address: usize) -> Opti
     }
 }
 
-/// Links a node in after `predecessor`, or as the first.
+/// Links a node into list and tree. The gap is as [`gap`] would answer it.
 #[inline]
-pub fn insert_after<N: Nodes>(t: &mut N, node: SlotRef, predecessor: Option<SlotRef>) {
+pub fn insert<N: Nodes>(t: &mut N, node: SlotRef, (before, after): Gap) {
+    let number = node.number();
     let end = t.end(node);
-    let mut links = Links { max_end: end, parent: 0, left: 0, right: 0, previous: 0, next: 0, colour: RED };
-    // The node after this one has no left child, if its predecessor has a right one.
-    let successor = match predecessor {
-        Some(predecessor) => {
-            let l = t.links(predecessor);
-            links.previous = predecessor.number();
-            links.next = core::mem::replace(&mut l.next, node.number());
-            if l.right == 0 {
-                l.right = node.number();
-                links.parent = predecessor.number();
+    let mut parent = before;
+    let previous = match after {
+        Some(after) => {
+            let links = t.links(after);
+            if links.left == 0 {
+                links.left = number;
+                parent = Some(after);
             }
-            SlotRef::new(links.next)
+            core::mem::replace(&mut links.previous, number)
         }
-        None => first(t),
+        None => core::mem::replace(t.tail(), number),
     };
-    if let Some(successor) = successor {
-        let l = t.links(successor);
-        l.previous = node.number();
-        links.next = successor.number();
-        if links.parent == 0 {
-            l.left = node.number();
-            links.parent = successor.number();
-        }
+    if let Some(previous) = SlotRef::new(previous) {
+        t.links(previous).next = number;
     }
-    *t.links(node) = links;
-    match SlotRef::new(links.parent) {
-        None => {
-            *t.root() = node.number();
-            t.links(node).colour = BLACK;
-        }
-        Some(parent) => {
-            raise(t, parent, end);
-            if t.links(parent).colour == RED {
-                balance_inserted(t, node, parent);
-            }
-        }
+    let up = parent.map_or(0, SlotRef::number);
+    let next = after.map_or(0, SlotRef::number);
+    *t.links(node) = Links { max_end: end, parent: up, left: 0, right: 0, previous, next, colour: RED };
+    let Some(parent) = parent else {
+        *t.root() = number;
+        t.links(node).colour = BLACK;
+        return;
+    };
+    let links = t.links(parent);
+    if links.left != number {
+        // The node after has a left child, so the node before is the last below that and has no right one.
+        links.right = number;
     }
+    let is_red = links.colour == RED;
+    if end != 0 {
+        raise(t, parent, end);
+    }
+    if is_red {
+        balance_inserted(t, node, parent);
+    }
+}
+
+/// Links a node into the list alone, right behind `leader`, to which it is equal.
+#[inline(always)]
+pub fn follow<N: Nodes>(t: &mut N, node: SlotRef, leader: SlotRef) {
+    let number = node.number();
+    let next = core::mem::replace(&mut t.links(leader).next, number);
+    let previous = leader.number();
+    *t.links(node) = Links { max_end: 0, parent: 0, left: 0, right: 0, previous, next, colour: FOLLOWER };
+    match SlotRef::new(next) {
+        Some(next) => t.links(next).previous = number,
+        None => *t.tail() = number,
+    }
+}
+
+/// Whether a node is in the list only.
+#[inline(always)]
+pub fn is_follower<N: Nodes>(t: &mut N, node: SlotRef) -> bool {
+    t.links(node).colour == FOLLOWER
+}
+
+/// A node's end has grown.
+pub fn raised<N: Nodes>(t: &mut N, node: SlotRef) {
+    let end = t.end(node);
+    raise(t, node, end);
 }
 
 /// A subtree at or below `node` now reaches to `end`.
@@ -201,7 +232,7 @@ fn raise<N: Nodes>(t: &mut N, node: SlotRef, end: usize) {
 }
 
 /// The largest end in a subtree, from the node itself and its children.
-#[inline(always)]
+#[inline]
 fn largest_end<N: Nodes>(t: &mut N, node: SlotRef) -> usize {
     let end = t.end(node);
     let (left, right) = (t.links(node).left, t.links(node).right);
@@ -211,7 +242,6 @@ fn largest_end<N: Nodes>(t: &mut N, node: SlotRef) -> usize {
 }
 
 /// The subtrees at `number` and above may reach less far than before.
-#[inline(always)]
 fn lower<N: Nodes>(t: &mut N, number: u32) {
     let mut at = number;
     while let Some(node) = SlotRef::new(at) {
@@ -232,11 +262,8 @@ fn change_child<N: Nodes>(t: &mut N, parent: u32, old: u32, new: u32) {
         None => *t.root() = new,
         Some(parent) => {
             let links = t.links(parent);
-            if links.left == old {
-                links.left = new;
-            } else {
-                links.right = new;
-            }
+            let place = if links.left == old { &mut links.left } else { &mut links.right };
+            *place = new;
         }
     }
 }
@@ -249,22 +276,23 @@ fn set_parent<N: Nodes>(t: &mut N, number: u32, parent: u32) {
     }
 }
 
-/// Turns an edge: `node` goes down on side `RIGHT`, and its other child takes its place.
-fn rotate<N: Nodes, const RIGHT: bool>(t: &mut N, node: SlotRef) {
-    let number = node.number();
-    let links = *t.links(node);
-    let Some(riser) = SlotRef::new(*far::<RIGHT>(&mut { links })) else { return };
+/// Turns an edge: `node` goes down on side `RIGHT`, and `riser`, its other child, takes its place.
+fn rotate<N: Nodes, const RIGHT: bool>(t: &mut N, node: SlotRef, riser: SlotRef) {
     let r = t.links(riser);
-    let middle = core::mem::replace(near::<RIGHT>(r), number);
-    r.parent = links.parent;
-    r.max_end = links.max_end;
-    set_parent(t, middle, number);
-    change_child(t, links.parent, number, riser.number());
+    let middle = core::mem::replace(near::<RIGHT>(r), node.number());
     let l = t.links(node);
-    l.parent = riser.number();
+    let parent = core::mem::replace(&mut l.parent, riser.number());
     *far::<RIGHT>(l) = middle;
-    let end = largest_end(t, node);
-    t.links(node).max_end = end;
+    let max_end = l.max_end;
+    let r = t.links(riser);
+    r.parent = parent;
+    r.max_end = max_end;
+    set_parent(t, middle, node.number());
+    change_child(t, parent, node.number(), riser.number());
+    if max_end != 0 {
+        let end = largest_end(t, node);
+        t.links(node).max_end = end;
+    }
 }
 
 /// Restores the colours above `node`, which is red, as is its parent.
@@ -276,31 +304,25 @@ fn balance_inserted<N: Nodes>(t: &mut N, node: SlotRef, parent: SlotRef) {
         let g = t.links(grandparent);
         let parent_is_left = g.left == parent.number();
         let uncle = if parent_is_left { g.right } else { g.left };
-        match SlotRef::new(uncle) {
-            Some(uncle) if t.links(uncle).colour == RED => {
-                t.links(uncle).colour = BLACK;
-                t.links(parent).colour = BLACK;
-                node = grandparent;
+        if !is_red(t, uncle) {
+            if parent_is_left {
+                straighten::<N, false>(t, node, parent, grandparent);
+            } else {
+                straighten::<N, true>(t, node, parent, grandparent);
             }
-            _ => {
-                if parent_is_left {
-                    straighten::<N, false>(t, node, parent, grandparent);
-                } else {
-                    straighten::<N, true>(t, node, parent, grandparent);
-                }
-                return;
-            }
+            return;
         }
-        match SlotRef::new(t.links(node).parent) {
-            None => return,
-            Some(above) => {
-                t.links(node).colour = RED;
-                if t.links(above).colour == BLACK {
-                    return;
-                }
-                parent = above;
-            }
+        if let Some(uncle) = SlotRef::new(uncle) {
+            t.links(uncle).colour = BLACK;
         }
+        t.links(parent).colour = BLACK;
+        node = grandparent;
+        let Some(above) = SlotRef::new(t.links(node).parent) else { return };
+        t.links(node).colour = RED;
+        if t.links(above).colour == BLACK {
+            return;
+        }
+        parent = above;
     }
 }
 
@@ -310,29 +332,64 @@ fn balance_inserted<N: Nodes>(t: &mut N, node: SlotRef, parent: SlotRef) {
 fn straighten<N: Nodes, const RIGHT: bool>(t: &mut N, node: SlotRef, parent: SlotRef, grandparent: SlotRef) {
     let mut top = parent;
     if *far::<RIGHT>(t.links(parent)) == node.number() {
-        rotate::<N, RIGHT>(t, parent);
+        rotate::<N, RIGHT>(t, parent, node);
         top = node;
     }
     t.links(top).colour = BLACK;
     t.links(grandparent).colour = RED;
     // The grandparent goes down on the side where the parent was not.
     if RIGHT {
-        rotate::<N, false>(t, grandparent);
+        rotate::<N, false>(t, grandparent, top);
     } else {
-        rotate::<N, true>(t, grandparent);
+        rotate::<N, true>(t, grandparent, top);
     }
 }
 
 /// Unlinks a node; its links are zero afterwards.
+#[inline]
 pub fn remove<N: Nodes>(t: &mut N, node: SlotRef) {
-    let number = node.number();
+    let end = t.end(node);
     let links = core::mem::take(t.links(node));
     if let Some(previous) = SlotRef::new(links.previous) {
         t.links(previous).next = links.next;
     }
-    if let Some(next) = SlotRef::new(links.next) {
-        t.links(next).previous = links.previous;
+    let mut promoted = None;
+    match SlotRef::new(links.next) {
+        Some(next) => {
+            let n = t.links(next);
+            n.previous = links.previous;
+            if n.colour == FOLLOWER {
+                promoted = Some(next);
+            }
+        }
+        None => *t.tail() = links.previous,
     }
+    if links.colour == FOLLOWER {
+        return;
+    }
+    match promoted {
+        Some(follower) => promote(t, node, &links, follower),
+        None => take_out(t, node, &links, end),
+    }
+}
+
+/// The first follower of `node` takes its place in the tree, which was `links`.
+#[inline]
+fn promote<N: Nodes>(t: &mut N, node: SlotRef, links: &Links, follower: SlotRef) {
+    let f = t.links(follower);
+    f.max_end = links.max_end;
+    f.parent = links.parent;
+    f.left = links.left;
+    f.right = links.right;
+    f.colour = links.colour;
+    change_child(t, links.parent, node.number(), follower.number());
+    set_parent(t, links.left, follower.number());
+    set_parent(t, links.right, follower.number());
+}
+
+/// Takes a node without followers out of the tree, where it was linked with `links` and had this end.
+fn take_out<N: Nodes>(t: &mut N, node: SlotRef, links: &Links, end: usize) {
+    let number = node.number();
     // `child` moves up to below `parent`, where a node of `colour` has gone.
     let (parent, child, colour);
     if links.left == 0 || links.right == 0 {
@@ -341,17 +398,17 @@ pub fn remove<N: Nodes>(t: &mut N, node: SlotRef) {
         colour = links.colour;
         change_child(t, parent, number, child);
         set_parent(t, child, parent);
-        lower(t, parent);
+        if end != 0 {
+            lower(t, parent);
+        }
     } else {
         // The next node, which has no left child, takes the place.
         let Some(next) = SlotRef::new(links.next) else { return };
         let n = t.links(next);
         child = n.right;
-        colour = n.colour;
-        let above = n.parent;
+        colour = core::mem::replace(&mut n.colour, links.colour);
+        let above = core::mem::replace(&mut n.parent, links.parent);
         n.left = links.left;
-        n.parent = links.parent;
-        n.colour = links.colour;
         n.max_end = links.max_end;
         if above == number {
             parent = next.number();
@@ -359,28 +416,25 @@ pub fn remove<N: Nodes>(t: &mut N, node: SlotRef) {
             parent = above;
             n.right = links.right;
             set_parent(t, links.right, next.number());
-            change_child(t, above, next.number(), child);
+            if let Some(above) = SlotRef::new(above) {
+                t.links(above).left = child;
+            }
             set_parent(t, child, above);
         }
         set_parent(t, links.left, next.number());
         change_child(t, links.parent, number, next.number());
-        lower(t, parent);
-        lower(t, next.number());
+        if links.max_end != 0 && (end != 0 || t.end(next) != 0) {
+            lower(t, parent);
+            lower(t, next.number());
+        }
     }
     if colour == BLACK {
-        balance_removed(t, child, parent);
-    }
-}
-
-/// Restores the colours: the paths through `child` (possibly nobody) below `parent` lack a black node.
-#[inline(always)]
-fn balance_removed<N: Nodes>(t: &mut N, child: u32, parent: u32) {
-    if let Some(child) = SlotRef::new(child) {
         // An only child is red, and so can be what is lacking.
-        t.links(child).colour = BLACK;
-        return;
+        match SlotRef::new(child) {
+            Some(child) => t.links(child).colour = BLACK,
+            None => lift(t, parent),
+        }
     }
-    lift(t, parent);
 }
 
 /// Restores the colours where a black leaf below `parent` has gone.
@@ -408,11 +462,9 @@ fn lift_side<N: Nodes, const RIGHT: bool>(t: &mut N, parent: SlotRef) -> bool {
     if t.links(sibling).colour == RED {
         t.links(sibling).colour = BLACK;
         t.links(parent).colour = RED;
-        rotate::<N, RIGHT>(t, parent);
-        match SlotRef::new(*far::<RIGHT>(t.links(parent))) {
-            Some(nephew) => sibling = nephew,
-            None => return true,
-        }
+        let Some(nephew) = SlotRef::new(*near::<RIGHT>(t.links(sibling))) else { return true };
+        rotate::<N, RIGHT>(t, parent, sibling);
+        sibling = nephew;
     }
     let (inner, outer) = (*near::<RIGHT>(t.links(sibling)), *far::<RIGHT>(t.links(sibling)));
     if !is_red(t, outer) {
@@ -421,21 +473,18 @@ fn lift_side<N: Nodes, const RIGHT: bool>(t: &mut N, parent: SlotRef) -> bool {
             return core::mem::replace(&mut t.links(parent).colour, BLACK) == RED;
         }
         let Some(inner) = SlotRef::new(inner) else { return true };
-        t.links(inner).colour = BLACK;
-        t.links(sibling).colour = RED;
         if RIGHT {
-            rotate::<N, false>(t, sibling);
+            rotate::<N, false>(t, sibling, inner);
         } else {
-            rotate::<N, true>(t, sibling);
+            rotate::<N, true>(t, sibling, inner);
         }
         sibling = inner;
+    } else if let Some(outer) = SlotRef::new(outer) {
+        t.links(outer).colour = BLACK;
     }
     let colour = core::mem::replace(&mut t.links(parent).colour, BLACK);
     t.links(sibling).colour = colour;
-    if let Some(outer) = SlotRef::new(*far::<RIGHT>(t.links(sibling))) {
-        t.links(outer).colour = BLACK;
-    }
-    rotate::<N, RIGHT>(t, parent);
+    rotate::<N, RIGHT>(t, parent, sibling);
     true
 }
 
@@ -444,14 +493,62 @@ fn lift_side<N: Nodes, const RIGHT: bool>(t: &mut N, parent: SlotRef) -> bool {
 pub fn replace<N: Nodes>(t: &mut N, old: SlotRef, new: SlotRef) {
     let links = core::mem::take(t.links(old));
     *t.links(new) = links;
-    change_child(t, links.parent, old.number(), new.number());
-    set_parent(t, links.left, new.number());
-    set_parent(t, links.right, new.number());
     if let Some(previous) = SlotRef::new(links.previous) {
         t.links(previous).next = new.number();
     }
-    if let Some(next) = SlotRef::new(links.next) {
-        t.links(next).previous = new.number();
+    match SlotRef::new(links.next) {
+        Some(next) => t.links(next).previous = new.number(),
+        None => *t.tail() = new.number(),
+    }
+    if links.colour != FOLLOWER {
+        change_child(t, links.parent, old.number(), new.number());
+        set_parent(t, links.left, new.number());
+        set_parent(t, links.right, new.number());
+    }
+}
+
+/// Puts `new`, which is not linked, where `old` is in order, and unlinks `old`. Unlike [`replace`] this does not tie the
+/// two together: `between` is called when neither is linked, and can [`replace`] one further node; it says under which
+/// number a neighbour is known afterwards.
+pub fn reinsert<N: Nodes>(
+    t: &mut N,
+    old: SlotRef,
+    new: SlotRef,
+    between: impl FnOnce(&mut N),
+    renamed: impl Fn(SlotRef) -> SlotRef,
+) {
+    let links = *t.links(old);
+    let (previous, next) = (SlotRef::new(links.previous), SlotRef::new(links.next));
+    let leads = next.is_some_and(|next| is_follower(t, next));
+    let before = if links.colour == FOLLOWER || leads { None } else { predecessor(t, old) };
+    remove(t, old);
+    between(t);
+    if links.colour == FOLLOWER {
+        if let Some(previous) = previous {
+            follow(t, new, renamed(previous));
+        }
+    } else if let Some(next) = next.filter(|_| leads) {
+        follow(t, new, renamed(next));
+    } else {
+        insert(t, new, (before.map(&renamed), next.map(&renamed)));
+    }
+}
+
+/// The node of the tree before another.
+fn predecessor<N: Nodes>(t: &mut N, node: SlotRef) -> Option<SlotRef> {
+    if let Some(mut below) = SlotRef::new(t.links(node).left) {
+        while let Some(right) = SlotRef::new(t.links(below).right) {
+            below = right;
+        }
+        return Some(below);
+    }
+    let mut at = node;
+    loop {
+        let parent = SlotRef::new(t.links(at).parent)?;
+        if t.links(parent).right == at.number() {
+            return Some(parent);
+        }
+        at = parent;
     }
 }
 
@@ -464,31 +561,44 @@ pub fn check_invariants<N: Nodes>(t: &mut N) -> Result<usize, &'static str> {
     if let Some(root) = SlotRef::new(root)
         && (t.links(root).parent != 0 || t.links(root).colour != BLACK)
     {
-        return Err("the root has a parent or is red");
+        return Err("the root has a parent or is not black");
     }
     let mut blacks = None;
     let mut count = 0;
     let mut before = 0;
-    let mut at = first(t);
+    let mut in_tree = first(t);
+    let mut at = in_tree;
     while let Some(node) = at {
         count += 1;
         let links = *t.links(node);
         if links.previous != before {
             return Err("a node's predecessor is another than the list says");
         }
-        check_children(t, node, links)?;
-        if links.left == 0 || links.right == 0 {
-            let path = blacks_above(t, node);
-            if *blacks.get_or_insert(path) != path {
-                return Err("paths differ in black nodes");
+        if links.colour == FOLLOWER {
+            if links.parent != 0 || links.left != 0 || links.right != 0 || links.max_end != 0 || t.end(node) != 0 {
+                return Err("a follower has links of the tree, or an end");
             }
-        }
-        let following = successor_by_shape(t, node);
-        if links.next != following.map_or(0, SlotRef::number) {
-            return Err("list and tree disagree about the next node");
+        } else {
+            if at != in_tree {
+                return Err("list and tree disagree about the order");
+            }
+            check_children(t, node, links)?;
+            if links.left == 0 || links.right == 0 {
+                let path = blacks_above(t, node);
+                if *blacks.get_or_insert(path) != path {
+                    return Err("paths differ in black nodes");
+                }
+            }
+            in_tree = successor(t, node);
         }
         before = node.number();
-        at = following;
+        at = SlotRef::new(links.next);
+    }
+    if in_tree.is_some() {
+        return Err("the list ends before the tree");
+    }
+    if *t.tail() != before {
+        return Err("the list's last node is another");
     }
     Ok(count)
 }
@@ -525,8 +635,8 @@ fn blacks_above<N: Nodes>(t: &mut N, node: SlotRef) -> usize {
     count
 }
 
-/// The next node in order, found without the list.
-fn successor_by_shape<N: Nodes>(t: &mut N, node: SlotRef) -> Option<SlotRef> {
+/// The node of the tree after another.
+fn successor<N: Nodes>(t: &mut N, node: SlotRef) -> Option<SlotRef> {
     let mut at = node;
     if let Some(mut below) = SlotRef::new(t.links(node).right) {
         while let Some(left) = SlotRef::new(t.links(below).left) {

@@ -13,7 +13,11 @@
 //! After each window the zombie is looked up again; if it is gone, or a destination slot has been taken, the call ends,
 //! and the objects made so far stay. Whoever deletes the thread in a window leaves a zombie that `Delete` and `Revoke`
 //! remove like any capability. The objects are made from the last to the first because each then comes right behind the
-//! zombie in the derivation tree, and reaches less far than what is there, which spares the tree work.
+//! zombie in the derivation tree.
+//!
+//! An untyped remembers two marks: the *watermark*, above which objects are placed that name no offset, and the end of
+//! the highest object that was placed by offset (in `extra`). Above both all is free, which is what most requests need
+//! to know. Both return to 0 when the last child goes.
 //!
 //! Operations are documented in `tench_abi::Operation`.
 
@@ -21,12 +25,12 @@ use tench_abi::layout::WATERMARK;
 use tench_abi::object::NODE_SLOTS;
 use tench_abi::{Error, Kind, Rights};
 
-use crate::derivation::Room;
 use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::Ref;
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, derivation, space, table, thread, window};
+use crate::tree::Gap;
+use crate::{Arch, Kernel, derivation, space, table, thread, tree, window};
 
 /// Objects that are made without passing a window.
 const DIRECT_OBJECTS: usize = 4;
@@ -55,8 +59,8 @@ struct Request {
 struct Place {
     /// The untyped.
     untyped: SlotRef,
-    /// What comes before the new objects in the derivation tree.
-    predecessor: SlotRef,
+    /// Where the new objects come in the derivation tree.
+    gap: Gap,
     /// First destination slot.
     first: SlotRef,
 }
@@ -117,24 +121,27 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, P
     let count = count as usize;
     let length = count << cap.size_bits;
     cap.object = start;
-    let Room::Free(predecessor) = derivation::room(k, untyped, start, start + length) else {
-        return Err(Error::Overlap);
-    };
+    let gap = derivation::room(k, untyped, start, start + length).ok_or(Error::Overlap)?;
     let first = space::destinations(k, space, address, count)?;
     if matches!(cap.kind, Kind::PageTable) && cap.aux == 0 && table::spaces_left(k) < count {
         return Err(Error::NoAddressSpace);
     }
     let zero = !matches!(cap.kind, Kind::Untyped) && cap.flags & (flag::DEVICE | flag::PRESERVED) == 0;
-    Ok((Request { start, length, count, cap, zero }, Place { untyped, predecessor, first }))
+    Ok((Request { start, length, count, cap, zero }, Place { untyped, gap, first }))
 }
 
 /// `UntypedRetype`.
 pub fn retype<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (request, place) = decode(k, thread)?;
-    let offset = (request.start - k.slot(place.untyped).cap.object) as u64;
+    let watermark = argument(k, thread, 4) == WATERMARK;
+    let source = &mut k.slot(place.untyped).cap;
+    let offset = (request.start - source.object) as u64;
     // ── Point of no return ──
-    if argument(k, thread, 4) == WATERMARK {
-        k.slot(place.untyped).cap.badge = offset + request.length as u64;
+    let mark = offset + request.length as u64;
+    if watermark {
+        source.badge = mark;
+    } else {
+        source.extra = source.extra.max(mark);
     }
     let bytes = if request.zero { request.length } else { 0 };
     if request.count <= DIRECT_OBJECTS && bytes <= DIRECT_BYTES {
@@ -152,28 +159,23 @@ fn make_at_once<A: Arch>(k: &mut Kernel<A>, request: &Request, place: &Place) ->
         // SAFETY: the range lies in an untyped and nothing else does (`derivation::room`).
         unsafe { k.arch().zero(request.start, request.length) };
     }
+    let (before, mut after) = place.gap;
     let mut i = request.count;
     while i > 0 {
         i -= 1;
-        make(k, request, i, place.predecessor, place.first)?;
+        after = Some(make(k, request, i, (before, after), place.first)?);
     }
     Ok(())
 }
 
-/// Makes object `i` of zeroed memory, with its capability in the `i`th slot and right behind `predecessor`.
+/// Makes object `i` of zeroed memory, with its capability in the `i`th slot. Answers that.
 #[inline(always)]
-fn make<A: Arch>(
-    k: &mut Kernel<A>,
-    request: &Request,
-    i: usize,
-    predecessor: SlotRef,
-    first: SlotRef,
-) -> Result<(), Error> {
+fn make<A: Arch>(k: &mut Kernel<A>, request: &Request, i: usize, gap: Gap, first: SlotRef) -> Result<SlotRef, Error> {
     let destination = space::neighbour(first, i).ok_or(Error::NoSuchSlot)?;
     let cap = Cap { object: request.start + (i << request.cap.size_bits), ..request.cap };
     initialise(k, &cap)?;
-    derivation::insert_after(k, Some(predecessor), destination, &cap);
-    Ok(())
+    derivation::insert(k, gap, destination, &cap);
+    Ok(destination)
 }
 
 /// Makes zeroed memory an object. For most kinds it is one already.
@@ -207,7 +209,7 @@ fn make_in_steps<A: Arch>(
         badge: thread.address() as u64,
         extra: request.length as u64,
     };
-    derivation::insert_after(k, Some(place.predecessor), place.first, &reservation);
+    derivation::insert(k, place.gap, place.first, &reservation);
     let mut slot = place.first;
     let mut done = if request.zero { 0 } else { request.length };
     while done < request.length {
@@ -265,10 +267,10 @@ fn make_from_last<A: Arch>(
             Some(destination) => k.slot(destination).cap.kind == Kind::Null,
             None => false,
         };
-        // The object ends where the reservation did, so the tree's largest ends stay right.
         let rest = (i * size) as u64;
         let before = core::mem::replace(&mut k.slot(slot).cap.extra, rest);
-        let made = if is_empty { make(k, request, i, slot, slot) } else { Err(Error::SlotOccupied) };
+        let gap = (Some(slot), tree::next(k, slot));
+        let made = if is_empty { make(k, request, i, gap, slot) } else { Err(Error::SlotOccupied) };
         if let Err(error) = made {
             k.slot(slot).cap.extra = before;
             derivation::remove(k, slot);
@@ -277,7 +279,10 @@ fn make_from_last<A: Arch>(
         i -= 1;
     }
     match initialise(k, &request.cap) {
-        Ok(()) => k.slot(slot).cap = request.cap,
+        Ok(()) => {
+            k.slot(slot).cap = request.cap;
+            tree::raised(k, slot);
+        }
         Err(error) => {
             derivation::remove(k, slot);
             return Err(error);

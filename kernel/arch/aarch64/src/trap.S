@@ -1,0 +1,300 @@
+// Exception vectors and the ways back to user mode. See trap.rs.
+//
+// Registers lie in the thread at [sp]: x(n) at 8n, then {SP}, {PC}, {FLAGS}, {POINTER}.
+
+.section .text.vectors, "ax"
+
+.macro vector name
+    .balign 128
+    \name:
+.endm
+
+// Saves x0..x15 and x18..x30, the stack pointer, program counter and flags. x16 and x17 are saved already.
+.macro save_all_but_16_17
+    stp x0, x1, [sp, #0]
+    stp x2, x3, [sp, #16]
+    stp x4, x5, [sp, #32]
+    stp x6, x7, [sp, #48]
+    stp x8, x9, [sp, #64]
+    stp x10, x11, [sp, #80]
+    stp x12, x13, [sp, #96]
+    stp x14, x15, [sp, #112]
+    stp x18, x19, [sp, #144]
+    stp x20, x21, [sp, #160]
+    stp x22, x23, [sp, #176]
+    stp x24, x25, [sp, #192]
+    stp x26, x27, [sp, #208]
+    stp x28, x29, [sp, #224]
+    mrs x16, sp_el0
+    mrs x17, elr_el1
+    stp x30, x16, [sp, #240]
+    mrs x16, spsr_el1
+    stp x17, x16, [sp, #{PC}]
+    mov x16, #1
+    str x16, [sp, #{FULL}]
+.endm
+
+.balign 2048
+.global tench_vectors
+tench_vectors:
+vector el1_sp0_sync
+    b fatal_0
+vector el1_sp0_irq
+    b fatal_1
+vector el1_sp0_fiq
+    b fatal_2
+vector el1_sp0_error
+    b fatal_3
+vector el1_sync
+    b fatal_4
+vector el1_irq
+    // In a window or while idle: the interrupted code is Rust, so what a call preserves is preserved by the handler.
+    sub sp, sp, #192
+    stp x0, x1, [sp, #0]
+    stp x2, x3, [sp, #16]
+    stp x4, x5, [sp, #32]
+    stp x6, x7, [sp, #48]
+    stp x8, x9, [sp, #64]
+    stp x10, x11, [sp, #80]
+    stp x12, x13, [sp, #96]
+    stp x14, x15, [sp, #112]
+    stp x16, x17, [sp, #128]
+    stp x18, x30, [sp, #144]
+    b el1_irq_body
+vector el1_fiq
+    b fatal_6
+vector el1_error
+    b fatal_7
+vector el0_sync
+    stp x16, x17, [sp, #128]
+    mrs x16, esr_el1
+    mov w17, #0x56000000            // an svc, with immediate ...
+    sub w16, w16, w17
+    cmp w16, #1                     // ... 1
+    b.ne el0_exception
+    stp x2, x3, [sp, #16]
+    stp x4, x5, [sp, #32]
+    stp x6, x7, [sp, #48]
+    stp x8, x9, [sp, #64]
+    stp x11, x12, [sp, #88]
+    stp x19, x20, [sp, #152]
+    stp x21, x22, [sp, #168]
+    stp x23, x24, [sp, #184]
+    stp x25, x26, [sp, #200]
+    stp x27, x28, [sp, #216]
+    stp x29, x30, [sp, #232]
+    mrs x16, sp_el0
+    mrs x17, elr_el1
+    stp x16, x17, [sp, #{SP}]
+    mov x2, sp
+    cbz x10, tench_fast_call
+    b el0_call_other
+vector el0_irq
+    stp x16, x17, [sp, #128]
+    save_all_but_16_17
+    mov x0, sp
+    bl tench_user_interrupt
+    b tench_resume
+vector el0_fiq
+    b fatal_10
+vector el0_error
+    b fatal_11
+vector el0_32_sync
+    b fatal_12
+vector el0_32_irq
+    b fatal_13
+vector el0_32_fiq
+    b fatal_14
+vector el0_32_error
+    b fatal_15
+
+.balign 128
+el0_call_other:
+    cmp x10, #1
+    b.eq tench_fast_reply_receive
+    cmp x10, #8
+    b.eq tench_fast_signal
+
+// x0, x1, x10 as the caller had them, x2 = thread, the rest saved. The stack may be in use, and is given up.
+.global tench_slow_call
+tench_slow_call:
+    mov sp, x2
+    stp x0, x1, [sp]
+    str x10, [sp, #80]
+    mov x0, sp
+    bl tench_system_call
+
+// Continues with the thread at x0: in the kernel, if it was switched away from in a window; else in user mode.
+.global tench_resume
+tench_resume:
+    mov sp, x0
+    ldr x16, [sp, #{KERNEL_SP}]
+    ldr x17, [sp, #{FULL}]
+    cbnz x16, resume_in_kernel
+    cbnz x17, resume_all
+    ldp x16, x17, [sp, #{SP}]
+    msr sp_el0, x16
+    msr elr_el1, x17
+    msr spsr_el1, xzr
+    ldp x0, x1, [sp, #0]
+    ldp x2, x3, [sp, #16]
+    ldp x4, x5, [sp, #32]
+    ldp x6, x7, [sp, #48]
+    ldp x8, x9, [sp, #64]
+    ldr x10, [sp, #80]
+    ldp x19, x20, [sp, #152]
+    ldp x21, x22, [sp, #168]
+    ldp x23, x24, [sp, #184]
+    ldp x25, x26, [sp, #200]
+    ldp x27, x28, [sp, #216]
+    ldp x29, x30, [sp, #232]
+    mov x11, #0
+    mov x12, #0
+    mov x13, #0
+    mov x14, #0
+    mov x15, #0
+    mov x16, #0
+    mov x17, #0
+    mov x18, #0
+    eret
+
+resume_all:
+    str xzr, [sp, #{FULL}]
+    ldp x17, x16, [sp, #{PC}]
+    msr elr_el1, x17
+    msr spsr_el1, x16
+    ldp x30, x16, [sp, #240]
+    msr sp_el0, x16
+    ldp x0, x1, [sp, #0]
+    ldp x2, x3, [sp, #16]
+    ldp x4, x5, [sp, #32]
+    ldp x6, x7, [sp, #48]
+    ldp x8, x9, [sp, #64]
+    ldp x10, x11, [sp, #80]
+    ldp x12, x13, [sp, #96]
+    ldp x14, x15, [sp, #112]
+    ldp x16, x17, [sp, #128]
+    ldp x18, x19, [sp, #144]
+    ldp x20, x21, [sp, #160]
+    ldp x22, x23, [sp, #176]
+    ldp x24, x25, [sp, #192]
+    ldp x26, x27, [sp, #208]
+    ldp x28, x29, [sp, #224]
+    eret
+
+// x16 = the stack pointer that tench_switch stored.
+resume_in_kernel:
+    str xzr, [sp, #{KERNEL_SP}]
+    mov sp, x16
+    ldp x19, x20, [sp, #0]
+    ldp x21, x22, [sp, #16]
+    ldp x23, x24, [sp, #32]
+    ldp x25, x26, [sp, #48]
+    ldp x27, x28, [sp, #64]
+    ldp x29, x30, [sp, #80]
+    add sp, sp, #96
+    ret
+
+// x0 = the thread that carries out this operation, x1 = the one to continue with.
+.global tench_switch
+tench_switch:
+    sub sp, sp, #96
+    stp x19, x20, [sp, #0]
+    stp x21, x22, [sp, #16]
+    stp x23, x24, [sp, #32]
+    stp x25, x26, [sp, #48]
+    stp x27, x28, [sp, #64]
+    stp x29, x30, [sp, #80]
+    mov x2, sp
+    str x2, [x0, #{KERNEL_SP}]
+    mov x0, x1
+    b tench_resume
+
+el0_exception:
+    save_all_but_16_17
+    mov x0, sp
+    bl tench_exception
+    b tench_resume
+
+el1_irq_body:
+    mrs x0, elr_el1
+    mrs x1, spsr_el1
+    stp x0, x1, [sp, #160]
+    str x29, [sp, #176]
+    add x29, sp, #176
+    bl tench_kernel_interrupt
+    ldr x29, [sp, #176]
+    ldp x0, x1, [sp, #160]
+    msr elr_el1, x0
+    msr spsr_el1, x1
+    ldp x0, x1, [sp, #0]
+    ldp x2, x3, [sp, #16]
+    ldp x4, x5, [sp, #32]
+    ldp x6, x7, [sp, #48]
+    ldp x8, x9, [sp, #64]
+    ldp x10, x11, [sp, #80]
+    ldp x12, x13, [sp, #96]
+    ldp x14, x15, [sp, #112]
+    ldp x16, x17, [sp, #128]
+    ldp x18, x30, [sp, #144]
+    add sp, sp, #192
+    eret
+
+// What no kernel should meet: registers to a static frame, an own stack, and a report. x18 is lost: it becomes the
+// pointer, kept meanwhile in a register that user mode cannot see.
+.macro fatal number
+fatal_\number:
+    msr tpidrro_el0, x17
+    mov x17, #\number
+    b fatal_common
+.endm
+.irp number, 0, 1, 2, 3, 4, 6, 7, 10, 11, 12, 13, 14, 15
+    fatal \number
+.endr
+
+fatal_common:
+    msr contextidr_el1, x18
+    adrp x18, tench_fatal_frame
+    add x18, x18, :lo12:tench_fatal_frame
+    stp x0, x1, [x18, #0]
+    stp x2, x3, [x18, #16]
+    stp x4, x5, [x18, #32]
+    stp x6, x7, [x18, #48]
+    stp x8, x9, [x18, #64]
+    stp x10, x11, [x18, #80]
+    stp x12, x13, [x18, #96]
+    stp x14, x15, [x18, #112]
+    str x16, [x18, #128]
+    mrs x0, tpidrro_el0
+    str x0, [x18, #136]
+    mrs x0, contextidr_el1
+    stp x0, x19, [x18, #144]
+    stp x20, x21, [x18, #160]
+    stp x22, x23, [x18, #176]
+    stp x24, x25, [x18, #192]
+    stp x26, x27, [x18, #208]
+    stp x28, x29, [x18, #224]
+    mov x0, sp
+    stp x30, x0, [x18, #240]
+    mrs x0, elr_el1
+    mrs x1, spsr_el1
+    stp x0, x1, [x18, #256]
+    mrs x0, esr_el1
+    mrs x1, far_el1
+    stp x0, x1, [x18, #272]
+    adrp x0, tench_fatal_stack_top
+    add x0, x0, :lo12:tench_fatal_stack_top
+    mov sp, x0
+    mov x0, x18
+    mov x1, x17
+    bl tench_fatal
+1:  wfe
+    b 1b
+
+.section .bss.fatal, "aw", @nobits
+.balign 16
+tench_fatal_frame:
+    .skip 36 * 8
+.balign 16
+    .skip 8192
+tench_fatal_stack_top:

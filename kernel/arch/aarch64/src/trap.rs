@@ -1,0 +1,331 @@
+//! Traps: the exception vectors, and the ways back.
+//!
+//! While a thread runs in user mode the kernel's stack pointer is the address of its [`Thread`], whose first field is
+//! the place for its registers. So entry stores relative to the stack pointer, and the stack below is empty.
+//!
+//! ```text
+//!  svc #1, x10 = 0 or 1 ─► save what a call preserves ─► fast::… ─► hand_off ─► partner in user mode
+//!         └ otherwise ────► system_call ─┐                 └ no ─► system_call
+//!  interrupt, fault ──────► save all ────┴─► Rust ─► resume(thread that the scheduler chose)
+//! ```
+//! The assembly saves, restores and branches, nothing more. Offsets come from `offset_of!`.
+
+use core::mem::offset_of;
+use core::ptr::NonNull;
+
+use tench_abi::Operation;
+use tench_abi::fault::{Class, Registers, Report};
+use tench_kernel::thread::Thread;
+use tench_kernel::{Kernel, Ref, State, entry, fast};
+
+use crate::Machine;
+
+core::arch::global_asm!(
+    include_str!("trap.S"),
+    SP = const offset_of!(Registers, sp),
+    PC = const offset_of!(Registers, pc),
+    FLAGS = const offset_of!(Registers, flags),
+    POINTER = const offset_of!(Registers, thread_pointer),
+    FULL = const offset_of!(Thread, full_restore),
+    KERNEL_SP = const offset_of!(Thread, kernel_stack_pointer),
+);
+
+const _: () = assert!(offset_of!(Thread, registers) == 0 && offset_of!(Registers, x) == 0);
+
+/// Registers at a fatal exception, as the assembly stores them.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct FatalFrame {
+    /// `x0`..`x30`.
+    pub x: [u64; 31],
+    /// Stack pointer.
+    pub sp: u64,
+    /// Where it happened.
+    pub pc: u64,
+    /// Saved processor state.
+    pub state: u64,
+    /// Syndrome.
+    pub syndrome: u64,
+    /// Faulting address.
+    pub address: u64,
+}
+
+/// This core's kernel state.
+#[inline(always)]
+fn state() -> NonNull<State<Machine>> {
+    let address: *mut State<Machine>;
+    // SAFETY: reads a register that only `set_state` writes.
+    unsafe { core::arch::asm!("mrs {}, tpidr_el1", out(reg) address, options(nomem, nostack, preserves_flags, pure)) };
+    // SAFETY: `set_state` was called with a valid reference before any trap can happen.
+    unsafe { NonNull::new_unchecked(address) }
+}
+
+/// Tells the vectors where this core's kernel state is, and installs them.
+pub fn install(state: &'static mut State<Machine>) {
+    // SAFETY: the vector table is valid code for the life of the kernel, and the state is borrowed for ever.
+    unsafe {
+        core::arch::asm!(
+            "msr tpidr_el1, {state}",
+            "adrp {scratch}, tench_vectors",
+            "add {scratch}, {scratch}, :lo12:tench_vectors",
+            "msr vbar_el1, {scratch}",
+            "isb",
+            state = in(reg) core::ptr::from_mut(state),
+            scratch = out(reg) _,
+            options(nostack)
+        );
+    }
+}
+
+/// The token. Each trap makes one; the vectors see to it that only one is in use at a time.
+#[inline(always)]
+fn token() -> Kernel<Machine> {
+    // SAFETY: a trap from user mode finds no other token in use, and an interrupt in a window finds the window's
+    // holder suspended in it.
+    unsafe { Kernel::from_state(state()) }
+}
+
+/// The thread whose stack pointer the vectors pass.
+#[inline(always)]
+fn thread(address: usize) -> Ref<Thread> {
+    // SAFETY: the vectors pass the kernel stack pointer of user mode, which is the address of a live thread.
+    unsafe { Ref::at_unchecked(address) }
+}
+
+/// The token with the running thread set, for every entry but the fast path's.
+#[inline(always)]
+fn enter(address: usize) -> Kernel<Machine> {
+    let mut kernel = token();
+    kernel.state().current = thread(address);
+    kernel
+}
+
+/// Continues with the partner of a fast message: address space, thread pointer, message, registers, user mode.
+///
+/// # Safety
+/// `handoff` came from [`fast`] for the thread at `old`, whose registers were saved by the entry of this trap.
+#[inline(always)]
+unsafe fn hand_off(handoff: fast::Handoff, old: usize) -> ! {
+    // SAFETY: leaves the kernel for user mode with the state of a live thread; see `tench_hand_off` in trap.S. The
+    // stack below `old` is abandoned, as nothing on it is needed again.
+    unsafe {
+        core::arch::asm!(
+            "mrs x16, tpidr_el0",
+            "str x16, [x2, #{POINTER}]",
+            "ldr x16, [x8, #{SPACE}]",
+            "msr ttbr0_el1, x16",
+            "mov sp, x8",
+            "ands x16, x1, #0xff",
+            "b.eq 2f",
+            "ldp x4, x5, [x2, #32]",
+            "ldp x6, x7, [x2, #48]",
+            "ldp x8, x9, [x2, #64]",
+            "ldp x2, x3, [x2, #16]",
+            "adr x17, 2f",
+            "add x17, x17, x16, lsl #2",
+            "br x17",
+            "2:",
+            "mov x2, #0",
+            "mov x3, #0",
+            "mov x4, #0",
+            "mov x5, #0",
+            "mov x6, #0",
+            "mov x7, #0",
+            "mov x8, #0",
+            "mov x9, #0",
+            "ldp x17, x16, [sp, #{SP}]",
+            "msr sp_el0, x17",
+            "msr elr_el1, x16",
+            "ldr x16, [sp, #{POINTER}]",
+            "msr tpidr_el0, x16",
+            "msr spsr_el1, xzr",
+            "ldp x19, x20, [sp, #152]",
+            "ldp x21, x22, [sp, #168]",
+            "ldp x23, x24, [sp, #184]",
+            "ldp x25, x26, [sp, #200]",
+            "ldp x27, x28, [sp, #216]",
+            "ldp x29, x30, [sp, #232]",
+            "mov x0, #0",
+            "mov x11, #0",
+            "mov x12, #0",
+            "mov x13, #0",
+            "mov x14, #0",
+            "mov x15, #0",
+            "mov x16, #0",
+            "mov x17, #0",
+            "mov x18, #0",
+            "eret",
+            in("x8") handoff.next.address(),
+            in("x2") old,
+            in("x1") handoff.tag,
+            in("x10") handoff.badge,
+            SPACE = const offset_of!(Thread, space_register),
+            SP = const offset_of!(Registers, sp),
+            POINTER = const offset_of!(Registers, thread_pointer),
+            options(noreturn)
+        )
+    }
+}
+
+/// Continues with the thread that made this system call; `answer` is its `x0`.
+///
+/// # Safety
+/// The thread at `old` made the system call, and nothing but `x19`..`x30` may differ from what it had.
+#[inline(always)]
+unsafe fn hand_back(answer: u64, old: usize) -> ! {
+    // SAFETY: the entry left `ELR_EL1`, `SP_EL0` and `SPSR_EL1` as the exception set them; compiled code may have used
+    // the preserved registers, which the entry has saved.
+    unsafe {
+        core::arch::asm!(
+            "mov sp, x2",
+            "ldp x19, x20, [x2, #152]",
+            "ldp x21, x22, [x2, #168]",
+            "ldp x23, x24, [x2, #184]",
+            "ldp x25, x26, [x2, #200]",
+            "ldp x27, x28, [x2, #216]",
+            "ldp x29, x30, [x2, #232]",
+            "mov x1, #0",
+            "mov x2, #0",
+            "mov x3, #0",
+            "mov x4, #0",
+            "mov x5, #0",
+            "mov x6, #0",
+            "mov x7, #0",
+            "mov x8, #0",
+            "mov x9, #0",
+            "mov x10, #0",
+            "mov x11, #0",
+            "mov x12, #0",
+            "mov x13, #0",
+            "mov x14, #0",
+            "mov x15, #0",
+            "mov x16, #0",
+            "mov x17, #0",
+            "mov x18, #0",
+            "eret",
+            in("x0") answer,
+            in("x2") old,
+            options(noreturn)
+        )
+    }
+}
+
+/// Leaves by whichever way a fast path has found.
+///
+/// # Safety
+/// `fast` is about this trap's system call, number `OPERATION`, of the thread at `old`, with these `x0` and `x1`.
+#[inline(always)]
+unsafe fn conclude<const OPERATION: u64>(fast: fast::Fast, address: u64, tag: u64, old: usize) -> ! {
+    match fast {
+        // SAFETY: the hand-off is for this trap's thread.
+        fast::Fast::HandOff(handoff) => unsafe { hand_off(handoff, old) },
+        // SAFETY: the answer is for this trap's thread.
+        fast::Fast::Answer(answer) => unsafe { hand_back(answer, old) },
+        // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which the slow path gets back here.
+        fast::Fast::Slow => unsafe {
+            core::arch::asm!("b tench_slow_call", in("x0") address, in("x1") tag, in("x2") old, in("x10") OPERATION,
+                options(noreturn))
+        },
+    }
+}
+
+/// `Call`, entered with the caller's `x0`, `x1` and thread.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_fast_call(address: u64, tag: u64, old: usize) -> ! {
+    let fast = fast::call(&mut token(), thread(old), address, tag);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::Call as u64 }>(fast, address, tag, old) }
+}
+
+/// `ReplyReceive`, likewise.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_fast_reply_receive(address: u64, tag: u64, old: usize) -> ! {
+    let fast = fast::reply_receive(&mut token(), thread(old), address, tag);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::ReplyReceive as u64 }>(fast, address, tag, old) }
+}
+
+/// `Signal`, likewise.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! {
+    let fast = fast::signal(&mut token(), thread(old), address);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::Signal as u64 }>(fast, address, tag, old) }
+}
+
+/// Any system call, all arguments saved. Answers the thread to continue with.
+#[unsafe(no_mangle)]
+extern "C" fn tench_system_call(address: usize) -> usize {
+    entry::system_call(&mut enter(address)).address()
+}
+
+/// An interrupt in user mode.
+#[unsafe(no_mangle)]
+extern "C" fn tench_user_interrupt(address: usize) -> usize {
+    entry::user_interrupt(&mut enter(address)).address()
+}
+
+/// An interrupt in a window or while idle.
+#[unsafe(no_mangle)]
+extern "C" fn tench_kernel_interrupt() {
+    let mut kernel = token();
+    let current = kernel.current();
+    if !tench_kernel::thread::canary_intact(current) {
+        panic!("kernel stack overflow");
+    }
+    entry::kernel_interrupt(&mut kernel);
+}
+
+/// Exception classes of the syndrome register.
+mod class {
+    pub const FLOAT: u64 = 0x07;
+    pub const SVC: u64 = 0x15;
+    pub const INSTRUCTION_ABORT: u64 = 0x20;
+    pub const DATA_ABORT: u64 = 0x24;
+}
+
+/// A synchronous exception in user mode other than a system call of Tench's own.
+#[unsafe(no_mangle)]
+extern "C" fn tench_exception(address: usize) -> usize {
+    let mut kernel = enter(address);
+    let (syndrome, fault_address): (u64, u64);
+    // SAFETY: reads registers that describe this exception.
+    unsafe {
+        core::arch::asm!("mrs {}, esr_el1", "mrs {}, far_el1", out(reg) syndrome, out(reg) fault_address,
+            options(nomem, nostack, preserves_flags))
+    };
+    let current = kernel.current();
+    let instruction = kernel.get(current).registers.pc;
+    let next = match syndrome >> 26 {
+        class::FLOAT => entry::float_trap(&mut kernel),
+        class::SVC => entry::exception(
+            &mut kernel,
+            Class::ForeignCall,
+            Report { class: Class::ForeignCall as u64, address: 0, instruction: instruction.wrapping_sub(4), syndrome: syndrome & 0xffff },
+        ),
+        class::INSTRUCTION_ABORT | class::DATA_ABORT => entry::exception(
+            &mut kernel,
+            Class::PageFault,
+            Report { class: Class::PageFault as u64, address: fault_address, instruction, syndrome },
+        ),
+        _ => entry::exception(
+            &mut kernel,
+            Class::Exception,
+            Report { class: Class::Exception as u64, address: fault_address, instruction, syndrome },
+        ),
+    };
+    next.address()
+}
+
+/// An exception that no kernel should have.
+#[unsafe(no_mangle)]
+extern "C" fn tench_fatal(frame: &FatalFrame, vector: u64) -> ! {
+    crate::panic::fatal(frame, vector)
+}
+
+unsafe extern "C" {
+    /// See trap.S.
+    pub fn tench_switch(from: usize, to: usize);
+    /// Leaves the kernel for a thread. See trap.S.
+    pub fn tench_resume(thread: usize) -> !;
+}

@@ -1,0 +1,387 @@
+//! The first process: made by the kernel out of the memory it was booted with, and given everything.
+//!
+//! `init`'s objects lie at the beginning of one of the untyped pieces that it receives, as if it had retyped them
+//! itself; its program's pages are mapped where the boot loader left them. There is a capability to every object, so
+//! that memory which is in use cannot be retyped, and a mapping for every page of memory that could become an object of
+//! the kernel's once its frame is gone.
+
+use core::ptr::NonNull;
+
+use tench_abi::boot::{BootInfo, Header, MAGIC, MAX_UNTYPED, MemoryKind, UntypedInfo, VERSION};
+use tench_abi::layout::{address, slot};
+use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE, TABLE_ENTRIES, entry_bits};
+use tench_abi::object::{NODE_BITS, NODE_SLOTS, PAGE_TABLE_BITS, SCHEDULING_CONTEXT_BITS, SLOT_SIZE, THREAD_BITS};
+use tench_abi::{CapAddress, Kind};
+
+use crate::kernel::State;
+use crate::object::{Book, PageTable, Ref, SchedulingContext};
+use crate::slot::{Cap, SlotRef, flag};
+use crate::thread::{THREAD_OFFSET, Thread};
+use crate::{Arch, Kernel, derivation, mapping, scheduler, scheduling, table, thread};
+
+/// What the machine was booted with.
+pub struct Plan<'a> {
+    /// Memory, in naturally aligned power-of-two pieces.
+    pub memory: &'a [UntypedInfo],
+    /// Physical address of the RAM disk.
+    pub ramdisk: u64,
+    /// Its first page.
+    pub header: &'a Header,
+    /// Physical address and size of the device tree.
+    pub device_tree: (u64, u64),
+    /// Ticks of the system counter per second.
+    pub counter_frequency: u64,
+    /// Which core this is.
+    pub core: u64,
+}
+
+/// Smallest piece of memory that holds `init`'s objects.
+const OBJECTS_BITS: u32 = 20;
+/// Where `init` finds the device tree.
+const DEVICE_TREE: u64 = address::PROCESS_INFO + 0x40_0000;
+/// Bits of the slice that `init` and whoever it does not configure otherwise runs with: about 10 ms.
+const SLICES_PER_SECOND: u64 = 100;
+
+impl<A: Arch> State<A> {
+    /// Makes a kernel's state of zeroed memory, with an idle thread and nothing else.
+    ///
+    /// # Safety
+    /// `place` is zeroed, aligned and lives as long as the kernel; `idle` is the address of a zeroed thread object.
+    pub unsafe fn initialise(place: NonNull<State<A>>, arch: A, idle: usize) -> Option<Kernel<A>> {
+        let state = place.as_ptr();
+        // SAFETY: the idle thread's object is there, if not yet initialised; only its address is used until it is.
+        let thread = unsafe { Ref::<Thread>::at(idle + THREAD_OFFSET) }?;
+        // SAFETY: `place` is valid for writes (caller), here and below; fields without a valid zero are written.
+        unsafe { (&raw mut (*state).arch).write(arch) };
+        // SAFETY: as above.
+        unsafe { (&raw mut (*state).current).write(thread) };
+        // SAFETY: as above.
+        unsafe { (&raw mut (*state).idle).write(thread) };
+        // SAFETY: as above.
+        unsafe { (&raw mut (*state).highest_ready).write(-1) };
+        // SAFETY: the state is complete now, and this is its first token.
+        let mut kernel = unsafe { Kernel::from_state(place) };
+        thread::initialise(&mut kernel, idle);
+        kernel.state().asids[0] = 1;
+        Some(kernel)
+    }
+}
+
+/// Takes `init`'s objects from one piece of memory, one after another.
+struct Objects {
+    next: usize,
+    end: usize,
+    /// Node 0.
+    node: usize,
+    /// Slot for the next capability that `init` does not know by a name.
+    slot: u32,
+}
+
+impl Objects {
+    /// Zeroed memory of `1 << bits` bytes, aligned to its size.
+    fn take<A: Arch>(&mut self, k: &mut Kernel<A>, bits: u32) -> Result<usize, &'static str> {
+        let size = 1usize << bits;
+        let start = self.next.next_multiple_of(size);
+        if start + size > self.end {
+            return Err("the piece of memory for the first process is too small");
+        }
+        self.next = start + size;
+        // SAFETY: the range lies in a piece of free memory that nothing else uses yet.
+        unsafe { k.arch().zero(start, size.max(16)) };
+        Ok(start)
+    }
+
+    /// Puts a capability where nobody looks for it.
+    fn keep<A: Arch>(&mut self, k: &mut Kernel<A>, cap: Cap) -> Result<SlotRef, &'static str> {
+        if self.slot as usize >= NODE_SLOTS {
+            return Err("the first process needs more tables than there are slots for; make its program smaller");
+        }
+        self.slot += 1;
+        put(k, self.node, CapAddress(self.slot - 1), cap)
+    }
+}
+
+/// Builds the first process. It is ready to run when this returns.
+///
+/// # Errors
+/// A sentence, if the machine has too little memory or the RAM disk is not what the host tool makes.
+pub fn first_process<A: Arch>(k: &mut Kernel<A>, plan: &Plan<'_>) -> Result<Ref<Thread>, &'static str> {
+    if plan.header.magic != MAGIC || plan.header.version != VERSION {
+        return Err("the RAM disk does not begin with a header of this version; boot with the host tool");
+    }
+    let home = choose_home(plan)?;
+    let base = k.arch().base();
+    let start = base + plan.memory[home].address as usize;
+    let end = start + (1usize << plan.memory[home].size_bits);
+    let mut objects = Objects { next: start, end, node: 0, slot: slot::BOOT_OBJECTS.0 };
+
+    let root_node = objects.take(k, NODE_BITS + SLOT_SIZE.trailing_zeros())?;
+    let node = objects.take(k, NODE_BITS + SLOT_SIZE.trailing_zeros())?;
+    objects.node = node;
+    give_memory(k, node, plan)?;
+    let mut cap = Cap::new(Kind::CapNode, root_node, (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8);
+    cap.aux = NODE_BITS;
+    put(k, node, slot::CSPACE, cap)?;
+    cap.object = node;
+    install(k, root_node, cap)?;
+
+    let root = objects.take(k, PAGE_TABLE_BITS)?;
+    table::initialise(k, root, 0).map_err(|_| "no address space for the first process")?;
+    put(k, node, slot::VSPACE, Cap::new(Kind::PageTable, root, PAGE_TABLE_BITS as u8))?;
+    map_program(k, &mut objects, root, plan)?;
+    let area = map_fresh(k, &mut objects, root, address::MESSAGE_AREAS, 0, Some(slot::MESSAGE_FRAME))?;
+    let stack_bits = (address::STACK_SIZE >> PAGE_BITS).ilog2();
+    map_fresh(k, &mut objects, root, address::STACK_TOP - address::STACK_SIZE, stack_bits, None)?;
+    let info = map_fresh(k, &mut objects, root, address::PROCESS_INFO, 0, Some(slot::PROCESS_INFO))?;
+    write_info(info, plan);
+
+    let object = objects.take(k, THREAD_BITS)?;
+    thread::initialise(k, object);
+    put(k, node, slot::THREAD, Cap::new(Kind::Thread, object, THREAD_BITS as u8))?;
+    let context = objects.take(k, SCHEDULING_CONTEXT_BITS)?;
+    put(k, node, slot::SCHEDULING, Cap::new(Kind::SchedulingContext, context, SCHEDULING_CONTEXT_BITS as u8))?;
+    let reply = objects.take(k, tench_abi::object::REPLY_BITS)?;
+    put(k, node, slot::REPLY, Cap::new(Kind::Reply, reply, tench_abi::object::REPLY_BITS as u8))?;
+    put(k, node, slot::KERNEL, Cap::new(Kind::Kernel, 0, 0))?;
+    put(k, node, slot::INTERRUPT_CONTROL, Cap::new(Kind::InterruptControl, 0, 0))?;
+    set_watermark(k, node, home, objects.next - start)?;
+    start_thread(k, object, context, node, area, plan)
+}
+
+/// The smallest piece of RAM that is large enough for `init`'s objects.
+fn choose_home(plan: &Plan<'_>) -> Result<usize, &'static str> {
+    let candidates = plan.memory.iter().enumerate().take(MAX_UNTYPED);
+    candidates
+        .filter(|(_, piece)| piece.kind == MemoryKind::Ram as u32 && piece.size_bits >= OBJECTS_BITS)
+        .min_by_key(|(_, piece)| piece.size_bits)
+        .map(|(i, _)| i)
+        .ok_or("no piece of memory of 1 MiB for the first process")
+}
+
+/// The slot at `address` of the second-level node 0.
+fn slot_in<A: Arch>(k: &mut Kernel<A>, node: usize, address: CapAddress) -> Result<SlotRef, &'static str> {
+    k.slot_at(node + (address.0 as usize) * SLOT_SIZE).ok_or("no such slot")
+}
+
+/// Fills an empty slot of node 0.
+fn put<A: Arch>(k: &mut Kernel<A>, node: usize, address: CapAddress, cap: Cap) -> Result<SlotRef, &'static str> {
+    let slot = slot_in(k, node, address)?;
+    derivation::insert_child(k, slot, cap);
+    Ok(slot)
+}
+
+/// Hangs node 0 into the root.
+fn install<A: Arch>(k: &mut Kernel<A>, root_node: usize, cap: Cap) -> Result<(), &'static str> {
+    let entry = k.slot_at(root_node).ok_or("no root")?;
+    derivation::insert_child(k, entry, cap);
+    Ok(())
+}
+
+/// One untyped capability for each piece of memory.
+fn give_memory<A: Arch>(k: &mut Kernel<A>, node: usize, plan: &Plan<'_>) -> Result<(), &'static str> {
+    for (i, piece) in plan.memory.iter().enumerate().take(MAX_UNTYPED) {
+        let object = k.arch().base() + piece.address as usize;
+        let mut cap = Cap::new(Kind::Untyped, object, piece.size_bits as u8);
+        if piece.kind == MemoryKind::Device as u32 {
+            cap.flags |= flag::DEVICE;
+        } else if piece.kind == MemoryKind::Archive as u32 {
+            cap.flags |= flag::PRESERVED;
+        }
+        put(k, node, CapAddress(slot::BOOT_UNTYPED.0 + i as u32), cap)?;
+    }
+    Ok(())
+}
+
+/// Marks what `init`'s objects use of their piece.
+fn set_watermark<A: Arch>(k: &mut Kernel<A>, node: usize, home: usize, used: usize) -> Result<(), &'static str> {
+    let slot = slot_in(k, node, CapAddress(slot::BOOT_UNTYPED.0 + home as u32))?;
+    k.slot(slot).cap.badge = used as u64;
+    Ok(())
+}
+
+/// Binds everything to the thread, and lets it run.
+fn start_thread<A: Arch>(
+    k: &mut Kernel<A>,
+    object: usize,
+    context: usize,
+    node: usize,
+    area: usize,
+    plan: &Plan<'_>,
+) -> Result<Ref<Thread>, &'static str> {
+    // SAFETY: the thread object was just initialised.
+    let first = unsafe { Ref::<Thread>::at(object + THREAD_OFFSET) }.ok_or("no thread")?;
+    let wanted = [
+        (thread::Binding::Space, slot::CSPACE),
+        (thread::Binding::AddressSpace, slot::VSPACE),
+        (thread::Binding::MessageFrame, slot::MESSAGE_FRAME),
+        (thread::Binding::Scheduling, slot::SCHEDULING),
+        (thread::Binding::Reply, slot::REPLY),
+    ];
+    for (binding, address) in wanted {
+        let source = slot_in(k, node, address)?;
+        thread::adopt(k, first, binding, source);
+    }
+    k.get(first).message_area = area;
+    // SAFETY: the scheduling context is zeroed memory of its own, which is a valid one.
+    let context = unsafe { Ref::<SchedulingContext>::at(context) }.ok_or("no scheduling context")?;
+    let c = k.get(context);
+    c.priority = u8::MAX;
+    c.ceiling = u8::MAX;
+    c.slice = plan.counter_frequency / SLICES_PER_SECOND;
+    scheduling::give(k, context, first);
+    let t = k.get(first);
+    t.registers.pc = plan.header.entry;
+    t.registers.sp = address::STACK_TOP;
+    t.registers.x[0] = address::PROCESS_INFO;
+    scheduler::make_ready(k, first);
+    Ok(first)
+}
+
+/// Maps `init`'s segments and the device tree where they lie.
+fn map_program<A: Arch>(
+    k: &mut Kernel<A>,
+    objects: &mut Objects,
+    root: usize,
+    plan: &Plan<'_>,
+) -> Result<(), &'static str> {
+    let count = plan.header.segment_count as usize;
+    for segment in plan.header.segments.get(..count).ok_or("the RAM disk's header is damaged")? {
+        let flags = MapFlags::from_bits(segment.flags).ok_or("a segment of the first process has unknown flags")?;
+        for page in 0..segment.size >> PAGE_BITS {
+            let offset = page << PAGE_BITS;
+            map_page(k, objects, root, segment.address + offset, plan.ramdisk + segment.offset + offset, flags)?;
+        }
+        if flags.contains(MapFlags::EXECUTE) {
+            let start = k.arch().base() + (plan.ramdisk + segment.offset) as usize;
+            k.arch().synchronise_instructions(start, segment.size as usize);
+        }
+    }
+    let (tree, size) = plan.device_tree;
+    let first = tree & !(PAGE_SIZE as u64 - 1);
+    for page in 0..(tree + size - first).div_ceil(PAGE_SIZE as u64) {
+        let offset = page << PAGE_BITS;
+        map_page(k, objects, root, DEVICE_TREE + offset, first + offset, MapFlags::READ)?;
+    }
+    k.arch().publish_entries();
+    Ok(())
+}
+
+/// Maps `1 << bits` fresh zeroed pages with a frame and a mapping of their own, and answers the kernel virtual address
+/// of the first. They lie in one table.
+fn map_fresh<A: Arch>(
+    k: &mut Kernel<A>,
+    objects: &mut Objects,
+    root: usize,
+    address: u64,
+    bits: u32,
+    place: Option<CapAddress>,
+) -> Result<usize, &'static str> {
+    let memory = objects.take(k, PAGE_BITS + bits)?;
+    let frame = Cap::new(Kind::Frame, memory, (PAGE_BITS + bits) as u8);
+    match place {
+        Some(place) => put(k, objects.node, place, frame)?,
+        None => objects.keep(k, frame)?,
+    };
+    let table = leaf_table(k, objects, root, address)?;
+    let flags = MapFlags::READ | MapFlags::WRITE;
+    let (first, count) = ((address >> PAGE_BITS) as usize & (TABLE_ENTRIES - 1), 1 << bits);
+    let mut cap = frame;
+    cap.kind = Kind::Mapping;
+    cap.flags = 0;
+    cap.aux = mapping::extent(first, count);
+    cap.badge = table.address() as u64;
+    cap.extra = flags.bits();
+    let slot = objects.keep(k, cap)?;
+    let physical = k.physical(memory);
+    let entry = k.arch().page_entry(physical, 3, flags);
+    let book = Book::Mapping(slot).pack();
+    mapping::write_entries(k, table, (first, count), (entry, PAGE_SIZE as u64), book);
+    k.get(table).used += count as u16;
+    k.arch().publish_entries();
+    Ok(memory)
+}
+
+/// Maps one page of memory that never becomes an object of the kernel's. No capability stands for it: it stays as long
+/// as the table.
+fn map_page<A: Arch>(
+    k: &mut Kernel<A>,
+    objects: &mut Objects,
+    root: usize,
+    address: u64,
+    physical: u64,
+    flags: MapFlags,
+) -> Result<(), &'static str> {
+    let table = leaf_table(k, objects, root, address)?;
+    let index = (address >> PAGE_BITS) as usize & (TABLE_ENTRIES - 1);
+    let entry = k.arch().page_entry(physical, 3, flags);
+    mapping::write_entries(k, table, (index, 1), (entry, 0), Book::Boot.pack());
+    k.get(table).used += 1;
+    Ok(())
+}
+
+/// The table of level 3 for an address, with the tables above it made as needed.
+fn leaf_table<A: Arch>(
+    k: &mut Kernel<A>,
+    objects: &mut Objects,
+    root: usize,
+    address: u64,
+) -> Result<Ref<PageTable>, &'static str> {
+    // SAFETY: the root was just made.
+    let mut at = unsafe { Ref::<PageTable>::at(root) }.ok_or("no table")?;
+    for level in 0..3 {
+        let index = (address >> entry_bits(level)) as usize & (TABLE_ENTRIES - 1);
+        let book = k.get(at).books.get(index).copied().map(Book::unpack);
+        at = match book {
+            Some(Book::Table(number)) => {
+                let child = k.arch().base() + ((number as usize) << 6);
+                // SAFETY: tables in the books are alive.
+                unsafe { Ref::at(child) }.ok_or("no table")?
+            }
+            _ => new_table(k, objects, at, index, level + 1)?,
+        };
+    }
+    Ok(at)
+}
+
+/// Makes a table and hangs it into its parent.
+fn new_table<A: Arch>(
+    k: &mut Kernel<A>,
+    objects: &mut Objects,
+    parent: Ref<PageTable>,
+    index: usize,
+    level: u32,
+) -> Result<Ref<PageTable>, &'static str> {
+    let object = objects.take(k, PAGE_TABLE_BITS)?;
+    table::initialise(k, object, level.into()).map_err(|_| "no table for the first process")?;
+    let mut cap = Cap::new(Kind::PageTable, object, PAGE_TABLE_BITS as u8);
+    cap.aux = level;
+    objects.keep(k, cap)?;
+    // SAFETY: just made of zeroed memory.
+    let made = unsafe { Ref::<PageTable>::at(object) }.ok_or("no table")?;
+    table::hang(k, made, parent, index);
+    Ok(made)
+}
+
+/// Writes the boot information into its page.
+fn write_info(page: usize, plan: &Plan<'_>) {
+    let mut untyped = [UntypedInfo::default(); MAX_UNTYPED];
+    let count = plan.memory.len().min(MAX_UNTYPED);
+    for (to, from) in untyped.iter_mut().zip(plan.memory) {
+        *to = *from;
+    }
+    let (tree, size) = plan.device_tree;
+    let info = BootInfo {
+        magic: MAGIC,
+        version: VERSION,
+        untyped_count: count as u64,
+        archive_address: plan.ramdisk + plan.header.archive_offset,
+        archive_size: plan.header.archive_size,
+        device_tree: if size == 0 { 0 } else { DEVICE_TREE + (tree & (PAGE_SIZE as u64 - 1)) },
+        device_tree_size: size,
+        counter_frequency: plan.counter_frequency,
+        core: plan.core,
+        untyped,
+    };
+    // SAFETY: the page was just taken for this, is zeroed and page-aligned, and a `BootInfo` fits into it.
+    unsafe { (page as *mut BootInfo).write(info) };
+}

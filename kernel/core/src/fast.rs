@@ -1,0 +1,175 @@
+//! The two message paths that matter most: a call to a waiting server, and the reply that waits for the next call.
+//!
+//! And two that return to whoever made them: a signal that nobody waits for, and a call through an empty slot.
+//!
+//! Each function checks everything first and writes nothing; then it commits. [`Fast::Slow`] means "take the slow path",
+//! which answers every case, these included; a fast path is nothing but the slow path's commonest case in few
+//! instructions. Messages must fit into registers, carry no capability and no deadline; partners must be where they
+//! should be, and able to run at once.
+
+use tench_abi::message::REGISTER_WORDS;
+use tench_abi::object::{NODE_BITS, NODE_SLOTS};
+use tench_abi::{Error, Kind, Rights};
+
+use crate::object::{Endpoint, Notification, Ref};
+use crate::slot::{Cap, Slot, flag};
+use crate::thread::{Thread, ThreadState};
+use crate::{Arch, Kernel};
+
+/// Who runs next, and with what.
+#[derive(Clone, Copy, Debug)]
+pub struct Handoff {
+    /// The partner, which waited in a system call. The words of the message lie in the old thread's `x2`..`x9`.
+    pub next: Ref<Thread>,
+    /// Tag for its `x1`.
+    pub tag: u64,
+    /// Badge for its `x10`.
+    pub badge: u64,
+}
+
+/// What a fast path found.
+#[derive(Clone, Copy, Debug)]
+pub enum Fast {
+    /// The partner runs next.
+    HandOff(Handoff),
+    /// The thread goes on with this in `x0` (0 or an error code) and nothing in `x1`..`x10`.
+    Answer(u64),
+    /// Nothing was written; the slow path decides.
+    Slow,
+}
+
+/// The answer to a call through a slot that is empty or does not exist.
+const INVALID: Fast = Fast::Answer(Error::InvalidCapability as u64);
+
+/// The bytes at the beginning of a capability that say whether it is to a second-level node: kind, zombie flag, log2 of
+/// slots. A root is a node like any other, so anything at all can lie in it.
+const NODE_MASK: u64 = 0xff | (flag::ZOMBIE as u64) << 24 | (u32::MAX as u64) << 32;
+/// What they say if it is.
+const NODE: u64 = Kind::CapNode as u64 | (NODE_BITS as u64) << 32;
+const _: () = assert!(core::mem::offset_of!(Cap, kind) == 0 && cfg!(target_endian = "little"));
+const _: () = assert!(core::mem::offset_of!(Cap, flags) == 3 && core::mem::offset_of!(Cap, aux) == 4);
+
+/// The slot at `address` in the space of `thread`, if it exists.
+#[inline(always)]
+fn slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<Ref<Slot>> {
+    let t = k.get(thread);
+    let (root, slots) = (t.space_root, t.space_slots);
+    let index = (address >> NODE_BITS) as usize;
+    if index >= slots {
+        return None;
+    }
+    // SAFETY: a thread's root node is a live node of `space_slots` slots.
+    let entry = unsafe { Ref::<Slot>::at_unchecked(root + (index << 6)) };
+    let cap = &k.get(entry).cap;
+    // SAFETY: the first eight bytes of a capability are plain numbers without gaps, and aligned.
+    let head = unsafe { (&raw const *cap).cast::<u64>().read() };
+    if head & NODE_MASK != NODE {
+        return None;
+    }
+    let node = cap.object;
+    // SAFETY: a capability to a node that is not being deleted names a live node, and this one has 256 slots.
+    Some(unsafe { Ref::<Slot>::at_unchecked(node + ((address as usize & (NODE_SLOTS - 1)) << 6)) })
+}
+
+/// `Call` with a message in registers to a server that waits.
+#[inline(always)]
+pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    let Some(slot) = slot(k, thread, address) else { return INVALID };
+    let cap = &k.get(slot).cap;
+    if cap.flags & flag::CALLABLE == 0 {
+        return if cap.kind == Kind::Null { INVALID } else { Fast::Slow };
+    }
+    if tag & 0xffff > REGISTER_WORDS as u64 {
+        return Fast::Slow;
+    }
+    let (object, badge) = (cap.object, cap.badge);
+    // SAFETY: a live endpoint capability names a live endpoint.
+    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
+    let head = k.get(endpoint).head;
+    if head & 1 == 0 {
+        return Fast::Slow;
+    }
+    // SAFETY: an odd head is a live receiver's address plus 1.
+    let receiver = unsafe { Ref::<Thread>::at_unchecked(head & !1) };
+    let r = k.get(receiver);
+    let (priority, next) = (r.priority, r.next);
+    let Some(reply) = r.fast_reply else { return Fast::Slow };
+    let t = k.get(thread);
+    if t.slow != 0 || priority < t.priority {
+        return Fast::Slow;
+    }
+    // ── Point of no return ──
+    t.state = ThreadState::AwaitingReply(reply);
+    k.get(reply).caller = Some(thread);
+    k.get(receiver).state = ThreadState::Ready;
+    match next {
+        None => k.get(endpoint).head = 0,
+        Some(next) => {
+            k.get(endpoint).head = next.address() | 1;
+            k.get(next).previous = None;
+            k.get(receiver).next = None;
+        }
+    }
+    Fast::HandOff(Handoff { next: receiver, tag, badge })
+}
+
+/// `ReplyReceive` with a message in registers to a caller that may run at once, when no message waits.
+#[inline(always)]
+pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    if tag & 0xffff > REGISTER_WORDS as u64 {
+        return Fast::Slow;
+    }
+    let Some(slot) = slot(k, thread, address) else { return INVALID };
+    let cap = &k.get(slot).cap;
+    if cap.flags & flag::RECEIVABLE == 0 {
+        return Fast::Slow;
+    }
+    let object = cap.object;
+    // SAFETY: a live endpoint capability names a live endpoint.
+    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
+    if k.get(endpoint).head != 0 {
+        return Fast::Slow;
+    }
+    let t = k.get(thread);
+    let Some(reply) = t.bound_reply else { return Fast::Slow };
+    if t.slow != 0 {
+        return Fast::Slow;
+    }
+    let Some(caller) = k.get(reply).caller else { return Fast::Slow };
+    let c = k.get(caller);
+    let (slow, priority) = (c.slow, c.priority);
+    if slow != 0 || i64::from(priority) < k.state().highest_ready || priority < 0 {
+        return Fast::Slow;
+    }
+    // ── Point of no return ──
+    k.get(caller).state = ThreadState::Ready;
+    k.get(reply).caller = None;
+    let queue = k.get(endpoint);
+    queue.head = thread.address() | 1;
+    queue.tail = thread.address();
+    let t = k.get(thread);
+    t.state = ThreadState::Receiving(endpoint);
+    t.fast_reply = Some(reply);
+    t.receive_reply = Some(reply);
+    Fast::HandOff(Handoff { next: caller, tag, badge: 0 })
+}
+
+/// `Signal` of a notification that nobody waits for.
+#[inline(always)]
+pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Fast {
+    let Some(slot) = slot(k, thread, address) else { return INVALID };
+    let cap = &k.get(slot).cap;
+    if cap.kind != Kind::Notification || !cap.allows(Rights::WRITE) || cap.flags & flag::ZOMBIE != 0 {
+        return Fast::Slow;
+    }
+    let (object, badge) = (cap.object, cap.badge);
+    // SAFETY: a live notification capability names a live notification.
+    let notification = unsafe { Ref::<Notification>::at_unchecked(object) };
+    let n = k.get(notification);
+    if n.head.is_some() || n.bound.is_some() {
+        return Fast::Slow;
+    }
+    // ── Point of no return ──
+    n.word |= if badge == 0 { 1 } else { badge };
+    Fast::Answer(0)
+}

@@ -1,0 +1,135 @@
+//! Faults and foreign system calls are one mechanism (design D8): an upcall in the thread's own address space, or a
+//! call to an endpoint on the thread's behalf.
+
+use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Report, answer as label};
+use tench_abi::message::{MessageArea, REGISTER_WORDS};
+use tench_abi::{Kind, Rights, Tag};
+
+use crate::endpoint::{area, rendezvous};
+use crate::object::{Endpoint, Ref};
+use crate::thread::{Binding, Purpose, Thread, ThreadState, slow};
+use crate::{Arch, Kernel, scheduler};
+
+/// The running thread, whose registers have all been saved, has faulted. It continues in its upcall, or waits for the
+/// answer of its endpoint, or stops.
+pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) {
+    let thread = k.current();
+    k.get(thread).fault = report;
+    if !upcall(k, thread, class, &report) && !send(k, thread, class) {
+        k.get(thread).state = ThreadState::Faulted;
+    }
+}
+
+/// Starts the upcall for this class, if one is set and none runs.
+fn upcall<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class, report: &Report) -> bool {
+    let t = k.get(thread);
+    let target = t.fault_targets[class as usize];
+    if target.entry == 0 || t.message_area == 0 {
+        return false;
+    }
+    let area = area(t.message_area);
+    // SAFETY: a bound message area is live memory of the thread (see `endpoint::copy_words`).
+    if unsafe { (&raw const (*area).upcall_running).read_volatile() } != 0 {
+        return false;
+    }
+    // SAFETY: as above.
+    unsafe { (&raw mut (*area).upcall_running).write_volatile(1) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*area).fault).write_volatile(*report) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*area).registers).write(t.registers) };
+    let r = &mut t.registers;
+    r.pc = target.entry;
+    if target.stack != 0 {
+        r.sp = target.stack;
+    }
+    r.x[0] = report.class;
+    r.x[1] = report.address;
+    r.x[2] = report.instruction;
+    r.x[3] = report.syndrome;
+    true
+}
+
+/// Calls the fault endpoint on the thread's behalf, if one is bound.
+fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> bool {
+    let t = k.get(thread);
+    let cap = &t.bindings[Binding::fault(class) as usize].cap;
+    if cap.kind != Kind::Endpoint || !cap.allows(Rights::WRITE.union(Rights::CALL)) {
+        return false;
+    }
+    let badge = cap.badge;
+    // SAFETY: a live capability of this kind names such an object.
+    let Some(endpoint) = (unsafe { Ref::<Endpoint>::at(cap.object) }) else { return false };
+    t.badge = badge;
+    t.may_grant = false;
+    t.purpose = Purpose::Fault;
+    t.slow |= slow::FAULT;
+    rendezvous(k, thread, endpoint, None);
+    true
+}
+
+/// Writes a fault message into the receiver's registers.
+pub fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>) {
+    let t = k.get(sender);
+    let report = t.fault;
+    let foreign = report.class == Class::ForeignCall as u64;
+    let arguments: [u64; 9] = core::array::from_fn(|i| t.registers.x[i]);
+    let receiver_area = k.get(receiver).message_area;
+    let mut length = MESSAGE_WORDS;
+    let x = &mut k.get(receiver).registers.x;
+    x[2] = report.class;
+    x[3] = report.address;
+    x[4] = report.instruction;
+    x[5] = report.syndrome;
+    if foreign {
+        x[6..10].copy_from_slice(&arguments[..4]);
+        length = REGISTER_WORDS;
+        if receiver_area != 0 {
+            length = FOREIGN_WORDS;
+            for (i, word) in arguments[4..].iter().enumerate() {
+                let words = area(receiver_area).cast::<u64>();
+                // SAFETY: a bound message area is live memory that begins with its words (see `endpoint::copy_words`);
+                // the index is below 64.
+                unsafe { words.add(REGISTER_WORDS + i).write_volatile(*word) };
+            }
+        }
+    } else {
+        x[6..10].fill(0);
+    }
+    x[1] = Tag::new(report.class, length).with(Tag::KERNEL).0;
+}
+
+/// The handler has answered a fault: the thread goes on, with all its registers, or stays stopped.
+pub fn answer<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
+    let word = k.get(handler).registers.x[2];
+    let t = k.get(thread);
+    t.slow &= !slow::FAULT;
+    match tag.label() {
+        label::RESUME => {}
+        label::RESULT if tag.length() > 0 => t.registers.x[0] = word,
+        _ => {
+            t.state = ThreadState::Faulted;
+            return;
+        }
+    }
+    scheduler::make_ready(k, thread);
+}
+
+/// `UpcallReturn`: the thread continues with the registers in its message area.
+pub fn upcall_return<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+) -> Result<crate::entry::Outcome, tench_abi::Error> {
+    let address = k.get(thread).message_area;
+    if address == 0 {
+        return Err(tench_abi::Error::NoMessageArea);
+    }
+    let area: *mut MessageArea = area(address);
+    // SAFETY: a bound message area is live memory of the thread (see `endpoint::copy_words`).
+    let registers = unsafe { (&raw const (*area).registers).read() };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*area).upcall_running).write_volatile(0) };
+    crate::thread::load_registers(k, thread, &registers);
+    k.arch().set_thread_pointer(registers.thread_pointer);
+    Ok(crate::entry::Outcome::Written)
+}

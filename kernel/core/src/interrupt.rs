@@ -1,0 +1,128 @@
+//! Interrupts: a device's line becomes a signal on a notification.
+//!
+//! A line is masked when it fires and unmasked when its owner acknowledges, so a driver that is slow or dead costs
+//! the others nothing.
+
+use tench_abi::{Error, Kind, Rights};
+
+use crate::entry::{Outcome, argument, capability_slot};
+use crate::kernel::INTERRUPTS;
+use crate::object::{InterruptLine, Notification, Ref};
+use crate::slot::Cap;
+use crate::thread::Thread;
+use crate::{Arch, Kernel, derivation, notification, space, timers};
+
+/// Serves one pending interrupt, if there is one.
+#[inline]
+pub fn serve<A: Arch>(k: &mut Kernel<A>) {
+    let Some(number) = k.arch().interrupt_acknowledge() else { return };
+    k.state().statistics.interrupts += 1;
+    if number == k.arch().timer_interrupt() {
+        timers::expire(k);
+        k.arch().interrupt_end(number);
+        return;
+    }
+    k.arch().interrupt_disable(number);
+    k.arch().interrupt_end(number);
+    if let Some(line) = k.state().interrupts.get(number as usize) {
+        let (target, badge) = (line.notification, line.badge);
+        if let Some(target) = target {
+            notification::signal(k, target, badge);
+        }
+    }
+}
+
+/// The line that an interrupt capability in `x0` names.
+fn line<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<u32, Error> {
+    let slot = capability_slot(k, thread, Kind::Interrupt, Rights::WRITE)?;
+    Ok(k.slot(slot).cap.object as u32)
+}
+
+/// `InterruptGet`.
+pub fn get<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    capability_slot(k, thread, Kind::InterruptControl, Rights::WRITE)?;
+    let (number, flags) = (argument(k, thread, 1), argument(k, thread, 2));
+    if flags > 1 {
+        return Err(Error::InvalidArgument);
+    }
+    let Ok(number) = u32::try_from(number) else { return Err(Error::InvalidInterrupt) };
+    if number as usize >= INTERRUPTS || !k.arch().interrupt_exists(number) || number == k.arch().timer_interrupt() {
+        return Err(Error::InvalidInterrupt);
+    }
+    if k.state().interrupts[number as usize].taken {
+        return Err(Error::Busy);
+    }
+    let address = argument(k, thread, 3);
+    let destination = space::destination(k, 0, address)?;
+    k.state().interrupts[number as usize].taken = true;
+    k.arch().interrupt_set_edge(number, flags & 1 != 0);
+    derivation::insert_child(k, destination, Cap::new(Kind::Interrupt, number as usize, 0));
+    Ok(Outcome::Done)
+}
+
+/// `InterruptBind`.
+pub fn bind<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let number = line(k, thread)?;
+    let address = argument(k, thread, 1);
+    if address == 0 {
+        unbind(k, number);
+        return Ok(Outcome::Done);
+    }
+    let slot = space::lookup(k, address)?;
+    let cap = k.slot(slot).cap;
+    if cap.kind != Kind::Notification {
+        return Err(Error::WrongType);
+    }
+    if !cap.allows(Rights::WRITE) {
+        return Err(Error::MissingRights);
+    }
+    // SAFETY: a live capability of this kind names such an object.
+    let Some(target) = (unsafe { Ref::<Notification>::at(cap.object) }) else {
+        return Err(Error::InvalidCapability);
+    };
+    if k.state().interrupts[number as usize].notification.is_some() {
+        return Err(Error::AlreadyBound);
+    }
+    let next = core::mem::replace(&mut k.get(target).first_interrupt, number + 1);
+    let badge = if cap.badge == 0 { 1 } else { cap.badge };
+    k.state().interrupts[number as usize] = InterruptLine { notification: Some(target), badge, next, taken: true };
+    k.arch().interrupt_enable(number);
+    Ok(Outcome::Done)
+}
+
+/// `InterruptAcknowledge`.
+pub fn acknowledge<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let number = line(k, thread)?;
+    if k.state().interrupts[number as usize].notification.is_some() {
+        k.arch().interrupt_enable(number);
+    }
+    Ok(Outcome::Done)
+}
+
+/// Masks a line and takes it off its notification's list.
+pub fn unbind<A: Arch>(k: &mut Kernel<A>, number: u32) {
+    k.arch().interrupt_disable(number);
+    let line = &mut k.state().interrupts[number as usize];
+    let next = core::mem::take(&mut line.next);
+    let Some(target) = line.notification.take() else { return };
+    if k.get(target).first_interrupt == number + 1 {
+        k.get(target).first_interrupt = next;
+        return;
+    }
+    let mut at = k.get(target).first_interrupt;
+    while at != 0 {
+        let follower = k.state().interrupts[at as usize - 1].next;
+        if follower == number + 1 {
+            k.state().interrupts[at as usize - 1].next = next;
+            return;
+        }
+        at = follower;
+    }
+}
+
+/// The last capability to a line goes.
+pub fn finalise<A: Arch>(k: &mut Kernel<A>, number: u32) -> bool {
+    unbind(k, number);
+    k.state().interrupts[number as usize].taken = false;
+    true
+}

@@ -1,0 +1,136 @@
+//! Notifications: a word of bits that is set without waiting and waited for without polling.
+
+use tench_abi::{Error, Kind, Rights, Tag};
+
+use crate::entry::{Outcome, capability_slot};
+use crate::object::{Notification, Ref};
+use crate::thread::{Thread, ThreadState, slow};
+use crate::{Arch, Kernel, endpoint, scheduler, timers};
+
+/// `Signal`.
+#[inline]
+pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let slot = capability_slot(k, thread, Kind::Notification, Rights::WRITE)?;
+    let cap = &k.slot(slot).cap;
+    let (object, badge) = (cap.object, cap.badge);
+    // SAFETY: a live capability of this kind names such an object.
+    let Some(notification) = (unsafe { Ref::<Notification>::at(object) }) else {
+        return Err(Error::InvalidCapability);
+    };
+    signal(k, notification, if badge == 0 { 1 } else { badge });
+    Ok(Outcome::Done)
+}
+
+/// Sets bits, and wakes whoever waits for them.
+#[inline]
+pub fn signal<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, bits: u64) {
+    let n = k.get(notification);
+    n.word |= bits;
+    let (head, bound) = (n.head, n.bound);
+    if let Some(waiter) = head {
+        unqueue(k, notification, waiter);
+        wake(k, notification, waiter);
+    } else if let Some(thread) = bound {
+        if matches!(k.get(thread).state, ThreadState::Receiving(_)) {
+            endpoint::leave_queue(k, thread);
+            wake(k, notification, thread);
+        } else {
+            k.get(thread).slow |= slow::SIGNALLED;
+        }
+    }
+}
+
+/// Hands the word to a thread that is no longer in any queue, and lets it run.
+fn wake<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
+    if k.get(thread).slow & slow::DEADLINE != 0 {
+        timers::remove(k, thread);
+    }
+    deliver(k, notification, thread);
+    scheduler::make_ready(k, thread);
+}
+
+/// Hands the word to a thread: it becomes the result of its system call.
+pub fn deliver<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
+    let word = core::mem::take(&mut k.get(notification).word);
+    let t = k.get(thread);
+    t.slow &= !slow::SIGNALLED;
+    let x = &mut t.registers.x;
+    x[..10].fill(0);
+    x[1] = Tag::NOTIFICATION;
+    x[10] = word;
+}
+
+/// The bound notification's signal, if there is one: delivered to the thread that is about to receive.
+#[inline]
+pub fn take_bound<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
+    let Some(notification) = k.get(thread).notification else { return false };
+    if k.get(notification).word == 0 {
+        k.get(thread).slow &= !slow::SIGNALLED;
+        return false;
+    }
+    deliver(k, notification, thread);
+    true
+}
+
+/// `Receive` and `TryReceive` on a notification.
+pub fn wait<A: Arch>(
+    k: &mut Kernel<A>,
+    notification: Ref<Notification>,
+    thread: Ref<Thread>,
+    deadline: Option<u64>,
+    blocking: bool,
+) -> Result<Outcome, Error> {
+    if k.get(notification).word != 0 {
+        deliver(k, notification, thread);
+        return Ok(Outcome::Written);
+    }
+    if !blocking {
+        return Err(Error::WouldBlock);
+    }
+    let tail = k.get(notification).tail;
+    let t = k.get(thread);
+    t.state = ThreadState::Waiting(notification);
+    t.next = None;
+    t.previous = tail;
+    match tail {
+        Some(last) => k.get(last).next = Some(thread),
+        None => k.get(notification).head = Some(thread),
+    }
+    k.get(notification).tail = Some(thread);
+    timers::wait_until(k, thread, deadline);
+    Ok(Outcome::Written)
+}
+
+/// Takes a waiting thread out of the queue.
+pub fn unqueue<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
+    let t = k.get(thread);
+    let (next, previous) = (t.next.take(), t.previous.take());
+    match previous {
+        Some(previous) => k.get(previous).next = next,
+        None => k.get(notification).head = next,
+    }
+    match next {
+        Some(next) => k.get(next).previous = previous,
+        None => k.get(notification).tail = previous,
+    }
+}
+
+/// One step of the end of a notification: wakes one waiter with `Aborted`, or unbinds one interrupt. Answers whether
+/// it was the last.
+pub fn finalise<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) -> bool {
+    if let Some(thread) = k.get(notification).head {
+        endpoint::cancel(k, thread, Error::Aborted);
+        return false;
+    }
+    let line = k.get(notification).first_interrupt;
+    if line != 0 {
+        crate::interrupt::unbind(k, line - 1);
+        return false;
+    }
+    if let Some(thread) = k.get(notification).bound.take() {
+        let t = k.get(thread);
+        t.notification = None;
+        t.slow &= !slow::SIGNALLED;
+    }
+    true
+}

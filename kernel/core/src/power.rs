@@ -1,0 +1,55 @@
+//! The kernel as an object: power, early output, statistics.
+
+use tench_abi::object::Statistic;
+use tench_abi::{Error, Kind, Rights};
+
+use crate::entry::{Outcome, argument, capability_slot};
+use crate::object::Ref;
+use crate::thread::Thread;
+use crate::window::PREEMPTIBLE;
+use crate::{Arch, Kernel, scheduler};
+
+/// `KernelPowerOff`.
+pub fn power_off<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    capability_slot(k, thread, Kind::Kernel, Rights::WRITE)?;
+    let status = argument(k, thread, 1) as u8;
+    k.arch().power_off(status)
+}
+
+/// `KernelPrint`.
+pub fn print<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    capability_slot(k, thread, Kind::Kernel, Rights::WRITE)?;
+    let length = argument(k, thread, 1);
+    if length > 64 {
+        return Err(Error::InvalidArgument);
+    }
+    for i in 0..length as usize {
+        let byte = (argument(k, thread, 2 + i / 8) >> (i % 8 * 8)) as u8;
+        k.arch().print(byte);
+    }
+    Ok(Outcome::Done)
+}
+
+/// `KernelQuery`.
+pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    capability_slot(k, thread, Kind::Kernel, Rights::READ)?;
+    let Some(which) = Statistic::from_code(argument(k, thread, 1)) else { return Err(Error::InvalidArgument) };
+    if which == Statistic::DeepestStack {
+        let depth = crate::thread::stack_depth(k, thread);
+        let s = &mut k.state().statistics;
+        s.deepest_stack = s.deepest_stack.max(depth);
+    }
+    scheduler::charge(k);
+    let s = &k.state().statistics;
+    let value = match which {
+        Statistic::DeepestStack => s.deepest_stack,
+        Statistic::Windows => s.windows,
+        Statistic::Preemptions => s.preemptions,
+        Statistic::Interrupts => s.interrupts,
+        Statistic::Switches => s.switches,
+        Statistic::Preemptible => u64::from(PREEMPTIBLE),
+        Statistic::BootInstructions => s.boot_instructions,
+        Statistic::IdleTicks => s.idle_ticks,
+    };
+    Ok(Outcome::results(k, thread, &[value]))
+}

@@ -1,0 +1,262 @@
+//! Who runs: fixed priorities, first in first out within one, found in constant time.
+//!
+//! Invariants: the running thread is in no ready queue; every other thread that is `Ready` and has a scheduling context
+//! is in the queue of its priority; `highest_ready` is the highest priority with a non-empty queue, or -1. So switching
+//! directly between two threads that call and answer needs no queue operation.
+//!
+//! There is no periodic tick. A time slice is timed only while another thread of the running priority is ready.
+
+use crate::object::Ref;
+use crate::thread::{Thread, ThreadState, slow};
+use crate::{Arch, Kernel, timers};
+
+/// Priority of the running thread; -1 for the idle thread, and for one whose time was taken away.
+#[inline]
+fn running_priority<A: Arch>(k: &mut Kernel<A>) -> i64 {
+    let current = k.current();
+    i64::from(k.get(current).priority)
+}
+
+/// Whether a thread may run: it waits for nothing and has processor time.
+#[inline]
+pub fn runnable<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
+    let t = k.get(thread);
+    matches!(t.state, ThreadState::Ready) && t.scheduling.is_some()
+}
+
+/// Lets a thread run when its turn comes: sets it `Ready` and queues it behind its equals.
+#[inline]
+pub fn make_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    k.get(thread).state = ThreadState::Ready;
+    if k.get(thread).scheduling.is_some() && thread != k.current() {
+        enqueue(k, thread);
+    }
+}
+
+/// Appends a thread to the ready queue of its priority, unless it is in it.
+#[inline]
+pub fn enqueue<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    if k.get(thread).queued {
+        return;
+    }
+    append(k, thread);
+    if i64::from(k.get(thread).priority) == running_priority(k) {
+        start_slice(k);
+    }
+}
+
+/// Appends a thread that is in no queue.
+#[inline]
+fn append<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let t = k.get(thread);
+    t.queued = true;
+    t.next = None;
+    let priority = t.priority as u8;
+    let tail = k.state().ready[priority as usize].tail;
+    k.get(thread).previous = tail;
+    match tail {
+        Some(last) => k.get(last).next = Some(thread),
+        None => mark_ready(k, thread, priority),
+    }
+    k.state().ready[priority as usize].tail = Some(thread);
+}
+
+/// Puts a thread that was switched away from against its will before its equals.
+fn enqueue_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let t = k.get(thread);
+    t.queued = true;
+    t.previous = None;
+    let priority = t.priority as u8;
+    let head = k.state().ready[priority as usize].head;
+    k.get(thread).next = head;
+    match head {
+        Some(first) => {
+            k.get(first).previous = Some(thread);
+            k.state().ready[priority as usize].head = Some(thread);
+        }
+        None => {
+            mark_ready(k, thread, priority);
+            k.state().ready[priority as usize].tail = Some(thread);
+        }
+    }
+}
+
+/// Records that the queue of `priority` has its first thread.
+fn mark_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, priority: u8) {
+    let s = k.state();
+    s.ready[priority as usize].head = Some(thread);
+    s.ready_bitmap[priority as usize >> 6] |= 1 << (priority & 63);
+    s.highest_ready = s.highest_ready.max(i64::from(priority));
+}
+
+/// Takes a thread out of the ready queue, if it is in it.
+pub fn dequeue<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let t = k.get(thread);
+    if !t.queued {
+        return;
+    }
+    t.queued = false;
+    let (next, previous, priority) = (t.next.take(), t.previous.take(), t.priority as u8);
+    match previous {
+        Some(previous) => k.get(previous).next = next,
+        None => k.state().ready[priority as usize].head = next,
+    }
+    match next {
+        Some(next) => k.get(next).previous = previous,
+        None => k.state().ready[priority as usize].tail = previous,
+    }
+    if next.is_none() && previous.is_none() {
+        mark_empty(k, priority);
+    }
+}
+
+/// Records that the queue of `priority` has become empty.
+fn mark_empty<A: Arch>(k: &mut Kernel<A>, priority: u8) {
+    let s = k.state();
+    s.ready_bitmap[priority as usize >> 6] &= !(1 << (priority & 63));
+    if s.highest_ready == i64::from(priority) {
+        s.highest_ready = -1;
+        for word in (0..s.ready_bitmap.len()).rev() {
+            let bits = s.ready_bitmap[word];
+            if bits != 0 {
+                s.highest_ready = (word as i64) * 64 + 63 - i64::from(bits.leading_zeros());
+                break;
+            }
+        }
+    }
+}
+
+/// Begins to time the running thread's slice, unless it is timed already or has none.
+fn start_slice<A: Arch>(k: &mut Kernel<A>) {
+    if k.state().slice_end != 0 {
+        return;
+    }
+    let current = k.current();
+    let Some(scheduling) = k.get(current).scheduling else { return };
+    let slice = k.get(scheduling).slice;
+    if slice != 0 {
+        let now = k.arch().now();
+        k.state().slice_end = now.saturating_add(slice);
+        timers::program(k);
+    }
+}
+
+/// The running thread goes behind its equals at the next switch, if there are any.
+pub fn rotate<A: Arch>(k: &mut Kernel<A>) {
+    let priority = running_priority(k);
+    let s = k.state();
+    s.slice_end = 0;
+    if s.highest_ready >= priority && priority >= 0 {
+        s.reschedule = true;
+    }
+}
+
+/// Whether another thread should run now.
+#[inline]
+pub fn should_switch<A: Arch>(k: &mut Kernel<A>) -> bool {
+    let current = k.current();
+    let t = k.get(current);
+    let (state, priority) = (t.state, t.priority);
+    let s = k.state();
+    s.reschedule || s.highest_ready > i64::from(priority) || !matches!(state, ThreadState::Ready) || priority < 0
+}
+
+/// Who runs when the kernel is left. The common answer, the thread that entered, takes a few comparisons.
+#[inline]
+pub fn leave<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
+    if should_switch(k) { switch(k) } else { k.current() }
+}
+
+/// Chooses another thread and makes it current: queue, time account, address space, thread pointer, floating point.
+/// Whoever calls this continues with the thread it answers.
+pub fn switch<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
+    let current = k.current();
+    let rotate = core::mem::take(&mut k.state().reschedule);
+    if current != k.state().idle && runnable(k, current) {
+        if rotate {
+            append(k, current);
+        } else {
+            enqueue_first(k, current);
+        }
+    }
+    let next = take_highest(k);
+    if next != current {
+        change_current(k, current, next);
+    }
+    next
+}
+
+/// Removes and answers the first thread of the highest non-empty queue; the idle thread if there is none.
+fn take_highest<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
+    let highest = k.state().highest_ready;
+    if highest < 0 {
+        k.state().slice_end = 0;
+        return k.state().idle;
+    }
+    let priority = highest as u8;
+    let Some(thread) = k.state().ready[priority as usize].head else { return k.state().idle };
+    let t = k.get(thread);
+    t.queued = false;
+    let next = t.next.take();
+    t.previous = None;
+    k.state().ready[priority as usize].head = next;
+    match next {
+        Some(next) => {
+            k.get(next).previous = None;
+            begin_slice_of(k, thread);
+        }
+        None => {
+            k.state().ready[priority as usize].tail = None;
+            k.state().slice_end = 0;
+            mark_empty(k, priority);
+        }
+    }
+    thread
+}
+
+/// Times a new slice for a thread that has equals waiting.
+fn begin_slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let Some(scheduling) = k.get(thread).scheduling else { return };
+    let slice = k.get(scheduling).slice;
+    if slice == 0 {
+        k.state().slice_end = 0;
+        return;
+    }
+    let now = k.arch().now();
+    k.state().slice_end = now.saturating_add(slice);
+    timers::program(k);
+}
+
+/// Charges the time since the last charge to the running thread's scheduling context.
+///
+/// The fast path switches threads without this: a call chain is charged to whoever is running at the next slow switch.
+pub fn charge<A: Arch>(k: &mut Kernel<A>) {
+    let now = k.arch().now();
+    let s = k.state();
+    let elapsed = now.wrapping_sub(s.charged_until);
+    s.charged_until = now;
+    let current = s.current;
+    match k.get(current).scheduling {
+        Some(scheduling) => k.get(scheduling).consumed += elapsed,
+        None => k.state().statistics.idle_ticks += elapsed,
+    }
+}
+
+/// Loads what belongs to a thread besides its general registers.
+fn change_current<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>) {
+    charge(k);
+    let pointer = k.arch().thread_pointer();
+    let t = k.get(from);
+    t.registers.thread_pointer = pointer;
+    if t.slow & slow::FLOAT != 0 {
+        t.slow &= !slow::FLOAT;
+        k.arch().float_enable(false);
+    }
+    let t = k.get(to);
+    let (space, pointer) = (t.space_register, t.registers.thread_pointer);
+    k.arch().load_space(space);
+    k.arch().set_thread_pointer(pointer);
+    let s = k.state();
+    s.statistics.switches += 1;
+    s.current = to;
+}
