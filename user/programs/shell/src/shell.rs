@@ -80,7 +80,8 @@ impl<'s> Shell<'s> {
 
     /// Reads and carries out lines until there are no more.
     pub fn run(&mut self) {
-        if self.is_first && self.files().iter().any(|file| file.path == GREETING) {
+        if self.is_first {
+            // A system without a greeting has none.
             let _ = commands::print_file(self, GREETING);
         }
         while !self.is_leaving {

@@ -39,6 +39,8 @@ fn mistakes_get_one_helpful_line() {
         ("run xyzzy", "run: no command or program xyzzy; help lists the commands, ls bin the programs\n"),
         ("run", "run: the program is missing; usage: run PROGRAM [ARGUMENT...] [&]\n"),
         ("help hlep", "help: no command hlep; did you mean help?\n"),
+        ("help timer", "help: timer is a program, not a command; timer runs it\n"),
+        ("kill shell", "kill: nothing is behind the first shell; poweroff switches the machine off\n"),
         ("help one two", "help: one argument is enough, but two follows; usage: help [COMMAND]\n"),
         ("echo 'a", "the closing ' is missing; write \\' for the character itself\n"),
         ("echo a &", "echo: only programs can run in the background; usage: echo [WORD...]\n"),

@@ -74,6 +74,9 @@ fn help(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
         return Ok(());
     };
     let Some(command) = super::find(name) else {
+        if shell.programs().iter().any(|program| program == name) {
+            return Err(Failure::Refused(format!("{name} is a program, not a command; {name} runs it")));
+        }
         let near = suggest::nearest(name, super::all().map(|command| command.name));
         let hint = near.map_or("help lists them".into(), |near| format!("did you mean {near}?"));
         return Err(Failure::Refused(format!("no command {name}; {hint}")));

@@ -163,7 +163,12 @@ fn kill(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     }
     for argument in call.arguments {
         let process = running(shell, argument)?;
-        shell.system.kill(process.pid)?;
+        if process.pid == shell.system.own_pid() {
+            // The same without losing what is still to be written.
+            shell.leave()?;
+        } else {
+            shell.system.kill(process.pid)?;
+        }
     }
     Ok(())
 }
