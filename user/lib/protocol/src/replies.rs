@@ -33,6 +33,13 @@ impl<const N: usize> Replies<N> {
         Ok(core::mem::replace(&mut self.current, next))
     }
 
+    /// Makes an object that was kept the current one again, so that its caller is answered and the next message received
+    /// with one system call. If there are `N` spare ones already, one is given back, for the caller to delete.
+    pub fn make_current(&mut self, reply: Cap<Reply>) -> Option<Cap<Reply>> {
+        let idle = core::mem::replace(&mut self.current, reply);
+        self.release(idle)
+    }
+
     /// Takes back an object whose caller was answered, or is gone. If there are `N` spare ones already it is given
     /// back, for the caller to delete.
     pub fn release(&mut self, reply: Cap<Reply>) -> Option<Cap<Reply>> {
@@ -59,6 +66,10 @@ mod tests {
         assert_eq!(replies.current(), object(2));
         assert_eq!(replies.release(object(1)), None);
         assert_eq!(replies.release(object(7)), Some(object(7)));
+        assert_eq!(replies.keep(|| unreachable!()), Ok(object(2)));
+        assert_eq!(replies.current(), object(1));
+        assert_eq!(replies.make_current(object(2)), None);
+        assert_eq!(replies.current(), object(2));
         assert_eq!(replies.keep(|| unreachable!()), Ok(object(2)));
         assert_eq!(replies.current(), object(1));
     }

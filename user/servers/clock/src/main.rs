@@ -1,3 +1,16 @@
-//! The clock server.
+//! The clock server: delays. What it does: docs/manual/servers.md; its queue: `queue.rs`.
 
-fn main() {}
+#![cfg_attr(target_os = "none", no_std, no_main)]
+#![forbid(unsafe_code)]
+
+mod server;
+
+tench::entry!(main);
+
+/// Registers the server's name, and answers requests for ever.
+fn main() {
+    match server::Server::new() {
+        Ok(mut server) => server.serve(),
+        Err(failure) => panic!("registering the clock server: {failure}"),
+    }
+}

@@ -37,19 +37,11 @@ pub struct Server {
     incoming: Option<CapAddress>,
 }
 
-/// What to do before the next message.
-enum Next {
-    /// Answer this to the caller in the current reply object.
-    Answer(Message),
-    /// Nothing.
-    Wait,
-}
-
 impl Server {
     /// Sets up the device and its interrupt.
     pub fn new() -> Result<Server, MemoryError> {
         let uart = Uart::new(REGISTERS)?;
-        let notification = memory::make::<Notification>(0)?.cap();
+        let notification = memory::make::<Notification>(0)?.leak();
         let bindings = Bindings { notification: Binding::To(notification), ..Bindings::KEEP };
         Cap::<Thread>::new(slot::THREAD).bind(bindings)?;
         INTERRUPT.bind(Some(notification))?;
@@ -64,13 +56,13 @@ impl Server {
 
     /// Answers requests and interrupts for ever.
     pub fn serve(&mut self) {
-        let mut next = Next::Wait;
+        let mut next: Option<Message> = None;
         loop {
             self.offer();
             let wait = Wait::FOREVER.with_reply(self.replies.current());
             let received = match &next {
-                Next::Answer(answer) => SERVICE.reply_receive(answer, wait),
-                Next::Wait => SERVICE.receive(wait),
+                Some(answer) => SERVICE.reply_receive(answer, wait),
+                None => SERVICE.receive(wait),
             };
             next = match received {
                 Ok(signal) if signal.is_notification() => {
@@ -78,7 +70,7 @@ impl Server {
                     self.deliver()
                 }
                 Ok(request) => self.answer(&request),
-                Err(_) => Next::Wait,
+                Err(_) => None,
             };
         }
     }
@@ -120,8 +112,9 @@ impl Server {
         self.uart.want_transmit_interrupt(!self.terminal.output.is_empty());
     }
 
-    /// Answers those who need not wait any more. The last of them is answered together with the next receive.
-    fn deliver(&mut self) -> Next {
+    /// Answers those who need not wait any more. The last of them is answered together with the next receive: with what
+    /// this answers.
+    fn deliver(&mut self) -> Option<Message> {
         self.send();
         let mut due = self.terminal.next_answer();
         while let Some((reply, answer)) = due {
@@ -141,7 +134,7 @@ impl Server {
                 None => match self.terminal.next_answer() {
                     None => {
                         self.resume(reply);
-                        return Next::Answer(message(&answer));
+                        return Some(message(&answer));
                     }
                     more => {
                         // Who gave up meanwhile is answered nothing.
@@ -152,16 +145,16 @@ impl Server {
                 },
             };
         }
-        Next::Wait
+        None
     }
 
-    /// Carries out a request.
-    fn answer(&mut self, request: &Received) -> Next {
+    /// Carries out a request. Answers what the caller in the current reply object is to be told.
+    fn answer(&mut self, request: &Received) -> Option<Message> {
         let cap = request.caps().first().copied();
         let next = match self.carry_out(request, cap) {
-            Ok(Some(answer)) => Next::Answer(answer),
+            Ok(Some(answer)) => Some(answer),
             Ok(None) => self.deliver(),
-            Err(error) => Next::Answer(Message::new(error as u64)),
+            Err(error) => Some(Message::new(error as u64)),
         };
         if let (Some(cap), Some(slot)) = (cap, self.incoming)
             && cap == slot
@@ -202,8 +195,8 @@ impl Server {
                 Ok(Some(Message::new(DONE)))
             }
             Label::Mode => {
-                let (mode, foreground) = self.terminal.mode();
-                Ok(Some(Message::with_words(DONE, &[mode as u64, foreground])))
+                let (mode, foreground, is_mid_line) = self.terminal.mode();
+                Ok(Some(Message::with_words(DONE, &[mode as u64, foreground, u64::from(is_mid_line)])))
             }
             Label::SetForeground => {
                 self.terminal.set_foreground(process, argument()?)?;
@@ -289,5 +282,5 @@ fn discard(cap: CapAddress) {
 
 /// A new reply object.
 fn make_reply() -> Result<Cap<Reply>, Refusal> {
-    memory::make::<Reply>(0).map(|made| made.cap()).map_err(|_| Refusal::OutOfMemory)
+    memory::make::<Reply>(0).map(|made| made.leak()).map_err(|_| Refusal::OutOfMemory)
 }

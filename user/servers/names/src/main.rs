@@ -1,3 +1,13 @@
-//! The names server.
+//! The name server: endpoints by name. What it does: docs/manual/servers.md; its table: `table.rs`.
 
-fn main() {}
+#![cfg_attr(target_os = "none", no_std, no_main)]
+#![forbid(unsafe_code)]
+
+mod server;
+
+tench::entry!(main);
+
+/// Answers requests for ever.
+fn main() {
+    server::Server::new().serve()
+}

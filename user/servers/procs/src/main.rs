@@ -1,3 +1,31 @@
-//! The procs server.
+//! The process server: makes processes and ends them. What it does: docs/manual/servers.md.
+//!
+//! ```text
+//! boot       the boot archive and the other servers, as init gave them
+//! memory     slots and memory of one process, on its own account
+//! spawn      from a request to a running process
+//! server     requests and faults, one after another
+//! report     what is said about a fault
+//! records    what is known about each process        (library)
+//! ```
+//! The server is nobody's client but for `mem`, `names` and `console`, none of which ever waits for it.
 
-fn main() {}
+#![cfg_attr(target_os = "none", no_std, no_main)]
+
+extern crate alloc;
+
+mod boot;
+mod memory;
+mod report;
+mod server;
+mod spawn;
+
+tench::entry!(main);
+
+/// Answers requests for ever.
+fn main() {
+    match boot::Boot::open().and_then(server::Server::new) {
+        Ok(mut server) => server.serve(),
+        Err(error) => panic!("starting the process server: {error}"),
+    }
+}

@@ -1,0 +1,99 @@
+//! What `init` has left for this server: the boot archive and the other servers' endpoints.
+
+use tench::memory;
+use tench_abi::layout::{address, slot};
+use tench_abi::memory::MapFlags;
+use tench_abi::{CapAddress, Kind};
+use tench_loader::space::Space;
+use tench_loader::{Archive, LoadError, Machine, Resources};
+use tench_sys::{Cap, Endpoint, Frame, OWN_SPACE, PageTable};
+use tench_system::{ARCHIVE_PATH, Capability, System};
+
+/// This server's name in the system description.
+const NAME: &str = "procs";
+
+/// Everything that does not change while the system runs.
+#[derive(Clone, Copy)]
+pub struct Boot {
+    /// The boot archive.
+    pub archive: Archive<'static>,
+    /// The system description in it.
+    pub system: System<'static>,
+}
+
+impl Boot {
+    /// Maps the archive and reads the system description.
+    pub fn open() -> Result<Boot, LoadError> {
+        let length = map_archive()?;
+        let bytes = core::ptr::with_exposed_provenance::<u8>(address::BOOT_ARCHIVE as usize);
+        // SAFETY: so many bytes were just mapped there, for ever; nobody writes to them.
+        let bytes = unsafe { core::slice::from_raw_parts(bytes, length) };
+        let archive = Archive::new(bytes);
+        let invalid = LoadError::Kernel(tench_sys::Error::InvalidArgument);
+        let description = archive.find(ARCHIVE_PATH).ok_or(invalid)?;
+        let system = System::parse(description.contents).map_err(|_| invalid)?;
+        Ok(Boot { archive, system })
+    }
+
+    /// The endpoint of a server that the description gives this one, without a badge.
+    pub fn service(&self, name: &str) -> Option<Cap<Endpoint>> {
+        let mut next = slot::EXTRA.0;
+        for capability in self.system.find(NAME)?.capabilities.iter() {
+            match capability {
+                Capability::Kernel | Capability::InterruptControl | Capability::Untyped => {}
+                Capability::Archive => next += frames().count() as u32,
+                Capability::Device(_) | Capability::Interrupt(_) => next += 1,
+                Capability::Service(server) if server == name => return Some(Cap::new(CapAddress(next))),
+                Capability::Service(_) => next += 1,
+            }
+        }
+        None
+    }
+}
+
+/// The frames that hold the archive: they lie side by side from `EXTRA` on, and log2 of their sizes.
+fn frames() -> impl Iterator<Item = (Cap<Frame>, u64, u32)> {
+    (slot::EXTRA.0..slot::EXTRA.0 + slot::EXTRA_COUNT).map_while(|slot| {
+        let frame = OWN_SPACE.identify_at(CapAddress(slot)).ok().filter(|found| found.kind == Kind::Frame)?;
+        Some((Cap::new(CapAddress(slot)), frame.address, frame.size_bits))
+    })
+}
+
+/// Maps the archive's frames side by side. Answers how many bytes they are.
+fn map_archive() -> Result<usize, LoadError> {
+    let mut space = Space::over(slot::VSPACE);
+    let mut length = 0;
+    let mut expected = None;
+    for (frame, physical, size_bits) in frames() {
+        // What does not continue the archive is something else.
+        if expected.is_some_and(|expected| expected != physical) {
+            break;
+        }
+        let size = 1u64 << size_bits;
+        let mut resources = OwnSpace;
+        let mut machine = Machine::without_window(&mut resources);
+        space.map(&mut machine, frame.address(), address::BOOT_ARCHIVE + length, size, MapFlags::READ)?;
+        length += size;
+        expected = Some(physical + size);
+    }
+    Ok(length as usize)
+}
+
+/// Slots and page tables of this server itself.
+pub struct OwnSpace;
+
+impl Resources for OwnSpace {
+    fn slot(&mut self) -> Result<CapAddress, LoadError> {
+        memory::take_slot().map_err(|_| LoadError::OutOfMemory)
+    }
+
+    fn make(&mut self, kind: Kind, size: u64, slot: CapAddress) -> Result<(), LoadError> {
+        if kind != Kind::PageTable {
+            return Err(LoadError::Kernel(tench_sys::Error::InvalidArgument));
+        }
+        let made = memory::make::<PageTable>(size).map_err(|_| LoadError::OutOfMemory)?;
+        made.cap().move_to(slot)?;
+        memory::free_slot(made.cap().address());
+        Ok(())
+    }
+}

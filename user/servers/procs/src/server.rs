@@ -1,0 +1,516 @@
+//! Requests and faults, one after another.
+
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use tench::memory;
+use tench_abi::fault::Report;
+use tench_abi::layout::slot;
+use tench_abi::message::MAX_CAPS;
+use tench_abi::object::NODE_BITS;
+use tench_abi::{CapAddress, Kind};
+use tench_console_client::Console;
+use tench_loader::{LoadError, Window};
+use tench_mem_client::Mem;
+use tench_names_client::Names;
+use tench_procs::records::{Record, Records, Status};
+use tench_procs_client::protocol::{
+    CAPABILITIES_PER_ANSWER, Error, FLAG_MANAGER, Label, List, MAX_FILE_TEXT, MAX_NAME, State, pid,
+};
+use tench_protocol::{DONE, Replies};
+use tench_sys::{Cap, Endpoint, Error as Refusal, Message, Reader, Received, Reply, Wait, offer_slots};
+use tench_system::DEFAULT_PRIORITY;
+
+use crate::boot::{Boot, OwnSpace};
+use crate::report;
+use crate::spawn::{Living, Loader, Preparation, SERVICE, discard, stack_size};
+
+/// Spare reply objects that are kept.
+const MAX_SPARE: usize = 64;
+/// Slots that are looked at for one answer to `Capabilities`.
+const SLOTS_PER_ANSWER: u32 = 1024;
+
+/// What is kept of a process that has not ended.
+enum Kept {
+    /// Before its start.
+    Preparing(Preparation),
+    /// After its start.
+    Living(Box<Living>),
+}
+
+/// A process's record.
+type ProcessRecord = Record<Kept, Cap<Reply>>;
+/// The answer to a request, or `None` if it is answered later or never.
+type Answer = Result<Option<Message>, Error>;
+
+/// The server's state.
+pub struct Server {
+    boot: Boot,
+    records: Records<Kept, Cap<Reply>>,
+    replies: Replies<MAX_SPARE>,
+    window: Window,
+    mem: Mem,
+    names: Option<Cap<Endpoint>>,
+    console: Option<Cap<Endpoint>>,
+    /// Empty slots for capabilities that come with the next request.
+    incoming: Vec<CapAddress>,
+}
+
+impl Server {
+    /// A server that knows of the processes that `init` has started itself.
+    pub fn new(boot: Boot) -> Result<Server, LoadError> {
+        let mem = boot.service("mem").ok_or(LoadError::Kernel(Refusal::InvalidCapability))?;
+        let mut records = Records::default();
+        for (number, name, parent) in
+            [(pid::INIT, "init", 0), (pid::MEM, "mem", pid::INIT), (pid::PROCS, "procs", pid::INIT)]
+        {
+            let entry = boot.system.find(name);
+            let made = records.prepare(entry.map_or(name, |entry| entry.path), parent, None);
+            if made == Ok(number)
+                && let Ok(record) = records.get_mut(number)
+            {
+                record.status = Status::plain(State::Running);
+                record.priority = entry.map_or(u8::MAX, |entry| entry.priority);
+                record.ceiling = entry.map_or(u8::MAX, |entry| entry.ceiling);
+                record.manager = number == pid::INIT;
+            }
+        }
+        Ok(Server {
+            boot,
+            records,
+            replies: Replies::new(Cap::new(slot::REPLY)),
+            window: Window::new(&mut OwnSpace)?,
+            mem: Mem::at(mem),
+            names: boot.service("names"),
+            console: boot.service("console"),
+            incoming: Vec::new(),
+        })
+    }
+
+    /// Answers requests for ever.
+    pub fn serve(&mut self) {
+        let mut answer = None;
+        loop {
+            self.offer();
+            let wait = Wait::FOREVER.with_reply(self.replies.current());
+            let received = match &answer {
+                Some(answer) => SERVICE.reply_receive(answer, wait),
+                None => SERVICE.receive(wait),
+            };
+            answer = received.ok().and_then(|message| self.answer(&message));
+        }
+    }
+
+    /// Offers slots for capabilities. With fewer slots, fewer arrive.
+    fn offer(&mut self) {
+        while self.incoming.len() < MAX_CAPS
+            && let Ok(slot) = memory::take_slot()
+        {
+            self.incoming.push(slot);
+        }
+        offer_slots(&self.incoming);
+    }
+
+    /// The answer to a message, if there is one now.
+    fn answer(&mut self, message: &Received) -> Option<Message> {
+        if message.is_fault() {
+            self.fault(message);
+            return None;
+        }
+        // Capabilities arrive in the first of the slots; whoever keeps one has the slot, too.
+        let mut caps: Vec<CapAddress> = message.caps().to_vec();
+        self.incoming.retain(|slot| !caps.contains(slot));
+        let answer = self.carry_out(message, &mut caps);
+        caps.into_iter().for_each(discard);
+        answer.unwrap_or_else(|error| Some(Message::new(error as u64)))
+    }
+
+    fn carry_out(&mut self, message: &Received, caps: &mut Vec<CapAddress>) -> Answer {
+        let caller = message.badge();
+        let label = Label::from_code(message.label()).ok_or(Error::BadRequest)?;
+        let mut reader = message.reader();
+        match label {
+            Label::Prepare => self.prepare(caller, text(&mut reader)?),
+            Label::File => self.file(word(&mut reader)?),
+            Label::ReadFile => self.read_file(word(&mut reader)?, text(&mut reader)?),
+            Label::Exit => self.exit(caller, word(&mut reader)?),
+            Label::Next => self.next(word(&mut reader)?),
+            Label::Find => self.find(word(&mut reader)?, text(&mut reader)?),
+            Label::Append
+            | Label::Give
+            | Label::Configure
+            | Label::Start
+            | Label::Kill
+            | Label::Wait
+            | Label::Status
+            | Label::Suspend
+            | Label::Resume
+            | Label::Capabilities
+            | Label::Abandon => {
+                let process = word(&mut reader)?;
+                match label {
+                    Label::Append => self.append(caller, process, &mut reader),
+                    Label::Give => self.give(caller, process, &mut reader, caps),
+                    Label::Configure => self.configure(caller, process, &mut reader),
+                    Label::Start => self.start(caller, process),
+                    Label::Kill => self.kill(caller, process),
+                    Label::Wait => self.wait(caller, process),
+                    Label::Status => self.status(process),
+                    Label::Suspend => self.suspend(caller, process),
+                    Label::Resume => self.resume(caller, process),
+                    Label::Capabilities => self.capabilities(caller, process, word(&mut reader)?),
+                    _ => self.abandon(caller, process),
+                }
+            }
+        }
+    }
+
+    fn prepare(&mut self, caller: u64, name: &str) -> Answer {
+        if name.len() > MAX_NAME {
+            return Err(Error::TextTooLong);
+        }
+        let file = self.boot.archive.find_program(name).ok_or(Error::NoSuchProgram)?;
+        let path = file.path.to_string();
+        let entry = self.boot.system.find_path(&path);
+        let preparation = Preparation::new(path.clone(), name, entry.as_ref());
+        let process = self.records.prepare(&path, caller, Some(Kept::Preparing(preparation)))?;
+        let record = self.records.get_mut(process)?;
+        record.priority = entry.map_or(DEFAULT_PRIORITY, |entry| entry.priority);
+        record.ceiling = entry.map_or(DEFAULT_PRIORITY, |entry| entry.ceiling);
+        Ok(done(&[process]))
+    }
+
+    /// The preparation of a process that `caller` prepares.
+    fn preparation(&mut self, caller: u64, process: u64) -> Result<&mut Preparation, Error> {
+        match &mut self.records.preparing(caller, process)?.kernel {
+            Some(Kept::Preparing(preparation)) => Ok(preparation),
+            _ => Err(Error::WrongState),
+        }
+    }
+
+    fn append(&mut self, caller: u64, process: u64, reader: &mut Reader<'_>) -> Answer {
+        let preparation = self.preparation(caller, process)?;
+        let list = List::from_code(word(reader)?).ok_or(Error::BadRequest)?;
+        preparation.append(list, reader.text().ok_or(Error::BadRequest)?)?;
+        Ok(done(&[]))
+    }
+
+    fn give(&mut self, caller: u64, process: u64, reader: &mut Reader<'_>, caps: &mut Vec<CapAddress>) -> Answer {
+        let preparation = self.preparation(caller, process)?;
+        let slots = reader.rest();
+        if slots.is_empty() || slots.len() != caps.len() {
+            return Err(Error::BadSlot);
+        }
+        for slot in slots {
+            let to = u32::try_from(*slot).map_err(|_| Error::BadSlot)?;
+            preparation.give(CapAddress(to), caps[0])?;
+            caps.remove(0);
+        }
+        Ok(done(&[]))
+    }
+
+    fn configure(&mut self, caller: u64, process: u64, reader: &mut Reader<'_>) -> Answer {
+        let mut next = || word(reader);
+        let (priority, ceiling, stack, flags) = (next()?, next()?, next()?, next()?);
+        let (limit, manager) = self.records.get(caller).map_or((0, false), |record| (record.ceiling, record.manager));
+        let stack = stack_size(stack)?;
+        if priority > ceiling || ceiling > u64::from(limit) {
+            return Err(Error::PriorityTooHigh);
+        }
+        if flags & FLAG_MANAGER != 0 && !manager {
+            return Err(Error::NotAllowed);
+        }
+        self.preparation(caller, process)?.set_stack_size(stack);
+        let record = self.records.get_mut(process)?;
+        record.priority = priority as u8;
+        record.ceiling = ceiling as u8;
+        record.manager = flags & FLAG_MANAGER != 0;
+        Ok(done(&[]))
+    }
+
+    fn start(&mut self, caller: u64, process: u64) -> Answer {
+        self.preparation(caller, process)?;
+        let servers = self.servers();
+        let loader = Loader { boot: &self.boot, mem: self.mem, window: self.window, servers: &servers };
+        let Some(Kept::Preparing(preparation)) = self.records.get_mut(process)?.kernel.take() else {
+            return Err(Error::WrongState);
+        };
+        let started = preparation.load(&loader, process).and_then(|(living, size, frequency)| {
+            let record = self.records.get(process).map_err(|_| Refusal::InvalidArgument)?;
+            match living.start(process, record.priority, record.ceiling, frequency) {
+                Ok(()) => Ok((living, size)),
+                Err(error) => {
+                    living.end();
+                    Err(LoadError::Kernel(error))
+                }
+            }
+        });
+        preparation.abandon();
+        match started {
+            Ok((living, size)) => {
+                let record = self.records.get_mut(process)?;
+                record.kernel = Some(Kept::Living(Box::new(living)));
+                record.status = Status::plain(State::Running);
+                record.size = size;
+                Ok(done(&[process]))
+            }
+            Err(error) => {
+                self.discard_record(process);
+                match error {
+                    LoadError::Defect(defect) => {
+                        Ok(Some(Message::with_words(Error::BadProgram as u64, &[defect as u64])))
+                    }
+                    LoadError::OutOfMemory => Err(Error::OutOfMemory),
+                    LoadError::Kernel(_) => Err(Error::Internal),
+                }
+            }
+        }
+    }
+
+    /// The servers that every process reaches.
+    fn servers(&self) -> Vec<(CapAddress, &'static str, Cap<Endpoint>)> {
+        let known = [("mem", slot::MEM), ("names", slot::NAMES), ("console", slot::CONSOLE)];
+        known.into_iter().filter_map(|(name, to)| Some((to, name, self.boot.service(name)?))).collect()
+    }
+
+    fn abandon(&mut self, caller: u64, process: u64) -> Answer {
+        self.preparation(caller, process)?;
+        self.discard_record(process);
+        Ok(done(&[]))
+    }
+
+    /// Removes the record of a process that did not start.
+    fn discard_record(&mut self, process: u64) {
+        let Some(ended) = self.records.discard(process) else { return };
+        if let Some(Kept::Preparing(preparation)) = ended.kernel {
+            preparation.abandon();
+        }
+        for reply in ended.waiters {
+            let _ = reply.reply(&Message::new(Error::NoSuchProcess as u64));
+            self.release(reply);
+        }
+    }
+
+    fn exit(&mut self, caller: u64, code: u64) -> Answer {
+        self.end(caller, Status { state: State::Exited, detail: code })?;
+        Ok(None)
+    }
+
+    fn kill(&mut self, caller: u64, process: u64) -> Answer {
+        self.records.check_manage(caller, process)?;
+        match &self.records.get(process)?.kernel {
+            Some(Kept::Living(_)) => {}
+            Some(Kept::Preparing(_)) => return Err(Error::WrongState),
+            None if self.records.get(process)?.status.state.has_ended() => return Err(Error::WrongState),
+            // Without these nothing would go on.
+            None => return Err(Error::NotAllowed),
+        }
+        self.end(process, Status::plain(State::Killed))?;
+        // Who has killed itself is not there to be answered.
+        Ok(if process == caller { None } else { done(&[]) })
+    }
+
+    fn fault(&mut self, message: &Received) {
+        let process = message.badge();
+        let report = Report {
+            class: message.word(0),
+            address: message.word(1),
+            instruction: message.word(2),
+            syndrome: message.word(3),
+        };
+        // A process that has just been ended has no threads that could fault.
+        let Ok(record) = self.records.get(process) else { return };
+        let Some(Kept::Living(living)) = &record.kernel else { return };
+        // The console cannot report its own end.
+        let console = self.console.filter(|_| !record.name.ends_with("console"));
+        let kind = report::fault(console, &record.name, process, report, &living.layout);
+        let _ = self.end(process, Status { state: State::Faulted, detail: kind as u64 });
+    }
+
+    /// Ends a process, tells the other servers, and answers those who waited for it.
+    fn end(&mut self, process: u64, status: Status) -> Result<(), Error> {
+        if !matches!(self.records.get(process)?.kernel, Some(Kept::Living(_))) {
+            return Err(Error::WrongState);
+        }
+        for prepared in self.records.prepared_by(process) {
+            self.discard_record(prepared);
+        }
+        let ended = self.records.end(process, status)?;
+        if let Some(Kept::Living(living)) = ended.kernel {
+            living.end();
+        }
+        // If such a server is gone, it has nothing to forget.
+        if let Some(names) = self.names {
+            let _ = Names::at(names).process_ended(process);
+        }
+        if let Some(console) = self.console {
+            let _ = Console::at(console).process_ended(process);
+        }
+        let answer = self.describe(process);
+        for reply in ended.waiters {
+            // Who gave up meanwhile is answered nothing.
+            let _ = reply.reply(&answer);
+            self.release(reply);
+        }
+        for reply in ended.abandoned {
+            self.release(reply);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, caller: u64, process: u64) -> Answer {
+        if self.records.get(process)?.status.state.has_ended() {
+            return Ok(Some(self.describe(process)));
+        }
+        let reply = self.replies.keep(make_reply).map_err(|_| Error::Full)?;
+        match self.records.wait(process, caller, reply) {
+            Ok(()) => Ok(None),
+            Err((reply, result)) => {
+                if let Some(surplus) = self.replies.make_current(reply) {
+                    discard(surplus.address());
+                }
+                result.map(|_| Some(self.describe(process)))
+            }
+        }
+    }
+
+    fn status(&mut self, process: u64) -> Answer {
+        self.records.get(process)?;
+        Ok(Some(self.describe(process)))
+    }
+
+    /// What is known about a process, as an answer.
+    fn describe(&self, process: u64) -> Message {
+        match self.records.get(process) {
+            Ok(record) => describe(Message::new(DONE), record),
+            Err(error) => Message::new(error as u64),
+        }
+    }
+
+    fn next(&mut self, after: u64) -> Answer {
+        let (process, record) = self.records.next(after).ok_or(Error::NoSuchProcess)?;
+        Ok(Some(describe(Message::with_words(DONE, &[process]), record)))
+    }
+
+    fn find(&mut self, after: u64, name: &str) -> Answer {
+        Ok(done(&[self.records.find(name, after).ok_or(Error::NoSuchProcess)?]))
+    }
+
+    /// The process that `caller` may manage, if it runs.
+    fn managed(&mut self, caller: u64, process: u64) -> Result<(&mut ProcessRecord, Cap<tench_sys::Thread>), Error> {
+        self.records.check_manage(caller, process)?;
+        let record = self.records.get_mut(process)?;
+        match &record.kernel {
+            Some(Kept::Living(living)) => {
+                let thread = living.process.thread;
+                Ok((record, thread))
+            }
+            _ => Err(Error::WrongState),
+        }
+    }
+
+    fn suspend(&mut self, caller: u64, process: u64) -> Answer {
+        let (record, thread) = self.managed(caller, process)?;
+        thread.suspend().map_err(|_| Error::Internal)?;
+        record.status = Status::plain(State::Suspended);
+        Ok(done(&[]))
+    }
+
+    fn resume(&mut self, caller: u64, process: u64) -> Answer {
+        let (record, thread) = self.managed(caller, process)?;
+        if record.status.state != State::Suspended {
+            return Err(Error::WrongState);
+        }
+        thread.resume().map_err(|_| Error::Internal)?;
+        record.status = Status::plain(State::Running);
+        Ok(done(&[]))
+    }
+
+    fn capabilities(&mut self, caller: u64, process: u64, from: u64) -> Answer {
+        self.records.check_manage(caller, process)?;
+        let Some(Kept::Living(living)) = &self.records.get(process)?.kernel else { return Err(Error::WrongState) };
+        let root = living.process.root;
+        let nodes = 1u32 << root.identify().map_err(|_| Error::Internal)?.size_bits.saturating_sub(6);
+        let end = nodes << NODE_BITS;
+        let mut found = Vec::new();
+        let mut address = u32::try_from(from).unwrap_or(end);
+        let stop = address.saturating_add(SLOTS_PER_ANSWER).min(end);
+        while address < stop && found.len() < CAPABILITIES_PER_ANSWER {
+            match root.identify_at(CapAddress(address)) {
+                Ok(one) if one.kind == Kind::Null => address += 1,
+                Ok(one) => {
+                    let (kind, rights) = (one.kind as u64, u64::from(one.rights.bits()));
+                    let size_bits = u64::from(one.size_bits);
+                    found.push([u64::from(address), kind, rights, size_bits, one.badge, one.address]);
+                    address += 1;
+                }
+                // Address 0 is never a capability; elsewhere the whole node is not there.
+                Err(_) if address == 0 => address = 1,
+                Err(_) => address = ((address >> NODE_BITS) + 1) << NODE_BITS,
+            }
+        }
+        let next = if address < end { u64::from(address) } else { 0 };
+        let mut answer = Message::with_words(DONE, &[next]);
+        for words in found {
+            answer.extend(&words);
+        }
+        Ok(Some(answer))
+    }
+
+    fn file(&mut self, index: u64) -> Answer {
+        let index = usize::try_from(index).map_err(|_| Error::NoSuchFile)?;
+        let file = self.boot.archive.files().nth(index).ok_or(Error::NoSuchFile)?;
+        let mut answer = Message::with_words(DONE, &[file.contents.len() as u64]);
+        let path = file.path.to_string();
+        answer.push_text(&path.as_bytes()[..path.len().min(MAX_NAME)]);
+        Ok(Some(answer))
+    }
+
+    fn read_file(&mut self, offset: u64, path: &str) -> Answer {
+        let file = self.boot.archive.find(path).ok_or(Error::NoSuchFile)?;
+        let rest = usize::try_from(offset).ok().and_then(|offset| file.contents.get(offset..)).unwrap_or(&[]);
+        let mut answer = Message::with_words(DONE, &[file.contents.len() as u64]);
+        answer.push_text(&rest[..rest.len().min(MAX_FILE_TEXT)]);
+        Ok(Some(answer))
+    }
+
+    /// A reply object is done with.
+    fn release(&mut self, reply: Cap<Reply>) {
+        if let Some(surplus) = self.replies.release(reply) {
+            discard(surplus.address());
+        }
+    }
+}
+
+/// Appends what is known about a process.
+fn describe(mut answer: Message, record: &ProcessRecord) -> Message {
+    let ticks = match &record.kernel {
+        Some(Kept::Living(living)) => living.process.thread.query().map_or(0, |info| info.ticks),
+        _ => 0,
+    };
+    let Status { state, detail } = record.status;
+    answer.extend(&[state as u64, detail, record.parent, u64::from(record.priority), ticks, record.size]);
+    answer.push_text(&record.name.as_bytes()[..record.name.len().min(MAX_NAME)]);
+    answer
+}
+
+/// The next word of a request.
+fn word(reader: &mut Reader<'_>) -> Result<u64, Error> {
+    reader.word().ok_or(Error::BadRequest)
+}
+
+/// The next text of a request.
+fn text<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Error> {
+    reader.text().and_then(|text| core::str::from_utf8(text).ok()).ok_or(Error::BadRequest)
+}
+
+/// An answer that all went well, with these words.
+fn done(words: &[u64]) -> Option<Message> {
+    Some(Message::with_words(DONE, words))
+}
+
+/// A new reply object.
+fn make_reply() -> Result<Cap<Reply>, Refusal> {
+    memory::make::<Reply>(0).map(|made| made.leak()).map_err(|_| Refusal::OutOfMemory)
+}

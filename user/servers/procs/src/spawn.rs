@@ -1,0 +1,216 @@
+//! From a request to a running process.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tench::memory as own_memory;
+use tench_abi::layout::{address, slot};
+use tench_abi::memory::PAGE_SIZE;
+use tench_abi::{CapAddress, Rights};
+use tench_loader::fault::Layout;
+use tench_loader::information::{Description, TEXT_SIZE};
+use tench_loader::{LoadError, Machine, Process, Program, Schedule, Window};
+use tench_mem_client::Mem;
+use tench_procs_client::protocol::{Error, List, MAX_STACK};
+use tench_sys::{Cap, Endpoint, Error as Refusal, OWN_SPACE};
+use tench_system::{Capability, DEFAULT_STACK_SIZE, Program as Entry};
+
+use crate::boot::Boot;
+use crate::memory::ProcessMemory;
+
+/// Where requests and faults arrive.
+pub const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
+/// Time slices in a second.
+const SLICES_PER_SECOND: u64 = 100;
+
+/// What a process is to start with.
+pub struct Preparation {
+    /// Path of its program in the archive.
+    path: String,
+    /// Its first argument: the program as it was asked for.
+    name: String,
+    arguments: Vec<u8>,
+    environment: Vec<u8>,
+    /// Capabilities that its parent gave along: the slot for each, and where this server has it.
+    given: Vec<(CapAddress, CapAddress)>,
+    /// Bytes of its stack.
+    stack_size: u64,
+}
+
+/// What this server keeps of a process that runs.
+pub struct Living {
+    /// Its kernel objects.
+    pub process: Process,
+    /// What lies where in it.
+    pub layout: Layout,
+    /// Where its objects' memory comes from.
+    memory: ProcessMemory,
+}
+
+impl Living {
+    /// Ends it: everything that it has is gone afterwards.
+    pub fn end(self) {
+        // It must not run while it is being taken apart. That it is gone already is no error.
+        let _ = self.process.thread.suspend();
+        self.memory.close();
+    }
+}
+
+/// What loading needs besides the preparation.
+pub struct Loader<'a> {
+    /// Archive and description.
+    pub boot: &'a Boot,
+    /// The memory server, with authority.
+    pub mem: Mem,
+    /// Where frames are filled.
+    pub window: Window,
+    /// The other servers that every process reaches, without badges: slot, name, endpoint.
+    pub servers: &'a [(CapAddress, &'static str, Cap<Endpoint>)],
+}
+
+/// Stack size that is possible: whole pages, at least one.
+pub fn stack_size(bytes: u64) -> Result<u64, Error> {
+    match bytes {
+        0 => Ok(DEFAULT_STACK_SIZE),
+        1..=MAX_STACK => Ok(bytes.next_multiple_of(PAGE_SIZE as u64)),
+        _ => Err(Error::BadRequest),
+    }
+}
+
+/// Whether a parent may give a capability in this slot.
+fn may_be_given(to: CapAddress) -> bool {
+    let extra = slot::EXTRA.0..slot::EXTRA.0 + slot::EXTRA_COUNT;
+    let named = [slot::NAMES, slot::CONSOLE, slot::KERNEL, slot::INTERRUPT_CONTROL, slot::SERVICE];
+    extra.contains(&to.0) || named.contains(&to)
+}
+
+impl Preparation {
+    /// A process of the program at `path`, for which somebody asked as `name`.
+    pub fn new(path: String, name: &str, entry: Option<&Entry<'_>>) -> Preparation {
+        Preparation {
+            path,
+            name: String::from(name),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            given: Vec::new(),
+            stack_size: entry.map_or(DEFAULT_STACK_SIZE, |entry| entry.stack_size),
+        }
+    }
+
+    /// Sets the size of the stack.
+    pub fn set_stack_size(&mut self, bytes: u64) {
+        self.stack_size = bytes;
+    }
+
+    /// Appends text to a list.
+    pub fn append(&mut self, list: List, text: &[u8]) -> Result<(), Error> {
+        if self.arguments.len() + self.environment.len() + text.len() > TEXT_SIZE {
+            return Err(Error::TextTooLong);
+        }
+        match list {
+            List::Arguments => self.arguments.extend_from_slice(text),
+            List::Environment => self.environment.extend_from_slice(text),
+        }
+        Ok(())
+    }
+
+    /// Takes over a capability that came to this server's slot `from`.
+    pub fn give(&mut self, to: CapAddress, from: CapAddress) -> Result<(), Error> {
+        if !may_be_given(to) || self.has(to) {
+            return Err(Error::BadSlot);
+        }
+        self.given.push((to, from));
+        Ok(())
+    }
+
+    fn has(&self, to: CapAddress) -> bool {
+        self.given.iter().any(|(given, _)| *given == to)
+    }
+
+    /// Gives up what was prepared.
+    pub fn abandon(self) {
+        self.given.into_iter().for_each(|(_, from)| discard(from));
+    }
+
+    /// Loads the program. It does not run yet.
+    pub fn load(&self, loader: &Loader<'_>, pid: u64) -> Result<(Living, u64, u64), LoadError> {
+        let file = loader.boot.archive.find(&self.path).ok_or(LoadError::Kernel(Refusal::InvalidArgument))?;
+        let program = Program::parse(file.contents)?;
+        let entry = loader.boot.system.find_path(&self.path);
+        // What the description says applies to what the parent does not say.
+        let or_described = |said: &'_ [u8], described: Option<&'static [u8]>| -> Vec<u8> {
+            if said.is_empty() { described.unwrap_or(&[]).to_vec() } else { said.to_vec() }
+        };
+        let extra = self.given.iter().filter(|(to, _)| to.0 >= slot::EXTRA.0);
+        let description = Description {
+            pid,
+            name: &self.name,
+            arguments: &or_described(&self.arguments, entry.map(|entry| entry.arguments.bytes())),
+            environment: &or_described(&self.environment, entry.map(|entry| entry.environment.bytes())),
+            extra_count: extra.map(|(to, _)| u64::from(to.0 - slot::EXTRA.0 + 1)).max().unwrap_or(0),
+            counter_frequency: tench::time::frequency(),
+            stack_bottom: address::STACK_TOP - self.stack_size,
+            stack_top: address::STACK_TOP,
+        };
+        let mut memory = ProcessMemory::new(pid, loader.mem);
+        let made = Process::new(&mut Machine::new(&mut memory, loader.window), &program, &description)
+            .and_then(|process| self.connect(loader, pid, &process).map(|()| process).map_err(LoadError::from));
+        match made {
+            Ok(process) => {
+                let layout = Layout::new(&program, &description);
+                Ok((Living { process, layout, memory }, program.size(), description.counter_frequency))
+            }
+            Err(error) => {
+                memory.close();
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives a process its capabilities to servers, and copies of what its parent gave.
+    fn connect(&self, loader: &Loader<'_>, pid: u64, process: &Process) -> Result<(), Refusal> {
+        for (to, from) in &self.given {
+            process.give(*to, *from)?;
+        }
+        process.give_client(slot::PROCS, SERVICE, pid)?;
+        let own_name = self.path.rsplit('/').next().unwrap_or(&self.path);
+        for (to, name, endpoint) in loader.servers {
+            // A server does not call itself.
+            if *name != own_name && !self.has(*to) {
+                process.give_client(*to, *endpoint, pid)?;
+            }
+        }
+        let Some(entry) = loader.boot.system.find_path(&self.path) else { return Ok(()) };
+        for capability in entry.capabilities.iter() {
+            let cap = match capability {
+                Capability::Kernel => slot::KERNEL,
+                Capability::InterruptControl => slot::INTERRUPT_CONTROL,
+                // The others are `init`'s to give.
+                _ => continue,
+            };
+            if !self.has(cap) {
+                process.give(cap, cap)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Living {
+    /// Lets it run.
+    pub fn start(&self, pid: u64, priority: u8, ceiling: u8, frequency: u64) -> Result<(), Refusal> {
+        let slot = own_memory::take_slot().map_err(|_| Refusal::NoSuchSlot)?;
+        let faults = SERVICE.mint_to(slot, Rights::WRITE | Rights::CALL, pid);
+        let schedule = Schedule { priority, ceiling, slice: frequency / SLICES_PER_SECOND };
+        let started = faults.and_then(|faults| self.process.start(schedule, faults));
+        discard(slot);
+        started
+    }
+}
+
+/// Deletes what lies in a slot and gives the slot back.
+pub fn discard(slot: CapAddress) {
+    // That it is empty already is no error.
+    let _ = OWN_SPACE.delete_at(slot);
+    own_memory::free_slot(slot);
+}
