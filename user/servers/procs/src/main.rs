@@ -5,6 +5,7 @@
 //! memory     slots and memory of one process, on its own account
 //! spawn      from a request to a running process
 //! server     requests and faults, one after another
+//! inspect    requests that only look
 //! report     what is said about a fault
 //! records    what is known about each process        (library)
 //! ```
@@ -15,6 +16,7 @@
 extern crate alloc;
 
 mod boot;
+mod inspect;
 mod memory;
 mod report;
 mod server;

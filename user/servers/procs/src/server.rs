@@ -1,23 +1,22 @@
 //! Requests and faults, one after another.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use tench::memory;
+use tench_abi::CapAddress;
 use tench_abi::fault::Report;
+use tench_abi::fault::answer::STOP;
 use tench_abi::layout::slot;
 use tench_abi::message::MAX_CAPS;
-use tench_abi::object::NODE_BITS;
-use tench_abi::{CapAddress, Kind};
 use tench_console_client::Console;
 use tench_loader::{LoadError, Window};
 use tench_mem_client::Mem;
 use tench_names_client::Names;
 use tench_procs::records::{Record, Records, Status};
-use tench_procs_client::protocol::{
-    CAPABILITIES_PER_ANSWER, Error, FLAG_MANAGER, Label, List, MAX_FILE_TEXT, MAX_NAME, State, pid,
-};
+use tench_procs_client::protocol::{Error, FLAG_MANAGER, Label, List, MAX_NAME, State, pid};
 use tench_protocol::{DONE, Replies};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Message, Reader, Received, Reply, Wait, offer_slots};
 use tench_system::DEFAULT_PRIORITY;
@@ -28,11 +27,9 @@ use crate::spawn::{Living, Loader, Preparation, SERVICE, discard, stack_size};
 
 /// Spare reply objects that are kept.
 const MAX_SPARE: usize = 64;
-/// Slots that are looked at for one answer to `Capabilities`.
-const SLOTS_PER_ANSWER: u32 = 1024;
 
 /// What is kept of a process that has not ended.
-enum Kept {
+pub enum Kept {
     /// Before its start.
     Preparing(Preparation),
     /// After its start.
@@ -40,14 +37,14 @@ enum Kept {
 }
 
 /// A process's record.
-type ProcessRecord = Record<Kept, Cap<Reply>>;
+pub type ProcessRecord = Record<Kept, Cap<Reply>>;
 /// The answer to a request, or `None` if it is answered later or never.
-type Answer = Result<Option<Message>, Error>;
+pub type Answer = Result<Option<Message>, Error>;
 
 /// The server's state.
 pub struct Server {
-    boot: Boot,
-    records: Records<Kept, Cap<Reply>>,
+    pub(crate) boot: Boot,
+    pub(crate) records: Records<Kept, Cap<Reply>>,
     replies: Replies<MAX_SPARE>,
     window: Window,
     mem: Mem,
@@ -115,8 +112,7 @@ impl Server {
     /// The answer to a message, if there is one now.
     fn answer(&mut self, message: &Received) -> Option<Message> {
         if message.is_fault() {
-            self.fault(message);
-            return None;
+            return self.fault(message);
         }
         // Capabilities arrive in the first of the slots; whoever keeps one has the slot, too.
         let mut caps: Vec<CapAddress> = message.caps().to_vec();
@@ -129,40 +125,25 @@ impl Server {
     fn carry_out(&mut self, message: &Received, caps: &mut Vec<CapAddress>) -> Answer {
         let caller = message.badge();
         let label = Label::from_code(message.label()).ok_or(Error::BadRequest)?;
-        let mut reader = message.reader();
+        let reader = &mut message.reader();
         match label {
-            Label::Prepare => self.prepare(caller, text(&mut reader)?),
-            Label::File => self.file(word(&mut reader)?),
-            Label::ReadFile => self.read_file(word(&mut reader)?, text(&mut reader)?),
-            Label::Exit => self.exit(caller, word(&mut reader)?),
-            Label::Next => self.next(word(&mut reader)?),
-            Label::Find => self.find(word(&mut reader)?, text(&mut reader)?),
-            Label::Append
-            | Label::Give
-            | Label::Configure
-            | Label::Start
-            | Label::Kill
-            | Label::Wait
-            | Label::Status
-            | Label::Suspend
-            | Label::Resume
-            | Label::Capabilities
-            | Label::Abandon => {
-                let process = word(&mut reader)?;
-                match label {
-                    Label::Append => self.append(caller, process, &mut reader),
-                    Label::Give => self.give(caller, process, &mut reader, caps),
-                    Label::Configure => self.configure(caller, process, &mut reader),
-                    Label::Start => self.start(caller, process),
-                    Label::Kill => self.kill(caller, process),
-                    Label::Wait => self.wait(caller, process),
-                    Label::Status => self.status(process),
-                    Label::Suspend => self.suspend(caller, process),
-                    Label::Resume => self.resume(caller, process),
-                    Label::Capabilities => self.capabilities(caller, process, word(&mut reader)?),
-                    _ => self.abandon(caller, process),
-                }
-            }
+            Label::Prepare => self.prepare(caller, text(reader)?),
+            Label::Append => self.append(caller, word(reader)?, reader),
+            Label::Give => self.give(caller, word(reader)?, reader, caps),
+            Label::Configure => self.configure(caller, word(reader)?, reader),
+            Label::Start => self.start(caller, word(reader)?),
+            Label::Abandon => self.abandon(caller, word(reader)?),
+            Label::Exit => self.exit(caller, word(reader)?),
+            Label::Kill => self.kill(caller, word(reader)?),
+            Label::Wait => self.wait(caller, word(reader)?),
+            Label::Suspend => self.suspend(caller, word(reader)?),
+            Label::Resume => self.resume(caller, word(reader)?),
+            Label::Status => self.status(word(reader)?),
+            Label::Next => self.next(word(reader)?),
+            Label::Find => self.find(word(reader)?, text(reader)?),
+            Label::Capabilities => self.capabilities(caller, word(reader)?, word(reader)?),
+            Label::File => self.file(word(reader)?),
+            Label::ReadFile => self.read_file(word(reader)?, text(reader)?),
         }
     }
 
@@ -262,7 +243,10 @@ impl Server {
                         Ok(Some(Message::with_words(Error::BadProgram as u64, &[defect as u64])))
                     }
                     LoadError::OutOfMemory => Err(Error::OutOfMemory),
-                    LoadError::Kernel(_) => Err(Error::Internal),
+                    LoadError::Kernel(error) => {
+                        report::say(self.console, &format!("procs: starting process {process}: {error}\n"));
+                        Err(Error::Internal)
+                    }
                 }
             }
         }
@@ -311,7 +295,8 @@ impl Server {
         Ok(if process == caller { None } else { done(&[]) })
     }
 
-    fn fault(&mut self, message: &Received) {
+    /// A thread has faulted: its process ends. There is nothing to answer, unless this server knows of no such process.
+    fn fault(&mut self, message: &Received) -> Option<Message> {
         let process = message.badge();
         let report = Report {
             class: message.word(0),
@@ -319,13 +304,15 @@ impl Server {
             instruction: message.word(2),
             syndrome: message.word(3),
         };
-        // A process that has just been ended has no threads that could fault.
-        let Ok(record) = self.records.get(process) else { return };
-        let Some(Kept::Living(living)) = &record.kernel else { return };
+        let Ok(Record { kernel: Some(Kept::Living(living)), name, .. }) = self.records.get(process) else {
+            return Some(Message::new(STOP));
+        };
         // The console cannot report its own end.
-        let console = self.console.filter(|_| !record.name.ends_with("console"));
-        let kind = report::fault(console, &record.name, process, report, &living.layout);
+        let console = self.console.filter(|_| !name.ends_with("console"));
+        let kind = report::fault(console, name, process, report, &living.layout);
+        // It was there a moment ago, and so it can be ended.
         let _ = self.end(process, Status { state: State::Faulted, detail: kind as u64 });
+        None
     }
 
     /// Ends a process, tells the other servers, and answers those who waited for it.
@@ -375,28 +362,6 @@ impl Server {
         }
     }
 
-    fn status(&mut self, process: u64) -> Answer {
-        self.records.get(process)?;
-        Ok(Some(self.describe(process)))
-    }
-
-    /// What is known about a process, as an answer.
-    fn describe(&self, process: u64) -> Message {
-        match self.records.get(process) {
-            Ok(record) => describe(Message::new(DONE), record),
-            Err(error) => Message::new(error as u64),
-        }
-    }
-
-    fn next(&mut self, after: u64) -> Answer {
-        let (process, record) = self.records.next(after).ok_or(Error::NoSuchProcess)?;
-        Ok(Some(describe(Message::with_words(DONE, &[process]), record)))
-    }
-
-    fn find(&mut self, after: u64, name: &str) -> Answer {
-        Ok(done(&[self.records.find(name, after).ok_or(Error::NoSuchProcess)?]))
-    }
-
     /// The process that `caller` may manage, if it runs.
     fn managed(&mut self, caller: u64, process: u64) -> Result<(&mut ProcessRecord, Cap<tench_sys::Thread>), Error> {
         self.records.check_manage(caller, process)?;
@@ -427,72 +392,12 @@ impl Server {
         Ok(done(&[]))
     }
 
-    fn capabilities(&mut self, caller: u64, process: u64, from: u64) -> Answer {
-        self.records.check_manage(caller, process)?;
-        let Some(Kept::Living(living)) = &self.records.get(process)?.kernel else { return Err(Error::WrongState) };
-        let root = living.process.root;
-        let nodes = 1u32 << root.identify().map_err(|_| Error::Internal)?.size_bits.saturating_sub(6);
-        let end = nodes << NODE_BITS;
-        let mut found = Vec::new();
-        let mut address = u32::try_from(from).unwrap_or(end);
-        let stop = address.saturating_add(SLOTS_PER_ANSWER).min(end);
-        while address < stop && found.len() < CAPABILITIES_PER_ANSWER {
-            match root.identify_at(CapAddress(address)) {
-                Ok(one) if one.kind == Kind::Null => address += 1,
-                Ok(one) => {
-                    let (kind, rights) = (one.kind as u64, u64::from(one.rights.bits()));
-                    let size_bits = u64::from(one.size_bits);
-                    found.push([u64::from(address), kind, rights, size_bits, one.badge, one.address]);
-                    address += 1;
-                }
-                // Address 0 is never a capability; elsewhere the whole node is not there.
-                Err(_) if address == 0 => address = 1,
-                Err(_) => address = ((address >> NODE_BITS) + 1) << NODE_BITS,
-            }
-        }
-        let next = if address < end { u64::from(address) } else { 0 };
-        let mut answer = Message::with_words(DONE, &[next]);
-        for words in found {
-            answer.extend(&words);
-        }
-        Ok(Some(answer))
-    }
-
-    fn file(&mut self, index: u64) -> Answer {
-        let index = usize::try_from(index).map_err(|_| Error::NoSuchFile)?;
-        let file = self.boot.archive.files().nth(index).ok_or(Error::NoSuchFile)?;
-        let mut answer = Message::with_words(DONE, &[file.contents.len() as u64]);
-        let path = file.path.to_string();
-        answer.push_text(&path.as_bytes()[..path.len().min(MAX_NAME)]);
-        Ok(Some(answer))
-    }
-
-    fn read_file(&mut self, offset: u64, path: &str) -> Answer {
-        let file = self.boot.archive.find(path).ok_or(Error::NoSuchFile)?;
-        let rest = usize::try_from(offset).ok().and_then(|offset| file.contents.get(offset..)).unwrap_or(&[]);
-        let mut answer = Message::with_words(DONE, &[file.contents.len() as u64]);
-        answer.push_text(&rest[..rest.len().min(MAX_FILE_TEXT)]);
-        Ok(Some(answer))
-    }
-
     /// A reply object is done with.
     fn release(&mut self, reply: Cap<Reply>) {
         if let Some(surplus) = self.replies.release(reply) {
             discard(surplus.address());
         }
     }
-}
-
-/// Appends what is known about a process.
-fn describe(mut answer: Message, record: &ProcessRecord) -> Message {
-    let ticks = match &record.kernel {
-        Some(Kept::Living(living)) => living.process.thread.query().map_or(0, |info| info.ticks),
-        _ => 0,
-    };
-    let Status { state, detail } = record.status;
-    answer.extend(&[state as u64, detail, record.parent, u64::from(record.priority), ticks, record.size]);
-    answer.push_text(&record.name.as_bytes()[..record.name.len().min(MAX_NAME)]);
-    answer
 }
 
 /// The next word of a request.
@@ -506,7 +411,7 @@ fn text<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Error> {
 }
 
 /// An answer that all went well, with these words.
-fn done(words: &[u64]) -> Option<Message> {
+pub fn done(words: &[u64]) -> Option<Message> {
     Some(Message::with_words(DONE, words))
 }
 
