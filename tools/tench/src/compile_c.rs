@@ -13,8 +13,8 @@ use crate::workspace::Workspace;
 pub const RUNTIME: &str = "tench-c";
 /// Where its header lies.
 const INCLUDE: &str = "user/lib/c/include";
-/// How programs are laid out, the same as for Rust.
-const LINKER_SCRIPT: &str = "user/lib/tench/program.ld";
+/// Frame records, as in Rust programs, so that a backtrace can follow them.
+const FRAME_POINTERS: [&str; 2] = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
 
 /// Compiles `source` (relative to the root) and links it with `runtime`. Answers the program, symbols included.
 pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<PathBuf> {
@@ -28,6 +28,7 @@ pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<P
         Command::new(clang)
             .current_dir(&workspace.root)
             .args(["--target=aarch64-none-elf", "-std=c17", "-ffreestanding", "-mgeneral-regs-only", "-O2", "-g"])
+            .args(FRAME_POINTERS)
             .args(["-fno-pic", "-ffunction-sections", "-Wall", "-Wextra", "-I", INCLUDE, "-c", "-o"])
             .arg(&object)
             .arg(source),
@@ -35,7 +36,8 @@ pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<P
     process::run(
         Command::new(linker)
             .current_dir(&workspace.root)
-            .args(["--gc-sections", "-T", LINKER_SCRIPT, "-o"])
+            // Without a script: the linker's own layout is that of programs, in Rust as well as in C.
+            .args(["--gc-sections", "-o"])
             .arg(&program)
             .arg(&object)
             .arg(runtime),

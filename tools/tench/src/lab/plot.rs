@@ -7,6 +7,8 @@ use plotters::prelude::*;
 
 use super::experiments::Experiment;
 use super::measure::Measured;
+use super::table;
+use super::write::format_number;
 
 const FONT: (&str, u32) = ("sans-serif", 14);
 const TITLE_FONT: (&str, u32) = ("sans-serif", 18);
@@ -15,6 +17,8 @@ const WIDTH: u32 = 960;
 const ROW: u32 = 34;
 /// Height of what is not bars: title, axis.
 const FRAME: u32 = 120;
+/// How far the axis goes beyond the longest bar, for numbers and legend.
+const ROOM: f64 = 10.0;
 const CURVES_HEIGHT: u32 = 600;
 
 /// The picture as SVG.
@@ -32,10 +36,11 @@ pub fn plot(experiment: &Experiment, measured: &Measured) -> Result<String> {
 type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 
 fn bars(svg: &mut String, experiment: &Experiment, measured: &Measured) -> Drawn {
-    let keys: Vec<&String> = measured.figures.keys().collect();
+    let keys: Vec<&str> = table::ordered(experiment, &measured.figures).into_iter().map(|(key, _)| key).collect();
     let column = experiment.columns.first();
     let other = |key: &str| column.and_then(|column| column.get(key));
-    let largest = keys.iter().flat_map(|key| [Some(measured.figures[*key]), other(key)]).flatten().fold(1.0, f64::max);
+    let largest =
+        keys.iter().flat_map(|key| [measured.figures.get(*key).copied(), other(key)]).flatten().fold(1.0, f64::max);
     let area = SVGBackend::with_string(svg, (WIDTH, FRAME + ROW * keys.len() as u32)).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
@@ -43,13 +48,14 @@ fn bars(svg: &mut String, experiment: &Experiment, measured: &Measured) -> Drawn
         .margin(12)
         .x_label_area_size(40)
         .y_label_area_size(180)
-        .build_cartesian_2d((1.0..largest * 1.1).log_scale(), 0.0..keys.len() as f64)?;
+        .build_cartesian_2d((1.0..largest * ROOM).log_scale(), 0.0..keys.len() as f64)?;
     chart
         .configure_mesh()
         .disable_y_mesh()
         .disable_y_axis()
         .y_labels(0)
         .x_desc(experiment.unit)
+        .x_label_formatter(&|value| format_number(*value))
         .label_style(FONT)
         .draw()?;
     let mut bar = |title: &str, colour: RGBColor, from: f64, value: &dyn Fn(&str) -> Option<f64>| -> Drawn {
@@ -66,10 +72,14 @@ fn bars(svg: &mut String, experiment: &Experiment, measured: &Measured) -> Drawn
     if let Some(column) = column {
         bar(column.title, RGBColor(190, 190, 190), 0.15, &other)?;
     }
-    for (row, key) in keys.iter().enumerate() {
+    for (row, &key) in keys.iter().enumerate() {
         let middle = (keys.len() - row) as f64 - 0.5;
         let (x, y) = chart.backend_coord(&(1.0, middle));
-        area.draw(&Text::new(key.to_string(), (x - 170, y - 7), FONT))?;
+        area.draw(&Text::new(key, (x - 170, y - 7), FONT))?;
+        if let Some(&value) = measured.figures.get(key) {
+            let (end, top) = chart.backend_coord(&(value.max(1.0), middle + 0.35));
+            area.draw(&Text::new(format_number(value), (end + 6, top - 5), FONT))?;
+        }
     }
     chart.configure_series_labels().background_style(WHITE).border_style(BLACK).label_font(FONT).draw()?;
     area.present()?;

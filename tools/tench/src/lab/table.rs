@@ -26,7 +26,7 @@ pub fn table(experiment: &Experiment, figures: &Figures) -> String {
 }
 
 /// Figures in the order of the targets and the others' columns, then the rest by name.
-fn ordered<'f>(experiment: &Experiment, figures: &'f Figures) -> Vec<(&'f str, f64)> {
+pub fn ordered<'f>(experiment: &Experiment, figures: &'f Figures) -> Vec<(&'f str, f64)> {
     let known = experiment.targets.iter().chain(experiment.columns.iter().flat_map(|column| column.values));
     let mut keys: Vec<&str> = Vec::new();
     for key in known.map(|(key, _)| *key).chain(figures.keys().map(String::as_str)) {
