@@ -13,8 +13,9 @@ use crate::workspace::Workspace;
 pub const RUNTIME: &str = "tench-c";
 /// Where its header lies.
 const INCLUDE: &str = "user/lib/c/include";
-/// Frame records, as in Rust programs, so that a backtrace can follow them.
-const FRAME_POINTERS: [&str; 2] = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
+/// As in Rust programs: frame records, so that a backtrace can follow them, and no tables for unwinding.
+const FRAMES: [&str; 3] =
+    ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-fno-asynchronous-unwind-tables"];
 
 /// Compiles `source` (relative to the root) and links it with `runtime`. Answers the program, symbols included.
 pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<PathBuf> {
@@ -28,7 +29,7 @@ pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<P
         Command::new(clang)
             .current_dir(&workspace.root)
             .args(["--target=aarch64-none-elf", "-std=c17", "-ffreestanding", "-mgeneral-regs-only", "-O2", "-g"])
-            .args(FRAME_POINTERS)
+            .args(FRAMES)
             .args(["-fno-pic", "-ffunction-sections", "-Wall", "-Wextra", "-I", INCLUDE, "-c", "-o"])
             .arg(&object)
             .arg(source),

@@ -59,24 +59,21 @@ pub fn read(buffer: &mut [u8]) -> Result<usize, Failure> {
     Console::STANDARD.read(buffer)
 }
 
-/// Gathers the parts of one `print!` in one message.
-struct Gather {
+/// Gathers parts of text, to write them in as few messages as possible: when it is full, and when it is dropped.
+pub struct Gather {
     bytes: [u8; MAX_TEXT],
     length: usize,
 }
 
 impl Gather {
-    fn flush(&mut self) {
-        if self.length > 0 {
-            write(&self.bytes[..self.length]);
-            self.length = 0;
-        }
+    /// Empty.
+    pub const fn new() -> Gather {
+        Gather { bytes: [0; MAX_TEXT], length: 0 }
     }
-}
 
-impl Write for Gather {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let mut rest = text.as_bytes();
+    /// Appends text.
+    pub fn push(&mut self, text: &[u8]) {
+        let mut rest = text;
         while !rest.is_empty() {
             if self.length == MAX_TEXT {
                 self.flush();
@@ -87,6 +84,32 @@ impl Write for Gather {
             self.length += count;
             rest = later;
         }
+    }
+
+    /// Writes what there is.
+    pub fn flush(&mut self) {
+        if self.length > 0 {
+            write(&self.bytes[..self.length]);
+            self.length = 0;
+        }
+    }
+}
+
+impl Default for Gather {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Gather {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+impl Write for Gather {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text.as_bytes());
         Ok(())
     }
 }
@@ -108,11 +131,10 @@ pub fn print_line(text: fmt::Arguments<'_>) {
 
 /// Writes text and what follows it in as few messages as possible.
 fn gather(text: fmt::Arguments<'_>, end: &str) {
-    let mut gather = Gather { bytes: [0; MAX_TEXT], length: 0 };
+    let mut gather = Gather::new();
     // Gathering never fails; a `Display` that does has itself to blame for its missing output.
     let _ = gather.write_fmt(text);
-    let _ = gather.write_str(end);
-    gather.flush();
+    gather.push(end.as_bytes());
 }
 
 /// Prints to standard output.

@@ -1,0 +1,80 @@
+/*
+ * What a C program on Tench can call. One program is one or more C files, compiled for aarch64-none-elf without floating
+ * point and linked with the runtime library; docs/manual/writing-a-program.md shows how.
+ *
+ * The names are those of standard C, so <stdio.h>, <stdlib.h> and <string.h> beside this file include this one.
+ */
+#ifndef TENCH_H
+#define TENCH_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXIT_SUCCESS 0
+#define EXIT_FAILURE 1
+
+/* What the program defines; either parameter list that standard C allows will do. */
+int main(int argc, char **argv);
+
+/* Output. printf knows d i u x X o c s p %, the flags - 0 + # and space, width, precision, * and the sizes
+ * hh h l ll j z t. All answer how many bytes there were. */
+int putchar(int character);
+int puts(const char *text);
+int vprintf(const char *format, va_list arguments);
+int vsnprintf(char *buffer, size_t size, const char *format, va_list arguments);
+
+__attribute__((format(printf, 1, 2), unused))
+static inline int printf(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int count = vprintf(format, arguments);
+    va_end(arguments);
+    return count;
+}
+
+__attribute__((format(printf, 3, 4), unused))
+static inline int snprintf(char *buffer, size_t size, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int count = vsnprintf(buffer, size, format, arguments);
+    va_end(arguments);
+    return count;
+}
+
+/* Input: a byte, or -1 at the end. */
+int getchar(void);
+
+/* Memory. */
+void *malloc(size_t size);
+void *calloc(size_t count, size_t size);
+void *realloc(void *memory, size_t size);
+void free(void *memory);
+void *memcpy(void *to, const void *from, size_t size);
+void *memmove(void *to, const void *from, size_t size);
+void *memset(void *memory, int byte, size_t size);
+int memcmp(const void *one, const void *other, size_t size);
+
+/* Text. */
+size_t strlen(const char *text);
+int strcmp(const char *one, const char *other);
+int strncmp(const char *one, const char *other, size_t size);
+char *strcpy(char *to, const char *from);
+char *strchr(const char *text, int character);
+long strtol(const char *text, char **end, int base);
+int atoi(const char *text);
+
+/* The process. */
+_Noreturn void exit(int code);
+_Noreturn void abort(void);
+char *getenv(const char *name);
+
+/* Time. */
+unsigned sleep(unsigned seconds);
+void tench_sleep(uint64_t milliseconds);
+uint64_t tench_uptime(void); /* milliseconds since the machine was started */
+uint64_t tench_process(void); /* the process identifier */
+
+#endif

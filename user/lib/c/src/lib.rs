@@ -1,0 +1,25 @@
+//! What programs in C are linked with: `main`, output, memory, text, time. The declarations are in `include/tench.h`.
+//!
+//! ```text
+//! start      arguments, and the call of main
+//! format     printf's format language
+//! output     printf and its relatives         arguments: a C argument list, read word by word
+//! memory     malloc and its relatives
+//! text       strings
+//! ```
+//! The functions have the names of standard C on the target alone; on the host they would take the place of the real
+//! ones. `memcpy` and its relatives come with the compiler's library. C has no safe functions, so nearly everything here
+//! is `unsafe`: a function relies on what standard C says that its caller has to see to.
+
+#![cfg_attr(target_os = "none", no_std)]
+#![cfg_attr(not(target_os = "none"), allow(dead_code))]
+#![deny(missing_docs)]
+
+extern crate alloc;
+
+mod arguments;
+mod format;
+mod memory;
+mod output;
+mod start;
+mod text;

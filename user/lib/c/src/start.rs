@@ -1,0 +1,95 @@
+//! The beginning and end of a program, its environment, and time.
+
+use alloc::vec::Vec;
+use core::ffi::{c_char, c_int, c_uint};
+use core::ptr::null_mut;
+
+use tench::process::{self, Strings};
+use tench::time::{self, Duration};
+
+use crate::text::bytes;
+
+#[cfg(target_os = "none")]
+unsafe extern "C" {
+    /// The program.
+    fn main(argc: c_int, argv: *mut *mut c_char) -> c_int;
+}
+
+#[cfg(target_os = "none")]
+const _: () = {
+    /// What the user library calls.
+    #[unsafe(no_mangle)]
+    fn tench_main() -> i32 {
+        let arguments = copies(process::args());
+        let count = arguments.len() as c_int - 1;
+        // SAFETY: the program has a `main` of this kind; the pointers stay until it ends.
+        unsafe { main(count, arguments.leak().as_mut_ptr()) }
+    }
+};
+
+/// Copies of strings, which the program may change, and a null at the end. They are never freed.
+fn copies(mut strings: Strings) -> Vec<*mut c_char> {
+    let mut pointers = Vec::new();
+    while let Some(string) = strings.next_bytes() {
+        let mut copy = Vec::with_capacity(string.len() + 1);
+        copy.extend_from_slice(string);
+        copy.push(0);
+        pointers.push(copy.leak().as_mut_ptr().cast());
+    }
+    pointers.push(null_mut());
+    pointers
+}
+
+/// The value of an environment entry, or null. The program must not change it.
+///
+/// # Safety
+/// `name` is a string.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn getenv(name: *const c_char) -> *mut c_char {
+    // SAFETY: the caller says that it is a string.
+    let name = unsafe { bytes(name, usize::MAX) };
+    let mut entries = process::env();
+    while let Some(entry) = entries.next_bytes() {
+        if let Some([b'=', value @ ..]) = entry.strip_prefix(name) {
+            return value.as_ptr().cast_mut().cast();
+        }
+    }
+    null_mut()
+}
+
+/// Ends the process.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn exit(code: c_int) -> ! {
+    process::exit(code)
+}
+
+/// Ends the process because something is wrong.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn abort() -> ! {
+    panic!("aborted")
+}
+
+/// Lets others run for as many seconds.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn sleep(seconds: c_uint) -> c_uint {
+    time::sleep(Duration::from_secs(seconds.into()));
+    0
+}
+
+/// Lets others run for as many milliseconds.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn tench_sleep(milliseconds: u64) {
+    time::sleep(Duration::from_millis(milliseconds));
+}
+
+/// Milliseconds since the machine was started.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn tench_uptime() -> u64 {
+    time::uptime().as_millis() as u64
+}
+
+/// The process identifier.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn tench_process() -> u64 {
+    process::id()
+}
