@@ -44,14 +44,20 @@ pub mod cases;
 mod error;
 #[cfg(not(target_os = "none"))]
 mod host;
+pub mod measure;
 pub mod names;
 pub mod table;
+// On the host it is only checked, and the tests of its parts run.
+#[cfg_attr(not(target_os = "none"), allow(dead_code, unused_imports))]
+mod target;
 
 use alloc::boxed::Box;
 use core::fmt;
 
 #[cfg(not(target_os = "none"))]
 use host as machine;
+#[cfg(target_os = "none")]
+use target as machine;
 
 pub use error::Error;
 pub use names::{NAME_SERVER, register_as, who_is};

@@ -134,6 +134,18 @@ impl Table {
         }
     }
 
+    /// Forgets all tasks, and changes how many priorities they may have.
+    pub fn reset(&self, priorities: u32) {
+        for entry in &self.entries {
+            entry.state.store(State::Free.pack(), Relaxed);
+            entry.queued.store(0, Relaxed);
+        }
+        for ready in &self.ready {
+            ready.store(0, Relaxed);
+        }
+        self.priorities.store(priorities.min(PRIORITIES as u32), Relaxed);
+    }
+
     /// The entry of an identifier that a task named, if such a task exists.
     fn existing(&self, tid: Tid) -> Result<&Entry, Error> {
         let entry = self.entries.get(tid.0 as usize).ok_or(Error::NoSuchTask)?;
@@ -186,6 +198,11 @@ impl Table {
     /// Whether another task of this task's priority could run. If not, going behind one's equals is going nowhere.
     pub fn has_ready_equals(&self, tid: Tid) -> bool {
         self.ready[self.priority(tid) as usize % PRIORITIES].load(Relaxed) > 1
+    }
+
+    /// Whether somebody is in a task's queue.
+    pub fn has_senders(&self, tid: Tid) -> bool {
+        self.entry(tid).queued.load(Relaxed) > 0
     }
 
     /// Makes a task, ready to run, with the lowest free identifier.

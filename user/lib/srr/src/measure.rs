@@ -1,0 +1,98 @@
+//! R4's measurement: what one Send-Receive-Reply costs.
+//!
+//! A sender sends messages of one length to a receiver that replies with the same length. With the receiver at the higher
+//! priority it waits first (`r`), with the lower the sender does (`s`); priorities are R4's. R4's program divides by a
+//! wrong number of rounds and counts what happens before and after; this one has the sender take the difference between
+//! two readings of the instruction counter, with a few rounds before the first so that everybody is where they will be.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tench::time::instructions;
+
+use crate::{Error, Terminal, Tid, create, receive, reply, run, send};
+
+/// Transactions between the two readings.
+const ROUNDS: u64 = 1000;
+/// Transactions before the first.
+const BEFORE: u64 = 10;
+/// Priority of the first task.
+const FIRST: i32 = 4;
+/// Priority of the sender.
+const SENDER: i32 = 2;
+
+/// What is measured: the figure's key, the receiver's priority, and the length of message and reply.
+pub const CASES: [(&str, i32, usize); 6] =
+    [("r_4", 3, 4), ("r_64", 3, 64), ("r_256", 3, 256), ("s_4", 1, 4), ("s_64", 1, 64), ("s_256", 1, 256)];
+
+/// Nothing is printed.
+struct Silence;
+
+impl Terminal for Silence {
+    fn write(&mut self, _: &str) {}
+    fn wait_key(&mut self) {}
+}
+
+/// Measures everything, and reports for each key the retired instructions of one transaction, kernel and library
+/// together, rounded down.
+/// Errors: those of [`run`].
+pub fn measure(mut report: impl FnMut(&str, u64)) -> Result<(), Error> {
+    for (key, priority, length) in CASES {
+        report(key, transaction(priority, length)?);
+    }
+    Ok(())
+}
+
+/// Instructions of one transaction.
+fn transaction(priority: i32, length: usize) -> Result<u64, Error> {
+    let taken = Arc::new(AtomicU64::new(0));
+    let result = taken.clone();
+    run(Silence, FIRST, move || {
+        let Ok(receiver) = create(priority, move || echo(length)) else { return };
+        // Without a sender nothing is measured, and the figure 0 says so.
+        let _ = create(SENDER, move || {
+            rounds(receiver, length, BEFORE);
+            let start = instructions();
+            rounds(receiver, length, ROUNDS);
+            // The counter may have 32 bits.
+            let difference = instructions().wrapping_sub(start) & u64::from(u32::MAX);
+            result.store(difference / ROUNDS, Relaxed);
+        });
+    })?;
+    Ok(taken.load(Relaxed))
+}
+
+/// The sender.
+fn rounds(receiver: Tid, length: usize, count: u64) {
+    let message = vec![b'.'; length];
+    let mut answer = vec![0; length];
+    for _ in 0..count {
+        // The receiver lives as long as the session.
+        let _ = send(receiver, &message, &mut answer);
+    }
+}
+
+/// The receiver.
+fn echo(length: usize) {
+    let mut message = vec![0; length];
+    loop {
+        let (sender, length) = receive(&mut message);
+        let _ = reply(sender, &message[..length]);
+    }
+}
+
+#[cfg(all(test, not(target_os = "none")))]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    /// The host has no counter of instructions, so every figure is 0; but everything runs.
+    #[test]
+    fn everything_is_measured() {
+        let mut keys = Vec::new();
+        measure(|key, _| keys.push(key.len())).unwrap();
+        assert_eq!(keys, CASES.map(|(key, ..)| key.len()));
+    }
+}

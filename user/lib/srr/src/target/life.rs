@@ -1,0 +1,260 @@
+//! The life of a task's thread: it waits for a task, runs it, cleans up after it, and waits for the next.
+//!
+//! A thread without a task waits at its endpoint for `Start`. So to start a task costs a message, and what a thread needs
+//! is made only once.
+//!
+//! A task that calls [`exit`], or that still waits when the session ends, leaves its stack behind it: there is no
+//! unwinding. Its thread then waits for the next task *on top* of what the task has on the stack, which so stays what it
+//! was for whoever may refer to it. When half of the stack is used up like that, the thread is given up for a new one.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering::Relaxed;
+
+use tench::abi::layout::slot;
+use tench::memory::{self, make};
+use tench::sys::ipc::BOUND_REPLY;
+use tench::sys::{Cap, Endpoint, Message, Notification, Reply, SchedulingContext, ThreadBlock, Wait};
+use tench::thread::{self, Builder};
+
+use super::outside::{self, Request};
+use super::session::{Function, SESSION};
+use super::{Kept, Label, requeue};
+use crate::table::{PRIORITIES, State};
+use crate::{Ending, Error, MAX_TASKS, Terminal, Tid};
+
+/// Bytes of a task's stack.
+const STACK_SIZE: usize = 64 * 1024;
+/// With less than this left, a thread is not used again.
+const STACK_RESERVE: usize = STACK_SIZE / 2;
+/// Memory that the heap has at least when a session begins, so that tasks that allocate little need not wait for the
+/// memory server, during which others would run whose turn it is not.
+const HEAP_RESERVE: usize = 128 * 1024;
+
+/// One session at a time.
+static SESSIONS: tench::sync::Mutex<()> = tench::sync::Mutex::new(());
+
+/// What authorises priorities: the main thread's scheduling context.
+const AUTHORITY: Cap<SchedulingContext> = Cap::new(slot::SCHEDULING);
+
+/// An empty message.
+fn message(label: Label) -> Message {
+    Message::new(label.pack())
+}
+
+/// The kernel priority of tasks of priority 0 in a session that the calling thread runs, and the highest priority that
+/// a task can have in it; -1 if none.
+fn bounds() -> (u32, i32) {
+    let own = thread::current_thread().query().kept().priority;
+    let ceiling = AUTHORITY.query().kept().ceiling;
+    (own as u32 + 1, (ceiling as i32 - own as i32 - 1).min(PRIORITIES as i32 - 1))
+}
+
+pub fn max_priority() -> i32 {
+    if SESSION.table.is_empty() { bounds().1 } else { SESSION.top.load(Relaxed) as i32 }
+}
+
+pub fn run(mut terminal: Box<dyn Terminal>, priority: i32, first: Function) -> Result<Ending, Error> {
+    let _one_at_a_time = SESSIONS.lock();
+    let (base, top) = bounds();
+    SESSION.table.reset((top + 1) as u32);
+    SESSION.base.store(base, Relaxed);
+    SESSION.top.store(top.max(0) as u32, Relaxed);
+    drop(Vec::<u8>::with_capacity(HEAP_RESERVE));
+    let tid = SESSION.table.create(None, priority)?;
+    if !prepare(tid) {
+        SESSION.table.reset(0);
+        return Err(Error::OutOfTasks);
+    }
+    ready(tid, priority, first);
+    // Every task is more important than this thread, so it goes on when none can.
+    SESSION.endpoint(tid).send(&message(Label::Start), Wait::FOREVER).kept();
+    while let Some((request, tid)) = outside::wanted() {
+        match request {
+            Request::Flush => flush(&mut *terminal),
+            Request::Key => {
+                flush(&mut *terminal);
+                terminal.wait_key();
+            }
+            // Whoever asked looks whether there is a thread now.
+            Request::Prepare(new) => _ = prepare(new),
+        }
+        outside::grant(tid);
+    }
+    flush(&mut *terminal);
+    let ending = Ending { waiting: SESSION.table.len() };
+    retire_all();
+    SESSION.table.reset(0);
+    Ok(ending)
+}
+
+/// Prints what was said.
+fn flush(terminal: &mut dyn Terminal) {
+    let mut said = outside::SAID.lock();
+    if !said.is_empty() {
+        terminal.write(&said);
+        said.clear();
+    }
+}
+
+/// Makes what a task with this identifier needs and does not have. Answers whether it has everything now.
+fn prepare(tid: Tid) -> bool {
+    let place = SESSION.place(tid);
+    let objects = || {
+        if !place.endpoint.is_made() {
+            let (endpoint, notification, reply) = (make::<Endpoint>(0)?, make::<Notification>(0)?, make::<Reply>(0)?);
+            place.notification.set(notification.leak());
+            place.endpoint.set(endpoint.leak());
+            SESSION.add_reply(tid, reply.leak());
+        }
+        Ok::<(), memory::Error>(())
+    };
+    if objects().is_err() {
+        return false;
+    }
+    // A new thread runs at once, and comes back here when it waits for its first task. It gives up if its number is in
+    // the way of another's; the next has another number.
+    for _ in 0..MAX_TASKS {
+        if place.scheduling.is_made() {
+            return true;
+        }
+        let top = SESSION.base.load(Relaxed) + SESSION.top.load(Relaxed);
+        let builder = Builder::new().stack_size(STACK_SIZE).priority(top as u8);
+        let Ok(thread) = builder.spawn(move || begin(tid)) else { return false };
+        if let Some(scheduling) = thread.scheduling()
+            && !thread.is_finished()
+        {
+            place.scheduling.set(scheduling);
+            // It stays until the process ends.
+            core::mem::forget(thread);
+        }
+    }
+    place.scheduling.is_made()
+}
+
+/// A new thread.
+fn begin(tid: Tid) {
+    if SESSION.own(tid) {
+        live(tid);
+    }
+}
+
+/// Runs one task after another.
+fn live(tid: Tid) -> ! {
+    loop {
+        let received = SESSION.endpoint(tid).receive(Wait::FOREVER).kept();
+        if Label::unpack(received.label()) == Label::StartAndAnswer {
+            BOUND_REPLY.reply(&message(Label::Start)).kept();
+        }
+        outside::settle(tid);
+        let function = SESSION.place(tid).function.lock().take();
+        if let Some(function) = function {
+            function();
+        }
+        finish(tid);
+    }
+}
+
+/// A thread whose task does not go on, but has things on the stack, goes on itself.
+pub fn retire(tid: Tid) -> ! {
+    let here = 0_u8;
+    let bottom = ThreadBlock::current().map_or(0, |block| block.stack_bottom.get());
+    if core::ptr::from_ref(&here).addr() - bottom >= STACK_RESERVE {
+        live(tid);
+    }
+    SESSION.disown();
+    SESSION.place(tid).scheduling.clear();
+    loop {
+        thread::current_thread().suspend().kept();
+    }
+}
+
+pub fn exit() -> ! {
+    let me = SESSION.me();
+    finish(me);
+    retire(me)
+}
+
+/// A task ends: whoever has sent to it and was not received is told.
+fn finish(me: Tid) {
+    if SESSION.table.has_senders(me) {
+        // Nobody who is woken is more important than this, so all are ready before one of them runs.
+        configure(me, SESSION.top.load(Relaxed));
+        let place = SESSION.take_reply();
+        let reply = SESSION.reply(place);
+        while SESSION.endpoint(me).try_receive(Wait::FOREVER.with_reply(reply)).is_ok() {
+            reply.reply(&message(Label::Aborted)).kept();
+        }
+        SESSION.give_reply(place);
+    }
+    SESSION.table.exit(me);
+}
+
+/// Sets the priority of a task's thread. It has no time slice.
+fn configure(tid: Tid, priority: u32) {
+    let base = SESSION.base.load(Relaxed);
+    let (priority, top) = (base + priority, base + SESSION.top.load(Relaxed));
+    SESSION.scheduling(tid).configure(u64::from(priority), u64::from(top), 0, Some(AUTHORITY)).kept();
+}
+
+/// Everything for a task to start but the message.
+fn ready(tid: Tid, priority: i32, function: Function) {
+    configure(tid, priority as u32);
+    *SESSION.place(tid).function.lock() = Some(function);
+}
+
+pub fn create(priority: i32, function: Function) -> Result<Tid, Error> {
+    let me = SESSION.me();
+    let tid = match SESSION.table.create(Some(me), priority) {
+        Ok(tid) => tid,
+        Err(error) => return super::refuse(me, error),
+    };
+    if !SESSION.place(tid).scheduling.is_made() {
+        outside::ask(me, Request::Prepare(tid));
+        if !SESSION.place(tid).scheduling.is_made() {
+            SESSION.table.exit(tid);
+            return super::refuse(me, Error::OutOfTasks);
+        }
+    }
+    ready(tid, priority, function);
+    let endpoint = SESSION.endpoint(tid);
+    if SESSION.table.priority(tid) > SESSION.table.priority(me) {
+        // The new task runs at once, and so before anybody else can become ready it makes this one so.
+        endpoint.call(&message(Label::StartAndAnswer)).kept();
+        outside::settle(me);
+    } else {
+        endpoint.send(&message(Label::Start), Wait::FOREVER).kept();
+        requeue(me);
+    }
+    Ok(tid)
+}
+
+/// The session is over: every task that waits is told, and its thread is free for the next.
+///
+/// First all queues are emptied, so that no thread that waits for its next task finds a message of this session.
+fn retire_all() {
+    let existing = || (0..MAX_TASKS as u32).map(Tid).filter(|tid| SESSION.table.state(*tid) != State::Free);
+    for tid in existing() {
+        while SESSION.table.has_senders(tid) {
+            let place = SESSION.take_reply();
+            let wait = Wait::FOREVER.with_reply(SESSION.reply(place));
+            let received = SESSION.endpoint(tid).try_receive(wait).kept();
+            if let Label::Message { from, .. } = Label::unpack(received.label()) {
+                SESSION.table.take(tid, from);
+                SESSION.hold(from, place);
+            }
+        }
+    }
+    for tid in existing() {
+        match SESSION.table.state(tid) {
+            State::ReplyWait => {
+                let (place, _) = SESSION.held(tid);
+                SESSION.give_reply(place);
+                SESSION.reply(place).reply(&message(Label::End)).kept();
+            }
+            State::ReceiveWait => SESSION.endpoint(tid).send(&message(Label::End), Wait::FOREVER).kept(),
+            // Nobody is ready, and nobody is in a queue any more.
+            State::Free | State::Ready | State::SendWait(_) => {}
+        }
+    }
+}

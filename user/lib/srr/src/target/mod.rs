@@ -1,0 +1,204 @@
+//! The primitives on Tench: each task is a thread, and messages go through the kernel's endpoints.
+//!
+//! | part | file |
+//! |---|---|
+//! | what a message's label says | `label.rs` |
+//! | the session: what each task has, and who waits in which reply object | `session.rs` |
+//! | the life of a task's thread, from one task to the next | `life.rs` |
+//! | waiting for something that is no task | `outside.rs` |
+//! | the primitives | here |
+//!
+//! # Order
+//!
+//! The kernel's ready queues are R4's: a thread that becomes ready goes behind its equals. Two things are not: a thread
+//! that enters the kernel and can go on does not go behind its equals, and one that is switched away from, because it has
+//! woken somebody more important, goes before them. [`requeue`] mends the first, and the call that wakes mends the
+//! second (see [`reply`] and [`create`]): it lets the waker wait, and the woken thread, which runs at once, make it ready
+//! again. `docs/manual/srr.md` has the whole table.
+//!
+//! # Why nothing needs a lock
+//!
+//! Only one task runs at a time, and another takes over only in a system call of a primitive (tasks have no time slice,
+//! and nothing outside wakes them: see `outside`). Each primitive changes all its books *before* the call, and none
+//! after it that another task could miss.
+//!
+//! The kernel refuses no call of this file as long as the library is right, since it owns every object it uses; so a
+//! refusal is a defect, and [`Kept::kept`] ends the program with a message that says so.
+
+mod label;
+mod life;
+mod outside;
+mod session;
+
+use tench::sys::{Cap, Endpoint, Message, Received, Wait};
+use tench::thread::yield_now as kernel_yield;
+
+use crate::table::Arrival;
+use crate::{Error, MAX_MESSAGE, Tid};
+
+use label::Label;
+use life::retire;
+use session::SESSION;
+
+pub use life::{create, exit, max_priority, run};
+pub use outside::{print, wait_key};
+
+/// What the kernel cannot refuse.
+trait Kept<T> {
+    /// The result.
+    fn kept(self) -> T;
+}
+
+impl<T> Kept<T> for Result<T, tench::sys::Error> {
+    #[inline]
+    fn kept(self) -> T {
+        match self {
+            Ok(value) => value,
+            Err(error) => panic!("tench-srr: the kernel refused: {error}"),
+        }
+    }
+}
+
+/// The calling task goes behind its equals, as after every kernel entry.
+#[inline]
+fn requeue(me: Tid) {
+    if SESSION.table.has_ready_equals(me) {
+        kernel_yield();
+        outside::settle(me);
+    }
+}
+
+/// Answers an error, which is a kernel entry too.
+fn refuse<T>(me: Tid, error: Error) -> Result<T, Error> {
+    requeue(me);
+    Err(error)
+}
+
+/// A message with these bytes.
+#[inline]
+fn pack(label: Label, bytes: &[u8]) -> Message {
+    let mut message = Message::new(label.pack());
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        message.push(u64::from_le_bytes(*word));
+    }
+    if !rest.is_empty() {
+        let mut word = [0; 8];
+        word[..rest.len()].copy_from_slice(rest);
+        message.push(u64::from_le_bytes(word));
+    }
+    message
+}
+
+/// Copies `length` bytes out of a message, or as many as there is room for. Answers how many.
+#[inline]
+fn unpack(received: &Received, length: usize, buffer: &mut [u8]) -> usize {
+    let length = length.min(buffer.len());
+    let (chunks, rest) = buffer[..length].as_chunks_mut::<8>();
+    let words = received.words();
+    for (chunk, word) in chunks.iter_mut().zip(words) {
+        *chunk = word.to_le_bytes();
+    }
+    if !rest.is_empty() {
+        let word = words.get(chunks.len()).map_or([0; 8], |word| word.to_le_bytes());
+        rest.copy_from_slice(&word[..rest.len()]);
+    }
+    length
+}
+
+pub fn my_tid() -> Tid {
+    let me = SESSION.me();
+    requeue(me);
+    me
+}
+
+pub fn my_parent_tid() -> Option<Tid> {
+    let me = SESSION.me();
+    requeue(me);
+    SESSION.table.parent(me)
+}
+
+pub fn yield_now() {
+    requeue(SESSION.me());
+}
+
+pub fn send(receiver: Tid, message: &[u8], reply: &mut [u8]) -> Result<usize, Error> {
+    let me = SESSION.me();
+    if message.len() > MAX_MESSAGE {
+        return refuse(me, Error::MessageTooLong);
+    }
+    let meeting = match SESSION.table.send(me, receiver) {
+        Ok(meeting) => meeting,
+        Err(error) => return refuse(me, error),
+    };
+    SESSION.expect_reply(me, receiver, meeting, reply.len());
+    let label = Label::Message { from: me, length: message.len() };
+    let received = SESSION.endpoint(receiver).call(&pack(label, message)).kept();
+    match Label::unpack(received.label()) {
+        Label::Reply { length, wake } => {
+            if let Some(replier) = wake {
+                SESSION.notification(replier).signal().kept();
+            }
+            outside::settle(me);
+            Ok(unpack(&received, length, reply))
+        }
+        Label::Aborted => {
+            outside::settle(me);
+            Err(Error::Incomplete)
+        }
+        _ => retire(me),
+    }
+}
+
+pub fn receive(message: &mut [u8]) -> (Tid, usize) {
+    let me = SESSION.me();
+    let place = SESSION.take_reply();
+    let arrival = SESSION.table.receive(me);
+    SESSION.wait_with(me, place);
+    let received = SESSION.endpoint(me).receive(Wait::FOREVER.with_reply(SESSION.reply(place))).kept();
+    let Label::Message { from, length } = Label::unpack(received.label()) else {
+        SESSION.give_reply(place);
+        retire(me)
+    };
+    let length = unpack(&received, length, message);
+    match arrival {
+        Arrival::Waiting => {
+            SESSION.table.take(me, from);
+            SESSION.hold(from, place);
+            requeue(me);
+        }
+        // Whoever sent has noted all this already, so that others can reply before this task runs.
+        Arrival::Nobody => outside::settle(me),
+    }
+    (from, length)
+}
+
+pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
+    let me = SESSION.me();
+    if message.len() > MAX_MESSAGE {
+        return refuse(me, Error::MessageTooLong);
+    }
+    if let Err(error) = SESSION.table.reply(sender) {
+        return refuse(me, error);
+    }
+    let (place, room) = SESSION.held(sender);
+    SESSION.give_reply(place);
+    let length = message.len().min(room);
+    let message = &message[..length];
+    let place = SESSION.reply(place);
+    if SESSION.table.priority(sender) <= SESSION.table.priority(me) {
+        place.reply(&pack(Label::Reply { length, wake: None }, message)).kept();
+        requeue(me);
+    } else if SESSION.table.has_ready_equals(me) {
+        // The sender runs at once, and so before anybody else can become ready it makes this task so.
+        let sleep = Cap::<Endpoint>::new(SESSION.notification(me).address());
+        let message = pack(Label::Reply { length, wake: Some(me) }, message);
+        sleep.reply_receive(&message, Wait::FOREVER.with_reply(place)).kept();
+        outside::settle(me);
+    } else {
+        // Switched away from, this task goes before its equals; but there are none, so before is behind.
+        place.reply(&pack(Label::Reply { length, wake: None }, message)).kept();
+        outside::settle(me);
+    }
+    Ok(length)
+}
