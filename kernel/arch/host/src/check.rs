@@ -177,8 +177,10 @@ fn check_queues(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     }
     for endpoint in inventory.of::<Endpoint>(Kind::Endpoint) {
         let (head, tail) = (k.get(endpoint).head, k.get(endpoint).tail);
-        // SAFETY: the head and tail of a queue are live threads (what is being checked).
-        let (first, last) = unsafe { (Ref::at(head & !1), Ref::at(tail)) };
+        // SAFETY: the head of a queue is a live thread (what is being checked).
+        let first = unsafe { Ref::at(head & !1) };
+        // SAFETY: so is its tail; it is compared, not followed.
+        let last = unsafe { Ref::at(tail) };
         let threads: BTreeSet<usize> = queue(k, first, last)?.into_iter().collect();
         let expected = waiting.remove(&(endpoint.address(), head as u64 & 1)).unwrap_or_default();
         ensure!(threads == expected, "{endpoint:?} queues {threads:x?}, but {expected:x?} wait there");

@@ -128,7 +128,7 @@ fn mapping_says_what_is_wrong() {
     assert_eq!(w.refused(page, three, u64::MAX, 2, 0, READ), Error::InvalidArgument);
     assert_eq!(w.refused(page, three, 0, u64::MAX, 0, READ), Error::InvalidArgument);
     assert_eq!(w.refused(large, three, 0, 1, 0x1_0000, READ), Error::InvalidArgument);
-    assert_eq!(w.refused(large, three, 0, 1, u64::MAX & !0xfff, READ), Error::InvalidArgument);
+    assert_eq!(w.refused(large, three, 0, 1, !0xfff, READ), Error::InvalidArgument);
     assert_eq!(w.refused(large, three, 0, 1, 0x800, READ), Error::Misaligned);
     assert_eq!(w.refused(large, two, 0, 1, 0x1000, READ), Error::Misaligned);
     assert_eq!(w.refused(page, ROOT, 0, 1, 0, READ), Error::InvalidArgument);
