@@ -4,38 +4,20 @@
 //! thread that does it but written in the capability itself, which is flagged as a *zombie*: it cannot be used any more,
 //! only deleted further, by anybody. So a thread that is deleted in a window leaves nothing to undo.
 //!
-//! Nodes and threads contain slots, which can hold the last capabilities to further nodes and threads, and so on in any
-//! shape. They are not descended into. When a container's slot turns out to hold the last capability to another
-//! container, that capability moves *into the object that it names*, into its first slot, and what was there comes out
-//! into the slot that is being emptied:
-//!
-//! ```text
-//!            ┌─ slot being emptied                      ┌─ now holds B, which is dealt with next
-//!    node A  ▼                                  node A  ▼
-//!   ┌───┬────────┬───┐      node N             ┌───┬────────┬───┐      node N
-//!   │   │ last N │   │     ┌───┬───┬───┐       │   │ last B │   │     ┌──────────┬───┬───┐
-//!   └───┴────────┴───┘     │ B │ C │ D │  ──►  └───┴────────┴───┘     │ zombie N │ C │ D │
-//!                          └───┴───┴───┘                              └──────────┴───┴───┘
-//! ```
-//! N now waits for nobody and nobody waits for N: it is linked into a ring with A and emptied in its turn, independent of
-//! the others. Nesting costs no stack, and cycles are no case of their own. The capability that the deletion began with
-//! is the ring's last to go, so it can be named until all that belongs to it is gone.
-//!
-//! A container's zombie uses `badge` for its progress (slots below are empty) and `extra` for the ring. Invariants:
-//! docs/invariants.md, "Zombies". Operations are documented in `tench_abi::Operation`.
+//! Objects that contain slots are the subject of [`containers`]. Invariants: docs/invariants.md, "Zombies". Operations
+//! are documented in `tench_abi::Operation`.
 
-use core::mem::offset_of;
+pub(crate) mod containers;
 
 use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument};
 use crate::object::Ref;
 use crate::slot::{Cap, Slot, SlotRef, flag};
-use crate::thread::{BINDINGS, THREAD_OFFSET, Thread};
-use crate::tree;
+use crate::thread::Thread;
 use crate::{
     Arch, Kernel, derivation, endpoint, interrupt, mapping, notification, reply, scheduling, space, table, thread,
-    window,
+    tree, window,
 };
 
 /// What a deletion did.
@@ -56,13 +38,8 @@ pub enum Deleted {
 const BUDGET: isize = 1200;
 /// What taking a capability out costs.
 const REMOVE_COST: isize = 150;
-/// What looking at a slot costs.
-const SLOT_COST: isize = 8;
 /// What a step of an object's end costs.
 const FINALISE_COST: isize = 400;
-
-/// Progress of a thread that has not been stopped yet.
-const NOT_STOPPED: u64 = u64::MAX;
 
 /// How far a step came.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,15 +52,8 @@ enum Step {
     Pending,
 }
 
-/// Work until the next window, and what it is for.
-struct Work {
-    /// What is left of [`BUDGET`].
-    budget: isize,
-    /// The slot whose content is to go. It follows that content when a container's end moves it.
-    root: SlotRef,
-}
-
 /// `Delete`.
+#[inline(never)]
 pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let slot = space::slot_in(k, space, address, Rights::WRITE)?;
@@ -92,15 +62,19 @@ pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     }
     let deleted = match delete_first(k, slot) {
         Some(deleted) => deleted,
-        None => {
-            let mut find = |k: &mut Kernel<A>| space::slot_in(k, space, address, Rights::WRITE).ok();
-            delete_in_steps(k, slot, &mut find)?
-        }
+        None => delete_named(k, slot, space, address)?,
     };
     Ok(match deleted {
         Deleted::NotLast => Outcome::Done,
         Deleted::Freed { address, size_bits } => Outcome::results(k, thread, &[1, address, size_bits.into()]),
     })
+}
+
+/// Deletes what lies at an address, with windows.
+#[cold]
+#[inline(never)]
+fn delete_named<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, space: u64, address: u64) -> Result<Deleted, Error> {
+    delete_in_steps(k, slot, &mut |k| space::slot_in(k, space, address, Rights::WRITE).ok())
 }
 
 /// Deletes what a slot holds that no address names: a thread's binding. Passes windows; the slot is looked for in the
@@ -109,14 +83,11 @@ pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
 /// # Errors
 /// `Aborted` if the running thread has deleted itself: it must stop at once.
 pub fn delete<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<Deleted, Error> {
-    if let Some(deleted) = delete_first(k, slot) {
-        return Ok(deleted);
-    }
     delete_in_steps(k, slot, &mut |k| if derivation::slot_exists(k, slot) { Some(slot) } else { None })
 }
 
 /// Deletes a capability that takes no window: one of several, or the last to something small.
-#[inline]
+#[inline(always)]
 fn delete_first<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
     let cap = &k.slot(slot).cap;
     let (kind, flags, object, size_bits) = (cap.kind, cap.flags, cap.object, cap.size_bits);
@@ -207,13 +178,8 @@ impl Scope {
         }
     }
 
-    /// The next capability to delete.
-    #[inline(always)]
+    /// The next capability to delete, if that is a sibling.
     fn victim<A: Arch>(self, k: &mut Kernel<A>, slot: SlotRef) -> Option<SlotRef> {
-        if let Scope::Memory(end) = self {
-            let next = tree::next(k, slot)?;
-            return if k.slot(next).cap.object < end { Some(next) } else { None };
-        }
         let cap = k.slot(slot).cap;
         let goes = |other: &Cap| {
             other.object == cap.object
@@ -231,6 +197,7 @@ impl Scope {
 ///
 /// If the capability itself is deleted meanwhile (by somebody else, or because it lies in what it revokes), the call
 /// ends there.
+#[inline(never)]
 pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let mut slot = space::lookup_in(k, space, address, Rights::WRITE)?;
@@ -239,12 +206,17 @@ pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     let mut count = 0;
     let mut since = k.state().removed;
     let mut budget = BUDGET;
-    while let Some(victim) = scope.victim(k, slot) {
-        let step = step(k, victim, &mut budget);
-        if step == Step::Done && budget > 0 {
+    loop {
+        let victim = match scope {
+            Scope::Memory(end) => remove_pages(k, slot, end, &mut budget),
+            _ => scope.victim(k, slot),
+        };
+        let Some(victim) = victim else { break };
+        let step = if budget > 0 { step(k, victim, &mut budget) } else { Step::Pending };
+        if step == Step::Done {
             continue;
         }
-        if step == Step::Pending || budget <= 0 {
+        if step == Step::Pending {
             count += k.state().removed - since;
             if !window::pass(k) {
                 return Err(Error::Aborted);
@@ -259,6 +231,41 @@ pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     }
     count += k.state().removed - since;
     Ok(Outcome::results(k, thread, &[count]))
+}
+
+/// Removes the children of an untyped, which ends at `end`, from the first on, as long as they are capabilities to
+/// frames without mappings, and until a window is due. This is what most of a revocation is. Answers the next child.
+#[inline]
+fn remove_pages<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, end: usize, budget: &mut isize) -> Option<SlotRef> {
+    let mut at = k.slot(untyped).links.next;
+    let mut removed = 0;
+    let found = loop {
+        let Some(victim) = SlotRef::new(at) else { break None };
+        let Slot { cap, links } = k.slot(victim);
+        if cap.object >= end {
+            break None;
+        }
+        at = links.next;
+        if cap.kind as u8 != Kind::Frame as u8 || cap.flags & flag::EMBEDDED != 0 || *budget <= 0 {
+            break Some(victim);
+        }
+        if let Some(next) = SlotRef::new(at)
+            && k.slot(next).cap.kind as u8 == Kind::Mapping as u8
+        {
+            break Some(victim);
+        }
+        tree::remove(k, victim);
+        k.slot(victim).cap = Cap::NULL;
+        removed += 1;
+        *budget -= REMOVE_COST;
+    };
+    k.state().removed += removed;
+    if found.is_none() {
+        // No child is left, and so no mark.
+        let cap = &mut k.slot(untyped).cap;
+        (cap.badge, cap.extra) = (0, 0);
+    }
+    found
 }
 
 /// Whether a capability is still the one that it was; an untyped's marks may have changed.
@@ -277,28 +284,10 @@ fn is_zombie(cap: &Cap) -> bool {
 /// One bounded step of emptying a slot that is not empty.
 #[inline]
 fn step<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> Step {
-    let cap = &k.slot(slot).cap;
-    let (kind, flags) = (cap.kind, cap.flags);
-    if kind as u8 == Kind::Frame as u8 && flags & flag::EMBEDDED == 0 && first_mapping(k, slot).is_none() {
-        // The commonest case by far.
-        derivation::remove(k, slot);
-        *budget -= REMOVE_COST;
-        return Step::Done;
-    }
-    if is_last_container(k, slot) {
-        let mut work = Work { budget: *budget, root: slot };
-        let done = empty_ring(k, &mut work);
-        *budget = work.budget;
-        return if done { Step::DoneWithContents } else { Step::Pending };
+    if containers::is_last(k, slot) {
+        return if containers::empty(k, slot, budget) { Step::DoneWithContents } else { Step::Pending };
     }
     if remove_simple(k, slot, budget) { Step::Done } else { Step::Pending }
-}
-
-/// Whether a slot holds the last capability to a node or thread.
-#[inline(always)]
-fn is_last_container<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
-    let cap = &k.slot(slot).cap;
-    matches!(cap.kind, Kind::CapNode | Kind::Thread) && (is_zombie(cap) || derivation::is_last(k, slot))
 }
 
 /// The first mapping of a frame whose last capability is in `slot`, if `slot` holds that; otherwise what comes next is
@@ -370,196 +359,4 @@ fn unmap_one<A: Arch>(k: &mut Kernel<A>, frame: SlotRef, budget: &mut isize) -> 
         *budget -= REMOVE_COST;
     }
     *budget > 0 && first_mapping(k, frame).is_none()
-}
-
-/// The slots inside a container: the first, and how many.
-fn contents<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Option<(SlotRef, u64)> {
-    let (address, count) = match cap.kind {
-        Kind::Thread => (cap.object + THREAD_OFFSET + offset_of!(Thread, bindings), BINDINGS as u64),
-        _ => (cap.object, 1 << (cap.aux & 31)),
-    };
-    Some((k.slot_at(address)?, count))
-}
-
-/// Makes the last capability to a container a zombie, alone in its ring. A thread stops.
-fn begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
-    unbind(k, slot);
-    let Cap { kind, object, .. } = k.slot(slot).cap;
-    let stopped = !matches!(kind, Kind::Thread) || thread::finalise(k, object);
-    let cap = &mut k.slot(slot).cap;
-    cap.flags |= flag::ZOMBIE;
-    cap.badge = if stopped { 0 } else { NOT_STOPPED };
-    set_ring(k, slot, slot, slot);
-}
-
-/// Empties containers of the ring that `work.root` is in, the root's own last, until a window is due. Answers whether
-/// the root is gone.
-fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> bool {
-    if !is_zombie(&k.slot(work.root).cap) {
-        begin(k, work.root);
-        work.budget -= FINALISE_COST;
-    }
-    while work.budget > 0 {
-        let (member, _) = ring(k, work.root);
-        let Some(member) = empty_container(k, member, work) else { return false };
-        let is_root = member == work.root;
-        if is_root && ring(k, member).0 != member {
-            // Its contents have joined the ring; it goes last.
-            continue;
-        }
-        leave_ring(k, member);
-        derivation::remove(k, member);
-        work.budget -= REMOVE_COST;
-        if is_root {
-            return true;
-        }
-    }
-    false
-}
-
-/// Empties a container's slots, except that which holds its own zombie, until a window is due. Answers where the zombie
-/// is, once all others are empty.
-fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work) -> Option<SlotRef> {
-    let cap = k.slot(zombie).cap;
-    let mut zombie = zombie;
-    let mut progress = cap.badge;
-    if progress == NOT_STOPPED {
-        work.budget -= FINALISE_COST;
-        if !thread::finalise(k, cap.object) {
-            return None;
-        }
-        progress = 0;
-    }
-    let (first, count) = contents(k, &cap)?;
-    while progress < count && work.budget > 0 {
-        work.budget -= SLOT_COST;
-        let slot = space::neighbour(first, progress as usize)?;
-        if slot == zombie || k.slot(slot).cap.kind as u8 == Kind::Null as u8 {
-            progress += 1;
-        } else if is_last_container(k, slot) {
-            zombie = move_inside(k, slot, zombie, work)?;
-        } else if !remove_simple(k, slot, &mut work.budget) {
-            break;
-        }
-    }
-    k.slot(zombie).cap.badge = progress;
-    if progress < count { None } else { Some(zombie) }
-}
-
-/// `slot`, which is to be emptied, holds the last capability to another container. It moves into that container's first
-/// slot, what was there comes to `slot`, and the container joins the ring of `zombie`. Answers where that zombie is now.
-fn move_inside<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, zombie: SlotRef, work: &mut Work) -> Option<SlotRef> {
-    work.budget -= FINALISE_COST;
-    if !is_zombie(&k.slot(slot).cap) {
-        begin(k, slot);
-    }
-    let cap = k.slot(slot).cap;
-    let (host, _) = contents(k, &cap)?;
-    let mut zombie = zombie;
-    let is_root = work.root == slot;
-    if k.slot(host).cap.kind as u8 == Kind::Null as u8 {
-        relocate(k, slot, host);
-    } else {
-        exchange(k, slot, host);
-        // In a cycle, what came out can be what the deletion began with, or the zombie of the node being emptied.
-        if zombie == host {
-            zombie = slot;
-        }
-        if work.root == host {
-            work.root = slot;
-        }
-    }
-    if is_root {
-        work.root = host;
-    } else {
-        join_rings(k, zombie, host);
-    }
-    Some(zombie)
-}
-
-/// Exchanges the zombie of a container, in `slot`, with what is in the container's first slot, `host`.
-fn exchange<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, host: SlotRef) {
-    unbind(k, host);
-    let inner = k.slot(host).cap;
-    let has_ring = is_zombie(&inner) && matches!(inner.kind, Kind::CapNode | Kind::Thread);
-    let mut neighbour = None;
-    if has_ring {
-        let (_, before) = ring(k, host);
-        neighbour = Some(before).filter(|before| *before != host);
-        leave_ring(k, host);
-    }
-    let now_at = |place: SlotRef| if place == slot { host } else { place };
-    let swap = |k: &mut Kernel<A>| {
-        k.slot(host).cap = Cap::NULL;
-        relocate(k, slot, host);
-        k.slot(slot).cap = inner;
-    };
-    tree::reinsert(k, host, slot, swap, now_at);
-    if has_ring {
-        set_ring(k, slot, slot, slot);
-        if let Some(neighbour) = neighbour {
-            join_rings(k, now_at(neighbour), slot);
-        }
-    }
-    if inner.kind as u8 == Kind::Mapping as u8 {
-        mapping::moved(k, slot);
-    }
-}
-
-/// Moves a zombie to an empty slot.
-pub(crate) fn relocate<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
-    derivation::replace(k, from, to);
-    if !matches!(k.slot(to).cap.kind, Kind::CapNode | Kind::Thread) {
-        return;
-    }
-    let (next, previous) = ring(k, to);
-    if next == from {
-        set_ring(k, to, to, to);
-    } else {
-        set_previous(k, next, to);
-        set_next(k, previous, to);
-    }
-}
-
-/// Next and previous in a container zombie's ring. A zombie alone is its own neighbour.
-#[inline]
-fn ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) -> (SlotRef, SlotRef) {
-    let extra = k.slot(zombie).cap.extra;
-    let named = |number: u64| SlotRef::new(number as u32).unwrap_or(zombie);
-    (named(extra), named(extra >> 32))
-}
-
-/// Sets a zombie's neighbours.
-#[inline]
-fn set_ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, next: SlotRef, previous: SlotRef) {
-    k.slot(zombie).cap.extra = u64::from(next.number()) | u64::from(previous.number()) << 32;
-}
-
-/// Sets the zombie behind another.
-fn set_next<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, next: SlotRef) {
-    let (_, previous) = ring(k, zombie);
-    set_ring(k, zombie, next, previous);
-}
-
-/// Sets the zombie before another.
-fn set_previous<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, previous: SlotRef) {
-    let (next, _) = ring(k, zombie);
-    set_ring(k, zombie, next, previous);
-}
-
-/// Takes a zombie out of its ring. Its own links are not written, unless it is alone.
-fn leave_ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) {
-    let (next, previous) = ring(k, zombie);
-    set_previous(k, next, previous);
-    set_next(k, previous, next);
-}
-
-/// Makes one ring of two. (Of one, it would make two; then neither is lost, since what is in the derivation structure
-/// can be found there.)
-fn join_rings<A: Arch>(k: &mut Kernel<A>, a: SlotRef, b: SlotRef) {
-    let ((after_a, _), (after_b, _)) = (ring(k, a), ring(k, b));
-    set_next(k, a, after_b);
-    set_previous(k, after_b, a);
-    set_next(k, b, after_a);
-    set_previous(k, after_a, b);
 }

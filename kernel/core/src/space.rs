@@ -19,7 +19,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument};
 use crate::object::Ref;
-use crate::slot::{Cap, SlotRef, flag};
+use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, delete, derivation, mapping};
 
@@ -35,24 +35,45 @@ struct Root {
     slots: usize,
 }
 
+/// The slots of a second-level node.
+type Node = [Slot; NODE_SLOTS];
+
 impl Root {
     /// Entry `index`.
     #[inline(always)]
-    fn entry<A: Arch>(self, k: &mut Kernel<A>, index: u64) -> Option<SlotRef> {
-        if index < self.slots as u64 { k.slot_at(self.address + ((index as usize) << SLOT_BITS)) } else { None }
+    fn entry(self, index: u64) -> Option<Ref<Slot>> {
+        if index >= self.slots as u64 {
+            return None;
+        }
+        // SAFETY: a root's address and slots are those of a live node: they come from a capability that is in use, or
+        // from a binding, which is cleared when the node goes. The address of a node is not 0.
+        Some(unsafe { Ref::at_unchecked(self.address.wrapping_add((index as usize) << SLOT_BITS)) })
+    }
+
+    /// The second-level node in which an address of this space lies.
+    #[inline(always)]
+    fn node<A: Arch>(self, k: &mut Kernel<A>, address: u64) -> Option<Ref<Node>> {
+        let entry = self.entry(address >> NODE_BITS)?;
+        let cap = &k.get(entry).cap;
+        if address == 0 || !is_second_level(cap) || cap.flags & flag::ZOMBIE != 0 {
+            return None;
+        }
+        // SAFETY: the capability is to a live node of 256 slots.
+        Some(unsafe { Ref::at_unchecked(cap.object) })
     }
 
     /// The slot with an address in this space. It can be empty.
     #[inline(always)]
     fn slot<A: Arch>(self, k: &mut Kernel<A>, address: u64) -> Option<SlotRef> {
-        let entry = self.entry(k, address >> NODE_BITS)?;
-        let cap = &k.slot(entry).cap;
-        if address == 0 || !is_second_level(cap) || cap.flags & flag::ZOMBIE != 0 {
-            return None;
-        }
-        let slots = cap.object;
-        k.slot_at(slots + ((address as usize & (NODE_SLOTS - 1)) << SLOT_BITS))
+        let node = self.node(k, address)?;
+        k.slot_at(node.address() + (index_in_node(address) << SLOT_BITS))
     }
+}
+
+/// Which slot of its node an address names.
+#[inline(always)]
+const fn index_in_node(address: u64) -> usize {
+    address as usize & (NODE_SLOTS - 1)
 }
 
 /// Whether a capability is to a node that can be a second-level node.
@@ -173,17 +194,13 @@ pub fn destination_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: 
 #[inline]
 pub fn destinations<A: Arch>(k: &mut Kernel<A>, space: u64, first: u64, count: usize) -> Result<SlotRef, Error> {
     let root = named_root(k, space, Rights::WRITE)?;
-    let slot = root.slot(k, first).ok_or(Error::NoSuchSlot)?;
-    if (first as usize & (NODE_SLOTS - 1)) + count > NODE_SLOTS {
-        return Err(Error::NoSuchSlot);
+    let node = root.node(k, first).ok_or(Error::NoSuchSlot)?;
+    let index = index_in_node(first);
+    let slots = k.get(node).get(index..index + count).ok_or(Error::NoSuchSlot)?;
+    if slots.iter().any(|slot| slot.cap.kind as u8 != Kind::Null as u8) {
+        return Err(Error::SlotOccupied);
     }
-    let mut i = count;
-    while i > 0 {
-        i -= 1;
-        let one = neighbour(slot, i);
-        empty(k, one)?;
-    }
-    Ok(slot)
+    k.slot_at(node.address() + (index << SLOT_BITS)).ok_or(Error::NoSuchSlot)
 }
 
 /// The slot `i` places behind another in the same node.
@@ -239,6 +256,7 @@ pub fn embed<A: Arch>(k: &mut Kernel<A>, source: SlotRef, binding: SlotRef) {
 }
 
 /// `Copy`.
+#[inline(never)]
 pub fn copy_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (source, destination) = source_and_destination(k, thread, Rights::READ)?;
     copy_to(k, source, destination)?;
@@ -246,6 +264,7 @@ pub fn copy_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
 }
 
 /// `Move`.
+#[inline(never)]
 pub fn move_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (source, destination) = source_and_destination(k, thread, Rights::WRITE)?;
     move_to(k, source, destination)?;
@@ -266,6 +285,7 @@ fn source_and_destination<A: Arch>(
 }
 
 /// `Mint`.
+#[inline(never)]
 pub fn mint_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (source, destination) = source_and_destination(k, thread, Rights::READ)?;
     let (mask, badge) = (argument(k, thread, 4), argument(k, thread, 5));
@@ -286,6 +306,7 @@ pub fn mint_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
 }
 
 /// `Identify`.
+#[inline(never)]
 pub fn identify<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let slot = slot_in(k, space, address, Rights::READ)?;
@@ -305,10 +326,12 @@ pub fn identify<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
 fn root_entry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<SlotRef, Error> {
     let (space, index) = (argument(k, thread, 0), argument(k, thread, 1));
     let root = named_root(k, space, Rights::WRITE)?;
-    root.entry(k, index).ok_or(Error::InvalidArgument)
+    let entry = root.entry(index).ok_or(Error::InvalidArgument)?;
+    k.slot_at(entry.address()).ok_or(Error::InvalidArgument)
 }
 
 /// `NodeInstall`.
+#[inline(never)]
 pub fn node_install<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let entry = root_entry(k, thread)?;
     let address = argument(k, thread, 2);
@@ -326,6 +349,7 @@ pub fn node_install<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<O
 }
 
 /// `NodeRemove`. A node whose deletion was interrupted can be taken out as well, so that it can be finished.
+#[inline(never)]
 pub fn node_remove<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let entry = root_entry(k, thread)?;
     let cap = &k.slot(entry).cap;
@@ -338,7 +362,7 @@ pub fn node_remove<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     let address = argument(k, thread, 2);
     let destination = destination(k, 0, address)?;
     if zombie {
-        delete::relocate(k, entry, destination);
+        delete::containers::relocate(k, entry, destination);
     } else {
         derivation::replace(k, entry, destination);
     }

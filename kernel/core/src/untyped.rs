@@ -131,6 +131,7 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, P
 }
 
 /// `UntypedRetype`.
+#[inline(never)]
 pub fn retype<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (request, place) = decode(k, thread)?;
     let watermark = argument(k, thread, 4) == WATERMARK;
@@ -210,19 +211,21 @@ fn make_in_steps<A: Arch>(
         extra: request.length as u64,
     };
     derivation::insert(k, place.gap, place.first, &reservation);
-    let mut slot = place.first;
     let mut done = if request.zero { 0 } else { request.length };
-    while done < request.length {
-        let step = ZERO_STEP.min(request.length - done);
-        // SAFETY: the range is reserved by the zombie that has just been made or found.
-        unsafe { k.arch().zero(request.start + done, step) };
-        done += step;
+    loop {
+        // The checks took a while already.
         if !window::pass(k) {
             return Ok(false);
         }
-        slot = reserved(k, thread, request, request.length)?;
+        let slot = reserved(k, thread, request, request.length)?;
+        if done == request.length {
+            return make_from_last(k, thread, request, slot);
+        }
+        let step = ZERO_STEP.min(request.length - done);
+        // SAFETY: the range is reserved by the zombie that has just been found.
+        unsafe { k.arch().zero(request.start + done, step) };
+        done += step;
     }
-    make_from_last(k, thread, request, slot)
 }
 
 /// The slot of the reservation, which still covers `length` bytes, after a window.
@@ -251,8 +254,7 @@ fn make_from_last<A: Arch>(
 ) -> Result<bool, Error> {
     let mut slot = reservation;
     let size = request.size();
-    // Memory that needs no zeroing has not passed a window yet, and the checks took a while.
-    let mut left = if request.zero { OBJECT_STEP } else { 0 };
+    let mut left = OBJECT_STEP;
     let mut i = request.count - 1;
     while i > 0 {
         if left == 0 {
@@ -292,6 +294,7 @@ fn make_from_last<A: Arch>(
 }
 
 /// `UntypedQuery`.
+#[inline(never)]
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = capability_slot(k, thread, Kind::Untyped, Rights::READ)?;
     let cap = k.slot(slot).cap;

@@ -1,0 +1,272 @@
+//! The end of nodes and threads, which contain slots.
+//!
+//! Nodes and threads contain slots, which can hold the last capabilities to further nodes and threads, and so on in any
+//! shape. They are not descended into. When a container's slot turns out to hold the last capability to another
+//! container, that capability moves *into the object that it names*, into its first slot, and what was there comes out
+//! into the slot that is being emptied:
+//!
+//! ```text
+//!            ┌─ slot being emptied                      ┌─ now holds B, which is dealt with next
+//!    node A  ▼                                  node A  ▼
+//!   ┌───┬────────┬───┐      node N             ┌───┬────────┬───┐      node N
+//!   │   │ last N │   │     ┌───┬───┬───┐       │   │ last B │   │     ┌──────────┬───┬───┐
+//!   └───┴────────┴───┘     │ B │ C │ D │  ──►  └───┴────────┴───┘     │ zombie N │ C │ D │
+//!                          └───┴───┴───┘                              └──────────┴───┴───┘
+//! ```
+//! N now waits for nobody and nobody waits for N: it is linked into a ring with A and emptied in its turn, independent of
+//! the others. Nesting costs no stack, and cycles are no case of their own. The capability that the deletion began with
+//! is the ring's last to go, so it can be named until all that belongs to it is gone.
+//!
+//! A container's zombie uses `badge` for its progress (slots below are empty) and `extra` for the ring.
+
+use core::mem::offset_of;
+
+use tench_abi::Kind;
+
+use super::{FINALISE_COST, REMOVE_COST, is_zombie, remove_simple, unbind};
+use crate::slot::{Cap, SlotRef, flag};
+use crate::thread::{BINDINGS, THREAD_OFFSET, Thread};
+use crate::{Arch, Kernel, derivation, mapping, space, thread, tree};
+
+/// What looking at a slot costs.
+const SLOT_COST: isize = 8;
+
+/// Progress of a thread that has not been stopped yet.
+const NOT_STOPPED: u64 = u64::MAX;
+
+/// Work until the next window, and what it is for.
+struct Work {
+    /// Instructions left, roughly.
+    budget: isize,
+    /// The slot whose content is to go. It follows that content when a container's end moves it.
+    root: SlotRef,
+}
+
+/// Whether a slot holds the last capability to a node or thread.
+#[inline(always)]
+pub(super) fn is_last<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
+    let cap = &k.slot(slot).cap;
+    matches!(cap.kind, Kind::CapNode | Kind::Thread) && (is_zombie(cap) || derivation::is_last(k, slot))
+}
+
+/// One bounded step of emptying a slot that holds the last capability to a container. Answers whether that is gone, and
+/// the container with all that it held.
+pub(super) fn empty<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bool {
+    let mut work = Work { budget: *budget, root: slot };
+    let done = empty_ring(k, &mut work);
+    *budget = work.budget;
+    done
+}
+
+/// The slots inside a container: the first, and how many.
+fn contents<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Option<(SlotRef, u64)> {
+    let (address, count) = match cap.kind {
+        Kind::Thread => (cap.object + THREAD_OFFSET + offset_of!(Thread, bindings), BINDINGS as u64),
+        _ => (cap.object, 1 << (cap.aux & 31)),
+    };
+    Some((k.slot_at(address)?, count))
+}
+
+/// Makes the last capability to a container a zombie, alone in its ring. A thread stops.
+fn begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+    unbind(k, slot);
+    let Cap { kind, object, .. } = k.slot(slot).cap;
+    let stopped = !matches!(kind, Kind::Thread) || thread::finalise(k, object);
+    let cap = &mut k.slot(slot).cap;
+    cap.flags |= flag::ZOMBIE;
+    cap.badge = if stopped { 0 } else { NOT_STOPPED };
+    set_ring(k, slot, slot, slot);
+}
+
+/// Empties containers of the ring that `work.root` is in, the root's own last, until a window is due. Answers whether
+/// the root is gone.
+fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> bool {
+    if !is_zombie(&k.slot(work.root).cap) {
+        begin(k, work.root);
+        work.budget -= FINALISE_COST;
+    }
+    while work.budget > 0 {
+        let (member, _) = ring(k, work.root);
+        let Some(member) = empty_container(k, member, work) else { return false };
+        let is_root = member == work.root;
+        if is_root && ring(k, member).0 != member {
+            // Its contents have joined the ring; it goes last.
+            continue;
+        }
+        leave_ring(k, member);
+        derivation::remove(k, member);
+        work.budget -= REMOVE_COST;
+        if is_root {
+            return true;
+        }
+    }
+    false
+}
+
+/// Empties a container's slots, except that which holds its own zombie, until a window is due. Answers where the zombie
+/// is, once all others are empty.
+fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work) -> Option<SlotRef> {
+    let cap = k.slot(zombie).cap;
+    let mut zombie = zombie;
+    let mut progress = cap.badge;
+    if progress == NOT_STOPPED {
+        work.budget -= FINALISE_COST;
+        if !thread::finalise(k, cap.object) {
+            return None;
+        }
+        progress = 0;
+    }
+    let (first, count) = contents(k, &cap)?;
+    loop {
+        progress = skip_empty(k, first, progress, count, &mut work.budget);
+        if progress >= count || work.budget <= 0 {
+            break;
+        }
+        let slot = space::neighbour(first, progress as usize)?;
+        if slot == zombie {
+            progress += 1;
+        } else if is_last(k, slot) {
+            zombie = move_inside(k, slot, zombie, work)?;
+        } else if !remove_simple(k, slot, &mut work.budget) {
+            break;
+        }
+    }
+    k.slot(zombie).cap.badge = progress;
+    if progress < count { None } else { Some(zombie) }
+}
+
+/// The first slot from `from` on, of `count` from `first` on, that holds something, or where a window is due.
+#[inline]
+fn skip_empty<A: Arch>(k: &mut Kernel<A>, first: SlotRef, from: u64, count: u64, budget: &mut isize) -> u64 {
+    let limit = count.min(from + (*budget / SLOT_COST).max(0) as u64);
+    let mut i = from;
+    while i < limit {
+        match space::neighbour(first, i as usize) {
+            Some(slot) if k.slot(slot).cap.kind as u8 == Kind::Null as u8 => i += 1,
+            _ => break,
+        }
+    }
+    *budget -= (i - from) as isize * SLOT_COST;
+    if i == limit && i < count {
+        *budget = 0;
+    }
+    i
+}
+
+/// `slot`, which is to be emptied, holds the last capability to another container. It moves into that container's first
+/// slot, what was there comes to `slot`, and the container joins the ring of `zombie`. Answers where that zombie is now.
+fn move_inside<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, zombie: SlotRef, work: &mut Work) -> Option<SlotRef> {
+    work.budget -= FINALISE_COST;
+    if !is_zombie(&k.slot(slot).cap) {
+        begin(k, slot);
+    }
+    let cap = k.slot(slot).cap;
+    let (host, _) = contents(k, &cap)?;
+    let mut zombie = zombie;
+    let is_root = work.root == slot;
+    if k.slot(host).cap.kind as u8 == Kind::Null as u8 {
+        relocate(k, slot, host);
+    } else {
+        exchange(k, slot, host);
+        // In a cycle, what came out can be what the deletion began with, or the zombie of the node being emptied.
+        if zombie == host {
+            zombie = slot;
+        }
+        if work.root == host {
+            work.root = slot;
+        }
+    }
+    if is_root {
+        work.root = host;
+    } else {
+        join_rings(k, zombie, host);
+    }
+    Some(zombie)
+}
+
+/// Exchanges the zombie of a container, in `slot`, with what is in the container's first slot, `host`.
+fn exchange<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, host: SlotRef) {
+    unbind(k, host);
+    let inner = k.slot(host).cap;
+    let has_ring = is_zombie(&inner) && matches!(inner.kind, Kind::CapNode | Kind::Thread);
+    let mut neighbour = None;
+    if has_ring {
+        let (_, before) = ring(k, host);
+        neighbour = Some(before).filter(|before| *before != host);
+        leave_ring(k, host);
+    }
+    let now_at = |place: SlotRef| if place == slot { host } else { place };
+    let swap = |k: &mut Kernel<A>| {
+        k.slot(host).cap = Cap::NULL;
+        relocate(k, slot, host);
+        k.slot(slot).cap = inner;
+    };
+    tree::reinsert(k, host, slot, swap, now_at);
+    if has_ring {
+        set_ring(k, slot, slot, slot);
+        if let Some(neighbour) = neighbour {
+            join_rings(k, now_at(neighbour), slot);
+        }
+    }
+    if inner.kind as u8 == Kind::Mapping as u8 {
+        mapping::moved(k, slot);
+    }
+}
+
+/// Moves a zombie to an empty slot.
+pub(crate) fn relocate<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
+    derivation::replace(k, from, to);
+    if !matches!(k.slot(to).cap.kind, Kind::CapNode | Kind::Thread) {
+        return;
+    }
+    let (next, previous) = ring(k, to);
+    if next == from {
+        set_ring(k, to, to, to);
+    } else {
+        set_previous(k, next, to);
+        set_next(k, previous, to);
+    }
+}
+
+/// Next and previous in a container zombie's ring. A zombie alone is its own neighbour.
+#[inline]
+fn ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) -> (SlotRef, SlotRef) {
+    let extra = k.slot(zombie).cap.extra;
+    let named = |number: u64| SlotRef::new(number as u32).unwrap_or(zombie);
+    (named(extra), named(extra >> 32))
+}
+
+/// Sets a zombie's neighbours.
+#[inline]
+fn set_ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, next: SlotRef, previous: SlotRef) {
+    k.slot(zombie).cap.extra = u64::from(next.number()) | u64::from(previous.number()) << 32;
+}
+
+/// Sets the zombie behind another.
+fn set_next<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, next: SlotRef) {
+    let (_, previous) = ring(k, zombie);
+    set_ring(k, zombie, next, previous);
+}
+
+/// Sets the zombie before another.
+fn set_previous<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, previous: SlotRef) {
+    let (next, _) = ring(k, zombie);
+    set_ring(k, zombie, next, previous);
+}
+
+/// Takes a zombie out of its ring. Its own links are not written, unless it is alone.
+fn leave_ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) {
+    let (next, previous) = ring(k, zombie);
+    set_previous(k, next, previous);
+    set_next(k, previous, next);
+}
+
+/// Makes one ring of two. (Of one, it would make two; then neither is lost, since what is in the derivation structure
+/// can be found there.)
+fn join_rings<A: Arch>(k: &mut Kernel<A>, a: SlotRef, b: SlotRef) {
+    let ((after_a, _), (after_b, _)) = (ring(k, a), ring(k, b));
+    set_next(k, a, after_b);
+    set_previous(k, after_b, a);
+    set_next(k, b, after_a);
+    set_previous(k, after_a, b);
+}
