@@ -29,6 +29,8 @@ const PROTECTING: u64 = 1 << 11;
 const FLAGS: u64 = 0x1f;
 /// In `extra`: the offset.
 const OFFSET: u64 = !(PAGE_SIZE as u64 - 1);
+/// What kind of memory an entry shows.
+const MEMORY_TYPE: MapFlags = MapFlags::DEVICE.union(MapFlags::UNCACHED);
 /// Bytes whose caches are maintained between two windows: 256 lines of 64 bytes.
 const MAINTENANCE_STEP: usize = 16 * 1024;
 
@@ -109,8 +111,7 @@ pub fn allowed_entries(first: u64, count: u64) -> Result<(usize, usize), Error> 
 /// Whether memory must be made coherent before it is mapped so: what was written as data is to be fetched as
 /// instructions, or what lies in caches is to be read around them.
 pub fn needs_maintenance(cap: &Cap, flags: MapFlags) -> bool {
-    let around = flags.intersects(MapFlags::DEVICE.union(MapFlags::UNCACHED));
-    cap.flags & flag::DEVICE == 0 && (around || flags.contains(MapFlags::EXECUTE))
+    cap.flags & flag::DEVICE == 0 && flags.intersects(MEMORY_TYPE.union(MapFlags::EXECUTE))
 }
 
 /// Makes `length` bytes of memory from `address` on coherent for being mapped with `flags`.
@@ -126,7 +127,7 @@ pub fn maintain<A: Arch>(
     let mut done = 0;
     while done < length {
         let step = MAINTENANCE_STEP.min(length - done);
-        if flags.intersects(MapFlags::DEVICE.union(MapFlags::UNCACHED)) {
+        if flags.intersects(MEMORY_TYPE) {
             k.arch().clean_memory(address + done, step);
         } else {
             k.arch().synchronise_instructions(address + done, step);
@@ -254,20 +255,43 @@ fn level<A: Arch>(k: &mut Kernel<A>, mapping: &Mapping) -> u32 {
 }
 
 /// Rewrites `step` entries of a mapping, from its entry `done` on.
+///
+/// Rights change in place. The type of memory does not: the old entries must be gone from the caches before others can
+/// be cached for the same addresses.
 fn protect_step<A: Arch>(k: &mut Kernel<A>, mapping: &Mapping, (done, step): (usize, usize), flags: MapFlags) {
     let Some(table) = mapping.table() else { return };
     let level = u32::from(k.get(table).level);
     let size = 1u64 << entry_bits(level);
-    let physical = k.physical(mapping.memory) + done as u64 * size;
-    let mut entry = k.arch().page_entry(physical, level, flags);
     let first = mapping.first + done;
-    for index in first..first + step {
+    let place = table::place(k, table, first);
+    let same_type = (mapping.flags ^ flags).intersection(MEMORY_TYPE).is_empty() && !mapping.protecting;
+    if !same_type {
+        rewrite(k, table, (first, step), (0, 0));
+        if let Some(place) = place {
+            k.arch().invalidate(place.asid, place.address, level, step);
+        }
+    }
+    let physical = k.physical(mapping.memory) + done as u64 * size;
+    let entry = k.arch().page_entry(physical, level, flags);
+    rewrite(k, table, (first, step), (entry, size));
+    match place {
+        Some(place) if same_type => k.arch().invalidate(place.asid, place.address, level, step),
+        _ => k.arch().publish_entries(),
+    }
+}
+
+/// Writes entries that stay booked as they are: `entry`, `entry + size` and so on.
+fn rewrite<A: Arch>(
+    k: &mut Kernel<A>,
+    table: Ref<PageTable>,
+    (first, count): (usize, usize),
+    (entry, size): (u64, u64),
+) {
+    let mut entry = entry;
+    for index in first..first + count {
         // SAFETY: a live mapping's entries lie in a live table, below 512.
         unsafe { k.arch().write_entry(table.address(), index, entry) };
-        entry += size;
-    }
-    if let Some(place) = table::place(k, table, first) {
-        k.arch().invalidate(place.asid, place.address, level, step);
+        entry = entry.wrapping_add(size);
     }
 }
 
