@@ -11,7 +11,7 @@ use tench_abi::Kind;
 use tench_abi::layout::slot;
 use tench_console_client::protocol::MAX_TEXT;
 use tench_console_client::{Console, Failure};
-use tench_sys::{Cap, Kernel, Thread};
+use tench_sys::{Cap, Kernel, OWN_SPACE};
 
 /// Where output goes; found out once.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ fn destination() -> Destination {
     if let Some(known) = KNOWN.into_iter().find(|known| *known as u8 == code) {
         return known;
     }
-    let holds = |address, kind| Cap::<Thread>::new(address).identify().is_ok_and(|found| found.kind == kind);
+    let holds = |address, kind| OWN_SPACE.identify_at(address).is_ok_and(|found| found.kind == kind);
     let found = if holds(slot::CONSOLE, Kind::Endpoint) {
         Destination::Console
     } else if holds(slot::KERNEL, Kind::Kernel) {

@@ -11,7 +11,7 @@ use tench_abi::fault::{Class, Registers, Report};
 use tench_abi::layout::slot;
 use tench_sys::block::{Staged, read_registers};
 use tench_sys::thread::upcall_return;
-use tench_sys::{Cap, Endpoint, Error, Thread};
+use tench_sys::{Cap, Endpoint, Error, OWN_SPACE};
 
 use crate::{eprintln, process, thread};
 
@@ -43,7 +43,7 @@ pub fn stop_handling(class: Class) -> Result<(), Error> {
 
 /// The process server, if there is one.
 fn server() -> Option<Cap<Endpoint>> {
-    let found = Cap::<Thread>::new(slot::PROCS).identify();
+    let found = OWN_SPACE.identify_at(slot::PROCS);
     found.is_ok_and(|found| found.kind == Kind::Endpoint).then_some(Cap::new(slot::PROCS))
 }
 
