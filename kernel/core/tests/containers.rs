@@ -1,33 +1,17 @@
 //! Deleting nodes and threads in every shape: nested, in cycles, in threads, interrupted at each window.
 
+mod common;
+
+use common::{capabilities, check, interrupt_at, let_work, take_over, watermark, worker};
 use proptest::prelude::*;
 use tench_abi::layout::slot;
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{RAM, RAM_MEDIUM, at};
-use tench_kernel::object::Ref;
 use tench_kernel::slot::flag;
-use tench_kernel::thread::Thread;
-use tench_kernel::{derivation, scheduler};
 
 /// Entries of the first thread's root that the tests install nodes in.
 const INDEX: u64 = 1;
-
-fn check(machine: &mut Machine) {
-    if let Err(wrong) = derivation::check_invariants(&mut machine.kernel()) {
-        panic!("{wrong}");
-    }
-    machine.check();
-}
-
-/// How many capabilities there are.
-fn capabilities(machine: &mut Machine) -> usize {
-    derivation::check_invariants(&mut machine.kernel()).expect("consistent")
-}
-
-fn watermark(machine: &mut Machine, untyped: u64) -> u64 {
-    machine.call(Operation::UntypedQuery, &[untyped]).ok()[3]
-}
 
 /// Puts the node at `address` around what is at `inner`, in this slot of it; it ends up at `inner`.
 fn wrap(machine: &mut Machine, address: u64, inner: u64, slot: u64) {
@@ -136,49 +120,6 @@ fn a_running_thread_deletes_itself() {
     machine.call(Operation::Revoke, &[0, RAM]).ok();
     assert_eq!(capabilities(&mut machine), before);
     check(&mut machine);
-}
-
-#[test]
-fn reservations_cannot_be_used() {
-    // A thread that is deleted while it zeroes leaves a zombie that only Delete touches.
-    let mut machine = Machine::new();
-    let worker = machine.make_thread(50);
-    let killer = machine.first;
-    let address = machine.take_free();
-    interrupt_at(&mut machine, killer, 3);
-    machine.run(worker);
-    machine.retype(RAM, Kind::Frame, 16, 4, address);
-    assert!(machine.current() == killer);
-    assert_eq!(machine.call(Operation::UntypedQuery, &[address]).err(), Error::InvalidCapability);
-    assert_eq!(machine.call(Operation::Copy, &[0, address, 0, address + 1]).err(), Error::InvalidCapability);
-    assert_eq!(machine.call(Operation::Move, &[0, address, 0, address + 1]).err(), Error::InvalidCapability);
-    assert_eq!(machine.call(Operation::Revoke, &[0, address]).err(), Error::InvalidCapability);
-    assert_eq!(machine.retype(RAM, Kind::Frame, 12, 1, address).err(), Error::SlotOccupied);
-    let before = watermark(&mut machine, RAM);
-    let free = machine.call(Operation::UntypedRetype, &[RAM, Kind::Frame as u64, 12, 1, before - 4096, 0, address + 1]);
-    assert_eq!(free.err(), Error::Overlap);
-    check(&mut machine);
-    assert_eq!(machine.call(Operation::Delete, &[0, address]).ok()[1..4], [1, 0, 0]);
-    check(&mut machine);
-    // Back to the worker, whose reservation is gone.
-    machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
-    assert!(machine.current() == worker);
-    assert_eq!(machine.answer(worker).error(), Some(Error::Aborted));
-    check(&mut machine);
-}
-
-/// At the `n`th window from now, `other` becomes ready and, if its priority is higher, runs.
-fn interrupt_at(machine: &mut Machine, other: Ref<Thread>, n: usize) {
-    let mut left = n;
-    machine.host().hook = Some(Box::new(move |k| {
-        if left == 0 {
-            return;
-        }
-        left -= 1;
-        if left == 0 && k.current() != other {
-            scheduler::make_ready(k, other);
-        }
-    }));
 }
 
 /// A capability that the shape test puts somewhere: to object `of`, into container `into`.
@@ -294,15 +235,10 @@ proptest! {
         let with_worker = capabilities(&mut machine);
         build(&mut machine, &shape);
         release(&mut machine, &shape);
-        machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
-        prop_assert!(machine.current() == worker.1);
+        let_work(&mut machine, worker.1);
         interrupt_at(&mut machine, killer, window);
         machine.call(Operation::Revoke, &[0, RAM]);
-        machine.host().hook = None;
-        if machine.current() != killer {
-            scheduler::make_ready(&mut machine.kernel(), killer);
-            machine.run(killer);
-        }
+        take_over(&mut machine);
         check(&mut machine);
         prop_assert_eq!(machine.call(Operation::Delete, &[0, worker.0]).ok()[1], 1);
         check(&mut machine);
@@ -323,7 +259,7 @@ proptest! {
         let first = machine.free;
         build(&mut machine, &shape);
         release(&mut machine, &shape);
-        machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
+        let_work(&mut machine, worker.1);
         interrupt_at(&mut machine, killer, window);
         let addresses = first..first + shape.containers as u64 + 2;
         for address in addresses.clone() {
@@ -332,11 +268,7 @@ proptest! {
                 check(&mut machine);
             }
         }
-        machine.host().hook = None;
-        if machine.current() != killer {
-            scheduler::make_ready(&mut machine.kernel(), killer);
-            machine.run(killer);
-        }
+        take_over(&mut machine);
         prop_assert_eq!(machine.call(Operation::Delete, &[0, worker.0]).ok()[1], 1);
         for address in addresses {
             machine.call(Operation::Delete, &[0, address]);
@@ -366,11 +298,7 @@ proptest! {
             } else {
                 machine.call(Operation::Delete, &[0, first + mine]);
             }
-            machine.host().hook = None;
-            if machine.current() != other {
-                scheduler::make_ready(&mut machine.kernel(), other);
-                machine.run(other);
-            }
+            take_over(&mut machine);
             check(&mut machine);
             if revoke && theirs == 0 {
                 machine.call(Operation::Revoke, &[0, RAM]);
@@ -380,26 +308,12 @@ proptest! {
             }
             check(&mut machine);
         }
-        machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
-        prop_assert!(machine.current() == worker.1);
+        let_work(&mut machine, worker.1);
         machine.call(Operation::Revoke, &[0, RAM]).ok();
         check(&mut machine);
-        scheduler::make_ready(&mut machine.kernel(), other);
-        machine.run(other);
+        take_over(&mut machine);
         machine.call(Operation::Revoke, &[0, RAM_MEDIUM]).ok();
         prop_assert_eq!(zombies(&mut machine), 0);
         prop_assert_eq!(capabilities(&mut machine), before);
     }
-}
-
-/// A thread of priority 50 made of `RAM_MEDIUM`, ready to run in the first thread's space.
-fn worker(machine: &mut Machine) -> (u64, Ref<Thread>) {
-    let (address, time) = (machine.take_free(), machine.take_free());
-    machine.retype(RAM_MEDIUM, Kind::Thread, 0, 1, address).ok();
-    machine.retype(RAM_MEDIUM, Kind::SchedulingContext, 0, 1, time).ok();
-    machine.call(Operation::SchedulingConfigure, &[time, 50, 50, 0]).ok();
-    machine.call(Operation::ThreadConfigure, &[address, at(slot::CSPACE), at(slot::VSPACE), 0, 0]).ok();
-    machine.call(Operation::ThreadBind, &[address, time, 0, 0]).ok();
-    machine.call(Operation::ThreadResume, &[address]).ok();
-    (address, machine.thread_at(address))
 }

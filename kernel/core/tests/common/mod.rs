@@ -1,0 +1,73 @@
+//! What the tests of the capability half share.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use tench_abi::layout::slot;
+use tench_abi::{Kind, Operation};
+use tench_arch_host::Machine;
+use tench_arch_host::machine::{RAM_MEDIUM, at};
+use tench_kernel::object::Ref;
+use tench_kernel::thread::Thread;
+use tench_kernel::{derivation, scheduler};
+
+/// Fails unless everything is consistent.
+#[track_caller]
+pub fn check(machine: &mut Machine) {
+    if let Err(wrong) = derivation::check_invariants(&mut machine.kernel()) {
+        panic!("{wrong}");
+    }
+    machine.check();
+}
+
+/// How many capabilities there are.
+pub fn capabilities(machine: &mut Machine) -> usize {
+    derivation::check_invariants(&mut machine.kernel()).expect("consistent")
+}
+
+/// An untyped's watermark.
+pub fn watermark(machine: &mut Machine, untyped: u64) -> u64 {
+    machine.call(Operation::UntypedQuery, &[untyped]).ok()[3]
+}
+
+/// At the `n`th window from now, `other` becomes ready and, if its priority is higher, runs.
+pub fn interrupt_at(machine: &mut Machine, other: Ref<Thread>, n: usize) {
+    let mut left = n;
+    machine.host().hook = Some(Box::new(move |k| {
+        if left == 0 {
+            return;
+        }
+        left -= 1;
+        if left == 0 && k.current() != other {
+            scheduler::make_ready(k, other);
+        }
+    }));
+}
+
+/// A thread of priority 50 made of `RAM_MEDIUM`, ready to run in the first thread's space.
+pub fn worker(machine: &mut Machine) -> (u64, Ref<Thread>) {
+    let (address, time) = (machine.take_free(), machine.take_free());
+    machine.retype(RAM_MEDIUM, Kind::Thread, 0, 1, address).ok();
+    machine.retype(RAM_MEDIUM, Kind::SchedulingContext, 0, 1, time).ok();
+    machine.call(Operation::SchedulingConfigure, &[time, 50, 50, 0]).ok();
+    machine.call(Operation::ThreadConfigure, &[address, at(slot::CSPACE), at(slot::VSPACE), 0, 0]).ok();
+    machine.call(Operation::ThreadBind, &[address, time, 0, 0]).ok();
+    machine.call(Operation::ThreadResume, &[address]).ok();
+    (address, machine.thread_at(address))
+}
+
+/// The first thread waits, so that the worker runs.
+#[track_caller]
+pub fn let_work(machine: &mut Machine, worker: Ref<Thread>) {
+    machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
+    assert!(machine.current() == worker);
+}
+
+/// The first thread runs again, wherever the worker is.
+pub fn take_over(machine: &mut Machine) {
+    let first = machine.first;
+    machine.host().hook = None;
+    if machine.current() != first {
+        scheduler::make_ready(&mut machine.kernel(), first);
+        machine.run(first);
+    }
+}
