@@ -34,3 +34,14 @@ pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
     }
     true
 }
+
+/// The idle thread's window: always lets interrupts in, and switches to whoever became ready.
+pub fn idle<A: Arch>(k: &mut Kernel<A>) {
+    A::open_window(k);
+    let current = k.current();
+    let next = scheduler::switch(k);
+    if next != current {
+        // SAFETY: as in `pass`; the idle thread runs in the kernel alone, on its own kernel stack.
+        unsafe { A::switch(current, next) };
+    }
+}

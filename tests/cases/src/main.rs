@@ -1,3 +1,7 @@
-//! Named cases for every kernel object and operation, run on the target.
+//! Programs that measure paths for the lab.
+
+#![cfg_attr(target_os = "none", no_std, no_main)]
+
+tench::entry!(main);
 
 fn main() {}

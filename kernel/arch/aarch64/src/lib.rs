@@ -1,3 +1,55 @@
-//! The kernel on AArch64.
+//! The kernel on AArch64: QEMU's `virt` machine and what resembles it.
+//!
+//! | file          | what it does                                                         |
+//! |---------------|----------------------------------------------------------------------|
+//! | `start`       | from the boot loader to Rust, with both halves of the address space   |
+//! | `trap`        | exception vectors, system-call entry, the ways back to user mode      |
+//! | `layout`      | where things lie                                                     |
+//! | `platform`    | what the device tree says                                             |
+//! | `plan`        | which memory is whose when the first process starts                   |
+//! | `interrupts`  | GICv3                                                                 |
+//! | `timer`       | the virtual timer                                                     |
+//! | `paging`      | page-table entries and translation caches                             |
+//! | `memory`      | zeroing and cache maintenance                                         |
+//! | `counter`     | retired instructions                                                  |
+//! | `float`       | floating-point registers                                              |
+//! | `early`       | the serial port for the earliest output, and power                    |
+//! | `fatal`       | reports of what no kernel should meet                                 |
+//! | `machine`     | all of it, as `tench_kernel::Arch`                                    |
+//!
+//! Everything that needs the processor is compiled for it alone; the pure parts also compile and are tested on the host.
 
 #![no_std]
+#![deny(missing_docs)]
+
+pub mod layout;
+pub mod plan;
+pub mod platform;
+
+#[cfg(target_os = "none")]
+pub mod counter;
+#[cfg(target_os = "none")]
+pub mod early;
+#[cfg(target_os = "none")]
+pub mod fatal;
+#[cfg(target_os = "none")]
+pub mod float;
+#[cfg(target_os = "none")]
+pub mod interrupts;
+#[cfg(target_os = "none")]
+pub mod machine;
+#[cfg(target_os = "none")]
+pub mod memory;
+#[cfg(target_os = "none")]
+pub mod paging;
+#[cfg(target_os = "none")]
+pub mod start;
+#[cfg(target_os = "none")]
+pub mod timer;
+#[cfg(target_os = "none")]
+pub mod trap;
+
+#[cfg(target_os = "none")]
+pub use machine::Machine;
+
+pub use layout::BASE;

@@ -77,9 +77,9 @@ pub fn install(state: &'static mut State<Machine>) {
     }
 }
 
-/// The token. Each trap makes one; the vectors see to it that only one is in use at a time.
+/// The token. Each trap makes one, and so does the idle loop; the vectors see to it that only one is in use at a time.
 #[inline(always)]
-fn token() -> Kernel<Machine> {
+pub fn token() -> Kernel<Machine> {
     // SAFETY: a trap from user mode finds no other token in use, and an interrupt in a window finds the window's
     // holder suspended in it.
     unsafe { Kernel::from_state(state()) }
@@ -301,7 +301,12 @@ extern "C" fn tench_exception(address: usize) -> usize {
         class::SVC => entry::exception(
             &mut kernel,
             Class::ForeignCall,
-            Report { class: Class::ForeignCall as u64, address: 0, instruction: instruction.wrapping_sub(4), syndrome: syndrome & 0xffff },
+            Report {
+                class: Class::ForeignCall as u64,
+                address: 0,
+                instruction: instruction.wrapping_sub(4),
+                syndrome: syndrome & 0xffff,
+            },
         ),
         class::INSTRUCTION_ABORT | class::DATA_ABORT => entry::exception(
             &mut kernel,
@@ -320,7 +325,7 @@ extern "C" fn tench_exception(address: usize) -> usize {
 /// An exception that no kernel should have.
 #[unsafe(no_mangle)]
 extern "C" fn tench_fatal(frame: &FatalFrame, vector: u64) -> ! {
-    crate::panic::fatal(frame, vector)
+    crate::fatal::exception(frame, vector)
 }
 
 unsafe extern "C" {

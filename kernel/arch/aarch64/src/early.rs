@@ -1,0 +1,69 @@
+//! The earliest output and the last: a serial port that needs no driver, and power.
+
+use core::fmt::Write;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// Kernel virtual address of the PL011 that prints; 0 until the device tree was read.
+static PORT: AtomicUsize = AtomicUsize::new(0xffff_0000_0900_0000);
+
+/// Offset of the flag register.
+const FLAGS: usize = 0x18;
+/// Flag: the transmit queue is full.
+const TRANSMIT_FULL: u32 = 1 << 5;
+
+/// Sets where to print.
+pub fn set_port(address: usize) {
+    PORT.store(address, Ordering::Relaxed);
+}
+
+/// Prints a byte, waiting for room.
+pub fn print(byte: u8) {
+    let port = PORT.load(Ordering::Relaxed);
+    if port == 0 {
+        return;
+    }
+    let flags = (port + FLAGS) as *const u32;
+    // SAFETY: the port was found in the device tree and is mapped as device memory; reading flags has no side effect.
+    while unsafe { flags.read_volatile() } & TRANSMIT_FULL != 0 {
+        core::hint::spin_loop();
+    }
+    // SAFETY: as above; writing the data register transmits.
+    unsafe { (port as *mut u32).write_volatile(u32::from(byte)) };
+}
+
+/// The port as a writer.
+pub struct Console;
+
+impl Write for Console {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        for byte in text.bytes() {
+            if byte == b'\n' {
+                print(b'\r');
+            }
+            print(byte);
+        }
+        Ok(())
+    }
+}
+
+/// Semihosting operation: exit with a reason and a status.
+const SYS_EXIT_EXTENDED: u64 = 0x20;
+/// Reason: the application ended by itself.
+const APPLICATION_EXIT: u64 = 0x20026;
+/// PSCI function: switch the system off.
+const SYSTEM_OFF: u64 = 0x8400_0008;
+
+/// Ends everything: by semihosting, so that the emulator exits with `status`; where nobody listens to that, by PSCI.
+pub fn power_off(status: u8) -> ! {
+    let block = [APPLICATION_EXIT, u64::from(status)];
+    // SAFETY: the host reads the two words and stops the machine; without semihosting this is an exception, which
+    // reports itself.
+    unsafe {
+        core::arch::asm!("hlt #0xf000", inout("x0") SYS_EXIT_EXTENDED => _, in("x1") block.as_ptr(), options(nostack))
+    };
+    // SAFETY: asks the firmware to switch off; nothing is needed afterwards.
+    unsafe { core::arch::asm!("hvc #0", inout("x0") SYSTEM_OFF => _, options(nostack)) };
+    loop {
+        core::hint::spin_loop();
+    }
+}

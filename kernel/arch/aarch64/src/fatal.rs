@@ -1,0 +1,70 @@
+//! Reports of what no kernel should meet: a panic, or an exception in the kernel.
+//!
+//! Prints the registers and a backtrace as bare addresses; the host tool names them. Then the power goes off with a
+//! status of its own.
+
+use core::fmt::Write;
+
+use crate::BASE;
+use crate::early::{Console, power_off};
+use crate::trap::FatalFrame;
+
+/// Exit status after a kernel panic or fault.
+pub const STATUS: u8 = 101;
+/// Frames shown at most.
+const DEPTH: usize = 32;
+
+/// Reports a panic.
+pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    let mut out = Console;
+    let _ = writeln!(out, "\npanic: kernel: {}", info.message());
+    if let Some(place) = info.location() {
+        let _ = writeln!(out, "  in {}:{}:{}", place.file(), place.line(), place.column());
+    }
+    let frame: usize;
+    // SAFETY: reads the frame pointer.
+    unsafe { core::arch::asm!("mov {}, x29", out(reg) frame, options(nomem, nostack, preserves_flags)) };
+    backtrace(frame);
+    power_off(STATUS)
+}
+
+/// Reports an exception in the kernel, or of a kind that is not used.
+pub fn exception(frame: &FatalFrame, vector: u64) -> ! {
+    let mut out = Console;
+    let _ = writeln!(
+        out,
+        "\npanic: kernel: exception through vector {vector}: syndrome {:#x} address {:#x}",
+        frame.syndrome, frame.address
+    );
+    let _ = writeln!(out, "  at {:#x}", frame.pc);
+    for (i, value) in frame.x.iter().enumerate() {
+        let end = if i % 4 == 3 { '\n' } else { ' ' };
+        let _ = write!(out, "x{i:<2} {value:016x}{end}");
+    }
+    let _ = writeln!(out, "sp  {:016x}\nstate {:#x}", frame.sp, frame.state);
+    backtrace(frame.x[29] as usize);
+    power_off(STATUS)
+}
+
+/// Follows frame records, which lie in kernel memory at rising addresses.
+fn backtrace(mut frame: usize) {
+    let mut out = Console;
+    for _ in 0..DEPTH {
+        if frame < BASE || frame % 16 != 0 {
+            return;
+        }
+        // SAFETY: an aligned address in the kernel's half that a chain of frame records leads to. If the chain is
+        // damaged this faults, which the vectors report once more with the emergency stack, and end.
+        let next = unsafe { (frame as *const usize).read_volatile() };
+        // SAFETY: as above.
+        let caller = unsafe { (frame as *const usize).add(1).read_volatile() };
+        if caller == 0 {
+            return;
+        }
+        let _ = writeln!(out, "  at {caller:#x}");
+        if next <= frame {
+            return;
+        }
+        frame = next;
+    }
+}

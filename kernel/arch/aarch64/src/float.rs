@@ -1,0 +1,104 @@
+//! The floating-point and vector registers, which the kernel itself never uses.
+//!
+//! They are switched only when used: access traps until the kernel core has given the unit to a thread.
+
+use core::arch::asm;
+
+use tench_kernel::thread::FloatState;
+
+/// `CPACR_EL1`: neither user mode nor the kernel traps.
+const ACCESSIBLE: u64 = 3 << 20;
+
+/// Lets user mode use the unit, or makes its next use trap. In effect when user mode is entered.
+#[inline]
+pub fn enable(enable: bool) {
+    // SAFETY: compiled code of the kernel does not use the unit (soft-float target), so only user mode notices.
+    unsafe {
+        asm!("msr cpacr_el1, {}", in(reg) if enable { ACCESSIBLE } else { 0 }, options(nomem, nostack, preserves_flags))
+    };
+}
+
+/// Runs `body` with the unit accessible to the kernel, and restores what was.
+#[inline]
+fn accessible(body: impl FnOnce()) {
+    let before: u64;
+    // SAFETY: as in `enable`; the `isb` makes it effective for the instructions that follow.
+    unsafe {
+        asm!("mrs {before}, cpacr_el1", "msr cpacr_el1, {accessible}", "isb", before = out(reg) before,
+            accessible = in(reg) ACCESSIBLE, options(nostack, preserves_flags))
+    };
+    body();
+    // SAFETY: as above.
+    unsafe { asm!("msr cpacr_el1, {}", in(reg) before, options(nostack, preserves_flags)) };
+}
+
+/// One instruction for each pair of registers.
+macro_rules! pairs {
+    ($operation:literal) => {
+        concat!(
+            ".arch_extension fp\n.arch_extension simd\n",
+            $operation,
+            " q0, q1, [{state}]\n",
+            $operation,
+            " q2, q3, [{state}, #32]\n",
+            $operation,
+            " q4, q5, [{state}, #64]\n",
+            $operation,
+            " q6, q7, [{state}, #96]\n",
+            $operation,
+            " q8, q9, [{state}, #128]\n",
+            $operation,
+            " q10, q11, [{state}, #160]\n",
+            $operation,
+            " q12, q13, [{state}, #192]\n",
+            $operation,
+            " q14, q15, [{state}, #224]\n",
+            $operation,
+            " q16, q17, [{state}, #256]\n",
+            $operation,
+            " q18, q19, [{state}, #288]\n",
+            $operation,
+            " q20, q21, [{state}, #320]\n",
+            $operation,
+            " q22, q23, [{state}, #352]\n",
+            $operation,
+            " q24, q25, [{state}, #384]\n",
+            $operation,
+            " q26, q27, [{state}, #416]\n",
+            $operation,
+            " q28, q29, [{state}, #448]\n",
+            $operation,
+            " q30, q31, [{state}, #480]\n",
+        )
+    };
+}
+
+/// Saves the registers.
+pub fn save(state: &mut FloatState) {
+    accessible(|| {
+        // SAFETY: writes `registers`, the first field, which has room for all 32; the unit is accessible. Reading
+        // registers changes nothing.
+        unsafe { asm!(pairs!("stp"), state = in(reg) &raw mut state.registers, options(nostack, preserves_flags)) };
+        // SAFETY: reads two registers of the unit.
+        unsafe {
+            asm!("mrs {}, s3_3_c4_c4_1", "mrs {}, s3_3_c4_c4_0", out(reg) state.status, out(reg) state.control,
+                options(nomem, nostack, preserves_flags))
+        };
+    });
+}
+
+/// Loads the registers.
+pub fn restore(state: &FloatState) {
+    accessible(|| {
+        // SAFETY: reads `registers`; compiled code does not use the unit, so nobody's values are lost but those of the
+        // unit's last owner, which the caller has saved.
+        unsafe {
+            asm!(pairs!("ldp"), state = in(reg) &raw const state.registers, options(nostack, preserves_flags, readonly))
+        };
+        // SAFETY: as above.
+        unsafe {
+            asm!("msr s3_3_c4_c4_1, {}", "msr s3_3_c4_c4_0, {}", in(reg) state.status, in(reg) state.control,
+                options(nomem, nostack, preserves_flags))
+        };
+    });
+}

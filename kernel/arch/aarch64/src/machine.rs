@@ -1,0 +1,159 @@
+//! The machine as the kernel sees it.
+
+use tench_abi::memory::MapFlags;
+use tench_kernel::thread::{FloatState, Thread};
+use tench_kernel::{Arch, Kernel, Ref};
+
+use crate::interrupts::Interrupts;
+use crate::{BASE, early, float, memory, paging, start, timer, trap};
+
+/// One core of an AArch64 machine.
+pub struct Machine {
+    interrupts: Interrupts,
+    empty_space: u64,
+}
+
+impl Machine {
+    /// The machine, with its interrupt controller set up and the timer's line let in.
+    pub fn new(interrupts: Interrupts) -> Machine {
+        interrupts.enable(27);
+        Machine { interrupts, empty_space: start::empty_table() }
+    }
+}
+
+// SAFETY: `BASE` is where start.S maps physical memory, and `tench_switch` saves what the procedure-call standard
+// preserves on the stack of the thread that it switches away from.
+unsafe impl Arch for Machine {
+    #[inline(always)]
+    fn base(&self) -> usize {
+        BASE
+    }
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        timer::now()
+    }
+    #[inline]
+    fn set_timer(&mut self, deadline: Option<u64>) {
+        timer::set(deadline);
+    }
+    #[inline]
+    unsafe fn zero(&mut self, address: usize, length: usize) {
+        // SAFETY: the caller's contract is the same.
+        unsafe { memory::zero(address, length) };
+    }
+    #[inline]
+    fn interrupt_acknowledge(&mut self) -> Option<u32> {
+        self.interrupts.acknowledge()
+    }
+    #[inline]
+    fn interrupt_end(&mut self, number: u32) {
+        self.interrupts.end(number);
+    }
+    #[inline]
+    fn interrupt_enable(&mut self, number: u32) {
+        self.interrupts.enable(number);
+    }
+    #[inline]
+    fn interrupt_disable(&mut self, number: u32) {
+        self.interrupts.disable(number);
+    }
+    fn interrupt_set_edge(&mut self, number: u32, edge: bool) {
+        self.interrupts.set_edge(number, edge);
+    }
+    fn interrupt_exists(&self, number: u32) -> bool {
+        self.interrupts.exists(number)
+    }
+    #[inline]
+    fn timer_interrupt(&self) -> u32 {
+        27
+    }
+    #[inline]
+    fn open_window(_: &mut Kernel<Machine>) {
+        // SAFETY: unmasks interrupts for a moment. The handler makes a token of its own while this one is borrowed by
+        // a caller that holds no reference into kernel state, and returns here.
+        unsafe { core::arch::asm!("msr daifclr, #2", "isb", "msr daifset, #2", options(nostack)) };
+    }
+    #[inline]
+    fn page_entry(&self, physical: u64, level: u32, flags: MapFlags) -> u64 {
+        paging::page(physical, level, flags)
+    }
+    #[inline]
+    fn table_entry(&self, physical: u64) -> u64 {
+        paging::table(physical)
+    }
+    #[inline(always)]
+    unsafe fn write_entry(&mut self, table: usize, index: usize, entry: u64) {
+        // SAFETY: entry `index` of a live table (caller). Volatile: the walker reads it.
+        unsafe { (table as *mut u64).add(index).write_volatile(entry) };
+    }
+    #[inline]
+    fn publish_entries(&mut self) {
+        paging::publish();
+    }
+    #[inline]
+    fn invalidate(&mut self, asid: u16, address: u64, level: u32, count: usize) {
+        paging::invalidate(asid, address, level, count);
+    }
+    fn invalidate_space(&mut self, asid: u16) {
+        paging::invalidate_space(asid);
+    }
+    fn synchronise_instructions(&mut self, address: usize, length: usize) {
+        memory::synchronise_instructions(address, length);
+    }
+    fn clean_memory(&mut self, address: usize, length: usize) {
+        memory::clean(address, length);
+    }
+    #[inline]
+    fn space_register(&self, physical: u64, asid: u16) -> u64 {
+        paging::register(physical, asid)
+    }
+    #[inline]
+    fn empty_space_register(&self) -> u64 {
+        self.empty_space
+    }
+    #[inline(always)]
+    fn load_space(&mut self, register: u64) {
+        paging::load(register);
+    }
+    #[inline(always)]
+    fn thread_pointer(&self) -> u64 {
+        let value: u64;
+        // SAFETY: reads a register that only user mode uses.
+        unsafe { core::arch::asm!("mrs {}, tpidr_el0", out(reg) value, options(nomem, nostack, preserves_flags)) };
+        value
+    }
+    #[inline(always)]
+    fn set_thread_pointer(&mut self, value: u64) {
+        // SAFETY: writes a register that only user mode uses.
+        unsafe { core::arch::asm!("msr tpidr_el0, {}", in(reg) value, options(nomem, nostack, preserves_flags)) };
+    }
+    #[inline]
+    fn float_enable(&mut self, enable: bool) {
+        float::enable(enable);
+    }
+    fn float_save(&mut self, state: &mut FloatState) {
+        float::save(state);
+    }
+    fn float_restore(&mut self, state: &FloatState) {
+        float::restore(state);
+    }
+    unsafe fn switch(from: Ref<Thread>, to: Ref<Thread>) {
+        // SAFETY: the caller's contract is the assembly's.
+        unsafe { trap::tench_switch(from.address(), to.address()) };
+    }
+    fn print(&mut self, byte: u8) {
+        early::print(byte);
+    }
+    fn power_off(&mut self, status: u8) -> ! {
+        early::power_off(status)
+    }
+    #[inline]
+    fn instructions(&self) -> u64 {
+        crate::counter::instructions()
+    }
+    #[inline(always)]
+    fn marker<const ID: u16>() {
+        // SAFETY: writes the zero register.
+        unsafe { core::arch::asm!("movz xzr, #{}", const ID, options(nomem, nostack, preserves_flags)) };
+    }
+}

@@ -1,0 +1,70 @@
+//! Zeroing, and keeping caches and memory in agreement.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes that `dc zva` zeroes at once; 0 until asked.
+static ZERO_BLOCK: AtomicUsize = AtomicUsize::new(0);
+/// Smallest data cache line that is assumed for maintenance by address.
+const LINE: usize = 16;
+
+/// What `dc zva` zeroes at once, or 0 if it may not be used.
+fn zero_block() -> usize {
+    let id: usize;
+    // SAFETY: reads an identification register.
+    unsafe { core::arch::asm!("mrs {}, dczid_el0", out(reg) id, options(nomem, nostack, preserves_flags)) };
+    if id & 16 != 0 { usize::MAX } else { 4 << (id & 15) }
+}
+
+/// Fills memory with zeros. Address and length are multiples of 16.
+///
+/// # Safety
+/// The range is mapped, normal, and holds nothing alive.
+#[inline]
+pub unsafe fn zero(address: usize, length: usize) {
+    let mut block = ZERO_BLOCK.load(Ordering::Relaxed);
+    if block == 0 {
+        block = zero_block();
+        ZERO_BLOCK.store(block, Ordering::Relaxed);
+    }
+    let end = address + length;
+    let mut at = address;
+    if (address | length) & block.wrapping_mul(4).wrapping_sub(1) == 0 && length != 0 {
+        while at != end {
+            // SAFETY: four aligned blocks inside the range (caller).
+            unsafe {
+                core::arch::asm!(
+                    "dc zva, {0}", "add {0}, {0}, {1}",
+                    "dc zva, {0}", "add {0}, {0}, {1}",
+                    "dc zva, {0}", "add {0}, {0}, {1}",
+                    "dc zva, {0}", "add {0}, {0}, {1}",
+                    inout(reg) at, in(reg) block, options(nostack, preserves_flags))
+            };
+        }
+        return;
+    }
+    while at < end {
+        // SAFETY: sixteen bytes inside the range (caller).
+        unsafe { core::arch::asm!("stp xzr, xzr, [{}]", in(reg) at, options(nostack, preserves_flags)) };
+        at += 16;
+    }
+}
+
+/// Makes instructions that were written through the kernel's or another mapping visible to fetches.
+pub fn synchronise_instructions(address: usize, length: usize) {
+    for at in (address..address + length).step_by(LINE * 4) {
+        // SAFETY: cleans a line of mapped memory; its contents stay.
+        unsafe { core::arch::asm!("dc cvau, {}", in(reg) at, options(nostack, preserves_flags)) };
+    }
+    // SAFETY: barriers and invalidation of cached instructions, which are fetched again.
+    unsafe { core::arch::asm!("dsb ish", "ic iallu", "dsb ish", "isb", options(nostack, preserves_flags)) };
+}
+
+/// Writes cached contents back to memory and forgets them.
+pub fn clean(address: usize, length: usize) {
+    for at in (address..address + length).step_by(LINE * 4) {
+        // SAFETY: cleans and invalidates a line of mapped memory; its contents stay.
+        unsafe { core::arch::asm!("dc civac, {}", in(reg) at, options(nostack, preserves_flags)) };
+    }
+    // SAFETY: a barrier.
+    unsafe { core::arch::asm!("dsb sy", options(nostack, preserves_flags)) };
+}

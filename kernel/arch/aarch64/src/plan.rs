@@ -1,0 +1,93 @@
+//! What memory the first process gets: every piece of RAM, device registers and the boot archive that is not the
+//! kernel's, as naturally aligned powers of two.
+//!
+//! ```text
+//!  RAM  ├──┤kernel├────────┤disk: header, init│ archive ├──┤device tree├─────┤
+//!        Ram        Ram                         Archive   Ram            Ram
+//! ```
+//! Pages of the first process's program and of the device tree become nobody's: the kernel maps them for it, and they
+//! stay. Nothing of the kernel is ever in a piece: who has a piece may map it.
+
+use arrayvec::ArrayVec;
+use tench_abi::boot::{MAX_UNTYPED, MemoryKind, UntypedInfo};
+use tench_abi::memory::PAGE_BITS;
+
+use crate::layout::Region;
+use crate::platform::Platform;
+
+/// The pieces: RAM, the largest first, then devices, then the archive.
+pub type Pieces = ArrayVec<UntypedInfo, MAX_UNTYPED>;
+
+/// Divides the machine's memory. `kernel` is the image with everything static; `archive` lies in the RAM disk.
+///
+/// # Errors
+/// A sentence, if devices and archive alone are more pieces than there are slots. Of RAM, pieces too small to have a
+/// slot are left out.
+pub fn pieces(platform: &Platform, kernel: Region, archive: Region) -> Result<Pieces, &'static str> {
+    let mut taken: ArrayVec<Region, 24> = ArrayVec::new();
+    let own = [kernel, platform.device_tree, platform.ramdisk.unwrap_or_default()];
+    for region in own.into_iter().chain(platform.reserved.iter().copied()).filter(|region| !region.is_empty()) {
+        taken.try_push(region.widen(PAGE_BITS)).map_err(|_| "firmware reserves too many ranges of memory")?;
+    }
+    taken.sort_unstable();
+
+    let mut others = Pieces::new();
+    let controller = [platform.distributor].into_iter().chain(platform.redistributors.iter().copied());
+    let mut not_devices: ArrayVec<Region, 32> = controller.chain(platform.memory.iter().copied()).collect();
+    not_devices.sort_unstable();
+    for device in &platform.devices {
+        for gap in gaps(*device, &not_devices) {
+            split(gap, MemoryKind::Device, |piece| others.try_push(piece).is_ok())
+                .ok_or("there are too many devices")?;
+        }
+    }
+    split(archive.widen(PAGE_BITS), MemoryKind::Archive, |piece| others.try_push(piece).is_ok())
+        .ok_or("there are too many devices to hand over the boot archive")?;
+
+    let mut pieces = Pieces::new();
+    for bank in &platform.memory {
+        for gap in gaps(*bank, &taken) {
+            let _ = split(gap, MemoryKind::Ram, |piece| {
+                insert(&mut pieces, piece, MAX_UNTYPED - others.len());
+                true
+            });
+        }
+    }
+    pieces.extend(others);
+    Ok(pieces)
+}
+
+/// Inserts behind all pieces that are at least as large. If there are `limit` already, the smallest is left out.
+fn insert(pieces: &mut Pieces, piece: UntypedInfo, limit: usize) {
+    let place = pieces.partition_point(|other| other.size_bits >= piece.size_bits);
+    if place >= limit {
+        return;
+    }
+    pieces.truncate(limit - 1);
+    let _ = pieces.try_insert(place, piece);
+}
+
+/// What is left of a range without others, which are sorted.
+fn gaps(whole: Region, taken: &[Region]) -> impl Iterator<Item = Region> + '_ {
+    let mut start = whole.start;
+    let ends = taken.iter().copied().chain([Region { start: whole.end, end: whole.end }]);
+    ends.filter_map(move |hole| {
+        let gap = Region { start, end: hole.start.min(whole.end) };
+        start = start.max(hole.end);
+        Some(gap).filter(|gap| !gap.is_empty())
+    })
+}
+
+/// Splits a range of whole pages into the fewest naturally aligned powers of two. Stops with `None` when `take` refuses.
+fn split(region: Region, kind: MemoryKind, mut take: impl FnMut(UntypedInfo) -> bool) -> Option<()> {
+    let mut address = region.start;
+    while address < region.end {
+        // The largest size that both the alignment of the beginning and the room to the end allow.
+        let size_bits = address.trailing_zeros().min((region.end - address).ilog2());
+        if !take(UntypedInfo { address, size_bits, kind: kind as u32 }) {
+            return None;
+        }
+        address += 1 << size_bits;
+    }
+    Some(())
+}

@@ -1,0 +1,313 @@
+//! What machine this is, from the device tree that the boot loader passed.
+//!
+//! This module alone knows the library that reads device trees. It reads each node once and believes the tree as far as
+//! it is well-formed: whoever made it had the machine before us. What it says becomes a [`Platform`], plain values that
+//! [`plan`](crate::plan) and the drivers work with.
+//!
+//! Only children of the root are looked at. A bus is described by its window (`ranges`); what is on it is for programs
+//! to find.
+
+use arrayvec::ArrayVec;
+use dtoolkit::fdt::{Fdt, FdtNode, FdtProperty};
+use dtoolkit::standard::NodeStandard;
+use dtoolkit::{Cells, Node, Property, ToCellInt};
+
+use crate::layout::{LARGE_BITS, RAM_END, Region};
+use tench_abi::memory::PAGE_BITS;
+
+/// Banks of memory that are looked at.
+pub const MAX_BANKS: usize = 16;
+/// Separate ranges of device registers, after those that touch have been joined.
+pub const MAX_DEVICES: usize = 32;
+/// Cores that are looked at.
+pub const MAX_CORES: usize = 64;
+/// Ranges of redistributors.
+pub const MAX_REDISTRIBUTORS: usize = 4;
+
+/// How the firmware is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conduit {
+    /// `hvc`.
+    Hypervisor,
+    /// `smc`.
+    SecureMonitor,
+}
+
+/// A serial port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uart {
+    /// Physical address of its registers.
+    pub address: u64,
+    /// Its interrupt line.
+    pub interrupt: u32,
+}
+
+/// The machine.
+#[derive(Clone, Debug, Default)]
+pub struct Platform {
+    /// RAM in whole large pages, by rising address.
+    pub memory: ArrayVec<Region, MAX_BANKS>,
+    /// Parts of it that firmware keeps.
+    pub reserved: ArrayVec<Region, MAX_BANKS>,
+    /// Registers of devices other than the interrupt controller, in whole pages, by rising address, not touching.
+    pub devices: ArrayVec<Region, MAX_DEVICES>,
+    /// The initial RAM disk.
+    pub ramdisk: Option<Region>,
+    /// The device tree itself.
+    pub device_tree: Region,
+    /// The interrupt controller's distributor.
+    pub distributor: Region,
+    /// Its redistributors.
+    pub redistributors: ArrayVec<Region, MAX_REDISTRIBUTORS>,
+    /// The serial port for early output.
+    pub uart: Option<Uart>,
+    /// Interrupt line of the virtual timer.
+    pub timer_interrupt: u32,
+    /// Each core's affinity, as in `MPIDR_EL1`.
+    pub cores: ArrayVec<u64, MAX_CORES>,
+    /// How to call the power state coordination interface, if there is one.
+    pub power: Option<Conduit>,
+}
+
+/// What a node says of itself, read in one pass.
+#[derive(Default)]
+struct Facts<'a> {
+    compatible: &'a [u8],
+    kind: &'a [u8],
+    method: &'a [u8],
+    status: &'a [u8],
+    interrupts: &'a [u8],
+    regions: u64,
+    reg: Option<FdtProperty<'a>>,
+    ranges: Option<FdtProperty<'a>>,
+    initrd_start: Option<u64>,
+    initrd_end: Option<u64>,
+    address_cells: Option<u64>,
+}
+
+impl<'a> Facts<'a> {
+    fn read(node: FdtNode<'a>) -> Facts<'a> {
+        let mut facts = Facts { regions: 1, ..Facts::default() };
+        for property in node.properties() {
+            let Ok(value) = property.value_as::<&[u8]>() else { continue };
+            match property.name() {
+                "compatible" => facts.compatible = value,
+                "device_type" => facts.kind = value,
+                "method" => facts.method = value,
+                "status" => facts.status = value,
+                "interrupts" => facts.interrupts = value,
+                "reg" => facts.reg = Some(property),
+                "ranges" => facts.ranges = Some(property),
+                "linux,initrd-start" => facts.initrd_start = number(value),
+                "linux,initrd-end" => facts.initrd_end = number(value),
+                "#redistributor-regions" => facts.regions = number(value).unwrap_or(1),
+                "#address-cells" => facts.address_cells = number(value),
+                _ => {}
+            }
+        }
+        facts
+    }
+
+    /// Whether the device is one of these.
+    fn is(&self, wanted: &[&str]) -> bool {
+        self.compatible.split(|byte| *byte == 0).any(|name| wanted.iter().any(|one| name == one.as_bytes()))
+    }
+
+    /// Whether the device can be used.
+    fn is_enabled(&self) -> bool {
+        matches!(self.status, b"" | b"okay\0" | b"ok\0")
+    }
+
+    /// The ranges in `reg`, for a child of a node with these sizes of addresses and sizes.
+    fn regions(&self, cells: [usize; 2]) -> impl Iterator<Item = Region> + use<'a> {
+        let all = self.reg.and_then(|reg| reg.as_prop_encoded_array(cells).ok()).into_iter().flatten();
+        all.filter_map(|[start, size]| region(start, size))
+    }
+
+    /// Where the windows of a bus lie.
+    fn windows(&self, cells: [usize; 2]) -> impl Iterator<Item = Region> + use<'a> {
+        let child = self.address_cells.unwrap_or(2) as usize;
+        // The bus's own sizes have as many cells as ours on every machine that has sizes of addresses that matter.
+        let all = self.ranges.and_then(|ranges| ranges.as_prop_encoded_array([child, cells[0], cells[1]]).ok());
+        all.into_iter().flatten().filter_map(|[_, start, size]| region(start, size))
+    }
+
+    /// The interrupt line that entry `index` names: kind, number and trigger in a cell each.
+    fn interrupt(&self, index: usize) -> Option<u32> {
+        let entry = self.interrupts.get(index * 12..index * 12 + 12)?;
+        let line = number(entry.get(4..8)?)? as u32;
+        match number(entry.get(..4)?)? {
+            0 => line.checked_add(32),
+            1 => line.checked_add(16),
+            _ => None,
+        }
+    }
+}
+
+/// A range of addresses, if it is one and not empty.
+fn region(start: Cells<'_>, size: Cells<'_>) -> Option<Region> {
+    Region::new(start.to_int().ok()?, size.to_int().ok()?).filter(|region| !region.is_empty())
+}
+
+/// One or two cells.
+fn number(value: &[u8]) -> Option<u64> {
+    match *value {
+        [a, b, c, d] => Some(u64::from(u32::from_be_bytes([a, b, c, d]))),
+        [a, b, c, d, e, f, g, h] => Some(u64::from_be_bytes([a, b, c, d, e, f, g, h])),
+        _ => None,
+    }
+}
+
+/// Bytes of a device tree's header.
+pub const HEADER_SIZE: usize = 40;
+
+/// How many bytes of a device tree are in use, from its header; what follows up to the size that it claims is room to
+/// grow. `None` if this is no device tree.
+pub fn used_size(header: &[u8; HEADER_SIZE]) -> Option<u32> {
+    let word = |offset: usize| header.get(offset..offset + 4).and_then(number).map(|word| word as u32);
+    if word(0)? != 0xd00d_feed {
+        return None;
+    }
+    let structure = word(8)?.checked_add(word(36)?)?;
+    let strings = word(12)?.checked_add(word(32)?)?;
+    let used = structure.max(strings).max(HEADER_SIZE as u32).checked_next_multiple_of(8)?;
+    Some(used.min(word(4)?))
+}
+
+impl Platform {
+    /// Reads the device tree, which lies at `address`.
+    ///
+    /// # Errors
+    /// A sentence, if it cannot be understood or lacks what the kernel cannot do without.
+    pub fn read(tree: &[u8], address: u64) -> Result<Platform, &'static str> {
+        let tree_region = Region::new(address, tree.len() as u64).ok_or("the device tree lies nowhere")?;
+        let tree = Fdt::new(tree).map_err(|_| "the device tree is damaged")?;
+        let mut platform = Platform { device_tree: tree_region, ..Platform::default() };
+        for reservation in tree.memory_reservations() {
+            let region = Region::new(reservation.address(), reservation.size());
+            insert(&mut platform.reserved, region.unwrap_or_default().widen(PAGE_BITS))
+                .map_err(|()| "firmware reserves too many ranges of memory")?;
+        }
+        let root = tree.root();
+        let space = root.address_space();
+        let cells = [space.address_cells as usize, space.size_cells as usize];
+        for node in root.children() {
+            let facts = Facts::read(node);
+            if facts.is_enabled() {
+                platform.add(node, &facts, cells)?;
+            }
+        }
+        platform.check()?;
+        Ok(platform)
+    }
+
+    /// Takes in what one node says.
+    fn add(&mut self, node: FdtNode<'_>, facts: &Facts<'_>, cells: [usize; 2]) -> Result<(), &'static str> {
+        if facts.kind == b"memory\0" {
+            for region in facts.regions(cells) {
+                let region = Region { end: region.end.min(RAM_END), ..region }.narrow(LARGE_BITS);
+                insert(&mut self.memory, region).map_err(|()| "there are too many banks of memory")?;
+            }
+            return Ok(());
+        }
+        match node.name_without_address() {
+            "chosen" => {
+                self.ramdisk = match (facts.initrd_start, facts.initrd_end) {
+                    (Some(start), Some(end)) => Some(Region { start, end }).filter(|region| !region.is_empty()),
+                    _ => None,
+                };
+                return Ok(());
+            }
+            "cpus" => return self.add_cores(node, facts),
+            "reserved-memory" => return self.add_reserved(node),
+            _ => {}
+        }
+        if facts.is(&["arm,psci", "arm,psci-0.2", "arm,psci-1.0"]) {
+            let hypervisor = facts.method == b"hvc\0";
+            self.power = Some(if hypervisor { Conduit::Hypervisor } else { Conduit::SecureMonitor });
+        } else if facts.is(&["arm,armv8-timer", "arm,armv7-timer"]) {
+            // In order: secure, non-secure, virtual, hypervisor.
+            self.timer_interrupt = facts.interrupt(2).unwrap_or(0);
+        } else if facts.is(&["arm,gic-v3"]) {
+            let mut regions = facts.regions(cells);
+            self.distributor = regions.next().unwrap_or_default();
+            self.redistributors.extend(regions.take((facts.regions as usize).min(MAX_REDISTRIBUTORS)));
+        } else {
+            self.add_device(facts, cells)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in a device or a bus.
+    fn add_device(&mut self, facts: &Facts<'_>, cells: [usize; 2]) -> Result<(), &'static str> {
+        if facts.is(&["arm,pl011"]) {
+            let registers = facts.regions(cells).next();
+            let uart = registers
+                .map(|registers| Uart { address: registers.start, interrupt: facts.interrupt(0).unwrap_or(0) });
+            self.uart = match (self.uart, uart) {
+                (Some(known), Some(new)) if known.address < new.address => Some(known),
+                (known, new) => new.or(known),
+            };
+        }
+        for region in facts.regions(cells).chain(facts.windows(cells)) {
+            insert(&mut self.devices, region.widen(PAGE_BITS)).map_err(|()| "there are too many devices")?;
+        }
+        Ok(())
+    }
+
+    /// Takes in `/cpus`. Cores that do not fit are left out: nobody can start them then.
+    fn add_cores(&mut self, node: FdtNode<'_>, facts: &Facts<'_>) -> Result<(), &'static str> {
+        let cells = [facts.address_cells.unwrap_or(1) as usize];
+        for child in node.children() {
+            let core = Facts::read(child);
+            if core.kind != b"cpu\0" {
+                continue;
+            }
+            let reg = core.reg.ok_or("a core has no number")?;
+            let mut numbers = reg.as_prop_encoded_array(cells).map_err(|_| "a core has a malformed number")?;
+            let number = numbers.next().and_then(|[number]| number.to_int::<u64>().ok());
+            let _ = self.cores.try_push(number.ok_or("a core has a malformed number")?);
+        }
+        Ok(())
+    }
+
+    /// Takes in `/reserved-memory`.
+    fn add_reserved(&mut self, node: FdtNode<'_>) -> Result<(), &'static str> {
+        let space = node.address_space();
+        for child in node.children() {
+            let facts = Facts::read(child);
+            for region in facts.regions([space.address_cells as usize, space.size_cells as usize]) {
+                insert(&mut self.reserved, region.widen(PAGE_BITS))
+                    .map_err(|()| "firmware reserves too many ranges of memory")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether everything is there that the kernel cannot do without.
+    fn check(&self) -> Result<(), &'static str> {
+        if self.memory.is_empty() {
+            return Err("the device tree names no memory");
+        }
+        if self.distributor.is_empty() || self.redistributors.is_empty() {
+            return Err("the machine has no interrupt controller of version 3");
+        }
+        if !(16..32).contains(&self.timer_interrupt) {
+            return Err("the machine has no virtual timer");
+        }
+        Ok(())
+    }
+}
+
+/// Inserts a range into a sorted list and joins it with those that it touches. Empty ranges are left out.
+fn insert<const N: usize>(list: &mut ArrayVec<Region, N>, mut region: Region) -> Result<(), ()> {
+    if region.is_empty() {
+        return Ok(());
+    }
+    let first = list.iter().position(|other| other.end >= region.start).unwrap_or(list.len());
+    while let Some(other) = list.get(first).filter(|other| other.start <= region.end) {
+        region = Region { start: region.start.min(other.start), end: region.end.max(other.end) };
+        list.remove(first);
+    }
+    list.try_insert(first, region).map_err(|_| ())
+}

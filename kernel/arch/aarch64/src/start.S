@@ -1,0 +1,174 @@
+// From the boot loader to Rust: see start.rs for the drawing.
+//
+// x0 = physical address of the device tree. The memory-management unit is off; only one core runs.
+
+.section .text.start, "ax"
+
+// The header of an arm64 Image.
+.global tench_start
+tench_start:
+    b 1f
+    .long 0
+    .quad 0x200000                  // offset from the start of memory
+    .quad tench_image_size
+    .quad 0xa                       // little-endian, 4 KiB pages, anywhere
+    .quad 0, 0, 0
+    .ascii "ARM\x64"
+    .long 0
+
+1:  // Count retired instructions from here on: event 8 in counter 0, in both modes; user mode may read it.
+    mov x1, #0x08
+    msr pmevtyper0_el0, x1
+    mov x1, #1
+    msr pmcntenset_el0, x1
+    mov x1, #0x43                   // 64-bit counters, all reset, on
+    msr pmcr_el0, x1
+    mov x1, #0xc                    // user mode reads event and cycle counters
+    msr pmuserenr_el0, x1
+    mov x20, x0
+
+    mrs x1, CurrentEL
+    cmp x1, #0x8
+    b.ne 2f
+    mov x1, #0x80000000             // EL1 is AArch64
+    msr hcr_el2, x1
+    mov x1, #0x3c5                  // EL1 with its own stack pointer, all masked
+    msr spsr_el2, x1
+    adr x1, 2f
+    msr elr_el2, x1
+    eret
+
+2:  // Zero what is assumed to be zero.
+    adrp x1, tench_bss_start
+    adrp x2, tench_bss_end
+3:  stp xzr, xzr, [x1], #16
+    stp xzr, xzr, [x1], #16
+    cmp x1, x2
+    b.lo 3b
+
+    // The lower half for the moment of switching on: 1 GiB of memory at its own address.
+    adrp x1, tench_boot_table       // level 0
+    add x2, x1, #0x1000             // level 1
+    orr x3, x2, #3
+    str x3, [x1]
+    mov x4, #0x40000000
+    mov x5, #0x701                  // block, accessed, inner shareable, index 0
+    orr x5, x5, x4
+    str x5, [x2, #8]
+
+    // The upper half: devices in the first GiB, memory in the second; see start.rs.
+    adrp x6, tench_kernel_tables    // level 0, 1, 2, 3
+    add x7, x6, #0x1000
+    add x8, x6, #0x2000
+    add x9, x6, #0x3000
+    orr x3, x7, #3
+    str x3, [x6]
+    mov x10, #0x60000000000000      // execute never, in both modes
+    mov x5, #0x405                  // block, accessed, index 1
+    orr x5, x5, x10
+    str x5, [x7]
+    orr x3, x8, #3
+    str x3, [x7, #8]
+
+    mov x5, #0x701
+    orr x5, x5, x10
+    orr x5, x5, x4
+    mov x11, #0
+4:  str x5, [x8, x11, lsl #3]       // level 2: 2 MiB blocks
+    add x5, x5, #0x200000
+    add x11, x11, #1
+    cmp x11, #512
+    b.ne 4b
+    adrp x12, tench_start
+    ubfx x13, x12, #21, #9
+    orr x3, x9, #3
+    str x3, [x8, x13, lsl #3]       // ... but for the kernel's own
+
+    adrp x14, tench_text_end
+    adrp x15, tench_rodata_end
+    and x16, x12, #0xffffffffffe00000
+    mov x11, #0
+5:  mov x5, #0x703                  // level 3: pages
+    orr x5, x5, x16
+    cmp x16, x14
+    b.hs 6f
+    cmp x16, x12
+    b.lo 7f
+    orr x5, x5, #0x80               // text: read-only
+    mov x17, #0x40000000000000      // ... and never executed by user mode
+    orr x5, x5, x17
+    b 8f
+6:  cmp x16, x15
+    b.hs 7f
+    orr x5, x5, #0x80               // constants: read-only, never executed
+7:  orr x5, x5, x10
+8:  str x5, [x9, x11, lsl #3]
+    add x16, x16, #0x1000
+    add x11, x11, #1
+    cmp x11, #512
+    b.ne 5b
+
+    msr ttbr0_el1, x1
+    msr ttbr1_el1, x6
+    mov x1, #0x04ff                 // 0: write-back; 1: device; 2: non-cacheable
+    movk x1, #0x44, lsl #16
+    msr mair_el1, x1
+    movz x1, #0x3510                // 48-bit lower half, write-back, inner shareable, 4 KiB
+    movk x1, #0xb510, lsl #16       // the same for the upper half
+    mov x2, #0x1000000000           // 16-bit identifiers
+    orr x1, x1, x2
+    mrs x2, id_aa64mmfr0_el1
+    and x2, x2, #0xf
+    cmp x2, #5
+    b.ls 9f
+    mov x2, #5
+9:  orr x1, x1, x2, lsl #32
+    msr tcr_el1, x1
+    mov x1, #0x3                    // user mode may read the counters
+    msr cntkctl_el1, x1
+    msr cpacr_el1, xzr              // floating point traps
+    dsb ish
+    tlbi vmalle1
+    dsb ish
+    ic iallu
+    isb
+    // On: translation, caches, stack alignment checks, user cache maintenance, zeroing and waiting.
+    movz x1, #0xd81d
+    movk x1, #0x34d5, lsl #16
+    msr sctlr_el1, x1
+    isb
+    ldr x1, =tench_upper
+    br x1
+
+tench_upper:
+    adrp x1, tench_empty_table
+    mov x2, #0xffffffff
+    and x1, x1, x2
+    msr ttbr0_el1, x1
+    isb
+    tlbi vmalle1
+    dsb nsh
+    isb
+    adrp x1, tench_boot_stack_top
+    add x1, x1, :lo12:tench_boot_stack_top
+    mov sp, x1
+    mov x0, x20
+    mov x29, #0
+    mov x30, #0
+    bl tench_boot
+1:  wfe
+    b 1b
+    .ltorg
+
+.section .bss.tables, "aw", @nobits
+.balign 4096
+tench_boot_table:
+    .skip 8192
+.global tench_kernel_tables
+tench_kernel_tables:
+    .skip 16384
+.global tench_empty_table
+tench_empty_table:
+    .skip 4096
+    .skip 16384
+tench_boot_stack_top:

@@ -1,0 +1,50 @@
+//! From the boot loader to Rust.
+//!
+//! ```text
+//!  upper half                                    lower half
+//!  BASE + 0        first GiB: device registers   nothing, until a thread runs
+//!  BASE + 1 GiB    memory, in 2 MiB blocks; the kernel's own 2 MiB in pages: text, constants, data
+//!  BASE + 2 GiB …  further memory, in 1 GiB blocks, mapped once the device tree is read
+//! ```
+//! The kernel is linked where it lies in the upper half, so a kernel virtual address is a physical one plus `BASE`.
+
+use crate::layout::{Region, physical};
+
+core::arch::global_asm!(include_str!("start.S"));
+
+unsafe extern "C" {
+    static mut tench_kernel_tables: [[u64; 512]; 4];
+    static tench_start: u8;
+    static tench_end: u8;
+    static tench_empty_table: u8;
+}
+
+/// Block of normal memory: accessed, inner shareable, never executed.
+const NORMAL_BLOCK: u64 = 0x0060_0000_0000_0701;
+
+/// Maps the GiBs of the upper half that hold memory of `[start, end)`, beyond the two that the assembly mapped.
+///
+/// # Safety
+/// Called once, while nothing else runs, with a range of existing memory.
+pub unsafe fn map_memory(start: u64, end: u64) {
+    for gib in (start >> 30)..end.div_ceil(1 << 30).min(512) {
+        if gib >= 2 {
+            // SAFETY: the tables are live, and this entry was not in use.
+            unsafe { (&raw mut tench_kernel_tables[1][gib as usize]).write_volatile(gib << 30 | NORMAL_BLOCK) };
+        }
+    }
+    // SAFETY: barriers; entries became valid, so nothing has to be invalidated.
+    unsafe { core::arch::asm!("dsb ishst", "isb", options(nostack, preserves_flags)) };
+}
+
+/// Physical addresses between which the kernel's image and its zeroed memory lie.
+pub fn image() -> Region {
+    let (start, end) = (&raw const tench_start, &raw const tench_end);
+    Region { start: physical(start.addr()), end: physical(end.addr()) }
+}
+
+/// Physical address of a root table in which nothing is mapped.
+pub fn empty_table() -> u64 {
+    let table = &raw const tench_empty_table;
+    physical(table.addr())
+}

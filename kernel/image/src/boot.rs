@@ -1,0 +1,143 @@
+//! From the device tree to the first process.
+
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+use tench_abi::boot::Header;
+use tench_abi::memory::PAGE_SIZE;
+use tench_arch_aarch64::interrupts::Interrupts;
+use tench_arch_aarch64::layout::Region;
+use tench_arch_aarch64::platform::{HEADER_SIZE, Platform, used_size};
+use tench_arch_aarch64::{BASE, Machine, early, fatal, plan, start, timer, trap};
+use tench_kernel::boot::{Plan, first_process};
+use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
+use tench_kernel::{Kernel, State, scheduler, window};
+
+/// Memory that starts as zeros and is used by one core through one reference.
+#[repr(C, align(8192))]
+struct Static<T>(UnsafeCell<MaybeUninit<T>>);
+
+// SAFETY: each is taken once, by the one core that boots.
+unsafe impl<T> Sync for Static<T> {}
+
+static STATE: Static<State<Machine>> = Static(UnsafeCell::new(MaybeUninit::zeroed()));
+static IDLE: Static<[u8; OBJECT_SIZE]> = Static(UnsafeCell::new(MaybeUninit::zeroed()));
+
+/// Registers that `tench_switch` keeps on a kernel stack.
+const SWITCH_FRAME: usize = 96;
+/// Where the return address is among them.
+const SWITCH_RETURN: usize = 88;
+
+/// Called by start.S with the physical address of the device tree.
+#[unsafe(no_mangle)]
+extern "C" fn tench_boot(tree: usize) -> ! {
+    match boot(tree) {
+        Ok(first) => {
+            // SAFETY: `first` came from the scheduler; everything on this stack is abandoned.
+            unsafe { trap::tench_resume(first) }
+        }
+        Err(reason) => panic!("cannot boot: {reason}"),
+    }
+}
+
+fn boot(tree_address: usize) -> Result<usize, &'static str> {
+    let (tree_range, tree_size) = tree_range(tree_address)?;
+    // SAFETY: the boot loader put the device tree there; nothing writes it.
+    let tree = unsafe { core::slice::from_raw_parts((BASE + tree_address) as *const u8, tree_size) };
+    let mut platform = Platform::read(tree, tree_address as u64)?;
+    platform.device_tree = tree_range;
+    if let Some(serial) = platform.uart {
+        early::set_port(BASE + serial.address as usize);
+    }
+    for bank in &platform.memory {
+        // SAFETY: the device tree says that there is memory; this is the only core.
+        unsafe { start::map_memory(bank.start, bank.end) };
+    }
+    let redistributor = platform.redistributors.first().ok_or("no redistributor in the device tree")?;
+    let controller = Interrupts::new(BASE + platform.distributor.start as usize, BASE + redistributor.start as usize);
+    timer::init();
+    let machine = Machine::new(controller);
+
+    let ramdisk = platform.ramdisk.ok_or("no RAM disk; boot with the host tool")?;
+    // SAFETY: the boot loader put the RAM disk there; a header is plain numbers, valid whatever they are.
+    let header = unsafe { &*((BASE + ramdisk.start as usize) as *const Header) };
+    let archive = archive(header, ramdisk).ok_or("the RAM disk's header is damaged")?;
+    let memory = plan::pieces(&platform, start::image(), archive)?;
+    run(
+        machine,
+        &Plan {
+            memory: &memory,
+            ramdisk: ramdisk.start,
+            header,
+            device_tree: (tree_range.start, tree_range.end - tree_range.start),
+            counter_frequency: timer::frequency(),
+            core: 0,
+        },
+    )
+}
+
+/// Where the archive lies, if the header is sound.
+fn archive(header: &Header, ramdisk: Region) -> Option<Region> {
+    let archive = Region::new(ramdisk.start.checked_add(header.archive_offset)?, header.archive_size)?;
+    (archive.end <= ramdisk.end && archive.start % PAGE_SIZE as u64 == 0).then_some(archive)
+}
+
+/// Physical addresses of the device tree's used part, and the size that it claims, room to grow included.
+fn tree_range(tree: usize) -> Result<(Region, usize), &'static str> {
+    if tree == 0 {
+        return Err("the boot loader passed no device tree");
+    }
+    // SAFETY: the boot loader says that a device tree lies there.
+    let header = unsafe { &*((BASE + tree) as *const [u8; HEADER_SIZE]) };
+    let size = used_size(header).ok_or("what the boot loader passed is no device tree")?;
+    let used = Region::new(tree as u64, u64::from(size)).ok_or("the device tree lies nowhere")?;
+    let claimed = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
+    Ok((used, claimed as usize))
+}
+
+/// Makes the kernel's state and the first process; answers the thread to run.
+fn run(machine: Machine, plan: &Plan<'_>) -> Result<usize, &'static str> {
+    let state = NonNull::new(STATE.0.get().cast::<State<Machine>>()).ok_or("no state")?;
+    let idle = IDLE.0.get().addr();
+    // SAFETY: both are zeroed static memory that is used here alone.
+    let mut kernel = unsafe { State::initialise(state, machine, idle) }.ok_or("no idle thread")?;
+    // SAFETY: the frame lies at the top of the idle thread's own kernel stack, which nobody uses yet.
+    unsafe { prepare_idle(idle) };
+    // SAFETY: the state lives for ever, and the tokens made by traps exclude this one: no trap happens before
+    // `tench_resume`, when this token is gone.
+    trap::install(unsafe { &mut *state.as_ptr() });
+    first_process(&mut kernel, plan)?;
+    kernel.state().statistics.boot_instructions = tench_arch_aarch64::counter::instructions();
+    kernel.state().charged_until = timer::now();
+    Ok(scheduler::leave(&mut kernel).address())
+}
+
+/// Lays out the idle thread's kernel stack as if it had been switched away from at the beginning of its loop.
+///
+/// # Safety
+/// `idle` is an initialised thread object that has never run.
+unsafe fn prepare_idle(idle: usize) {
+    let frame = idle + THREAD_OFFSET - SWITCH_FRAME;
+    let entry: extern "C" fn() -> ! = idle_loop;
+    // SAFETY: inside the object's stack.
+    unsafe { ((frame + SWITCH_RETURN) as *mut usize).write(entry as usize) };
+    let thread = (idle + THREAD_OFFSET) as *mut Thread;
+    // SAFETY: an initialised thread.
+    unsafe { (&raw mut (*thread).kernel_stack_pointer).write(frame) };
+}
+
+/// Waits for interrupts, and for somebody to run.
+extern "C" fn idle_loop() -> ! {
+    loop {
+        // SAFETY: waits until an interrupt is pending; they are masked, so it is taken in the window below.
+        unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
+        let mut kernel: Kernel<Machine> = trap::token();
+        window::idle(&mut kernel);
+    }
+}
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    fatal::panic(info)
+}
