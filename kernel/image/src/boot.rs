@@ -8,7 +8,7 @@ use tench_abi::boot::Header;
 use tench_abi::memory::PAGE_SIZE;
 use tench_arch_aarch64::interrupts::Interrupts;
 use tench_arch_aarch64::layout::Region;
-use tench_arch_aarch64::platform::{HEADER_SIZE, Platform, used_size};
+use tench_arch_aarch64::platform::{HEADER_SIZE, Platform, TOTAL_SIZE, used_size};
 use tench_arch_aarch64::{BASE, Machine, early, fatal, plan, start, timer, trap};
 use tench_kernel::boot::{Plan, first_process};
 use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
@@ -42,11 +42,8 @@ extern "C" fn tench_boot(tree: usize) -> ! {
 }
 
 fn boot(tree_address: usize) -> Result<usize, &'static str> {
-    let (tree_range, tree_size) = tree_range(tree_address)?;
-    // SAFETY: the boot loader put the device tree there; nothing writes it.
-    let tree = unsafe { core::slice::from_raw_parts((BASE + tree_address) as *const u8, tree_size) };
-    let mut platform = Platform::read(tree, tree_address as u64)?;
-    platform.device_tree = tree_range;
+    let tree = trimmed_tree(tree_address)?;
+    let platform = Platform::read(tree, tree_address as u64)?;
     if let Some(serial) = platform.uart {
         early::set_port(BASE + serial.address as usize);
     }
@@ -70,7 +67,7 @@ fn boot(tree_address: usize) -> Result<usize, &'static str> {
             memory: &memory,
             ramdisk: ramdisk.start,
             header,
-            device_tree: (tree_range.start, tree_range.end - tree_range.start),
+            device_tree: (platform.device_tree.start, tree.len() as u64),
             counter_frequency: timer::frequency(),
             core: 0,
         },
@@ -83,17 +80,18 @@ fn archive(header: &Header, ramdisk: Region) -> Option<Region> {
     (archive.end <= ramdisk.end && archive.start % PAGE_SIZE as u64 == 0).then_some(archive)
 }
 
-/// Physical addresses of the device tree's used part, and the size that it claims, room to grow included.
-fn tree_range(tree: usize) -> Result<(Region, usize), &'static str> {
+/// The device tree at a physical address. What follows it as room to grow (nearly all of the megabyte that QEMU makes)
+/// is cut off, so that it can be used as memory.
+fn trimmed_tree(tree: usize) -> Result<&'static [u8], &'static str> {
     if tree == 0 {
         return Err("the boot loader passed no device tree");
     }
-    // SAFETY: the boot loader says that a device tree lies there.
-    let header = unsafe { &*((BASE + tree) as *const [u8; HEADER_SIZE]) };
+    // SAFETY: the boot loader says that a device tree lies there, and handed it over.
+    let header = unsafe { &mut *((BASE + tree) as *mut [u8; HEADER_SIZE]) };
     let size = used_size(header).ok_or("what the boot loader passed is no device tree")?;
-    let used = Region::new(tree as u64, u64::from(size)).ok_or("the device tree lies nowhere")?;
-    let claimed = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
-    Ok((used, claimed as usize))
+    header[TOTAL_SIZE].copy_from_slice(&size.to_be_bytes());
+    // SAFETY: as above; nobody writes it from here on.
+    Ok(unsafe { core::slice::from_raw_parts((BASE + tree) as *const u8, size as usize) })
 }
 
 /// Makes the kernel's state and the first process; answers the thread to run.

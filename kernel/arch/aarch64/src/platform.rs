@@ -160,6 +160,8 @@ fn number(value: &[u8]) -> Option<u64> {
 
 /// Bytes of a device tree's header.
 pub const HEADER_SIZE: usize = 40;
+/// Where the header says how large the tree is.
+pub const TOTAL_SIZE: core::ops::Range<usize> = 4..8;
 
 /// How many bytes of a device tree are in use, from its header; what follows up to the size that it claims is room to
 /// grow. `None` if this is no device tree.
