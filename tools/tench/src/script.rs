@@ -101,7 +101,8 @@ pub struct Outcome {
     pub end: End,
     /// Every line that the guest's terminal showed.
     pub lines: Vec<String>,
-    /// The first of them that came after the end of the script, when the power-off was typed that it lacked.
+    /// Which of them shows the power-off that the script lacked. It may have been typed ahead: only its echo says what
+    /// came before it.
     pub powered_off_at: Option<usize>,
 }
 
@@ -123,7 +124,6 @@ pub fn run(
     let mut session = Session::start(command, steps)?;
     let typing = !steps.is_empty();
     let mut lines = Vec::new();
-    let mut powered_off_at = None;
     let mut record = |line: String, lines: &mut Vec<String>| {
         let added = on_line(&line);
         lines.push(line);
@@ -137,9 +137,6 @@ pub fn run(
                 let completed = session.screen.show(&bytes);
                 session.progress(&completed);
                 completed.into_iter().for_each(|line| record(line, &mut lines));
-                if session.powered_off && typing {
-                    powered_off_at.get_or_insert(lines.len());
-                }
             }
             Err(RecvTimeoutError::Disconnected) => break None,
             Err(RecvTimeoutError::Timeout) if left <= patience.silence => {
@@ -154,7 +151,10 @@ pub fn run(
     if !unfinished.is_empty() {
         record(unfinished, &mut lines);
     }
+    let powered_off = session.powered_off && typing;
     let end = session.finish(stopped)?;
+    let echo = format!("{PROMPT}{POWER_OFF}");
+    let powered_off_at = lines.iter().rposition(|line| powered_off && line.starts_with(&echo));
     Ok(Outcome { end, lines, powered_off_at })
 }
 

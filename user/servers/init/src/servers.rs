@@ -32,14 +32,23 @@ pub const fn name_of(process: u64) -> &'static str {
     }
 }
 
+/// Where a server receives.
+struct Service {
+    server: &'static str,
+    /// To hand out.
+    copy: Cap<Endpoint>,
+    /// The process server gets it with the server, so that it can be revoked when the server ends.
+    original: Cap<Endpoint>,
+}
+
 /// Everything that init works with.
 struct Starter<'a> {
     info: &'a BootInfo,
     pool: Pool,
     boot: Boot,
     devices: Devices<'a>,
-    /// Endpoints of the servers, by name.
-    endpoints: ArrayVec<(&'static str, Cap<Endpoint>), MAX_SERVERS>,
+    /// Where the servers receive.
+    endpoints: ArrayVec<Service, MAX_SERVERS>,
     /// Where mem and procs report faults; without a badge.
     faults: Cap<Endpoint>,
 }
@@ -67,15 +76,18 @@ impl Starter<'_> {
     /// Makes an endpoint for each server of the description.
     fn make_endpoints(&mut self) -> Result<(), Failure> {
         for program in self.boot.system.programs().filter(|program| program.server) {
-            let endpoint = make_endpoint(&mut self.pool, program.name)?;
-            self.endpoints.try_push((program.name, endpoint)).map_err(|_| Failure::TooMuch("init"))?;
+            let server = program.name;
+            let original = make_endpoint(&mut self.pool, server)?;
+            let slot = self.pool.slot().map_err(|error| Failure::Load(server, error))?;
+            let copy = original.copy_to(slot).map_err(|error| Failure::Kernel(server, error))?;
+            self.endpoints.try_push(Service { server, copy, original }).map_err(|_| Failure::TooMuch("init"))?;
         }
         Ok(())
     }
 
     /// The endpoint of a server.
     fn endpoint(&self, name: &str) -> Option<Cap<Endpoint>> {
-        self.endpoints.iter().find(|(server, _)| *server == name).map(|(_, endpoint)| *endpoint)
+        self.endpoints.iter().find(|service| service.server == name).map(|service| service.copy)
     }
 
     fn program(&self, name: &'static str) -> Result<Entry<'static>, Failure> {
@@ -168,7 +180,10 @@ impl Starter<'_> {
         // Whoever may power the machine off can stop every process anyway, and so may manage them.
         let manager = program.capabilities.contains(Capability::Kernel);
         spawn.configure(program.priority, program.ceiling, program.stack_size, manager).map_err(failed)?;
-        self.capabilities(program, &mut |to, cap| spawn.give_in(cap, to).map_err(failed))?;
+        self.capabilities(program, &mut |to, cap| {
+            let given = if to == slot::SERVICE { spawn.move_in(cap, to) } else { spawn.give_in(cap, to) };
+            given.map_err(failed)
+        })?;
         spawn.start_or_defect().map_err(|(failure, defect)| Failure::Start(name, failure, defect))?;
         Ok(())
     }
@@ -182,8 +197,8 @@ impl Starter<'_> {
     ) -> Result<u64, Failure> {
         let name = program.name;
         if program.server {
-            let endpoint = self.endpoint(name).ok_or(Failure::NoServer(name))?;
-            give(slot::SERVICE, endpoint.address())?;
+            let service = self.endpoints.iter().find(|service| service.server == name);
+            give(slot::SERVICE, service.ok_or(Failure::NoServer(name))?.original.address())?;
         }
         let mut extra = 0;
         let mut give_extra = |cap: CapAddress, give: &mut dyn FnMut(CapAddress, CapAddress) -> Result<(), Failure>| {

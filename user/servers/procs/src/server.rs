@@ -214,11 +214,12 @@ impl Server {
         self.preparation(caller, process)?;
         let servers = self.servers();
         let loader = Loader { boot: &self.boot, mem: self.mem, window: self.window, servers: &servers };
-        let Some(Kept::Preparing(preparation)) = self.records.get_mut(process)?.kernel.take() else {
+        let Some(Kept::Preparing(mut preparation)) = self.records.get_mut(process)?.kernel.take() else {
             return Err(Error::WrongState);
         };
-        let started = preparation.load(&loader, process).and_then(|(living, size, frequency)| {
+        let started = preparation.load(&loader, process).and_then(|(mut living, size, frequency)| {
             let record = self.records.get(process).map_err(|_| Refusal::InvalidArgument)?;
+            living.serves_at(preparation.take_service());
             match living.start(process, record.priority, record.ceiling, frequency) {
                 Ok(()) => Ok((living, size)),
                 Err(error) => {
@@ -287,8 +288,7 @@ impl Server {
             Some(Kept::Living(_)) => {}
             Some(Kept::Preparing(_)) => return Err(Error::WrongState),
             None if self.records.get(process)?.status.state.has_ended() => return Err(Error::WrongState),
-            // Without these nothing would go on.
-            None => return Err(Error::NotAllowed),
+            None => return Err(Error::Essential),
         }
         self.end(process, Status::plain(State::Killed))?;
         // Who has killed itself is not there to be answered.

@@ -45,6 +45,8 @@ pub struct Living {
     pub layout: Layout,
     /// Where its objects' memory comes from.
     memory: ProcessMemory,
+    /// Where it serves others.
+    service: Option<CapAddress>,
 }
 
 impl Living {
@@ -52,6 +54,12 @@ impl Living {
     pub fn end(self) {
         // It must not run while it is being taken apart. That it is gone already is no error.
         let _ = self.process.thread.suspend();
+        if let Some(service) = self.service {
+            // Nobody will ever answer there: who waits is refused, and who comes. If the capability is no original,
+            // somebody else decides that.
+            let _ = OWN_SPACE.revoke_at(service);
+            discard(service);
+        }
         self.memory.close();
     }
 }
@@ -127,6 +135,12 @@ impl Preparation {
         self.given.iter().any(|(given, _)| *given == to)
     }
 
+    /// Takes the capability out with which the process will serve others.
+    pub fn take_service(&mut self) -> Option<CapAddress> {
+        let place = self.given.iter().position(|(to, _)| *to == slot::SERVICE)?;
+        Some(self.given.swap_remove(place).1)
+    }
+
     /// Gives up what was prepared.
     pub fn abandon(self) {
         self.given.into_iter().for_each(|(_, from)| discard(from));
@@ -158,7 +172,7 @@ impl Preparation {
         match made {
             Ok(process) => {
                 let layout = Layout::new(&program, &description);
-                Ok((Living { process, layout, memory }, program.size(), description.counter_frequency))
+                Ok((Living { process, layout, memory, service: None }, program.size(), description.counter_frequency))
             }
             Err(error) => {
                 memory.close();
@@ -177,7 +191,11 @@ impl Preparation {
         for (to, name, endpoint) in loader.servers {
             // A server does not call itself.
             if *name != own_name && !self.has(*to) {
-                process.give_client(*to, *endpoint, pid)?;
+                match process.give_client(*to, *endpoint, pid) {
+                    // The server has ended: the process does without it.
+                    Ok(()) | Err(Refusal::InvalidCapability) => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         let Some(entry) = loader.boot.system.find_path(&self.path) else { return Ok(()) };
@@ -197,6 +215,11 @@ impl Preparation {
 }
 
 impl Living {
+    /// From now on, whoever waits for it at `service` is refused when it ends.
+    pub fn serves_at(&mut self, service: Option<CapAddress>) {
+        self.service = service;
+    }
+
     /// Lets it run.
     pub fn start(&self, pid: u64, priority: u8, ceiling: u8, frequency: u64) -> Result<(), Refusal> {
         let slot = own_memory::take_slot().map_err(|_| Refusal::NoSuchSlot)?;

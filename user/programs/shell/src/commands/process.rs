@@ -130,7 +130,7 @@ fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
             Time { ticks: process.ticks, per_second }.to_string(),
             accounts.get(&process.pid).map_or("-".into(), |&used| Bytes(used).to_string()),
             state,
-            process.name,
+            process.base_name().into(),
         ]);
     }
     shell.print(format_args!("{table}"));

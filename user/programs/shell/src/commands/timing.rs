@@ -15,8 +15,9 @@ pub const COMMANDS: &[Command] = &[
         name: "time",
         usage: "COMMAND [ARGUMENT...]",
         summary: "say how long a command or program takes",
-        help: "Counts all instructions of this processor meanwhile, those of servers and kernel included. On processors \
-               with a counter of 32 bits the count is modulo 2^32.",
+        help: "Counts all instructions of this processor meanwhile, those of servers and kernel included, if the \
+               machine counts any: QEMU does when it is started by `./tench run --icount`. On processors with a \
+               counter of 32 bits the count is modulo 2^32.",
         arguments: Candidates::CommandLine,
         takes_background: false,
         run: time,
@@ -48,7 +49,11 @@ fn time(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
         .checked_sub(instructions)
         .unwrap_or_else(|| instructions_after.wrapping_add(NARROW_COUNTER).wrapping_sub(instructions));
     let time = Time { ticks: ticks_after.saturating_sub(ticks), per_second: shell.system.ticks_per_second() };
-    shell.say(format_args!("{} instructions, {time}", Grouped(instructions)));
+    if instructions_after == 0 {
+        shell.say(format_args!("{time} (instructions are counted under ./tench run --icount)"));
+    } else {
+        shell.say(format_args!("{} instructions, {time}", Grouped(instructions)));
+    }
     Ok(())
 }
 

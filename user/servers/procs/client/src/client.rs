@@ -277,6 +277,14 @@ impl Spawn {
         call(self.procs.endpoint, &request).map(drop)
     }
 
+    /// Gives a capability away, in a certain slot. What a server receives at, moved to `SERVICE`, ends with the server:
+    /// its clients are refused from then on instead of waiting for ever.
+    pub fn move_in(&self, cap: impl Into<CapAddress>, slot: CapAddress) -> Result<(), Failure> {
+        let mut request = Message::with_words(Label::Give as u64, &[self.process, u64::from(slot.0)]);
+        request.move_cap(cap);
+        call(self.procs.endpoint, &request).map(drop)
+    }
+
     /// Sets priority, ceiling, bytes of stack (0: as usual), and whether it may manage all processes.
     pub fn configure(&self, priority: u8, ceiling: u8, stack: u64, manager: bool) -> Result<(), Failure> {
         let flags = if manager { FLAG_MANAGER } else { 0 };

@@ -20,6 +20,7 @@ tench_protocol::codes! {
         Append = 2;
         /// **Give** capabilities to a process in preparation. Words: process, then for each capability the slot for it:
         /// one of `EXTRA` to `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `KERNEL`, `INTERRUPT_CONTROL`, `SERVICE`.
+        /// An original that is moved to `SERVICE` is revoked when the process ends.
         /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`.
         Give = 3;
         /// **Set** how a process in preparation will run. Words: process, priority, ceiling, bytes of stack (0: as
@@ -223,5 +224,7 @@ tench_protocol::codes! {
         NoSuchFile = 14, "no such file in the boot archive";
         /// The kernel refused what should be possible.
         Internal = 15, "the kernel contradicts the process server's books; this is a defect";
+        /// The process is `init`, `mem` or `procs`.
+        Essential = 16, "nothing would go on without it";
     }
 }
