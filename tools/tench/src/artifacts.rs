@@ -31,7 +31,7 @@ struct Target {
 }
 
 /// The executables and static libraries of one cargo invocation.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Artifacts {
     /// By package, then by name of the target.
     executables: BTreeMap<String, BTreeMap<String, PathBuf>>,

@@ -14,7 +14,7 @@ use crate::toolchain::BareMetal;
 use crate::workspace::Workspace;
 
 /// What was built: executables with symbols.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Build {
     /// Which compiler made it, see [`BareMetal::identity`].
     pub compiler: String,
@@ -22,6 +22,8 @@ pub struct Build {
     artifacts: Artifacts,
     /// By C file.
     from_c: BTreeMap<PathBuf, PathBuf>,
+    /// The kernel to boot in the place of the usual one.
+    other_kernel: Option<PathBuf>,
 }
 
 /// What is optimised.
@@ -88,12 +90,22 @@ impl Build {
             let program = compile_c::compile(workspace, source, artifacts.library(compile_c::RUNTIME)?)?;
             from_c.insert(source.clone(), program);
         }
-        Ok(Build { compiler: bare_metal.identity(), artifacts, from_c })
+        Ok(Build { compiler: bare_metal.identity(), artifacts, from_c, other_kernel: None })
+    }
+
+    /// The same with a kernel whose long operations never let interrupts in. It has a profile of its own, so that
+    /// neither kernel is built anew each time the other was.
+    pub fn without_windows(&self, workspace: &Workspace, packages: &Packages, system: &System) -> Result<Build> {
+        let mut command = BareMetal::require()?.cargo(workspace, "build");
+        command.args(["--config", "profile.without-windows.inherits='release'", "--profile", "without-windows"]);
+        command.args(["--message-format=json-render-diagnostics", "--no-default-features", "-p", &system.kernel]);
+        let artifacts = Artifacts::read(&process::output(&mut command)?, packages)?;
+        Ok(Build { other_kernel: Some(artifacts.executable(&system.kernel)?.to_owned()), ..self.clone() })
     }
 
     /// The kernel's executable.
     pub fn kernel(&self, system: &System) -> Result<&Path> {
-        self.artifacts.executable(&system.kernel)
+        self.other_kernel.as_deref().map_or_else(|| self.artifacts.executable(&system.kernel), Ok)
     }
 
     /// The first process's executable.

@@ -46,6 +46,9 @@ pub struct RunOptions {
     /// Count instructions instead of time, so that every run is the same.
     #[arg(long)]
     pub icount: bool,
+    /// Boot the kernel whose long operations never let interrupts in.
+    #[arg(long)]
+    pub without_windows: bool,
     /// Wait for a debugger before the first instruction.
     #[arg(long)]
     pub gdb: bool,

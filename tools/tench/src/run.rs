@@ -27,7 +27,10 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
         None => None,
         Some(file) => Some(script::parse(&read_script(file)?)?),
     };
-    let build = Build::new(workspace, &packages, &[&system])?;
+    let mut build = Build::new(workspace, &packages, &[&system])?;
+    if options.without_windows {
+        build = build.without_windows(workspace, &packages, &system)?;
+    }
     let files = prepare::prepare(workspace, &build, &system, &options.system, &options.with)?;
     let symbols = build.symbols(workspace, &system)?;
     let machine = Machine {

@@ -2,7 +2,8 @@
 //!
 //! What is typed are the lines that begin with the prompt, or, for keys that a transcript cannot show, the script
 //! `NAME.script`. Lines before the first prompt set things up: `# machine: memory=128M cpu=max cores=2 icount=no` and
-//! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0.
+//! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0. `# kernel: without
+//! windows` boots the kernel whose long operations never let interrupts in.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,6 +51,7 @@ pub fn find(workspace: &Workspace) -> Result<Vec<Scenario>> {
 struct Plan<'t> {
     header: Vec<&'t str>,
     machine: Machine,
+    windows: bool,
     status: u8,
     expected: Vec<&'t str>,
 }
@@ -61,12 +63,18 @@ impl<'t> Plan<'t> {
         let mut plan = Plan {
             header: lines[..first].to_vec(),
             machine: Machine { icount: true, ..Machine::default() },
+            windows: true,
             status: 0,
             expected: lines[first..].to_vec(),
         };
         for line in &lines[..first] {
             if let Some(words) = line.strip_prefix("# machine:") {
                 words.split_whitespace().try_for_each(|word| set(&mut plan.machine, word))?;
+            } else if let Some(kernel) = line.strip_prefix("# kernel:") {
+                match kernel.trim() {
+                    "without windows" => plan.windows = false,
+                    other => return Err(miette!(help = "allowed: without windows", "`{other}` is no kernel")),
+                }
             } else if let Some(status) = line.strip_prefix("# status:") {
                 plan.status = status.trim().parse().map_err(|_| miette!("`{line}` names no status from 0 to 255"))?;
             }
@@ -104,6 +112,11 @@ impl Scenario {
         let script = self.path.with_extension("script");
         let steps = if script.is_file() { script::parse(&workspace::read_text(&script)?)? } else { plan.steps() };
         let (system, build) = target.get(SYSTEM)?;
+        let other = match plan.windows {
+            true => None,
+            false => Some(build.without_windows(target.workspace, target.packages()?, &system)?),
+        };
+        let build = other.as_ref().unwrap_or(build);
         let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &[])?;
         let mut symbols = build.symbols(target.workspace, &system)?;
         // Names for addresses help a person, but lines of source code move; they are left out of the comparison.
@@ -158,14 +171,16 @@ mod tests {
     #[test]
     fn a_file_says_what_is_typed_and_on_which_machine() {
         let plan = Plan::parse(
-            "# about\n# machine: memory=128M cpu=max icount=no\n# status: 3\ntench> a b\nx\ntench> poweroff 3\n",
+            "# about\n# machine: memory=128M cpu=max icount=no\n# kernel: without windows\n# status: 3\ntench> a b\nx\ntench> poweroff 3\n",
         )
         .unwrap();
         assert_eq!((plan.machine.memory.as_str(), plan.machine.cpu.as_str()), ("128M", "max"));
         assert_eq!((plan.machine.icount, plan.machine.cores, plan.status), (false, 1, 3));
+        assert!(!plan.windows);
         assert_eq!(plan.steps(), [Step::Line("a b".into()), Step::Line("poweroff 3".into())]);
         assert_eq!(plan.expected, ["tench> a b", "x", "tench> poweroff 3"]);
         assert!(Plan::parse("# machine: memory\n").is_err());
+        assert!(Plan::parse("# kernel: with windows\n").is_err());
         assert!(Plan::parse("# status: all\n").is_err());
     }
 
