@@ -65,7 +65,7 @@ pub struct RunOptions {
 
 #[derive(Args)]
 pub struct TestOptions {
-    /// Run what has this in its name: host, cases, scenario/NAME, lab/NAME, or a part of one.
+    /// Run what has this in its name: host, crash, cases, scenario/NAME, lab/NAME, or a part of one.
     pub filter: Option<String>,
     /// List the tests instead of running them.
     #[arg(long)]

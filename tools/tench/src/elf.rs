@@ -5,7 +5,7 @@ use std::path::Path;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, Object, ObjectSection};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 
 use crate::workspace;
 
@@ -96,6 +96,14 @@ pub fn strip(bytes: &[u8]) -> Result<Vec<u8>> {
     stripped[SECTION_TABLE_OFFSET].fill(0);
     stripped[SECTION_TABLE_COUNTS].fill(0);
     Ok(stripped)
+}
+
+/// Where a function of an executable lies.
+pub fn function(path: &Path, name: &str) -> Result<u64> {
+    let bytes = workspace::read_file(path)?;
+    let file = object::File::parse(&*bytes).into_diagnostic()?;
+    let symbol = file.symbol_by_name(name).ok_or_else(|| miette!("{} has no function {name}", path.display()))?;
+    Ok(symbol.address())
 }
 
 /// Bytes of machine code in the file, padding between functions included.

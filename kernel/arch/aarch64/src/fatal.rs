@@ -21,9 +21,13 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     if let Some(place) = info.location() {
         let _ = writeln!(out, "  in {}:{}:{}", place.file(), place.line(), place.column());
     }
-    let frame: usize;
-    // SAFETY: reads the frame pointer.
-    unsafe { core::arch::asm!("mov {}, x29", out(reg) frame, options(nomem, nostack, preserves_flags)) };
+    let (here, frame): (usize, usize);
+    // SAFETY: reads the program counter and the frame pointer.
+    unsafe {
+        core::arch::asm!("adr {}, .", "mov {}, x29", out(reg) here, out(reg) frame, options(nomem, nostack, preserves_flags));
+    }
+    // The first address of a report is where it is; all others are where calls return to.
+    let _ = writeln!(out, "  at {here:#x}");
     backtrace(frame);
     power_off(STATUS)
 }

@@ -152,6 +152,10 @@ tench_upper:
     adrp x1, tench_boot_stack_top
     add x1, x1, :lo12:tench_boot_stack_top
     mov sp, x1
+    adrp x1, tench_vectors          // whatever goes wrong from here on is reported
+    add x1, x1, :lo12:tench_vectors
+    msr vbar_el1, x1
+    isb
     mov x0, x20
     mov x29, #0
     mov x30, #0

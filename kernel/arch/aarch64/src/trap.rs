@@ -54,27 +54,16 @@ pub struct FatalFrame {
 #[inline(always)]
 fn state() -> NonNull<State<Machine>> {
     let address: *mut State<Machine>;
-    // SAFETY: reads a register that only `set_state` writes.
+    // SAFETY: reads a register that only `install` writes.
     unsafe { core::arch::asm!("mrs {}, tpidr_el1", out(reg) address, options(nomem, nostack, preserves_flags, pure)) };
-    // SAFETY: `set_state` was called with a valid reference before any trap can happen.
+    // SAFETY: `install` was called with a valid reference before any trap can happen.
     unsafe { NonNull::new_unchecked(address) }
 }
 
-/// Tells the vectors where this core's kernel state is, and installs them.
+/// Tells this core where its kernel state is.
 pub fn install(state: &'static mut State<Machine>) {
-    // SAFETY: the vector table is valid code for the life of the kernel, and the state is borrowed for ever.
-    unsafe {
-        core::arch::asm!(
-            "msr tpidr_el1, {state}",
-            "adrp {scratch}, tench_vectors",
-            "add {scratch}, {scratch}, :lo12:tench_vectors",
-            "msr vbar_el1, {scratch}",
-            "isb",
-            state = in(reg) core::ptr::from_mut(state),
-            scratch = out(reg) _,
-            options(nostack)
-        );
-    }
+    // SAFETY: the register is the kernel's own, and the state is borrowed for ever.
+    unsafe { core::arch::asm!("msr tpidr_el1, {}", in(reg) core::ptr::from_mut(state), options(nomem, nostack)) };
 }
 
 /// The token. Each trap makes one, and so does the idle loop; the vectors see to it that only one is in use at a time.

@@ -3,6 +3,7 @@
 //! | name | what | module |
 //! |---|---|---|
 //! | `host` | everything that `cargo test` runs on this machine | [`host`] |
+//! | `crash` | what the kernel says when it fails itself | [`crash`] |
 //! | `cases` | the named cases, on the target, in one boot | [`cases`] |
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
@@ -10,6 +11,7 @@
 //! What several of them boot is built once, by one cargo invocation, after the tests of the host.
 
 mod cases;
+mod crash;
 mod figures;
 mod host;
 mod report;
@@ -30,6 +32,7 @@ use report::Report;
 /// What `--list` and the filter see.
 enum Test {
     Host,
+    Crash,
     Cases,
     Scenario(scenario::Scenario),
     Figures(&'static lab::Experiment),
@@ -39,6 +42,7 @@ impl Test {
     fn name(&self) -> String {
         match self {
             Test::Host => "host".to_owned(),
+            Test::Crash => "crash".to_owned(),
             Test::Cases => "cases".to_owned(),
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
             Test::Figures(experiment) => format!("lab/{}", experiment.name),
@@ -49,6 +53,7 @@ impl Test {
     fn system(&self) -> Option<&'static str> {
         match self {
             Test::Host => None,
+            Test::Crash => Some(crash::SYSTEM),
             Test::Cases => Some(cases::SYSTEM),
             Test::Scenario(_) => Some(scenario::SYSTEM),
             Test::Figures(experiment) => Some(experiment.system),
@@ -98,7 +103,7 @@ impl<'w> Target<'w> {
 
 /// Runs the tests that the filter selects; the status is 1 if one failed, or if there was none.
 pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
-    let mut tests = vec![Test::Host, Test::Cases];
+    let mut tests = vec![Test::Host, Test::Crash, Test::Cases];
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
     if let Some(filter) = &options.filter {
@@ -114,6 +119,7 @@ pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
     for test in &tests {
         let outcome = match test {
             Test::Host => host::run(&target, &mut report),
+            Test::Crash => crash::run(&target, &mut report),
             Test::Cases => cases::run(&target, &mut report),
             Test::Scenario(scenario) => scenario.run(&target, options.bless, &mut report),
             Test::Figures(experiment) => figures::run(&target, experiment, &mut report),
