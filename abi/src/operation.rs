@@ -17,6 +17,9 @@ macro_rules! operations {
             /// Every operation, in order of its number.
             pub const ALL: &'static [Operation] = &[$(Operation::$name,)*];
 
+            /// One more than the largest number.
+            pub const LIMIT: usize = Self::ALL[Self::ALL.len() - 1] as usize + 1;
+
             /// The operation with this number.
             pub const fn from_code(code: u64) -> Option<Operation> {
                 match code { $($code => Some(Operation::$name),)* _ => None }

@@ -53,7 +53,6 @@ enum Step {
 }
 
 /// `Delete`.
-#[inline(never)]
 pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let slot = space::slot_in(k, space, address, Rights::WRITE)?;
@@ -197,7 +196,6 @@ impl Scope {
 ///
 /// If the capability itself is deleted meanwhile (by somebody else, or because it lies in what it revokes), the call
 /// ends there.
-#[inline(never)]
 pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let mut slot = space::lookup_in(k, space, address, Rights::WRITE)?;

@@ -5,7 +5,7 @@
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
 use tench_abi::{Error, Kind, Rights, Tag};
 
-use crate::entry::{Outcome, argument};
+use crate::entry::{Outcome, argument, clear};
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::thread::{Purpose, Thread, ThreadState, slow};
 use crate::{Arch, Kernel, fault, notification, reply, scheduler, space, timers};
@@ -90,13 +90,23 @@ pub fn deadline<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Op
     if tag.0 & Tag::DEADLINE != 0 { Some(k.get(thread).registers.x[12]) } else { None }
 }
 
+/// `Call`.
+pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    send(k, thread, Purpose::Call, true)
+}
+
+/// `Send`.
+pub fn send_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    send(k, thread, Purpose::Send, true)
+}
+
+/// `TrySend`.
+pub fn try_send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    send(k, thread, Purpose::Send, false)
+}
+
 /// `Call`, `Send` and `TrySend`.
-pub fn send<A: Arch>(
-    k: &mut Kernel<A>,
-    thread: Ref<Thread>,
-    purpose: Purpose,
-    blocking: bool,
-) -> Result<Outcome, Error> {
+fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, purpose: Purpose, blocking: bool) -> Result<Outcome, Error> {
     let address = argument(k, thread, 0);
     let slot = space::lookup(k, address)?;
     let cap = &k.slot(slot).cap;
@@ -164,8 +174,18 @@ fn hand_over<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thre
     }
 }
 
+/// `Receive`.
+pub fn receive_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    receive_from_named(k, thread, true)
+}
+
+/// `TryReceive`.
+pub fn try_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    receive_from_named(k, thread, false)
+}
+
 /// `Receive` and `TryReceive`.
-pub fn receive_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, blocking: bool) -> Result<Outcome, Error> {
+fn receive_from_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, blocking: bool) -> Result<Outcome, Error> {
     let tag = Tag(argument(k, thread, 1));
     let deadline = deadline(k, thread, tag);
     match source(k, thread)? {
@@ -265,7 +285,7 @@ fn receive<A: Arch>(
 
 /// The system call in which a thread waited succeeds without an answer.
 fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    k.get(thread).registers.x[..11].fill(0);
+    clear(&mut k.get(thread).registers.x);
 }
 
 /// Ends a thread's wait, whatever it is, with an error. A thread that waited in a fault stays stopped.
@@ -287,7 +307,7 @@ pub fn cancel<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
         t.state = ThreadState::Faulted;
         return;
     }
-    t.registers.x[..11].fill(0);
+    clear(&mut t.registers.x);
     t.registers.x[0] = error as u64;
     scheduler::make_ready(k, thread);
 }
@@ -343,15 +363,26 @@ pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receive
 /// This is the one place where the kernel reads and writes the contents of user memory: a message area lies whole in a
 /// frame whose capability its thread holds, at an offset that was checked when it was bound, and is reached through
 /// the kernel's own addresses.
-fn copy_words(from: usize, to: usize, length: usize) {
-    let (from, to) = (from as *const u64, to as *mut u64);
-    for i in REGISTER_WORDS..length.min(MAX_WORDS) {
-        // SAFETY: both areas are 1,024 bytes of live, aligned memory (see above) and `i` is below 64. User code may
-        // write there on no other core (one kernel per core, frames are not shared between message areas' owners
-        // while the kernel runs), so plain accesses are enough; volatile keeps them single.
-        let word = unsafe { from.add(i).read_volatile() };
+#[inline]
+pub(crate) fn copy_words(from: usize, to: usize, length: usize) {
+    const CHUNK: usize = 4;
+    let end = length.min(MAX_WORDS);
+    let mut next = REGISTER_WORDS;
+    while next + CHUNK <= end {
+        // SAFETY: both areas are 1,024 bytes of live, aligned memory (see above) and words below 64 lie in them. User
+        // code writes there on no other core (one kernel per core, frames are not shared between cores while the
+        // kernel runs), so plain accesses are enough. The two areas can be the same, hence read first, then written.
+        let words = unsafe { (from as *const u64).add(next).cast::<[u64; CHUNK]>().read() };
         // SAFETY: as above.
-        unsafe { to.add(i).write_volatile(word) };
+        unsafe { (to as *mut u64).add(next).cast::<[u64; CHUNK]>().write(words) };
+        next += CHUNK;
+    }
+    while next < end {
+        // SAFETY: as above.
+        let word = unsafe { (from as *const u64).add(next).read() };
+        // SAFETY: as above.
+        unsafe { (to as *mut u64).add(next).write(word) };
+        next += 1;
     }
 }
 

@@ -8,7 +8,7 @@ use tench_abi::{Error, Kind, Operation, Rights};
 
 use crate::object::Ref;
 use crate::slot::SlotRef;
-use crate::thread::{Purpose, Thread, slow};
+use crate::thread::{Thread, slow};
 use crate::{
     Arch, Kernel, delete, endpoint, fault, frame, interrupt, mapping, notification, reply, scheduler, scheduling,
     space, table, thread, untyped,
@@ -19,21 +19,33 @@ use crate::{
 pub enum Outcome {
     /// Success without results: `x0`..`x10` are to be cleared.
     Done,
-    /// Success with this many results from `x1` on; the rest is to be cleared.
-    Results(usize),
     /// The registers are as they should be, or somebody else will write them.
     Written,
 }
 
 impl Outcome {
-    /// Success with these results (at most 8).
+    /// Success with these results (at most 8) from `x1` on; the rest is cleared.
     #[inline]
     pub fn results<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, values: &[u64]) -> Outcome {
         let x = &mut k.get(thread).registers.x;
+        clear(x);
         for (register, value) in x[1..].iter_mut().zip(values) {
             *register = *value;
         }
-        Outcome::Results(values.len())
+        Outcome::Written
+    }
+}
+
+/// Registers that an answer consists of: `x0`..`x10`.
+const ANSWER: usize = 11;
+
+/// Clears the registers of an answer.
+#[inline(always)]
+pub fn clear(x: &mut [u64; 31]) {
+    for register in &mut x[..ANSWER] {
+        // SAFETY: a valid reference. Volatile, because the compiler would call a routine that fills memory, which for
+        // so few words takes five times as long.
+        unsafe { core::ptr::from_mut(register).write_volatile(0) };
     }
 }
 
@@ -88,74 +100,90 @@ pub fn system_call<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
 /// Writes what a system call answers into the registers of its thread.
 #[inline]
 fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, outcome: Result<Outcome, Error>) {
+    let code = match outcome {
+        Ok(Outcome::Written) => return,
+        Ok(Outcome::Done) => 0,
+        Err(error) => error as u64,
+    };
     let t = k.get(thread);
-    if t.slow & slow::DELETED != 0 {
-        return;
-    }
-    let x = &mut t.registers.x;
-    match outcome {
-        Ok(Outcome::Written) => {}
-        Ok(Outcome::Done) => x[..11].fill(0),
-        Ok(Outcome::Results(count)) => {
-            x[0] = 0;
-            x[1 + count.min(9)..11].fill(0);
-        }
-        Err(error) => {
-            x[..11].fill(0);
-            x[0] = error as u64;
-        }
+    if t.slow & slow::DELETED == 0 {
+        clear(&mut t.registers.x);
+        t.registers.x[0] = code;
     }
 }
 
-/// The table.
+/// What carries out an operation for a thread.
+type Handler<A> = fn(&mut Kernel<A>, Ref<Thread>) -> Result<Outcome, Error>;
+
+/// The table of operations, by number.
+struct Table<A>(core::marker::PhantomData<A>);
+
+impl<A: Arch> Table<A> {
+    const HANDLERS: [Handler<A>; Operation::LIMIT] = {
+        let mut table: [Handler<A>; Operation::LIMIT] = [unknown::<A>; Operation::LIMIT];
+        table[Operation::Call as usize] = endpoint::call::<A>;
+        table[Operation::ReplyReceive as usize] = endpoint::reply_receive::<A>;
+        table[Operation::Receive as usize] = endpoint::receive_call::<A>;
+        table[Operation::Send as usize] = endpoint::send_call::<A>;
+        table[Operation::TrySend as usize] = endpoint::try_send::<A>;
+        table[Operation::TryReceive as usize] = endpoint::try_receive::<A>;
+        table[Operation::Reply as usize] = reply::reply::<A>;
+        table[Operation::Yield as usize] = give_way::<A>;
+        table[Operation::Signal as usize] = notification::signal_call::<A>;
+        table[Operation::UntypedRetype as usize] = untyped::retype::<A>;
+        table[Operation::UntypedQuery as usize] = untyped::query::<A>;
+        table[Operation::Copy as usize] = space::copy_call::<A>;
+        table[Operation::Mint as usize] = space::mint_call::<A>;
+        table[Operation::Move as usize] = space::move_call::<A>;
+        table[Operation::Delete as usize] = delete::delete_call::<A>;
+        table[Operation::Revoke as usize] = delete::revoke_call::<A>;
+        table[Operation::Identify as usize] = space::identify::<A>;
+        table[Operation::NodeInstall as usize] = space::node_install::<A>;
+        table[Operation::NodeRemove as usize] = space::node_remove::<A>;
+        table[Operation::FrameMap as usize] = frame::map_call::<A>;
+        table[Operation::MappingProtect as usize] = mapping::protect::<A>;
+        table[Operation::MappingQuery as usize] = mapping::query::<A>;
+        table[Operation::PageTableMap as usize] = table::map::<A>;
+        table[Operation::PageTableUnmap as usize] = table::unmap::<A>;
+        table[Operation::ThreadConfigure as usize] = thread::configure::<A>;
+        table[Operation::ThreadBind as usize] = thread::bind::<A>;
+        table[Operation::ThreadFaults as usize] = thread::faults::<A>;
+        table[Operation::ThreadResume as usize] = thread::resume_call::<A>;
+        table[Operation::ThreadSuspend as usize] = thread::suspend_call::<A>;
+        table[Operation::ThreadReadRegisters as usize] = thread::read_registers::<A>;
+        table[Operation::ThreadWriteRegisters as usize] = thread::write_registers::<A>;
+        table[Operation::ThreadQuery as usize] = thread::query::<A>;
+        table[Operation::UpcallReturn as usize] = fault::upcall_return::<A>;
+        table[Operation::SchedulingConfigure as usize] = scheduling::configure::<A>;
+        table[Operation::SchedulingQuery as usize] = scheduling::query::<A>;
+        table[Operation::InterruptGet as usize] = interrupt::get::<A>;
+        table[Operation::InterruptBind as usize] = interrupt::bind::<A>;
+        table[Operation::InterruptAcknowledge as usize] = interrupt::acknowledge::<A>;
+        table[Operation::KernelPowerOff as usize] = crate::power::power_off::<A>;
+        table[Operation::KernelPrint as usize] = crate::power::print::<A>;
+        table[Operation::KernelQuery as usize] = crate::power::query::<A>;
+        table
+    };
+}
+
+/// There is no operation of this number.
+fn unknown<A: Arch>(_: &mut Kernel<A>, _: Ref<Thread>) -> Result<Outcome, Error> {
+    Err(Error::UnknownOperation)
+}
+
+/// `Yield`.
+fn give_way<A: Arch>(k: &mut Kernel<A>, _: Ref<Thread>) -> Result<Outcome, Error> {
+    scheduler::rotate(k);
+    Ok(Outcome::Done)
+}
+
+/// Carries out the operation that `x10` names.
 #[inline]
-fn dispatch<A: Arch>(k: &mut Kernel<A>, t: Ref<Thread>) -> Result<Outcome, Error> {
-    let Some(operation) = Operation::from_code(argument(k, t, 10)) else { return Err(Error::UnknownOperation) };
-    match operation {
-        Operation::Call => endpoint::send(k, t, Purpose::Call, true),
-        Operation::ReplyReceive => endpoint::reply_receive(k, t),
-        Operation::Receive => endpoint::receive_call(k, t, true),
-        Operation::Send => endpoint::send(k, t, Purpose::Send, true),
-        Operation::TrySend => endpoint::send(k, t, Purpose::Send, false),
-        Operation::TryReceive => endpoint::receive_call(k, t, false),
-        Operation::Reply => reply::reply(k, t),
-        Operation::Yield => {
-            scheduler::rotate(k);
-            Ok(Outcome::Done)
-        }
-        Operation::Signal => notification::signal_call(k, t),
-        Operation::UntypedRetype => untyped::retype(k, t),
-        Operation::UntypedQuery => untyped::query(k, t),
-        Operation::Copy => space::copy_call(k, t),
-        Operation::Mint => space::mint_call(k, t),
-        Operation::Move => space::move_call(k, t),
-        Operation::Delete => delete::delete_call(k, t),
-        Operation::Revoke => delete::revoke_call(k, t),
-        Operation::Identify => space::identify(k, t),
-        Operation::NodeInstall => space::node_install(k, t),
-        Operation::NodeRemove => space::node_remove(k, t),
-        Operation::FrameMap => frame::map_call(k, t),
-        Operation::MappingProtect => mapping::protect(k, t),
-        Operation::MappingQuery => mapping::query(k, t),
-        Operation::PageTableMap => table::map(k, t),
-        Operation::PageTableUnmap => table::unmap(k, t),
-        Operation::ThreadConfigure => thread::configure(k, t),
-        Operation::ThreadBind => thread::bind(k, t),
-        Operation::ThreadFaults => thread::faults(k, t),
-        Operation::ThreadResume => thread::resume_call(k, t),
-        Operation::ThreadSuspend => thread::suspend_call(k, t),
-        Operation::ThreadReadRegisters => thread::read_registers(k, t),
-        Operation::ThreadWriteRegisters => thread::write_registers(k, t),
-        Operation::ThreadQuery => thread::query(k, t),
-        Operation::UpcallReturn => fault::upcall_return(k, t),
-        Operation::SchedulingConfigure => scheduling::configure(k, t),
-        Operation::SchedulingQuery => scheduling::query(k, t),
-        Operation::InterruptGet => interrupt::get(k, t),
-        Operation::InterruptBind => interrupt::bind(k, t),
-        Operation::InterruptAcknowledge => interrupt::acknowledge(k, t),
-        Operation::KernelPowerOff => crate::power::power_off(k, t),
-        Operation::KernelPrint => crate::power::print(k, t),
-        Operation::KernelQuery => crate::power::query(k, t),
+fn dispatch<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let number = argument(k, thread, 10);
+    match Table::<A>::HANDLERS.get(number as usize) {
+        Some(handler) => handler(k, thread),
+        None => Err(Error::UnknownOperation),
     }
 }
 

@@ -1,20 +1,22 @@
 //! The two message paths that matter most: a call to a waiting server, and the reply that waits for the next call.
 //!
-//! And two that return to whoever made them: a signal that nobody waits for, and a call through an empty slot.
+//! And the small ones: a signal, whether somebody waits for it or not; giving way to an equal; a call through an empty
+//! slot.
 //!
 //! Each function checks everything first and writes nothing; then it commits. [`Fast::Slow`] means "take the slow path",
 //! which answers every case, these included; a fast path is nothing but the slow path's commonest case in few
 //! instructions. Messages must fit into registers, carry no capability and no deadline; partners must be where they
 //! should be, and able to run at once.
 
-use tench_abi::message::REGISTER_WORDS;
+use tench_abi::message::{MAX_WORDS, REGISTER_WORDS};
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 use tench_abi::{Error, Kind, Rights};
 
+use crate::entry::clear;
 use crate::object::{Endpoint, Notification, Ref};
 use crate::slot::{Cap, Slot, flag};
 use crate::thread::{Thread, ThreadState};
-use crate::{Arch, Kernel};
+use crate::{Arch, Kernel, endpoint, scheduler};
 
 /// Who runs next, and with what.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +36,8 @@ pub enum Fast {
     HandOff(Handoff),
     /// The thread goes on with this in `x0` (0 or an error code) and nothing in `x1`..`x10`.
     Answer(u64),
+    /// This thread runs next; its registers lie in it, as those of the old one do in that.
+    Resume(Ref<Thread>),
     /// Nothing was written; the slow path decides.
     Slow,
 }
@@ -71,18 +75,43 @@ fn slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option
     Some(unsafe { Ref::<Slot>::at_unchecked(node + ((address as usize & (NODE_SLOTS - 1)) << 6)) })
 }
 
-/// `Call` with a message in registers to a server that waits.
+/// Whether a message does not travel in registers alone.
 #[inline(always)]
-pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+pub const fn is_long(tag: u64) -> bool {
+    tag & 0xffff > REGISTER_WORDS as u64
+}
+
+/// Whether a long message consists of words alone, and has an area to lie in.
+#[inline(always)]
+fn is_words<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
+    tag & 0xffff <= MAX_WORDS as u64 && k.get(thread).message_area != 0
+}
+
+/// Writes a long message into the registers and the area of its receiver.
+#[inline(always)]
+fn deliver<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, handoff: Handoff) -> Fast {
+    let Handoff { next, tag, badge } = handoff;
+    let (source, destination) = (k.get(from).message_area, k.get(next).message_area);
+    endpoint::copy_words(source, destination, (tag & 0xff) as usize);
+    let words: [u64; REGISTER_WORDS] = core::array::from_fn(|i| k.get(from).registers.x[i + 2]);
+    let x = &mut k.get(next).registers.x;
+    (x[0], x[1], x[10]) = (0, tag, badge);
+    x[2..2 + REGISTER_WORDS].copy_from_slice(&words);
+    Fast::Resume(next)
+}
+
+/// `Call` with words alone to a server that waits. `LONG` is what [`is_long`] says of the tag.
+#[inline(always)]
+pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
     let Some(slot) = slot(k, thread, address) else { return INVALID };
     let cap = &k.get(slot).cap;
     if cap.flags & flag::CALLABLE == 0 {
         return if cap.kind == Kind::Null { INVALID } else { Fast::Slow };
     }
-    if tag & 0xffff > REGISTER_WORDS as u64 {
+    let (object, badge) = (cap.object, cap.badge);
+    if LONG && !is_words(k, thread, tag) {
         return Fast::Slow;
     }
-    let (object, badge) = (cap.object, cap.badge);
     // SAFETY: a live endpoint capability names a live endpoint.
     let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
     let head = k.get(endpoint).head;
@@ -94,6 +123,9 @@ pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: 
     let r = k.get(receiver);
     let (priority, next) = (r.priority, r.next);
     let Some(reply) = r.fast_reply else { return Fast::Slow };
+    if LONG && r.message_area == 0 {
+        return Fast::Slow;
+    }
     let t = k.get(thread);
     if t.slow != 0 || priority < t.priority {
         return Fast::Slow;
@@ -110,13 +142,20 @@ pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: 
             k.get(receiver).next = None;
         }
     }
-    Fast::HandOff(Handoff { next: receiver, tag, badge })
+    let handoff = Handoff { next: receiver, tag, badge };
+    if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
 }
 
-/// `ReplyReceive` with a message in registers to a caller that may run at once, when no message waits.
+/// `ReplyReceive` with words alone to a caller that may run at once, when no message waits. `LONG` is what [`is_long`]
+/// says of the tag.
 #[inline(always)]
-pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
-    if tag & 0xffff > REGISTER_WORDS as u64 {
+pub fn reply_receive<A: Arch, const LONG: bool>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    address: u64,
+    tag: u64,
+) -> Fast {
+    if LONG && !is_words(k, thread, tag) {
         return Fast::Slow;
     }
     let Some(slot) = slot(k, thread, address) else { return INVALID };
@@ -141,6 +180,9 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u
     if slow != 0 || i64::from(priority) < k.state().highest_ready || priority < 0 {
         return Fast::Slow;
     }
+    if LONG && k.get(caller).message_area == 0 {
+        return Fast::Slow;
+    }
     // ── Point of no return ──
     k.get(caller).state = ThreadState::Ready;
     k.get(reply).caller = None;
@@ -151,7 +193,8 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u
     t.state = ThreadState::Receiving(endpoint);
     t.fast_reply = Some(reply);
     t.receive_reply = Some(reply);
-    Fast::HandOff(Handoff { next: caller, tag, badge: 0 })
+    let handoff = Handoff { next: caller, tag, badge: 0 };
+    if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
 }
 
 /// `Signal` of a notification that nobody waits for.
@@ -172,4 +215,19 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> 
     // ── Point of no return ──
     n.word |= if badge == 0 { 1 } else { badge };
     Fast::Answer(0)
+}
+
+/// `Yield`: the first thread of the same priority runs, and this one goes behind the last.
+#[inline(always)]
+pub fn give_way<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Fast {
+    let t = k.get(thread);
+    if t.slow != 0 || t.priority < 0 {
+        return Fast::Slow;
+    }
+    if i64::from(t.priority) != k.state().highest_ready {
+        return Fast::Answer(0);
+    }
+    // ── Point of no return ──
+    clear(&mut k.get(thread).registers.x);
+    Fast::Resume(scheduler::exchange_with_first(k, thread))
 }

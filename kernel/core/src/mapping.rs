@@ -158,10 +158,10 @@ pub fn write_entries<A: Arch>(
     for index in first..first + count {
         // SAFETY: the caller names entries of a live table, all below 512.
         unsafe { k.arch().write_entry(table.address(), index, entry) };
-        if let Some(place) = k.get(table).books.get_mut(index) {
-            *place = book;
-        }
         entry = entry.wrapping_add(size);
+    }
+    if let Some(books) = k.get(table).books.get_mut(first..first + count) {
+        books.fill(book);
     }
 }
 

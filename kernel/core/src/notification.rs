@@ -2,13 +2,12 @@
 
 use tench_abi::{Error, Kind, Rights, Tag};
 
-use crate::entry::{Outcome, capability_slot};
+use crate::entry::{Outcome, capability_slot, clear};
 use crate::object::{Notification, Ref};
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, endpoint, scheduler, timers};
 
 /// `Signal`.
-#[inline]
 pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = capability_slot(k, thread, Kind::Notification, Rights::WRITE)?;
     let cap = &k.slot(slot).cap;
@@ -55,7 +54,7 @@ pub fn deliver<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thre
     let t = k.get(thread);
     t.slow &= !slow::SIGNALLED;
     let x = &mut t.registers.x;
-    x[..10].fill(0);
+    clear(x);
     x[1] = Tag::NOTIFICATION;
     x[10] = word;
 }

@@ -6,6 +6,7 @@
 //!
 //! There is no periodic tick. A time slice is timed only while another thread of the running priority is ready.
 
+use crate::kernel::Queue;
 use crate::object::Ref;
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, timers};
@@ -184,6 +185,32 @@ pub fn switch<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
         change_current(k, current, next);
     }
     next
+}
+
+/// The running thread goes behind its equals, of which there are some, and the first of them, which is answered, runs.
+#[inline]
+pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Thread> {
+    let priority = k.get(thread).priority as u8;
+    let Queue { head: Some(first), tail: Some(last) } = k.state().ready[priority as usize] else { return thread };
+    let t = k.get(first);
+    t.queued = false;
+    let second = t.next.take();
+    let t = k.get(thread);
+    t.queued = true;
+    t.next = None;
+    // The queue never becomes empty: what the scheduler knows of it stays true.
+    let (head, previous) = match second {
+        Some(second) => {
+            k.get(second).previous = None;
+            k.get(last).next = Some(thread);
+            (second, Some(last))
+        }
+        None => (thread, None),
+    };
+    k.get(thread).previous = previous;
+    k.state().ready[priority as usize] = Queue { head: Some(head), tail: Some(thread) };
+    begin_slice_of(k, first);
+    first
 }
 
 /// Removes and answers the first thread of the highest non-empty queue; the idle thread if there is none.

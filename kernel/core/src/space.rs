@@ -256,7 +256,6 @@ pub fn embed<A: Arch>(k: &mut Kernel<A>, source: SlotRef, binding: SlotRef) {
 }
 
 /// `Copy`.
-#[inline(never)]
 pub fn copy_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (source, destination) = source_and_destination(k, thread, Rights::READ)?;
     copy_to(k, source, destination)?;
@@ -264,7 +263,6 @@ pub fn copy_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
 }
 
 /// `Move`.
-#[inline(never)]
 pub fn move_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (source, destination) = source_and_destination(k, thread, Rights::WRITE)?;
     move_to(k, source, destination)?;
@@ -285,7 +283,6 @@ fn source_and_destination<A: Arch>(
 }
 
 /// `Mint`.
-#[inline(never)]
 pub fn mint_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (source, destination) = source_and_destination(k, thread, Rights::READ)?;
     let (mask, badge) = (argument(k, thread, 4), argument(k, thread, 5));
@@ -306,7 +303,6 @@ pub fn mint_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
 }
 
 /// `Identify`.
-#[inline(never)]
 pub fn identify<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let slot = slot_in(k, space, address, Rights::READ)?;
@@ -331,7 +327,6 @@ fn root_entry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<SlotRef
 }
 
 /// `NodeInstall`.
-#[inline(never)]
 pub fn node_install<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let entry = root_entry(k, thread)?;
     let address = argument(k, thread, 2);
@@ -349,7 +344,6 @@ pub fn node_install<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<O
 }
 
 /// `NodeRemove`. A node whose deletion was interrupted can be taken out as well, so that it can be finished.
-#[inline(never)]
 pub fn node_remove<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let entry = root_entry(k, thread)?;
     let cap = &k.slot(entry).cap;

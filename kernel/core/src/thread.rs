@@ -25,8 +25,9 @@ use crate::{Arch, Kernel, endpoint, scheduler, scheduling, space};
 pub const OBJECT_SIZE: usize = 1 << THREAD_BITS;
 /// Offset of the [`Thread`] in its object.
 pub const THREAD_OFFSET: usize = OBJECT_SIZE - size_of::<Thread>();
-/// Marks the lowest words of a kernel stack; found changed, the stack has overflowed.
-pub const CANARY: u64 = 0x7e0c_5ac8_0dd5_7ac8;
+/// Marks the lowest word of a kernel stack; found changed, the stack has overflowed. (A pattern that one instruction
+/// makes: it is looked at after every operation.)
+pub const CANARY: u64 = 0x5555_5555_5555_5555;
 
 /// Saved floating-point and vector registers.
 #[derive(Clone, Copy)]

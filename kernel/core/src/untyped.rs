@@ -131,7 +131,6 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, P
 }
 
 /// `UntypedRetype`.
-#[inline(never)]
 pub fn retype<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (request, place) = decode(k, thread)?;
     let watermark = argument(k, thread, 4) == WATERMARK;
@@ -294,7 +293,6 @@ fn make_from_last<A: Arch>(
 }
 
 /// `UntypedQuery`.
-#[inline(never)]
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = capability_slot(k, thread, Kind::Untyped, Rights::READ)?;
     let cap = k.slot(slot).cap;

@@ -199,6 +199,31 @@ unsafe fn hand_back(answer: u64, old: usize) -> ! {
     }
 }
 
+/// Continues with `next`, whose registers lie in it, after a system call of the thread at `old`.
+///
+/// # Safety
+/// As for [`hand_back`], and `old` has its answer.
+#[inline(always)]
+unsafe fn resume(next: Ref<Thread>, old: usize) -> ! {
+    // SAFETY: the entry saved everything that a system call preserves; `next` is live, not running, and able to run.
+    unsafe {
+        core::arch::asm!(
+            "mrs x16, tpidr_el0",
+            "str x16, [x2, #{POINTER}]",
+            "ldr x16, [x0, #{SPACE}]",
+            "msr ttbr0_el1, x16",
+            "ldr x16, [x0, #{POINTER}]",
+            "msr tpidr_el0, x16",
+            "b tench_resume",
+            in("x0") next.address(),
+            in("x2") old,
+            SPACE = const offset_of!(Thread, space_register),
+            POINTER = const offset_of!(Registers, thread_pointer),
+            options(noreturn)
+        )
+    }
+}
+
 /// Leaves by whichever way a fast path has found.
 ///
 /// # Safety
@@ -210,6 +235,8 @@ unsafe fn conclude<const OPERATION: u64>(fast: fast::Fast, address: u64, tag: u6
         fast::Fast::HandOff(handoff) => unsafe { hand_off(handoff, old) },
         // SAFETY: the answer is for this trap's thread.
         fast::Fast::Answer(answer) => unsafe { hand_back(answer, old) },
+        // SAFETY: as above.
+        fast::Fast::Resume(next) => unsafe { resume(next, old) },
         // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which the slow path gets back here.
         fast::Fast::Slow => unsafe {
             core::arch::asm!("b tench_slow_call", in("x0") address, in("x1") tag, in("x2") old, in("x10") OPERATION,
@@ -218,10 +245,33 @@ unsafe fn conclude<const OPERATION: u64>(fast: fast::Fast, address: u64, tag: u6
     }
 }
 
+/// Goes on with a message that does not travel in registers alone. A function of its own, so that the other does not pay
+/// for the registers that it needs.
+macro_rules! take_long_way {
+    ($function:literal, $address:ident, $tag:ident, $old:ident) => {
+        // SAFETY: the function takes what this one was given.
+        unsafe {
+            core::arch::asm!(concat!("b ", $function), in("x0") $address, in("x1") $tag, in("x2") $old,
+                options(noreturn))
+        }
+    };
+}
+
 /// `Call`, entered with the caller's `x0`, `x1` and thread.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_call(address: u64, tag: u64, old: usize) -> ! {
-    let fast = fast::call(&mut token(), thread(old), address, tag);
+    if fast::is_long(tag) {
+        take_long_way!("tench_long_call", address, tag, old)
+    }
+    let fast = fast::call::<_, false>(&mut token(), thread(old), address, tag);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::Call as u64 }>(fast, address, tag, old) }
+}
+
+/// The same with a long message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_long_call(address: u64, tag: u64, old: usize) -> ! {
+    let fast = fast::call::<_, true>(&mut token(), thread(old), address, tag);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::Call as u64 }>(fast, address, tag, old) }
 }
@@ -229,7 +279,18 @@ unsafe extern "C" fn tench_fast_call(address: u64, tag: u64, old: usize) -> ! {
 /// `ReplyReceive`, likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_reply_receive(address: u64, tag: u64, old: usize) -> ! {
-    let fast = fast::reply_receive(&mut token(), thread(old), address, tag);
+    if fast::is_long(tag) {
+        take_long_way!("tench_long_reply_receive", address, tag, old)
+    }
+    let fast = fast::reply_receive::<_, false>(&mut token(), thread(old), address, tag);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::ReplyReceive as u64 }>(fast, address, tag, old) }
+}
+
+/// The same with a long message.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_long_reply_receive(address: u64, tag: u64, old: usize) -> ! {
+    let fast = fast::reply_receive::<_, true>(&mut token(), thread(old), address, tag);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::ReplyReceive as u64 }>(fast, address, tag, old) }
 }
@@ -242,10 +303,28 @@ unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! 
     unsafe { conclude::<{ Operation::Signal as u64 }>(fast, address, tag, old) }
 }
 
+/// `Yield`, likewise.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_fast_yield(address: u64, tag: u64, old: usize) -> ! {
+    let fast = fast::give_way(&mut token(), thread(old));
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::Yield as u64 }>(fast, address, tag, old) }
+}
+
 /// Any system call, all arguments saved. Answers the thread to continue with.
 #[unsafe(no_mangle)]
 extern "C" fn tench_system_call(address: usize) -> usize {
-    entry::system_call(&mut enter(address)).address()
+    let next = entry::system_call(&mut enter(address)).address();
+    check_stack(thread(address));
+    next
+}
+
+/// Stops the machine if the kernel stack of an operation was too small for it: what lies below is damaged.
+#[inline(always)]
+fn check_stack(thread: Ref<Thread>) {
+    if !tench_kernel::thread::canary_intact(thread) {
+        panic!("the kernel stack of {:#x} has overflowed", thread.address());
+    }
 }
 
 /// An interrupt in user mode.
@@ -258,10 +337,7 @@ extern "C" fn tench_user_interrupt(address: usize) -> usize {
 #[unsafe(no_mangle)]
 extern "C" fn tench_kernel_interrupt() {
     let mut kernel = token();
-    let current = kernel.current();
-    if !tench_kernel::thread::canary_intact(current) {
-        panic!("kernel stack overflow");
-    }
+    check_stack(kernel.current());
     entry::kernel_interrupt(&mut kernel);
 }
 

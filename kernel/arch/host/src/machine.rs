@@ -308,9 +308,12 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         (x[0], x[1], x[10])
     };
     let found = match Operation::from_code(number)? {
-        Operation::Call => fast::call(k, thread, address, tag),
-        Operation::ReplyReceive => fast::reply_receive(k, thread, address, tag),
+        Operation::Call if fast::is_long(tag) => fast::call::<_, true>(k, thread, address, tag),
+        Operation::Call => fast::call::<_, false>(k, thread, address, tag),
+        Operation::ReplyReceive if fast::is_long(tag) => fast::reply_receive::<_, true>(k, thread, address, tag),
+        Operation::ReplyReceive => fast::reply_receive::<_, false>(k, thread, address, tag),
         Operation::Signal => fast::signal(k, thread, address),
+        Operation::Yield => fast::give_way(k, thread),
         _ => return None,
     };
     let handoff = match found {
@@ -321,6 +324,7 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
             x[0] = answer;
             return Some(thread);
         }
+        Fast::Resume(next) => return Some(exchange(k, thread, next)),
         Fast::Slow => return None,
     };
     let words: [u64; 8] = std::array::from_fn(|i| k.get(thread).registers.x[i + 2]);
@@ -332,13 +336,18 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     for (i, word) in words.into_iter().enumerate() {
         x[i + 2] = if i < length { word } else { 0 };
     }
+    Some(exchange(k, thread, handoff.next))
+}
+
+/// Loads what belongs to the thread that runs next, and keeps what belongs to the other.
+fn exchange(k: &mut Kernel<Host>, thread: Ref<Thread>, next: Ref<Thread>) -> Ref<Thread> {
     let pointer = k.arch().thread_pointer();
     k.get(thread).registers.thread_pointer = pointer;
-    let (space, pointer) = (k.get(handoff.next).space_register, k.get(handoff.next).registers.thread_pointer);
+    let (space, pointer) = (k.get(next).space_register, k.get(next).registers.thread_pointer);
     k.arch().load_space(space);
     k.arch().set_thread_pointer(pointer);
-    k.state().current = handoff.next;
-    Some(handoff.next)
+    k.state().current = next;
+    next
 }
 
 impl Drop for Machine {
