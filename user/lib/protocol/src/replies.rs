@@ -4,23 +4,31 @@
 //! and receives with another. Objects that are done with are used again.
 
 use arrayvec::ArrayVec;
-use tench_sys::{Cap, Error, Reply};
+use tench_sys::{Cap, Error, Reply, Wait};
 
 /// The objects of one server, at most `N` of them beside the current one.
 pub struct Replies<const N: usize> {
+    /// The object that is bound to the thread.
+    bound: Cap<Reply>,
     current: Cap<Reply>,
     spare: ArrayVec<Cap<Reply>, N>,
 }
 
 impl<const N: usize> Replies<N> {
-    /// Begins with one object, which must be empty.
-    pub const fn new(first: Cap<Reply>) -> Replies<N> {
-        Replies { current: first, spare: ArrayVec::new_const() }
+    /// Begins with the object that is bound to the server's thread, which must be empty.
+    pub const fn new(bound: Cap<Reply>) -> Replies<N> {
+        Replies { bound, current: bound, spare: ArrayVec::new_const() }
     }
 
     /// The object to receive with.
     pub const fn current(&self) -> Cap<Reply> {
         self.current
+    }
+
+    /// How to receive the next message: with the current object. The bound one is not named, because only messages that
+    /// name none take the kernel's fast path.
+    pub fn wait(&self, wait: Wait) -> Wait {
+        if self.current == self.bound { wait } else { wait.with_reply(self.current) }
     }
 
     /// Keeps the current object, with the caller in it, to answer later. `make` is asked for a new object if there is
@@ -64,10 +72,11 @@ mod tests {
         assert_eq!(replies.current(), object(1));
         assert_eq!(replies.keep(|| Ok(object(2))), Ok(object(1)));
         assert_eq!(replies.current(), object(2));
+        assert_eq!(replies.wait(Wait::FOREVER), Wait::FOREVER.with_reply(object(2)));
         assert_eq!(replies.release(object(1)), None);
         assert_eq!(replies.release(object(7)), Some(object(7)));
         assert_eq!(replies.keep(|| unreachable!()), Ok(object(2)));
-        assert_eq!(replies.current(), object(1));
+        assert_eq!(replies.wait(Wait::FOREVER), Wait::FOREVER);
         assert_eq!(replies.make_current(object(2)), None);
         assert_eq!(replies.current(), object(2));
         assert_eq!(replies.keep(|| unreachable!()), Ok(object(2)));

@@ -46,7 +46,7 @@ impl Server {
                 Some(deadline) => Wait::until(Instant::from_ticks(deadline)),
                 None => Wait::FOREVER,
             };
-            let wait = wait.with_reply(self.replies.current());
+            let wait = self.replies.wait(wait);
             let received = match &answer {
                 Some(answer) => SERVICE.reply_receive(answer, wait),
                 None => SERVICE.receive(wait),

@@ -59,7 +59,7 @@ impl Server {
         let mut next: Option<Message> = None;
         loop {
             self.offer();
-            let wait = Wait::FOREVER.with_reply(self.replies.current());
+            let wait = self.replies.wait(Wait::FOREVER);
             let received = match &next {
                 Some(answer) => SERVICE.reply_receive(answer, wait),
                 None => SERVICE.receive(wait),

@@ -38,7 +38,7 @@ impl Server {
         let mut answer = None;
         loop {
             self.offer();
-            let wait = Wait::FOREVER.with_reply(self.replies.current());
+            let wait = self.replies.wait(Wait::FOREVER);
             let received = match &answer {
                 Some(answer) => SERVICE.reply_receive(answer, wait),
                 None => SERVICE.receive(wait),
