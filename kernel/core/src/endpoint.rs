@@ -364,7 +364,7 @@ pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receive
 /// frame whose capability its thread holds, at an offset that was checked when it was bound, and is reached through
 /// the kernel's own addresses.
 #[inline]
-pub(crate) fn copy_words(from: usize, to: usize, length: usize) {
+fn copy_words(from: usize, to: usize, length: usize) {
     const CHUNK: usize = 4;
     let end = length.min(MAX_WORDS);
     let mut next = REGISTER_WORDS;

@@ -5,12 +5,12 @@
 //!
 //! Each function checks everything first and writes nothing; then it commits. [`Fast::Slow`] means "take the slow path",
 //! which answers every case, these included; a fast path is nothing but the slow path's commonest case in few
-//! instructions. Messages must fit into registers, carry no capability and no deadline; partners must be where they
-//! should be, and able to run at once.
+//! instructions. Messages must have no deadline and name no reply object; partners must be where they should be, and able
+//! to run at once. What does not fit into registers, or carries capabilities, is written where it belongs at the end.
 
-use tench_abi::message::{MAX_WORDS, REGISTER_WORDS};
+use tench_abi::message::{MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
-use tench_abi::{Error, Kind, Rights};
+use tench_abi::{Error, Kind, Rights, Tag};
 
 use crate::entry::clear;
 use crate::object::{Endpoint, Notification, Ref};
@@ -81,26 +81,24 @@ pub const fn is_long(tag: u64) -> bool {
     tag & 0xffff > REGISTER_WORDS as u64
 }
 
-/// Whether a long message consists of words alone, and has an area to lie in.
+/// Whether a long message is one of words and capabilities, not too many, without flags, and has an area to lie in.
 #[inline(always)]
-fn is_words<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
-    tag & 0xffff <= MAX_WORDS as u64 && k.get(thread).message_area != 0
+fn is_plain<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
+    let caps = tag >> 8 & 0xff;
+    tag & 0xff <= MAX_WORDS as u64 && caps <= MAX_CAPS as u64 && k.get(thread).message_area != 0
 }
 
-/// Writes a long message into the registers and the area of its receiver.
+/// Writes a long message into the registers, the area and the slots of its receiver.
 #[inline(always)]
 fn deliver<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, handoff: Handoff) -> Fast {
     let Handoff { next, tag, badge } = handoff;
-    let (source, destination) = (k.get(from).message_area, k.get(next).message_area);
-    endpoint::copy_words(source, destination, (tag & 0xff) as usize);
-    let words: [u64; REGISTER_WORDS] = core::array::from_fn(|i| k.get(from).registers.x[i + 2]);
+    endpoint::transfer_message(k, from, next, Tag(tag));
     let x = &mut k.get(next).registers.x;
-    (x[0], x[1], x[10]) = (0, tag, badge);
-    x[2..2 + REGISTER_WORDS].copy_from_slice(&words);
+    (x[0], x[10]) = (0, badge);
     Fast::Resume(next)
 }
 
-/// `Call` with words alone to a server that waits. `LONG` is what [`is_long`] says of the tag.
+/// `Call` to a server that waits. `LONG` is what [`is_long`] says of the tag.
 #[inline(always)]
 pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
     let Some(slot) = slot(k, thread, address) else { return INVALID };
@@ -109,7 +107,8 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
         return if cap.kind == Kind::Null { INVALID } else { Fast::Slow };
     }
     let (object, badge) = (cap.object, cap.badge);
-    if LONG && !is_words(k, thread, tag) {
+    let may_grant = cap.allows(Rights::GRANT);
+    if LONG && (!is_plain(k, thread, tag) || (tag & 0xf00 != 0 && !may_grant)) {
         return Fast::Slow;
     }
     // SAFETY: a live endpoint capability names a live endpoint.
@@ -146,7 +145,7 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
     if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
 }
 
-/// `ReplyReceive` with words alone to a caller that may run at once, when no message waits. `LONG` is what [`is_long`]
+/// `ReplyReceive` to a caller that may run at once, when no message waits. `LONG` is what [`is_long`]
 /// says of the tag.
 #[inline(always)]
 pub fn reply_receive<A: Arch, const LONG: bool>(
@@ -155,7 +154,7 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     address: u64,
     tag: u64,
 ) -> Fast {
-    if LONG && !is_words(k, thread, tag) {
+    if LONG && !is_plain(k, thread, tag) {
         return Fast::Slow;
     }
     let Some(slot) = slot(k, thread, address) else { return INVALID };
