@@ -16,7 +16,7 @@ use crate::entry::clear;
 use crate::object::{Endpoint, Notification, Ref};
 use crate::slot::{Cap, Slot, flag};
 use crate::thread::{Thread, ThreadState};
-use crate::{Arch, Kernel, endpoint, scheduler};
+use crate::{Arch, Kernel, endpoint, notification, scheduler};
 
 /// Who runs next, and with what.
 #[derive(Clone, Copy, Debug)]
@@ -196,7 +196,7 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
 }
 
-/// `Signal` of a notification that nobody waits for.
+/// `Signal` of a notification that nobody waits for, or for which a thread of higher priority waits, without a deadline.
 #[inline(always)]
 pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Fast {
     let Some(slot) = slot(k, thread, address) else { return INVALID };
@@ -207,13 +207,42 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> 
     let (object, badge) = (cap.object, cap.badge);
     // SAFETY: a live notification capability names a live notification.
     let notification = unsafe { Ref::<Notification>::at_unchecked(object) };
+    let bits = if badge == 0 { 1 } else { badge };
     let n = k.get(notification);
-    if n.head.is_some() || n.bound.is_some() {
+    if let Some(waiter) = n.head {
+        return wake(k, thread, notification, waiter, bits);
+    }
+    if n.bound.is_some() {
         return Fast::Slow;
     }
     // ── Point of no return ──
-    n.word |= if badge == 0 { 1 } else { badge };
+    n.word |= bits;
     Fast::Answer(0)
+}
+
+/// The first waiter of a notification runs at once, if it may.
+#[inline(always)]
+fn wake<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    notification: Ref<Notification>,
+    waiter: Ref<Thread>,
+    bits: u64,
+) -> Fast {
+    let w = k.get(waiter);
+    let (slow, priority) = (w.slow, w.priority);
+    let t = k.get(thread);
+    if slow != 0 || t.slow != 0 || priority <= t.priority || t.priority < 0 {
+        return Fast::Slow;
+    }
+    // ── Point of no return ──
+    clear(&mut t.registers.x);
+    k.get(notification).word |= bits;
+    notification::unqueue(k, notification, waiter);
+    notification::deliver(k, notification, waiter);
+    k.get(waiter).state = ThreadState::Ready;
+    scheduler::preempt(k, thread);
+    Fast::Resume(waiter)
 }
 
 /// `Yield`: the first thread of the same priority runs, and this one goes behind the last.

@@ -187,6 +187,14 @@ pub fn switch<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     next
 }
 
+/// The running thread makes room for one of a priority that nobody else has who is ready.
+#[inline]
+pub fn preempt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    charge_to(k, thread);
+    enqueue_first(k, thread);
+    k.state().slice_end = 0;
+}
+
 /// The running thread goes behind its equals, of which there are some, and the first of them, which is answered, runs.
 #[inline]
 pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Thread> {
@@ -209,6 +217,7 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> R
     };
     k.get(thread).previous = previous;
     k.state().ready[priority as usize] = Queue { head: Some(head), tail: Some(thread) };
+    charge_to(k, thread);
     begin_slice_of(k, first);
     first
 }
@@ -258,12 +267,18 @@ fn begin_slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 ///
 /// The fast path switches threads without this: a call chain is charged to whoever is running at the next slow switch.
 pub fn charge<A: Arch>(k: &mut Kernel<A>) {
+    let current = k.current();
+    charge_to(k, current);
+}
+
+/// The same for the thread that runs, where that is not written down yet.
+#[inline]
+fn charge_to<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let now = k.arch().now();
     let s = k.state();
     let elapsed = now.wrapping_sub(s.charged_until);
     s.charged_until = now;
-    let current = s.current;
-    match k.get(current).scheduling {
+    match k.get(thread).scheduling {
         Some(scheduling) => k.get(scheduling).consumed += elapsed,
         None => k.state().statistics.idle_ticks += elapsed,
     }
