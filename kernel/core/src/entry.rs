@@ -205,8 +205,7 @@ pub fn kernel_interrupt<A: Arch>(k: &mut Kernel<A>) {
 
 /// A fault or foreign system call of the running thread; all its registers are saved. Answers who runs next.
 pub fn exception<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Thread> {
-    fault::raise(k, class, report);
-    scheduler::leave(k)
+    fault::raise(k, class, report)
 }
 
 /// The running thread touched the floating-point unit while it was off: the unit becomes its own.

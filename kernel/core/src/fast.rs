@@ -8,15 +8,16 @@
 //! instructions. Messages must have no deadline and name no reply object; partners must be where they should be, and able
 //! to run at once. What does not fit into registers, or carries capabilities, is written where it belongs at the end.
 
+use tench_abi::fault::Class;
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 use tench_abi::{Error, Kind, Rights, Tag};
 
 use crate::entry::clear;
-use crate::object::{Endpoint, Notification, Ref};
+use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::slot::{Cap, Slot, flag};
-use crate::thread::{Thread, ThreadState};
-use crate::{Arch, Kernel, endpoint, notification, scheduler};
+use crate::thread::{Binding, Purpose, Thread, ThreadState, slow};
+use crate::{Arch, Kernel, endpoint, fault, notification, scheduler};
 
 /// Who runs next, and with what.
 #[derive(Clone, Copy, Debug)]
@@ -130,8 +131,22 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
         return Fast::Slow;
     }
     // ── Point of no return ──
-    t.state = ThreadState::AwaitingReply(reply);
-    k.get(reply).caller = Some(thread);
+    meet(k, thread, endpoint, receiver, (reply, next));
+    let handoff = Handoff { next: receiver, tag, badge };
+    if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
+}
+
+/// A caller waits for its reply, and the first receiver leaves the queue: it has `reply`, and `next` waits behind it.
+#[inline(always)]
+fn meet<A: Arch>(
+    k: &mut Kernel<A>,
+    caller: Ref<Thread>,
+    endpoint: Ref<Endpoint>,
+    receiver: Ref<Thread>,
+    (reply, next): (Ref<Reply>, Option<Ref<Thread>>),
+) {
+    k.get(caller).state = ThreadState::AwaitingReply(reply);
+    k.get(reply).caller = Some(caller);
     k.get(receiver).state = ThreadState::Ready;
     match next {
         None => k.get(endpoint).head = 0,
@@ -141,8 +156,44 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
             k.get(receiver).next = None;
         }
     }
-    let handoff = Handoff { next: receiver, tag, badge };
-    if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
+}
+
+/// The running thread has faulted, and a handler waits at the endpoint for faults of this class: the handler runs next,
+/// with what it needs to run. `None`: nothing was written.
+#[inline]
+pub fn fault<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> Option<Ref<Thread>> {
+    let t = k.get(thread);
+    let cap = &t.bindings[Binding::fault(class) as usize].cap;
+    if cap.flags & flag::CALLABLE == 0 || t.slow != 0 {
+        return None;
+    }
+    let (object, badge, priority) = (cap.object, cap.badge, t.priority);
+    // SAFETY: a live endpoint capability names a live endpoint.
+    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
+    let head = k.get(endpoint).head;
+    if head & 1 == 0 {
+        return None;
+    }
+    // SAFETY: an odd head is a live receiver's address plus 1.
+    let receiver = unsafe { Ref::<Thread>::at_unchecked(head & !1) };
+    let r = k.get(receiver);
+    let next = r.next;
+    let reply = r.fast_reply?;
+    if r.priority < priority {
+        return None;
+    }
+    // ── Point of no return ──
+    let t = k.get(thread);
+    t.badge = badge;
+    t.may_grant = false;
+    t.purpose = Purpose::Fault;
+    t.slow = slow::FAULT;
+    meet(k, thread, endpoint, receiver, (reply, next));
+    fault::transfer(k, thread, receiver);
+    let x = &mut k.get(receiver).registers.x;
+    (x[0], x[10]) = (0, badge);
+    scheduler::hand_to(k, thread, receiver);
+    Some(receiver)
 }
 
 /// `ReplyReceive` to a caller that may run at once, when no message waits. `LONG` is what [`is_long`]
@@ -176,24 +227,44 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
     let c = k.get(caller);
     let (slow, priority) = (c.slow, c.priority);
-    if slow != 0 || i64::from(priority) < k.state().highest_ready || priority < 0 {
+    if i64::from(priority) < k.state().highest_ready || priority < 0 {
         return Fast::Slow;
+    }
+    if slow != 0 {
+        // What remains is short: the handler's answer to a fault.
+        if LONG || slow != slow::FAULT || !fault::lets_go_on(Tag(tag)) {
+            return Fast::Slow;
+        }
+        fault::answer_now(k, caller, thread, Tag(tag));
+        wait_again(k, thread, endpoint, (caller, reply));
+        return Fast::Resume(caller);
     }
     if LONG && k.get(caller).message_area == 0 {
         return Fast::Slow;
     }
     // ── Point of no return ──
+    wait_again(k, thread, endpoint, (caller, reply));
+    let handoff = Handoff { next: caller, tag, badge: 0 };
+    if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
+}
+
+/// The caller in `reply` is answered, and its server waits at an endpoint where nobody waits.
+#[inline(always)]
+fn wait_again<A: Arch>(
+    k: &mut Kernel<A>,
+    server: Ref<Thread>,
+    endpoint: Ref<Endpoint>,
+    (caller, reply): (Ref<Thread>, Ref<Reply>),
+) {
     k.get(caller).state = ThreadState::Ready;
     k.get(reply).caller = None;
     let queue = k.get(endpoint);
-    queue.head = thread.address() | 1;
-    queue.tail = thread.address();
-    let t = k.get(thread);
+    queue.head = server.address() | 1;
+    queue.tail = server.address();
+    let t = k.get(server);
     t.state = ThreadState::Receiving(endpoint);
     t.fast_reply = Some(reply);
     t.receive_reply = Some(reply);
-    let handoff = Handoff { next: caller, tag, badge: 0 };
-    if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
 }
 
 /// `Signal` of a notification that nobody waits for, or for which a thread of higher priority waits, without a deadline.

@@ -8,16 +8,22 @@ use tench_abi::{Kind, Rights, Tag};
 use crate::endpoint::{area, rendezvous};
 use crate::object::{Endpoint, Ref};
 use crate::thread::{Binding, Purpose, Thread, ThreadState, slow};
-use crate::{Arch, Kernel, scheduler};
+use crate::{Arch, Kernel, fast, scheduler};
 
 /// The running thread, whose registers have all been saved, has faulted. It continues in its upcall, or waits for the
-/// answer of its endpoint, or stops.
-pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) {
+/// answer of its endpoint, or stops. Answers who runs next.
+pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Thread> {
     let thread = k.current();
     k.get(thread).fault = report;
-    if !upcall(k, thread, class, &report) && !send(k, thread, class) {
-        k.get(thread).state = ThreadState::Faulted;
+    if !upcall(k, thread, class, &report) {
+        if let Some(handler) = fast::fault(k, thread, class) {
+            return handler;
+        }
+        if !send(k, thread, class) {
+            k.get(thread).state = ThreadState::Faulted;
+        }
     }
+    scheduler::leave(k)
 }
 
 /// Starts the upcall for this class, if one is set and none runs.
@@ -101,18 +107,31 @@ pub fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<T
 
 /// The handler has answered a fault: the thread goes on, with all its registers, or stays stopped.
 pub fn answer<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
+    if lets_go_on(tag) {
+        answer_now(k, thread, handler, tag);
+        scheduler::make_ready(k, thread);
+    } else {
+        let t = k.get(thread);
+        t.slow &= !slow::FAULT;
+        t.state = ThreadState::Faulted;
+    }
+}
+
+/// Whether an answer lets the thread go on.
+#[inline]
+pub const fn lets_go_on(tag: Tag) -> bool {
+    tag.label() == label::RESUME || (tag.label() == label::RESULT && tag.length() > 0)
+}
+
+/// Carries out an answer that lets the thread go on. Somebody else lets it run.
+#[inline]
+pub fn answer_now<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
     let word = k.get(handler).registers.x[2];
     let t = k.get(thread);
     t.slow &= !slow::FAULT;
-    match tag.label() {
-        label::RESUME => {}
-        label::RESULT if tag.length() > 0 => t.registers.x[0] = word,
-        _ => {
-            t.state = ThreadState::Faulted;
-            return;
-        }
+    if tag.label() == label::RESULT {
+        t.registers.x[0] = word;
     }
-    scheduler::make_ready(k, thread);
 }
 
 /// `UpcallReturn`: the thread continues with the registers in its message area.

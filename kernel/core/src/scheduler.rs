@@ -285,20 +285,26 @@ fn charge_to<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// Loads what belongs to a thread besides its general registers.
+#[inline]
 fn change_current<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>) {
     charge(k);
-    let pointer = k.arch().thread_pointer();
     let t = k.get(from);
-    t.registers.thread_pointer = pointer;
     if t.slow & slow::FLOAT != 0 {
         t.slow &= !slow::FLOAT;
         k.arch().float_enable(false);
     }
+    k.state().statistics.switches += 1;
+    hand_to(k, from, to);
+}
+
+/// Makes another thread the running one, where neither time nor floating point need to be looked after.
+#[inline]
+pub fn hand_to<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>) {
+    let pointer = k.arch().thread_pointer();
+    k.get(from).registers.thread_pointer = pointer;
     let t = k.get(to);
     let (space, pointer) = (t.space_register, t.registers.thread_pointer);
     k.arch().load_space(space);
     k.arch().set_thread_pointer(pointer);
-    let s = k.state();
-    s.statistics.switches += 1;
-    s.current = to;
+    k.state().current = to;
 }

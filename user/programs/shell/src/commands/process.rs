@@ -14,6 +14,9 @@ use crate::shell::Shell;
 use crate::suggest;
 use crate::system::{OnInterrupt, Process, Waited};
 
+/// Processes of one name that a message lists.
+const LISTED: usize = 8;
+
 /// The commands of this file.
 pub const COMMANDS: &[Command] = &[
     Command {
@@ -92,8 +95,10 @@ pub fn find(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
             Err(Failure::Refused(format!("no process {argument}; {hint}")))
         }
         _ => {
-            let pids: Vec<String> = found.iter().map(|process| process.pid.to_string()).collect();
-            Err(Failure::Refused(format!("several processes are called {argument}; give one of {}", pids.join(", "))))
+            let pids: Vec<String> = found.iter().take(LISTED).map(|process| process.pid.to_string()).collect();
+            let more = if found.len() > LISTED { ", ... (ps lists them)" } else { "" };
+            let pids = pids.join(", ");
+            Err(Failure::Refused(format!("several processes are called {argument}; give one of {pids}{more}")))
         }
     }
 }
