@@ -89,7 +89,6 @@ pub fn run() -> Result<(), String> {
     let nothing = bench.actor("calibrating", Role::new([0; 13]).program(Program::Nothing))?;
     let [records] = bench.act("calibrating", [nothing])?;
     bench.readings = bench.cost("calibrating", &passages::own(&records), 0)?;
-    println!("note: the two readings cost {} instructions, which are taken off", bench.readings);
     messages::run(&bench)?;
     single::run(&bench)?;
     faults::run(&bench)
