@@ -1,7 +1,77 @@
-//! Programs that measure paths for the lab.
+//! Measures for the lab. `./tench lab NAME` boots this program in the shell's place with `NAME` as its argument, and
+//! reads from the serial port lines of the form
+//!
+//! ```text
+//! figure: KEY VALUE            one number
+//! note: TEXT                   what a reader of the log should know
+//! ```
+//! | name | module | what it measures |
+//! |---|---|---|
+//! | `ipc` | [`ipc`] | the kernel's paths, between two address spaces |
+//! | `srr` | [`srr`] | Send-Receive-Reply of the library of the same name |
+//! | `boot` | [`boot`] | instructions until here |
+//!
+//! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
+//! was measured.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
-tench::entry!(main);
+extern crate alloc;
 
-fn main() {}
+// On the host the program is only checked, and the parts that decide are tested.
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod boot;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod ipc;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod srr;
+
+use alloc::format;
+use alloc::string::String;
+
+use tench::abi::layout::slot;
+use tench::console::Console;
+use tench::println;
+use tench::sys::{Cap, Kernel};
+
+/// The kernel, given by the system description.
+const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
+
+#[cfg(target_os = "none")]
+tench::entry!(run);
+
+/// Prints a figure.
+fn figure(key: &str, value: impl core::fmt::Display) {
+    println!("figure: {key} {value}");
+}
+
+/// Measures what the first argument names.
+fn measure() -> Result<(), String> {
+    match tench::args().nth(1) {
+        Some("ipc") => ipc::run(),
+        Some("srr") => srr::run(),
+        Some("boot") => boot::run(),
+        Some(name) => Err(format!("no experiment is called {name}; there are ipc, srr and boot")),
+        None => Err("an argument must name the experiment: ipc, srr or boot".into()),
+    }
+}
+
+/// Measures, and switches the machine off.
+fn run() {
+    let status = match measure() {
+        Ok(()) => 0,
+        Err(problem) => {
+            println!("bench: {problem}");
+            1
+        }
+    };
+    // What cannot be shown is not worth staying on for.
+    let _ = Console::STANDARD.drain();
+    let error = KERNEL.power_off(status);
+    println!("bench: cannot power off: {error}");
+}
+
+#[cfg(not(target_os = "none"))]
+fn main() {
+    run();
+}

@@ -76,6 +76,9 @@ fn boot(
     let mut symbols = build.symbols(workspace, &system)?;
     let machine = Machine { icount: true, ..Machine::default() };
     let outcome = script::run(&mut machine.command(&files, Serial::Pipe), &[], PATIENCE, |line| symbols.explain(line))?;
+    for note in outcome.lines.iter().filter_map(|line| line.strip_prefix("note: ")) {
+        eprintln!("{}: {note}", experiment.name);
+    }
     let count = outcome.lines.iter().filter(|line| take(line, run.prefix, measured)).count();
     let problem = match &outcome.end {
         End::Stopped(reason) => format!("the guest was stopped: {reason}"),

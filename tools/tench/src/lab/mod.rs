@@ -5,6 +5,7 @@
 //! ```text
 //! figure: KEY VALUE            one number
 //! sample: SERIES X Y           a point of a curve
+//! note: TEXT                   shown to whoever runs the experiment
 //! ```
 //! [`experiments`] is the register, [`reference`] holds what others reached and what is to be reached, [`measure`]
 //! gets the numbers, [`write`](mod@write) turns them into files, [`baseline`] compares them with the recorded ones.

@@ -1,0 +1,21 @@
+//! How long the system takes to be there.
+
+use alloc::format;
+use alloc::string::String;
+
+use tench::abi::object::Statistic;
+use tench::time::instructions;
+
+use crate::{KERNEL, figure};
+
+/// The counter starts at the kernel's first instruction, so it reads what booting took. This program is started where
+/// the shell would be: after all servers answer.
+pub fn run() -> Result<(), String> {
+    let now = instructions();
+    let query = |statistic| KERNEL.query(statistic).map_err(|error| format!("boot: asking the kernel: {error}"));
+    figure("kernel_to_user", query(Statistic::BootInstructions)?);
+    figure("kernel_to_prompt", now);
+    figure("idle_ticks", query(Statistic::IdleTicks)?);
+    figure("deepest_kernel_stack_bytes", query(Statistic::DeepestStack)?);
+    Ok(())
+}

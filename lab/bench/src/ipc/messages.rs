@@ -1,0 +1,115 @@
+//! Paths between two threads of different address spaces: messages, signals, yielding.
+
+use alloc::string::String;
+
+use tench::abi::message::MAX_WORDS;
+use tench::abi::{Operation, Tag};
+use tench::memory::make;
+use tench::sys::{Cap, Endpoint, Notification};
+
+use super::actor::{HIGHER, Role, call};
+use super::passages::across;
+use super::place::Slot;
+use super::programs::Program;
+use super::{Bench, problem};
+
+/// Measures them.
+pub fn run(bench: &Bench) -> Result<(), String> {
+    for length in [0, 8, 10, MAX_WORDS] {
+        round_trip(bench, length)?;
+    }
+    with_cap(bench)?;
+    round_trip_float(bench)?;
+    send(bench)?;
+    signal(bench)?;
+    yields(bench)
+}
+
+/// The capability's number, as a system call takes it.
+fn raw<T>(cap: Cap<T>) -> u64 {
+    u64::from(cap.address().0)
+}
+
+/// The client's and the server's part of a conversation with `length` words each way.
+fn conversation(endpoint: Cap<Endpoint>, length: usize) -> (Role, Role) {
+    let tag = Tag::new(0, length).0;
+    let client = Role::new(call(Operation::Call, &[raw(endpoint), tag]));
+    let server = Role::waiting(call(Operation::ReplyReceive, &[raw(endpoint), tag])).there();
+    (client, server)
+}
+
+/// `call_N`: from the client's `svc` to the server's first instruction. `reply_recv_N`: from the server's `svc` to the
+/// client's. The server waits when the client calls, and nobody else does; both have the same priority.
+fn round_trip(bench: &Bench, length: usize) -> Result<(), String> {
+    let what = "a round trip";
+    let endpoint = make::<Endpoint>(0).map_err(problem(what))?;
+    let (client, server) = conversation(endpoint.cap(), length);
+    let [server, client] = bench.act(what, [bench.actor(what, server)?, bench.actor(what, client)?])?;
+    bench.figure(&alloc::format!("call_{length}"), &across(&client, &server))?;
+    bench.figure(&alloc::format!("reply_recv_{length}"), &across(&server, &client))
+}
+
+/// `call_cap`: as `call_0`, with a copy of a capability, which the server deletes before it replies.
+fn with_cap(bench: &Bench) -> Result<(), String> {
+    let what = "call_cap";
+    let endpoint = make::<Endpoint>(0).map_err(problem(what))?;
+    let given = make::<Notification>(0).map_err(problem(what))?;
+    let received = Slot::take().map_err(problem(what))?;
+    let (client, server) = conversation(endpoint.cap(), 0);
+    let mut client = client;
+    client.measured[1] = Tag::new(0, 0).with_caps(1).0;
+    let server = server.undo(&[call(Operation::Delete, &[0, received.raw()])]);
+    let (client, server) = (bench.actor(what, client)?, bench.actor(what, server)?);
+    client.send_cap(given.cap().address());
+    server.receive_cap(received.address());
+    let [server, client] = bench.act(what, [server, client])?;
+    bench.figure("call_cap", &across(&client, &server))?;
+    bench.figure("reply_recv_after_cap", &across(&server, &client))
+}
+
+/// `round_trip_float`: there and back without words, when client and server both use a floating-point register between
+/// any two system calls.
+fn round_trip_float(bench: &Bench) -> Result<(), String> {
+    let what = "round_trip_float";
+    let endpoint = make::<Endpoint>(0).map_err(problem(what))?;
+    let (client, server) = conversation(endpoint.cap(), 0);
+    let (client, server) = (client.program(Program::CallFloat), server.program(Program::CallFloat));
+    let [server, client] = bench.act(what, [bench.actor(what, server)?, bench.actor(what, client)?])?;
+    // The floating-point instruction itself is the program's.
+    let there = bench.cost(what, &across(&client, &server), 1)?;
+    let back = bench.cost(what, &across(&server, &client), 1)?;
+    crate::figure(what, there + back);
+    Ok(())
+}
+
+/// `send_recv`: from the `svc` of a `Send` without words to the first instruction of the receiver, which waits and has
+/// the higher priority. `recv_again`: from the receiver's next `Receive` to the sender's first instruction.
+fn send(bench: &Bench) -> Result<(), String> {
+    let what = "send_recv";
+    let endpoint = make::<Endpoint>(0).map_err(problem(what))?;
+    let sender = Role::new(call(Operation::Send, &[raw(endpoint.cap())]));
+    let receiver = Role::waiting(call(Operation::Receive, &[raw(endpoint.cap())])).there().priority(HIGHER);
+    let [receiver, sender] = bench.act(what, [bench.actor(what, receiver)?, bench.actor(what, sender)?])?;
+    bench.figure("send_recv", &across(&sender, &receiver))?;
+    bench.figure("recv_again", &across(&receiver, &sender))
+}
+
+/// `signal_wake`: from the `svc` of a `Signal` to the first instruction of the waiter, which has the higher priority.
+/// `wait_again`: from the waiter's next `Receive` to the signaller's first instruction.
+fn signal(bench: &Bench) -> Result<(), String> {
+    let what = "signal_wake";
+    let notification = make::<Notification>(0).map_err(problem(what))?;
+    let signaller = Role::new(call(Operation::Signal, &[raw(notification.cap())]));
+    let waiter = Role::waiting(call(Operation::Receive, &[raw(notification.cap())])).there().priority(HIGHER);
+    let [waiter, signaller] = bench.act(what, [bench.actor(what, waiter)?, bench.actor(what, signaller)?])?;
+    bench.figure("signal_wake", &across(&signaller, &waiter))?;
+    bench.figure("wait_again", &across(&waiter, &signaller))
+}
+
+/// `yield`: from the `svc` of a `Yield` to the first instruction of the only other thread of equal priority.
+fn yields(bench: &Bench) -> Result<(), String> {
+    let what = "yield";
+    let role = Role::new(call(Operation::Yield, &[]));
+    let [here, there] = bench.act(what, [bench.actor(what, role.clone())?, bench.actor(what, role.there())?])?;
+    bench.figure("yield", &across(&here, &there))
+}
