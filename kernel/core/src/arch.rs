@@ -27,6 +27,11 @@ pub unsafe trait Arch: Sized {
     /// # Safety
     /// The range is kernel-addressable memory that holds no live object.
     unsafe fn zero(&mut self, address: usize, length: usize);
+    /// Copies words from one place to another that is the same or does not overlap it.
+    ///
+    /// # Safety
+    /// Both are kernel-addressable memory, aligned to 8, that no reference exists to.
+    unsafe fn copy(&mut self, from: usize, to: usize, words: usize);
 
     /// The interrupt that is pending, acknowledged, or `None`.
     fn interrupt_acknowledge(&mut self) -> Option<u32>;

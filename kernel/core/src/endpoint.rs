@@ -339,19 +339,19 @@ fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Threa
 
 /// Moves words and capabilities, and writes the receiver's tag.
 pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, tag: Tag) {
-    let words: [u64; REGISTER_WORDS] = core::array::from_fn(|i| k.get(sender).registers.x[i + 2]);
+    let mut words: [u64; REGISTER_WORDS] = core::array::from_fn(|i| k.get(sender).registers.x[i + 2]);
     let mut length = tag.length();
-    let x = &mut k.get(receiver).registers.x;
-    for (i, word) in words.iter().enumerate() {
-        x[i + 2] = if i < length { *word } else { 0 };
+    if length < REGISTER_WORDS {
+        words[length..].iter_mut().for_each(|word| *word = 0);
     }
+    k.get(receiver).registers.x[2..2 + REGISTER_WORDS].copy_from_slice(&words);
     let mut arrived = 0;
     if tag.0 & 0xfff > REGISTER_WORDS as u64 {
         let (from, to) = (k.get(sender).message_area, k.get(receiver).message_area);
         if to == 0 {
             length = length.min(REGISTER_WORDS);
         } else if from != 0 {
-            copy_words(from, to, length);
+            copy_words(k, from, to, length);
             arrived = transfer_caps(k, sender, receiver, tag.caps());
         }
     }
@@ -364,26 +364,13 @@ pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receive
 /// frame whose capability its thread holds, at an offset that was checked when it was bound, and is reached through
 /// the kernel's own addresses.
 #[inline]
-fn copy_words(from: usize, to: usize, length: usize) {
-    const CHUNK: usize = 4;
-    let end = length.min(MAX_WORDS);
-    let mut next = REGISTER_WORDS;
-    while next + CHUNK <= end {
-        // SAFETY: both areas are 1,024 bytes of live, aligned memory (see above) and words below 64 lie in them. User
-        // code writes there on no other core (one kernel per core, frames are not shared between cores while the
-        // kernel runs), so plain accesses are enough. The two areas can be the same, hence read first, then written.
-        let words = unsafe { (from as *const u64).add(next).cast::<[u64; CHUNK]>().read() };
-        // SAFETY: as above.
-        unsafe { (to as *mut u64).add(next).cast::<[u64; CHUNK]>().write(words) };
-        next += CHUNK;
-    }
-    while next < end {
-        // SAFETY: as above.
-        let word = unsafe { (from as *const u64).add(next).read() };
-        // SAFETY: as above.
-        unsafe { (to as *mut u64).add(next).write(word) };
-        next += 1;
-    }
+fn copy_words<A: Arch>(k: &mut Kernel<A>, from: usize, to: usize, length: usize) {
+    let words = length.min(MAX_WORDS).saturating_sub(REGISTER_WORDS);
+    let skipped = REGISTER_WORDS * size_of::<u64>();
+    // SAFETY: both areas are 1,024 bytes of live, aligned memory (see above), of which the first 64 words are these. User
+    // code writes there on no other core (one kernel per core, frames are not shared between cores while the kernel
+    // runs). Areas are aligned to their size, so two are the same or apart.
+    unsafe { k.arch().copy(from + skipped, to + skipped, words) };
 }
 
 /// The part of a message area that describes capabilities.

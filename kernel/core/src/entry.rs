@@ -10,7 +10,7 @@ use crate::object::Ref;
 use crate::slot::SlotRef;
 use crate::thread::{Thread, slow};
 use crate::{
-    Arch, Kernel, delete, endpoint, fault, frame, interrupt, mapping, notification, reply, scheduler, scheduling,
+    Arch, Kernel, delete, endpoint, fast, fault, frame, interrupt, mapping, notification, reply, scheduler, scheduling,
     space, table, thread, untyped,
 };
 
@@ -190,16 +190,23 @@ fn dispatch<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, 
 /// An interrupt while a thread ran in user mode; all its registers are saved. Answers who runs next.
 #[inline]
 pub fn user_interrupt<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
-    k.state().nesting += 1;
-    interrupt::serve(k);
-    k.state().nesting -= 1;
+    if let Some((notification, bits)) = interrupt::serve(k) {
+        let thread = k.current();
+        if let Some(waiter) = fast::wake(k, thread, notification, bits) {
+            scheduler::hand_to(k, thread, waiter);
+            return waiter;
+        }
+        notification::signal(k, notification, bits);
+    }
     scheduler::leave(k)
 }
 
 /// An interrupt inside a window, or while idle. Switching is left to the window.
 pub fn kernel_interrupt<A: Arch>(k: &mut Kernel<A>) {
     k.state().nesting += 1;
-    interrupt::serve(k);
+    if let Some((notification, bits)) = interrupt::serve(k) {
+        notification::signal(k, notification, bits);
+    }
     k.state().nesting -= 1;
 }
 

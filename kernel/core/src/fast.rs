@@ -280,8 +280,10 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> 
     let notification = unsafe { Ref::<Notification>::at_unchecked(object) };
     let bits = if badge == 0 { 1 } else { badge };
     let n = k.get(notification);
-    if let Some(waiter) = n.head {
-        return wake(k, thread, notification, waiter, bits);
+    if n.head.is_some() {
+        let Some(waiter) = wake(k, thread, notification, bits) else { return Fast::Slow };
+        clear(&mut k.get(thread).registers.x);
+        return Fast::Resume(waiter);
     }
     if n.bound.is_some() {
         return Fast::Slow;
@@ -291,29 +293,48 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> 
     Fast::Answer(0)
 }
 
-/// The first waiter of a notification runs at once, if it may.
+/// The first waiter of a notification, if it may run at once. `None`: nothing was written.
 #[inline(always)]
-fn wake<A: Arch>(
+pub fn wake<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
     notification: Ref<Notification>,
-    waiter: Ref<Thread>,
     bits: u64,
-) -> Fast {
+) -> Option<Ref<Thread>> {
+    let waiter = k.get(notification).head?;
     let w = k.get(waiter);
     let (slow, priority) = (w.slow, w.priority);
     let t = k.get(thread);
     if slow != 0 || t.slow != 0 || priority <= t.priority || t.priority < 0 {
-        return Fast::Slow;
+        return None;
     }
     // ── Point of no return ──
-    clear(&mut t.registers.x);
     k.get(notification).word |= bits;
     notification::unqueue(k, notification, waiter);
     notification::deliver(k, notification, waiter);
     k.get(waiter).state = ThreadState::Ready;
     scheduler::preempt(k, thread);
-    Fast::Resume(waiter)
+    Some(waiter)
+}
+
+/// `Receive` of a notification without a signal: somebody else runs.
+#[inline(always)]
+pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    let Some(slot) = slot(k, thread, address) else { return INVALID };
+    let cap = &k.get(slot).cap;
+    let is_usable = cap.allows(Rights::READ) && cap.flags & flag::ZOMBIE == 0;
+    if cap.kind != Kind::Notification || !is_usable || tag & 0xf000 != 0 {
+        return Fast::Slow;
+    }
+    let object = cap.object;
+    // SAFETY: a live notification capability names a live notification.
+    let notification = unsafe { Ref::<Notification>::at_unchecked(object) };
+    if k.get(notification).word != 0 || k.get(thread).slow != 0 {
+        return Fast::Slow;
+    }
+    // ── Point of no return ──
+    notification::enqueue(k, notification, thread);
+    Fast::Resume(scheduler::leave_to_first(k, thread))
 }
 
 /// `Yield`: the first thread of the same priority runs, and this one goes behind the last.

@@ -1,7 +1,7 @@
 //! Faults and foreign system calls are one mechanism (design D8): an upcall in the thread's own address space, or a
 //! call to an endpoint on the thread's behalf.
 
-use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Report, answer as label};
+use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Registers, Report, answer as label};
 use tench_abi::message::{MessageArea, REGISTER_WORDS};
 use tench_abi::{Kind, Rights, Tag};
 
@@ -42,9 +42,11 @@ fn upcall<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class, report:
     unsafe { (&raw mut (*area).upcall_running).write_volatile(1) };
     // SAFETY: as above.
     unsafe { (&raw mut (*area).fault).write_volatile(*report) };
-    // SAFETY: as above.
-    unsafe { (&raw mut (*area).registers).write(t.registers) };
-    let r = &mut t.registers;
+    // SAFETY: as above; the area's registers are aligned like any number.
+    let (from, to) = unsafe { (&raw const t.registers, &raw mut (*area).registers) };
+    // SAFETY: as above; nobody has a reference to either.
+    unsafe { k.arch().copy(from.addr(), to.addr(), size_of::<Registers>() / size_of::<u64>()) };
+    let r = &mut k.get(thread).registers;
     r.pc = target.entry;
     if target.stack != 0 {
         r.sp = target.stack;
@@ -145,10 +147,9 @@ pub fn upcall_return<A: Arch>(
     }
     let area: *mut MessageArea = area(address);
     // SAFETY: a bound message area is live memory of the thread (see `endpoint::copy_words`).
-    let registers = unsafe { (&raw const (*area).registers).read() };
-    // SAFETY: as above.
     unsafe { (&raw mut (*area).upcall_running).write_volatile(0) };
-    crate::thread::load_registers(k, thread, &registers);
-    k.arch().set_thread_pointer(registers.thread_pointer);
+    crate::thread::load_registers(k, thread, area);
+    let pointer = k.get(thread).registers.thread_pointer;
+    k.arch().set_thread_pointer(pointer);
     Ok(crate::entry::Outcome::Written)
 }

@@ -10,26 +10,23 @@ use crate::kernel::INTERRUPTS;
 use crate::object::{InterruptLine, Notification, Ref};
 use crate::slot::Cap;
 use crate::thread::Thread;
-use crate::{Arch, Kernel, derivation, notification, space, timers};
+use crate::{Arch, Kernel, derivation, space, timers};
 
-/// Serves one pending interrupt, if there is one.
+/// Serves one pending interrupt, if there is one. Answers what is to be signalled.
 #[inline]
-pub fn serve<A: Arch>(k: &mut Kernel<A>) {
-    let Some(number) = k.arch().interrupt_acknowledge() else { return };
+pub fn serve<A: Arch>(k: &mut Kernel<A>) -> Option<(Ref<Notification>, u64)> {
+    let number = k.arch().interrupt_acknowledge()?;
     k.state().statistics.interrupts += 1;
     if number == k.arch().timer_interrupt() {
         timers::expire(k);
         k.arch().interrupt_end(number);
-        return;
+        return None;
     }
     k.arch().interrupt_disable(number);
     k.arch().interrupt_end(number);
-    if let Some(line) = k.state().interrupts.get(number as usize) {
-        let (target, badge) = (line.notification, line.badge);
-        if let Some(target) = target {
-            notification::signal(k, target, badge);
-        }
-    }
+    let line = k.state().interrupts.get(number as usize)?;
+    let badge = line.badge;
+    line.notification.map(|target| (target, badge))
 }
 
 /// The line that an interrupt capability in `x0` names.

@@ -86,6 +86,14 @@ pub fn wait<A: Arch>(
     if !blocking {
         return Err(Error::WouldBlock);
     }
+    enqueue(k, notification, thread);
+    timers::wait_until(k, thread, deadline);
+    Ok(Outcome::Written)
+}
+
+/// A thread waits behind the others.
+#[inline]
+pub fn enqueue<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     let tail = k.get(notification).tail;
     let t = k.get(thread);
     t.state = ThreadState::Waiting(notification);
@@ -96,8 +104,6 @@ pub fn wait<A: Arch>(
         None => k.get(notification).head = Some(thread),
     }
     k.get(notification).tail = Some(thread);
-    timers::wait_until(k, thread, deadline);
-    Ok(Outcome::Written)
 }
 
 /// Takes a waiting thread out of the queue.

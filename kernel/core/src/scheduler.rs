@@ -219,7 +219,18 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> R
     k.state().ready[priority as usize] = Queue { head: Some(head), tail: Some(thread) };
     charge_to(k, thread);
     begin_slice_of(k, first);
+    // It may go on in a window, where the kernel asks who it is.
+    k.state().current = first;
     first
+}
+
+/// The running thread waits now, and the first of the highest priority, which is answered, runs.
+#[inline]
+pub fn leave_to_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Thread> {
+    charge_to(k, thread);
+    let next = take_highest(k);
+    k.state().current = next;
+    next
 }
 
 /// Removes and answers the first thread of the highest non-empty queue; the idle thread if there is none.

@@ -12,7 +12,7 @@
 
 use tench_abi::fault::{Class, Registers};
 use tench_abi::layout::UNBIND;
-use tench_abi::message::AREA_SIZE;
+use tench_abi::message::{AREA_SIZE, MessageArea};
 use tench_abi::object::{THREAD_BITS, ThreadState as State};
 use tench_abi::{Error, Kind, Rights};
 
@@ -267,10 +267,13 @@ pub fn canary_intact(thread: Ref<Thread>) -> bool {
     unsafe { ((thread.address() - THREAD_OFFSET) as *const u64).read_volatile() == CANARY }
 }
 
-/// Copies user registers into a thread: general registers, stack pointer, program counter, flags.
-pub fn load_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, registers: &Registers) {
+/// Copies user registers from a message area into a thread: general registers, stack pointer, program counter, flags.
+pub fn load_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, area: *mut MessageArea) {
+    // SAFETY: a bound message area is live memory (see `endpoint::copy_words`).
+    let (from, to) = unsafe { (&raw const (*area).registers, &raw mut k.get(thread).registers) };
+    // SAFETY: as above, and nobody has a reference to either. Any numbers are valid registers.
+    unsafe { k.arch().copy(from.addr(), to.addr(), size_of::<Registers>() / size_of::<u64>()) };
     let t = k.get(thread);
-    t.registers = *registers;
     t.registers.flags &= 0xf000_0000;
     t.full_restore = 1;
 }
@@ -671,12 +674,10 @@ pub fn write_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resul
         return Err(Error::WrongState);
     }
     let area = endpoint::area(address);
-    // SAFETY: a bound message area is live memory of the caller (see `endpoint::copy_words`).
-    let registers = unsafe { (&raw const (*area).registers).read() };
     if flags & 1 != 0 {
         resume(k, thread)?;
     }
-    load_registers(k, thread, &registers);
+    load_registers(k, thread, area);
     k.get(thread).kernel_stack_pointer = 0;
     Ok(Outcome::Done)
 }

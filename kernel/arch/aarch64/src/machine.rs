@@ -41,6 +41,11 @@ unsafe impl Arch for Machine {
         // SAFETY: the caller's contract is the same.
         unsafe { memory::zero(address, length) };
     }
+    #[inline(always)]
+    unsafe fn copy(&mut self, from: usize, to: usize, words: usize) {
+        // SAFETY: the caller's contract is the same.
+        unsafe { memory::copy(from, to, words) };
+    }
     #[inline]
     fn interrupt_acknowledge(&mut self) -> Option<u32> {
         self.interrupts.acknowledge()

@@ -49,6 +49,48 @@ pub unsafe fn zero(address: usize, length: usize) {
     }
 }
 
+/// Copies words from one place to another that is the same or does not overlap it.
+///
+/// # Safety
+/// Both are mapped, normal memory, aligned to 8, that no reference exists to.
+#[inline(always)]
+pub unsafe fn copy(from: usize, to: usize, words: usize) {
+    // SAFETY: reads and writes `words` words (caller). Without vector registers four pairs at a time is the fastest way.
+    unsafe {
+        core::arch::asm!(
+            "subs {words}, {words}, #8",
+            "b.lo 3f",
+            "2:",
+            "ldp {a}, {b}, [{from}]",
+            "ldp {c}, {d}, [{from}, #16]",
+            "stp {a}, {b}, [{to}]",
+            "stp {c}, {d}, [{to}, #16]",
+            "ldp {a}, {b}, [{from}, #32]",
+            "ldp {c}, {d}, [{from}, #48]",
+            "stp {a}, {b}, [{to}, #32]",
+            "stp {c}, {d}, [{to}, #48]",
+            "add {from}, {from}, #64",
+            "add {to}, {to}, #64",
+            "subs {words}, {words}, #8",
+            "b.hs 2b",
+            "3:",
+            "adds {words}, {words}, #8",
+            "b.eq 5f",
+            "4:",
+            "ldr {a}, [{from}], #8",
+            "str {a}, [{to}], #8",
+            "subs {words}, {words}, #1",
+            "b.ne 4b",
+            "5:",
+            words = inout(reg) words => _,
+            from = inout(reg) from => _,
+            to = inout(reg) to => _,
+            a = out(reg) _, b = out(reg) _, c = out(reg) _, d = out(reg) _,
+            options(nostack)
+        );
+    }
+}
+
 /// Makes instructions that were written through the kernel's or another mapping visible to fetches.
 pub fn synchronise_instructions(address: usize, length: usize) {
     for at in (address..address + length).step_by(LINE * 4) {

@@ -116,6 +116,8 @@ el0_call_other:
     b.eq tench_fast_signal
     cmp x10, #7
     b.eq tench_fast_yield
+    cmp x10, #2
+    b.eq tench_fast_receive
 
 // x0, x1, x10 as the caller had them, x2 = thread, the rest saved. The stack may be in use, and is given up.
 .global tench_slow_call

@@ -303,6 +303,14 @@ unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! 
     unsafe { conclude::<{ Operation::Signal as u64 }>(fast, address, tag, old) }
 }
 
+/// `Receive`, likewise.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> ! {
+    let fast = fast::receive(&mut token(), thread(old), address, tag);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::Receive as u64 }>(fast, address, tag, old) }
+}
+
 /// `Yield`, likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_yield(address: u64, tag: u64, old: usize) -> ! {

@@ -119,6 +119,12 @@ unsafe impl Arch for Host {
         self.memory.zero(address, length);
     }
 
+    unsafe fn copy(&mut self, from: usize, to: usize, words: usize) {
+        let from = std::ptr::with_exposed_provenance::<u64>(from);
+        // SAFETY: the caller's contract.
+        unsafe { std::ptr::with_exposed_provenance_mut::<u64>(to).copy_from(from, words) };
+    }
+
     fn interrupt_acknowledge(&mut self) -> Option<u32> {
         let number = if self.timer.is_some_and(|deadline| deadline <= self.time) {
             self.timer = None;

@@ -313,6 +313,7 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         Operation::ReplyReceive if fast::is_long(tag) => fast::reply_receive::<_, true>(k, thread, address, tag),
         Operation::ReplyReceive => fast::reply_receive::<_, false>(k, thread, address, tag),
         Operation::Signal => fast::signal(k, thread, address),
+        Operation::Receive => fast::receive(k, thread, address, tag),
         Operation::Yield => fast::give_way(k, thread),
         _ => return None,
     };
