@@ -27,6 +27,8 @@ mod stage;
 mod worker;
 
 mod endpoint;
+mod notification;
+mod operations;
 mod untyped;
 
 use case::Case;
@@ -38,7 +40,7 @@ use tench::sys::{Cap, Kernel};
 tench::entry!(play);
 
 /// All cases, in the order in which they run.
-const CASES: [&[Case]; 2] = [untyped::CASES, endpoint::CASES];
+const CASES: [&[Case]; 4] = [operations::CASES, untyped::CASES, endpoint::CASES, notification::CASES];
 
 fn play() -> i32 {
     let mut stage = match Stage::new() {

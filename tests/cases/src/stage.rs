@@ -15,10 +15,12 @@ use tench::sys::{
 use crate::case::{Case, Failure, Outcome};
 use crate::worker::PLACES;
 
+/// The interrupt line of the real-time clock, which no server uses.
+pub const RTC_LINE: u64 = 34;
 /// Log2 of the memory for a case: room for a frame of 2 MiB beside everything else.
 const POOL_BITS: u32 = 23;
 /// Where the node with a case's slots hangs in the root: the user library fills the root from the front.
-const NODE_INDEX: u32 = 62;
+pub const NODE_INDEX: u32 = 62;
 /// An entry of the root with nothing in it.
 pub const EMPTY_INDEX: u32 = 63;
 /// Priority of the main thread (systems/tests.toml).

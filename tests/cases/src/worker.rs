@@ -12,6 +12,7 @@
 
 use alloc::format;
 use core::marker::PhantomData;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use tench::abi::fault::Registers;
 use tench::abi::layout::slot;
@@ -198,5 +199,43 @@ impl<T: Copy> Worker<T> {
     /// What it is doing.
     pub fn state(&self) -> Result<ThreadState, Error> {
         Ok(self.thread.query()?.state)
+    }
+}
+
+/// A word that workers and the main thread share. It outlives the case.
+#[derive(Clone, Copy)]
+pub struct Shared(&'static AtomicU64);
+
+impl Shared {
+    /// Its value.
+    pub fn get(self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Sets it.
+    pub fn set(self, value: u64) {
+        self.0.store(value, Ordering::SeqCst);
+    }
+
+    /// Adds 1, and answers what it was.
+    pub fn fetch_add(self) -> u64 {
+        self.0.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// Appends a digit, so that the number tells an order.
+    pub fn append(self, digit: u64) {
+        self.set(self.get() * 10 + digit);
+    }
+}
+
+/// What [`Stage::word`] gives out.
+static WORDS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+
+impl Stage {
+    /// A word that starts at 0.
+    pub fn word(&mut self, index: usize) -> Outcome<Shared> {
+        let word = WORDS.get(index).ok_or_else(|| Failure::new("no such word"))?;
+        word.store(0, Ordering::SeqCst);
+        Ok(Shared(word))
     }
 }
