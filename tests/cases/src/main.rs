@@ -29,6 +29,7 @@ mod worker;
 mod endpoint;
 mod notification;
 mod operations;
+mod transfer;
 mod untyped;
 
 use case::Case;
@@ -40,7 +41,7 @@ use tench::sys::{Cap, Kernel};
 tench::entry!(play);
 
 /// All cases, in the order in which they run.
-const CASES: [&[Case]; 4] = [operations::CASES, untyped::CASES, endpoint::CASES, notification::CASES];
+const CASES: &[&[Case]] = &[operations::CASES, untyped::CASES, endpoint::CASES, transfer::CASES, notification::CASES];
 
 fn play() -> i32 {
     let mut stage = match Stage::new() {
@@ -51,7 +52,7 @@ fn play() -> i32 {
         }
     };
     let (mut passed, mut failed) = (0, 0);
-    for case in CASES.into_iter().flatten() {
+    for case in CASES.iter().copied().flatten() {
         match stage.play(case) {
             Ok(()) => {
                 passed += 1;
