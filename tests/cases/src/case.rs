@@ -81,7 +81,11 @@ impl From<tench::mem::Failure> for Failure {
 
 /// Fails unless the two are equal.
 #[track_caller]
-pub fn equal<T: Debug + PartialEq>(what: &str, found: T, expected: T) -> Outcome {
+pub fn equal<T, U>(what: &str, found: &T, expected: &U) -> Outcome
+where
+    T: Debug + PartialEq<U> + ?Sized,
+    U: Debug + ?Sized,
+{
     if found == expected { Ok(()) } else { Err(Failure::new(format!("{what}: found {found:?}, not {expected:?}"))) }
 }
 
@@ -106,7 +110,7 @@ macro_rules! check {
 /// Fails unless two values are equal.
 macro_rules! equal {
     ($found:expr, $expected:expr) => {
-        $crate::case::equal(stringify!($found), $found, $expected)?
+        $crate::case::equal(stringify!($found), &$found, &$expected)?
     };
 }
 

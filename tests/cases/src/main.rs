@@ -29,6 +29,8 @@ mod worker;
 mod endpoint;
 mod notification;
 mod operations;
+mod registers;
+mod space;
 mod transfer;
 mod untyped;
 
@@ -41,7 +43,8 @@ use tench::sys::{Cap, Kernel};
 tench::entry!(play);
 
 /// All cases, in the order in which they run.
-const CASES: &[&[Case]] = &[operations::CASES, untyped::CASES, endpoint::CASES, transfer::CASES, notification::CASES];
+const CASES: &[&[Case]] =
+    &[operations::CASES, untyped::CASES, endpoint::CASES, transfer::CASES, notification::CASES, registers::CASES];
 
 fn play() -> i32 {
     let mut stage = match Stage::new() {

@@ -108,7 +108,7 @@ fn refuses(stage: &mut Stage, operation: Operation, kinds: &[Kind], needed: Righ
         refused!(attempt(address | 1 << 63), InvalidCapability);
         if !kinds.contains(&kind) {
             let answer = attempt(address);
-            crate::case::equal("kind and answer", (kind, answer.err()), (kind, Some(Error::WrongType)))?;
+            equal!((kind, answer.err()), (kind, Some(Error::WrongType)));
         }
     }
     for right in needed.iter() {
