@@ -26,9 +26,12 @@ mod assembly;
 mod stage;
 mod worker;
 
+mod child;
 mod endpoint;
+mod faults;
 mod notification;
 mod operations;
+mod random;
 mod registers;
 mod space;
 mod transfer;
@@ -43,10 +46,21 @@ use tench::sys::{Cap, Kernel};
 tench::entry!(play);
 
 /// All cases, in the order in which they run.
-const CASES: &[&[Case]] =
-    &[operations::CASES, untyped::CASES, endpoint::CASES, transfer::CASES, notification::CASES, registers::CASES];
+const CASES: &[&[Case]] = &[
+    operations::CASES,
+    untyped::CASES,
+    endpoint::CASES,
+    transfer::CASES,
+    notification::CASES,
+    registers::CASES,
+    faults::CASES,
+    random::CASES,
+];
 
 fn play() -> i32 {
+    if let Some(code) = child::run() {
+        return code;
+    }
     let mut stage = match Stage::new() {
         Ok(stage) => stage,
         Err(failure) => {

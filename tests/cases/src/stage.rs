@@ -65,7 +65,7 @@ impl Stage {
     }
 
     /// Takes everything back that a case has made, and looks that it came back.
-    fn clear(&mut self) -> Outcome {
+    pub fn clear(&mut self) -> Outcome {
         self.pool.revoke()?;
         let account = self.pool.query()?;
         if account.watermark != 0 {
