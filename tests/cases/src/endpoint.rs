@@ -320,15 +320,15 @@ fn answer_deadline(stage: &mut Stage) -> Outcome {
 
 fn in_time(stage: &mut Stage) -> Outcome {
     let (endpoint, other) = (stage.endpoint()?, stage.endpoint()?);
-    let deadline = soon();
+    let deadline = soon().after(50 * MOMENT);
     let worker = stage.spawn(move || {
         let first = endpoint.receive(Wait::until(deadline)).map(drop);
         let second = other.send(&Message::new(1), Wait::FOREVER);
         (first, second)
     })?;
     endpoint.send(&Message::new(1), Wait::FOREVER)?;
-    crate::worker::pause(stage)?;
-    crate::worker::pause(stage)?;
+    let never = stage.notification()?;
+    refused!(never.wait_until(deadline.after(MOMENT)), TimedOut);
     equal!(worker.state()?, ThreadState::Sending);
     other.receive(Wait::until(patience()))?;
     equal!(worker.join()?, (Ok(()), Ok(())));

@@ -29,11 +29,13 @@ mod worker;
 mod child;
 mod endpoint;
 mod faults;
+mod memory;
 mod notification;
 mod operations;
 mod random;
 mod registers;
 mod space;
+mod thread;
 mod transfer;
 mod untyped;
 
@@ -51,6 +53,8 @@ const CASES: &[&[Case]] = &[
     untyped::CASES,
     endpoint::CASES,
     transfer::CASES,
+    memory::CASES,
+    thread::CASES,
     notification::CASES,
     registers::CASES,
     faults::CASES,
