@@ -77,21 +77,43 @@ impl Random {
     }
 }
 
+impl Random {
+    /// One of the objects that the child plays with, mostly.
+    fn object(&mut self) -> u64 {
+        if self.below(24) == 0 { self.argument() } else { u64::from(OBJECTS) + self.below(64) }
+    }
+
+    /// An operation and its arguments. What would end the process at once is rare.
+    fn call(&mut self) -> (u64, [u64; 13]) {
+        let mut operation = match self.below(64) {
+            0 => self.argument(),
+            _ => Operation::ALL[self.below(Operation::ALL.len() as u64) as usize] as u64,
+        };
+        if operation == Operation::UpcallReturn as u64 && self.below(1024) != 0 {
+            operation = Operation::UntypedRetype as u64;
+        }
+        let mut x: [u64; 13] = core::array::from_fn(|_| self.argument());
+        x[0] = self.object();
+        if (Operation::Copy as u64..=Operation::NodeRemove as u64).contains(&operation) {
+            x[0] = if self.below(4) == 0 { x[0] } else { 0 };
+            x[1] = self.object();
+            x[2] = if self.below(4) == 0 { x[2] } else { 0 };
+        }
+        if operation <= Operation::TryReceive as u64 {
+            // Most waits are to end.
+            x[1] = x[1] & !Tag::DEADLINE | if self.below(256) == 0 { 0 } else { Tag::DEADLINE };
+            x[12] = Instant::now().ticks() + self.below(2000);
+        }
+        (operation, x)
+    }
+}
+
 /// Makes `count` system calls with any numbers and arguments. Whatever happens to this process is right.
 fn random(seed: u64, count: u64) {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     furnish();
     for _ in 0..count {
-        let operation = match random.below(32) {
-            0 => random.argument(),
-            _ => Operation::ALL[random.below(Operation::ALL.len() as u64) as usize] as u64,
-        };
-        let mut x: [u64; 13] = core::array::from_fn(|_| random.argument());
-        if operation <= Operation::TryReceive as u64 {
-            // Most waits are to end.
-            x[1] = x[1] & !Tag::DEADLINE | if random.below(64) == 0 { 0 } else { Tag::DEADLINE };
-            x[12] = Instant::now().ticks() + random.below(2000);
-        }
+        let (operation, x) = random.call();
         // What it can reach it may lose: this process has nothing else to do.
         // SAFETY: as said; what else it breaks, the case finds out.
         let _ = unsafe { raw::anything(operation, &x) };

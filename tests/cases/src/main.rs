@@ -30,10 +30,12 @@ mod child;
 mod endpoint;
 mod faults;
 mod memory;
+mod node;
 mod notification;
 mod operations;
 mod random;
 mod registers;
+mod scheduling;
 mod space;
 mod thread;
 mod transfer;
@@ -53,8 +55,10 @@ const CASES: &[&[Case]] = &[
     untyped::CASES,
     endpoint::CASES,
     transfer::CASES,
+    node::CASES,
     memory::CASES,
     thread::CASES,
+    scheduling::CASES,
     notification::CASES,
     registers::CASES,
     faults::CASES,
