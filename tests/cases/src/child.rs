@@ -1,8 +1,10 @@
 //! What the program does when a case starts it as a process of its own.
 
+use tench::abi::Operation;
+use tench::abi::layout::slot;
+use tench::args;
 use tench::mem::Mem;
 use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
-use tench::{abi::Operation, args};
 
 use crate::faults::Deed;
 
@@ -111,6 +113,12 @@ impl Random {
 /// Makes `count` system calls with any numbers and arguments. Whatever happens to this process is right.
 fn random(seed: u64, count: u64) {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    // It was given what the description gives this program. To power off would be no crime then.
+    for authority in [slot::KERNEL, slot::INTERRUPT_CONTROL] {
+        if OWN_SPACE.delete_at(authority).is_err() {
+            return;
+        }
+    }
     furnish();
     for _ in 0..count {
         let (operation, x) = random.call();
