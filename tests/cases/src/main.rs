@@ -29,12 +29,14 @@ mod worker;
 mod child;
 mod endpoint;
 mod faults;
+mod kernel;
 mod memory;
 mod node;
 mod notification;
 mod operations;
 mod random;
 mod registers;
+mod reply;
 mod scheduling;
 mod space;
 mod thread;
@@ -54,6 +56,7 @@ const CASES: &[&[Case]] = &[
     operations::CASES,
     untyped::CASES,
     endpoint::CASES,
+    reply::CASES,
     transfer::CASES,
     node::CASES,
     memory::CASES,
@@ -63,6 +66,7 @@ const CASES: &[&[Case]] = &[
     registers::CASES,
     faults::CASES,
     random::CASES,
+    kernel::CASES,
 ];
 
 fn play() -> i32 {
