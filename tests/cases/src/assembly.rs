@@ -90,16 +90,6 @@ assembly! {
         "ret"
     }
 
-    /// Pushes below a stack that is not aligned.
-    fn misaligned_stack(unused: u64) -> u64 {
-        "mov x1, sp"
-        "sub x2, x1, #4"
-        "mov sp, x2"
-        "ldr x0, [sp]"
-        "mov sp, x1"
-        "ret"
-    }
-
     /// Calls for a hypervisor that is not there.
     fn hypervisor(unused: u64) -> u64 {
         "hvc #0"

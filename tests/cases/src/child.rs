@@ -126,6 +126,8 @@ fn random(seed: u64, count: u64) {
         // SAFETY: as said; what else it breaks, the case finds out.
         let _ = unsafe { raw::anything(operation, &x) };
     }
+    // So that the kernel's statistics know how deep this thread's kernel stack was.
+    let _ = tench::thread::current_thread().query();
 }
 
 /// Gives the random child objects to play with.

@@ -42,6 +42,7 @@ mod space;
 mod thread;
 mod transfer;
 mod untyped;
+mod upcall;
 
 use case::Case;
 use stage::Stage;
@@ -65,6 +66,7 @@ const CASES: &[&[Case]] = &[
     notification::CASES,
     registers::CASES,
     faults::CASES,
+    upcall::CASES,
     random::CASES,
     kernel::CASES,
 ];
