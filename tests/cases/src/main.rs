@@ -1,7 +1,101 @@
-//! Programs that measure paths for the lab.
+//! Named cases for every kernel object and operation.
+//!
+//! The program runs in the place of the shell (`systems/tests.toml`), prints a line for each case, and powers the
+//! machine off; `./tench test cases` reads the lines. Started with arguments it is one of the programs that cases watch
+//! from outside: [`child`].
+//!
+//! ```text
+//! case       what a case is, and how it says what went wrong
+//! stage      memory, slots and objects for one case; takes everything back afterwards, and looks that it came back
+//! worker     threads of this process for a case
+//! space      page tables for a case, in a part of the address space that nothing else uses
+//! assembly   code whose every instruction and register matters
+//! the rest   the cases, by kind of object
+//! ```
+//! A case gets an empty node of slots and objects that nobody else has. What it leaves lying about goes with the memory
+//! from which it was made, so that no case can disturb the next.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
-tench::entry!(main);
+extern crate alloc;
 
-fn main() {}
+#[macro_use]
+mod case;
+
+mod assembly;
+mod stage;
+mod worker;
+
+mod child;
+mod endpoint;
+mod faults;
+mod kernel;
+mod memory;
+mod node;
+mod notification;
+mod operations;
+mod random;
+mod registers;
+mod reply;
+mod scheduling;
+mod space;
+mod thread;
+mod transfer;
+mod untyped;
+mod upcall;
+
+use case::Case;
+use stage::Stage;
+use tench::abi::layout::slot;
+use tench::println;
+use tench::sys::{Cap, Kernel};
+
+tench::entry!(play);
+
+/// All cases, in the order in which they run.
+const CASES: &[&[Case]] = &[
+    operations::CASES,
+    untyped::CASES,
+    endpoint::CASES,
+    reply::CASES,
+    transfer::CASES,
+    node::CASES,
+    memory::CASES,
+    thread::CASES,
+    scheduling::CASES,
+    notification::CASES,
+    registers::CASES,
+    faults::CASES,
+    upcall::CASES,
+    random::CASES,
+    kernel::CASES,
+];
+
+fn play() -> i32 {
+    if let Some(code) = child::run() {
+        return code;
+    }
+    let mut stage = match Stage::new() {
+        Ok(stage) => stage,
+        Err(failure) => {
+            println!("cases: cannot begin: {failure}");
+            return 1;
+        }
+    };
+    let (mut passed, mut failed) = (0, 0);
+    for case in CASES.iter().copied().flatten() {
+        match stage.play(case) {
+            Ok(()) => {
+                passed += 1;
+                println!("case: {} {} ... ok", case.id, case.name);
+            }
+            Err(failure) => {
+                failed += 1;
+                println!("case: {} {} ... FAILED {failure}", case.id, case.name);
+            }
+        }
+    }
+    println!("cases: {passed} passed, {failed} failed");
+    let _ = Cap::<Kernel>::new(slot::KERNEL).power_off(u8::from(failed > 0));
+    1
+}

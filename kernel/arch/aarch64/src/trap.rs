@@ -386,10 +386,11 @@ extern "C" fn tench_exception(address: usize) -> usize {
             Class::PageFault,
             Report { class: Class::PageFault as u64, address: fault_address, instruction, syndrome },
         ),
+        // The address register keeps what an earlier fault left, perhaps another program's, so it is not told.
         _ => entry::exception(
             &mut kernel,
             Class::Exception,
-            Report { class: Class::Exception as u64, address: fault_address, instruction, syndrome },
+            Report { class: Class::Exception as u64, address: 0, instruction, syndrome },
         ),
     };
     next.address()

@@ -1,0 +1,122 @@
+//! What a case is, and how it says what went wrong.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt::{self, Debug, Display};
+use core::panic::Location;
+
+use tench::sys::Error;
+
+use crate::stage::Stage;
+
+/// One case.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// By which it is cited. Never used again for another case.
+    pub id: &'static str,
+    /// What holds if it passes.
+    pub name: &'static str,
+    /// Carries it out.
+    pub run: fn(&mut Stage) -> Outcome,
+}
+
+impl Case {
+    /// A case.
+    pub const fn new(id: &'static str, name: &'static str, run: fn(&mut Stage) -> Outcome) -> Case {
+        Case { id, name, run }
+    }
+}
+
+/// How a case went.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+/// Why a case failed, and where.
+pub struct Failure {
+    text: String,
+    place: &'static Location<'static>,
+}
+
+impl Failure {
+    /// A failure at the caller's place.
+    #[track_caller]
+    pub fn new(text: impl Into<String>) -> Failure {
+        Failure { text: text.into(), place: Location::caller() }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.place.file().rsplit('/').next().unwrap_or("");
+        write!(f, "{file}:{}: {}", self.place.line(), self.text)
+    }
+}
+
+impl From<Error> for Failure {
+    #[track_caller]
+    fn from(error: Error) -> Failure {
+        Failure::new(format!("the kernel refused: {error:?}"))
+    }
+}
+
+impl From<tench::memory::Error> for Failure {
+    #[track_caller]
+    fn from(error: tench::memory::Error) -> Failure {
+        Failure::new(format!("the library refused: {error}"))
+    }
+}
+
+impl From<tench::procs::Failure> for Failure {
+    #[track_caller]
+    fn from(failure: tench::procs::Failure) -> Failure {
+        Failure::new(format!("the process server refused: {failure}"))
+    }
+}
+
+impl From<tench::mem::Failure> for Failure {
+    #[track_caller]
+    fn from(failure: tench::mem::Failure) -> Failure {
+        Failure::new(format!("the memory server refused: {failure}"))
+    }
+}
+
+/// Fails unless the two are equal.
+#[track_caller]
+pub fn equal<T, U>(what: &str, found: &T, expected: &U) -> Outcome
+where
+    T: Debug + PartialEq<U> + ?Sized,
+    U: Debug + ?Sized,
+{
+    if found == expected { Ok(()) } else { Err(Failure::new(format!("{what}: found {found:?}, not {expected:?}"))) }
+}
+
+/// Fails unless it was refused with this error.
+#[track_caller]
+pub fn refused<T: Debug>(what: &str, found: Result<T, Error>, expected: Error) -> Outcome {
+    match found {
+        Err(error) if error == expected => Ok(()),
+        found => Err(Failure::new(format!("{what}: found {found:?}, not {expected:?}"))),
+    }
+}
+
+/// Fails unless the condition holds.
+macro_rules! check {
+    ($condition:expr) => {
+        if !$condition {
+            return Err($crate::case::Failure::new(concat!("not so: ", stringify!($condition))));
+        }
+    };
+}
+
+/// Fails unless two values are equal.
+macro_rules! equal {
+    ($found:expr, $expected:expr) => {
+        $crate::case::equal(stringify!($found), &$found, &$expected)?
+    };
+}
+
+/// Fails unless a system call was refused with this error.
+macro_rules! refused {
+    ($call:expr, $error:ident) => {
+        $crate::case::refused(stringify!($call), $call, tench::sys::Error::$error)?
+    };
+}

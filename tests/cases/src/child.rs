@@ -1,0 +1,158 @@
+//! What the program does when a case starts it as a process of its own.
+
+use tench::abi::Operation;
+use tench::abi::layout::slot;
+use tench::args;
+use tench::mem::Mem;
+use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
+
+use crate::faults::Deed;
+
+/// Exit code of a child that does as it is told and nothing else.
+pub const OBEDIENT: u64 = 7;
+/// Where the random child has its objects.
+const OBJECTS: u32 = 64;
+
+/// Carries out the task that the arguments name, if they do.
+pub fn run() -> Option<i32> {
+    let mut arguments = args().skip(1);
+    match arguments.next()? {
+        "obey" => Some(OBEDIENT as i32),
+        "fault" => Some(fault(arguments.next()?)),
+        "random" => {
+            let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
+            random(number(arguments.next())?, number(arguments.next())?);
+            Some(0)
+        }
+        _ => None,
+    }
+}
+
+/// Does what ends the process.
+fn fault(name: &str) -> i32 {
+    if name == "stack" {
+        return descend(0) as i32;
+    }
+    if let Some(deed) = Deed::ALL.iter().find(|deed| deed.name == name) {
+        // SAFETY: the instruction faults, which ends this process.
+        unsafe { (deed.function)(deed.address()) };
+    }
+    1
+}
+
+/// Overflows the stack.
+#[inline(never)]
+fn descend(depth: u64) -> u64 {
+    let block = core::hint::black_box([depth; 64]);
+    if block[0] == u64::MAX { 0 } else { descend(depth + 1) + block[7] }
+}
+
+/// A generator of numbers that always gives the same ones (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        (self.next() >> 16) % end
+    }
+
+    /// An argument that could mean something, or could not.
+    fn argument(&mut self) -> u64 {
+        match self.below(16) {
+            0..=4 => u64::from(OBJECTS) + self.below(64),
+            5 => self.below(64),
+            6..=8 => self.below(6),
+            9 => self.below(600),
+            10 => self.below(16) << 12,
+            11 => 1 << self.below(64),
+            12 => u64::MAX,
+            13 => u64::MAX << self.below(64),
+            14 => 12 + self.below(10),
+            _ => self.next(),
+        }
+    }
+}
+
+impl Random {
+    /// One of the objects that the child plays with, mostly.
+    fn object(&mut self) -> u64 {
+        if self.below(24) == 0 { self.argument() } else { u64::from(OBJECTS) + self.below(64) }
+    }
+
+    /// An operation and its arguments. What would end the process at once is rare.
+    fn call(&mut self) -> (u64, [u64; 13]) {
+        let mut operation = match self.below(64) {
+            0 => self.argument(),
+            _ => Operation::ALL[self.below(Operation::ALL.len() as u64) as usize] as u64,
+        };
+        if operation == Operation::UpcallReturn as u64 && self.below(1024) != 0 {
+            operation = Operation::UntypedRetype as u64;
+        }
+        let mut x: [u64; 13] = core::array::from_fn(|_| self.argument());
+        x[0] = self.object();
+        if (Operation::Copy as u64..=Operation::NodeRemove as u64).contains(&operation) {
+            x[0] = if self.below(4) == 0 { x[0] } else { 0 };
+            x[1] = self.object();
+            x[2] = if self.below(4) == 0 { x[2] } else { 0 };
+        }
+        if operation <= Operation::TryReceive as u64 {
+            // Most waits are to end.
+            x[1] = x[1] & !Tag::DEADLINE | if self.below(256) == 0 { 0 } else { Tag::DEADLINE };
+            x[12] = Instant::now().ticks() + self.below(2000);
+        }
+        (operation, x)
+    }
+}
+
+/// Makes `count` system calls with any numbers and arguments. Whatever happens to this process is right.
+fn random(seed: u64, count: u64) {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    // It was given what the description gives this program. To power off would be no crime then.
+    for authority in [slot::KERNEL, slot::INTERRUPT_CONTROL] {
+        if OWN_SPACE.delete_at(authority).is_err() {
+            return;
+        }
+    }
+    furnish();
+    for _ in 0..count {
+        let (operation, x) = random.call();
+        // What it can reach it may lose: this process has nothing else to do.
+        // SAFETY: as said; what else it breaks, the case finds out.
+        let _ = unsafe { raw::anything(operation, &x) };
+    }
+    // So that the kernel's statistics know how deep this thread's kernel stack was.
+    let _ = tench::thread::current_thread().query();
+}
+
+/// Gives the random child objects to play with.
+fn furnish() {
+    let pool = CapAddress(OBJECTS);
+    let Ok(block) = Mem::STANDARD.allocate(18, pool) else { return };
+    let kinds = [
+        (Kind::Untyped, 13),
+        (Kind::CapNode, 8),
+        (Kind::CapNode, 3),
+        (Kind::Frame, 12),
+        (Kind::Frame, 14),
+        (Kind::PageTable, 0),
+        (Kind::PageTable, 1),
+        (Kind::PageTable, 2),
+        (Kind::PageTable, 3),
+        (Kind::Thread, 0),
+        (Kind::SchedulingContext, 0),
+        (Kind::Endpoint, 0),
+        (Kind::Reply, 0),
+        (Kind::Notification, 0),
+    ];
+    for (index, (kind, size)) in (0..).zip(kinds.into_iter().cycle().take(28)) {
+        let place = CapAddress(OBJECTS + 1 + index);
+        // Without some of them it plays with the others.
+        let _ = block.untyped.retype_many(kind, size, 1, Place::Watermark, OWN_SPACE, place);
+    }
+}

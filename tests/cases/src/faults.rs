@@ -1,0 +1,470 @@
+//! Faults: who hears of them, what is said, and that the program ends alone.
+
+use alloc::format;
+use alloc::string::ToString;
+
+use tench::abi::fault::{Class, Report, answer};
+use tench::abi::object::ThreadState;
+use tench::process;
+use tench::procs::Procs;
+use tench::procs::protocol::{FaultKind, State};
+use tench::sys::{MapFlags, Message, Received, Rights, Wait, ipc::BOUND_REPLY};
+use tench_loader::fault::{Fault, Layout, Part};
+
+use crate::assembly;
+use crate::case::{Case, Failure, Outcome};
+use crate::child::OBEDIENT;
+use crate::space::BASE;
+use crate::stage::{HIGH, Stage};
+use crate::worker::{Equipment, Worker, patience};
+
+/// Something that a program must not do.
+pub struct Deed {
+    /// What it is called in a child's arguments.
+    pub name: &'static str,
+    /// Does it, with an address that may be part of it. Its first instruction faults, unless it jumps.
+    pub function: unsafe extern "C" fn(u64) -> u64,
+    address: fn() -> u64,
+    /// What the process server says it was.
+    kind: FaultKind,
+    /// What is told about the access and the region.
+    text: &'static str,
+}
+
+/// Addresses of the kernel's half.
+const KERNEL: u64 = 0xffff_8000_0000_0000;
+/// Where nothing ever is.
+const NOTHING: u64 = BASE + (1 << 38);
+
+/// Shorthand.
+macro_rules! deed {
+    ($name:literal, $function:ident, $address:expr, $kind:ident, $text:literal) => {
+        Deed { name: $name, function: assembly::$function, address: || $address, kind: FaultKind::$kind, text: $text }
+    };
+}
+
+/// Address of the program's own code.
+fn code() -> u64 {
+    assembly::load as *const () as u64
+}
+
+/// Address of data of the program, aligned to eight bytes.
+fn data() -> u64 {
+    static DATA: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
+    core::ptr::from_ref(&DATA).expose_provenance() as u64
+}
+
+impl Deed {
+    /// All of them.
+    pub const ALL: &[Deed] = &[
+        deed!(
+            "null-read",
+            load,
+            0,
+            NullDereference,
+            "read from {address} at instruction {instruction} (region first page)"
+        ),
+        deed!(
+            "null-write",
+            store,
+            8,
+            NullDereference,
+            "write to {address} at instruction {instruction} (region first page)"
+        ),
+        deed!("null-jump", jump, 4, NullDereference, "jump to {address} at instruction {address} (region first page)"),
+        deed!(
+            "kernel-read",
+            load,
+            KERNEL,
+            KernelAddress,
+            "read from {address} at instruction {instruction} (region kernel's half)"
+        ),
+        deed!(
+            "kernel-write",
+            store,
+            KERNEL + 64,
+            KernelAddress,
+            "write to {address} at instruction {instruction} (region kernel's half)"
+        ),
+        deed!(
+            "kernel-jump",
+            jump,
+            KERNEL,
+            KernelAddress,
+            "jump to {address} at instruction {address} (region kernel's half)"
+        ),
+        deed!(
+            "kernel-end",
+            load,
+            !7,
+            KernelAddress,
+            "read from {address} at instruction {instruction} (region kernel's half)"
+        ),
+        deed!(
+            "hole",
+            load,
+            1 << 60,
+            KernelAddress,
+            "read from {address} at instruction {instruction} (region kernel's half)"
+        ),
+        deed!(
+            "nothing-read",
+            load,
+            NOTHING,
+            NeverAllocated,
+            "read from {address} at instruction {instruction} (region nothing there)"
+        ),
+        deed!(
+            "nothing-write",
+            store,
+            NOTHING,
+            NeverAllocated,
+            "write to {address} at instruction {instruction} (region nothing there)"
+        ),
+        deed!(
+            "code-write",
+            store,
+            code(),
+            RightsViolation,
+            "write to {address} at instruction {instruction} (region segment {segment})"
+        ),
+        deed!(
+            "data-jump",
+            jump,
+            data(),
+            RightsViolation,
+            "jump to {address} at instruction {address} (region segment {segment})"
+        ),
+        deed!(
+            "unaligned",
+            load_exclusive,
+            data() + 1,
+            Misaligned,
+            "read from {address} at instruction {instruction} (region segment {segment})"
+        ),
+        deed!(
+            "unaligned-jump",
+            jump,
+            code() + 2,
+            Misaligned,
+            "syndrome {syndrome} at instruction {address} (region segment {segment})"
+        ),
+        deed!(
+            "undefined",
+            undefined,
+            0,
+            UndefinedInstruction,
+            "at instruction {instruction} (region segment {segment})"
+        ),
+        deed!(
+            "privileged-read",
+            privileged,
+            0,
+            UndefinedInstruction,
+            "at instruction {instruction} (region segment {segment})"
+        ),
+        deed!(
+            "privileged-write",
+            privileged_write,
+            0,
+            UndefinedInstruction,
+            "at instruction {instruction} (region segment {segment})"
+        ),
+        deed!(
+            "mask",
+            mask_interrupts,
+            0,
+            PrivilegedInstruction,
+            "at instruction {instruction} (region segment {segment})"
+        ),
+        deed!(
+            "hypervisor",
+            hypervisor,
+            0,
+            UndefinedInstruction,
+            "at instruction {instruction} (region segment {segment})"
+        ),
+        deed!("breakpoint", breakpoint, 0, Breakpoint, "at instruction {instruction} (region segment {segment})"),
+    ];
+
+    /// The address that is part of it.
+    pub fn address(&self) -> u64 {
+        (self.address)()
+    }
+
+    /// Address of the instruction that faults.
+    fn instruction(&self) -> u64 {
+        if self.function as usize == assembly::jump as *const () as usize {
+            self.address()
+        } else {
+            self.function as usize as u64
+        }
+    }
+
+    /// What the report is to say.
+    fn expected(&self, report: &Report, layout: &Layout) -> alloc::string::String {
+        let place = if self.text.starts_with("at") { self.instruction() } else { self.address() };
+        let region = layout.region(place).to_string();
+        let text = self.text.replace("{address}", &format!("{:#x}", self.address()));
+        let text = text.replace("{instruction}", &format!("{:#x}", self.instruction()));
+        let text = text.replace("{syndrome}", &format!("{:#x}", report.syndrome));
+        let text = text.replace("segment {segment}", &region);
+        format!("{}: {text}", self.kind)
+    }
+}
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("FLT0001", "a fault message names class, address, instruction and syndrome", messages),
+    Case::new("FLT0002", "the report names what happened, address, instruction and region", reports),
+    Case::new("FLT0003", "each fault ends its process alone", processes),
+    Case::new("FLT0004", "a stack that overflows ends its process at the guard page", guard_page),
+    Case::new("FLT0005", "a fault that nobody handles stops its thread", unhandled),
+    Case::new("FLT0006", "a handler leaves a thread stopped", stopped),
+    Case::new("FLT0007", "a handler resumes a thread after it has changed its registers", changed),
+    Case::new("FLT0008", "each class has its own endpoint, and the badge tells which", classes),
+    Case::new("FLT0009", "a fault endpoint needs WRITE and CALL", rights),
+    Case::new("FLT0010", "a handler that ends without an answer leaves the thread stopped", handler_lost),
+    Case::new("FLT0011", "a faulted thread that nobody has heard stops with the endpoint", endpoint_lost),
+    Case::new("FLT0012", "a suspended thread forgets its fault's call", suspended),
+    Case::new("FLT0013", "an unknown answer leaves the thread stopped", unknown_answer),
+    Case::new("FLT0014", "faults are retried as often as they are resumed", retried),
+    Case::new("FLT0015", "the kernel refuses a class that does not exist", no_class),
+];
+
+/// A worker that does something, and whose faults go to an endpoint.
+fn culprit(stage: &mut Stage, deed: &'static Deed) -> Outcome<(Worker<u64>, tench::sys::Cap<tench::sys::Endpoint>)> {
+    let endpoint = stage.endpoint()?;
+    let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, move || {
+        // SAFETY: the fault goes to the endpoint, where the case decides.
+        unsafe { (deed.function)(deed.address()) }
+    })?;
+    for class in Class::ALL {
+        worker.thread.faults_to(class, Some(endpoint))?;
+    }
+    worker.thread.resume()?;
+    Ok((worker, endpoint))
+}
+
+/// The deed of this name.
+fn deed(name: &str) -> &'static Deed {
+    Deed::ALL.iter().find(|deed| deed.name == name).unwrap_or(&Deed::ALL[0])
+}
+
+/// The report in a fault message.
+fn report(received: &Received) -> Report {
+    let word = |index| received.word(index);
+    Report { class: word(0), address: word(1), instruction: word(2), syndrome: word(3) }
+}
+
+fn messages(stage: &mut Stage) -> Outcome {
+    for deed in Deed::ALL {
+        let (worker, endpoint) = culprit(stage, deed)?;
+        let received = endpoint.receive(Wait::until(patience()))?;
+        let report = report(&received);
+        check!(received.is_fault() && received.words().len() == 4);
+        equal!((deed.name, received.label()), (deed.name, report.class));
+        equal!((deed.name, report.instruction), (deed.name, deed.instruction()));
+        let is_page_fault = report.class == Class::PageFault as u64;
+        let expected = if is_page_fault { deed.address() } else { 0 };
+        equal!((deed.name, report.address), (deed.name, expected));
+        equal!((deed.name, worker.state()?), (deed.name, ThreadState::AwaitingReply));
+        BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+        let info = worker.thread.query()?;
+        equal!((deed.name, info.state), (deed.name, ThreadState::Faulted));
+        equal!((deed.name, info.fault.instruction), (deed.name, report.instruction));
+        equal!((info.fault.address, info.fault.syndrome), (report.address, report.syndrome));
+        stage.clear()?;
+    }
+    Ok(())
+}
+
+/// What the loader knows about this process.
+fn layout() -> Outcome<Layout> {
+    let info = process::info().ok_or_else(|| Failure::new("no process information"))?;
+    let mut layout = Layout { stack_bottom: info.stack_bottom, stack_top: info.stack_top, ..Layout::default() };
+    for segment in process::segments() {
+        let flags = MapFlags::from_bits_truncate(segment.flags);
+        layout.segments.push(Part { address: segment.address, size: segment.size, flags });
+    }
+    Ok(layout)
+}
+
+fn reports(stage: &mut Stage) -> Outcome {
+    let layout = layout()?;
+    for deed in Deed::ALL {
+        let (_, endpoint) = culprit(stage, deed)?;
+        let received = endpoint.receive(Wait::until(patience()))?;
+        let report = report(&received);
+        let fault = Fault { report, layout: &layout };
+        equal!((deed.name, fault.to_string()), (deed.name, deed.expected(&report, &layout)));
+        BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+        stage.clear()?;
+    }
+    Ok(())
+}
+
+/// Starts this program as a process of its own, waits for its end, and looks that another one still runs.
+fn play_child(arguments: &[&str]) -> Outcome<tench::procs::Status> {
+    let procs = Procs::STANDARD;
+    let status = procs.wait(procs.spawn("cases", arguments)?)?;
+    let other = procs.wait(procs.spawn("cases", &["obey"])?)?;
+    equal!(other.exit_code(), Some(OBEDIENT));
+    Ok(status)
+}
+
+fn processes(_: &mut Stage) -> Outcome {
+    for deed in Deed::ALL {
+        let status = play_child(&["fault", deed.name])?;
+        equal!((deed.name, status.state), (deed.name, State::Faulted));
+        equal!((deed.name, status.fault()), (deed.name, Some(deed.kind)));
+    }
+    Ok(())
+}
+
+fn guard_page(_: &mut Stage) -> Outcome {
+    let status = play_child(&["fault", "stack"])?;
+    equal!((status.state, status.fault()), (State::Faulted, Some(FaultKind::GuardPage)));
+    Ok(())
+}
+
+fn unhandled(stage: &mut Stage) -> Outcome {
+    let worker = stage.spawn(|| {
+        // SAFETY: nobody handles the fault, so the thread stops.
+        unsafe { assembly::load(16) }
+    })?;
+    let info = worker.thread.query()?;
+    equal!(info.state, ThreadState::Faulted);
+    equal!((info.fault.address, info.fault.instruction), (16, code()));
+    check!(info.fault.syndrome >> 26 == 0x24);
+    // Resumed, it faults again.
+    worker.thread.resume()?;
+    equal!(worker.state()?, ThreadState::Faulted);
+    Ok(())
+}
+
+fn stopped(stage: &mut Stage) -> Outcome {
+    let (worker, endpoint) = culprit(stage, deed("null-read"))?;
+    endpoint.receive(Wait::until(patience()))?;
+    BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+    equal!(worker.state()?, ThreadState::Faulted);
+    check!(!worker.has_ended());
+    Ok(())
+}
+
+fn changed(stage: &mut Stage) -> Outcome {
+    let (worker, endpoint) = culprit(stage, deed("undefined"))?;
+    endpoint.receive(Wait::until(patience()))?;
+    BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+    let mut registers = worker.thread.read_registers(false)?;
+    registers.x[0] = 0xbeef;
+    registers.pc += 4;
+    // SAFETY: the thread goes on behind the instruction that faulted.
+    unsafe { worker.thread.write_registers(&registers, true) }?;
+    equal!(worker.join()?, 0xbeef);
+    Ok(())
+}
+
+fn classes(stage: &mut Stage) -> Outcome {
+    let endpoint = stage.endpoint()?;
+    for (class, name) in [(Class::PageFault, "null-read"), (Class::Exception, "undefined")] {
+        let deed = deed(name);
+        let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, move || {
+            // SAFETY: the fault goes to the endpoint.
+            unsafe { (deed.function)(0) }
+        })?;
+        for other in Class::ALL {
+            let badged = stage.mint(endpoint, Rights::WRITE | Rights::CALL, 40 + other as u64)?;
+            worker.thread.faults_to(other, Some(badged))?;
+        }
+        worker.thread.resume()?;
+        let received = endpoint.receive(Wait::until(patience()))?;
+        equal!((received.label(), received.badge()), (class as u64, 40 + class as u64));
+        BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+        // Without an endpoint for its class the fault stops the thread at once.
+        worker.thread.faults_to(class, None)?;
+        worker.thread.resume()?;
+        equal!(worker.state()?, ThreadState::Faulted);
+    }
+    refused!(endpoint.try_receive(Wait::FOREVER), WouldBlock);
+    Ok(())
+}
+
+fn rights(stage: &mut Stage) -> Outcome {
+    let (endpoint, worker) = (stage.endpoint()?, stage.spawn(|| 1)?);
+    for missing in [Rights::WRITE, Rights::CALL] {
+        let weak = stage.mint(endpoint, Rights::all().difference(missing), 0)?;
+        refused!(worker.thread.faults_to(Class::PageFault, Some(weak)), MissingRights);
+    }
+    let notification = stage.notification()?;
+    let wrong = tench::sys::Cap::new(notification.address());
+    refused!(worker.thread.faults_to(Class::PageFault, Some(wrong)), WrongType);
+    let empty = tench::sys::Cap::new(stage.slot());
+    refused!(worker.thread.faults_to(Class::PageFault, Some(empty)), InvalidCapability);
+    Ok(())
+}
+
+fn handler_lost(stage: &mut Stage) -> Outcome {
+    let (worker, endpoint) = culprit(stage, deed("null-read"))?;
+    let reply = stage.reply()?;
+    endpoint.receive(Wait::until(patience()).with_reply(reply))?;
+    equal!(worker.state()?, ThreadState::AwaitingReply);
+    reply.delete()?;
+    equal!(worker.state()?, ThreadState::Faulted);
+    Ok(())
+}
+
+fn endpoint_lost(stage: &mut Stage) -> Outcome {
+    let (worker, endpoint) = culprit(stage, deed("null-read"))?;
+    equal!(worker.state()?, ThreadState::Sending);
+    endpoint.revoke()?;
+    endpoint.delete()?;
+    equal!(worker.state()?, ThreadState::Faulted);
+    // The thread's binding has gone with the endpoint, so the next fault stops it, too.
+    worker.thread.resume()?;
+    equal!(worker.state()?, ThreadState::Faulted);
+    Ok(())
+}
+
+fn suspended(stage: &mut Stage) -> Outcome {
+    let (worker, endpoint) = culprit(stage, deed("null-read"))?;
+    equal!(worker.state()?, ThreadState::Sending);
+    worker.thread.suspend()?;
+    refused!(endpoint.try_receive(Wait::FOREVER), WouldBlock);
+    worker.thread.resume()?;
+    check!(endpoint.try_receive(Wait::FOREVER)?.is_fault());
+    BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+    Ok(())
+}
+
+fn unknown_answer(stage: &mut Stage) -> Outcome {
+    for label in [answer::RESULT, 3, 0xffff_ffff_ffff] {
+        let (worker, endpoint) = culprit(stage, deed("null-read"))?;
+        endpoint.receive(Wait::until(patience()))?;
+        BOUND_REPLY.reply(&Message::new(label))?;
+        equal!((label, worker.state()?), (label, ThreadState::Faulted));
+    }
+    Ok(())
+}
+
+fn retried(stage: &mut Stage) -> Outcome {
+    let (worker, endpoint) = culprit(stage, deed("nothing-read"))?;
+    let mut received = endpoint.receive(Wait::until(patience()))?;
+    for _ in 0..50 {
+        equal!((received.word(1), received.word(2)), (NOTHING, code()));
+        received = endpoint.reply_receive(&Message::new(answer::RESUME), Wait::until(patience()))?;
+    }
+    BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+    equal!(worker.state()?, ThreadState::Faulted);
+    Ok(())
+}
+
+fn no_class(stage: &mut Stage) -> Outcome {
+    let worker = stage.spawn(|| 1)?;
+    let thread = u64::from(worker.thread.address().0);
+    for class in [3, 4, 1 << 32, u64::MAX] {
+        let operation = tench::abi::Operation::ThreadFaults as u64;
+        refused!(crate::stage::system_call(operation, &[thread, class]), InvalidArgument);
+    }
+    Ok(())
+}

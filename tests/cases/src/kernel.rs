@@ -1,0 +1,217 @@
+//! The kernel as an object, and interrupts.
+
+use tench::abi::layout::slot;
+use tench::abi::object::Statistic;
+use tench::memory::Window;
+use tench::println;
+use tench::sys::{Cap, CapAddress, Error, Frame, Interrupt, InterruptControl, MapFlags, Rights, Trigger};
+
+use crate::case::{Case, Outcome};
+use crate::space::RW;
+use crate::stage::{EMPTY_INDEX, HIGH, KERNEL, RTC_LINE, Stage, is_empty, system_call};
+use crate::worker::{Equipment, patience, pause, soon};
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("INT0001", "only lines that exist and are not the kernel's are given", lines),
+    Case::new("INT0002", "a line is given once, and again after its last capability went", once),
+    Case::new("INT0003", "an interrupt is bound to one notification, with WRITE", bind_errors),
+    Case::new("INT0004", "a device's interrupt signals with the badge that was bound", fires),
+    Case::new("INT0005", "a line stays silent until it is acknowledged", acknowledged),
+    Case::new("INT0006", "an unbound line is silent", unbound),
+    Case::new("INT0007", "deleting the notification unbinds the line", notification_gone),
+    Case::new("INT0008", "device memory is mapped as such, and is no message area", device_memory),
+    Case::new("KRN0001", "statistics are told, others refused", statistics),
+    Case::new("KRN0002", "at most 64 bytes are printed at once", print),
+    Case::new("KRN0003", "no kernel stack came near its end", stack_depth),
+    Case::new("KRN0004", "switches and interrupts are counted", counted),
+];
+
+/// All lines.
+const CONTROL: Cap<InterruptControl> = Cap::new(slot::INTERRUPT_CONTROL);
+/// The registers of the real-time clock, which this program is given.
+const RTC: Cap<Frame> = Cap::new(slot::EXTRA);
+/// Offsets of its registers: time, alarm, mask, and clearing.
+const TIME: usize = 0;
+const ALARM: usize = 4;
+const MASK: usize = 16;
+const CLEAR: usize = 28;
+
+fn lines(stage: &mut Stage) -> Outcome {
+    let place = stage.slot();
+    // 27 is the kernel's timer; below 16 are the signals between cores.
+    for number in [27, 1020, 1023, 4096, 1 << 32, 1 << 32 | RTC_LINE, u64::MAX] {
+        refused!(CONTROL.get(number, Trigger::Level, place), InvalidInterrupt);
+    }
+    for flags in [2, 3, u64::MAX] {
+        let arguments = [u64::from(slot::INTERRUPT_CONTROL.0), RTC_LINE, flags, u64::from(place.0)];
+        refused!(system_call(96, &arguments), InvalidArgument);
+    }
+    refused!(CONTROL.get(RTC_LINE, Trigger::Level, slot::KERNEL), SlotOccupied);
+    refused!(CONTROL.get(RTC_LINE, Trigger::Level, CapAddress::new(EMPTY_INDEX, 2)), NoSuchSlot);
+    check!(is_empty(Cap::<Interrupt>::new(place)));
+    Ok(())
+}
+
+fn once(stage: &mut Stage) -> Outcome {
+    let (place, other) = (stage.slot(), stage.slot());
+    let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+    equal!(line.identify()?.address, RTC_LINE);
+    refused!(CONTROL.get(RTC_LINE, Trigger::Level, other), Busy);
+    // The serial port's line is the console's.
+    refused!(CONTROL.get(33, Trigger::Level, other), Busy);
+    let copy = stage.copy(line)?;
+    line.delete()?;
+    refused!(CONTROL.get(RTC_LINE, Trigger::Level, other), Busy);
+    equal!(copy.delete()?.freed.map(|freed| freed.size_bits), Some(0));
+    CONTROL.get(RTC_LINE, Trigger::Edge, other)?.delete()?;
+    Ok(())
+}
+
+fn bind_errors(stage: &mut Stage) -> Outcome {
+    let (place, bell, other) = (stage.slot(), stage.notification()?, stage.notification()?);
+    let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+    let weak = stage.mint(bell, Rights::READ, 0)?;
+    refused!(line.bind(Some(weak)), MissingRights);
+    refused!(line.bind(Some(Cap::new(stage.pool.address()))), WrongType);
+    refused!(line.bind(Some(Cap::new(stage.slot()))), InvalidCapability);
+    line.bind(Some(bell))?;
+    refused!(line.bind(Some(other)), AlreadyBound);
+    line.bind(None)?;
+    line.bind(None)?;
+    line.bind(Some(other))?;
+    line.delete()?;
+    Ok(())
+}
+
+/// Lets the clock raise its line at once: the alarm is now.
+fn ring(clock: &Window) {
+    clock.write32(MASK, 1);
+    clock.write32(ALARM, clock.read32(TIME));
+}
+
+/// Lets it drop its line.
+fn quiet(clock: &Window) {
+    clock.write32(CLEAR, 1);
+    clock.write32(MASK, 0);
+}
+
+fn fires(stage: &mut Stage) -> Outcome {
+    let (place, bell, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
+    let badged = stage.mint(bell, Rights::WRITE, 0x500)?;
+    let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+    line.bind(Some(badged))?;
+    let driver = stage.spawn_with(Equipment::at(HIGH), move || bell.wait_until(patience()))?;
+    ring(&clock);
+    // A driver of higher priority has run before the next instructions.
+    let found = driver.join()?;
+    quiet(&clock);
+    line.acknowledge()?;
+    equal!(found, Ok(0x500));
+    refused!(bell.poll(), WouldBlock);
+    line.delete()?;
+    Ok(())
+}
+
+fn acknowledged(stage: &mut Stage) -> Outcome {
+    let (place, bell, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
+    let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+    line.bind(Some(bell))?;
+    ring(&clock);
+    equal!(bell.wait_until(patience())?, 1);
+    // The line is still high, but masked.
+    pause(stage)?;
+    refused!(bell.poll(), WouldBlock);
+    line.acknowledge()?;
+    equal!(bell.wait_until(patience())?, 1);
+    quiet(&clock);
+    line.acknowledge()?;
+    refused!(bell.wait_until(soon()), TimedOut);
+    line.delete()?;
+    Ok(())
+}
+
+fn unbound(stage: &mut Stage) -> Outcome {
+    let (place, bell, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
+    let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+    line.acknowledge()?;
+    line.bind(Some(bell))?;
+    line.bind(None)?;
+    let before = KERNEL.query(Statistic::Interrupts)?;
+    ring(&clock);
+    line.acknowledge()?;
+    refused!(bell.poll(), WouldBlock);
+    equal!(KERNEL.query(Statistic::Interrupts)?, before);
+    // What is pending comes when the line is bound.
+    line.bind(Some(bell))?;
+    equal!(bell.wait_until(patience())?, 1);
+    quiet(&clock);
+    line.delete()?;
+    Ok(())
+}
+
+fn notification_gone(stage: &mut Stage) -> Outcome {
+    let (place, bell, other) = (stage.slot(), stage.notification()?, stage.notification()?);
+    let clock = Window::new(RTC, 12, RW)?;
+    let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+    line.bind(Some(bell))?;
+    check!(bell.delete()?.freed.is_some());
+    ring(&clock);
+    line.bind(Some(other))?;
+    equal!(other.wait_until(patience())?, 1);
+    quiet(&clock);
+    line.delete()?;
+    Ok(())
+}
+
+fn device_memory(stage: &mut Stage) -> Outcome {
+    let tables = stage.tables()?;
+    let mapping = stage.map(RTC, tables.level3, 0, MapFlags::READ)?;
+    equal!(mapping.query()?.flags, MapFlags::READ | MapFlags::DEVICE);
+    mapping.delete()?;
+    let thread = stage.make::<tench::sys::Thread>(0)?;
+    let place = Some((RTC, 0));
+    refused!(thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), place), DeviceMemory);
+    Ok(())
+}
+
+fn statistics(_: &mut Stage) -> Outcome {
+    for statistic in Statistic::ALL {
+        KERNEL.query(statistic)?;
+    }
+    for which in [8, 9, 1 << 32, u64::MAX] {
+        refused!(system_call(114, &[u64::from(slot::KERNEL.0), which]), InvalidArgument);
+    }
+    check!(KERNEL.query(Statistic::Preemptible)? <= 1);
+    check!(KERNEL.query(Statistic::BootInstructions)? > 0);
+    Ok(())
+}
+
+fn print(_: &mut Stage) -> Outcome {
+    for length in [65, 1 << 32, u64::MAX] {
+        refused!(system_call(113, &[u64::from(slot::KERNEL.0), length]), InvalidArgument);
+    }
+    equal!(system_call(113, &[u64::from(slot::KERNEL.0), 0]), Ok::<_, Error>([0; 8]));
+    Ok(())
+}
+
+/// Bytes that a kernel stack may use at most: half of what there is.
+const STACK_BOUND: u64 = 3200;
+
+fn stack_depth(_: &mut Stage) -> Outcome {
+    let depth = KERNEL.query(Statistic::DeepestStack)?;
+    println!("  deepest use of a kernel stack: {depth} bytes");
+    check!(depth > 0 && depth < STACK_BOUND);
+    Ok(())
+}
+
+fn counted(stage: &mut Stage) -> Outcome {
+    let before = (KERNEL.query(Statistic::Switches)?, KERNEL.query(Statistic::Interrupts)?);
+    let idle = KERNEL.query(Statistic::IdleTicks)?;
+    pause(stage)?;
+    stage.spawn(|| ())?.join()?;
+    check!(KERNEL.query(Statistic::Switches)? >= before.0 + 2);
+    check!(KERNEL.query(Statistic::Interrupts)? > before.1);
+    check!(KERNEL.query(Statistic::IdleTicks)? > idle);
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! Registers survive whatever happens to a thread.
+
+use tench::abi::fault::{Class, answer};
+use tench::abi::object::ThreadState;
+use tench::abi::{Operation, Tag};
+use tench::sys::{Message, Wait, ipc::BOUND_REPLY, thread::yield_now};
+
+use crate::assembly::{dump_vectors, fill_vectors, probe};
+use crate::case::{Case, Outcome};
+use crate::stage::{HIGH, LOW, Stage};
+use crate::worker::{Equipment, MOMENT, patience, pause};
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new(
+        "REG0001",
+        "a system call preserves x19 to x30, stack and thread pointer, and clears the rest",
+        null_call,
+    ),
+    Case::new("REG0002", "a call and its reply preserve x19 to x30, stack and thread pointer", call),
+    Case::new("REG0003", "a fault preserves every register when it is resumed", fault),
+    Case::new("REG0004", "a foreign system call preserves every register but its result", foreign),
+    Case::new("REG0005", "interrupts preserve every register", interrupts),
+    Case::new("REG0006", "a new thread's vector registers are zero", vectors_begin),
+    Case::new("REG0007", "vector registers survive system calls and switches", vectors_switch),
+    Case::new("REG0008", "vector registers survive preemption", vectors_preempted),
+    Case::new("REG0009", "vector registers survive a fault", vectors_fault),
+    Case::new("REG0010", "a deleted thread's vector registers reach nobody", vectors_deleted),
+];
+
+/// `x0` to `x30` and the thread pointer.
+type Given = [u64; 32];
+/// The same, then flags and the change of the stack pointer.
+type Found = [u64; 34];
+
+/// What `probe` executes.
+const CALL: u64 = 0;
+const FOREIGN: u64 = 1;
+const LOAD: u64 = 2;
+const FOREVER: u64 = 3;
+
+/// Each register different.
+fn pattern(seed: u64) -> Given {
+    core::array::from_fn(|index| seed.wrapping_mul(0x0101_0101_0101_0101) ^ (index as u64) << 32 | index as u64)
+}
+
+/// Runs `probe`.
+fn run(given: &Given, kind: u64) -> Found {
+    let mut found = [0; 34];
+    let (from, to) = (core::ptr::from_ref(given), core::ptr::from_mut(&mut found));
+    // SAFETY: both arrays are as long as `probe` says, and the case handles what happens.
+    unsafe { probe(from.expose_provenance() as u64, to.expose_provenance() as u64, kind) };
+    core::hint::black_box(found)
+}
+
+fn null_call(_: &mut Stage) -> Outcome {
+    for operation in [Operation::Yield as u64, 9, Operation::Signal as u64, Operation::Identify as u64] {
+        let mut given = pattern(3);
+        given[10] = operation;
+        let found = run(&given, CALL);
+        equal!(found[19..32], given[19..32]);
+        equal!(found[33], 0);
+        equal!(found[1..19], [0; 18]);
+    }
+    Ok(())
+}
+
+fn call(stage: &mut Stage) -> Outcome {
+    let endpoint = stage.endpoint()?;
+    stage.spawn(move || -> Result<(), tench::sys::Error> {
+        let mut words = endpoint.receive_words()?;
+        loop {
+            let [a, b, ..] = words.words;
+            // The second reply takes the slow path, because it is longer.
+            let reply = Message::with_words(5, &[a + 1, b + 1, 0, 0, 0, 0, 0, 0, 0][..a as usize]);
+            words = endpoint.reply_receive(&reply, Wait::FOREVER).map(|received| tench::sys::Words {
+                tag: received.tag(),
+                badge: received.badge(),
+                words: core::array::from_fn(|index| received.word(index)),
+            })?;
+        }
+    })?;
+    for length in [2, 9] {
+        let mut given = pattern(7);
+        given[0] = u64::from(endpoint.address().0);
+        given[1] = Tag::new(4, 2).0;
+        (given[2], given[3]) = (length, 50);
+        given[10] = Operation::Call as u64;
+        let found = run(&given, CALL);
+        equal!(found[19..32], given[19..32]);
+        equal!(found[33], 0);
+        equal!(found[..4], [0, Tag::new(5, length as usize).0, length + 1, 51]);
+        equal!(found[4..19], [0; 15]);
+    }
+    Ok(())
+}
+
+fn fault(stage: &mut Stage) -> Outcome {
+    let endpoint = stage.endpoint()?;
+    let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, move || {
+        let mut given = pattern(11);
+        given[0] = crate::space::BASE;
+        (given, run(&given, LOAD))
+    })?;
+    worker.thread.faults_to(Class::PageFault, Some(endpoint))?;
+    worker.thread.resume()?;
+    let received = endpoint.receive(Wait::until(patience()))?;
+    check!(received.is_fault());
+    equal!(received.word(1), crate::space::BASE);
+    // The page comes, and the load is tried again.
+    let tables = stage.tables()?;
+    let frame = stage.make(12)?;
+    stage.map(frame, tables.level3, 0, crate::space::RW)?;
+    BOUND_REPLY.reply(&Message::new(answer::RESUME))?;
+    let (given, found) = worker.join()?;
+    equal!(found[..32], given);
+    equal!(found[32..], [0x1000_0000, 0]);
+    Ok(())
+}
+
+fn foreign(stage: &mut Stage) -> Outcome {
+    let endpoint = stage.endpoint()?;
+    let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, move || {
+        let given = pattern(13);
+        let first = run(&given, FOREIGN);
+        let second = run(&given, FOREIGN);
+        (given, first == extended(&given), second[0], second[1..] == extended(&given)[1..])
+    })?;
+    worker.thread.faults_to(Class::ForeignCall, Some(endpoint))?;
+    worker.thread.resume()?;
+    let received = endpoint.receive(Wait::until(patience()))?;
+    let given = pattern(13);
+    equal!(received.words().len(), 13);
+    equal!(received.words()[4..], given[..9]);
+    equal!((received.word(0), received.word(3)), (2, 7));
+    endpoint.reply_receive(&Message::new(answer::RESUME), Wait::until(patience()))?;
+    BOUND_REPLY.reply(&Message::with_words(answer::RESULT, &[0x1234]))?;
+    equal!(worker.join()?, (given, true, 0x1234, true));
+    Ok(())
+}
+
+/// What a foreign system call leaves, if it changes nothing.
+fn extended(given: &Given) -> Found {
+    let mut found = [0; 34];
+    found[..32].copy_from_slice(given);
+    found[32] = 0xa000_0000;
+    found
+}
+
+fn interrupts(stage: &mut Stage) -> Outcome {
+    // It runs round and round in one instruction while the main thread's deadlines interrupt it.
+    let worker = stage.spawn_with(Equipment::at(LOW), move || {
+        let given = pattern(17);
+        (given, run(&given, FOREVER))
+    })?;
+    let given = pattern(17);
+    for _ in 0..20 {
+        pause(stage)?;
+        let registers = worker.thread.read_registers(true)?;
+        equal!(registers.x, given[..31]);
+        equal!(registers.flags & 0xf000_0000, 0x9000_0000);
+        equal!(registers.thread_pointer, given[31]);
+        worker.thread.resume()?;
+    }
+    // Behind the instruction that runs for ever it stores its registers.
+    let mut registers = worker.thread.read_registers(true)?;
+    registers.pc += 4;
+    // SAFETY: the thread goes on in `probe`, with its own registers.
+    unsafe { worker.thread.write_registers(&registers, true) }?;
+    let (given, found) = worker.join()?;
+    equal!(found[..32], given);
+    equal!(found[32..], [0x9000_0000, 0]);
+    Ok(())
+}
+
+/// `v0` to `v31`, control and status.
+type Vectors = [u64; 66];
+
+/// Each register different; a rounding mode and a status that are not the default.
+fn vectors(seed: u64) -> Vectors {
+    let mut vectors = core::array::from_fn(|index| seed << 48 | (index as u64) << 20 | 0xabc);
+    vectors[64] = (seed & 3) << 22;
+    vectors[65] = seed & 0x1f;
+    vectors
+}
+
+/// Loads the vector registers.
+fn fill(vectors: &Vectors) {
+    // SAFETY: the array is as long as `fill_vectors` says; compiled code does not use the registers.
+    unsafe { fill_vectors(core::ptr::from_ref(vectors).expose_provenance() as u64) };
+}
+
+/// The vector registers.
+fn dump() -> Vectors {
+    let mut found = [!0; 66];
+    // SAFETY: the array is as long as `dump_vectors` says.
+    unsafe { dump_vectors(core::ptr::from_mut(&mut found).expose_provenance() as u64) };
+    core::hint::black_box(found)
+}
+
+fn vectors_begin(stage: &mut Stage) -> Outcome {
+    fill(&vectors(9));
+    let worker = stage.spawn(|| dump() == [0; 66])?;
+    check!(worker.join()?);
+    check!(dump() == vectors(9));
+    Ok(())
+}
+
+fn vectors_switch(stage: &mut Stage) -> Outcome {
+    let mut workers = [None; 3];
+    let mut seed = 1;
+    for worker in &mut workers {
+        *worker = Some(stage.spawn_with(Equipment::at(LOW), move || {
+            fill(&vectors(seed));
+            let mut wrong = 0;
+            for _ in 0..50 {
+                yield_now();
+                wrong += u64::from(dump() != vectors(seed));
+            }
+            wrong
+        })?);
+        seed += 1;
+    }
+    fill(&vectors(7));
+    for worker in workers.into_iter().flatten() {
+        equal!(worker.join()?, 0);
+    }
+    check!(dump() == vectors(7));
+    Ok(())
+}
+
+fn vectors_preempted(stage: &mut Stage) -> Outcome {
+    let mut workers = [None; 3];
+    let mut seed = 1;
+    for worker in &mut workers {
+        // Slices so short that each is interrupted hundreds of times.
+        let equipment = Equipment { slice: MOMENT / 20, ..Equipment::at(LOW) };
+        *worker = Some(stage.spawn_with(equipment, move || {
+            fill(&vectors(seed));
+            (0..3000).map(|_| u64::from(dump() != vectors(seed))).sum::<u64>()
+        })?);
+        seed += 1;
+    }
+    for worker in workers.into_iter().flatten() {
+        equal!(worker.join()?, 0);
+    }
+    Ok(())
+}
+
+fn vectors_fault(stage: &mut Stage) -> Outcome {
+    let endpoint = stage.endpoint()?;
+    let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, move || {
+        fill(&vectors(5));
+        run(&pattern(1), FOREIGN);
+        dump() == vectors(5)
+    })?;
+    worker.thread.faults_to(Class::ForeignCall, Some(endpoint))?;
+    worker.thread.resume()?;
+    endpoint.receive(Wait::until(patience()))?;
+    fill(&vectors(6));
+    BOUND_REPLY.reply(&Message::new(answer::RESUME))?;
+    check!(worker.join()?);
+    check!(dump() == vectors(6));
+    Ok(())
+}
+
+fn vectors_deleted(stage: &mut Stage) -> Outcome {
+    let never = stage.notification()?;
+    let first = stage.spawn(move || {
+        fill(&vectors(12));
+        never.wait()
+    })?;
+    equal!(first.state()?, ThreadState::Waiting);
+    first.thread.delete()?;
+    let second = stage.spawn(|| dump() == [0; 66])?;
+    check!(second.join()?);
+    Ok(())
+}

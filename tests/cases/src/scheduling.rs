@@ -1,0 +1,295 @@
+//! Who runs: priorities, time slices, lent processor time.
+
+use tench::abi::layout::slot;
+use tench::abi::object::ThreadState;
+use tench::sys::thread::{Binding, Bindings, yield_now};
+use tench::sys::{Cap, Error, Message, Rights, SchedulingContext, Wait};
+
+use crate::case::{Case, Outcome};
+use crate::stage::{HIGH, LOW, PRIORITY, Stage};
+use crate::worker::{Equipment, MOMENT, pause, soon};
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("SCH0001", "a scheduling context keeps what it is told", configure),
+    Case::new("SCH0002", "nobody gives a priority above the authority's ceiling", ceiling),
+    Case::new("SCH0003", "priorities are 0 to 255, and the authority a scheduling context", arguments),
+    Case::new("SCH0004", "a thread of higher priority runs at once", higher_first),
+    Case::new("SCH0005", "a thread of lower priority waits", lower_waits),
+    Case::new("SCH0006", "threads of equal priority run in order, and yield in turn", yields),
+    Case::new("SCH0007", "a time slice ends in favour of an equal", slices),
+    Case::new("SCH0008", "without a time slice an equal waits", no_slice),
+    Case::new("SCH0009", "changing a priority takes effect at once", change),
+    Case::new("SCH0010", "processor time is accounted for", consumed),
+    Case::new("SCH0011", "a thread stops when its scheduling context goes", deleted),
+    Case::new("SCH0012", "a server without processor time runs on its caller's", lent),
+    Case::new("SCH0013", "lent time returns when the caller is deleted", lent_to_deleted),
+    Case::new("SCH0014", "a caller that has lent its time waits without a deadline", lent_deadline),
+    Case::new("SCH0015", "a deadline interrupts whoever runs below", deadline_preempts),
+];
+
+/// The main thread's own.
+const OWN: Cap<SchedulingContext> = Cap::new(slot::SCHEDULING);
+
+fn configure(stage: &mut Stage) -> Outcome {
+    let context = stage.make::<SchedulingContext>(0)?;
+    let new = context.query()?;
+    equal!((new.priority, new.ceiling, new.slice, new.consumed), (0, 0, 0, 0));
+    context.configure(100, 130, 12345, None)?;
+    let info = context.query()?;
+    equal!((info.priority, info.ceiling, info.slice, info.consumed), (100, 130, 12345, 0));
+    context.configure(130, 100, 0, None)?;
+    equal!((context.query()?.priority, context.query()?.ceiling), (130, 100));
+    equal!(OWN.query()?.priority, PRIORITY);
+    Ok(())
+}
+
+fn ceiling(stage: &mut Stage) -> Outcome {
+    let (context, authority) = (stage.make::<SchedulingContext>(0)?, stage.make::<SchedulingContext>(0)?);
+    let own = OWN.query()?.ceiling;
+    refused!(context.configure(own + 1, 0, 0, None), PriorityTooHigh);
+    refused!(context.configure(0, own + 1, 0, None), PriorityTooHigh);
+    context.configure(own, own, 0, None)?;
+    refused!(context.configure(1, 0, 0, Some(authority)), PriorityTooHigh);
+    authority.configure(0, 50, 0, None)?;
+    refused!(context.configure(51, 50, 0, Some(authority)), PriorityTooHigh);
+    refused!(context.configure(50, 51, 0, Some(authority)), PriorityTooHigh);
+    context.configure(50, 50, 0, Some(authority))?;
+    // A context is no authority above its own ceiling for itself either.
+    refused!(context.configure(51, 51, 0, Some(context)), PriorityTooHigh);
+    Ok(())
+}
+
+fn arguments(stage: &mut Stage) -> Outcome {
+    let (context, empty) = (stage.make::<SchedulingContext>(0)?, stage.slot());
+    for priority in [256, 1 << 32, u64::MAX] {
+        refused!(context.configure(priority, 0, 0, None), InvalidArgument);
+        refused!(context.configure(0, priority, 0, None), InvalidArgument);
+    }
+    refused!(context.configure(0, 0, 0, Some(Cap::new(stage.pool.address()))), WrongType);
+    refused!(context.configure(0, 0, 0, Some(Cap::new(empty))), InvalidCapability);
+    let weak = stage.mint(context, Rights::READ, 0)?;
+    refused!(weak.configure(0, 0, 0, None), MissingRights);
+    context.configure(0, 0, u64::MAX, None)?;
+    equal!(context.query()?.slice, u64::MAX);
+    Ok(())
+}
+
+fn higher_first(stage: &mut Stage) -> Outcome {
+    let (order, bell) = (stage.word(0)?, stage.notification()?);
+    stage.spawn_with(Equipment::at(HIGH), move || {
+        let _ = bell.wait();
+        order.append(2);
+    })?;
+    order.append(1);
+    bell.signal()?;
+    order.append(3);
+    equal!(order.get(), 123);
+    stage.spawn_with(Equipment::at(HIGH + 1), move || order.append(4))?;
+    order.append(5);
+    equal!(order.get(), 12345);
+    Ok(())
+}
+
+fn lower_waits(stage: &mut Stage) -> Outcome {
+    let order = stage.word(0)?;
+    let lower = stage.spawn_with(Equipment::at(LOW - 1), move || order.append(3))?;
+    let low = stage.spawn_with(Equipment::at(LOW), move || order.append(2))?;
+    yield_now();
+    order.append(1);
+    lower.join()?;
+    low.join()?;
+    equal!(order.get(), 123);
+    Ok(())
+}
+
+fn yields(stage: &mut Stage) -> Outcome {
+    let order = stage.word(0)?;
+    let mut last = None;
+    for digit in 1..=3 {
+        last = Some(stage.spawn_with(Equipment::at(LOW), move || {
+            for _ in 0..3 {
+                order.append(digit);
+                yield_now();
+            }
+        })?);
+    }
+    if let Some(last) = last {
+        last.join()?;
+    }
+    equal!(order.get(), 123_123_123);
+    Ok(())
+}
+
+/// Two threads that count for ever, and what they have counted after a while.
+fn count(stage: &mut Stage, slice: u64) -> Outcome<[u64; 2]> {
+    let words = [stage.word(1)?, stage.word(2)?];
+    for word in words {
+        stage.spawn_with(Equipment { slice, ..Equipment::at(LOW) }, move || {
+            loop {
+                word.fetch_add();
+            }
+        })?;
+    }
+    for _ in 0..10 {
+        pause(stage)?;
+    }
+    Ok(words.map(|word| word.get()))
+}
+
+fn slices(stage: &mut Stage) -> Outcome {
+    let [a, b] = count(stage, MOMENT / 4)?;
+    check!(a > 0 && b > 0);
+    // Neither had more than twice of the other.
+    check!(a < 2 * b && b < 2 * a);
+    Ok(())
+}
+
+fn no_slice(stage: &mut Stage) -> Outcome {
+    let [a, b] = count(stage, 0)?;
+    check!(a > 0);
+    equal!(b, 0);
+    Ok(())
+}
+
+fn change(stage: &mut Stage) -> Outcome {
+    let order = stage.word(0)?;
+    let first = stage.spawn_with(Equipment::at(LOW), move || order.append(2))?;
+    let second = stage.spawn_with(Equipment::at(LOW), move || order.append(1))?;
+    equal!(second.thread.query()?.priority, LOW);
+    second.scheduling.configure(HIGH, HIGH, 0, None)?;
+    equal!(order.get(), 1);
+    first.scheduling.configure(PRIORITY, PRIORITY, 0, None)?;
+    equal!(order.get(), 1);
+    yield_now();
+    equal!(order.get(), 12);
+    check!(first.has_ended() && second.has_ended());
+    Ok(())
+}
+
+fn consumed(stage: &mut Stage) -> Outcome {
+    let worker = stage.spawn_with(Equipment::at(LOW), || {
+        loop {
+            core::hint::spin_loop();
+        }
+    })?;
+    equal!(worker.scheduling.query()?.consumed, 0);
+    pause(stage)?;
+    let once = worker.scheduling.query()?.consumed;
+    check!(once > MOMENT / 2 && once < 2 * MOMENT);
+    equal!(worker.thread.query()?.ticks, once);
+    worker.thread.suspend()?;
+    pause(stage)?;
+    equal!(worker.scheduling.query()?.consumed, once);
+    worker.thread.resume()?;
+    pause(stage)?;
+    check!(worker.scheduling.query()?.consumed > once);
+    Ok(())
+}
+
+fn deleted(stage: &mut Stage) -> Outcome {
+    let word = stage.word(0)?;
+    let worker = stage.spawn_with(Equipment::at(LOW), move || {
+        loop {
+            word.fetch_add();
+        }
+    })?;
+    pause(stage)?;
+    worker.scheduling.revoke()?;
+    worker.scheduling.delete()?;
+    let before = word.get();
+    pause(stage)?;
+    equal!((word.get(), worker.state()?, worker.thread.query()?.priority), (before, ThreadState::Ready, 0));
+    let another = stage.make::<SchedulingContext>(0)?;
+    another.configure(LOW, LOW, 0, None)?;
+    worker.thread.bind(Bindings { scheduling: Binding::To(another), ..Bindings::KEEP })?;
+    pause(stage)?;
+    check!(word.get() > before);
+    Ok(())
+}
+
+/// What a server has that runs on its callers' time.
+const PASSIVE: Equipment = Equipment { priority: None, ..Equipment::at(0) };
+
+fn lent(stage: &mut Stage) -> Outcome {
+    let (endpoint, setup) = (stage.endpoint()?, stage.make::<SchedulingContext>(0)?);
+    let server = stage.spawn_with(PASSIVE, move || -> Result<(), Error> {
+        let mut received = endpoint.receive(Wait::FOREVER)?;
+        loop {
+            let priority = tench::thread::current_thread().query()?.priority;
+            received = endpoint.reply_receive(&Message::with_words(received.label(), &[priority]), Wait::FOREVER)?;
+        }
+    })?;
+    // It gets time of its own until it waits for the first time.
+    setup.configure(HIGH, HIGH, 0, None)?;
+    server.thread.bind(Bindings { scheduling: Binding::To(setup), ..Bindings::KEEP })?;
+    equal!(server.state()?, ThreadState::Receiving);
+    server.thread.bind(Bindings { scheduling: Binding::Unbind, ..Bindings::KEEP })?;
+    for priority in [LOW, HIGH, LOW + 1] {
+        let caller = stage.spawn_with(Equipment::at(priority), move || {
+            endpoint.call(&Message::new(4)).map(|reply| (reply.label(), reply.word(0)))
+        })?;
+        equal!(caller.join()?, Ok((4, priority)));
+        equal!(caller.thread.query()?.priority, priority);
+    }
+    equal!(endpoint.call(&Message::new(5))?.word(0), PRIORITY);
+    equal!(server.thread.query()?.priority, 0);
+    Ok(())
+}
+
+/// A server that runs on its caller's time, and waits for ever while it serves.
+fn absent_server(stage: &mut Stage) -> Outcome<(Cap<tench::sys::Endpoint>, crate::worker::Worker<Result<u64, Error>>)> {
+    let (endpoint, never, setup) = (stage.endpoint()?, stage.notification()?, stage.make::<SchedulingContext>(0)?);
+    let server = stage.spawn_with(PASSIVE, move || {
+        endpoint.receive(Wait::FOREVER)?;
+        never.wait()
+    })?;
+    setup.configure(HIGH, HIGH, 0, None)?;
+    server.thread.bind(Bindings { scheduling: Binding::To(setup), ..Bindings::KEEP })?;
+    server.thread.bind(Bindings { scheduling: Binding::Unbind, ..Bindings::KEEP })?;
+    Ok((endpoint, server))
+}
+
+fn lent_to_deleted(stage: &mut Stage) -> Outcome {
+    let (endpoint, server) = absent_server(stage)?;
+    let caller = stage.spawn(move || endpoint.call(&Message::new(1)).map(drop))?;
+    equal!((server.state()?, server.thread.query()?.priority), (ThreadState::Waiting, HIGH));
+    equal!(caller.thread.query()?.priority, 0);
+    caller.thread.suspend()?;
+    equal!((server.thread.query()?.priority, caller.thread.query()?.priority), (0, HIGH));
+    caller.thread.resume()?;
+    equal!(caller.join()?, Err(Error::Aborted));
+    Ok(())
+}
+
+fn lent_deadline(stage: &mut Stage) -> Outcome {
+    let (endpoint, server) = absent_server(stage)?;
+    let caller = stage.spawn(move || endpoint.call_with(&Message::new(1), Wait::until(soon())).map(drop))?;
+    pause(stage)?;
+    pause(stage)?;
+    equal!(caller.state()?, ThreadState::AwaitingReply);
+    // The server's end gives the time back.
+    server.thread.delete()?;
+    server.reply.delete()?;
+    equal!(caller.join()?, Err(Error::Aborted));
+    Ok(())
+}
+
+fn deadline_preempts(stage: &mut Stage) -> Outcome {
+    let (never, order) = (stage.notification()?, stage.word(0)?);
+    let early = stage.spawn(move || {
+        let ended = never.wait_until(soon());
+        order.append(1);
+        ended
+    })?;
+    let busy = stage.spawn_with(Equipment::at(LOW), move || {
+        while order.get() == 0 {
+            core::hint::spin_loop();
+        }
+        order.append(2);
+    })?;
+    equal!(early.join()?, Err(Error::TimedOut));
+    busy.join()?;
+    equal!(order.get(), 12);
+    Ok(())
+}
