@@ -339,12 +339,19 @@ fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Threa
 
 /// Moves words and capabilities, and writes the receiver's tag.
 pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, tag: Tag) {
-    let mut words: [u64; REGISTER_WORDS] = core::array::from_fn(|i| k.get(sender).registers.x[i + 2]);
     let mut length = tag.length();
     if length < REGISTER_WORDS {
-        words[length..].iter_mut().for_each(|word| *word = 0);
+        let words: [u64; REGISTER_WORDS] = core::array::from_fn(|i| k.get(sender).registers.x[i + 2]);
+        let x = &mut k.get(receiver).registers.x;
+        for (i, word) in words.iter().enumerate() {
+            x[i + 2] = if i < length { *word } else { 0 };
+        }
+    } else {
+        let from = (&raw const k.get(sender).registers.x[2]).addr();
+        let to = (&raw mut k.get(receiver).registers.x[2]).addr();
+        // SAFETY: eight registers in each of two threads, or in one; nobody has a reference to them.
+        unsafe { k.arch().copy(from, to, REGISTER_WORDS) };
     }
-    k.get(receiver).registers.x[2..2 + REGISTER_WORDS].copy_from_slice(&words);
     let mut arrived = 0;
     if tag.0 & 0xfff > REGISTER_WORDS as u64 {
         let (from, to) = (k.get(sender).message_area, k.get(receiver).message_area);
