@@ -4,7 +4,7 @@
 use tench_abi::layout::{UNBIND, WATERMARK, slot};
 use tench_abi::memory::entry_bits;
 use tench_abi::message::AREA_SIZE;
-use tench_abi::object::{NODE_BITS, NODE_SLOTS, SLOT_SIZE};
+use tench_abi::object::{NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{Kind, Operation, Tag};
 use tench_arch_host::Host;
 use tench_arch_host::machine::{DEVICE, FREE};
@@ -60,7 +60,7 @@ impl Catalogue {
         for index in 0..slots {
             let Some(entry) = k.slot_at(root + index * SLOT_SIZE) else { continue };
             let node = k.slot(entry).cap;
-            if node.kind != Kind::CapNode || node.aux != NODE_BITS || node.flags & flag::ZOMBIE != 0 {
+            if node.kind != Kind::CapNode || node.slots() != NODE_SLOTS || node.flags & flag::ZOMBIE != 0 {
                 continue;
             }
             for i in 0..NODE_SLOTS {

@@ -121,6 +121,7 @@ pub fn first_process<A: Arch>(k: &mut Kernel<A>, plan: &Plan<'_>) -> Result<Ref<
     give_memory(k, node, plan)?;
     let mut cap = Cap::new(Kind::CapNode, root_node, (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8);
     cap.aux = NODE_BITS;
+    cap.settle();
     put(k, node, slot::CSPACE, cap)?;
     cap.object = node;
     install(k, root_node, cap)?;

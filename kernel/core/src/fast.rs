@@ -15,9 +15,9 @@ use tench_abi::{Error, Kind, Rights, Tag};
 
 use crate::entry::clear;
 use crate::object::{Endpoint, Notification, Ref, Reply};
-use crate::slot::{Cap, Slot, flag};
+use crate::slot::{Slot, flag};
 use crate::thread::{Binding, Purpose, Thread, ThreadState, slow};
-use crate::{Arch, Kernel, endpoint, fault, notification, scheduler};
+use crate::{Arch, Kernel, endpoint, fault, notification, scheduler, space};
 
 /// Who runs next, and with what.
 #[derive(Clone, Copy, Debug)]
@@ -46,14 +46,6 @@ pub enum Fast {
 /// The answer to a call through a slot that is empty or does not exist.
 const INVALID: Fast = Fast::Answer(Error::InvalidCapability as u64);
 
-/// The bytes at the beginning of a capability that say whether it is to a second-level node: kind, zombie flag, log2 of
-/// slots. A root is a node like any other, so anything at all can lie in it.
-const NODE_MASK: u64 = 0xff | (flag::ZOMBIE as u64) << 24 | (u32::MAX as u64) << 32;
-/// What they say if it is.
-const NODE: u64 = Kind::CapNode as u64 | (NODE_BITS as u64) << 32;
-const _: () = assert!(core::mem::offset_of!(Cap, kind) == 0 && cfg!(target_endian = "little"));
-const _: () = assert!(core::mem::offset_of!(Cap, flags) == 3 && core::mem::offset_of!(Cap, aux) == 4);
-
 /// The slot at `address` in the space of `thread`, if it exists.
 #[inline(always)]
 fn slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<Ref<Slot>> {
@@ -66,9 +58,7 @@ fn slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option
     // SAFETY: a thread's root node is a live node of `space_slots` slots.
     let entry = unsafe { Ref::<Slot>::at_unchecked(root + (index << 6)) };
     let cap = &k.get(entry).cap;
-    // SAFETY: the first eight bytes of a capability are plain numbers without gaps, and aligned.
-    let head = unsafe { (&raw const *cap).cast::<u64>().read() };
-    if head & NODE_MASK != NODE {
+    if !space::is_second_level(cap) {
         return None;
     }
     let node = cap.object;

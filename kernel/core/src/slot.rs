@@ -2,6 +2,7 @@
 
 use core::num::NonZeroU32;
 
+use tench_abi::object::NODE_BITS;
 use tench_abi::{Kind, Rights};
 
 /// Names a slot: its kernel virtual address, relative to the base, divided by 64. 31 bits reach 128 GiB.
@@ -52,12 +53,16 @@ pub mod flag {
     pub const ZOMBIE: u8 = 128;
 }
 
+/// Set in [`Cap::aux`] of a node that can be a second-level node: kind, size and that it is alive, checked once. No other
+/// kind sets this bit, so that looking an address up tests nothing else.
+pub const SECOND_LEVEL: u32 = 1 << 31;
+
 /// What a slot holds.
 ///
 /// | kind        | `object`                      | `badge`                  | `aux`                | `extra`         |
 /// |-------------|-------------------------------|--------------------------|----------------------|-----------------|
 /// | Untyped     | kernel virtual address        | watermark                | –                    | highest placed  |
-/// | CapNode     | kernel virtual address        | –                        | log2 of slots        | zombie: progress|
+/// | CapNode     | kernel virtual address        | –                        | log2 of slots, [`SECOND_LEVEL`] | zombie: progress|
 /// | Frame       | kernel virtual address        | –                        | –                    | –               |
 /// | PageTable   | kernel virtual address        | –                        | level                | –               |
 /// | Mapping     | address of its *frame*        | address of the table     | first, count << 16   | offset, flags   |
@@ -105,9 +110,15 @@ impl Cap {
         cap
     }
 
-    /// Recomputes what is derived from kind and rights. Called whenever either changes.
+    /// Recomputes what is derived from kind, rights, size and whether it is a zombie. Called whenever one changes.
     pub const fn settle(&mut self) {
         self.flags &= !(flag::CALLABLE | flag::RECEIVABLE);
+        if matches!(self.kind, Kind::CapNode) {
+            self.aux &= !SECOND_LEVEL;
+            if self.aux == NODE_BITS && self.flags & flag::ZOMBIE == 0 {
+                self.aux |= SECOND_LEVEL;
+            }
+        }
         if matches!(self.kind, Kind::Endpoint) && self.flags & flag::ZOMBIE == 0 {
             let call = Rights::WRITE.bits() | Rights::CALL.bits();
             if self.rights & call == call {
@@ -122,6 +133,11 @@ impl Cap {
     /// Whether all of `rights` are there.
     pub const fn allows(&self, rights: Rights) -> bool {
         self.rights & rights.bits() == rights.bits()
+    }
+
+    /// Slots of a node.
+    pub const fn slots(&self) -> usize {
+        1 << (self.aux & 31)
     }
 
     /// Bytes of the object; 0 for objects without memory.

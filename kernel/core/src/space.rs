@@ -19,7 +19,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument};
 use crate::object::Ref;
-use crate::slot::{Cap, Slot, SlotRef, flag};
+use crate::slot::{Cap, SECOND_LEVEL, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, delete, derivation, mapping};
 
@@ -55,7 +55,7 @@ impl Root {
     fn node<A: Arch>(self, k: &mut Kernel<A>, address: u64) -> Option<Ref<Node>> {
         let entry = self.entry(address >> NODE_BITS)?;
         let cap = &k.get(entry).cap;
-        if address == 0 || !is_second_level(cap) || cap.flags & flag::ZOMBIE != 0 {
+        if address == 0 || !is_second_level(cap) {
             return None;
         }
         // SAFETY: the capability is to a live node of 256 slots.
@@ -78,8 +78,8 @@ const fn index_in_node(address: u64) -> usize {
 
 /// Whether a capability is to a node that can be a second-level node.
 #[inline(always)]
-fn is_second_level(cap: &Cap) -> bool {
-    cap.kind as u8 == Kind::CapNode as u8 && cap.aux == NODE_BITS
+pub fn is_second_level(cap: &Cap) -> bool {
+    cap.aux & SECOND_LEVEL != 0
 }
 
 /// The root of a thread's space.
@@ -135,7 +135,7 @@ fn named_root<A: Arch>(k: &mut Kernel<A>, space: u64, rights: Rights) -> Result<
     if !cap.allows(rights) {
         return Err(Error::MissingRights);
     }
-    Ok(Root { address: cap.object, slots: 1 << (cap.aux & 31) })
+    Ok(Root { address: cap.object, slots: cap.slots() })
 }
 
 /// The slot at an address in a space that the running thread names. It can be empty, or be being deleted.

@@ -466,7 +466,7 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
         Binding::Space => {
             let t = k.get(thread);
             t.space_root = object;
-            t.space_slots = 1 << cap.aux;
+            t.space_slots = cap.slots();
         }
         Binding::AddressSpace => {
             let register = crate::table::space_register(k, object);

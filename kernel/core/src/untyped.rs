@@ -87,6 +87,7 @@ fn decode_cap(untyped: &Cap, kind: u64, size: u64) -> Result<Cap, Error> {
     // The level of a page table, log2 of a node's slots.
     if matches!(kind, Kind::PageTable | Kind::CapNode) {
         cap.aux = size as u32;
+        cap.settle();
     }
     Ok(cap)
 }

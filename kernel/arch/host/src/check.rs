@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use tench_abi::Kind;
 use tench_abi::object::SLOT_SIZE;
 use tench_kernel::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
-use tench_kernel::slot::flag;
+use tench_kernel::slot::{SECOND_LEVEL, flag};
 use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, canary_intact, slow};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};
 
@@ -108,7 +108,7 @@ fn check_slots(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut places = HashSet::new();
     for cap in inventory.objects.values() {
         let (first, count) = match cap.kind {
-            Kind::CapNode => (cap.object, 1usize << cap.aux),
+            Kind::CapNode => (cap.object, cap.slots()),
             Kind::Thread => (cap.object + THREAD_OFFSET + core::mem::offset_of!(Thread, bindings), BINDINGS),
             _ => continue,
         };
@@ -134,7 +134,9 @@ fn check_objects(inventory: &Inventory) -> Checked {
         if !has_object(cap.kind) {
             continue;
         }
-        let same = (cap.kind, cap.size_bits, cap.aux) == (object.kind, object.size_bits, object.aux);
+        // A node that is being deleted is no second-level node any more.
+        let aux = |cap: &Cap| if cap.kind == Kind::CapNode { cap.aux & !SECOND_LEVEL } else { cap.aux };
+        let same = (cap.kind, cap.size_bits, aux(cap)) == (object.kind, object.size_bits, aux(object));
         ensure!(same, "{slot:?}: {cap:x?} and {object:x?} share an address");
         ensure!(cap.object.trailing_zeros() >= u32::from(cap.size_bits).min(21), "{slot:?}: misaligned {cap:x?}");
     }
@@ -303,7 +305,7 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
         _ => Cap::NULL,
     };
     let space = binding(Binding::Space);
-    let root = if space.kind == Kind::Null { (0, 0) } else { (space.object, 1usize << space.aux) };
+    let root = if space.kind == Kind::Null { (0, 0) } else { (space.object, space.slots()) };
     ensure!((t.space_root, t.space_slots) == root, "space {:x}, {} slots", t.space_root, t.space_slots);
     let (area, frame) = (t.message_area, binding(Binding::MessageFrame));
     let inside = frame.kind == Kind::Frame && (frame.object..frame.object + frame.size()).contains(&area);

@@ -62,7 +62,7 @@ pub(super) fn empty<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isiz
 fn contents<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Option<(SlotRef, u64)> {
     let (address, count) = match cap.kind {
         Kind::Thread => (cap.object + THREAD_OFFSET + offset_of!(Thread, bindings), BINDINGS as u64),
-        _ => (cap.object, 1 << (cap.aux & 31)),
+        _ => (cap.object, cap.slots() as u64),
     };
     Some((k.slot_at(address)?, count))
 }
@@ -74,6 +74,7 @@ fn begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     let stopped = !matches!(kind, Kind::Thread) || thread::finalise(k, object);
     let cap = &mut k.slot(slot).cap;
     cap.flags |= flag::ZOMBIE;
+    cap.settle();
     cap.badge = if stopped { 0 } else { NOT_STOPPED };
     set_ring(k, slot, slot, slot);
 }
