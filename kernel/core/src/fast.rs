@@ -66,10 +66,13 @@ fn slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option
     Some(unsafe { Ref::<Slot>::at_unchecked(node + ((address as usize & (NODE_SLOTS - 1)) << 6)) })
 }
 
+/// The bits of a tag that say what a message consists of, and how it is sent.
+pub const SHAPE: u64 = 0xffff;
+
 /// Whether a message does not travel in registers alone.
 #[inline(always)]
 pub const fn is_long(tag: u64) -> bool {
-    tag & 0xffff > REGISTER_WORDS as u64
+    tag & SHAPE > REGISTER_WORDS as u64
 }
 
 /// Whether a long message is one of words and capabilities, not too many, without flags, and has an area to lie in.

@@ -68,9 +68,8 @@ vector el1_error
 vector el0_sync
     stp x16, x17, [sp, #128]
     mrs x16, esr_el1
-    mov w17, #0x56000000            // an svc, with immediate ...
-    sub w16, w16, w17
-    cmp w16, #1                     // ... 1
+    ror w16, w16, #24               // 0x56000001, an svc with immediate 1, becomes a number that fits
+    cmp w16, #0x156
     b.ne el0_exception
     stp x2, x3, [sp, #16]
     stp x4, x5, [sp, #32]

@@ -89,12 +89,13 @@ fn enter(address: usize) -> Kernel<Machine> {
     kernel
 }
 
-/// Continues with the partner of a fast message: address space, thread pointer, message, registers, user mode.
+/// Continues with the partner of a fast message: address space, thread pointer, message, registers, user mode. An `EMPTY`
+/// message has no words.
 ///
 /// # Safety
 /// `handoff` came from [`fast`] for the thread at `old`, whose registers were saved by the entry of this trap.
 #[inline(always)]
-unsafe fn hand_off(handoff: fast::Handoff, old: usize) -> ! {
+unsafe fn hand_off<const EMPTY: bool>(handoff: fast::Handoff, old: usize) -> ! {
     // SAFETY: leaves the kernel for user mode with the state of a live thread; see `tench_hand_off` in trap.S. The
     // stack below `old` is abandoned, as nothing on it is needed again.
     unsafe {
@@ -104,8 +105,8 @@ unsafe fn hand_off(handoff: fast::Handoff, old: usize) -> ! {
             "ldr x16, [x8, #{SPACE}]",
             "msr ttbr0_el1, x16",
             "mov sp, x8",
-            "ands x16, x1, #0xff",
-            "b.eq 2f",
+            ".if {EMPTY} == 0",
+            "and x16, x1, #0xff",
             "ldp x4, x5, [x2, #32]",
             "ldp x6, x7, [x2, #48]",
             "ldp x8, x9, [x2, #64]",
@@ -114,6 +115,7 @@ unsafe fn hand_off(handoff: fast::Handoff, old: usize) -> ! {
             "add x17, x17, x16, lsl #2",
             "br x17",
             "2:",
+            ".endif",
             "mov x2, #0",
             "mov x3, #0",
             "mov x4, #0",
@@ -148,6 +150,7 @@ unsafe fn hand_off(handoff: fast::Handoff, old: usize) -> ! {
             in("x2") old,
             in("x1") handoff.tag,
             in("x10") handoff.badge,
+            EMPTY = const EMPTY as usize,
             SPACE = const offset_of!(Thread, space_register),
             SP = const offset_of!(Registers, sp),
             POINTER = const offset_of!(Registers, thread_pointer),
@@ -229,10 +232,10 @@ unsafe fn resume(next: Ref<Thread>, old: usize) -> ! {
 /// # Safety
 /// `fast` is about this trap's system call, number `OPERATION`, of the thread at `old`, with these `x0` and `x1`.
 #[inline(always)]
-unsafe fn conclude<const OPERATION: u64>(fast: fast::Fast, address: u64, tag: u64, old: usize) -> ! {
+unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, address: u64, tag: u64, old: usize) -> ! {
     match fast {
         // SAFETY: the hand-off is for this trap's thread.
-        fast::Fast::HandOff(handoff) => unsafe { hand_off(handoff, old) },
+        fast::Fast::HandOff(handoff) => unsafe { hand_off::<EMPTY>(handoff, old) },
         // SAFETY: the answer is for this trap's thread.
         fast::Fast::Answer(answer) => unsafe { hand_back(answer, old) },
         // SAFETY: as above.
@@ -245,9 +248,8 @@ unsafe fn conclude<const OPERATION: u64>(fast: fast::Fast, address: u64, tag: u6
     }
 }
 
-/// Goes on with a message that does not travel in registers alone. A function of its own, so that the other does not pay
-/// for the registers that it needs.
-macro_rules! take_long_way {
+/// Goes on with another kind of message. Each kind is a function of its own, so that none pays for what others need.
+macro_rules! go_on_in {
     ($function:literal, $address:ident, $tag:ident, $old:ident) => {
         // SAFETY: the function takes what this one was given.
         unsafe {
@@ -257,50 +259,54 @@ macro_rules! take_long_way {
     };
 }
 
-/// `Call`, entered with the caller's `x0`, `x1` and thread.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn tench_fast_call(address: u64, tag: u64, old: usize) -> ! {
-    if fast::is_long(tag) {
-        take_long_way!("tench_long_call", address, tag, old)
-    }
-    let fast = fast::call::<_, false>(&mut token(), thread(old), address, tag);
-    // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Call as u64 }>(fast, address, tag, old) }
+/// Defines the three functions of an operation that sends a message: without words, with words in registers, and with
+/// more. They are entered with the caller's `x0`, `x1` and thread.
+macro_rules! messages {
+    ($operation:ident, $path:ident, $empty:ident, $words:ident = $words_name:literal, $long:ident = $long_name:literal) => {
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $empty(address: u64, tag: u64, old: usize) -> ! {
+            if tag & fast::SHAPE != 0 {
+                go_on_in!($words_name, address, tag, old)
+            }
+            let fast = fast::$path::<_, false>(&mut token(), thread(old), address, tag);
+            // SAFETY: this is the trap's thread and system call.
+            unsafe { conclude::<{ Operation::$operation as u64 }, true>(fast, address, tag, old) }
+        }
+
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $words(address: u64, tag: u64, old: usize) -> ! {
+            if fast::is_long(tag) {
+                go_on_in!($long_name, address, tag, old)
+            }
+            let fast = fast::$path::<_, false>(&mut token(), thread(old), address, tag);
+            // SAFETY: this is the trap's thread and system call.
+            unsafe { conclude::<{ Operation::$operation as u64 }, false>(fast, address, tag, old) }
+        }
+
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $long(address: u64, tag: u64, old: usize) -> ! {
+            let fast = fast::$path::<_, true>(&mut token(), thread(old), address, tag);
+            // SAFETY: this is the trap's thread and system call.
+            unsafe { conclude::<{ Operation::$operation as u64 }, false>(fast, address, tag, old) }
+        }
+    };
 }
 
-/// The same with a long message.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn tench_long_call(address: u64, tag: u64, old: usize) -> ! {
-    let fast = fast::call::<_, true>(&mut token(), thread(old), address, tag);
-    // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Call as u64 }>(fast, address, tag, old) }
-}
-
-/// `ReplyReceive`, likewise.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn tench_fast_reply_receive(address: u64, tag: u64, old: usize) -> ! {
-    if fast::is_long(tag) {
-        take_long_way!("tench_long_reply_receive", address, tag, old)
-    }
-    let fast = fast::reply_receive::<_, false>(&mut token(), thread(old), address, tag);
-    // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::ReplyReceive as u64 }>(fast, address, tag, old) }
-}
-
-/// The same with a long message.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn tench_long_reply_receive(address: u64, tag: u64, old: usize) -> ! {
-    let fast = fast::reply_receive::<_, true>(&mut token(), thread(old), address, tag);
-    // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::ReplyReceive as u64 }>(fast, address, tag, old) }
-}
+messages!(Call, call, tench_fast_call, tench_call_words = "tench_call_words", tench_call_long = "tench_call_long");
+messages!(
+    ReplyReceive,
+    reply_receive,
+    tench_fast_reply_receive,
+    tench_reply_receive_words = "tench_reply_receive_words",
+    tench_reply_receive_long = "tench_reply_receive_long"
+);
 
 /// `Signal`, likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! {
     let fast = fast::signal(&mut token(), thread(old), address);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Signal as u64 }>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::Signal as u64 }, true>(fast, address, tag, old) }
 }
 
 /// `Receive`, likewise.
@@ -308,7 +314,7 @@ unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! 
 unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> ! {
     let fast = fast::receive(&mut token(), thread(old), address, tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Receive as u64 }>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::Receive as u64 }, true>(fast, address, tag, old) }
 }
 
 /// `Yield`, likewise.
@@ -316,7 +322,7 @@ unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> !
 unsafe extern "C" fn tench_fast_yield(address: u64, tag: u64, old: usize) -> ! {
     let fast = fast::give_way(&mut token(), thread(old));
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Yield as u64 }>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::Yield as u64 }, true>(fast, address, tag, old) }
 }
 
 /// Any system call, all arguments saved. Answers the thread to continue with.
