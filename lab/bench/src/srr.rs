@@ -5,6 +5,5 @@ use alloc::string::String;
 
 /// Measures every case of the library.
 pub fn run() -> Result<(), String> {
-    tench_srr::measure::measure(|key, instructions| crate::figure(key, instructions))
-        .map_err(|error| format!("srr: {error}"))
+    tench_srr::measure::measure(crate::figure).map_err(|error| format!("srr: {error}"))
 }

@@ -31,23 +31,39 @@ pub struct Build {
 pub enum Optimisation {
     /// Everything, the usual build.
     All,
-    /// The kernel alone, to show what optimising programs does. (Without it, kernel stacks would not suffice.)
-    KernelOnly,
+    /// All but programs and their libraries, to show what optimising these does. Kernel and servers stay as they are:
+    /// they are not what is compared, and their stacks would not suffice.
+    AllButPrograms,
 }
+
+/// Packages that are always optimised.
+const OPTIMISED: [&str; 11] = [
+    "tench-abi",
+    "tench-arch-aarch64",
+    "tench-clock",
+    "tench-console",
+    "tench-init",
+    "tench-kernel",
+    "tench-kernel-image",
+    "tench-loader",
+    "tench-mem",
+    "tench-names",
+    "tench-procs",
+];
 
 impl Optimisation {
     /// What cargo is told.
     fn arguments(self) -> Vec<String> {
         match self {
             Optimisation::All => vec!["--release".to_owned()],
-            Optimisation::KernelOnly => {
+            Optimisation::AllButPrograms => {
                 let profile = "profile.unoptimised";
                 let mut settings = vec![
                     format!("{profile}.inherits='release'"),
                     format!("{profile}.opt-level=0"),
                     format!("{profile}.lto=false"),
                 ];
-                for package in ["tench-kernel", "tench-arch-aarch64", "tench-kernel-image", "tench-abi"] {
+                for package in OPTIMISED {
                     settings.push(format!("{profile}.package.{package}.opt-level=3"));
                 }
                 let settings = settings.into_iter().flat_map(|setting| ["--config".to_owned(), setting]);

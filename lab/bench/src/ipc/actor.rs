@@ -24,7 +24,7 @@ pub const HIGHER: u64 = 141;
 /// Priority of this thread while it starts actors: they begin when it lets them.
 const STARTING: u64 = 150;
 /// Priority of this thread while actors run.
-const WAITING: u64 = 120;
+pub const WAITING: u64 = 120;
 
 /// A system call as an actor makes it.
 pub fn call(operation: Operation, arguments: &[u64]) -> Arguments {

@@ -46,7 +46,8 @@ fn endpoint(bench: &Bench) -> Result<(), String> {
     let [handler, faulter] = bench.act(what, [handler, faulter])?;
     bench.figure("fault_endpoint", &across(&faulter, &handler))?;
     // The load that succeeds is the first instruction that the thread executes.
-    bench.figure_less("fault_reply", &across(&handler, &faulter), 1)
+    bench.figure_less("fault_reply", &across(&handler, &faulter), 1)?;
+    Ok(())
 }
 
 /// From the instruction to the first one of the upcall, and from the `svc` that ends the upcall to the instruction
@@ -59,7 +60,8 @@ fn upcall(bench: &Bench, there: &str, back: &str, program: Program, class: Class
     let every_other = |first| -> Vec<RawRecord> { records.iter().skip(first).step_by(2).copied().collect() };
     bench.figure(there, &own(&every_other(0)))?;
     // The handler stores the reading where the kernel restores registers from, which is one instruction.
-    bench.figure_less(back, &own(&every_other(1)), 1)
+    bench.figure_less(back, &own(&every_other(1)), 1)?;
+    Ok(())
 }
 
 /// The real-time clock's registers and interrupt, as the system description gives them.

@@ -1,22 +1,26 @@
 //! Paths between two threads of different address spaces: messages, signals, yielding.
 
+use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
-use tench::abi::message::MAX_WORDS;
+use tench::abi::message::{MAX_WORDS, REGISTER_WORDS};
 use tench::abi::{Operation, Tag};
 use tench::memory::make;
-use tench::sys::{Cap, Endpoint, Notification};
+use tench::sys::{Cap, Endpoint, Message, Notification};
+use tench::time::instructions;
 
-use super::actor::{HIGHER, Role, call};
+use super::actor::{HIGHER, ROUNDS, Role, WAITING, call, perform};
 use super::passages::across;
 use super::place::Slot;
-use super::programs::Program;
+use super::programs::{Program, RawRecord};
 use super::{Bench, problem};
 
 /// Measures them.
 pub fn run(bench: &Bench) -> Result<(), String> {
     for length in [0, 8, 10, MAX_WORDS] {
-        round_trip(bench, length)?;
+        let paths = round_trip(bench, length)?;
+        stub(bench, length, paths)?;
     }
     with_cap(bench)?;
     round_trip_float(bench)?;
@@ -39,14 +43,57 @@ fn conversation(endpoint: Cap<Endpoint>, length: usize) -> (Role, Role) {
 }
 
 /// `call_N`: from the client's `svc` to the server's first instruction. `reply_recv_N`: from the server's `svc` to the
-/// client's. The server waits when the client calls, and nobody else does; both have the same priority.
-fn round_trip(bench: &Bench, length: usize) -> Result<(), String> {
+/// client's. The server waits when the client calls, and nobody else does; both have the same priority. Answers the sum.
+fn round_trip(bench: &Bench, length: usize) -> Result<u64, String> {
     let what = "a round trip";
     let endpoint = make::<Endpoint>(0).map_err(problem(what))?;
     let (client, server) = conversation(endpoint.cap(), length);
     let [server, client] = bench.act(what, [bench.actor(what, server)?, bench.actor(what, client)?])?;
-    bench.figure(&alloc::format!("call_{length}"), &across(&client, &server))?;
-    bench.figure(&alloc::format!("reply_recv_{length}"), &across(&server, &client))
+    let there = bench.figure(&format!("call_{length}"), &across(&client, &server))?;
+    Ok(there + bench.figure(&format!("reply_recv_{length}"), &across(&server, &client))?)
+}
+
+/// `stub_N`: what the user library adds to the kernel's two `paths` when this thread calls with a message of `length`
+/// words that it holds already: up to eight words as arguments, more in a [`Message`]. The server is an actor, so its
+/// side adds nothing.
+fn stub(bench: &Bench, length: usize, paths: u64) -> Result<(), String> {
+    let what = format!("stub_{length}");
+    let endpoint = make::<Endpoint>(0).map_err(problem(&what))?;
+    let endpoint = endpoint.cap();
+    let server = bench.actor(&what, conversation(endpoint, length).1.priority(WAITING))?;
+    perform(&[&server]).map_err(problem(&what))?;
+    let message = Message::with_words(0, &[7; MAX_WORDS][..length]);
+    let mut calls = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        let (before, after, answer);
+        match length {
+            0 => {
+                before = instructions();
+                answer = endpoint.call0(0).map(|_| ());
+                after = instructions();
+            }
+            REGISTER_WORDS => {
+                before = instructions();
+                answer = endpoint.call8(0, 7, 7, 7, 7, 7, 7, 7, 7).map(|_| ());
+                after = instructions();
+            }
+            _ => {
+                before = instructions();
+                let received = endpoint.call(&message);
+                after = instructions();
+                answer = received.map(|received| assert_eq!(received.words().len(), length));
+            }
+        }
+        answer.map_err(problem(&what))?;
+        calls.push(RawRecord { before, after, ..RawRecord::default() });
+    }
+    let server = server.records().map_err(problem(&what))?;
+    let sums: Vec<u64> =
+        across(&calls, &server).iter().zip(across(&server, &calls)).map(|(there, back)| there + back).collect();
+    // This thread has no no-op beside its readings: there is one less on each way than the programs have.
+    let all = bench.cost(&what, &sums, bench.readings)? + 2;
+    crate::figure(&what, all - paths.min(all));
+    Ok(())
 }
 
 /// `call_cap`: as `call_0`, with a copy of a capability, which the server deletes before it replies.
@@ -64,7 +111,8 @@ fn with_cap(bench: &Bench) -> Result<(), String> {
     server.receive_cap(received.address());
     let [server, client] = bench.act(what, [server, client])?;
     bench.figure("call_cap", &across(&client, &server))?;
-    bench.figure("reply_recv_after_cap", &across(&server, &client))
+    bench.figure("reply_recv_after_cap", &across(&server, &client))?;
+    Ok(())
 }
 
 /// `round_trip_float`: there and back without words, when client and server both use a floating-point register between
@@ -91,7 +139,8 @@ fn send(bench: &Bench) -> Result<(), String> {
     let receiver = Role::waiting(call(Operation::Receive, &[raw(endpoint.cap())])).there().priority(HIGHER);
     let [receiver, sender] = bench.act(what, [bench.actor(what, receiver)?, bench.actor(what, sender)?])?;
     bench.figure("send_recv", &across(&sender, &receiver))?;
-    bench.figure("recv_again", &across(&receiver, &sender))
+    bench.figure("recv_again", &across(&receiver, &sender))?;
+    Ok(())
 }
 
 /// `signal_wake`: from the `svc` of a `Signal` to the first instruction of the waiter, which has the higher priority.
@@ -103,7 +152,8 @@ fn signal(bench: &Bench) -> Result<(), String> {
     let waiter = Role::waiting(call(Operation::Receive, &[raw(notification.cap())])).there().priority(HIGHER);
     let [waiter, signaller] = bench.act(what, [bench.actor(what, waiter)?, bench.actor(what, signaller)?])?;
     bench.figure("signal_wake", &across(&signaller, &waiter))?;
-    bench.figure("wait_again", &across(&waiter, &signaller))
+    bench.figure("wait_again", &across(&waiter, &signaller))?;
+    Ok(())
 }
 
 /// `yield`: from the `svc` of a `Yield` to the first instruction of the only other thread of equal priority.
@@ -111,5 +161,6 @@ fn yields(bench: &Bench) -> Result<(), String> {
     let what = "yield";
     let role = Role::new(call(Operation::Yield, &[]));
     let [here, there] = bench.act(what, [bench.actor(what, role.clone())?, bench.actor(what, role.there())?])?;
-    bench.figure("yield", &across(&here, &there))
+    bench.figure("yield", &across(&here, &there))?;
+    Ok(())
 }

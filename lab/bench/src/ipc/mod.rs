@@ -70,15 +70,16 @@ impl Bench {
         Ok(cost)
     }
 
-    /// Prints the cost of passages.
-    fn figure(&self, key: &str, passages: &[u64]) -> Result<(), String> {
+    /// Prints and answers the cost of passages.
+    fn figure(&self, key: &str, passages: &[u64]) -> Result<u64, String> {
         self.figure_less(key, passages, 0)
     }
 
-    /// Prints the cost of passages between whose readings there are `further` instructions of the programs.
-    fn figure_less(&self, key: &str, passages: &[u64], further: u64) -> Result<(), String> {
-        crate::figure(key, self.cost(key, passages, further)?);
-        Ok(())
+    /// Prints and answers the cost of passages between whose readings there are `further` instructions of the programs.
+    fn figure_less(&self, key: &str, passages: &[u64], further: u64) -> Result<u64, String> {
+        let cost = self.cost(key, passages, further)?;
+        crate::figure(key, cost);
+        Ok(cost)
     }
 }
 

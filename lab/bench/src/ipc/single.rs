@@ -33,7 +33,8 @@ pub fn run(bench: &Bench) -> Result<(), String> {
 /// Prints the figure of a role that acts alone.
 fn measure(bench: &Bench, key: &str, role: Role) -> Result<(), String> {
     let [records] = bench.act(key, [bench.actor(key, role)?])?;
-    bench.figure(key, &own(&records))
+    bench.figure(key, &own(&records))?;
+    Ok(())
 }
 
 /// Deletes what is in a slot.

@@ -51,7 +51,7 @@ pub fn measure(
         if run.optimised {
             boot(workspace, system, build, experiment, run, &mut measured)?;
         } else {
-            let build = Build::with(workspace, packages, &[system], Optimisation::KernelOnly)?;
+            let build = Build::with(workspace, packages, &[system], Optimisation::AllButPrograms)?;
             boot(workspace, system, &build, experiment, run, &mut measured)?;
         }
     }
