@@ -444,7 +444,7 @@ pub fn bind<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, 
 fn check_free<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: SlotRef) -> Result<(), Error> {
     let (kind, object) = (k.slot(slot).cap.kind, k.slot(slot).cap.object);
     let taken = match kind {
-        // SAFETY (this and the two below): a live capability of this kind names such an object.
+        // SAFETY: a live capability of this kind names such an object (also in the two below).
         Kind::SchedulingContext => unsafe { Ref::<SchedulingContext>::at(object) }
             .is_some_and(|o| k.get(o).thread.is_some() || k.get(thread).scheduling.is_some()),
         // SAFETY: see above.
