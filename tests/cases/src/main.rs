@@ -26,6 +26,7 @@ mod assembly;
 mod stage;
 mod worker;
 
+mod bytes;
 mod child;
 mod endpoint;
 mod faults;
@@ -69,6 +70,7 @@ const CASES: &[&[Case]] = &[
     upcall::CASES,
     random::CASES,
     kernel::CASES,
+    bytes::CASES,
 ];
 
 fn play() -> i32 {

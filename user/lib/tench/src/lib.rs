@@ -31,6 +31,8 @@
 extern crate alloc;
 
 mod backtrace;
+#[cfg(target_os = "none")]
+mod bytes;
 mod heap;
 pub mod io;
 pub mod memory;
