@@ -154,14 +154,27 @@ pub fn write_entries<A: Arch>(
     (entry, size): (u64, u64),
     book: u32,
 ) {
-    let mut entry = entry;
-    for index in first..first + count {
+    // Four at a time, here and below: this is what mapping many pages consists of.
+    let (fours, mut index, mut entry) = (count / 4, first, entry);
+    let mut write = |index, entry| {
         // SAFETY: the caller names entries of a live table, all below 512.
         unsafe { k.arch().write_entry(table.address(), index, entry) };
-        entry = entry.wrapping_add(size);
+    };
+    for _ in 0..fours {
+        write(index, entry);
+        write(index + 1, entry.wrapping_add(size));
+        write(index + 2, entry.wrapping_add(2 * size));
+        write(index + 3, entry.wrapping_add(3 * size));
+        (index, entry) = (index + 4, entry.wrapping_add(4 * size));
+    }
+    while index < first + count {
+        write(index, entry);
+        (index, entry) = (index + 1, entry.wrapping_add(size));
     }
     if let Some(books) = k.get(table).books.get_mut(first..first + count) {
-        books.fill(book);
+        let (fours, rest) = books.as_chunks_mut::<4>();
+        fours.iter_mut().for_each(|four| *four = [book; 4]);
+        rest.iter_mut().for_each(|one| *one = book);
     }
 }
 

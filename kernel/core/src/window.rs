@@ -35,6 +35,13 @@ pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
     true
 }
 
+/// How often somebody else ran in a window. If that is the same before and after one, then capabilities, tables and threads
+/// are as they were, and need not be looked up again: interrupts change none of them.
+#[inline]
+pub fn disturbances<A: Arch>(k: &mut Kernel<A>) -> u64 {
+    k.state().statistics.preemptions
+}
+
 /// The idle thread's window: always lets interrupts in, and switches to whoever became ready.
 pub fn idle<A: Arch>(k: &mut Kernel<A>) {
     A::open_window(k);
