@@ -75,7 +75,7 @@ errors! {
     /// Words beyond the eighth, or capabilities, need a message area.
     NoMessageArea = 23, "the thread has no message area; configure one";
     /// The thread lacks what it needs to run.
-    NotConfigured = 24, "the thread has no capability space, address space or scheduling context yet";
+    NotConfigured = 24, "the thread has no capability space or no address space yet; configure it first";
     /// The memory is device memory, which cannot become this object.
     DeviceMemory = 25, "device memory can only become untyped memory or frames";
     /// All address-space identifiers are in use.

@@ -187,7 +187,8 @@ impl ThreadState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub enum Statistic {
-    /// Deepest use of any kernel stack seen so far, in bytes.
+    /// Deepest use of a kernel stack so far, in bytes, of the threads that asked for a statistic or were asked about by
+    /// `ThreadQuery`.
     DeepestStack = 0,
     /// Windows passed.
     Windows = 1,

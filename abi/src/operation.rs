@@ -165,8 +165,8 @@ operations! {
 
     // ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Configure** a scheduling context. `cap` scheduling context (`WRITE`), x1 priority, x2 ceiling, x3 time slice
-    /// in ticks (0: none), x4 scheduling context that authorises it (0: the caller's own): priority and ceiling may
-    /// not exceed its ceiling. Errors: `PriorityTooHigh`.
+    /// in ticks (0: none), x4 scheduling context (`WRITE`) that authorises it (0: the caller's own): priority and
+    /// ceiling may not exceed its ceiling. Errors: `PriorityTooHigh`.
     SchedulingConfigure = 80;
     /// **Describe** a scheduling context (`READ`). Answers x1 priority, x2 ceiling, x3 time slice, x4 ticks consumed.
     SchedulingQuery = 81;

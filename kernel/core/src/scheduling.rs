@@ -26,6 +26,9 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
         if cap.kind != Kind::SchedulingContext {
             return Err(Error::WrongType);
         }
+        if !cap.allows(Rights::WRITE) {
+            return Err(Error::MissingRights);
+        }
         // SAFETY: a live capability of this kind names such an object.
         match unsafe { Ref::<SchedulingContext>::at(cap.object) } {
             Some(authority) => k.get(authority).ceiling,

@@ -70,6 +70,7 @@ fn arguments(stage: &mut Stage) -> Outcome {
     refused!(context.configure(0, 0, 0, Some(Cap::new(empty))), InvalidCapability);
     let weak = stage.mint(context, Rights::READ, 0)?;
     refused!(weak.configure(0, 0, 0, None), MissingRights);
+    refused!(context.configure(0, 0, 0, Some(weak)), MissingRights);
     context.configure(0, 0, u64::MAX, None)?;
     equal!(context.query()?.slice, u64::MAX);
     Ok(())
