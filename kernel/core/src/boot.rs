@@ -5,6 +5,7 @@
 //! that memory which is in use cannot be retyped, and a mapping for every page of memory that could become an object of
 //! the kernel's once its frame is gone.
 
+use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use tench_abi::boot::{BootInfo, Header, MAGIC, MAX_UNTYPED, MemoryKind, UntypedInfo, VERSION};
@@ -48,17 +49,17 @@ impl<A: Arch> State<A> {
     /// # Safety
     /// `place` is zeroed, aligned and lives as long as the kernel; `idle` is the address of a zeroed thread object.
     pub unsafe fn initialise(place: NonNull<State<A>>, arch: A, idle: usize) -> Option<Kernel<A>> {
-        let state = place.as_ptr();
         // SAFETY: the idle thread's object is there, if not yet initialised; only its address is used until it is.
         let thread = unsafe { Ref::<Thread>::at(idle + THREAD_OFFSET) }?;
+        let field = |offset| place.as_ptr().cast::<u8>().wrapping_add(offset);
         // SAFETY: `place` is valid for writes (caller), here and below; fields without a valid zero are written.
-        unsafe { (&raw mut (*state).arch).write(arch) };
+        unsafe { field(offset_of!(State<A>, arch)).cast::<A>().write(arch) };
         // SAFETY: as above.
-        unsafe { (&raw mut (*state).current).write(thread) };
+        unsafe { field(offset_of!(State<A>, current)).cast::<Ref<Thread>>().write(thread) };
         // SAFETY: as above.
-        unsafe { (&raw mut (*state).idle).write(thread) };
+        unsafe { field(offset_of!(State<A>, idle)).cast::<Ref<Thread>>().write(thread) };
         // SAFETY: as above.
-        unsafe { (&raw mut (*state).highest_ready).write(-1) };
+        unsafe { field(offset_of!(State<A>, highest_ready)).cast::<i64>().write(-1) };
         // SAFETY: the state is complete now, and this is its first token.
         let mut kernel = unsafe { Kernel::from_state(place) };
         thread::initialise(&mut kernel, idle);

@@ -5,6 +5,7 @@
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
 use tench_abi::{Error, Kind, Rights, Tag};
 
+use crate::area::Area;
 use crate::entry::{Outcome, argument, clear};
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::thread::{Purpose, Thread, ThreadState, slow};
@@ -354,54 +355,33 @@ pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receive
     }
     let mut arrived = 0;
     if tag.0 & 0xfff > REGISTER_WORDS as u64 {
-        let (from, to) = (k.get(sender).message_area, k.get(receiver).message_area);
-        if to == 0 {
-            length = length.min(REGISTER_WORDS);
-        } else if from != 0 {
-            copy_words(k, from, to, length);
-            arrived = transfer_caps(k, sender, receiver, tag.caps());
+        match (Area::of(k, sender), Area::of(k, receiver)) {
+            (Some(from), Some(to)) => {
+                from.copy_words(k, to, length);
+                arrived = transfer_caps(k, (sender, from), (receiver, to), tag.caps());
+            }
+            (None, Some(_)) => {}
+            (_, None) => length = length.min(REGISTER_WORDS),
         }
     }
     k.get(receiver).registers.x[1] = Tag::new(tag.label(), length).with_caps(arrived).0;
 }
 
-/// Copies message words 8..`length` between two message areas.
-///
-/// This is the one place where the kernel reads and writes the contents of user memory: a message area lies whole in a
-/// frame whose capability its thread holds, at an offset that was checked when it was bound, and is reached through
-/// the kernel's own addresses.
-#[inline]
-fn copy_words<A: Arch>(k: &mut Kernel<A>, from: usize, to: usize, length: usize) {
-    let words = length.min(MAX_WORDS).saturating_sub(REGISTER_WORDS);
-    let skipped = REGISTER_WORDS * size_of::<u64>();
-    // SAFETY: both areas are 1,024 bytes of live, aligned memory (see above), of which the first 64 words are these. User
-    // code writes there on no other core (one kernel per core, frames are not shared between cores while the kernel
-    // runs). Areas are aligned to their size, so two are the same or apart.
-    unsafe { k.arch().copy(from + skipped, to + skipped, words) };
-}
-
-/// The part of a message area that describes capabilities.
-pub(crate) fn area(address: usize) -> *mut MessageArea {
-    address as *mut MessageArea
-}
-
 /// Copies or moves the message's capabilities into the slots that the receiver offers, in order; stops at the first
 /// that cannot be transferred. Answers how many arrived.
-fn transfer_caps<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, count: usize) -> usize {
-    if count == 0 {
-        return 0;
-    }
-    let (from, to) = (area(k.get(sender).message_area), area(k.get(receiver).message_area));
-    for i in 0..count.min(MAX_CAPS) {
-        // SAFETY: message areas are live (see `copy_words`), `i` is below 4.
-        let source = unsafe { (&raw const (*from).send_caps[i]).read_volatile() };
-        // SAFETY: as above.
-        let offered = unsafe { (&raw const (*to).receive_slots[i]).read_volatile() };
-        if transfer_cap(k, sender, receiver, source, offered).is_err() {
+fn transfer_caps<A: Arch>(
+    k: &mut Kernel<A>,
+    (sender, from): (Ref<Thread>, Area),
+    (receiver, to): (Ref<Thread>, Area),
+    count: usize,
+) -> usize {
+    let count = count.min(MAX_CAPS);
+    for i in 0..count {
+        if transfer_cap(k, sender, receiver, from.sent_cap(i), to.receive_slot(i)).is_err() {
             return i;
         }
     }
-    count.min(MAX_CAPS)
+    count
 }
 
 /// Transfers one capability.

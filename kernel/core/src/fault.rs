@@ -1,11 +1,12 @@
 //! Faults and foreign system calls are one mechanism (design D8): an upcall in the thread's own address space, or a
 //! call to an endpoint on the thread's behalf.
 
-use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Registers, Report, answer as label};
-use tench_abi::message::{MessageArea, REGISTER_WORDS};
+use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Report, answer as label};
+use tench_abi::message::REGISTER_WORDS;
 use tench_abi::{Kind, Rights, Tag};
 
-use crate::endpoint::{area, rendezvous};
+use crate::area::Area;
+use crate::endpoint::rendezvous;
 use crate::object::{Endpoint, Ref};
 use crate::thread::{Binding, Purpose, Thread, ThreadState, slow};
 use crate::{Arch, Kernel, fast, scheduler};
@@ -30,22 +31,13 @@ pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Th
 fn upcall<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class, report: &Report) -> bool {
     let t = k.get(thread);
     let target = t.fault_targets[class as usize];
-    if target.entry == 0 || t.message_area == 0 {
+    if target.entry == 0 {
         return false;
     }
-    let area = area(t.message_area);
-    // SAFETY: a bound message area is live memory of the thread (see `endpoint::copy_words`).
-    if unsafe { (&raw const (*area).upcall_running).read_volatile() } != 0 {
-        return false;
-    }
-    // SAFETY: as above.
-    unsafe { (&raw mut (*area).upcall_running).write_volatile(1) };
-    // SAFETY: as above.
-    unsafe { (&raw mut (*area).fault).write_volatile(*report) };
-    // SAFETY: as above; the area's registers are aligned like any number.
-    let (from, to) = unsafe { (&raw const t.registers, &raw mut (*area).registers) };
-    // SAFETY: as above; nobody has a reference to either.
-    unsafe { k.arch().copy(from.addr(), to.addr(), size_of::<Registers>() / size_of::<u64>()) };
+    let Some(area) = Area::of(k, thread).filter(|area| !area.upcall_is_running()) else { return false };
+    area.set_upcall_running(true);
+    area.set_fault(*report);
+    area.store_registers(k, thread);
     let r = &mut k.get(thread).registers;
     r.pc = target.entry;
     if target.stack != 0 {
@@ -82,7 +74,7 @@ pub fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<T
     let report = t.fault;
     let foreign = report.class == Class::ForeignCall as u64;
     let arguments: [u64; 9] = core::array::from_fn(|i| t.registers.x[i]);
-    let receiver_area = k.get(receiver).message_area;
+    let receiver_area = Area::of(k, receiver);
     let mut length = MESSAGE_WORDS;
     let x = &mut k.get(receiver).registers.x;
     x[2] = report.class;
@@ -92,13 +84,10 @@ pub fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<T
     if foreign {
         x[6..10].copy_from_slice(&arguments[..4]);
         length = REGISTER_WORDS;
-        if receiver_area != 0 {
+        if let Some(area) = receiver_area {
             length = FOREIGN_WORDS;
             for (i, word) in arguments[4..].iter().enumerate() {
-                let words = area(receiver_area).cast::<u64>();
-                // SAFETY: a bound message area is live memory that begins with its words (see `endpoint::copy_words`);
-                // the index is below 64.
-                unsafe { words.add(REGISTER_WORDS + i).write_volatile(*word) };
+                area.set_word(REGISTER_WORDS + i, *word);
             }
         }
     } else {
@@ -141,13 +130,8 @@ pub fn upcall_return<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
 ) -> Result<crate::entry::Outcome, tench_abi::Error> {
-    let address = k.get(thread).message_area;
-    if address == 0 {
-        return Err(tench_abi::Error::NoMessageArea);
-    }
-    let area: *mut MessageArea = area(address);
-    // SAFETY: a bound message area is live memory of the thread (see `endpoint::copy_words`).
-    unsafe { (&raw mut (*area).upcall_running).write_volatile(0) };
+    let area = Area::of(k, thread).ok_or(tench_abi::Error::NoMessageArea)?;
+    area.set_upcall_running(false);
     crate::thread::load_registers(k, thread, area);
     let pointer = k.get(thread).registers.thread_pointer;
     k.arch().set_thread_pointer(pointer);

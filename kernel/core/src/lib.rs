@@ -20,6 +20,7 @@
 #![deny(missing_docs)]
 
 pub mod arch;
+pub mod area;
 pub mod boot;
 pub mod delete;
 pub mod derivation;

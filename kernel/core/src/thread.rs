@@ -12,10 +12,11 @@
 
 use tench_abi::fault::{Class, Registers};
 use tench_abi::layout::UNBIND;
-use tench_abi::message::{AREA_SIZE, MessageArea};
+use tench_abi::message::AREA_SIZE;
 use tench_abi::object::{THREAD_BITS, ThreadState as State};
 use tench_abi::{Error, Kind, Rights};
 
+use crate::area::Area;
 use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::{Cap, Slot, SlotRef, flag};
@@ -237,8 +238,9 @@ pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize) {
     // SAFETY: the caller has just made this memory a thread object; it is zero, which is valid for every field but
     // those written here, and aligned to 8 KiB.
     let Some(thread) = (unsafe { Ref::<Thread>::at(object + THREAD_OFFSET) }) else { return };
-    // SAFETY: the state's enum has explicit tags; writing it first makes the whole `Thread` valid.
-    unsafe { (&raw mut (*(thread.address() as *mut Thread)).state).write(ThreadState::Suspended) };
+    let state = (thread.address() + core::mem::offset_of!(Thread, state)) as *mut ThreadState;
+    // SAFETY: a field of the thread. The state's enum has explicit tags; writing it first makes all of it valid.
+    unsafe { state.write(ThreadState::Suspended) };
     let t = k.get(thread);
     t.space_register = empty;
     t.full_restore = 1;
@@ -268,11 +270,8 @@ pub fn canary_intact(thread: Ref<Thread>) -> bool {
 }
 
 /// Copies user registers from a message area into a thread: general registers, stack pointer, program counter, flags.
-pub fn load_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, area: *mut MessageArea) {
-    // SAFETY: a bound message area is live memory (see `endpoint::copy_words`).
-    let (from, to) = unsafe { (&raw const (*area).registers, &raw mut k.get(thread).registers) };
-    // SAFETY: as above, and nobody has a reference to either. Any numbers are valid registers.
-    unsafe { k.arch().copy(from.addr(), to.addr(), size_of::<Registers>() / size_of::<u64>()) };
+pub fn load_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, area: Area) {
+    area.load_registers(k, thread);
     let t = k.get(thread);
     t.registers.flags &= 0xf000_0000;
     t.full_restore = 1;
@@ -642,20 +641,14 @@ pub fn read_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result
     if flags > 1 {
         return Err(Error::InvalidArgument);
     }
-    let address = k.get(caller).message_area;
-    if address == 0 {
-        return Err(Error::NoMessageArea);
-    }
+    let area = Area::of(k, caller).ok_or(Error::NoMessageArea)?;
     if flags & 1 != 0 && thread != caller {
         suspend(k, thread);
     }
     if !at_rest(k, thread) {
         return Err(Error::WrongState);
     }
-    let registers = k.get(thread).registers;
-    let area = endpoint::area(address);
-    // SAFETY: a bound message area is live memory of the caller (see `endpoint::copy_words`).
-    unsafe { (&raw mut (*area).registers).write(registers) };
+    area.store_registers(k, thread);
     Ok(Outcome::Done)
 }
 
@@ -666,14 +659,10 @@ pub fn write_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resul
     if flags > 1 {
         return Err(Error::InvalidArgument);
     }
-    let address = k.get(caller).message_area;
-    if address == 0 {
-        return Err(Error::NoMessageArea);
-    }
+    let area = Area::of(k, caller).ok_or(Error::NoMessageArea)?;
     if !at_rest(k, thread) {
         return Err(Error::WrongState);
     }
-    let area = endpoint::area(address);
     if flags & 1 != 0 {
         resume(k, thread)?;
     }
