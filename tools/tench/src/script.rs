@@ -166,6 +166,10 @@ struct Session<'s> {
     steps: &'s [Step],
     /// Whether the prompt on the screen has not been answered yet.
     prompt_is_new: bool,
+    /// Whether somebody else, a program in the background, wrote behind a prompt that had not been answered.
+    prompt_is_lost: bool,
+    /// Whether keys were typed since the last line, so that what stands behind a prompt may be theirs.
+    keys_typed: bool,
     powered_off: bool,
 }
 
@@ -190,12 +194,22 @@ impl<'s> Session<'s> {
             }
         });
         let typing = !steps.is_empty();
-        Ok(Session { guest, output, screen: Screen::default(), steps, prompt_is_new: true, powered_off: !typing })
+        Ok(Session {
+            guest,
+            output,
+            screen: Screen::default(),
+            steps,
+            prompt_is_new: true,
+            prompt_is_lost: false,
+            keys_typed: false,
+            powered_off: !typing,
+        })
     }
 
     /// Takes the steps that what is shown now allows. `completed` are the lines that have just been completed.
     fn progress(&mut self, completed: &[String]) {
-        if !completed.is_empty() {
+        for line in completed {
+            self.prompt_is_lost |= self.prompt_is_new && !self.keys_typed && line.starts_with(PROMPT);
             self.prompt_is_new = true;
         }
         let mut seen = completed;
@@ -210,7 +224,10 @@ impl<'s> Session<'s> {
                         None => return,
                     }
                 }
-                Some(Step::Type(bytes)) => self.send(bytes),
+                Some(Step::Type(bytes)) => {
+                    self.keys_typed = true;
+                    self.send(bytes);
+                }
                 Some(Step::Line(line)) if self.is_prompted(&current) => self.send_line(line),
                 None if !self.powered_off && self.is_prompted(&current) => {
                     self.powered_off = true;
@@ -224,11 +241,11 @@ impl<'s> Session<'s> {
     }
 
     fn is_prompted(&self, current: &str) -> bool {
-        self.prompt_is_new && current == PROMPT
+        self.prompt_is_lost || self.prompt_is_new && current == PROMPT
     }
 
     fn send_line(&mut self, line: &str) {
-        self.prompt_is_new = false;
+        (self.prompt_is_new, self.prompt_is_lost, self.keys_typed) = (false, false, false);
         self.send(format!("{line}\r").as_bytes());
     }
 
@@ -267,7 +284,8 @@ impl Drop for Session<'_> {
 mod tests {
     use super::*;
 
-    /// A shell that echoes, in place of a guest: it knows `echo`, `poweroff`, `hang`, `die` and `read`.
+    /// A shell that echoes, in place of a guest: it knows `echo`, `poweroff`, `hang`, `die`, `read` and
+    /// `late`, which prints behind the next prompt, as a program in the background does.
     const FAKE: &str = r#"
         prompt() { printf 'tench> '; }
         next() { line=; while c=$(dd bs=1 count=1 2>/dev/null | od -An -tu1 | tr -d ' '); do
@@ -281,6 +299,7 @@ mod tests {
                 poweroff) printf 'bye\r\n'; exit "$1";;
                 hang) exec sleep 60;;
                 die) kill -9 $$;;
+                late) prompt; printf '%s\r\n' "$*"; continue;;
                 read) printf 'name? '; next; printf '\r\nhello %s\r\n' "$line";;
                 *) printf 'unknown %s\r\n' "$word";;
             esac; prompt; done
@@ -319,6 +338,14 @@ mod tests {
         assert_eq!(outcome.end, End::Exited(0));
         assert!(lines(&outcome).contains(&"name? World"));
         assert!(lines(&outcome).contains(&"hello World"));
+    }
+
+    #[test]
+    fn a_prompt_is_seen_behind_which_somebody_else_writes() {
+        let outcome = play("late tick\necho one\npoweroff 3\n", Patience::silence(5));
+        assert_eq!(outcome.end, End::Exited(3));
+        // The shell's line begins where the other's ended, without a prompt.
+        assert_eq!(lines(&outcome)[1..5], ["tench> late tick", "tench> tick", "echo one", "one"]);
     }
 
     #[test]

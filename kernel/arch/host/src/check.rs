@@ -10,7 +10,7 @@ use tench_abi::object::SLOT_SIZE;
 use tench_kernel::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use tench_kernel::slot::{SECOND_LEVEL, flag};
 use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, canary_intact, slow};
-use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};
+use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation, timers};
 
 use crate::check_tables;
 use crate::host::Host;
@@ -291,6 +291,9 @@ fn check_timers(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let waiting = |thread: &&Ref<Thread>| k.get(**thread).slow & slow::DEADLINE != 0;
     let expected: BTreeSet<usize> = inventory.threads.iter().filter(waiting).map(|t| t.address()).collect();
     ensure!(found == expected, "the timer queue holds {found:x?}, but {expected:x?} have deadlines");
+    // Balance, too; it panics rather than answers.
+    let counted = timers::check_invariants(k);
+    ensure!(counted == found.len(), "the timer queue holds {counted} threads, not {}", found.len());
     Ok(())
 }
 

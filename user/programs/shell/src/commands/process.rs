@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tench_procs_client::protocol::State;
+use tench_procs_client::protocol::{State, pid};
 
 use super::{Call, Command, Failure, Outcome};
 use crate::completion::Candidates;
@@ -172,8 +172,17 @@ fn kill(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
             // The same without losing what is still to be written.
             shell.leave()?;
         } else {
+            spare_console(&process)?;
             shell.system.kill(process.pid)?;
         }
+    }
+    Ok(())
+}
+
+/// Refuses the console that the system began with: without it nobody sees what the shell says, or is heard by it.
+fn spare_console(process: &Process) -> Outcome {
+    if process.parent == pid::INIT && process.base_name() == "console" {
+        return Err(Failure::Refused("the shell could not be seen or heard without the console".into()));
     }
     Ok(())
 }
@@ -212,6 +221,7 @@ fn suspend(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     if process.pid == shell.system.own_pid() {
         return Err(Failure::Refused("nobody could resume the shell".into()));
     }
+    spare_console(&process)?;
     if process.state == State::Suspended {
         return Err(Failure::Refused(format!("process {} is suspended already", process.pid)));
     }
