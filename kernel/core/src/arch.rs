@@ -103,7 +103,7 @@ pub unsafe trait Arch: Sized {
     fn power_off(&mut self, status: u8) -> !;
     /// Retired instructions since boot.
     fn instructions(&self) -> u64;
-    /// A number that outside tools can see in the instruction stream; costs one no-op. See design D13.
+    /// A number that outside tools can see in the instruction stream; costs one no-op. See docs/manual/lab.md.
     #[inline(always)]
     fn marker<const ID: u16>() {}
 }

@@ -1,4 +1,4 @@
-//! Faults and foreign system calls are one mechanism (design D8): an upcall in the thread's own address space, or a
+//! Faults and foreign system calls are one mechanism: an upcall in the thread's own address space, or a
 //! call to an endpoint on the thread's behalf.
 
 use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Report, answer as label};

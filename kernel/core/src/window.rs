@@ -1,4 +1,4 @@
-//! Preemption windows (design D4): where a long operation lets pending interrupts in and may be switched away from.
+//! Preemption windows: where a long operation lets pending interrupts in and may be switched away from.
 //!
 //! The kernel runs with interrupts masked except here. A window needs the token, so no reference into kernel state
 //! lives across one; whatever the operation knew it must look up again. At a window the state is complete: if the

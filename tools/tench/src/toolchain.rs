@@ -1,6 +1,6 @@
 //! Finds what builds and runs the system: Rust for bare metal, a C compiler, QEMU.
 //!
-//! Rust for bare metal comes in two ways (decision D1): a compiler that has the target's libraries, or one whose
+//! Rust for bare metal comes in two ways: a compiler that has the target's libraries, or one whose
 //! library sources are installed, from which cargo then builds `core` and `alloc`. Both give the same system; figures
 //! are compared only among builds of the same kind, because another compiler makes other instructions.
 

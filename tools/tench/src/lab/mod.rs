@@ -1,4 +1,4 @@
-//! `./tench lab`: experiments that measure in retired instructions on a deterministic machine (decision D13).
+//! `./tench lab`: experiments that measure in retired instructions on a deterministic machine; see docs/manual/lab.md.
 //!
 //! An experiment boots `systems/lab.toml` with its own name as the argument of the program `bench`, which prints
 //!

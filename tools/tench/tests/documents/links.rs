@@ -16,7 +16,7 @@ fn is_path(word: &str) -> bool {
 }
 
 /// Paths that the pages about new programs and servers ask their readers to make.
-const MADE_BY_READERS: [&str; 2] = ["user/programs/greet", "user/servers/counter"];
+const MADE_BY_READERS: [&str; 3] = ["user/programs/greet", "user/programs/count", "user/servers/counter"];
 
 #[test]
 fn links_lead_somewhere() {

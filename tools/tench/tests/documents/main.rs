@@ -1,7 +1,7 @@
 //! The documents say what is true: each test compares a page with the source that it speaks of.
 //!
 //! `BLESS=1 cargo test -p tench-tool --test documents` writes the parts that are made from source: the table of system
-//! calls, the numbers of unsafe blocks, the picture of a session.
+//! calls, the numbers of unsafe blocks (of which there may be fewer), the picture of a session.
 
 #![forbid(unsafe_code)]
 

@@ -106,11 +106,13 @@ fn unsafe_code_is_where_the_page_says() {
         let listed = rows(&page).into_iter().find(|row| row.folder == folder).map(|row| row.blocks.to_owned());
         match listed {
             Some(_) if used.is_empty() => wrong.push(format!("{folder} is listed in {PAGE} and uses no unsafe code")),
-            Some(number) => {
+            // Fewer is no mistake; only blessing writes it.
+            Some(number) if blocks > number.parse().unwrap_or(0) || std::env::var_os("BLESS").is_some() => {
                 let (old, new) = (format!("| `{folder}` | {number} |"), format!("| `{folder}` | {blocks} |"));
                 assert!(page.contains(&old), "{PAGE}: the row of {folder} has other blanks than `{old}`");
                 page = page.replace(&old, &new);
             }
+            Some(_) => {}
             None if !used.is_empty() => wrong.push(format!("{folder} uses unsafe code and is not listed in {PAGE}")),
             None => wrong.extend(files.iter().filter(|file| is_root(folder, file)).filter_map(|file| {
                 let forbids = read(file).contains("#![forbid(unsafe_code)]");
