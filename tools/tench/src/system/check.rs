@@ -275,7 +275,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Services exist, and what exists once is given once.
+    /// Services exist, what exists once is given once, and only to programs that whoever has it starts: init.
     fn relations(&mut self, text: &text::System, programs: &[Program]) {
         let servers: Vec<&str> =
             programs.iter().filter(|program| program.server).map(|program| program.name.as_str()).collect();
@@ -283,6 +283,12 @@ impl Checker<'_> {
         for (text, program) in std::iter::zip(&text.program, programs) {
             for (value, capability) in std::iter::zip(&text.get_ref().capabilities, &program.capabilities) {
                 match Capability::from_text(capability) {
+                    Some(Capability::Kernel | Capability::InterruptControl) | None => {}
+                    Some(_) if !program.start => {
+                        let message =
+                            format!("`capabilities` has {capability:?}, but init does not start this program");
+                        self.mistake(value.span(), message, "kernel, interrupt-control; others with `start = true`");
+                    }
                     Some(Capability::Service(server)) if !servers.contains(&server) => {
                         let message = format!("`capabilities` has {capability:?}, but no server has that name");
                         self.mistake(value.span(), message, services(&servers));

@@ -63,6 +63,7 @@ fn a_good_description_survives_encoding() {
         [[program]]
         name = "shell"
         package = "tench-shell"
+        start = true
         ceiling = 150
         arguments = ["-x", "two words"]
         environment = ["A=b=c"]
@@ -78,7 +79,7 @@ fn a_good_description_survives_encoding() {
     let read = tench_system::System::parse(&bytes).unwrap();
     assert_eq!(read.find("mem").unwrap().arguments.iter().collect::<Vec<_>>(), ["--all"]);
     let shell = read.find("shell").unwrap();
-    assert_eq!((shell.priority, shell.ceiling, shell.start), (DEFAULT, 150, false));
+    assert_eq!((shell.priority, shell.ceiling, shell.start), (DEFAULT, 150, true));
     assert_eq!(shell.arguments.iter().collect::<Vec<_>>(), ["-x", "two words"]);
     assert_eq!(shell.environment.iter().collect::<Vec<_>>(), ["A=b=c"]);
     assert_eq!(shell.capabilities.iter().count(), 2);

@@ -371,6 +371,7 @@ impl Server {
                 let thread = living.process.thread;
                 Ok((record, thread))
             }
+            None if !record.status.state.has_ended() => Err(Error::Essential),
             _ => Err(Error::WrongState),
         }
     }
