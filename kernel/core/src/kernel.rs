@@ -43,7 +43,8 @@ pub struct Statistics {
 /// All state of one core's kernel. Invariants: docs/invariants.md.
 #[repr(C)]
 pub struct State<A> {
-    /// The running thread. Valid while the kernel runs; the fast path does not write it, every other entry does.
+    /// The running thread. Valid while the kernel runs: every entry but those of fast paths writes it, and so
+    /// does whatever lets a thread go on that may be in a window.
     pub current: Ref<Thread>,
     /// The thread that runs when nothing else can.
     pub idle: Ref<Thread>,

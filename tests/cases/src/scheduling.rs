@@ -26,6 +26,7 @@ pub const CASES: &[Case] = &[
     Case::new("SCH0013", "lent time returns when the caller is deleted", lent_to_deleted),
     Case::new("SCH0014", "a caller that has lent its time waits without a deadline", lent_deadline),
     Case::new("SCH0015", "a deadline interrupts whoever runs below", deadline_preempts),
+    Case::new("SCH0016", "a signal lets neither an equal nor a lower thread run first", signalled_equal),
 ];
 
 /// The main thread's own.
@@ -101,6 +102,22 @@ fn lower_waits(stage: &mut Stage) -> Outcome {
     lower.join()?;
     low.join()?;
     equal!(order.get(), 123);
+    Ok(())
+}
+
+fn signalled_equal(stage: &mut Stage) -> Outcome {
+    for priority in [PRIORITY, LOW] {
+        let (order, bell) = (stage.word(0)?, stage.notification()?);
+        let waiter = stage.spawn_with(Equipment::at(priority), move || {
+            let _ = bell.wait();
+            order.append(2);
+        })?;
+        pause(stage)?;
+        bell.signal()?;
+        order.append(1);
+        waiter.join()?;
+        equal!(order.get(), 12);
+    }
     Ok(())
 }
 

@@ -96,8 +96,8 @@ fn enter(address: usize) -> Kernel<Machine> {
 /// `handoff` came from [`fast`] for the thread at `old`, whose registers were saved by the entry of this trap.
 #[inline(always)]
 unsafe fn hand_off<const EMPTY: bool>(handoff: fast::Handoff, old: usize) -> ! {
-    // SAFETY: leaves the kernel for user mode with the state of a live thread; see `tench_hand_off` in trap.S. The
-    // stack below `old` is abandoned, as nothing on it is needed again.
+    // SAFETY: leaves the kernel for user mode with the state of a live thread. The stack below `old` is abandoned, as
+    // nothing on it is needed again.
     unsafe {
         core::arch::asm!(
             "mrs x16, tpidr_el0",
