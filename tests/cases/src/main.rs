@@ -28,6 +28,7 @@ mod worker;
 
 mod bytes;
 mod child;
+mod division;
 mod endpoint;
 mod faults;
 mod kernel;
@@ -57,6 +58,7 @@ tench::entry!(play);
 const CASES: &[&[Case]] = &[
     operations::CASES,
     untyped::CASES,
+    division::CASES,
     endpoint::CASES,
     reply::CASES,
     transfer::CASES,
