@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | `ipc` | [`ipc`] | the kernel's paths, between two address spaces |
 //! | `srr` | [`srr`] | Send-Receive-Reply of the library of the same name |
+//! | `delete-siblings` | [`siblings`] | deleting one of many objects made of one untyped |
 //! | `boot` | [`boot`] | instructions until here |
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
@@ -23,6 +24,8 @@ extern crate alloc;
 mod boot;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod ipc;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod siblings;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod srr;
 
@@ -50,9 +53,10 @@ fn measure() -> Result<(), String> {
     match tench::args().nth(1) {
         Some("ipc") => ipc::run(),
         Some("srr") => srr::run(),
+        Some("delete-siblings") => siblings::run(),
         Some("boot") => boot::run(),
-        Some(name) => Err(format!("no experiment is called {name}; there are ipc, srr and boot")),
-        None => Err("an argument must name the experiment: ipc, srr or boot".into()),
+        Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
+        None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),
     }
 }
 

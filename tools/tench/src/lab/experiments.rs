@@ -74,6 +74,17 @@ pub const EXPERIMENTS: &[Experiment] = &[
         sums: &[],
     },
     Experiment {
+        name: "delete-siblings",
+        title: "Deleting one of many objects made of one untyped, and one of many copies, beside Barrelfish",
+        unit: "instructions",
+        system: "lab",
+        runs: &[PLAIN],
+        from_build: nothing,
+        columns: &[Column { title: "Barrelfish", values: reference::BARRELFISH_SIBLINGS }],
+        targets: &[],
+        sums: &[],
+    },
+    Experiment {
         name: "boot",
         title: "Instructions until the system is up, and the sizes of what is booted in bytes",
         unit: "instructions, bytes",
