@@ -109,11 +109,11 @@ impl Region {
         Ok(call_words(self.pager, Label::Fork as u64, [self.address, client, 0, 0])?[0])
     }
 
-    /// Gives the region back.
+    /// Gives the pages back. From then on nothing in the region can be touched.
     ///
     /// # Errors
     /// What the pager refused, or that it was not reached.
-    pub fn detach(self) -> Result<(), Failure> {
+    pub fn detach(&self) -> Result<(), Failure> {
         call_words(self.pager, Label::Detach as u64, [self.address, 0, 0, 0]).map(drop)
     }
 
