@@ -133,17 +133,22 @@ fn report(pager: Cap<Endpoint>, when: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What a client has written to a page.
-fn pattern(client: u64, page: u64) -> u64 {
-    client * 1_000_000 + page * page
+/// Offsets of the words of some pages.
+fn words(pages: core::ops::Range<u64>) -> impl Iterator<Item = u64> {
+    (pages.start * PAGE_SIZE as u64..pages.end * PAGE_SIZE as u64).step_by(8)
+}
+
+/// What a client writes at an offset.
+fn pattern(client: u64, offset: u64) -> u64 {
+    client << 32 | offset
 }
 
 fn write(region: &Region, client: u64, pages: core::ops::Range<u64>) {
-    pages.for_each(|page| region.write64(page * PAGE_SIZE as u64 + 8 * page, pattern(client, page)));
+    words(pages).for_each(|offset| region.write64(offset, pattern(client, offset)));
 }
 
-fn holds(region: &Region, client: u64, mut pages: core::ops::Range<u64>) -> bool {
-    pages.all(|page| region.read64(page * PAGE_SIZE as u64 + 8 * page) == pattern(client, page))
+fn holds(region: &Region, client: u64, pages: core::ops::Range<u64>) -> bool {
+    words(pages).all(|offset| region.read64(offset) == pattern(client, offset))
 }
 
 /// Fills its pages, and goes on with them when the child has written some of its own.

@@ -18,7 +18,13 @@ pub fn run(task: &str) -> Result<(), Problem> {
     let regions = Regions::new()?;
     let region = regions.attach(PAGER, 0)?;
     let right = match task {
-        "work" => paged(PAGER, || work(&region)),
+        "work" => {
+            let right = paged(PAGER, || work(&region))?;
+            // The next pages are those that have just been given back.
+            region.detach()?;
+            let again = regions.attach(PAGER, 1)?;
+            paged(PAGER, || right && (0..PAGES * PAGE_SIZE as u64).step_by(8).all(|at| again.read64(at) == 0))
+        }
         "stray" => {
             let gone = regions.attach(PAGER, 1)?;
             gone.detach()?;
@@ -34,6 +40,7 @@ fn work(region: &Region) -> bool {
     let place = |page: u64| page * PAGE_SIZE as u64 + page * 8;
     let zero = (0..PAGES).rev().step_by(2).all(|page| region.read64(place(page)) == 0);
     (0..PAGES).for_each(|page| region.write64(place(page), page * page + 1));
+    (0..PAGE_SIZE as u64).step_by(8).for_each(|offset| region.write64(REGION_SIZE / 2 + offset, !0));
     let last = REGION_SIZE - 8;
     region.write64(last, 7);
     zero && (0..PAGES).all(|page| region.read64(place(page)) == page * page + 1) && region.read64(last) == 7
