@@ -12,7 +12,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use tench::console::Console;
 use tench::console::protocol::{Error as ConsoleError, Mode};
-use tench::mem::{Account, Mem, Totals};
+use tench::mem::protocol::MAX_EXTENTS;
+use tench::mem::{Account, Extent, Mem, Totals};
 use tench::names::Names;
 use tench::names::protocol::MAX_NAME as MAX_REGISTERED_NAME;
 use tench::procs::protocol::{CAPABILITIES_PER_ANSWER, Error as ProcsError, MAX_FILE_TEXT, MAX_NAME};
@@ -203,6 +204,12 @@ impl System for Live {
 
     fn memory(&mut self) -> Result<Totals, Refusal> {
         Ok(Mem::STANDARD.totals()?)
+    }
+
+    fn extents(&mut self, from: u64) -> Result<Vec<Extent>, Refusal> {
+        let mut found = [Extent::default(); MAX_EXTENTS];
+        let count = Mem::STANDARD.extents(from, &mut found)?;
+        Ok(found[..count].to_vec())
     }
 
     fn next_account(&mut self, after: u64) -> Option<Account> {

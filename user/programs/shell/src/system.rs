@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use tench_abi::object::Statistic;
-use tench_mem_client::{Account, Totals};
+use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
 use tench_procs_client::protocol::{FaultKind, State};
 
@@ -171,6 +171,8 @@ pub trait System {
 
     /// What there is of memory.
     fn memory(&mut self) -> Result<Totals, Refusal>;
+    /// What lies from a physical address on: the first few extents, none after the last.
+    fn extents(&mut self, from: u64) -> Result<Vec<Extent>, Refusal>;
     /// The account with the next higher number.
     fn next_account(&mut self, after: u64) -> Option<Account>;
     /// The registered name after this one in alphabetical order.

@@ -104,6 +104,19 @@ fn the_system_is_shown() {
         "1 GiB, of which 700 MiB free, at most 512 MiB of it in one piece\n\
          PID     USED  QUOTA  BLOCKS  NAME\n  2  300 KiB      -       4  mem\n  7  1.2 MiB  4 MiB       5  shell\n",
     );
+    check(
+        "mem --map",
+        &format!(
+            "1 GiB, of which 700 MiB free, at most 512 MiB of it in one piece\n\
+             each character 8 KiB: # used, = half or more, - less, . free\n\
+             {}0x0040300000 {dots}\n0x0040380000 {dots}\n0x0040400000 {nothing}\n0x0040480000 {nothing}\n\
+             0x0040500000 {used}\n0x0040580000 {dots}\n",
+            (0..6).map(|n| format!("{:#012x} {}\n", 0x4000_0000 + (n << 19), "#".repeat(64))).collect::<String>(),
+            used = "#".repeat(64),
+            dots = ".".repeat(64),
+            nothing = " ".repeat(64),
+        ),
+    );
     check("names", "NAME     PID  PROCESS\nclock     99  -\nconsole    5  console\n");
     check(
         "caps shell",

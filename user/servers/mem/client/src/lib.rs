@@ -7,7 +7,7 @@
 mod client;
 pub mod protocol;
 
-pub use client::{Account, Block, Mem, Totals};
+pub use client::{Account, Block, Extent, Mem, Totals, Within};
 pub use protocol::Error;
 
 /// Why a request had no success.

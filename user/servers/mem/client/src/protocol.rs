@@ -8,12 +8,16 @@
 tench_protocol::codes! {
     /// What can be asked.
     pub enum Label {
-        /// **Allocate** a block. Words: log2 of its size in bytes.
+        /// **Allocate** a block. Words: log2 of its size in bytes; then, if it matters where it lies, log2 of its
+        /// alignment (0: its size), the lowest address and the first address above (0: no limit).
         /// Answers the physical address, which names the block from now on, and log2 of the size that was granted; one
         /// capability, to an untyped. Errors: `BadSize`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`.
         Allocate = 1;
-        /// **Free** a block: everything made from it is deleted. Words: its physical address.
-        /// Answers the bytes that became free. Errors: `NoSuchBlock` (also for a block that somebody else allocated).
+        /// **Free** a block, or an aligned part of one: everything made from it is deleted. Words: its physical address;
+        /// log2 of the part's size (0: the whole block). Before part of a block is freed, its owner divides the untyped
+        /// with `UntypedSplit` in the same way; what stays is a block for each half that was left over, and each is freed
+        /// by its own address. Answers the bytes that became free.
+        /// Errors: `NoSuchBlock` (also for a block that somebody else allocated), `NotDivided`.
         Free = 2;
         /// **Totals**. Answers bytes in all, free bytes, bytes of the largest free block, blocks in use, accounts.
         Totals = 3;
@@ -28,11 +32,21 @@ tench_protocol::codes! {
         /// **Close** an account: every block of it is freed. Words: account. Answers the bytes that became free. An
         /// account that does not exist is no error. Needs authority.
         CloseAccount = 7;
+        /// **Describe** what lies from an address on. Words: address. Answers up to [`MAX_EXTENTS`] times four words, in
+        /// order of addresses: physical address, bytes, [`USED`] or [`FREE`], and the account of what is used. None
+        /// follows after the last.
+        Extents = 8;
     }
 }
 
 /// Log2 of the smallest block. Smaller requests are rounded up.
 pub const MIN_BLOCK_BITS: u32 = 12;
+/// Extents that one answer describes at most.
+pub const MAX_EXTENTS: usize = 16;
+/// State of an extent that nobody has.
+pub const FREE: u64 = 0;
+/// State of an extent that is on an account.
+pub const USED: u64 = 1;
 /// Quota of an account for which none was set.
 pub const NO_QUOTA: u64 = u64::MAX;
 
@@ -57,5 +71,7 @@ tench_protocol::codes! {
         NotAllowed = 8, "only the process server may do this";
         /// The kernel refused an operation that the server's books say is possible.
         Internal = 9, "the kernel contradicts the memory server's books; this is a defect";
+        /// Part of a block is to be freed, and something in it lies across the division.
+        NotDivided = 10, "something lies across the part's edge; divide your untyped there before you free a part of it";
     }
 }
