@@ -11,7 +11,7 @@ use crate::protocol::{Label, MAX_EXTENTS, USED};
 /// The memory server.
 #[derive(Clone, Copy, Debug)]
 pub struct Mem {
-    endpoint: Cap<Endpoint>,
+    pub(crate) endpoint: Cap<Endpoint>,
 }
 
 /// Memory that was allocated.
@@ -117,10 +117,10 @@ impl Mem {
         Ok(call_words(self.endpoint, Label::Free as u64, [address, 0, 0, 0])?[0])
     }
 
-    /// Frees the aligned 2^`size_bits` bytes at `address`, which are part of a block; the rest stays. The untyped of the
-    /// block must have been divided in the same way, so that nothing lies across the part's edges.
-    pub fn free_part(self, address: u64, size_bits: u32) -> Result<u64, Failure> {
-        Ok(call_words(self.endpoint, Label::Free as u64, [address, u64::from(size_bits), 0, 0])?[0])
+    /// Divides the block at `address` into its halves, each a block of its own from now on. The untyped that was given
+    /// for it must have been divided before. Answers log2 of the size of a half.
+    pub fn divide(self, address: u64) -> Result<u32, Failure> {
+        Ok(call_words(self.endpoint, Label::Divide as u64, [address, 0, 0, 0])?[0] as u32)
     }
 
     /// What lies from an address on, in order of addresses: the first few extents. None follows after the last.

@@ -6,6 +6,7 @@
 
 mod client;
 pub mod protocol;
+pub mod slabs;
 
 pub use client::{Account, Block, Extent, Mem, Totals, Within};
 pub use protocol::Error;

@@ -13,11 +13,8 @@ tench_protocol::codes! {
         /// Answers the physical address, which names the block from now on, and log2 of the size that was granted; one
         /// capability, to an untyped. Errors: `BadSize`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`.
         Allocate = 1;
-        /// **Free** a block, or an aligned part of one: everything made from it is deleted. Words: its physical address;
-        /// log2 of the part's size (0: the whole block). Before part of a block is freed, its owner divides the untyped
-        /// with `UntypedSplit` in the same way; what stays is a block for each half that was left over, and each is freed
-        /// by its own address. Answers the bytes that became free.
-        /// Errors: `NoSuchBlock` (also for a block that somebody else allocated), `NotDivided`.
+        /// **Free** a block: everything made from it is deleted. Words: its physical address.
+        /// Answers the bytes that became free. Errors: `NoSuchBlock` (also for a block that somebody else allocated).
         Free = 2;
         /// **Totals**. Answers bytes in all, free bytes, bytes of the largest free block, blocks in use, accounts.
         Totals = 3;
@@ -36,6 +33,11 @@ tench_protocol::codes! {
         /// order of addresses: physical address, bytes, [`USED`] or [`FREE`], and the account of what is used. None
         /// follows after the last.
         Extents = 8;
+        /// **Divide** a block into its halves, each a block of its own from now on, so that part of it can be freed
+        /// while the rest stays in use. Words: its physical address. Its owner divides the untyped with `UntypedSplit`
+        /// before. Answers log2 of the size of a half. Errors: `NoSuchBlock`, `NotDivided`, `BadSize` (a half would be
+        /// too small for a block), `TooManyBlocks`.
+        Divide = 9;
     }
 }
 
@@ -71,7 +73,17 @@ tench_protocol::codes! {
         NotAllowed = 8, "only the process server may do this";
         /// The kernel refused an operation that the server's books say is possible.
         Internal = 9, "the kernel contradicts the memory server's books; this is a defect";
-        /// Part of a block is to be freed, and something in it lies across the division.
-        NotDivided = 10, "something lies across the part's edge; divide your untyped there before you free a part of it";
+        /// A block is to be divided, and something in it lies across its middle.
+        NotDivided = 10, "something lies across the block's middle; divide the untyped that you were given first";
+        /// There are no slabs.
+        NoSlabs = 11, "no slabs are set up; memctl slabs sets some up";
+        /// There is no slab with this number.
+        NoSuchSlab = 12, "no slab with this number; memctl status lists them";
+        /// There are slabs already, or objects live in them.
+        SlabsInUse = 13, "the slabs are in use; end the programs that have objects in them, or take the slabs down first";
+        /// There is no such bundle, or it is not yours.
+        NoSuchBundle = 14, "no such bundle, or another process asked for it";
+        /// The objects' capabilities could not be put where the client wants them.
+        NoSuchSlot = 15, "the slots for the bundle's objects are not empty slots of one node of that space";
     }
 }
