@@ -139,13 +139,14 @@ impl System for Live {
         PROCS.next(after).ok().as_ref().map(process_of)
     }
 
-    fn spawn(&mut self, words: &[String]) -> Result<Option<u64>, Refusal> {
+    fn spawn(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
         let Some((program, arguments)) = words.split_first() else { return Ok(None) };
         let spawn = match PROCS.prepare(program) {
             Err(tench::procs::Failure::Refused(ProcsError::NoSuchProgram)) => return Ok(None),
             prepared => prepared?,
         };
-        if let Err(refusal) = pass_on(&spawn, arguments) {
+        let limited = quota.map_or(Ok(()), |bytes| Ok(spawn.limit(bytes)?));
+        if let Err(refusal) = limited.and_then(|()| pass_on(&spawn, arguments)) {
             spawn.abandon();
             return Err(refusal);
         }

@@ -156,8 +156,9 @@ pub trait System {
     fn process(&mut self, pid: u64) -> Result<Process, Refusal>;
     /// The process with the next higher identifier.
     fn next_process(&mut self, after: u64) -> Option<Process>;
-    /// Starts a program with arguments; the first word is its name. Answers `None` if there is no such program.
-    fn spawn(&mut self, words: &[String]) -> Result<Option<u64>, Refusal>;
+    /// Starts a program with arguments; the first word is its name. It may have `quota` bytes of memory, or as much as
+    /// the shell. Answers `None` if there is no such program.
+    fn spawn(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal>;
     /// Waits until a process ends.
     fn wait(&mut self, pid: u64, on_interrupt: OnInterrupt) -> Result<Waited, Refusal>;
     /// Kills a process.

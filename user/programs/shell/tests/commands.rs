@@ -37,7 +37,19 @@ fn mistakes_get_one_helpful_line() {
         ("tiemr 3", "no command or program tiemr; did you mean timer?\n"),
         ("xyzzy", "no command or program xyzzy; help lists the commands, ls bin the programs\n"),
         ("run xyzzy", "run: no command or program xyzzy; help lists the commands, ls bin the programs\n"),
-        ("run", "run: the program is missing; usage: run PROGRAM [ARGUMENT...] [&]\n"),
+        ("run", "run: the program is missing; usage: run [--quota BYTES] PROGRAM [ARGUMENT...] [&]\n"),
+        ("run --quota", "run: the bytes are missing; usage: run [--quota BYTES] PROGRAM [ARGUMENT...] [&]\n"),
+        (
+            "run --quota 3X hello",
+            "run: 3X is not a number of bytes, such as 4096, 64K or 2M; usage: run [--quota BYTES] PROGRAM [ARGUMENT...] \
+             [&]\n",
+        ),
+        (
+            "run --quota 99999999999G hello",
+            "run: 99999999999G is not a number of bytes, such as 4096, 64K or 2M; usage: run [--quota BYTES] PROGRAM \
+             [ARGUMENT...] [&]\n",
+        ),
+        ("run --quota 16K hello", "run: there is not enough memory\n"),
         ("help hlep", "help: no command hlep; did you mean help?\n"),
         ("help timer", "help: timer is a program, not a command; timer runs it\n"),
         ("kill shell", "kill: nothing is behind the first shell; poweroff switches the machine off\n"),

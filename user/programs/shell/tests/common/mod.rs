@@ -116,10 +116,13 @@ impl System for Fake {
         self.processes.iter().find(|process| process.pid > after).cloned()
     }
 
-    fn spawn(&mut self, words: &[String]) -> Result<Option<u64>, Refusal> {
+    fn spawn(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
         let path = format!("bin/{}", words[0]);
         if !FILES.iter().any(|(file, _)| *file == path) {
             return Ok(None);
+        }
+        if quota.is_some_and(|bytes| bytes < 1 << 16) {
+            return Err(Refusal("there is not enough memory".into()));
         }
         let pid = self.processes.last().unwrap().pid + 1;
         self.processes.push(process(pid, SHELL, &words[0]));
