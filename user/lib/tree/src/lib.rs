@@ -1,7 +1,7 @@
 //! A balanced tree over nodes that lie in an array of its user and are named by their place in it.
 //!
 //! The tree allocates nothing and owns nothing: the user keeps the nodes, with [`Links`] in each, and says through
-//! [`Nodes`] where those are. A node can be in several trees at once, with links for each. A node may carry a summary of
+//! [`View`] and [`Nodes`] where those are. A node can be in several trees at once, with links for each. A node may carry a summary of
 //! the subtree below it (the largest gap, say); the tree has it made anew wherever the subtree has changed, and stops on
 //! the way to the root where nothing changes any more.
 //!
@@ -69,11 +69,14 @@ impl Links {
     }
 }
 
-/// The nodes of a tree.
-pub trait Nodes {
+/// The nodes of a tree, to look at: enough for searches.
+pub trait View {
     /// A node's links.
     fn links(&self, id: Id) -> &Links;
+}
 
+/// The nodes of a tree, to change it.
+pub trait Nodes: View {
     /// A node's links.
     fn links_mut(&mut self, id: Id) -> &mut Links;
 
@@ -132,6 +135,45 @@ impl Tree {
         self.repair(nodes, place.map(|(parent, _)| parent), None);
     }
 
+    /// Inserts a node that is not in the tree right before one that is.
+    pub fn insert_before<N: Nodes>(&mut self, nodes: &mut N, id: Id, next: Id) {
+        let parent = match nodes.links(next).left {
+            None => {
+                nodes.links_mut(next).left = Some(id);
+                next
+            }
+            Some(left) => {
+                let last = rightmost(nodes, left);
+                nodes.links_mut(last).right = Some(id);
+                last
+            }
+        };
+        self.hang(nodes, id, parent);
+    }
+
+    /// Inserts a node that is not in the tree right behind one that is.
+    pub fn insert_after<N: Nodes>(&mut self, nodes: &mut N, id: Id, previous: Id) {
+        let parent = match nodes.links(previous).right {
+            None => {
+                nodes.links_mut(previous).right = Some(id);
+                previous
+            }
+            Some(right) => {
+                let first = leftmost(nodes, right);
+                nodes.links_mut(first).left = Some(id);
+                first
+            }
+        };
+        self.hang(nodes, id, parent);
+    }
+
+    /// Makes a node a leaf below `parent`, which names it already.
+    fn hang<N: Nodes>(&mut self, nodes: &mut N, id: Id, parent: Id) {
+        *nodes.links_mut(id) = Links { left: None, right: None, parent: Some(parent), height: 1 };
+        nodes.summarise(id, None, None);
+        self.repair(nodes, Some(parent), None);
+    }
+
     /// Removes a node of the tree.
     pub fn remove<N: Nodes>(&mut self, nodes: &mut N, id: Id) {
         let links = core::mem::take(nodes.links_mut(id));
@@ -181,21 +223,27 @@ impl Tree {
     }
 
     /// The first node in order.
-    pub fn first<N: Nodes>(&self, nodes: &N) -> Option<Id> {
+    pub fn first<N: View>(&self, nodes: &N) -> Option<Id> {
         self.root.map(|root| leftmost(nodes, root))
     }
 
     /// The last node in order.
-    pub fn last<N: Nodes>(&self, nodes: &N) -> Option<Id> {
+    pub fn last<N: View>(&self, nodes: &N) -> Option<Id> {
         self.root.map(|root| rightmost(nodes, root))
     }
 
     /// The node that comes after another one.
     #[inline]
-    pub fn next<N: Nodes>(&self, nodes: &N, id: Id) -> Option<Id> {
-        if let Some(right) = nodes.links(id).right {
-            return Some(leftmost(nodes, right));
+    pub fn next<N: View>(&self, nodes: &N, id: Id) -> Option<Id> {
+        match nodes.links(id).right {
+            Some(right) => Some(leftmost(nodes, right)),
+            None => self.next_above(nodes, id),
         }
+    }
+
+    /// The node that comes after all of another one's subtree.
+    #[inline]
+    pub fn next_above<N: View>(&self, nodes: &N, id: Id) -> Option<Id> {
         let mut child = id;
         let mut parent = nodes.links(id).parent;
         while let Some(at) = parent {
@@ -211,7 +259,7 @@ impl Tree {
 
     /// The node that comes before another one.
     #[inline]
-    pub fn previous<N: Nodes>(&self, nodes: &N, id: Id) -> Option<Id> {
+    pub fn previous<N: View>(&self, nodes: &N, id: Id) -> Option<Id> {
         if let Some(left) = nodes.links(id).left {
             return Some(rightmost(nodes, left));
         }
@@ -230,7 +278,7 @@ impl Tree {
 
     /// The first node for which `is_before` does not hold; those for which it holds must be the first ones in order.
     #[inline]
-    pub fn lower_bound<N: Nodes>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> Option<Id> {
+    pub fn lower_bound<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> Option<Id> {
         let mut found = None;
         let mut next = self.root;
         while let Some(at) = next {
@@ -247,7 +295,7 @@ impl Tree {
 
     /// The last node for which `is_before` holds; these must be the first ones in order.
     #[inline]
-    pub fn last_before<N: Nodes>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> Option<Id> {
+    pub fn last_before<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> Option<Id> {
         let mut found = None;
         let mut next = self.root;
         while let Some(at) = next {
@@ -366,7 +414,7 @@ impl Tree {
 
     /// Panics unless every node is linked both ways, balanced, and of the right height; `check` is called for each node in
     /// order, with the one before it, and panics if the order or a summary is wrong. Answers the number of nodes.
-    pub fn check_invariants<N: Nodes>(&self, nodes: &N, mut check: impl FnMut(&N, Option<Id>, Id)) -> usize {
+    pub fn check_invariants<N: View>(&self, nodes: &N, mut check: impl FnMut(&N, Option<Id>, Id)) -> usize {
         let mut count = 0;
         let mut previous = None;
         let mut next = self.first(nodes);
@@ -391,7 +439,7 @@ impl Tree {
 
 /// Height of a subtree.
 #[inline(always)]
-fn subtree_height<N: Nodes>(nodes: &N, id: Option<Id>) -> u8 {
+fn subtree_height<N: View>(nodes: &N, id: Option<Id>) -> u8 {
     match id {
         Some(id) => nodes.links(id).height,
         None => 0,
@@ -409,7 +457,7 @@ fn renew<N: Nodes>(nodes: &mut N, id: Id) {
 
 /// The first node of a subtree.
 #[inline]
-fn leftmost<N: Nodes>(nodes: &N, mut id: Id) -> Id {
+fn leftmost<N: View>(nodes: &N, mut id: Id) -> Id {
     while let Some(left) = nodes.links(id).left {
         id = left;
     }
@@ -418,7 +466,7 @@ fn leftmost<N: Nodes>(nodes: &N, mut id: Id) -> Id {
 
 /// The last node of a subtree.
 #[inline]
-fn rightmost<N: Nodes>(nodes: &N, mut id: Id) -> Id {
+fn rightmost<N: View>(nodes: &N, mut id: Id) -> Id {
     while let Some(right) = nodes.links(id).right {
         id = right;
     }

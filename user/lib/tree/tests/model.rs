@@ -1,7 +1,7 @@
 //! The tree against a sorted list.
 
 use proptest::prelude::*;
-use tench_tree::{Id, Links, Nodes, Tree};
+use tench_tree::{Id, Links, Nodes, Tree, View};
 
 /// A node with a value and the largest value of its subtree.
 #[derive(Clone, Default)]
@@ -14,11 +14,13 @@ struct Node {
 #[derive(Default)]
 struct Arena(Vec<Node>);
 
-impl Nodes for Arena {
+impl View for Arena {
     fn links(&self, id: Id) -> &Links {
         &self.0[id.place()].links
     }
+}
 
+impl Nodes for Arena {
     fn links_mut(&mut self, id: Id) -> &mut Links {
         &mut self.0[id.place()].links
     }
