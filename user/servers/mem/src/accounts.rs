@@ -101,10 +101,16 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         self.storage.as_mut().get_mut(place)
     }
 
-    /// Forgets an account if it has no blocks any more.
+    /// Forgets an account if nothing is said in it: it has no blocks and no limit.
     pub fn close(&mut self, number: u64) {
-        let Ok(place) = self.place(number) else { return };
-        if self.all()[place].blocks == 0 {
+        if self.get(number).is_some_and(|account| account.blocks == 0 && account.quota == NO_QUOTA) {
+            self.remove(number);
+        }
+    }
+
+    /// Forgets an account, which has no blocks.
+    pub fn remove(&mut self, number: u64) {
+        if let Ok(place) = self.place(number) {
             self.storage.as_mut().copy_within(place + 1..self.count, place);
             self.count -= 1;
         }

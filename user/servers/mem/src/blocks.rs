@@ -14,8 +14,8 @@ pub struct Block {
     pub size_bits: u32,
     /// Who asked for it and may free it: the account's owner, or the process server on its behalf.
     pub holder: u64,
-    /// The account on which it is, as the books number them inside.
-    pub account: u32,
+    /// The account on which it is.
+    pub account: u64,
 }
 
 impl Block {

@@ -12,24 +12,24 @@ use core::marker::PhantomData;
 
 use tench_abi::layout::{address, slot};
 use tench_abi::memory::{PAGE_BITS, TABLE_ENTRIES, entry_bits};
-use tench_abi::{CapAddress, Kind};
+use tench_abi::CapAddress;
 use tench_sys::{Cap, Error, Frame, MapFlags, PageTable};
 
 /// Log2 of the bytes by which an array grows.
 pub const STEP_BITS: u32 = 16;
-/// Objects that a step may need: a frame, and a table of level 3.
-pub const OBJECTS_PER_STEP: usize = 2;
-/// Slots that it may need: for those, and for the mapping.
-pub const SLOTS_PER_STEP: usize = OBJECTS_PER_STEP + 1;
+/// Slots that a step may need: for a frame, a table of level 3, and a mapping.
+pub const SLOTS_PER_STEP: usize = 3;
 /// Bytes of addresses of the largest array.
 const RANGE: u64 = 1 << 29;
 
-/// Makes what a step needs.
-pub trait Maker {
-    /// An empty slot.
-    fn slot(&mut self) -> Result<CapAddress, Error>;
-    /// An object; `size` as `UntypedRetype` understands it.
-    fn make(&mut self, kind: Kind, size: u64) -> Result<CapAddress, Error>;
+/// What a step needs, made before.
+pub struct Step {
+    /// A frame of 2^[`STEP_BITS`] bytes.
+    pub frame: Cap<Frame>,
+    /// A table of level 3, if the array [wants](Grown::wants_table) one.
+    pub table: Option<Cap<PageTable>>,
+    /// An empty slot for the mapping.
+    pub mapping: CapAddress,
 }
 
 /// Which array.
@@ -62,11 +62,9 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Makes those of levels 1 and 2.
-    pub fn new(maker: &mut impl Maker) -> Result<Tables, Error> {
-        let upper = Cap::<PageTable>::new(maker.make(Kind::PageTable, 1)?);
+    /// Those of levels 1 and 2, which are empty and hang nowhere.
+    pub fn new(upper: Cap<PageTable>, middle: Cap<PageTable>) -> Result<Tables, Error> {
         upper.hang(Cap::new(slot::VSPACE), entry(address::DYNAMIC, 0))?;
-        let middle = Cap::<PageTable>::new(maker.make(Kind::PageTable, 2)?);
         middle.hang(upper, entry(address::DYNAMIC, 1))?;
         Ok(Tables { middle })
     }
@@ -96,25 +94,24 @@ impl<T: Copy> Grown<T> {
         Grown { start, limit, mapped: 0, last_table: None, length: 0, kind: PhantomData }
     }
 
-    /// Maps one more step, and fills it. If that fails, what was made for it is left to the next attempt or lost.
-    pub fn grow(&mut self, tables: Tables, maker: &mut impl Maker, fill: T) -> Result<(), Error> {
+    /// Whether the next step needs a table of its own.
+    pub const fn wants_table(&self) -> bool {
+        self.last_table.is_none() || (self.start + self.mapped).is_multiple_of(1 << entry_bits(2))
+    }
+
+    /// Maps one more step, and fills it.
+    pub fn grow(&mut self, tables: Tables, step: &Step, fill: T) -> Result<(), Error> {
         if self.mapped + (1 << STEP_BITS) > self.limit {
             return Err(Error::OutOfMemory);
         }
         let end = self.start + self.mapped;
-        let table = match self.last_table.filter(|_| !end.is_multiple_of(1 << entry_bits(2))) {
-            Some(table) => table,
-            None => {
-                let table = Cap::<PageTable>::new(maker.make(Kind::PageTable, 3)?);
-                table.hang(tables.middle, entry(end, 2))?;
-                self.last_table = Some(table);
-                table
-            }
-        };
-        let mapping = maker.slot()?;
-        let frame = Cap::<Frame>::new(maker.make(Kind::Frame, u64::from(STEP_BITS))?);
+        if let Some(table) = step.table {
+            table.hang(tables.middle, entry(end, 2))?;
+            self.last_table = Some(table);
+        }
+        let table = self.last_table.ok_or(Error::NotMapped)?;
         let flags = MapFlags::READ | MapFlags::WRITE;
-        frame.map(table, entry(end, 3), 1 << (STEP_BITS - PAGE_BITS), 0, flags, mapping)?;
+        step.frame.map(table, entry(end, 3), 1 << (STEP_BITS - PAGE_BITS), 0, flags, step.mapping)?;
         self.mapped += 1 << STEP_BITS;
         let length = self.mapped as usize / size_of::<T>();
         for index in self.length..length {
