@@ -29,6 +29,7 @@ mod worker;
 mod blocks;
 mod bytes;
 mod child;
+mod division;
 mod endpoint;
 mod faults;
 mod kernel;
@@ -58,6 +59,7 @@ tench::entry!(play);
 const CASES: &[&[Case]] = &[
     operations::CASES,
     untyped::CASES,
+    division::CASES,
     endpoint::CASES,
     reply::CASES,
     transfer::CASES,
