@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use tench::abi::layout::slot;
 use tench::abi::memory::PAGE_SIZE;
 use tench::mem::protocol::{Error as Refusal, Label, MAX_EXTENTS, MIN_BLOCK_BITS};
-use tench::mem::{Extent, Failure as MemFailure, Mem, Totals, Within};
-use tench::procs::protocol::{Error as ProcsError, State};
+use tench::mem::{Extent, Failure as MemFailure, Mem, Within};
+use tench::procs::protocol::{Error as ProcsError, State, pid};
 use tench::procs::{Failure as ProcsFailure, Procs};
 use tench::sys::{Cap, CapAddress, Endpoint, Frame, Message, Notification, Place, Untyped};
 use tench::{process, thread};
@@ -207,7 +207,7 @@ fn described(_: &mut Stage) -> Outcome {
     let all = extents()?;
     let totals = MEM.totals()?;
     check!(all.is_sorted_by(|a, b| a.address + a.size <= b.address));
-    let sum = |free: bool| all.iter().filter(|extent| extent.account.is_none() == free).map(|extent| extent.size);
+    let sum = |free: bool| all.iter().filter(move |extent| extent.account.is_none() == free).map(|extent| extent.size);
     equal!(sum(true).sum::<u64>(), totals.free);
     equal!(sum(true).max(), Some(totals.largest));
     equal!(sum(true).sum::<u64>() + sum(false).sum::<u64>(), totals.total);
@@ -220,9 +220,12 @@ fn described(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What must be as before when a process has ended: free memory, but for what the process server keeps in reserve.
-fn free_memory() -> Outcome<Totals> {
-    Ok(MEM.totals()?)
+/// What must be as before when a process has ended: bytes that are free, or on the account of the process server, which
+/// remembers each process that has ended.
+fn free_memory() -> Outcome<u64> {
+    let account = MEM.next_account(pid::PROCS - 1)?;
+    equal!(account.process, pid::PROCS);
+    Ok(MEM.totals()?.free + account.used)
 }
 
 /// Starts `hello` and waits for its end.
@@ -250,7 +253,7 @@ fn killed(_: &mut Stage) -> Outcome {
         for _ in 0..steps {
             thread::yield_now();
         }
-        thread::sleep(core::time::Duration::from_micros(steps * 7));
+        tench::time::sleep(core::time::Duration::from_micros(steps * 7));
         match PROCS.kill(process) {
             // It may have come to its end by then.
             Ok(()) | Err(ProcsFailure::Refused(ProcsError::WrongState)) => {}

@@ -88,6 +88,17 @@ pub struct Totals {
     pub accounts: u64,
 }
 
+/// Why there is no extent for a block.
+const fn no_extent(error: tench_extents::Error) -> Error {
+    match error {
+        tench_extents::Error::OutOfMemory => Error::OutOfMemory,
+        tench_extents::Error::NeedsNodes => Error::TooManyBlocks,
+        // The size was looked at: the range ends before it begins.
+        tench_extents::Error::BadSize => Error::BadRequest,
+        tench_extents::Error::Overlap | tench_extents::Error::NotGiven => Error::Internal,
+    }
+}
+
 /// The books, over the storage of their three parts.
 pub struct Books<E, B, A> {
     regions: ArrayVec<Region, MAX_REGIONS>,

@@ -10,9 +10,9 @@
 
 use core::marker::PhantomData;
 
+use tench_abi::CapAddress;
 use tench_abi::layout::{address, slot};
 use tench_abi::memory::{PAGE_BITS, TABLE_ENTRIES, entry_bits};
-use tench_abi::CapAddress;
 use tench_sys::{Cap, Error, Frame, MapFlags, PageTable};
 
 /// Log2 of the bytes by which an array grows.

@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 use tench_abi::layout::slot;
-use tench_abi::object::{NODE_BITS, NODE_SLOTS, SLOT_SIZE};
+use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 use tench_extents::Node;
 use tench_mem::accounts::Account;
 use tench_mem::blocks::{Block, Entry};
@@ -14,8 +14,6 @@ use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, OWN_SPACE, Pag
 
 use crate::own::{Grown, SLOTS_PER_STEP, STEP_BITS, Step, Tables, Use};
 
-/// Log2 of the bytes of a node of 256 slots.
-const NODE_SIZE_BITS: u64 = (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u64;
 /// The root of the own space.
 const ROOT: Cap<CapNode> = Cap::new(slot::CSPACE);
 /// The node with the regions, which `init` fills.
