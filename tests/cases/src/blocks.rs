@@ -249,12 +249,20 @@ fn ended(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
+/// Starts a process that takes as much memory as it can get, which is 4 MiB.
+fn hog() -> Outcome<u64> {
+    let spawn = PROCS.prepare("cases")?;
+    spawn.argument("hog")?;
+    spawn.limit(4 << 20)?;
+    Ok(spawn.start()?)
+}
+
 fn killed(_: &mut Stage) -> Outcome {
     // The first time servers may take memory that they keep.
-    PROCS.wait(PROCS.spawn("rps", &[])?)?;
+    PROCS.wait(hog()?)?;
     let before = free_memory()?;
     for steps in 0..60 {
-        let process = PROCS.spawn("rps", &[])?;
+        let process = hog()?;
         for _ in 0..steps {
             thread::yield_now();
         }
@@ -291,16 +299,11 @@ fn too_little(_: &mut Stage) -> Outcome {
     }
 }
 
-fn limits(stage: &mut Stage) -> Outcome {
-    let spawn = PROCS.prepare("cases")?;
-    spawn.argument("hog")?;
-    spawn.limit(4 << 20)?;
-    let process = spawn.start()?;
-    // It takes what it can get, and says with how many KiB it had to stop; its child got no more.
-    let status = PROCS.wait(process)?;
+fn limits(_: &mut Stage) -> Outcome {
+    // It says with how many KiB it had to stop, and 0 if it could give itself or a child more.
+    let status = PROCS.wait(hog()?)?;
     equal!(status.state, State::Exited);
     check!((512..=4096).contains(&status.detail));
-    let _ = stage;
     Ok(())
 }
 
