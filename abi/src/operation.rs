@@ -82,6 +82,19 @@ operations! {
     /// **Account** of an untyped. `cap` untyped (`READ`).
     /// Answers x1 log2 of size, x2 physical address, x3 watermark in bytes, x4 flags (bit 0: device memory).
     UntypedQuery = 17;
+    /// **Split** an untyped in two. `cap` untyped (`WRITE`), x1 destination space, x2 address of an empty slot there.
+    /// The capability named becomes one to the lower half, that to the upper half goes to the slot. What was made of the
+    /// untyped stays and belongs to the half in which it lies; a half in which nothing lies has watermark 0. A `Revoke`
+    /// of the untyped that is under way ends.
+    /// Errors: `Overlap` (something made of it lies in both halves), `InvalidArgument` (a half would be smaller than the
+    /// smallest untyped), `SlotOccupied`, `NoSuchSlot`.
+    UntypedSplit = 18;
+    /// **Count** what was made directly of an untyped. `cap` untyped (`READ`).
+    /// Answers x1 objects, x2 their bytes. An object counts once, however many capabilities to it there are; what was
+    /// made of an untyped among them does not count; memory that a retype prepares counts as one object.
+    /// Passes windows: if others change the untyped meanwhile, each part is counted at some moment during the call.
+    /// Errors: `Aborted` (the untyped was deleted, moved or split meanwhile).
+    UntypedChildren = 19;
 
     // ── Capability spaces ────────────────────────────────────────────────────────────────────────────────────────
     /// **Copy** a capability. `cap` source space, x1 source address, x2 destination space, x3 destination address.

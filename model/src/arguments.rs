@@ -223,7 +223,11 @@ fn shape_capability(operation: Operation, x: &mut [u64; 13], known: &Catalogue, 
                 x[6] = known.long_run(source);
             }
         }
-        Operation::UntypedQuery => x[0] = known.kind(source, Kind::Untyped),
+        Operation::UntypedQuery | Operation::UntypedChildren => x[0] = known.kind(source, Kind::Untyped),
+        Operation::UntypedSplit => {
+            x[0] = known.kind(source, Kind::Untyped);
+            (x[1], x[2]) = (known.space(source), known.empty(source));
+        }
         Operation::Copy | Operation::Mint | Operation::Move => {
             x[0] = known.space(source);
             x[1] = known.any(source);

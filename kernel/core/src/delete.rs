@@ -194,8 +194,8 @@ impl Scope {
 
 /// `Revoke`.
 ///
-/// If the capability itself is deleted meanwhile (by somebody else, or because it lies in what it revokes), the call
-/// ends there.
+/// If the capability itself is deleted or split meanwhile (by somebody else, or because it lies in what it revokes), the
+/// call ends there.
 pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let mut slot = space::lookup_in(k, space, address, Rights::WRITE)?;
@@ -267,7 +267,7 @@ fn remove_pages<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, end: usize, budget
 }
 
 /// Whether a capability is still the one that it was; an untyped's marks may have changed.
-fn is_same(now: &Cap, then: &Cap) -> bool {
+pub(crate) fn is_same(now: &Cap, then: &Cap) -> bool {
     let now =
         if matches!(then.kind, Kind::Untyped) { Cap { badge: then.badge, extra: then.extra, ..*now } } else { *now };
     now == *then

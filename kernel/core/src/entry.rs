@@ -132,6 +132,8 @@ impl<A: Arch> Table<A> {
         table[Operation::Signal as usize] = notification::signal_call::<A>;
         table[Operation::UntypedRetype as usize] = untyped::retype::<A>;
         table[Operation::UntypedQuery as usize] = untyped::query::<A>;
+        table[Operation::UntypedSplit as usize] = untyped::split::split::<A>;
+        table[Operation::UntypedChildren as usize] = untyped::children::children::<A>;
         table[Operation::Copy as usize] = space::copy_call::<A>;
         table[Operation::Mint as usize] = space::mint_call::<A>;
         table[Operation::Move as usize] = space::move_call::<A>;

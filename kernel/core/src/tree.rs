@@ -221,6 +221,11 @@ pub fn raised<N: Nodes>(t: &mut N, node: SlotRef) {
     raise(t, node, end);
 }
 
+/// A node's end has become smaller.
+pub fn lowered<N: Nodes>(t: &mut N, node: SlotRef) {
+    lower(t, node.number());
+}
+
 /// A subtree at or below `node` now reaches to `end`.
 #[inline(always)]
 fn raise<N: Nodes>(t: &mut N, node: SlotRef, end: usize) {

@@ -19,7 +19,11 @@
 //! the highest object that was placed by offset (in `extra`). Above both all is free, which is what most requests need
 //! to know. Both return to 0 when the last child goes.
 //!
-//! Operations are documented in `tench_abi::Operation`.
+//! [`split`] divides an untyped, [`children`] counts what was made of one. Operations are documented in
+//! `tench_abi::Operation`.
+
+pub(crate) mod children;
+pub(crate) mod split;
 
 use tench_abi::layout::WATERMARK;
 use tench_abi::object::NODE_SLOTS;

@@ -1,4 +1,4 @@
-//! Retype, copy, mint, move, delete and revoke against a slow, obvious model: a table of capabilities and a table of
+//! Retype, split, copy, mint, move, delete and revoke against a slow, obvious model: a table of capabilities and a table of
 //! objects that know what they were made of.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +28,9 @@ struct Object {
     watermark: u64,
     kept: bool,
 }
+
+/// The smallest untyped.
+const MIN_BITS: u32 = 4;
 
 impl Object {
     fn end(&self) -> u64 {
@@ -122,6 +125,50 @@ impl Model {
             self.add(object, first + i);
         }
         Ok(vec![offset])
+    }
+
+    fn split(&mut self, address: u64, to: u64) -> Answer {
+        let known = self.cap(address)?.clone();
+        let mut lower = self.object(&known).clone();
+        if lower.kind != Kind::Untyped {
+            return Err(Error::WrongType);
+        }
+        if lower.bits == MIN_BITS {
+            return Err(Error::InvalidArgument);
+        }
+        let half = 1u64 << (lower.bits - 1);
+        let middle = lower.start + half;
+        let children: Vec<usize> =
+            self.objects.iter().filter(|(_, child)| child.parent == Some(known.object)).map(|(id, _)| *id).collect();
+        if children.iter().any(|id| self.objects[id].start < middle && self.objects[id].end() > middle) {
+            return Err(Error::Overlap);
+        }
+        self.destination(to)?;
+        let (below, above): (Vec<usize>, Vec<usize>) =
+            children.into_iter().partition(|id| self.objects[id].start < middle);
+        lower.bits -= 1;
+        let mut upper = Object { start: middle, ..lower.clone() };
+        upper.watermark = if above.is_empty() { 0 } else { lower.watermark.saturating_sub(half) };
+        lower.watermark = if below.is_empty() { 0 } else { lower.watermark.min(half) };
+        self.objects.insert(known.object, lower);
+        self.add(upper, to);
+        for id in above {
+            self.objects.get_mut(&id).expect("it exists").parent = Some(self.made);
+        }
+        Ok(vec![])
+    }
+
+    fn children(&self, address: u64) -> Answer {
+        let known = self.cap(address)?;
+        if self.object(known).kind != Kind::Untyped {
+            return Err(Error::WrongType);
+        }
+        if known.rights & Rights::READ.bits() == 0 {
+            return Err(Error::MissingRights);
+        }
+        let children = self.objects.values().filter(|child| child.parent == Some(known.object));
+        let sizes: Vec<u64> = children.map(|child| 1 << child.bits).collect();
+        Ok(vec![sizes.len() as u64, sizes.iter().sum()])
     }
 
     fn mint(&mut self, from: u64, to: u64, mask: u64, badge: u64) -> Answer {
@@ -232,12 +279,19 @@ impl Model {
     }
 }
 
+/// Mostly untyped memory.
+fn untyped() -> impl Strategy<Value = At> {
+    prop_oneof![6 => any::<usize>().prop_map(At::Untyped), 1 => held()]
+}
+
 /// How a step names a slot: so that most calls do something.
 #[derive(Clone, Copy, Debug)]
 enum At {
     Address(u64),
     /// One that holds something, counted from the beginning.
     Held(usize),
+    /// One that holds untyped memory, counted likewise.
+    Untyped(usize),
     /// One that is empty.
     Empty(usize),
 }
@@ -251,6 +305,10 @@ impl At {
         match self {
             At::Address(address) => address,
             At::Held(i) => of(model.caps.keys().copied().collect(), i),
+            At::Untyped(i) => {
+                let untyped = |known: &Known| model.object(known).kind == Kind::Untyped;
+                of(model.caps.iter().filter(|(_, known)| untyped(known)).map(|(at, _)| *at).collect(), i)
+            }
             At::Empty(i) => of(SLOTS.filter(|address| !model.caps.contains_key(address)).collect(), i),
         }
     }
@@ -273,6 +331,7 @@ enum Plan {
     Retype { from: At, kind: Kind, size: u64, count: u64, place: u64, first: At },
     Mint { from: At, to: At, mask: u64, badge: u64 },
     Move { from: At, to: At },
+    Split { address: At, to: At },
     Delete(At),
     Revoke(At),
 }
@@ -286,6 +345,7 @@ impl Plan {
             }
             Plan::Mint { from, to, mask, badge } => Step::Mint { from: at(from), to: at(to), mask, badge },
             Plan::Move { from, to } => Step::Move { from: at(from), to: at(to) },
+            Plan::Split { address, to } => Step::Split { address: at(address), to: at(to) },
             Plan::Delete(address) => Step::Delete(at(address)),
             Plan::Revoke(address) => Step::Revoke(at(address)),
         }
@@ -297,6 +357,7 @@ enum Step {
     Retype { from: u64, kind: Kind, size: u64, count: u64, place: u64, first: u64 },
     Mint { from: u64, to: u64, mask: u64, badge: u64 },
     Move { from: u64, to: u64 },
+    Split { address: u64, to: u64 },
     Delete(u64),
     Revoke(u64),
 }
@@ -357,6 +418,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         8 => retype(),
         9 => (held(), empty(), mask, badge).prop_map(|(from, to, mask, badge)| Plan::Mint { from, to, mask, badge }),
         2 => (held(), empty()).prop_map(|(from, to)| Plan::Move { from, to }),
+        3 => (untyped(), empty()).prop_map(|(address, to)| Plan::Split { address, to }),
         4 => held().prop_map(Plan::Delete),
         2 => held().prop_map(Plan::Revoke),
     ]
@@ -388,6 +450,7 @@ fn apply(machine: &mut Machine, model: &mut Model, step: &Step) {
             (Operation::Mint, vec![0, from, 0, to, mask, badge], model.mint(from, to, mask, badge))
         }
         Step::Move { from, to } => (Operation::Move, vec![0, from, 0, to], model.shift(from, to)),
+        Step::Split { address, to } => (Operation::UntypedSplit, vec![address, 0, to], model.split(address, to)),
         Step::Delete(address) => (Operation::Delete, vec![0, address], model.delete(address)),
         Step::Revoke(address) => (Operation::Revoke, vec![0, address], model.revoke(address)),
     };
@@ -401,6 +464,8 @@ fn compare(machine: &mut Machine, model: &Model, addresses: &BTreeSet<u64>) {
     for address in addresses {
         assert_eq!(call(machine, Operation::Identify, &[0, *address], 5), model.identify(*address), "slot {address}");
         assert_eq!(call(machine, Operation::UntypedQuery, &[*address], 3), model.query(*address), "slot {address}");
+        let counted = call(machine, Operation::UntypedChildren, &[*address], 2);
+        assert_eq!(counted, model.children(*address), "slot {address}");
     }
 }
 
@@ -429,6 +494,7 @@ fn foreign(step: &Step) -> bool {
         }
         Step::Mint { from, to, .. } => !nowhere(from) || !nowhere(to),
         Step::Move { from, to } => !nowhere(from) || !nowhere(to) || UNTYPED.contains(&from),
+        Step::Split { address, to } => !nowhere(address) || !nowhere(to),
         Step::Delete(address) => !nowhere(address) || UNTYPED.contains(&address),
         Step::Revoke(address) => !nowhere(address),
     }

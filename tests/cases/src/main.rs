@@ -26,8 +26,10 @@ mod assembly;
 mod stage;
 mod worker;
 
+mod blocks;
 mod bytes;
 mod child;
+mod division;
 mod endpoint;
 mod faults;
 mod kernel;
@@ -57,6 +59,7 @@ tench::entry!(play);
 const CASES: &[&[Case]] = &[
     operations::CASES,
     untyped::CASES,
+    division::CASES,
     endpoint::CASES,
     reply::CASES,
     transfer::CASES,
@@ -71,6 +74,7 @@ const CASES: &[&[Case]] = &[
     random::CASES,
     kernel::CASES,
     bytes::CASES,
+    blocks::CASES,
 ];
 
 fn play() -> i32 {

@@ -67,6 +67,8 @@ operations! {
     "OPS0038" KernelPowerOff [Kernel] WRITE;
     "OPS0039" KernelPrint [Kernel] WRITE;
     "OPS0040" KernelQuery [Kernel] READ;
+    "OPS0041" UntypedSplit [Untyped];
+    "OPS0042" UntypedChildren [Untyped];
 }
 
 /// A capability of each kind.

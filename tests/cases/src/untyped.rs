@@ -32,7 +32,7 @@ pub const CASES: &[Case] = &[
 ];
 
 /// Shorthand: one object at the watermark of the pool.
-fn retype(pool: Cap<Untyped>, kind: Kind, size: u64, slot: CapAddress) -> Result<u64, Error> {
+pub fn retype(pool: Cap<Untyped>, kind: Kind, size: u64, slot: CapAddress) -> Result<u64, Error> {
     pool.retype_many(kind, size, 1, Place::Watermark, OWN_SPACE, slot)
 }
 

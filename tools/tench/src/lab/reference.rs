@@ -56,6 +56,9 @@ pub const SEL4: &[(&str, f64)] = &[
     ("round_trip_float", 512.0),
 ];
 
+/// Barrelfish (its AOS kernel for AArch64), measured in the same way: deleting a capability of which there are 200 copies.
+pub const BARRELFISH_SIBLINGS: &[(&str, f64)] = &[("delete_copy_200", 141_000.0)];
+
 /// The largest good value of each path.
 pub const IPC_TARGETS: &[(&str, f64)] = &[
     ("call_0", 95.0),

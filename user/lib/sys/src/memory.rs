@@ -40,6 +40,15 @@ pub struct UntypedInfo {
     pub device: bool,
 }
 
+/// What was made directly of an untyped. An object counts once, whatever copies there are and whatever it contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Children {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+}
+
 impl Cap<Untyped> {
     /// Makes `count` (1 to 256) objects side by side, with capabilities in as many empty slots of one node of `space`,
     /// from `first` on. Answers the offset of the first object. The new objects are zero, unless this is device memory.
@@ -80,6 +89,30 @@ impl Cap<Untyped> {
         let answer = unsafe { raw::call0(Operation::UntypedQuery, self.raw(), 0) }.check()?;
         let [address, watermark, flags, ..] = answer.words;
         Ok(UntypedInfo { size_bits: answer.first as u32, address, watermark, device: flags & 1 != 0 })
+    }
+
+    /// Divides it: this capability becomes one to the lower half, the one to the upper half goes to an empty slot of the
+    /// own space and is answered. What was made of it stays, and belongs to the half in which it lies.
+    /// Rights: `WRITE`. Errors: `Overlap` (something lies in both halves), `InvalidArgument` (too small to divide),
+    /// `SlotOccupied`, `NoSuchSlot`.
+    pub fn split(self, slot: CapAddress) -> Result<Cap<Untyped>, Error> {
+        self.split_to(OWN_SPACE, slot)?;
+        Ok(Cap::new(slot))
+    }
+
+    /// As [`split`](Self::split), with the slot in another space.
+    pub fn split_to(self, space: Cap<CapNode>, slot: CapAddress) -> Result<(), Error> {
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call1(Operation::UntypedSplit, self.raw(), space.raw(), u64::from(slot.0)) }.done()
+    }
+
+    /// What was made directly of it, as the kernel counts it. Rights: `READ`.
+    /// Errors: `Aborted` (it was deleted, moved or split while it was counted).
+    pub fn children(self) -> Result<Children, Error> {
+        // SAFETY: no memory of the program changes.
+        let answer = unsafe { raw::call0(Operation::UntypedChildren, self.raw(), 0) }.check()?;
+        let [bytes, ..] = answer.words;
+        Ok(Children { objects: answer.first, bytes })
     }
 }
 

@@ -1,0 +1,79 @@
+//! Dividing an untyped in the middle, while what was made of it stays in use.
+//!
+//! ```text
+//!   untyped of 2ⁿ bytes   ┌──a──┬──b──┬─────┬─────┬──────────c─┬────────┐
+//!                         └─────┴─────┴─────┴─────┴────────────┴────────┘
+//!                                              marks ───────────┘
+//!   two of 2ⁿ⁻¹           ┌──a──┬──b──┬─────┬─────┐┌───────c───┬────────┐
+//!                         └─────┴─────┴─────┴─────┘└───────────┴────────┘
+//!                                          marks ──┘   marks ───┘
+//! ```
+//! Objects are powers of two and aligned to their size, so the middle of an untyped lies inside an object only if that is
+//! as large as the untyped; then it is the first child. What else can lie across the middle is a reservation, whose
+//! length is what a retype of several objects asked for; nothing lies in one, so it is the last capability before the
+//! middle. Neither place takes more than a search.
+//!
+//! In the derivation tree the lower half keeps the untyped's place (what begins where it does is smaller still, or was made
+//! of it), the upper one comes before all that begins in the middle. Whoever holds the untyped's parent sees two
+//! children where one was.
+
+use tench_abi::object::UNTYPED_MIN_BITS;
+use tench_abi::{Error, Kind, Rights};
+
+use crate::entry::{Outcome, argument, capability_slot};
+use crate::object::Ref;
+use crate::slot::{Cap, SlotRef};
+use crate::thread::Thread;
+use crate::tree::Gap;
+use crate::{Arch, Kernel, derivation, space, tree};
+
+/// `UntypedSplit`.
+pub fn split<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let slot = capability_slot(k, thread, Kind::Untyped, Rights::WRITE)?;
+    let cap = k.slot(slot).cap;
+    if u32::from(cap.size_bits) <= UNTYPED_MIN_BITS {
+        return Err(Error::InvalidArgument);
+    }
+    let half = 1 << (cap.size_bits - 1);
+    let gap = middle(k, slot, cap.object + half).ok_or(Error::Overlap)?;
+    let (space, address) = (argument(k, thread, 1), argument(k, thread, 2));
+    let destination = space::destination(k, space, address)?;
+    // ── Point of no return ──
+    let (lower, upper) = halves(k, slot, &cap, gap);
+    k.slot(slot).cap = lower;
+    derivation::insert(k, gap, destination, &upper);
+    tree::lowered(k, slot);
+    Ok(Outcome::Done)
+}
+
+/// Where in the order the upper half of an untyped comes, which begins at `middle`; `None` if something lies across that.
+fn middle<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, middle: usize) -> Option<Gap> {
+    let crosses = |cap: &Cap| cap.object < middle && derivation::end(cap) > middle;
+    if let Some(first) = tree::next(k, untyped)
+        && crosses(&k.slot(first).cap)
+    {
+        return None;
+    }
+    let gap = tree::gap(k, |k, node| k.slot(node).cap.object < middle);
+    let last = gap.0.filter(|last| *last != untyped);
+    if last.is_some_and(|last| derivation::is_reservation(&k.slot(last).cap) && crosses(&k.slot(last).cap)) {
+        return None;
+    }
+    Some(gap)
+}
+
+/// The capabilities to both halves. A half in which nothing lies has no marks; in the other they are where they were, as far
+/// as that half reaches.
+fn halves<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, cap: &Cap, (_, after): Gap) -> (Cap, Cap) {
+    let size_bits = cap.size_bits - 1;
+    let half = 1u64 << size_bits;
+    let middle = cap.object + half as usize;
+    let first = tree::next(k, untyped);
+    let lower_used = first.is_some_and(|first| k.slot(first).cap.object < middle);
+    let upper_used = after.is_some_and(|after| k.slot(after).cap.object < derivation::end(cap));
+    let below = |mark: u64| if lower_used { mark.min(half) } else { 0 };
+    let above = |mark: u64| if upper_used { mark.saturating_sub(half) } else { 0 };
+    let lower = Cap { size_bits, badge: below(cap.badge), extra: below(cap.extra), ..*cap };
+    let upper = Cap { size_bits, object: middle, badge: above(cap.badge), extra: above(cap.extra), ..*cap };
+    (lower, upper)
+}

@@ -1,0 +1,159 @@
+//! What deleting one of many siblings costs: R1's appendix C, where the cost of one deletion grew with the number of
+//! objects made of the same memory.
+//!
+//! `N` objects are made of one untyped, in ascending order, and deleted one by one, from the first or from the last on. A
+//! figure is the mean of the first [`MEASURED`] deletions, so that all of them have nearly `N` siblings; `worst_…` is the
+//! dearest of them. Three things are deleted:
+//!
+//! | key | what goes |
+//! |---|---|
+//! | `delete_first_N`, `delete_last_N` | notifications |
+//! | `delete_untyped_first_N`, `delete_untyped_last_N` | untyped memory of 16 bytes: the derivation structure's dearest kind, since each subtree knows where the memory in it ends |
+//! | `delete_copy_N` | copies of one capability of which there are `N` |
+//!
+//! Each is from before the call of the library to behind it; what two readings cost is taken off.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt::Display;
+
+use tench::abi::object::{NODE_BITS, NODE_SLOTS};
+use tench::memory::{self, Made, take_slot};
+use tench::sys::{Cap, CapAddress, CapNode, Error, Kind, Place, Untyped};
+use tench::time::instructions;
+
+/// Numbers of siblings.
+const SIZES: [usize; 8] = [2, 10, 50, 100, 200, 1000, 10_000, 100_000];
+/// Deletions that are measured.
+const MEASURED: usize = 1000;
+/// Log2 of the memory for nodes of slots: 512 nodes.
+const NODES_BITS: u64 = 23;
+/// Log2 of the memory of which siblings are made: 10⁵ notifications.
+const POOL_BITS: u64 = 23;
+
+/// Says what failed.
+fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
+    move |error| format!("delete-siblings: {what}: {error}")
+}
+
+/// Slots for the siblings: two capability spaces of their own, since one has at most 65,536.
+struct Slots {
+    roots: [Made<CapNode>; 2],
+    /// What the nodes are made of.
+    memory: Made<Untyped>,
+}
+
+impl Slots {
+    fn new() -> Result<Slots, String> {
+        let memory = memory::make::<Untyped>(NODES_BITS).map_err(problem("memory for nodes"))?;
+        let root = || memory::make::<CapNode>(u64::from(NODE_BITS)).map_err(problem("making a root"));
+        let slots = Slots { roots: [root()?, root()?], memory };
+        let place = take_slot().map_err(problem("a slot"))?;
+        let needed = SIZES.iter().max().map_or(0, |size| size.div_ceil(NODE_SLOTS)) + 2;
+        for node in 0..needed {
+            let (root, index) = (node / NODE_SLOTS, node % NODE_SLOTS);
+            let made = slots.memory.cap().retype::<CapNode>(u64::from(NODE_BITS), place);
+            made.and_then(|made| slots.roots[root].cap().install_node(index as u32, made))
+                .map_err(problem("installing a node"))?;
+        }
+        memory::free_slot(place);
+        Ok(slots)
+    }
+
+    /// Where sibling `i` lies. Slot 0 of a space has no address, so the first node of either is left out.
+    fn place(&self, i: usize) -> (Cap<CapNode>, CapAddress) {
+        let i = i + NODE_SLOTS;
+        let i = if i < NODE_SLOTS * NODE_SLOTS { i } else { i + NODE_SLOTS };
+        let (root, slot) = (i / (NODE_SLOTS * NODE_SLOTS), i % (NODE_SLOTS * NODE_SLOTS));
+        (self.roots[root].cap(), CapAddress(slot as u32))
+    }
+}
+
+/// What is deleted.
+#[derive(Clone, Copy, PartialEq)]
+enum What {
+    Untyped,
+    Notification,
+    Copies,
+}
+
+/// From which end on.
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    First,
+    Last,
+}
+
+/// The experiment.
+struct Bench {
+    slots: Slots,
+    pool: Made<Untyped>,
+    /// What two readings cost.
+    readings: u64,
+}
+
+impl Bench {
+    /// Makes `count` siblings.
+    fn fill(&self, what: What, count: usize) -> Result<(), Error> {
+        if what == What::Copies {
+            let (space, place) = self.slots.place(0);
+            self.pool.cap().retype_many(Kind::Endpoint, 0, 1, Place::Watermark, space, place)?;
+            for i in 1..count {
+                let (to, address) = self.slots.place(i);
+                to.copy_from(address, space, place)?;
+            }
+            return Ok(());
+        }
+        let (kind, size) = if what == What::Untyped { (Kind::Untyped, 4) } else { (Kind::Notification, 0) };
+        for first in (0..count).step_by(NODE_SLOTS) {
+            let (space, address) = self.slots.place(first);
+            let some = (count - first).min(NODE_SLOTS) as u64;
+            self.pool.cap().retype_many(kind, size, some, Place::Watermark, space, address)?;
+        }
+        Ok(())
+    }
+
+    /// Makes siblings, deletes some, measured, and the rest. Answers the sum, the dearest, and how many.
+    fn measure(&self, what: What, order: Order, count: usize) -> Result<(u64, u64, usize), Error> {
+        self.fill(what, count)?;
+        let (mut sum, mut worst) = (0, 0);
+        let measured = count.min(MEASURED);
+        for i in 0..measured {
+            let (space, address) = self.slots.place(if order == Order::First { i } else { count - 1 - i });
+            let before = instructions();
+            let deleted = space.delete_at(address);
+            let cost = instructions() - before - self.readings;
+            deleted?;
+            sum += cost;
+            worst = worst.max(cost);
+        }
+        self.pool.cap().revoke()?;
+        Ok((sum, worst, measured))
+    }
+
+    /// Prints the figures of a kind and an order.
+    fn figures(&self, key: &str, what: What, order: Order) -> Result<(), String> {
+        for count in SIZES {
+            let (sum, worst, measured) = self.measure(what, order, count).map_err(problem(key))?;
+            let measured = measured as u64;
+            crate::figure(&format!("{key}_{count}"), format!("{}.{}", sum / measured, sum % measured * 10 / measured));
+            crate::figure(&format!("worst_{key}_{count}"), worst);
+            tench::println!("sample: {key} {count} {}", sum / measured);
+        }
+        Ok(())
+    }
+}
+
+/// Measures everything.
+pub fn run() -> Result<(), String> {
+    let slots = Slots::new()?;
+    let pool = memory::make::<Untyped>(POOL_BITS).map_err(problem("memory for siblings"))?;
+    let before = instructions();
+    let readings = instructions() - before;
+    let bench = Bench { slots, pool, readings };
+    bench.figures("delete_first", What::Notification, Order::First)?;
+    bench.figures("delete_last", What::Notification, Order::Last)?;
+    bench.figures("delete_untyped_first", What::Untyped, Order::First)?;
+    bench.figures("delete_untyped_last", What::Untyped, Order::Last)?;
+    bench.figures("delete_copy", What::Copies, Order::Last)
+}
