@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | `ipc` | [`ipc`] | the kernel's paths, between two address spaces |
 //! | `srr` | [`srr`] | Send-Receive-Reply of the library of the same name |
+//! | `mm` | [`mm`] | the memory manager's library |
 //! | `delete-siblings` | [`siblings`] | deleting one of many objects made of one untyped |
 //! | `fault` | [`fault`] | pages that come when they are touched |
 //! | `boot` | [`boot`] | instructions until here |
@@ -27,6 +28,8 @@ mod boot;
 mod fault;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod ipc;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod mm;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod siblings;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -58,6 +61,7 @@ fn measure() -> Result<(), String> {
         Some("srr") => srr::run(),
         Some("delete-siblings") => siblings::run(),
         Some("fault") => fault::run(),
+        Some("mm") => mm::run(),
         Some("boot") => boot::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
         None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),

@@ -74,6 +74,17 @@ pub const EXPERIMENTS: &[Experiment] = &[
         sums: &[],
     },
     Experiment {
+        name: "mm",
+        title: "Allocating and freeing physical memory, by the number of free extents",
+        unit: "instructions",
+        system: "lab",
+        runs: &[PLAIN],
+        from_build: nothing,
+        columns: &[],
+        targets: reference::MM_TARGETS,
+        sums: &[],
+    },
+    Experiment {
         name: "delete-siblings",
         title: "Deleting one of many objects made of one untyped, and one of many copies, beside Barrelfish",
         unit: "instructions",
