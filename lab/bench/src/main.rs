@@ -10,6 +10,7 @@
 //! | `ipc` | [`ipc`] | the kernel's paths, between two address spaces |
 //! | `srr` | [`srr`] | Send-Receive-Reply of the library of the same name |
 //! | `delete-siblings` | [`siblings`] | deleting one of many objects made of one untyped |
+//! | `fault` | [`fault`] | pages that come when they are touched |
 //! | `boot` | [`boot`] | instructions until here |
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
@@ -22,6 +23,8 @@ extern crate alloc;
 // On the host the program is only checked, and the parts that decide are tested.
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod boot;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod fault;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod ipc;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -54,14 +57,34 @@ fn measure() -> Result<(), String> {
         Some("ipc") => ipc::run(),
         Some("srr") => srr::run(),
         Some("delete-siblings") => siblings::run(),
+        Some("fault") => fault::run(),
         Some("boot") => boot::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
         None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),
     }
 }
 
+/// What the program does as a client of an experiment that measures from several processes; `None` if it is none.
+fn client() -> Option<Result<(), String>> {
+    match tench::args().nth(1)? {
+        "fault-parent" => Some(fault::parent()),
+        "fault-child" => Some(fault::child()),
+        _ => None,
+    }
+}
+
 /// Measures, and switches the machine off.
 fn run() {
+    if let Some(result) = client() {
+        let code = result.map_or_else(
+            |problem| {
+                println!("bench: {problem}");
+                1
+            },
+            |()| 0,
+        );
+        tench::exit(code);
+    }
     let status = match measure() {
         Ok(()) => 0,
         Err(problem) => {

@@ -2,9 +2,12 @@
 
 use tench::abi::Operation;
 use tench::abi::layout::slot;
-use tench::args;
-use tench::mem::Mem;
+use tench::mem::protocol::Error as Refusal;
+use tench::mem::{Failure, Mem};
+use tench::procs::protocol::Error as ProcsError;
+use tench::procs::{Failure as ProcsFailure, Procs};
 use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
+use tench::{args, memory, process};
 
 use crate::faults::Deed;
 
@@ -18,6 +21,7 @@ pub fn run() -> Option<i32> {
     let mut arguments = args().skip(1);
     match arguments.next()? {
         "obey" => Some(OBEDIENT as i32),
+        "hog" => Some(hog().unwrap_or(0)),
         "fault" => Some(fault(arguments.next()?)),
         "random" => {
             let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
@@ -26,6 +30,28 @@ pub fn run() -> Option<i32> {
         }
         _ => None,
     }
+}
+
+/// Tries to get more memory than its parent allows. Answers how many KiB it got, or nothing if it could raise the limit.
+fn hog() -> Option<i32> {
+    let not_allowed = |answer| matches!(answer, Err(ProcsFailure::Refused(ProcsError::NotAllowed)));
+    let procs = Procs::STANDARD;
+    let child = procs.prepare("hello").ok()?;
+    if !not_allowed(procs.limit(process::id(), 8 << 20)) || !not_allowed(child.limit(8 << 20)) {
+        return None;
+    }
+    child.abandon();
+    let refusal = loop {
+        let place = memory::take_slot().ok()?;
+        if let Err(refusal) = Mem::STANDARD.allocate(14, place) {
+            break refusal;
+        }
+    };
+    if refusal != Failure::Refused(Refusal::QuotaExceeded) {
+        return None;
+    }
+    let account = Mem::STANDARD.next_account(process::id() - 1).ok()?;
+    i32::try_from(account.used >> 10).ok()
 }
 
 /// Does what ends the process.

@@ -26,6 +26,7 @@ mod assembly;
 mod stage;
 mod worker;
 
+mod blocks;
 mod bytes;
 mod child;
 mod division;
@@ -73,6 +74,7 @@ const CASES: &[&[Case]] = &[
     random::CASES,
     kernel::CASES,
     bytes::CASES,
+    blocks::CASES,
 ];
 
 fn play() -> i32 {

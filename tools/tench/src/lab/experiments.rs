@@ -97,6 +97,17 @@ pub const EXPERIMENTS: &[Experiment] = &[
         ..USUAL
     },
     Experiment {
+        name: "fault",
+        title: "Pages that come when they are touched: from an external pager, and copied on write",
+        unit: "instructions",
+        system: "lab",
+        runs: &[PLAIN],
+        from_build: nothing,
+        columns: &[],
+        targets: &[],
+        sums: &[],
+    },
+    Experiment {
         name: "boot",
         title: "Instructions until the system is up, and the sizes of what is booted in bytes",
         unit: "instructions, bytes",

@@ -106,6 +106,14 @@ impl Checker<'_> {
             PAGE_SIZE,
             "a multiple of 4096, from 4096 to 16777216",
         ) as u64;
+        let quota = match &text.quota {
+            Some(_) => {
+                let range = PAGE_SIZE..=i64::MAX - PAGE_SIZE;
+                let allowed = "a multiple of 4096, from 4096 on";
+                self.number("quota", text.quota.as_ref(), PAGE_SIZE, range, PAGE_SIZE, allowed) as u64
+            }
+            None => u64::MAX,
+        };
         Program {
             name,
             origin,
@@ -113,6 +121,7 @@ impl Checker<'_> {
             priority,
             ceiling,
             stack_size,
+            quota,
             start: self.truth("start", text.start.as_ref()),
             server: self.truth("server", text.server.as_ref()),
             arguments: text.arguments.iter().map(|argument| self.argument(argument)).collect(),

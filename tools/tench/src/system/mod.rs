@@ -45,6 +45,8 @@ pub struct Program {
     pub ceiling: u8,
     /// Bytes of its main thread's stack.
     pub stack_size: u64,
+    /// Bytes of memory that it may have; all ones for no limit.
+    pub quota: u64,
     /// Whether `init` starts it.
     pub start: bool,
     /// Whether it has an endpoint of its own.
@@ -101,6 +103,7 @@ impl System {
                 priority: program.priority,
                 ceiling: program.ceiling,
                 stack_size: program.stack_size,
+                quota: program.quota,
                 start: program.start,
                 server: program.server,
                 arguments: Strings::new(arguments),

@@ -24,6 +24,7 @@ pub struct Program {
     pub priority: Option<Spanned<Value>>,
     pub ceiling: Option<Spanned<Value>>,
     pub stack_size: Option<Spanned<Value>>,
+    pub quota: Option<Spanned<Value>>,
     pub start: Option<Spanned<Value>>,
     pub server: Option<Spanned<Value>>,
     #[serde(default)]

@@ -35,7 +35,7 @@ pub const DEFAULT_PRIORITY: u8 = 100;
 pub const DEFAULT_STACK_SIZE: u64 = 64 * 1024;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TSYS");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -69,6 +69,8 @@ pub struct Program<'a> {
     pub ceiling: u8,
     /// Bytes of the main thread's stack, a multiple of the page size.
     pub stack_size: u64,
+    /// Bytes of memory that it may have; all ones for no limit.
+    pub quota: u64,
     /// Whether `init` starts it.
     pub start: bool,
     /// Whether it gets an endpoint of its own in `slot::SERVICE`, and others can name it in `service:`.

@@ -11,6 +11,7 @@ fn sample() -> [Program<'static>; 2] {
         priority: 200,
         ceiling: 255,
         stack_size: 65536,
+        quota: 4 << 20,
         start: true,
         server: true,
         arguments: Strings::new(b"--policy\0best fit\0"),

@@ -19,6 +19,7 @@ pub mod completion;
 pub mod editor;
 pub mod format;
 pub mod parse;
+pub mod picture;
 pub mod shell;
 pub mod suggest;
 pub mod system;

@@ -12,7 +12,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use tench::console::Console;
 use tench::console::protocol::{Error as ConsoleError, Mode};
-use tench::mem::{Account, Mem, Totals};
+use tench::mem::protocol::MAX_EXTENTS;
+use tench::mem::{Account, Extent, Mem, Totals};
 use tench::names::Names;
 use tench::names::protocol::MAX_NAME as MAX_REGISTERED_NAME;
 use tench::procs::protocol::{CAPABILITIES_PER_ANSWER, Error as ProcsError, MAX_FILE_TEXT, MAX_NAME};
@@ -138,13 +139,14 @@ impl System for Live {
         PROCS.next(after).ok().as_ref().map(process_of)
     }
 
-    fn spawn(&mut self, words: &[String]) -> Result<Option<u64>, Refusal> {
+    fn spawn(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
         let Some((program, arguments)) = words.split_first() else { return Ok(None) };
         let spawn = match PROCS.prepare(program) {
             Err(tench::procs::Failure::Refused(ProcsError::NoSuchProgram)) => return Ok(None),
             prepared => prepared?,
         };
-        if let Err(refusal) = pass_on(&spawn, arguments) {
+        let limited = quota.map_or(Ok(()), |bytes| Ok(spawn.limit(bytes)?));
+        if let Err(refusal) = limited.and_then(|()| pass_on(&spawn, arguments)) {
             spawn.abandon();
             return Err(refusal);
         }
@@ -203,6 +205,12 @@ impl System for Live {
 
     fn memory(&mut self) -> Result<Totals, Refusal> {
         Ok(Mem::STANDARD.totals()?)
+    }
+
+    fn extents(&mut self, from: u64) -> Result<Vec<Extent>, Refusal> {
+        let mut found = [Extent::default(); MAX_EXTENTS];
+        let count = Mem::STANDARD.extents(from, &mut found)?;
+        Ok(found[..count].to_vec())
     }
 
     fn next_account(&mut self, after: u64) -> Option<Account> {

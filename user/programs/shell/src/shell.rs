@@ -109,7 +109,7 @@ impl<'s> Shell<'s> {
     pub fn dispatch(&mut self, words: &[String], background: bool) {
         let Some((name, arguments)) = words.split_first() else { return };
         let Some(command) = commands::find(name) else {
-            if let Err(failure) = self.run_program(words, background) {
+            if let Err(failure) = self.run_program(words, None, background) {
                 self.complain(None, &failure);
             }
             return;
@@ -236,9 +236,9 @@ impl<'s> Shell<'s> {
     // ── Programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Runs a program, in the foreground until it ends.
-    pub fn run_program(&mut self, words: &[String], background: bool) -> Outcome {
+    pub fn run_program(&mut self, words: &[String], quota: Option<u64>, background: bool) -> Outcome {
         self.flush();
-        let Some(pid) = self.system.spawn(words)? else { return Err(self.unknown(words)) };
+        let Some(pid) = self.system.spawn(words, quota)? else { return Err(self.unknown(words)) };
         let name = words.first().map_or("", |word| base_name(word));
         if background {
             self.jobs.push(Job { pid, name: name.into() });

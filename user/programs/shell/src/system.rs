@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use tench_abi::object::Statistic;
-use tench_mem_client::{Account, Totals};
+use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
 use tench_procs_client::protocol::{FaultKind, State};
 
@@ -156,8 +156,9 @@ pub trait System {
     fn process(&mut self, pid: u64) -> Result<Process, Refusal>;
     /// The process with the next higher identifier.
     fn next_process(&mut self, after: u64) -> Option<Process>;
-    /// Starts a program with arguments; the first word is its name. Answers `None` if there is no such program.
-    fn spawn(&mut self, words: &[String]) -> Result<Option<u64>, Refusal>;
+    /// Starts a program with arguments; the first word is its name. It may have `quota` bytes of memory, or as much as
+    /// the shell. Answers `None` if there is no such program.
+    fn spawn(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal>;
     /// Waits until a process ends.
     fn wait(&mut self, pid: u64, on_interrupt: OnInterrupt) -> Result<Waited, Refusal>;
     /// Kills a process.
@@ -171,6 +172,8 @@ pub trait System {
 
     /// What there is of memory.
     fn memory(&mut self) -> Result<Totals, Refusal>;
+    /// What lies from a physical address on: the first few extents, none after the last.
+    fn extents(&mut self, from: u64) -> Result<Vec<Extent>, Refusal>;
     /// The account with the next higher number.
     fn next_account(&mut self, after: u64) -> Option<Account>;
     /// The registered name after this one in alphabetical order.

@@ -37,7 +37,19 @@ fn mistakes_get_one_helpful_line() {
         ("tiemr 3", "no command or program tiemr; did you mean timer?\n"),
         ("xyzzy", "no command or program xyzzy; help lists the commands, ls bin the programs\n"),
         ("run xyzzy", "run: no command or program xyzzy; help lists the commands, ls bin the programs\n"),
-        ("run", "run: the program is missing; usage: run PROGRAM [ARGUMENT...] [&]\n"),
+        ("run", "run: the program is missing; usage: run [--quota BYTES] PROGRAM [ARGUMENT...] [&]\n"),
+        ("run --quota", "run: the bytes are missing; usage: run [--quota BYTES] PROGRAM [ARGUMENT...] [&]\n"),
+        (
+            "run --quota 3X hello",
+            "run: 3X is not a number of bytes, such as 4096, 64K or 2M; usage: run [--quota BYTES] PROGRAM [ARGUMENT...] \
+             [&]\n",
+        ),
+        (
+            "run --quota 99999999999G hello",
+            "run: 99999999999G is not a number of bytes, such as 4096, 64K or 2M; usage: run [--quota BYTES] PROGRAM \
+             [ARGUMENT...] [&]\n",
+        ),
+        ("run --quota 16K hello", "run: there is not enough memory\n"),
         ("help hlep", "help: no command hlep; did you mean help?\n"),
         ("help timer", "help: timer is a program, not a command; timer runs it\n"),
         ("kill shell", "kill: nothing is behind the first shell; poweroff switches the machine off\n"),
@@ -103,6 +115,19 @@ fn the_system_is_shown() {
         "mem",
         "1 GiB, of which 700 MiB free, at most 512 MiB of it in one piece\n\
          PID     USED  QUOTA  BLOCKS  NAME\n  2  300 KiB      -       4  mem\n  7  1.2 MiB  4 MiB       5  shell\n",
+    );
+    check(
+        "mem --map",
+        &format!(
+            "1 GiB, of which 700 MiB free, at most 512 MiB of it in one piece\n\
+             each character 8 KiB: # used, = half or more, - less, . free\n\
+             {}0x0040300000 {dots}\n0x0040380000 {dots}\n0x0040400000 {nothing}\n0x0040480000 {nothing}\n\
+             0x0040500000 {used}\n0x0040580000 {dots}\n",
+            (0..6).map(|n| format!("{:#012x} {}\n", 0x4000_0000 + (n << 19), "#".repeat(64))).collect::<String>(),
+            used = "#".repeat(64),
+            dots = ".".repeat(64),
+            nothing = " ".repeat(64),
+        ),
     );
     check("names", "NAME     PID  PROCESS\nclock     99  -\nconsole    5  console\n");
     check(

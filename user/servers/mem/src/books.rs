@@ -1,20 +1,31 @@
-//! A buddy system over the regions that the server owns, with an account per client.
+//! The books: which memory exists, which of it is free, and who has the rest.
 //!
-//! A *region* is one untyped of `init`'s: a power of two, aligned to its size. A region is divided into *blocks*, again
-//! powers of two, aligned to their sizes; a block's *buddy* is the other half of the block that both were cut from. Free
-//! buddies are joined at once, so each region's free blocks are as large as they can be. Of several free blocks the
-//! smallest that fits is taken, and of equal ones the one with the lowest address.
+//! ```text
+//!   extents    every byte of every region: free, or part of a block      by address, and the free ones by size
+//!   blocks     what is known of a block                                  by the slot of its capability
+//!   accounts   who has how much, with a list of the blocks               by number
+//! ```
+//! A *region* is one untyped of `init`'s: a power of two, aligned to its size, and so is a *block*, because untyped memory
+//! is. Of the free extents in which a block fits, the smallest is taken, and of equal ones the one with the lowest
+//! address.
 //!
-//! Invariants, checked by [`Books::check_invariants`] after every step of the tests:
-//! - the blocks, free and used, cover each region exactly, without overlap;
-//! - no two free blocks are buddies within a region;
-//! - an account's `used` and `blocks` are the sums over the blocks that are on it.
+//! Nothing in here allocates: the arrays behind the three parts grow between requests, when [`Books::need`] says so, and
+//! never in the middle of one. Invariants, checked by [`Books::check_invariants`] after every step of the tests:
+//! - those of the extents: free and used ones cover each region exactly, and no two free ones touch;
+//! - each used extent is one block, under the slot that the extent names;
+//! - an account's `used` and `blocks` are the sums over its list, and every block is in the list of its account.
 
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
-
+use arrayvec::ArrayVec;
+use tench_abi::CapAddress;
 use tench_abi::object::UNTYPED_MAX_BITS;
-use tench_mem_client::protocol::{Error, MIN_BLOCK_BITS, NO_QUOTA};
+use tench_extents::{Manager, Node};
+use tench_mem_client::protocol::{Error, MIN_BLOCK_BITS};
+
+use crate::accounts::{Account, Accounts};
+use crate::blocks::{Block, Blocks, Entry};
+
+/// Regions at most: as many as fit into the node in which `init` gives them.
+pub const MAX_REGIONS: usize = 256;
 
 /// A run of memory that the server owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,45 +34,43 @@ pub struct Region {
     pub address: u64,
     /// Log2 of the size in bytes.
     pub size_bits: u32,
+    /// The slot of its capability.
+    pub slot: CapAddress,
 }
 
-impl Region {
-    const fn contains(&self, address: u64) -> bool {
-        address >= self.address && address - self.address < 1 << self.size_bits
-    }
-}
-
-/// A block that is in use.
+/// What somebody asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// Physical address, which is its name too.
-    pub address: u64,
-    /// Log2 of the size in bytes.
-    pub size_bits: u32,
-    /// The account on which it is.
-    pub account: u64,
-    /// Who asked for it and may free it: the account's owner, or the process server on its behalf.
+pub struct Request {
+    /// Who may free it.
     pub holder: u64,
-    /// What the server keeps with it (the slot of its capability).
-    pub slot: u32,
+    /// On whose account it is.
+    pub account: u64,
+    /// Log2 of its size in bytes; less than a page is a page.
+    pub size_bits: u64,
+    /// Log2 of its alignment, if that is more than its size.
+    pub align_bits: u64,
+    /// Lowest address.
+    pub base: u64,
+    /// First address above; 0 for no limit.
+    pub limit: u64,
 }
 
-impl Block {
-    /// Its size in bytes.
-    pub const fn size(&self) -> u64 {
-        1 << self.size_bits
+impl Request {
+    /// A block anywhere.
+    pub const fn anywhere(holder: u64, account: u64, size_bits: u64) -> Request {
+        Request { holder, account, size_bits, align_bits: 0, base: 0, limit: 0 }
     }
 }
 
-/// What a client has.
+/// The array that has to grow before the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// Bytes in use.
-    pub used: u64,
-    /// Bytes that may be in use.
-    pub quota: u64,
-    /// Blocks in use.
-    pub blocks: u64,
+pub enum Need {
+    /// That of the extents.
+    Extents,
+    /// That of the blocks.
+    Blocks,
+    /// That of the accounts.
+    Accounts,
 }
 
 /// Sums over everything.
@@ -69,9 +78,9 @@ pub struct Account {
 pub struct Totals {
     /// Bytes in all regions.
     pub total: u64,
-    /// Bytes in free blocks.
+    /// Free bytes.
     pub free: u64,
-    /// Bytes of the largest free block.
+    /// Bytes of the largest free extent.
     pub largest: u64,
     /// Blocks in use.
     pub blocks: u64,
@@ -79,175 +88,224 @@ pub struct Totals {
     pub accounts: u64,
 }
 
-/// The books.
-pub struct Books {
-    regions: Vec<Region>,
-    /// Addresses of free blocks, by log2 of their sizes.
-    free: [BTreeSet<u64>; UNTYPED_MAX_BITS as usize + 1],
-    used: BTreeMap<u64, Block>,
-    accounts: BTreeMap<u64, Account>,
-    max_blocks: usize,
+/// Why there is no extent for a block.
+const fn no_extent(error: tench_extents::Error) -> Error {
+    match error {
+        tench_extents::Error::OutOfMemory => Error::OutOfMemory,
+        tench_extents::Error::NeedsNodes => Error::TooManyBlocks,
+        // The size was looked at: the range ends before it begins.
+        tench_extents::Error::BadSize => Error::BadRequest,
+        tench_extents::Error::Overlap | tench_extents::Error::NotGiven => Error::Internal,
+    }
 }
 
-impl Books {
-    /// Books without memory, for at most `max_blocks` blocks in use.
-    pub fn new(max_blocks: usize) -> Books {
-        Books {
-            regions: Vec::new(),
-            free: [const { BTreeSet::new() }; UNTYPED_MAX_BITS as usize + 1],
-            used: BTreeMap::new(),
-            accounts: BTreeMap::new(),
-            max_blocks,
-        }
+/// The books, over the storage of their three parts.
+pub struct Books<E, B, A> {
+    regions: ArrayVec<Region, MAX_REGIONS>,
+    extents: Manager<E>,
+    blocks: Blocks<B>,
+    accounts: Accounts<A>,
+}
+
+impl<E, B, A> Books<E, B, A>
+where
+    E: AsRef<[Node]> + AsMut<[Node]>,
+    B: AsRef<[Entry]> + AsMut<[Entry]>,
+    A: AsRef<[Account]> + AsMut<[Account]>,
+{
+    /// Books without memory.
+    pub fn new(extents: E, blocks: B, accounts: A) -> Books<E, B, A> {
+        let (extents, blocks) = (Manager::new(extents), Blocks::new(blocks));
+        Books { regions: ArrayVec::new(), extents, blocks, accounts: Accounts::new(accounts) }
     }
 
-    /// Takes a region into the books, and answers its number. Regions smaller than a block are of no use and refused,
-    /// as are regions that overlap another one or are not aligned.
-    pub fn add(&mut self, region: Region) -> Result<usize, Error> {
+    /// The array of the extents, to let it grow.
+    pub fn extents_storage(&mut self) -> &mut E {
+        self.extents.storage()
+    }
+
+    /// The array of the blocks, to let it grow.
+    pub fn blocks_storage(&mut self) -> &mut B {
+        self.blocks.storage()
+    }
+
+    /// The array of the accounts, to let it grow.
+    pub fn accounts_storage(&mut self) -> &mut A {
+        self.accounts.storage()
+    }
+
+    /// What should grow before the next request. (The table of blocks grows when there are to be more slots.)
+    pub fn need(&self) -> Option<Need> {
+        if self.extents.wants_refill() {
+            return Some(Need::Extents);
+        }
+        // The account of whoever asks next, and the server's own.
+        (self.accounts.room() < 2).then_some(Need::Accounts)
+    }
+
+    /// Takes a region into the books. One that is smaller than a block is of no use and refused, as is one that overlaps
+    /// another one or is not aligned.
+    pub fn add(&mut self, region: Region) -> Result<(), Error> {
         let aligned = region.size_bits <= UNTYPED_MAX_BITS && region.address.is_multiple_of(1 << region.size_bits);
-        if region.size_bits < MIN_BLOCK_BITS || !aligned {
+        if region.size_bits < MIN_BLOCK_BITS || !aligned || self.regions.is_full() {
             return Err(Error::BadSize);
         }
-        // Aligned powers of two overlap only if one contains the other's beginning.
-        if self.regions.iter().any(|other| other.contains(region.address) || region.contains(other.address)) {
-            return Err(Error::BadSize);
-        }
-        self.regions.push(region);
-        self.free[region.size_bits as usize].insert(region.address);
-        Ok(self.regions.len() - 1)
+        self.extents.add(region.address, 1 << region.size_bits).map_err(|_| Error::BadSize)?;
+        let place = self.regions.partition_point(|other| other.address < region.address);
+        self.regions.insert(place, region);
+        Ok(())
     }
 
-    /// The region that a block lies in, and its number.
-    pub fn region_of(&self, address: u64) -> Option<(usize, Region)> {
-        self.regions.iter().copied().enumerate().find(|(_, region)| region.contains(address))
+    /// The region in which an address lies.
+    pub fn region_of(&self, address: u64) -> Option<Region> {
+        let place = self.regions.partition_point(|region| region.address <= address).checked_sub(1)?;
+        let region = *self.regions.get(place)?;
+        (address - region.address < 1 << region.size_bits).then_some(region)
     }
 
-    /// Takes a block of at least 2^`size_bits` bytes from the free ones and puts it on `account`.
-    pub fn allocate(&mut self, holder: u64, account: u64, size_bits: u64, slot: u32) -> Result<Block, Error> {
-        if size_bits > u64::from(UNTYPED_MAX_BITS) {
+    /// Takes a block from what is free, and enters it under the slot where its capability is to be.
+    pub fn allocate(&mut self, request: &Request, slot: CapAddress) -> Result<Block, Error> {
+        let Request { holder, account: number, base, limit, .. } = *request;
+        if request.size_bits > u64::from(UNTYPED_MAX_BITS) || request.align_bits > u64::from(UNTYPED_MAX_BITS) {
             return Err(Error::BadSize);
         }
-        let size_bits = (size_bits as u32).max(MIN_BLOCK_BITS);
-        if self.used.len() >= self.max_blocks {
+        let size_bits = (request.size_bits as u32).max(MIN_BLOCK_BITS);
+        let size = 1 << size_bits;
+        if self.blocks.len() <= slot.0 as usize || self.blocks.get(slot).is_some() {
             return Err(Error::TooManyBlocks);
         }
-        let entry = self.account(account);
-        if entry.used.checked_add(1 << size_bits).is_none_or(|used| used > entry.quota) {
+        let account = self.accounts.open(number).ok_or(Error::TooManyBlocks)?;
+        if account.used.checked_add(size).is_none_or(|used| used > account.quota) {
+            self.accounts.close(number);
             return Err(Error::QuotaExceeded);
         }
-        let address = self.take(size_bits).ok_or(Error::OutOfMemory)?;
-        let block = Block { address, size_bits, account, holder, slot };
-        self.used.insert(address, block);
-        let entry = self.accounts.entry(account).or_insert(entry);
-        entry.used += block.size();
-        entry.blocks += 1;
+        let align = size.max(1 << request.align_bits);
+        let limit = if limit == 0 { u64::MAX } else { limit };
+        let tag = u64::from(slot.0);
+        let address = match self.extents.alloc_from_range_aligned(base, limit, size, align, tag) {
+            Ok(address) => address,
+            Err(error) => {
+                self.accounts.close(number);
+                return Err(no_extent(error));
+            }
+        };
+        let block = Block { address, size_bits, holder, account: number };
+        if let Some(account) = self.accounts.get_mut(number) {
+            account.used += size;
+            account.blocks += 1;
+            self.blocks.insert(&mut account.head, slot, block);
+        }
         Ok(block)
     }
 
-    /// Removes a free block of this size from the free ones, cutting a larger one if need be.
-    fn take(&mut self, size_bits: u32) -> Option<u64> {
-        let mut found = (size_bits..=UNTYPED_MAX_BITS).find(|&bits| !self.free[bits as usize].is_empty())?;
-        let address = self.free[found as usize].pop_first()?;
-        while found > size_bits {
-            found -= 1;
-            self.free[found as usize].insert(address + (1 << found));
-        }
-        Some(address)
+    /// The block at `address`, if `holder` may free it, and its slot.
+    pub fn block(&self, holder: u64, address: u64) -> Result<(CapAddress, Block), Error> {
+        let used = self.extents.find(address).ok_or(Error::NoSuchBlock)?;
+        let slot = CapAddress(used.tag as u32);
+        let block = self.blocks.get(slot).filter(|block| block.address == address && block.holder == holder);
+        Ok((slot, block.ok_or(Error::NoSuchBlock)?))
     }
 
-    /// The block at `address`, if `holder` may free it.
-    pub fn block(&self, holder: u64, address: u64) -> Result<Block, Error> {
-        self.used.get(&address).filter(|block| block.holder == holder).copied().ok_or(Error::NoSuchBlock)
-    }
-
-    /// The blocks of an account.
-    pub fn blocks_of(&self, account: u64) -> Vec<Block> {
-        self.used.values().filter(|block| block.account == account).copied().collect()
-    }
-
-    /// Returns a used block to the free ones.
-    pub fn release(&mut self, address: u64) -> Result<Block, Error> {
-        let (_, region) = self.region_of(address).ok_or(Error::NoSuchBlock)?;
-        let block = self.used.remove(&address).ok_or(Error::NoSuchBlock)?;
-        if let Some(account) = self.accounts.get_mut(&block.account) {
+    /// Returns the block in a slot to what is free.
+    pub fn release(&mut self, slot: CapAddress) -> Result<Block, Error> {
+        let block = self.blocks.get(slot).ok_or(Error::NoSuchBlock)?;
+        self.extents.free(block.address, block.size()).map_err(|_| Error::Internal)?;
+        if let Some(account) = self.accounts.get_mut(block.account) {
+            self.blocks.remove(&mut account.head, slot);
             account.used -= block.size();
             account.blocks -= 1;
         }
-        let (mut address, mut size_bits) = (address, block.size_bits);
-        while size_bits < region.size_bits && self.free[size_bits as usize].remove(&(address ^ 1 << size_bits)) {
-            address &= !(1 << size_bits);
-            size_bits += 1;
-        }
-        self.free[size_bits as usize].insert(address);
         Ok(block)
+    }
+
+    /// Whether the block in a slot could be divided, with the upper half in another slot.
+    pub fn check_divide(&self, slot: CapAddress, upper: CapAddress) -> Result<(), Error> {
+        let block = self.blocks.get(slot).ok_or(Error::NoSuchBlock)?;
+        if block.size_bits <= MIN_BLOCK_BITS {
+            return Err(Error::BadSize);
+        }
+        let has_place = self.blocks.len() > upper.0 as usize && self.blocks.get(upper).is_none();
+        if has_place && self.extents.can_split() { Ok(()) } else { Err(Error::TooManyBlocks) }
+    }
+
+    /// Makes two blocks of one. Answers the lower half, which keeps the slot.
+    pub fn divide(&mut self, slot: CapAddress, upper: CapAddress) -> Result<Block, Error> {
+        self.check_divide(slot, upper)?;
+        let lower = self.blocks.halve(slot).ok_or(Error::NoSuchBlock)?;
+        let half = Block { address: lower.address + lower.size(), ..lower };
+        self.extents.split(lower.address, lower.size(), u64::from(upper.0)).map_err(|_| Error::Internal)?;
+        if let Some(account) = self.accounts.get_mut(lower.account) {
+            account.blocks += 1;
+            self.blocks.insert(&mut account.head, upper, half);
+        }
+        Ok(lower)
+    }
+
+    /// One of an account's blocks, and its slot.
+    pub fn first_of(&self, account: u64) -> Option<(CapAddress, Block)> {
+        let slot = self.accounts.get(account)?.head.first()?;
+        Some((slot, self.blocks.get(slot)?))
     }
 
     /// Forgets an account, which must have no blocks any more.
     pub fn close(&mut self, account: u64) {
-        if self.accounts.get(&account).is_some_and(|entry| entry.blocks == 0) {
-            self.accounts.remove(&account);
+        if self.accounts.get(account).is_some_and(|account| account.blocks == 0) {
+            self.accounts.remove(account);
         }
     }
 
     /// Sets how many bytes an account may use. Blocks in use beyond it stay.
-    pub fn set_quota(&mut self, account: u64, quota: u64) {
-        let entry = self.account(account);
-        self.accounts.insert(account, Account { quota, ..entry });
-    }
-
-    /// What an account has; an empty one if it does not exist.
-    fn account(&self, account: u64) -> Account {
-        self.accounts.get(&account).copied().unwrap_or(Account { used: 0, quota: NO_QUOTA, blocks: 0 })
+    pub fn set_quota(&mut self, account: u64, quota: u64) -> Result<(), Error> {
+        self.accounts.open(account).ok_or(Error::TooManyBlocks)?.quota = quota;
+        Ok(())
     }
 
     /// The account with the lowest number above `after`.
-    pub fn next_account(&self, after: u64) -> Option<(u64, Account)> {
-        let first = after.checked_add(1)?;
-        self.accounts.range(first..).next().map(|(&number, &account)| (number, account))
+    pub fn next_account(&self, after: u64) -> Option<&Account> {
+        self.accounts.next(after)
+    }
+
+    /// What ends above an address, in order of addresses: address, bytes, and the account of what is used.
+    pub fn extents(&self, from: u64) -> impl Iterator<Item = (u64, u64, Option<u64>)> {
+        let account = |tag: u64| self.blocks.get(CapAddress(tag as u32)).map_or(0, |block| block.account);
+        self.extents.extents(from).map(move |extent| (extent.base, extent.size, extent.tag.map(account)))
     }
 
     /// Sums over everything.
     pub fn totals(&self) -> Totals {
-        let mut totals = Totals { blocks: self.used.len() as u64, ..Totals::default() };
-        totals.accounts = self.accounts.len() as u64;
-        totals.total = self.regions.iter().map(|region| 1 << region.size_bits).sum();
-        for (bits, addresses) in self.free.iter().enumerate().filter(|(_, addresses)| !addresses.is_empty()) {
-            totals.free += (addresses.len() as u64) << bits;
-            totals.largest = 1 << bits;
+        let totals = self.extents.totals();
+        Totals {
+            total: totals.free + totals.used,
+            free: totals.free,
+            largest: totals.largest,
+            blocks: totals.blocks as u64,
+            accounts: self.accounts.len() as u64,
         }
-        totals
     }
 
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
-        let free = self.free.iter().enumerate();
-        let free =
-            free.flat_map(|(bits, addresses)| addresses.iter().map(move |&address| (address, bits as u32, true)));
-        let used = self.used.values().map(|block| (block.address, block.size_bits, false));
-        let mut blocks: Vec<_> = free.chain(used).collect();
-        blocks.sort_unstable();
-        let mut regions = self.regions.clone();
-        regions.sort_unstable_by_key(|region| region.address);
-        let mut blocks = blocks.into_iter().peekable();
-        for region in regions {
-            let mut end = region.address;
-            let mut previous = None;
-            while let Some(block) = blocks.next_if(|&(address, ..)| region.contains(address)) {
-                let (address, bits, is_free) = block;
-                assert!(address == end && address.is_multiple_of(1 << bits), "blocks cover a region without overlap");
-                let buddy = previous == Some((address ^ 1 << bits, bits, true));
-                assert!(!(is_free && buddy), "free buddies are joined");
-                end += 1 << bits;
-                previous = Some(block);
+        self.extents.check_invariants();
+        let mut used = 0;
+        for (slot, block) in self.blocks.all() {
+            let extent = self.extents.find(block.address);
+            let extent = extent.map(|extent| (extent.base, extent.size, extent.tag));
+            assert_eq!(extent, Some((block.address, block.size(), u64::from(slot.0))), "a block is a used extent");
+            assert!(self.accounts.get(block.account).is_some(), "a block is on an account");
+            used += 1;
+        }
+        assert_eq!(used, self.totals().blocks, "every used extent is a block");
+        let mut listed = 0;
+        for account in self.accounts.all() {
+            let (mut bytes, mut blocks) = (0, 0);
+            for (_, block) in self.blocks.list(account.head) {
+                assert_eq!(block.account, account.number, "a list holds blocks of its account");
+                bytes += block.size();
+                blocks += 1;
             }
-            assert_eq!(end, region.address + (1 << region.size_bits), "blocks cover a region to its end");
+            assert_eq!((account.used, account.blocks), (bytes, blocks), "an account is the sum of its list");
+            listed += blocks;
         }
-        assert!(blocks.next().is_none(), "every block lies in a region");
-        for (number, account) in &self.accounts {
-            let blocks: Vec<_> = self.used.values().filter(|block| block.account == *number).collect();
-            assert_eq!(account.blocks, blocks.len() as u64);
-            assert_eq!(account.used, blocks.iter().map(|block| block.size()).sum::<u64>());
-        }
-        assert!(self.used.values().all(|block| self.accounts.contains_key(&block.account)));
+        assert_eq!(listed, used, "every block is in a list");
     }
 }

@@ -7,11 +7,9 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+pub mod accounts;
+pub mod blocks;
 pub mod books;
-
-/// Blocks that can be in use at a time.
-pub const MAX_BLOCKS: usize = 4096;
-/// Bytes of heap that books with so many blocks are sure to fit into.
-pub const ARENA_SIZE: usize = 1 << 20;

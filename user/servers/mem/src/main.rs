@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! main      entry point and loop
-//! heap      a heap of fixed size: nobody gives memory to the one who gives memory
-//! slots     where capabilities to blocks lie
 //! server    requests carried out
+//! store     books, slots and capabilities together, and what lets them grow
+//! own       arrays that grow in place: nobody gives memory to the one who gives memory
+//! thread    the main thread's block
 //! ```
 //! The server asks nobody anything, not even to print: whatever it called could be waiting for memory. A panic ends it
 //! with a fault, which `init` reports.
@@ -12,12 +13,11 @@
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![cfg_attr(not(target_os = "none"), allow(dead_code))]
 
-extern crate alloc;
-
-#[cfg(target_os = "none")]
-mod heap;
+mod own;
 mod server;
-mod slots;
+mod store;
+#[cfg(target_os = "none")]
+mod thread;
 
 use tench_abi::layout::slot;
 use tench_sys::{Cap, Endpoint, Wait};
@@ -31,7 +31,7 @@ const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
 #[cfg(target_os = "none")]
 #[unsafe(no_mangle)]
 extern "C" fn _start() -> ! {
-    heap::set_up();
+    thread::set_up();
     serve()
 }
 
@@ -41,7 +41,10 @@ fn main() {}
 
 /// Answers requests for ever.
 fn serve() -> ! {
-    let mut server = Server::new();
+    let mut server = match Server::new() {
+        Ok(server) => server,
+        Err(error) => panic!("taking over the memory: {error}"),
+    };
     let mut request = SERVICE.receive(Wait::FOREVER);
     loop {
         request = match request {

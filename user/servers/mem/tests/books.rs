@@ -3,123 +3,247 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tench_mem::books::{Books, Region};
+use tench_abi::CapAddress;
+use tench_extents::Node;
+use tench_mem::accounts::Account;
+use tench_mem::blocks::{Block, Entry};
+use tench_mem::books::{Books, Need, Region, Request};
 use tench_mem_client::protocol::{Error, NO_QUOTA};
 
 const MIB: u64 = 1 << 20;
 
-fn books() -> Books {
-    let mut books = Books::new(1000);
-    books.add(Region { address: 0x4000_0000, size_bits: 20 }).unwrap();
-    books.add(Region { address: 0x4010_0000, size_bits: 20 }).unwrap();
-    books.check_invariants();
-    books
+type Plain = Books<Vec<Node>, Vec<Entry>, Vec<Account>>;
+
+/// Books, and the slots for blocks.
+struct Server {
+    books: Plain,
+    slots: Vec<u32>,
+}
+
+impl Server {
+    fn new(regions: &[(u64, u32)]) -> Server {
+        let storage = (vec![Node::EMPTY; 64], vec![Entry::EMPTY; 2000], vec![Account::EMPTY; 4]);
+        let mut server =
+            Server { books: Books::new(storage.0, storage.1, storage.2), slots: (1..2000).rev().collect() };
+        for (number, &(address, size_bits)) in regions.iter().enumerate() {
+            server.books.add(Region { address, size_bits, slot: CapAddress(number as u32) }).unwrap();
+        }
+        server
+    }
+
+    /// Lets grow what has to, as the server does between requests.
+    fn refill(&mut self) {
+        while let Some(need) = self.books.need() {
+            match need {
+                Need::Extents => {
+                    let nodes = self.books.extents_storage();
+                    nodes.resize(nodes.len() + 32, Node::EMPTY);
+                }
+                Need::Blocks => unreachable!("slots bring their entries along"),
+                Need::Accounts => {
+                    let accounts = self.books.accounts_storage();
+                    accounts.resize(accounts.len() + 4, Account::EMPTY);
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Block, Error> {
+        self.refill();
+        let slot = self.slots.pop().unwrap();
+        let block = self.books.allocate(&request, CapAddress(slot));
+        if block.is_err() {
+            self.slots.push(slot);
+        }
+        self.books.check_invariants();
+        block
+    }
+
+    fn allocate(&mut self, account: u64, size_bits: u64) -> Result<Block, Error> {
+        self.ask(Request::anywhere(account, account, size_bits))
+    }
+
+    fn free(&mut self, holder: u64, address: u64) -> Result<(), Error> {
+        let (slot, _) = self.books.block(holder, address)?;
+        self.books.release(slot)?;
+        self.slots.push(slot.0);
+        self.books.check_invariants();
+        Ok(())
+    }
+
+    fn divide(&mut self, holder: u64, address: u64) -> Result<Block, Error> {
+        self.refill();
+        let (slot, _) = self.books.block(holder, address)?;
+        let upper = self.slots.pop().unwrap();
+        let lower = self.books.divide(slot, CapAddress(upper)).inspect_err(|_| self.slots.push(upper))?;
+        self.books.check_invariants();
+        Ok(lower)
+    }
+}
+
+fn server() -> Server {
+    Server::new(&[(0x4000_0000, 20), (0x4010_0000, 20)])
 }
 
 #[test]
 fn a_block_comes_from_the_lowest_address() {
-    let mut books = books();
-    assert_eq!(books.allocate(5, 5, 12, 0).unwrap().address, 0x4000_0000);
-    assert_eq!(books.allocate(5, 5, 12, 0).unwrap().address, 0x4000_1000);
-    assert_eq!(books.allocate(5, 5, 16, 0).unwrap().address, 0x4001_0000);
-    assert_eq!(books.allocate(5, 5, 20, 0).unwrap().address, 0x4010_0000);
-    assert_eq!(books.allocate(5, 5, 20, 0), Err(Error::OutOfMemory));
-    books.check_invariants();
+    let mut server = server();
+    for (size_bits, address) in
+        [(12, 0x4000_0000), (12, 0x4000_1000), (16, 0x4001_0000), (20, 0x4010_0000), (13, 0x4000_2000)]
+    {
+        assert_eq!(server.allocate(5, size_bits).map(|block| block.address), Ok(address));
+    }
+    assert_eq!(server.allocate(5, 20), Err(Error::OutOfMemory));
 }
 
 #[test]
 fn neighbouring_regions_are_never_joined() {
-    let mut books = books();
-    assert_eq!(books.allocate(5, 5, 21, 0), Err(Error::OutOfMemory));
-    let block = books.allocate(5, 5, 20, 0).unwrap();
-    books.release(block.address).unwrap();
-    assert_eq!(books.totals().largest, MIB);
-    books.check_invariants();
+    let mut server = server();
+    assert_eq!(server.allocate(5, 21), Err(Error::OutOfMemory));
+    let block = server.allocate(5, 20).unwrap();
+    server.free(5, block.address).unwrap();
+    assert_eq!(server.books.totals().largest, MIB);
+    assert_eq!(server.books.region_of(0x4010_0000).map(|region| region.slot.0), Some(1));
+    assert_eq!(server.books.region_of(0x400f_ffff).map(|region| region.slot.0), Some(0));
+    assert_eq!((server.books.region_of(0x4020_0000), server.books.region_of(0x3fff_ffff)), (None, None));
 }
 
 #[test]
-fn small_requests_are_rounded_up() {
-    let mut books = books();
-    assert_eq!(books.allocate(5, 5, 0, 0).unwrap().size_bits, 12);
-    assert_eq!(books.allocate(5, 5, 48, 0), Err(Error::BadSize));
-    assert_eq!(books.allocate(5, 5, u64::MAX, 0), Err(Error::BadSize));
+fn small_requests_are_rounded_up_and_impossible_ones_refused() {
+    let mut server = server();
+    assert_eq!(server.allocate(5, 0).unwrap().size_bits, 12);
+    assert_eq!(server.allocate(5, 48), Err(Error::BadSize));
+    assert_eq!(server.allocate(5, u64::MAX), Err(Error::BadSize));
+    let anywhere = Request::anywhere(5, 5, 12);
+    assert_eq!(server.ask(Request { align_bits: 64, ..anywhere }), Err(Error::BadSize));
+    assert_eq!(server.ask(Request { base: 8192, limit: 4096, ..anywhere }), Err(Error::BadRequest));
+    assert_eq!(server.ask(Request { base: 0, limit: 4096, ..anywhere }), Err(Error::OutOfMemory));
+}
+
+#[test]
+fn a_block_lies_where_it_is_wanted() {
+    let mut server = server();
+    let high = Request { base: 0x4018_0000, ..Request::anywhere(5, 5, 12) };
+    assert_eq!(server.ask(high).unwrap().address, 0x4018_0000);
+    let aligned = Request { align_bits: 18, base: 0x4000_0001, ..Request::anywhere(5, 5, 12) };
+    // Above the first block is the smallest extent.
+    assert_eq!(server.ask(aligned).unwrap().address, 0x401c_0000);
+    let low = Request { limit: 0x4000_1000, ..Request::anywhere(5, 5, 12) };
+    assert_eq!(server.ask(low).unwrap().address, 0x4000_0000);
+    assert_eq!(server.ask(low), Err(Error::OutOfMemory));
 }
 
 #[test]
 fn only_the_holder_can_free() {
-    let mut books = books();
-    let block = books.allocate(0, 5, 12, 0).unwrap();
-    assert_eq!(books.block(5, block.address), Err(Error::NoSuchBlock));
-    assert_eq!(books.block(0, block.address + 1), Err(Error::NoSuchBlock));
-    assert_eq!(books.block(0, block.address), Ok(block));
+    let mut server = server();
+    let block = server.ask(Request::anywhere(0, 5, 12)).unwrap();
+    assert_eq!(server.books.block(5, block.address), Err(Error::NoSuchBlock));
+    assert_eq!(server.books.block(0, block.address + 1), Err(Error::NoSuchBlock));
+    assert_eq!(server.books.block(0, block.address).map(|(_, block)| block), Ok(block));
 }
 
 #[test]
 fn a_quota_is_kept() {
-    let mut books = books();
-    books.set_quota(5, 8192);
-    books.allocate(5, 5, 12, 0).unwrap();
-    assert_eq!(books.allocate(5, 5, 13, 0), Err(Error::QuotaExceeded));
-    let second = books.allocate(5, 5, 12, 0).unwrap();
-    assert_eq!(books.allocate(5, 5, 12, 0), Err(Error::QuotaExceeded));
-    books.release(second.address).unwrap();
-    books.allocate(5, 5, 12, 0).unwrap();
-    books.set_quota(5, NO_QUOTA);
-    books.allocate(5, 5, 13, 0).unwrap();
-    books.check_invariants();
+    let mut server = server();
+    server.books.set_quota(5, 8192).unwrap();
+    server.allocate(5, 12).unwrap();
+    assert_eq!(server.allocate(5, 13), Err(Error::QuotaExceeded));
+    let second = server.allocate(5, 12).unwrap();
+    assert_eq!(server.allocate(5, 12), Err(Error::QuotaExceeded));
+    server.free(5, second.address).unwrap();
+    server.allocate(5, 12).unwrap();
+    server.books.set_quota(5, NO_QUOTA).unwrap();
+    server.allocate(5, 13).unwrap();
 }
 
 #[test]
-fn the_table_of_blocks_can_be_full() {
-    let mut books = Books::new(2);
-    books.add(Region { address: 0, size_bits: 20 }).unwrap();
-    books.allocate(1, 1, 12, 0).unwrap();
-    books.allocate(1, 1, 12, 0).unwrap();
-    assert_eq!(books.allocate(1, 1, 12, 0), Err(Error::TooManyBlocks));
+fn a_quota_outlives_a_refusal() {
+    let mut server = server();
+    server.books.set_quota(5, 4096).unwrap();
+    assert_eq!(server.allocate(5, 13), Err(Error::QuotaExceeded));
+    assert_eq!(server.books.next_account(0).map(|account| account.quota), Some(4096));
+    // An account that was opened for a request that could not be granted is not left behind.
+    assert_eq!(server.allocate(6, 30), Err(Error::OutOfMemory));
+    assert_eq!(server.books.totals().accounts, 1);
+}
+
+#[test]
+fn a_divided_block_is_freed_in_parts() {
+    let mut server = server();
+    let block = server.allocate(5, 14).unwrap();
+    assert_eq!(server.divide(6, block.address), Err(Error::NoSuchBlock));
+    assert_eq!(server.divide(5, block.address).map(|half| half.size()), Ok(8192));
+    assert_eq!(server.divide(5, block.address + 8192).map(|half| half.size()), Ok(4096));
+    assert_eq!(server.divide(5, block.address + 8192), Err(Error::BadSize));
+    assert_eq!(server.books.next_account(0).map(|account| (account.used, account.blocks)), Some((1 << 14, 3)));
+    server.free(5, block.address + 8192).unwrap();
+    assert_eq!(server.free(5, block.address + 8192), Err(Error::NoSuchBlock));
+    server.free(5, block.address).unwrap();
+    server.free(5, block.address + 12288).unwrap();
+    assert_eq!(server.books.totals().free, 2 * MIB);
+}
+
+#[test]
+fn storage_that_is_used_up_is_an_error_and_nothing_changes() {
+    let storage = (vec![Node::EMPTY; 3], vec![Entry::EMPTY; 4], vec![Account::EMPTY; 2]);
+    let mut books = Books::new(storage.0, storage.1, storage.2);
+    books.add(Region { address: 0, size_bits: 20, slot: CapAddress(1) }).unwrap();
+    let mut ask = |account: u64, slot: u32| {
+        let before = (books.totals(), books.extents(0).collect::<Vec<_>>());
+        let answer = books.allocate(&Request::anywhere(account, account, 12), CapAddress(slot));
+        books.check_invariants();
+        assert!(answer.is_ok() || before == (books.totals(), books.extents(0).collect()));
+        answer.map(drop)
+    };
+    assert_eq!(ask(1, 4), Err(Error::TooManyBlocks), "there is no entry for the slot");
+    assert_eq!(ask(1, 3), Ok(()));
+    assert_eq!(ask(1, 3), Err(Error::TooManyBlocks), "the slot holds a block");
+    assert_eq!(ask(2, 2), Err(Error::TooManyBlocks), "there are no nodes");
+    books.extents_storage().resize(64, Node::EMPTY);
+    let mut ask = |account: u64, slot: u32| books.allocate(&Request::anywhere(account, account, 12), CapAddress(slot));
+    assert!(ask(2, 2).is_ok());
+    assert_eq!(ask(3, 1), Err(Error::TooManyBlocks), "there is no room for an account");
 }
 
 #[test]
 fn regions_must_be_aligned_and_apart() {
-    let mut books = books();
-    for region in [
-        Region { address: 0x4000_0000, size_bits: 12 },
-        Region { address: 0x4000_0000, size_bits: 24 },
-        Region { address: 0x5000_1000, size_bits: 20 },
-        Region { address: 0x6000_0000, size_bits: 11 },
-    ] {
-        assert_eq!(books.add(region), Err(Error::BadSize));
+    let mut server = server();
+    for (address, size_bits) in [(0x4000_0000, 12), (0x4000_0000, 24), (0x5000_1000, 20), (0x6000_0000, 11)] {
+        assert_eq!(server.books.add(Region { address, size_bits, slot: CapAddress(9) }), Err(Error::BadSize));
     }
-    books.check_invariants();
+    server.books.check_invariants();
 }
 
 #[test]
 fn accounts_are_listed_in_order() {
-    let mut books = books();
-    books.allocate(9, 9, 12, 0).unwrap();
-    books.allocate(0, 3, 13, 0).unwrap();
-    assert_eq!(books.next_account(0).unwrap().0, 3);
-    assert_eq!(books.next_account(3).unwrap().0, 9);
-    assert!(books.next_account(9).is_none() && books.next_account(u64::MAX).is_none());
-    let block = books.blocks_of(3)[0];
-    books.close(3);
-    assert!(books.next_account(0).unwrap().0 == 3, "an account with blocks stays");
-    books.release(block.address).unwrap();
-    books.close(3);
-    assert_eq!(books.next_account(0).unwrap().0, 9);
+    let mut server = server();
+    server.allocate(9, 12).unwrap();
+    let block = server.ask(Request::anywhere(0, 3, 13)).unwrap();
+    let next = |server: &Server, after| server.books.next_account(after).map(|account| account.number);
+    assert_eq!([0, 3, 9, u64::MAX].map(|after| next(&server, after)), [Some(3), Some(9), None, None]);
+    assert_eq!(server.books.first_of(3).map(|(_, block)| block), Some(block));
+    server.books.close(3);
+    assert_eq!(next(&server, 0), Some(3), "an account with blocks stays");
+    server.free(0, block.address).unwrap();
+    server.books.close(3);
+    assert_eq!(next(&server, 0), Some(9));
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    Allocate { account: u64, size_bits: u64 },
+    Allocate { account: u64, size_bits: u64, align_bits: u64 },
     Free(prop::sample::Index),
+    Divide(prop::sample::Index),
     Close(u64),
     Quota(u64, u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
+    let allocate = (0..6u64, 10..19u64, 0..20u64);
     prop_oneof![
-        4 => (0..6u64, 10..19u64).prop_map(|(account, size_bits)| Step::Allocate { account, size_bits }),
+        4 => allocate.prop_map(|(account, size_bits, align_bits)| Step::Allocate { account, size_bits, align_bits }),
         3 => any::<prop::sample::Index>().prop_map(Step::Free),
+        2 => any::<prop::sample::Index>().prop_map(Step::Divide),
         1 => (0..6u64).prop_map(Step::Close),
         1 => (0..6u64, 0..MIB).prop_map(|(account, quota)| Step::Quota(account, quota)),
     ]
@@ -130,49 +254,61 @@ proptest! {
 
     #[test]
     fn bytes_are_conserved_and_blocks_never_overlap(steps in prop::collection::vec(step(), 1..150)) {
-        let mut books = Books::new(40);
-        let mut total = 0;
-        for (address, size_bits) in [(0x4000_0000, 19), (0x4008_0000, 19), (0x4020_0000, 21), (0x8000_3000, 12)] {
-            books.add(Region { address, size_bits }).unwrap();
-            total += 1u64 << size_bits;
-        }
+        let regions = [(0x4000_0000, 19), (0x4008_0000, 19), (0x4020_0000, 21), (0x8000_3000, 12)];
+        let total: u64 = regions.iter().map(|(_, bits)| 1 << bits).sum();
+        let mut server = Server::new(&regions);
         let mut model: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for step in steps {
+            let pick = |index: prop::sample::Index| {
+                (!model.is_empty()).then(|| model.iter().nth(index.index(model.len())).map(|(&a, &b)| (a, b)).unwrap())
+            };
             match step {
-                Step::Allocate { account, size_bits } => match books.allocate(account, account, size_bits, 1) {
-                    Ok(block) => {
+                Step::Allocate { account, size_bits, align_bits } => {
+                    let request = Request { align_bits, ..Request::anywhere(account, account, size_bits) };
+                    if let Ok(block) = server.ask(request) {
                         let size = block.size();
-                        prop_assert!(size >= 1 << size_bits);
+                        prop_assert!(size >= 1 << size_bits && block.address.is_multiple_of(size.max(1 << align_bits)));
                         let before = model.range(..block.address + size).next_back();
                         prop_assert!(before.is_none_or(|(&start, &(other, _))| start + other <= block.address));
                         model.insert(block.address, (size, account));
                     }
-                    Err(Error::OutOfMemory) => prop_assert!(books.totals().largest < 1 << size_bits.max(12)),
-                    Err(error) => prop_assert!(matches!(error, Error::QuotaExceeded | Error::TooManyBlocks)),
-                },
-                Step::Free(index) if !model.is_empty() => {
-                    let address = *model.keys().nth(index.index(model.len())).unwrap();
-                    let (size, account) = model.remove(&address).unwrap();
-                    prop_assert_eq!(books.block(account, address).unwrap().size(), size);
-                    prop_assert_eq!(books.release(address).unwrap().size(), size);
-                    prop_assert_eq!(books.release(address), Err(Error::NoSuchBlock));
                 }
-                Step::Free(_) => {}
-                Step::Close(account) => {
-                    for block in books.blocks_of(account) {
-                        books.release(block.address).unwrap();
+                Step::Free(index) => {
+                    if let Some((address, (_, account))) = pick(index) {
+                        prop_assert_eq!(server.free(account, address), Ok(()));
+                        model.remove(&address);
                     }
-                    books.close(account);
-                    model.retain(|_, &mut (_, owner)| owner != account);
                 }
-                Step::Quota(account, quota) => books.set_quota(account, quota),
+                Step::Divide(index) => {
+                    if let Some((address, (size, account))) = pick(index) {
+                        match server.divide(account, address) {
+                            Ok(half) => {
+                                prop_assert_eq!(half.size() * 2, size);
+                                model.insert(address, (half.size(), account));
+                                model.insert(address + half.size(), (half.size(), account));
+                            }
+                            Err(error) => prop_assert_eq!((error, size), (Error::BadSize, 4096)),
+                        }
+                    }
+                }
+                Step::Close(account) => {
+                    while let Some((slot, block)) = server.books.first_of(account) {
+                        server.books.release(slot).unwrap();
+                        server.slots.push(slot.0);
+                        prop_assert!(model.remove(&block.address).is_some());
+                    }
+                    server.books.close(account);
+                    prop_assert!(model.values().all(|(_, other)| *other != account));
+                }
+                Step::Quota(account, quota) => {
+                    server.refill();
+                    server.books.set_quota(account, quota).unwrap();
+                }
             }
-            books.check_invariants();
-            let used: u64 = model.values().map(|&(size, _)| size).sum();
-            let totals = books.totals();
-            prop_assert_eq!(totals.total, total);
-            prop_assert_eq!(totals.free, total - used);
-            prop_assert_eq!(totals.blocks, model.len() as u64);
+            server.books.check_invariants();
+            let totals = server.books.totals();
+            let used: u64 = model.values().map(|(size, _)| size).sum();
+            prop_assert_eq!((totals.total, totals.free, totals.blocks), (total, total - used, model.len() as u64));
         }
     }
 }

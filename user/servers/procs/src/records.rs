@@ -5,6 +5,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use tench_mem_client::protocol::NO_QUOTA;
 use tench_procs_client::protocol::{Error, State};
 
 /// Processes that can exist at a time.
@@ -44,6 +45,8 @@ pub struct Record<K, R> {
     pub ceiling: u8,
     /// Whether it may manage processes that are not its descendants.
     pub manager: bool,
+    /// Bytes of memory that it may have.
+    pub quota: u64,
     /// Bytes of its program.
     pub size: u64,
     /// Kernel objects, of a process that this server started and that has not ended.
@@ -88,6 +91,7 @@ impl<K, R> Records<K, R> {
             self.records.push(None); // 0 is no process
         }
         let (priority, ceiling) = self.get(parent).map_or((0, 0), |parent| (parent.priority, parent.ceiling));
+        let quota = self.get(parent).map_or(NO_QUOTA, |parent| parent.quota);
         let pid = self.records.len() as u64;
         self.records.push(Some(Box::new(Record {
             name: String::from(name),
@@ -96,6 +100,7 @@ impl<K, R> Records<K, R> {
             priority,
             ceiling,
             manager: false,
+            quota,
             size: 0,
             kernel,
             waiters: Vec::new(),

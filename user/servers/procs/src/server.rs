@@ -14,6 +14,7 @@ use tench_abi::message::MAX_CAPS;
 use tench_console_client::Console;
 use tench_loader::{LoadError, Window};
 use tench_mem_client::Mem;
+use tench_mem_client::protocol::NO_QUOTA;
 use tench_names_client::Names;
 use tench_procs::records::{Record, Records, Status};
 use tench_procs_client::protocol::{Error, FLAG_MANAGER, Label, List, MAX_NAME, State, pid};
@@ -130,6 +131,7 @@ impl Server {
             Label::Prepare => self.prepare(caller, text(reader)?),
             Label::Append => self.append(caller, word(reader)?, reader),
             Label::Give => self.give(caller, word(reader)?, reader, caps),
+            Label::Limit => self.limit(caller, word(reader)?, word(reader)?),
             Label::Configure => self.configure(caller, word(reader)?, reader),
             Label::Start => self.start(caller, word(reader)?),
             Label::Abandon => self.abandon(caller, word(reader)?),
@@ -159,6 +161,7 @@ impl Server {
         let record = self.records.get_mut(process)?;
         record.priority = entry.map_or(DEFAULT_PRIORITY, |entry| entry.priority);
         record.ceiling = entry.map_or(DEFAULT_PRIORITY, |entry| entry.ceiling);
+        record.quota = record.quota.min(entry.map_or(NO_QUOTA, |entry| entry.quota));
         Ok(done(&[process]))
     }
 
@@ -210,8 +213,30 @@ impl Server {
         Ok(done(&[]))
     }
 
+    /// Sets how much memory a process may have: at most as much as the caller itself.
+    fn limit(&mut self, caller: u64, process: u64, bytes: u64) -> Answer {
+        self.records.check_manage(caller, process)?;
+        if self.records.get(caller).is_ok_and(|record| bytes > record.quota) {
+            return Err(Error::NotAllowed);
+        }
+        let record = self.records.get_mut(process)?;
+        if record.status.state.has_ended() {
+            return Err(Error::WrongState);
+        }
+        record.quota = bytes;
+        // One that is not loaded yet has no account; it gets this quota with it.
+        if record.status.state != State::Preparing {
+            self.mem.set_quota(process, bytes).map_err(|_| Error::OutOfMemory)?;
+        }
+        Ok(done(&[]))
+    }
+
     fn start(&mut self, caller: u64, process: u64) -> Answer {
         self.preparation(caller, process)?;
+        let quota = self.records.get(process)?.quota;
+        if quota != NO_QUOTA && self.mem.set_quota(process, quota).is_err() {
+            return Err(Error::OutOfMemory);
+        }
         let servers = self.servers();
         let loader = Loader { boot: &self.boot, mem: self.mem, window: self.window, servers: &servers };
         let Some(Kept::Preparing(mut preparation)) = self.records.get_mut(process)?.kernel.take() else {

@@ -6,6 +6,15 @@ use tench_sys::{Cap, Frame, MapFlags};
 use super::manager::Mapped;
 use super::{Error, manager};
 
+/// Bytes that are zeroed or copied in one go.
+const LINE: usize = 64;
+
+/// The word at an address, for those who know that it is mapped.
+#[inline(always)]
+const fn place_of(address: usize) -> *mut u64 {
+    core::ptr::with_exposed_provenance_mut(address)
+}
+
 /// A frame mapped at a free place, read and written piece by piece. Dropping it unmaps the frame.
 ///
 /// Others may see the same memory, or it may be a device's: so there are no references into it, only accesses that
@@ -103,6 +112,44 @@ impl Window {
                 }
             }
         }
+    }
+
+    /// Fills with zeros. Offset and length are multiples of 64.
+    pub fn zero(&self, offset: usize, length: usize) {
+        self.each_line(offset, length, |line| {
+            for word in (0..LINE).step_by(8) {
+                // SAFETY: `each_line` answers lines of the window, which are mapped and aligned.
+                unsafe { place_of(line + word).write_volatile(0) };
+            }
+        });
+    }
+
+    /// Copies from one place of the window to another. Offsets and length are multiples of 64; the places do not overlap.
+    pub fn copy_within(&self, from: usize, to: usize, length: usize) {
+        self.check(from, length);
+        assert!(from.is_multiple_of(LINE) && from.abs_diff(to) >= length, "{from:#x} and {to:#x} overlap");
+        let distance = from.wrapping_sub(to);
+        self.each_line(to, length, |line| {
+            let source = line.wrapping_add(distance);
+            for word in (0..LINE).step_by(8) {
+                // SAFETY: `check` has found that the source lies in the window, which is mapped; it is aligned.
+                let value = unsafe { place_of(source + word).read_volatile() };
+                // SAFETY: `each_line` answers lines of the window, which are mapped and aligned.
+                unsafe { place_of(line + word).write_volatile(value) };
+            }
+        });
+    }
+
+    /// Calls a function with the address of each line of 64 bytes in a part of the window.
+    #[inline(always)]
+    fn each_line(&self, offset: usize, length: usize, line: impl Fn(usize)) {
+        self.check(offset, length);
+        assert!(
+            offset.is_multiple_of(LINE) && length.is_multiple_of(LINE),
+            "{offset:#x}, {length:#x}: not whole lines"
+        );
+        let start = self.address() + offset;
+        (start..start + length).step_by(LINE).for_each(line);
     }
 
     fn check(&self, offset: usize, length: usize) {

@@ -87,12 +87,23 @@ fn help(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     Ok(())
 }
 
+/// Columns for how a command is used. What is longer has a line of its own.
+const USAGE_WIDTH: usize = 30;
+
 fn list(shell: &mut Shell<'_>) {
-    let width = super::all().map(|command| command.usage_line().len()).max().unwrap_or(0);
     for command in super::all() {
-        shell.say(format_args!("{:width$}  {}", command.usage_line(), command.summary));
+        list_one(shell, &command.usage_line(), command.summary);
     }
-    shell.say(format_args!("{:width$}  the same as run; ls bin lists the programs", "PROGRAM [ARGUMENT...] [&]"));
+    list_one(shell, "PROGRAM [ARGUMENT...] [&]", "the same as run; ls bin lists the programs");
+}
+
+fn list_one(shell: &mut Shell<'_>, usage: &str, summary: &str) {
+    if usage.len() > USAGE_WIDTH {
+        shell.say(format_args!("{usage}"));
+        shell.say(format_args!("{:USAGE_WIDTH$}  {summary}", ""));
+    } else {
+        shell.say(format_args!("{usage:USAGE_WIDTH$}  {summary}"));
+    }
 }
 
 /// Prints a text in lines of at most 78 columns.

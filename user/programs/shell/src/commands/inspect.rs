@@ -8,21 +8,24 @@ use alloc::vec::Vec;
 use tench_abi::layout::slot;
 use tench_abi::object::Statistic;
 use tench_abi::{CapAddress, Kind, Rights};
+use tench_mem_client::Extent;
 use tench_procs_client::Capability;
 
 use super::{Call, Command, Failure, Outcome};
 use crate::commands::process::find;
 use crate::completion::Candidates;
 use crate::format::{Bytes, Grouped, Side, Table, Time};
+use crate::picture::Picture;
 use crate::shell::Shell;
 
 /// The commands of this file.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "mem",
-        usage: "[--total]",
+        usage: "[--total|--map]",
         summary: "show how much memory there is, and who has it",
-        help: "USED is everything that a process costs, kernel objects included. --total shows the first line alone.",
+        help: "USED is everything that a process costs, kernel objects included. --total shows the first line alone. --map \
+               shows a picture of physical memory: each character stands for the bytes that are named above it.",
         arguments: Candidates::Nothing,
         takes_background: false,
         run: memory,
@@ -59,12 +62,16 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 fn memory(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
-    let ([only_total], rest) = call.options(["--total"])?;
+    let ([only_total, with_map], rest) = call.options(["--total", "--map"])?;
     rest.none()?;
     let memory = shell.system.memory()?;
     let (total, free, largest) = (Bytes(memory.total), Bytes(memory.free), Bytes(memory.largest));
     shell.say(format_args!("{total}, of which {free} free, at most {largest} of it in one piece"));
-    if only_total {
+    if with_map {
+        let extents = extents(shell)?;
+        shell.print(format_args!("{}", Picture::new(&extents)));
+    }
+    if only_total || with_map {
         return Ok(());
     }
     let columns = [("PID", Side::Right), ("USED", Side::Right), ("QUOTA", Side::Right), ("BLOCKS", Side::Right)];
@@ -80,6 +87,18 @@ fn memory(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     }
     shell.print(format_args!("{table}"));
     Ok(())
+}
+
+/// All physical memory that the memory server has.
+fn extents(shell: &mut Shell<'_>) -> Result<Vec<Extent>, Failure> {
+    let mut extents = Vec::new();
+    let mut from = 0;
+    loop {
+        let found = shell.system.extents(from)?;
+        let Some(last) = found.last() else { return Ok(extents) };
+        from = last.address + last.size;
+        extents.extend(found);
+    }
 }
 
 fn names(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {

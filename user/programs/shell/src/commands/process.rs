@@ -21,11 +21,12 @@ const LISTED: usize = 8;
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "run",
-        usage: "PROGRAM [ARGUMENT...] [&]",
+        usage: "[--quota BYTES] PROGRAM [ARGUMENT...] [&]",
         summary: "run a program of the boot archive",
         help: "The word run can be left out unless a command has the program's name. PROGRAM is a name in bin or a whole \
                path. The shell waits until the program ends, and Ctrl-C kills it. With & at the end the shell prints \
-               the process's number at once, and its end before a later prompt.",
+               the process's number at once, and its end before a later prompt. --quota limits its memory: BYTES is a \
+               number, with K, M or G if it is of KiB, MiB or GiB.",
         arguments: Candidates::Programs,
         takes_background: true,
         run,
@@ -104,10 +105,30 @@ pub fn find(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
 }
 
 fn run(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
-    if call.arguments.is_empty() {
+    let (quota, words) = match call.arguments {
+        [option, rest @ ..] if option == "--quota" => {
+            let (bytes, words) = rest.split_first().ok_or_else(|| Failure::Usage("the bytes are missing".into()))?;
+            (Some(parse_bytes(bytes)?), words)
+        }
+        words => (None, words),
+    };
+    if words.is_empty() {
         return Err(Failure::Usage("the program is missing".into()));
     }
-    shell.run_program(call.arguments, call.background)
+    shell.run_program(words, quota, call.background)
+}
+
+/// `4096`, `64K`, `2M`, `1G`.
+fn parse_bytes(text: &str) -> Result<u64, Failure> {
+    let (digits, bits) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number = digits.parse::<u64>().ok().filter(|_| digits.bytes().all(|digit| digit.is_ascii_digit()));
+    let bytes = number.and_then(|number| number.checked_mul(1 << bits));
+    bytes.ok_or_else(|| Failure::Usage(format!("{text} is not a number of bytes, such as 4096, 64K or 2M")))
 }
 
 fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {

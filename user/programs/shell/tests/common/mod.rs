@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tench_abi::object::Statistic;
 use tench_abi::{CapAddress, Kind, Rights};
-use tench_mem_client::{Account, Totals};
+use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
 use tench_procs_client::protocol::{FaultKind, State};
 use tench_shell::shell::Shell;
@@ -116,10 +116,13 @@ impl System for Fake {
         self.processes.iter().find(|process| process.pid > after).cloned()
     }
 
-    fn spawn(&mut self, words: &[String]) -> Result<Option<u64>, Refusal> {
+    fn spawn(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
         let path = format!("bin/{}", words[0]);
         if !FILES.iter().any(|(file, _)| *file == path) {
             return Ok(None);
+        }
+        if quota.is_some_and(|bytes| bytes < 1 << 16) {
+            return Err(Refusal("there is not enough memory".into()));
         }
         let pid = self.processes.last().unwrap().pid + 1;
         self.processes.push(process(pid, SHELL, &words[0]));
@@ -182,6 +185,19 @@ impl System for Fake {
 
     fn memory(&mut self) -> Result<Totals, Refusal> {
         Ok(Totals { total: 1 << 30, free: 700 << 20, largest: 512 << 20, blocks: 9, accounts: 3 })
+    }
+
+    fn extents(&mut self, from: u64) -> Result<Vec<Extent>, Refusal> {
+        let extent = |address, size, account| Extent { address, size, account };
+        let all = [
+            extent(0x4000_0000, 3 << 20, Some(2)),
+            extent(0x4030_0000, 1 << 20, None),
+            extent(0x4050_0000, 512 << 10, Some(7)),
+            extent(0x4058_0000, 128 << 10, None),
+            extent(0x405a_0000, 0x4060_0000 - 0x405a_0000, None),
+        ];
+        // Two at a time, so that several answers are needed.
+        Ok(all.into_iter().filter(|extent| extent.address >= from).take(2).collect())
     }
 
     fn next_account(&mut self, after: u64) -> Option<Account> {

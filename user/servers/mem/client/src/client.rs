@@ -6,12 +6,12 @@ use tench_protocol::{call, call_words};
 use tench_sys::{Cap, Endpoint, Message, Untyped, offer_slots};
 
 use crate::Failure;
-use crate::protocol::Label;
+use crate::protocol::{Label, MAX_EXTENTS, USED};
 
 /// The memory server.
 #[derive(Clone, Copy, Debug)]
 pub struct Mem {
-    endpoint: Cap<Endpoint>,
+    pub(crate) endpoint: Cap<Endpoint>,
 }
 
 /// Memory that was allocated.
@@ -53,6 +53,28 @@ pub struct Account {
     pub blocks: u64,
 }
 
+/// Where a block may lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Within {
+    /// Log2 of the alignment; 0 stands for the block's size.
+    pub align_bits: u32,
+    /// Lowest physical address.
+    pub base: u64,
+    /// First physical address above; 0 stands for no limit.
+    pub limit: u64,
+}
+
+/// Physical memory that belongs together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Physical address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Who has it; nobody has what is free.
+    pub account: Option<u64>,
+}
+
 impl Mem {
     /// The memory server as every process finds it.
     pub const STANDARD: Mem = Mem { endpoint: Cap::new(slot::MEM) };
@@ -64,7 +86,13 @@ impl Mem {
 
     /// Allocates at least 2^`size_bits` bytes. The untyped goes to the empty slot `slot`.
     pub fn allocate(self, size_bits: u32, slot: CapAddress) -> Result<Block, Failure> {
-        self.take(Message::with_words(Label::Allocate as u64, &[u64::from(size_bits)]), slot)
+        self.allocate_within(size_bits, Within::default(), slot)
+    }
+
+    /// The same where it is wanted: a device may reach low addresses only, say.
+    pub fn allocate_within(self, size_bits: u32, within: Within, slot: CapAddress) -> Result<Block, Failure> {
+        let words = [u64::from(size_bits), u64::from(within.align_bits), within.base, within.limit];
+        self.take(Message::with_words(Label::Allocate as u64, &words), slot)
     }
 
     /// The same on another process's account. Needs authority.
@@ -87,6 +115,24 @@ impl Mem {
     /// Frees the block at `address`; everything made from it is deleted. Answers the bytes that became free.
     pub fn free(self, address: u64) -> Result<u64, Failure> {
         Ok(call_words(self.endpoint, Label::Free as u64, [address, 0, 0, 0])?[0])
+    }
+
+    /// Divides the block at `address` into its halves, each a block of its own from now on. The untyped that was given
+    /// for it must have been divided before. Answers log2 of the size of a half.
+    pub fn divide(self, address: u64) -> Result<u32, Failure> {
+        Ok(call_words(self.endpoint, Label::Divide as u64, [address, 0, 0, 0])?[0] as u32)
+    }
+
+    /// What lies from an address on, in order of addresses: the first few extents. None follows after the last.
+    pub fn extents(self, from: u64, found: &mut [Extent; MAX_EXTENTS]) -> Result<usize, Failure> {
+        let reply = call(self.endpoint, &Message::with_words(Label::Extents as u64, &[from]))?;
+        let words = reply.words().chunks_exact(4);
+        let count = words.len().min(found.len());
+        for (extent, word) in found.iter_mut().zip(words) {
+            let account = (word[2] == USED).then_some(word[3]);
+            *extent = Extent { address: word[0], size: word[1], account };
+        }
+        Ok(count)
     }
 
     /// All memory.

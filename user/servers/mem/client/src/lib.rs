@@ -6,8 +6,9 @@
 
 mod client;
 pub mod protocol;
+pub mod slabs;
 
-pub use client::{Account, Block, Mem, Totals};
+pub use client::{Account, Block, Extent, Mem, Totals, Within};
 pub use protocol::Error;
 
 /// Why a request had no success.

@@ -8,7 +8,8 @@
 tench_protocol::codes! {
     /// What can be asked.
     pub enum Label {
-        /// **Allocate** a block. Words: log2 of its size in bytes.
+        /// **Allocate** a block. Words: log2 of its size in bytes; then, if it matters where it lies, log2 of its
+        /// alignment (0: its size), the lowest address and the first address above (0: no limit).
         /// Answers the physical address, which names the block from now on, and log2 of the size that was granted; one
         /// capability, to an untyped. Errors: `BadSize`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`.
         Allocate = 1;
@@ -28,11 +29,26 @@ tench_protocol::codes! {
         /// **Close** an account: every block of it is freed. Words: account. Answers the bytes that became free. An
         /// account that does not exist is no error. Needs authority.
         CloseAccount = 7;
+        /// **Describe** what lies from an address on. Words: address. Answers up to [`MAX_EXTENTS`] times four words, in
+        /// order of addresses: physical address, bytes, [`USED`] or [`FREE`], and the account of what is used. None
+        /// follows after the last.
+        Extents = 8;
+        /// **Divide** a block into its halves, each a block of its own from now on, so that part of it can be freed
+        /// while the rest stays in use. Words: its physical address. Its owner divides the untyped with `UntypedSplit`
+        /// before. Answers log2 of the size of a half. Errors: `NoSuchBlock`, `NotDivided`, `BadSize` (a half would be
+        /// too small for a block), `TooManyBlocks`.
+        Divide = 9;
     }
 }
 
 /// Log2 of the smallest block. Smaller requests are rounded up.
 pub const MIN_BLOCK_BITS: u32 = 12;
+/// Extents that one answer describes at most.
+pub const MAX_EXTENTS: usize = 16;
+/// State of an extent that nobody has.
+pub const FREE: u64 = 0;
+/// State of an extent that is on an account.
+pub const USED: u64 = 1;
 /// Quota of an account for which none was set.
 pub const NO_QUOTA: u64 = u64::MAX;
 
@@ -57,5 +73,17 @@ tench_protocol::codes! {
         NotAllowed = 8, "only the process server may do this";
         /// The kernel refused an operation that the server's books say is possible.
         Internal = 9, "the kernel contradicts the memory server's books; this is a defect";
+        /// A block is to be divided, and something in it lies across its middle.
+        NotDivided = 10, "something lies across the block's middle; divide the untyped that you were given first";
+        /// There are no slabs.
+        NoSlabs = 11, "no slabs are set up; memctl slabs sets some up";
+        /// There is no slab with this number.
+        NoSuchSlab = 12, "no slab with this number; memctl status lists them";
+        /// There are slabs already, or objects live in them.
+        SlabsInUse = 13, "the slabs are in use; end the programs that have objects in them, or take the slabs down first";
+        /// There is no such bundle, or it is not yours.
+        NoSuchBundle = 14, "no such bundle, or another process asked for it";
+        /// The objects' capabilities could not be put where the client wants them.
+        NoSuchSlot = 15, "the slots for the bundle's objects are not empty slots of one node of that space";
     }
 }

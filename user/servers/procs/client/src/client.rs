@@ -167,6 +167,11 @@ impl Procs {
         Ok(call(self.endpoint, &request)?.word(0))
     }
 
+    /// Limits the bytes of memory that a process may have.
+    pub fn limit(self, process: u64, bytes: u64) -> Result<(), Failure> {
+        self.ask(Label::Limit, [process, bytes, 0, 0]).map(drop)
+    }
+
     /// Suspends a process's main thread.
     pub fn suspend(self, process: u64) -> Result<(), Failure> {
         self.ask(Label::Suspend, [process, 0, 0, 0]).map(drop)
@@ -290,6 +295,11 @@ impl Spawn {
         let flags = if manager { FLAG_MANAGER } else { 0 };
         let words = [self.process, u64::from(priority), u64::from(ceiling), stack, flags];
         call(self.procs.endpoint, &Message::with_words(Label::Configure as u64, &words)).map(drop)
+    }
+
+    /// Limits the bytes of memory that it may have.
+    pub fn limit(&self, bytes: u64) -> Result<(), Failure> {
+        self.procs.limit(self.process, bytes)
     }
 
     /// Loads the program and lets it run. Answers its identifier.

@@ -65,6 +65,10 @@ tench_protocol::codes! {
         ReadFile = 16;
         /// **Abandon** a process in preparation. Words: process. Errors: `NoSuchProcess`, `NotYours`, `WrongState`.
         Abandon = 17;
+        /// **Limit** the memory of a process, in preparation or running. Words: process, bytes (all ones: no limit). What
+        /// it has beyond the limit it keeps. A child may have as much as its parent unless this is said.
+        /// Errors: `NoSuchProcess`, `NotAllowed` (also for more than the caller may have), `WrongState`.
+        Limit = 18;
     }
 }
 

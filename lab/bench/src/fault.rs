@@ -1,0 +1,176 @@
+//! What a page costs that comes when it is touched.
+//!
+//! ```text
+//!   bench fault              the pager of both, and their parent
+//!     bench fault-parent       touches new pages
+//!     bench fault-child        forks them: reads, writes some, and the rest when the parent is gone
+//! ```
+//! | key | the touch |
+//! |---|---|
+//! | `lazy_external` | a store to a page of a region that an external pager provides: it zeroes and maps a new page |
+//! | `cow_read` | a load from a page that another process shows too: mapped for reading |
+//! | `cow_copy` | a store to one: copied, unmapped, and the copy mapped |
+//! | `cow_last` | a store to one that nobody else shows any more: made writable |
+//!
+//! Each is from before the instruction to behind it, the kernel, the pager and both switches of address space included; the
+//! mean over many pages, rounded down. What two readings of the counter cost is taken off.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt::Display;
+
+use tench::abi::Rights;
+use tench::abi::fault::Report;
+use tench::abi::layout::slot;
+use tench::abi::memory::PAGE_SIZE;
+use tench::memory::{self, make};
+use tench::procs::Procs;
+use tench::sys::{Cap, CapAddress, Endpoint, Notification};
+use tench::thread;
+use tench::time::instructions;
+use tench_pager::client::{Region, Regions, paged};
+use tench_pager::protocol::Label;
+use tench_pager::server::{Policy, Server};
+use tench_pager::{Error, Frames, Pager};
+use tench_protocol::call_words;
+
+/// Log2 of the pager's pages.
+const POOL_BITS: u32 = 9;
+/// Pages that the parent touches.
+const PAGES: u64 = 256;
+/// Pages that the child writes while the parent shows them, too.
+const COPIED: u64 = 128;
+/// The first touches do not count: the libraries come to have what they need.
+const WARM_UP: u64 = 8;
+/// Numbers of the clients.
+const PARENT: u64 = 1;
+const CHILD: u64 = 2;
+/// What a client is given.
+const PAGER: Cap<Endpoint> = Cap::new(slot::EXTRA);
+const FILLED: Cap<Notification> = given(1);
+const COPIES_MADE: Cap<Notification> = given(2);
+const FORGOTTEN: Cap<Notification> = given(3);
+
+const fn given(index: u32) -> Cap<Notification> {
+    Cap::new(CapAddress(slot::EXTRA.0 + index))
+}
+
+/// Says what failed.
+fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
+    move |error| format!("fault: {what}: {error}")
+}
+
+/// Lets the child see the parent's pages.
+struct Family;
+
+impl Policy for Family {
+    fn may_fork(&mut self, client: u64, from: u64) -> bool {
+        (client, from) == (CHILD, PARENT)
+    }
+
+    fn refused(&mut self, client: u64, report: &Report, error: Error) {
+        tench::println!("note: client {client} is refused {:#x}: {error}", report.address);
+    }
+}
+
+/// A request to the own pager.
+fn ask(pager: Cap<Endpoint>, label: Label, word: u64) -> Result<[u64; 8], String> {
+    call_words::<Error>(pager, label as u64, [word, 0, 0, 0]).map_err(problem("asking the pager"))
+}
+
+/// Starts a client.
+fn start(pager: Cap<Endpoint>, client: u64, role: &str, signals: &[Cap<Notification>; 3]) -> Result<u64, String> {
+    let place = memory::take_slot().map_err(problem("a slot"))?;
+    let rights = Rights::WRITE | Rights::CALL | Rights::GRANT;
+    let badged = pager.mint_to(place, rights, client).map_err(problem("a capability for the client"))?;
+    let starting = || {
+        let mut spawn = Procs::STANDARD.prepare("bench")?;
+        spawn.give(badged)?;
+        for signal in signals {
+            spawn.give(*signal)?;
+        }
+        spawn.argument(role)?;
+        spawn.start()
+    };
+    starting().map_err(problem(role))
+}
+
+/// Waits until a client has ended well.
+fn wait(process: u64) -> Result<(), String> {
+    let status = Procs::STANDARD.wait(process).map_err(problem("waiting for a client"))?;
+    if status.exit_code() == Some(0) { Ok(()) } else { Err(format!("fault: {} has not measured", status.name())) }
+}
+
+/// Measures everything.
+pub fn run() -> Result<(), String> {
+    let endpoint = make::<Endpoint>(0).map_err(problem("an endpoint"))?;
+    let pager = endpoint.cap();
+    let notification = || make::<Notification>(0).map_err(problem("a notification"));
+    let made = [notification()?, notification()?, notification()?];
+    let signals = [made[0].cap(), made[1].cap(), made[2].cap()];
+    let frames = Frames::new(POOL_BITS).map_err(problem("pages"))?;
+    let pool = frames.pool();
+    let server = thread::spawn(move || Server::new(pager, Pager::new(frames, pool), Family).run().free());
+    let parent = start(pager, PARENT, "fault-parent", &signals)?;
+    let child = start(pager, CHILD, "fault-child", &signals)?;
+    wait(parent)?;
+    ask(pager, Label::Forget, PARENT)?;
+    signals[2].signal().map_err(problem("a signal"))?;
+    wait(child)?;
+    ask(pager, Label::Forget, CHILD)?;
+    ask(pager, Label::Stop, 0)?;
+    match server.join() {
+        free if free == 1 << POOL_BITS => Ok(()),
+        free => Err(format!("fault: only {free} pages came back")),
+    }
+}
+
+/// Touches pages, and prints the mean of what each took.
+fn measure(key: &str, pages: core::ops::Range<u64>, touch: impl Fn(u64)) -> Result<(), String> {
+    let before = instructions();
+    let readings = instructions() - before;
+    let counted = pages.end - pages.start - WARM_UP;
+    let first = pages.start + WARM_UP;
+    let sum = paged(PAGER, || {
+        let mut sum = 0;
+        for page in pages {
+            let before = instructions();
+            touch(page);
+            let cost = instructions() - before - readings;
+            sum += if page < first { 0 } else { cost };
+        }
+        sum
+    });
+    let sum = sum.map_err(problem(key))?;
+    crate::figure(key, sum / counted);
+    Ok(())
+}
+
+/// A region of this process.
+fn attach(regions: &Result<Regions, memory::Error>) -> Result<Region, String> {
+    let regions = regions.as_ref().map_err(problem("tables"))?;
+    regions.attach(PAGER, 0).map_err(problem("attaching a region"))
+}
+
+/// What the first client measures.
+pub fn parent() -> Result<(), String> {
+    let regions = Regions::new();
+    let region = attach(&regions)?;
+    measure("lazy_external", 0..PAGES, |page| region.write64(page * PAGE_SIZE as u64, page))?;
+    FILLED.signal().and_then(|()| COPIES_MADE.wait()).map_err(problem("signals"))?;
+    Ok(())
+}
+
+/// What the second client measures.
+pub fn child() -> Result<(), String> {
+    let regions = Regions::new();
+    let region = attach(&regions)?;
+    FILLED.wait().map_err(problem("signals"))?;
+    region.fork_from(PARENT).map_err(problem("forking"))?;
+    let read = |page: u64| assert_eq!(region.read64(page * PAGE_SIZE as u64), page);
+    let write = |page: u64| region.write64(page * PAGE_SIZE as u64 + 8, page);
+    measure("cow_read", 0..PAGES, read)?;
+    measure("cow_copy", 0..COPIED, write)?;
+    COPIES_MADE.signal().and_then(|()| FORGOTTEN.wait()).map_err(problem("signals"))?;
+    measure("cow_last", COPIED..PAGES, write)
+}

@@ -1,0 +1,345 @@
+//! The memory server, seen by its clients.
+
+use alloc::vec::Vec;
+
+use tench::abi::layout::slot;
+use tench::abi::memory::PAGE_SIZE;
+use tench::mem::protocol::{Error as Refusal, Label, MAX_EXTENTS, MIN_BLOCK_BITS};
+use tench::mem::{Extent, Failure as MemFailure, Mem, Within};
+use tench::procs::protocol::{Error as ProcsError, State, pid};
+use tench::procs::{Failure as ProcsFailure, Procs};
+use tench::sys::{Cap, CapAddress, Endpoint, Frame, Message, Notification, Place, Untyped};
+use tench::{process, thread};
+
+use crate::case::{Case, Failure, Outcome};
+use crate::stage::{Stage, is_empty};
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("MEM0001", "blocks are aligned, distinct and empty", blocks),
+    Case::new("MEM0002", "freeing a block deletes what was made of it", freed),
+    Case::new("MEM0003", "a block lies where it is wanted, or there is none", within),
+    Case::new("MEM0004", "of equal blocks the one with the lowest address is taken", lowest),
+    Case::new("MEM0005", "what cannot be had or was never given is refused, and changes nothing", refused),
+    Case::new("MEM0006", "a divided block is freed in any order of its parts", divided),
+    Case::new("MEM0007", "a block is not divided where something lies across", across),
+    Case::new("MEM0008", "every byte is described once, and the sums agree", described),
+    Case::new("MEM0009", "a process that ends gives everything back", ended),
+    Case::new("MEM0010", "a process killed at any time gives everything back", killed),
+    Case::new("MEM0011", "too little memory at any step of a start is an error, and nothing is lost", too_little),
+    Case::new("MEM0012", "a limit holds, for children too, and cannot be raised beyond one's own", limits),
+    Case::new("MEM0013", "requests of random words change nothing for others", nonsense),
+];
+
+const MEM: Mem = Mem::STANDARD;
+const PROCS: Procs = Procs::STANDARD;
+
+/// Fails unless a request is refused for this reason.
+#[track_caller]
+fn is_refused<T>(answer: Result<T, MemFailure>, reason: Refusal) -> Outcome {
+    match answer {
+        Err(MemFailure::Refused(found)) if found == reason => Ok(()),
+        Err(other) => Err(Failure::new(alloc::format!("refused with: {other}"))),
+        Ok(_) => Err(Failure::new("not refused")),
+    }
+}
+
+fn blocks(stage: &mut Stage) -> Outcome {
+    let before = MEM.totals()?;
+    let mut given = Vec::new();
+    for bits in (MIN_BLOCK_BITS..20).chain([0, 4, 11]) {
+        let place = stage.slot();
+        let block = MEM.allocate(bits, place)?;
+        equal!(block.size_bits, bits.max(MIN_BLOCK_BITS));
+        check!(block.address.is_multiple_of(1 << block.size_bits));
+        let account = block.untyped.query()?;
+        equal!((account.address, account.size_bits, account.watermark), (block.address, block.size_bits, 0));
+        given.push(block);
+    }
+    given.sort_by_key(|block| block.address);
+    check!(given.is_sorted_by(|a, b| a.address + (1 << a.size_bits) <= b.address));
+    for block in given {
+        equal!(MEM.free(block.address)?, 1 << block.size_bits);
+        check!(is_empty(block.untyped));
+    }
+    equal!(MEM.totals()?, before);
+    Ok(())
+}
+
+fn freed(stage: &mut Stage) -> Outcome {
+    let block = MEM.allocate(14, stage.slot())?;
+    let (frame, elsewhere) = (stage.slot(), stage.slot());
+    let frame: Cap<Frame> = block.untyped.retype(12, frame)?;
+    let copy = frame.copy_to(elsewhere)?;
+    let place = stage.slot();
+    let inner: Cap<Untyped> = block.untyped.retype(12, place)?;
+    let place = stage.slot();
+    let notification: Cap<Notification> = inner.retype(0, place)?;
+    MEM.free(block.address)?;
+    check!(is_empty(block.untyped) && is_empty(frame) && is_empty(copy) && is_empty(inner) && is_empty(notification));
+    is_refused(MEM.free(block.address), Refusal::NoSuchBlock)
+}
+
+fn within(stage: &mut Stage) -> Outcome {
+    let far = MEM.allocate(22, stage.slot())?;
+    MEM.free(far.address)?;
+    let base = far.address;
+    let place = stage.slot();
+    let wanted = Within { align_bits: 14, base: base + 4096, limit: base + (1 << 15) };
+    let block = MEM.allocate_within(12, wanted, place)?;
+    equal!(block.address, base + (1 << 14));
+    // The same again: there is no other place like it.
+    is_refused(MEM.allocate_within(12, wanted, stage.slot()), Refusal::OutOfMemory)?;
+    is_refused(MEM.allocate_within(12, Within { align_bits: 64, ..wanted }, stage.slot()), Refusal::BadSize)?;
+    let nowhere = Within { align_bits: 0, base: 0, limit: 4096 };
+    is_refused(MEM.allocate_within(12, nowhere, stage.slot()), Refusal::OutOfMemory)?;
+    MEM.free(block.address)?;
+    Ok(())
+}
+
+fn lowest(stage: &mut Stage) -> Outcome {
+    let large = MEM.allocate(16, stage.slot())?;
+    MEM.free(large.address)?;
+    let one = Within { align_bits: 0, base: large.address, limit: large.address + (1 << 16) };
+    let mut pages = Vec::new();
+    for _ in 0..4 {
+        pages.push(MEM.allocate_within(12, one, stage.slot())?);
+    }
+    check!(pages.is_sorted_by(|a, b| a.address < b.address));
+    for page in pages {
+        MEM.free(page.address)?;
+    }
+    Ok(())
+}
+
+fn refused(stage: &mut Stage) -> Outcome {
+    let before = MEM.totals()?;
+    is_refused(MEM.allocate(48, stage.slot()), Refusal::BadSize)?;
+    is_refused(MEM.allocate(64, stage.slot()), Refusal::BadSize)?;
+    is_refused(MEM.allocate(47, stage.slot()), Refusal::OutOfMemory)?;
+    is_refused(MEM.free(0), Refusal::NoSuchBlock)?;
+    is_refused(MEM.free(u64::MAX), Refusal::NoSuchBlock)?;
+    // Another's block: the first extent that somebody else has.
+    let mut found = [Extent::default(); MAX_EXTENTS];
+    let count = MEM.extents(0, &mut found)?;
+    let own = process::id();
+    let other = found[..count].iter().find(|extent| extent.account.is_some_and(|account| account != own));
+    let other = other.ok_or_else(|| Failure::new("nobody else has memory"))?;
+    is_refused(MEM.free(other.address), Refusal::NoSuchBlock)?;
+    is_refused(MEM.divide(other.address), Refusal::NoSuchBlock)?;
+    is_refused(MEM.set_quota(own, 0), Refusal::NotAllowed)?;
+    is_refused(MEM.close_account(own), Refusal::NotAllowed)?;
+    is_refused(MEM.allocate_for(own + 1, 12, stage.slot()), Refusal::NotAllowed)?;
+    // Not the beginning of a block.
+    let block = MEM.allocate(13, stage.slot())?;
+    is_refused(MEM.free(block.address + 4096), Refusal::NoSuchBlock)?;
+    is_refused(MEM.free(block.address + 1), Refusal::NoSuchBlock)?;
+    MEM.free(block.address)?;
+    equal!(MEM.totals()?, before);
+    Ok(())
+}
+
+/// Divides a block and its untyped; answers the upper half's.
+fn halve(stage: &mut Stage, untyped: Cap<Untyped>, address: u64) -> Outcome<Cap<Untyped>> {
+    let upper = untyped.split(stage.slot())?;
+    MEM.divide(address)?;
+    Ok(upper)
+}
+
+fn divided(stage: &mut Stage) -> Outcome {
+    let before = MEM.totals()?;
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2]] {
+        let block = MEM.allocate(14, stage.slot())?;
+        // One object in the first page stays in use all the time.
+        let place = stage.slot();
+        let notification: Cap<Notification> = block.untyped.retype(0, place)?;
+        let upper = halve(stage, block.untyped, block.address)?;
+        halve(stage, block.untyped, block.address)?;
+        halve(stage, upper, block.address + 8192)?;
+        is_refused(MEM.divide(block.address), Refusal::BadSize)?;
+        for page in order {
+            notification.signal()?;
+            if page != 0 {
+                equal!(MEM.free(block.address + page * 4096)?, 4096);
+            }
+        }
+        MEM.free(block.address)?;
+        check!(is_empty(notification));
+        equal!(MEM.totals()?, before);
+    }
+    Ok(())
+}
+
+fn across(stage: &mut Stage) -> Outcome {
+    let block = MEM.allocate(14, stage.slot())?;
+    // The untyped that was given lies across.
+    is_refused(MEM.divide(block.address), Refusal::NotDivided)?;
+    // So does a frame of the same size.
+    let place = stage.slot();
+    let frame: Cap<Frame> = block.untyped.retype(14, place)?;
+    check!(block.untyped.split(stage.slot()).is_err());
+    block.untyped.delete()?;
+    is_refused(MEM.divide(block.address), Refusal::NotDivided)?;
+    frame.delete()?;
+    equal!(MEM.divide(block.address)?, 13);
+    MEM.free(block.address)?;
+    MEM.free(block.address + 8192)?;
+    Ok(())
+}
+
+/// All extents.
+fn extents() -> Outcome<Vec<Extent>> {
+    let mut all: Vec<Extent> = Vec::new();
+    loop {
+        let mut found = [Extent::default(); MAX_EXTENTS];
+        let from = all.last().map_or(0, |last| last.address + last.size);
+        let count = MEM.extents(from, &mut found)?;
+        if count == 0 {
+            return Ok(all);
+        }
+        all.extend(&found[..count]);
+    }
+}
+
+fn described(_: &mut Stage) -> Outcome {
+    // The list itself needs memory: it is taken before anything is compared.
+    let _ = extents()?;
+    let all = extents()?;
+    let totals = MEM.totals()?;
+    check!(all.is_sorted_by(|a, b| a.address + a.size <= b.address));
+    let sum = |free: bool| all.iter().filter(move |extent| extent.account.is_none() == free).map(|extent| extent.size);
+    equal!(sum(true).sum::<u64>(), totals.free);
+    equal!(sum(true).max(), Some(totals.largest));
+    equal!(sum(true).sum::<u64>() + sum(false).sum::<u64>(), totals.total);
+    let mut after = 0;
+    while let Ok(account) = MEM.next_account(after) {
+        after = account.process;
+        let used = all.iter().filter(|extent| extent.account == Some(account.process)).map(|extent| extent.size);
+        equal!((account.process, used.sum::<u64>()), (account.process, account.used));
+    }
+    Ok(())
+}
+
+/// What must be as before when a process has ended: bytes that are free, or on the account of the process server, which
+/// remembers each process that has ended, or on this one's own.
+fn free_memory() -> Outcome<u64> {
+    let mut bytes = MEM.totals()?.free;
+    for process in [pid::PROCS, process::id()] {
+        let account = MEM.next_account(process - 1)?;
+        equal!(account.process, process);
+        bytes += account.used;
+    }
+    Ok(bytes)
+}
+
+/// Starts `hello` and waits for its end.
+fn greet() -> Outcome<State> {
+    let process = PROCS.spawn("hello", &[])?;
+    Ok(PROCS.wait(process)?.state)
+}
+
+fn ended(_: &mut Stage) -> Outcome {
+    // The first time the servers may take memory that they keep.
+    greet()?;
+    let before = free_memory()?;
+    for _ in 0..20 {
+        equal!(greet()?, State::Exited);
+        equal!(free_memory()?, before);
+    }
+    Ok(())
+}
+
+/// Starts a process that takes as much memory as it can get, which is 4 MiB.
+fn hog() -> Outcome<u64> {
+    let spawn = PROCS.prepare("cases")?;
+    spawn.argument("hog")?;
+    spawn.limit(4 << 20)?;
+    Ok(spawn.start()?)
+}
+
+fn killed(_: &mut Stage) -> Outcome {
+    // The first time servers may take memory that they keep.
+    PROCS.wait(hog()?)?;
+    let before = free_memory()?;
+    for steps in 0..60 {
+        let process = hog()?;
+        for _ in 0..steps {
+            thread::yield_now();
+        }
+        tench::time::sleep(core::time::Duration::from_micros(steps * 7));
+        match PROCS.kill(process) {
+            // It may have come to its end by then.
+            Ok(()) | Err(ProcsFailure::Refused(ProcsError::WrongState)) => {}
+            Err(failure) => return Err(failure.into()),
+        }
+        let _ = PROCS.wait(process)?;
+        equal!((steps, free_memory()?), (steps, before));
+    }
+    Ok(())
+}
+
+fn too_little(_: &mut Stage) -> Outcome {
+    greet()?;
+    let before = free_memory()?;
+    let mut pages = 0;
+    loop {
+        let spawn = PROCS.prepare("hello")?;
+        spawn.limit(pages * PAGE_SIZE as u64)?;
+        let state = match spawn.start() {
+            Ok(process) => PROCS.wait(process)?.state,
+            Err(ProcsFailure::Refused(ProcsError::OutOfMemory)) => State::Killed,
+            Err(failure) => return Err(failure.into()),
+        };
+        equal!((pages, free_memory()?), (pages, before));
+        if state == State::Exited && pages > 256 {
+            return Ok(());
+        }
+        check!(pages < 4096);
+        pages += if pages < 256 { 1 } else { 64 };
+    }
+}
+
+fn limits(_: &mut Stage) -> Outcome {
+    // It says with how many KiB it had to stop, and 0 if it could give itself or a child more.
+    let status = PROCS.wait(hog()?)?;
+    equal!(status.state, State::Exited);
+    check!((512..=4096).contains(&status.detail));
+    Ok(())
+}
+
+fn nonsense(stage: &mut Stage) -> Outcome {
+    let before = MEM.totals()?;
+    let endpoint = Cap::<Endpoint>::new(slot::MEM);
+    let mut seed = 1_u64;
+    let mut next = move || {
+        // Knuth's multiplier: the high bits are random enough to try things.
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed >> 20
+    };
+    for round in 0..3000 {
+        let label = match round % 4 {
+            0 => next() % 64,
+            1 => next(),
+            _ => Label::ALL[next() as usize % Label::ALL.len()] as u64,
+        };
+        // An allocation that goes well would change something; everything else may be tried.
+        if label == Label::Allocate as u64 {
+            continue;
+        }
+        let words: Vec<u64> =
+            (0..next() % 64).map(|_| if next() % 2 == 0 { next() % 64 } else { next() << 12 }).collect();
+        let mut message = Message::with_words(label & 0xffff_ffff, &words);
+        if next() % 8 == 0 {
+            message.copy_cap(Cap::<Endpoint>::new(slot::CONSOLE));
+        }
+        let _ = endpoint.call(&message)?;
+    }
+    equal!(MEM.totals()?, before);
+    let place: CapAddress = stage.slot();
+    let block = MEM.allocate(12, place)?;
+    // What was made by offset lies where it should.
+    let made = stage.slot();
+    block.untyped.retype_many(tench::sys::Kind::Frame, 12, 1, Place::At(0), tench::sys::OWN_SPACE, made)?;
+    MEM.free(block.address)?;
+    Ok(())
+}

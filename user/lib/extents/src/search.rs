@@ -1,0 +1,128 @@
+//! Where a block fits.
+
+use tench_tree::{Id, Tree, View};
+
+use crate::node::{ALIGNMENTS, ByAddress, BySize, Node, granules};
+use crate::{GRANULE, PATIENCE};
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Lowest address.
+    pub base: u64,
+    /// Highest address that may be part of it.
+    pub last: u64,
+    /// Bytes, a multiple of the granule and not 0.
+    pub size: u64,
+    /// A power of two, at least the granule.
+    pub align: u64,
+}
+
+impl Wanted {
+    /// Whether it may lie anywhere.
+    const fn is_anywhere(&self) -> bool {
+        self.base == 0 && self.last == u64::MAX
+    }
+
+    /// The lowest address in a free extent where it fits.
+    pub fn place_in(&self, extent: &Node) -> Option<u64> {
+        if !extent.is_free() {
+            return None;
+        }
+        let mask = self.align - 1;
+        let start = extent.base.max(self.base).checked_add(mask)? & !mask;
+        let last = start.checked_add(self.size - 1)?;
+        (last < extent.end() && last <= self.last).then_some(start)
+    }
+}
+
+/// A free extent and the address in it where the block fits.
+pub type Found = (Id, u64);
+
+/// The best fit; see the head of the crate.
+pub fn best_fit(by_address: &Tree, by_size: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
+    let view = BySize(nodes);
+    let at_least = |size: u64| by_size.lower_bound(&view, |view, id| view.0[id.place()].size < size);
+    let mut candidate = at_least(wanted.size);
+    for _ in 0..PATIENCE {
+        let id = candidate?;
+        if let Some(place) = wanted.place_in(&nodes[id.place()]) {
+            return Some((id, place));
+        }
+        candidate = by_size.next(&view, id);
+    }
+    // So large that it fits wherever the extent begins.
+    if wanted.is_anywhere()
+        && let Some(id) = at_least(wanted.size.saturating_add(wanted.align - GRANULE))
+    {
+        return Some((id, wanted.place_in(&nodes[id.place()])?));
+    }
+    lowest_fit(by_address, nodes, wanted)
+}
+
+/// The lowest address where the block fits.
+pub fn lowest_fit(by_address: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
+    let view = ByAddress(nodes);
+    let size = granules(wanted.size);
+    let alignment = ((wanted.align / GRANULE).trailing_zeros() as usize).min(ALIGNMENTS - 1);
+    let fits_below = |id: Id| nodes[id.place()].usable[alignment] >= size;
+    // The extent in which the range begins can be too short from there on; all others are as the summaries say.
+    let mut from = by_address.lower_bound(&view, |view, id| view.0[id.place()].end() <= wanted.base)?;
+    loop {
+        if nodes[from.place()].base > wanted.last {
+            return None;
+        }
+        if let Some(place) = wanted.place_in(&nodes[from.place()]) {
+            return Some((from, place));
+        }
+        from = next_with(by_address, &view, from, fits_below, |id| {
+            // As the summaries see it: exact but for an alignment that has none of its own, which is looked at above.
+            let seen = Wanted { base: 0, last: u64::MAX, size: wanted.size, align: GRANULE << alignment };
+            seen.place_in(&nodes[id.place()]).is_some()
+        })?;
+    }
+}
+
+/// The first node behind `from` for which `is_good` holds. If `has_below` does not hold for a node, no node of its subtree
+/// is good.
+fn next_with(
+    tree: &Tree,
+    view: &ByAddress<&[Node]>,
+    from: Id,
+    has_below: impl Fn(Id) -> bool,
+    is_good: impl Fn(Id) -> bool,
+) -> Option<Id> {
+    let mut at = from;
+    loop {
+        // Everything behind `at` in its own subtree, then the next node above.
+        if let Some(right) = view.links(at).right().filter(|right| has_below(*right))
+            && let Some(found) = first_with(view, right, &has_below, &is_good)
+        {
+            return Some(found);
+        }
+        at = tree.next_above(view, at)?;
+        if is_good(at) {
+            return Some(at);
+        }
+    }
+}
+
+/// The first good node of a subtree.
+fn first_with(
+    view: &ByAddress<&[Node]>,
+    top: Id,
+    has_below: impl Fn(Id) -> bool,
+    is_good: impl Fn(Id) -> bool,
+) -> Option<Id> {
+    let mut at = top;
+    loop {
+        let links = view.links(at);
+        if let Some(left) = links.left().filter(|left| has_below(*left)) {
+            at = left;
+        } else if is_good(at) {
+            return Some(at);
+        } else {
+            at = links.right().filter(|right| has_below(*right))?;
+        }
+    }
+}

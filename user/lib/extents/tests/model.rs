@@ -1,0 +1,359 @@
+//! The manager against a sorted list of extents that is searched from end to end.
+
+use proptest::prelude::*;
+use tench_extents::{Error, Extent, Freed, GRANULE, Manager, Node, PATIENCE};
+
+/// Generator of numbers that always gives the same ones (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// The slow, obvious manager: all extents in order of addresses, with the region of each.
+#[derive(Default)]
+struct Model {
+    extents: Vec<(Extent, usize)>,
+    regions: usize,
+}
+
+/// A request of the manager.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    base: u64,
+    limit: u64,
+    size: u64,
+    align: u64,
+}
+
+impl Model {
+    fn add(&mut self, base: u64, size: u64) -> Result<(), Error> {
+        if self.extents.iter().any(|(one, _)| one.base < base + size && base < one.base + one.size) {
+            return Err(Error::Overlap);
+        }
+        let place = self.extents.partition_point(|(one, _)| one.base < base);
+        self.extents.insert(place, (Extent { base, size, tag: None }, self.regions));
+        self.regions += 1;
+        Ok(())
+    }
+
+    /// All places where a block fits, with the extent's size: the best fit first.
+    fn fits(&self, request: &Request) -> Vec<(u64, u64, u64)> {
+        let mut fits: Vec<_> = self
+            .extents
+            .iter()
+            .filter(|(one, _)| one.tag.is_none())
+            .filter_map(|(one, _)| {
+                let place = one.base.max(request.base).next_multiple_of(request.align);
+                let end = place + request.size;
+                (end <= one.base + one.size && end <= request.limit).then_some((one.size, one.base, place))
+            })
+            .collect();
+        fits.sort_unstable();
+        fits
+    }
+
+    fn give(&mut self, place: u64, size: u64, tag: u64) {
+        let at = self.extents.iter().position(|(one, _)| one.base <= place && place < one.base + one.size).unwrap();
+        let (one, region) = self.extents.remove(at);
+        let parts = [
+            Extent { base: one.base, size: place - one.base, tag: None },
+            Extent { base: place, size, tag: Some(tag) },
+            Extent { base: place + size, size: one.base + one.size - (place + size), tag: None },
+        ];
+        for part in parts.into_iter().rev().filter(|part| part.size > 0) {
+            self.extents.insert(at, (part, region));
+        }
+    }
+
+    fn free(&mut self, base: u64, size: u64) -> Result<Freed, Error> {
+        let holds = |one: &Extent| one.base <= base && base + size <= one.base + one.size && one.tag.is_some();
+        let at = self.extents.iter().position(|(one, _)| holds(one)).ok_or(Error::NotGiven)?;
+        let (one, region) = self.extents.remove(at);
+        let parts = [
+            Extent { base: one.base, size: base - one.base, tag: one.tag },
+            Extent { base, size, tag: None },
+            Extent { base: base + size, size: one.base + one.size - (base + size), tag: one.tag },
+        ];
+        for part in parts.into_iter().rev().filter(|part| part.size > 0) {
+            self.extents.insert(at, (part, region));
+        }
+        let mut at = 0;
+        while at + 1 < self.extents.len() {
+            let ((one, region), (two, other)) = (self.extents[at], self.extents[at + 1]);
+            if region == other && one.tag.is_none() && two.tag.is_none() {
+                self.extents[at].0.size += two.size;
+                self.extents.remove(at + 1);
+            } else {
+                at += 1;
+            }
+        }
+        Ok(if one.size == size { Freed::Whole } else { Freed::Part })
+    }
+}
+
+/// Manager and model side by side.
+struct Pair {
+    manager: Manager<Vec<Node>>,
+    model: Model,
+}
+
+impl Pair {
+    fn new(nodes: usize) -> Pair {
+        Pair { manager: Manager::new(vec![Node::EMPTY; nodes]), model: Model::default() }
+    }
+
+    fn add(&mut self, base: u64, size: u64) {
+        assert_eq!(self.manager.add(base, size), self.model.add(base, size));
+    }
+
+    /// Asks for a block, and looks that it is the best fit, or with constraints at least a fit.
+    fn alloc(&mut self, request: Request, tag: u64) -> Option<u64> {
+        let Request { base, limit, size, align } = request;
+        let fits = self.model.fits(&request);
+        match self.manager.alloc_from_range_aligned(base, limit, size, align, tag) {
+            Ok(place) => {
+                // So few free extents that none is passed over.
+                let free = self.model.extents.iter().filter(|(one, _)| one.tag.is_none()).count();
+                if free <= PATIENCE || (align <= GRANULE && base == 0 && limit == u64::MAX) {
+                    assert_eq!(fits.first().map(|fit| fit.2), Some(place), "{request:x?}");
+                } else {
+                    assert!(fits.iter().any(|fit| fit.2 == place), "{request:x?} at {place:x}");
+                }
+                self.model.give(place, size, tag);
+                Some(place)
+            }
+            Err(error) => {
+                assert_eq!((error, fits.len()), (Error::OutOfMemory, 0), "{request:x?}");
+                None
+            }
+        }
+    }
+
+    fn free(&mut self, base: u64, size: u64) {
+        assert_eq!(self.manager.free(base, size), self.model.free(base, size), "{base:x} {size:x}");
+    }
+
+    fn check(&self) {
+        self.manager.check_invariants();
+        let expected: Vec<Extent> = self.model.extents.iter().map(|(one, _)| *one).collect();
+        assert_eq!(self.manager.extents(0).collect::<Vec<_>>(), expected);
+    }
+}
+
+/// A random request for memory of regions that lie below `end`.
+fn request(random: &mut Random, end: u64) -> Request {
+    let size = GRANULE * if random.below(4) == 0 { 1 << random.below(8) } else { 1 + random.below(20) };
+    let align = if random.below(2) == 0 { GRANULE } else { GRANULE << random.below(9) };
+    let (mut base, mut limit) = (0, u64::MAX);
+    if random.below(3) == 0 {
+        base = GRANULE * random.below(end / GRANULE);
+        limit = base + GRANULE * (1 + random.below(600));
+    }
+    Request { base, limit, size, align }
+}
+
+/// `steps` random operations, checked whole every `every` steps.
+fn play(seed: u64, steps: usize, every: usize, regions: &[(u64, u64)], most: usize) {
+    let mut random = Random(seed);
+    let mut pair = Pair::new(4 * most + 64);
+    for &(base, size) in regions {
+        pair.add(base * GRANULE, size * GRANULE);
+    }
+    let end = regions.iter().map(|(base, size)| (base + size) * GRANULE).max().unwrap();
+    let mut blocks: Vec<(u64, u64)> = Vec::new();
+    for step in 0..steps {
+        let wants = if blocks.len() >= most { 0 } else { random.below(100) };
+        if wants >= 45 {
+            let request = request(&mut random, end);
+            if let Some(place) = pair.alloc(request, step as u64) {
+                blocks.push((place, request.size));
+            }
+        } else if wants >= 2 && !blocks.is_empty() {
+            let (base, size) = blocks.swap_remove(random.below(blocks.len() as u64) as usize);
+            // All of it, or a part; what is left can be freed later.
+            let pages = size / GRANULE;
+            let from = if random.below(4) == 0 { random.below(pages) } else { 0 };
+            let length = if random.below(4) == 0 { 1 + random.below(pages - from) } else { pages - from };
+            let (start, bytes) = (base + from * GRANULE, length * GRANULE);
+            pair.free(start, bytes);
+            let rest = [(base, from * GRANULE), (start + bytes, base + size - (start + bytes))];
+            blocks.extend(rest.into_iter().filter(|(_, bytes)| *bytes > 0));
+        } else {
+            // Mostly nothing that was given out, or not as one block.
+            let base = GRANULE * random.below(end / GRANULE + 10);
+            let size = GRANULE * (1 + random.below(8));
+            let before = pair.manager.totals();
+            let result = pair.manager.free(base, size);
+            assert_eq!(result, pair.model.free(base, size));
+            if let Ok(_) = result {
+                blocks.retain(|&(other, bytes)| other + bytes <= base || base + size <= other);
+                let used = pair.manager.extents(0).filter(|extent| extent.tag.is_some());
+                blocks = used.map(|extent| (extent.base, extent.size)).collect();
+            } else {
+                assert_eq!(pair.manager.totals(), before);
+            }
+        }
+        if step % every == 0 {
+            pair.check();
+        }
+    }
+    // In the end everything is free again.
+    for extent in pair.manager.extents(0).filter(|extent| extent.tag.is_some()).collect::<Vec<_>>() {
+        pair.free(extent.base, extent.size);
+    }
+    pair.check();
+    assert_eq!((pair.manager.totals().used, pair.manager.totals().extents), (0, regions.len()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn it_is_the_best_fit(seed in 1..u64::MAX) {
+        play(seed, 150, 1, &[(16, 300), (316, 64), (512, 1024)], 24);
+    }
+}
+
+#[test]
+fn a_million_operations() {
+    play(42, 1_000_000, 10_007, &[(0, 256), (256, 128), (1024, 600)], 60);
+}
+
+#[test]
+fn many_extents_keep_every_fit_findable() {
+    play(7, 30_000, 997, &[(1, 20_000)], 2_000);
+}
+
+#[test]
+fn free_has_three_outcomes() {
+    let mut pair = Pair::new(64);
+    pair.add(0x10_0000, 64 * GRANULE);
+    let all = Request { base: 0, limit: u64::MAX, size: 8 * GRANULE, align: GRANULE };
+    let block = pair.alloc(all, 5).unwrap();
+    // Part of it, in the middle; what stays keeps its tag, and is freed in another order.
+    assert_eq!(pair.manager.free(block + 2 * GRANULE, GRANULE), Ok(Freed::Part));
+    pair.model.free(block + 2 * GRANULE, GRANULE).unwrap();
+    assert_eq!(pair.manager.find(block + 7 * GRANULE).map(|used| (used.size, used.tag)), Some((5 * GRANULE, 5)));
+    assert_eq!(pair.manager.find(block + 2 * GRANULE), None);
+    pair.check();
+    // What was never given out, or is free again, or lies in two blocks, is refused.
+    for (base, size) in [
+        (block + 2 * GRANULE, GRANULE),
+        (block, 8 * GRANULE),
+        (block + 7 * GRANULE, 2 * GRANULE),
+        (0x10_0000 + 63 * GRANULE, GRANULE),
+        (0, GRANULE),
+        (1 << 60, GRANULE),
+    ] {
+        assert_eq!(pair.manager.free(base, size), Err(Error::NotGiven), "{base:x}");
+    }
+    for (base, size) in [(block + 1, GRANULE), (block, 0), (block, 100)] {
+        assert_eq!(pair.manager.free(base, size), Err(Error::BadSize));
+    }
+    pair.check();
+    pair.free(block + 3 * GRANULE, 5 * GRANULE);
+    assert_eq!(pair.manager.free(block, 2 * GRANULE), Ok(Freed::Whole));
+    assert_eq!(pair.manager.totals().largest, 64 * GRANULE);
+}
+
+#[test]
+fn blocks_are_divided() {
+    let mut manager = Manager::new(vec![Node::EMPTY; 16]);
+    manager.add(0, 16 * GRANULE).unwrap();
+    let base = manager.alloc(8 * GRANULE, 1).unwrap();
+    assert_eq!(manager.split(base, 8 * GRANULE, 2), Err(Error::BadSize));
+    assert_eq!(manager.split(base + GRANULE, GRANULE, 2), Err(Error::NotGiven));
+    assert_eq!(manager.split(base + 9 * GRANULE, GRANULE, 2), Err(Error::NotGiven));
+    manager.split(base, 3 * GRANULE, 2).unwrap();
+    manager.check_invariants();
+    assert_eq!(manager.find(base + 3 * GRANULE).map(|used| (used.base, used.tag)), Some((base + 3 * GRANULE, 2)));
+    assert_eq!(manager.free(base, 8 * GRANULE), Err(Error::NotGiven));
+    assert_eq!(manager.free(base + 3 * GRANULE, 5 * GRANULE), Ok(Freed::Whole));
+}
+
+#[test]
+fn without_nodes_nothing_changes() {
+    for nodes in 0..8 {
+        let mut manager = Manager::new(vec![Node::EMPTY; nodes]);
+        let mut given = Vec::new();
+        let mut refused = 0;
+        for step in 0..6 {
+            let before: Vec<Extent> = manager.extents(0).collect();
+            let result = match step {
+                0 => manager.add(0, 64 * GRANULE),
+                1 | 2 => {
+                    manager.alloc_from_range_aligned(8 * GRANULE, u64::MAX, 4 * GRANULE, GRANULE, 0).map(|place| {
+                        given.push(place);
+                    })
+                }
+                3 => given.first().map_or(Ok(()), |place| manager.free(place + GRANULE, GRANULE).map(drop)),
+                4 => given.last().map_or(Ok(()), |place| manager.split(*place, GRANULE, 1)),
+                _ => manager.alloc(1 << 40, 0).map(drop),
+            };
+            if let Err(error) = result {
+                let none = step == 5 || (nodes == 0 && step > 0);
+                assert!(error == Error::NeedsNodes || (none && error == Error::OutOfMemory), "{step} {error:?}");
+                assert_eq!(manager.extents(0).collect::<Vec<_>>(), before);
+                refused += 1;
+            }
+            manager.check_invariants();
+        }
+        assert!(nodes > 6 || refused > 1);
+    }
+}
+
+#[test]
+fn storage_grows_in_place() {
+    let mut manager = Manager::new(vec![Node::EMPTY; 16]);
+    manager.add(0, 1 << 30).unwrap();
+    for count in 0..2000 {
+        if manager.wants_refill() {
+            let length = manager.storage().len();
+            manager.storage().resize(length + 16, Node::EMPTY);
+        }
+        manager.alloc(GRANULE, count).unwrap();
+    }
+    manager.check_invariants();
+    assert_eq!(manager.totals().blocks, 2000);
+}
+
+#[test]
+fn nonsense_is_refused() {
+    let mut manager = Manager::new(vec![Node::EMPTY; 16]);
+    for (base, size) in [(0, 0), (1, GRANULE), (0, 100), (u64::MAX - 4095, GRANULE), (1 << 62, GRANULE)] {
+        assert_eq!(manager.add(base, size), Err(Error::BadSize), "{base:x}");
+    }
+    manager.add(GRANULE, 8 * GRANULE).unwrap();
+    for (base, size) in [(0, 2 * GRANULE), (8 * GRANULE, GRANULE), (2 * GRANULE, GRANULE), (0, 64 * GRANULE)] {
+        assert_eq!(manager.add(base, size), Err(Error::Overlap), "{base:x}");
+    }
+    assert_eq!(manager.alloc(0, 0), Err(Error::BadSize));
+    assert_eq!(manager.alloc(u64::MAX - 4095, 0), Err(Error::OutOfMemory));
+    assert_eq!(manager.alloc_aligned(GRANULE, 3 * GRANULE, 0), Err(Error::BadSize));
+    assert_eq!(manager.alloc_aligned(GRANULE, 1 << 63, 0), Err(Error::OutOfMemory));
+    assert_eq!(manager.alloc_from_range_aligned(GRANULE, GRANULE, GRANULE, 1, 0), Err(Error::BadSize));
+    manager.check_invariants();
+}
+
+#[test]
+fn alignments_beyond_a_gigabyte_are_found_too() {
+    let mut manager = Manager::new(vec![Node::EMPTY; 4096]);
+    // Many extents in which only 1 GiB is aligned, and then one with 8 GiB.
+    for number in 0..400_u64 {
+        manager.add((2 * number + 1) << 30, GRANULE).unwrap();
+    }
+    manager.add(1024 << 30, 3 * GRANULE).unwrap();
+    assert_eq!(manager.alloc_aligned(GRANULE, 8 << 30, 0), Ok(1024 << 30));
+    assert_eq!(manager.alloc_aligned(GRANULE, 8 << 30, 0), Err(Error::OutOfMemory));
+    assert_eq!(manager.alloc_aligned(GRANULE, 1 << 30, 0), Ok(1 << 30));
+    manager.check_invariants();
+}

@@ -1,0 +1,474 @@
+//! A balanced tree over nodes that lie in an array of its user and are named by their place in it.
+//!
+//! The tree allocates nothing and owns nothing: the user keeps the nodes, with [`Links`] in each, and says through
+//! [`View`] and [`Nodes`] where those are. A node can be in several trees at once, with links for each. A node may carry a summary of
+//! the subtree below it (the largest gap, say); the tree has it made anew wherever the subtree has changed, and stops on
+//! the way to the root where nothing changes any more.
+//!
+//! The heights of two siblings differ by at most one (Adelson-Velsky and Landis), so that with `n` nodes no way to the
+//! root is longer than 1.45 log₂ n. Insertion, removal and every search take O(log n) steps; there is no recursion.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+use core::num::NonZeroU32;
+
+/// Names a node: its place in the array, from 0 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(NonZeroU32);
+
+impl Id {
+    /// The node at `place`, which is less than 2³² − 1.
+    #[inline(always)]
+    pub const fn new(place: u32) -> Id {
+        // The place 2³² − 1 cannot be named; an array of so many nodes would not fit into memory.
+        match NonZeroU32::new(place.wrapping_add(1)) {
+            Some(number) => Id(number),
+            None => Id(NonZeroU32::MAX),
+        }
+    }
+
+    /// Its place.
+    #[inline(always)]
+    pub const fn place(self) -> usize {
+        (self.0.get() - 1) as usize
+    }
+}
+
+/// Where a node stands in a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Links {
+    left: Option<Id>,
+    right: Option<Id>,
+    parent: Option<Id>,
+    /// Of the subtree; a leaf has 1.
+    height: u8,
+}
+
+impl Links {
+    /// Of a node that is in no tree.
+    pub const NONE: Links = Links { left: None, right: None, parent: None, height: 0 };
+
+    /// The child whose subtree comes before the node.
+    #[inline(always)]
+    pub const fn left(&self) -> Option<Id> {
+        self.left
+    }
+
+    /// The child whose subtree comes after the node.
+    #[inline(always)]
+    pub const fn right(&self) -> Option<Id> {
+        self.right
+    }
+
+    /// Whether the node is in a tree.
+    #[inline(always)]
+    pub const fn is_linked(&self) -> bool {
+        self.height != 0
+    }
+}
+
+/// The nodes of a tree, to look at: enough for searches.
+pub trait View {
+    /// A node's links.
+    fn links(&self, id: Id) -> &Links;
+}
+
+/// The nodes of a tree, to change it.
+pub trait Nodes: View {
+    /// A node's links.
+    fn links_mut(&mut self, id: Id) -> &mut Links;
+
+    /// Makes a node's summary of its subtree anew from the node itself and the summaries of its children. Answers whether
+    /// it is another one than before. Trees without summaries leave this as it is.
+    #[inline(always)]
+    fn summarise(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
+        let _ = (id, left, right);
+        false
+    }
+}
+
+/// A tree. All its operations must get the same nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tree {
+    root: Option<Id>,
+}
+
+/// The two children of a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+}
+
+impl Tree {
+    /// An empty tree.
+    pub const fn new() -> Tree {
+        Tree { root: None }
+    }
+
+    /// The node at the top, for searches that go by summaries.
+    #[inline(always)]
+    pub const fn root(&self) -> Option<Id> {
+        self.root
+    }
+
+    /// Inserts a node that is not in the tree, behind all nodes for which `is_before` holds. These must be the first ones
+    /// in order.
+    pub fn insert<N: Nodes>(&mut self, nodes: &mut N, id: Id, mut is_before: impl FnMut(&N, Id) -> bool) {
+        let mut place = None;
+        let mut next = self.root;
+        while let Some(at) = next {
+            let links = nodes.links(at);
+            let side = if is_before(nodes, at) { Side::Right } else { Side::Left };
+            next = if side == Side::Right { links.right } else { links.left };
+            place = Some((at, side));
+        }
+        *nodes.links_mut(id) = Links { left: None, right: None, parent: place.map(|(parent, _)| parent), height: 1 };
+        nodes.summarise(id, None, None);
+        match place {
+            None => self.root = Some(id),
+            Some((parent, Side::Left)) => nodes.links_mut(parent).left = Some(id),
+            Some((parent, Side::Right)) => nodes.links_mut(parent).right = Some(id),
+        }
+        self.repair(nodes, place.map(|(parent, _)| parent), None);
+    }
+
+    /// Inserts a node that is not in the tree right before one that is.
+    pub fn insert_before<N: Nodes>(&mut self, nodes: &mut N, id: Id, next: Id) {
+        let parent = match nodes.links(next).left {
+            None => {
+                nodes.links_mut(next).left = Some(id);
+                next
+            }
+            Some(left) => {
+                let last = rightmost(nodes, left);
+                nodes.links_mut(last).right = Some(id);
+                last
+            }
+        };
+        self.hang(nodes, id, parent);
+    }
+
+    /// Inserts a node that is not in the tree right behind one that is.
+    pub fn insert_after<N: Nodes>(&mut self, nodes: &mut N, id: Id, previous: Id) {
+        let parent = match nodes.links(previous).right {
+            None => {
+                nodes.links_mut(previous).right = Some(id);
+                previous
+            }
+            Some(right) => {
+                let first = leftmost(nodes, right);
+                nodes.links_mut(first).left = Some(id);
+                first
+            }
+        };
+        self.hang(nodes, id, parent);
+    }
+
+    /// Makes a node a leaf below `parent`, which names it already.
+    fn hang<N: Nodes>(&mut self, nodes: &mut N, id: Id, parent: Id) {
+        *nodes.links_mut(id) = Links { left: None, right: None, parent: Some(parent), height: 1 };
+        nodes.summarise(id, None, None);
+        self.repair(nodes, Some(parent), None);
+    }
+
+    /// Removes a node of the tree.
+    pub fn remove<N: Nodes>(&mut self, nodes: &mut N, id: Id) {
+        let links = core::mem::take(nodes.links_mut(id));
+        let (from, stale) = match (links.left, links.right) {
+            (None, only) | (only, None) => {
+                self.replace(nodes, links.parent, id, only);
+                (links.parent, None)
+            }
+            (Some(left), Some(right)) => {
+                let heir = leftmost(nodes, right);
+                let from = if heir == right {
+                    nodes.links_mut(heir).left = Some(left);
+                    heir
+                } else {
+                    let Links { parent, right: orphan, .. } = *nodes.links(heir);
+                    // The heir is a left child, of a node below `right` or of `right` itself.
+                    let parent = parent.unwrap_or(right);
+                    nodes.links_mut(parent).left = orphan;
+                    if let Some(orphan) = orphan {
+                        nodes.links_mut(orphan).parent = Some(parent);
+                    }
+                    let taken = nodes.links_mut(heir);
+                    (taken.left, taken.right) = (Some(left), Some(right));
+                    nodes.links_mut(right).parent = Some(heir);
+                    parent
+                };
+                nodes.links_mut(left).parent = Some(heir);
+                nodes.links_mut(heir).height = links.height;
+                self.replace(nodes, links.parent, id, Some(heir));
+                (Some(from), Some(heir))
+            }
+        };
+        self.repair(nodes, from, stale);
+    }
+
+    /// Has summaries made anew after a node has changed in a way that leaves the order as it is.
+    #[inline]
+    pub fn changed<N: Nodes>(&mut self, nodes: &mut N, id: Id) {
+        let mut next = Some(id);
+        while let Some(at) = next {
+            let Links { left, right, parent, .. } = *nodes.links(at);
+            if !nodes.summarise(at, left, right) {
+                return;
+            }
+            next = parent;
+        }
+    }
+
+    /// The first node in order.
+    pub fn first<N: View>(&self, nodes: &N) -> Option<Id> {
+        self.root.map(|root| leftmost(nodes, root))
+    }
+
+    /// The last node in order.
+    pub fn last<N: View>(&self, nodes: &N) -> Option<Id> {
+        self.root.map(|root| rightmost(nodes, root))
+    }
+
+    /// The node that comes after another one.
+    #[inline]
+    pub fn next<N: View>(&self, nodes: &N, id: Id) -> Option<Id> {
+        match nodes.links(id).right {
+            Some(right) => Some(leftmost(nodes, right)),
+            None => self.next_above(nodes, id),
+        }
+    }
+
+    /// The node that comes after all of another one's subtree.
+    #[inline]
+    pub fn next_above<N: View>(&self, nodes: &N, id: Id) -> Option<Id> {
+        let mut child = id;
+        let mut parent = nodes.links(id).parent;
+        while let Some(at) = parent {
+            let links = nodes.links(at);
+            if links.left == Some(child) {
+                break;
+            }
+            child = at;
+            parent = links.parent;
+        }
+        parent
+    }
+
+    /// The node that comes before another one.
+    #[inline]
+    pub fn previous<N: View>(&self, nodes: &N, id: Id) -> Option<Id> {
+        if let Some(left) = nodes.links(id).left {
+            return Some(rightmost(nodes, left));
+        }
+        let mut child = id;
+        let mut parent = nodes.links(id).parent;
+        while let Some(at) = parent {
+            let links = nodes.links(at);
+            if links.right == Some(child) {
+                break;
+            }
+            child = at;
+            parent = links.parent;
+        }
+        parent
+    }
+
+    /// The first node for which `is_before` does not hold; those for which it holds must be the first ones in order.
+    #[inline]
+    pub fn lower_bound<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> Option<Id> {
+        let mut found = None;
+        let mut next = self.root;
+        while let Some(at) = next {
+            let links = nodes.links(at);
+            if is_before(nodes, at) {
+                next = links.right;
+            } else {
+                found = Some(at);
+                next = links.left;
+            }
+        }
+        found
+    }
+
+    /// The last node for which `is_before` holds; these must be the first ones in order.
+    #[inline]
+    pub fn last_before<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> Option<Id> {
+        let mut found = None;
+        let mut next = self.root;
+        while let Some(at) = next {
+            let links = nodes.links(at);
+            if is_before(nodes, at) {
+                found = Some(at);
+                next = links.right;
+            } else {
+                next = links.left;
+            }
+        }
+        found
+    }
+
+    /// Puts `new` where `old` was below `parent`.
+    #[inline]
+    fn replace<N: Nodes>(&mut self, nodes: &mut N, parent: Option<Id>, old: Id, new: Option<Id>) {
+        match parent {
+            None => self.root = new,
+            Some(parent) => {
+                let links = nodes.links_mut(parent);
+                if links.left == Some(old) {
+                    links.left = new;
+                } else {
+                    links.right = new;
+                }
+            }
+        }
+        if let Some(new) = new {
+            nodes.links_mut(new).parent = parent;
+        }
+    }
+
+    /// Restores heights, balance and summaries from a node to the root, or to where nothing changes any more, but at least
+    /// to `stale`.
+    fn repair<N: Nodes>(&mut self, nodes: &mut N, from: Option<Id>, mut stale: Option<Id>) {
+        let mut next = from;
+        while let Some(at) = next {
+            let Links { left, right, parent, height } = *nodes.links(at);
+            let (left_height, right_height) = (subtree_height(nodes, left), subtree_height(nodes, right));
+            if stale == Some(at) {
+                stale = None;
+            } else if left_height.abs_diff(right_height) <= 1
+                && left_height.max(right_height) + 1 == height
+                && stale.is_none()
+            {
+                // From here on only summaries can differ.
+                return self.changed(nodes, at);
+            }
+            if left_height > right_height + 1 {
+                self.rotate_right(nodes, at, left);
+            } else if right_height > left_height + 1 {
+                self.rotate_left(nodes, at, right);
+            } else {
+                renew(nodes, at);
+            }
+            next = parent;
+        }
+    }
+
+    /// The left subtree of `at` is too high.
+    fn rotate_right<N: Nodes>(&mut self, nodes: &mut N, at: Id, left: Option<Id>) {
+        let Some(left) = left else { return };
+        let Links { left: outer, right: inner, .. } = *nodes.links(left);
+        if let Some(inner) = inner
+            && subtree_height(nodes, Some(inner)) > subtree_height(nodes, outer)
+        {
+            self.raise_right_child(nodes, left, inner);
+            self.raise_left_child(nodes, at, inner);
+        } else {
+            self.raise_left_child(nodes, at, left);
+        }
+    }
+
+    /// The right subtree of `at` is too high.
+    fn rotate_left<N: Nodes>(&mut self, nodes: &mut N, at: Id, right: Option<Id>) {
+        let Some(right) = right else { return };
+        let Links { left: inner, right: outer, .. } = *nodes.links(right);
+        if let Some(inner) = inner
+            && subtree_height(nodes, Some(inner)) > subtree_height(nodes, outer)
+        {
+            self.raise_left_child(nodes, right, inner);
+            self.raise_right_child(nodes, at, inner);
+        } else {
+            self.raise_right_child(nodes, at, right);
+        }
+    }
+
+    /// The left child takes its parent's place, which becomes its right child.
+    fn raise_left_child<N: Nodes>(&mut self, nodes: &mut N, at: Id, child: Id) {
+        let parent = nodes.links(at).parent;
+        let inner = core::mem::replace(&mut nodes.links_mut(child).right, Some(at));
+        nodes.links_mut(at).left = inner;
+        if let Some(inner) = inner {
+            nodes.links_mut(inner).parent = Some(at);
+        }
+        self.replace(nodes, parent, at, Some(child));
+        nodes.links_mut(at).parent = Some(child);
+        renew(nodes, at);
+        renew(nodes, child);
+    }
+
+    /// The right child takes its parent's place, which becomes its left child.
+    fn raise_right_child<N: Nodes>(&mut self, nodes: &mut N, at: Id, child: Id) {
+        let parent = nodes.links(at).parent;
+        let inner = core::mem::replace(&mut nodes.links_mut(child).left, Some(at));
+        nodes.links_mut(at).right = inner;
+        if let Some(inner) = inner {
+            nodes.links_mut(inner).parent = Some(at);
+        }
+        self.replace(nodes, parent, at, Some(child));
+        nodes.links_mut(at).parent = Some(child);
+        renew(nodes, at);
+        renew(nodes, child);
+    }
+
+    /// Panics unless every node is linked both ways, balanced, and of the right height; `check` is called for each node in
+    /// order, with the one before it, and panics if the order or a summary is wrong. Answers the number of nodes.
+    pub fn check_invariants<N: View>(&self, nodes: &N, mut check: impl FnMut(&N, Option<Id>, Id)) -> usize {
+        let mut count = 0;
+        let mut previous = None;
+        let mut next = self.first(nodes);
+        assert_eq!(self.root.and_then(|root| nodes.links(root).parent), None, "nothing is above the root");
+        while let Some(at) = next {
+            let links = nodes.links(at);
+            for child in [links.left, links.right].into_iter().flatten() {
+                assert_eq!(nodes.links(child).parent, Some(at), "a child knows its parent");
+            }
+            let (left, right) = (subtree_height(nodes, links.left), subtree_height(nodes, links.right));
+            assert_eq!(links.height, left.max(right) + 1, "a height is one more than the higher child's");
+            assert!(left.abs_diff(right) <= 1, "siblings are almost equally high");
+            check(nodes, previous, at);
+            count += 1;
+            previous = Some(at);
+            next = self.next(nodes, at);
+        }
+        assert_eq!(previous, self.last(nodes), "the way through all nodes ends at the last");
+        count
+    }
+}
+
+/// Height of a subtree.
+#[inline(always)]
+fn subtree_height<N: View>(nodes: &N, id: Option<Id>) -> u8 {
+    match id {
+        Some(id) => nodes.links(id).height,
+        None => 0,
+    }
+}
+
+/// Makes a node's height and summary anew.
+#[inline]
+fn renew<N: Nodes>(nodes: &mut N, id: Id) {
+    let Links { left, right, .. } = *nodes.links(id);
+    let height = subtree_height(nodes, left).max(subtree_height(nodes, right)) + 1;
+    nodes.links_mut(id).height = height;
+    nodes.summarise(id, left, right);
+}
+
+/// The first node of a subtree.
+#[inline]
+fn leftmost<N: View>(nodes: &N, mut id: Id) -> Id {
+    while let Some(left) = nodes.links(id).left {
+        id = left;
+    }
+    id
+}
+
+/// The last node of a subtree.
+#[inline]
+fn rightmost<N: View>(nodes: &N, mut id: Id) -> Id {
+    while let Some(right) = nodes.links(id).right {
+        id = right;
+    }
+    id
+}

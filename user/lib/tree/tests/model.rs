@@ -1,0 +1,120 @@
+//! The tree against a sorted list.
+
+use proptest::prelude::*;
+use tench_tree::{Id, Links, Nodes, Tree, View};
+
+/// A node with a value and the largest value of its subtree.
+#[derive(Clone, Default)]
+struct Node {
+    links: Links,
+    value: u32,
+    largest: u32,
+}
+
+#[derive(Default)]
+struct Arena(Vec<Node>);
+
+impl View for Arena {
+    fn links(&self, id: Id) -> &Links {
+        &self.0[id.place()].links
+    }
+}
+
+impl Nodes for Arena {
+    fn links_mut(&mut self, id: Id) -> &mut Links {
+        &mut self.0[id.place()].links
+    }
+
+    fn summarise(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
+        let children = [left, right].into_iter().flatten().map(|child| self.0[child.place()].largest);
+        let largest = children.chain([self.0[id.place()].value]).max().unwrap_or_default();
+        std::mem::replace(&mut self.0[id.place()].largest, largest) != largest
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Insert a node with this value.
+    Insert(u32),
+    /// Remove the node at this place of the order.
+    Remove(prop::sample::Index),
+    /// Give the node at this place the value of its neighbour, or one in between: the order stays.
+    Change(prop::sample::Index),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..1000_u32).prop_map(Step::Insert),
+        3 => any::<prop::sample::Index>().prop_map(Step::Remove),
+        1 => any::<prop::sample::Index>().prop_map(Step::Change),
+    ]
+}
+
+fn check(tree: &Tree, arena: &Arena, order: &[Id]) {
+    let mut seen = Vec::new();
+    let count = tree.check_invariants(arena, |arena, previous, at| {
+        let node = &arena.0[at.place()];
+        assert!(previous.is_none_or(|previous| arena.0[previous.place()].value <= node.value));
+        let children = [node.links.left(), node.links.right()].into_iter().flatten();
+        let largest = children.map(|child| arena.0[child.place()].largest).chain([node.value]).max();
+        assert_eq!(Some(node.largest), largest);
+        seen.push(at);
+    });
+    assert_eq!(count, order.len());
+    assert_eq!(seen, order);
+    let mut back = tree.last(arena);
+    for &id in order.iter().rev() {
+        assert_eq!(back, Some(id));
+        back = tree.previous(arena, id);
+    }
+    assert_eq!(back, None);
+}
+
+fn play(steps: &[Step]) {
+    let (mut tree, mut arena, mut order) = (Tree::new(), Arena::default(), Vec::<Id>::new());
+    for step in steps {
+        match step {
+            Step::Insert(value) => {
+                let id = Id::new(arena.0.len() as u32);
+                arena.0.push(Node { value: *value, ..Node::default() });
+                tree.insert(&mut arena, id, |arena, other| arena.0[other.place()].value <= *value);
+                let place = order.partition_point(|other| arena.0[other.place()].value <= *value);
+                order.insert(place, id);
+            }
+            Step::Remove(index) if !order.is_empty() => {
+                let id = order.remove(index.index(order.len()));
+                tree.remove(&mut arena, id);
+                assert!(!arena.0[id.place()].links.is_linked());
+            }
+            Step::Change(index) if !order.is_empty() => {
+                let place = index.index(order.len());
+                let next = order.get(place + 1).map_or(2000, |next| arena.0[next.place()].value);
+                arena.0[order[place].place()].value = next;
+                tree.changed(&mut arena, order[place]);
+            }
+            Step::Remove(_) | Step::Change(_) => {}
+        }
+        check(&tree, &arena, &order);
+    }
+    for value in [0, 1, 500, 999, 3000] {
+        let is_before = |arena: &Arena, id: Id| arena.0[id.place()].value < value;
+        let place = order.partition_point(|id| is_before(&arena, *id));
+        assert_eq!(tree.lower_bound(&arena, is_before), order.get(place).copied());
+        assert_eq!(tree.last_before(&arena, is_before), place.checked_sub(1).map(|place| order[place]));
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_is_a_sorted_list(steps in prop::collection::vec(step(), 0..120)) {
+        play(&steps);
+    }
+}
+
+#[test]
+fn rising_and_falling_values_stay_balanced() {
+    let rising: Vec<Step> = (0..300).map(Step::Insert).collect();
+    play(&rising);
+    let falling: Vec<Step> = (0..300).rev().map(Step::Insert).collect();
+    play(&falling);
+}

@@ -1,0 +1,47 @@
+//! A process whose memory another provides.
+
+use tench::abi::layout::slot;
+use tench::abi::memory::PAGE_SIZE;
+use tench::sys::{Cap, Endpoint};
+use tench_pager::REGION_SIZE;
+use tench_pager::client::{Region, Regions, paged};
+
+use crate::Problem;
+
+/// Pages that it touches.
+pub const PAGES: u64 = 64;
+/// The pager, given by whoever started this process.
+const PAGER: Cap<Endpoint> = Cap::new(slot::EXTRA);
+
+/// Carries out a task, and looks whether the memory is what it should be.
+pub fn run(task: &str) -> Result<(), Problem> {
+    let regions = Regions::new()?;
+    let region = regions.attach(PAGER, 0)?;
+    let right = match task {
+        "work" => {
+            let right = paged(PAGER, || work(&region))?;
+            // The next pages are those that have just been given back.
+            region.detach()?;
+            let again = regions.attach(PAGER, 1)?;
+            paged(PAGER, || right && (0..PAGES * PAGE_SIZE as u64).step_by(8).all(|at| again.read64(at) == 0))
+        }
+        "stray" => {
+            let gone = regions.attach(PAGER, 1)?;
+            gone.detach()?;
+            paged(PAGER, || gone.read64(0) == 0)
+        }
+        _ => return Err("a client works or strays".into()),
+    };
+    if right? { Ok(()) } else { Err("the memory is not what it should be".into()) }
+}
+
+/// Reads and writes pages, the last ones first, so that nothing comes in the order of addresses.
+fn work(region: &Region) -> bool {
+    let place = |page: u64| page * PAGE_SIZE as u64 + page * 8;
+    let zero = (0..PAGES).rev().step_by(2).all(|page| region.read64(place(page)) == 0);
+    (0..PAGES).for_each(|page| region.write64(place(page), page * page + 1));
+    (0..PAGE_SIZE as u64).step_by(8).for_each(|offset| region.write64(REGION_SIZE / 2 + offset, !0));
+    let last = REGION_SIZE - 8;
+    region.write64(last, 7);
+    zero && (0..PAGES).all(|page| region.read64(place(page)) == page * page + 1) && region.read64(last) == 7
+}

@@ -1,0 +1,21 @@
+//! The main thread's block, which the user library would set up in other programs.
+
+use tench_abi::layout::{address, slot};
+use tench_sys::ThreadBlock;
+
+/// The main thread's block.
+struct MainThread(ThreadBlock);
+
+// SAFETY: the server has one thread.
+unsafe impl Sync for MainThread {}
+
+static MAIN_THREAD: MainThread = MainThread(ThreadBlock::new());
+
+/// Makes the message area usable. Called once, before everything else.
+pub fn set_up() {
+    let block = &MAIN_THREAD.0;
+    block.message_area.set(address::MESSAGE_AREAS as usize);
+    block.thread.set(slot::THREAD);
+    // SAFETY: the loader has mapped the message area there before it started this thread.
+    unsafe { block.install() };
+}
