@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use miette::Result;
 
 use super::measure::{Figures, Measured};
-use super::plot::Plot;
+use super::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, Panel, Plot, Shape};
 use super::reference::{self, Column, Sum};
 use super::table::Table;
 use crate::build::Build;
@@ -94,18 +94,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "delete-siblings",
         title: "Deleting one of many objects made of one untyped, and one of many copies, beside Barrelfish",
         columns: &[Column { title: "Barrelfish", values: reference::BARRELFISH_SIBLINGS }],
+        plots: siblings,
         ..USUAL
     },
     Experiment {
         name: "fault",
         title: "Pages that come when they are touched: from an external pager, and copied on write",
-        unit: "instructions",
-        system: "lab",
-        runs: &[PLAIN],
-        from_build: nothing,
-        columns: &[],
-        targets: &[],
-        sums: &[],
+        ..USUAL
     },
     Experiment {
         name: "boot",
@@ -133,6 +128,26 @@ impl Experiment {
     pub fn has_baseline(&self, workspace: &Workspace) -> bool {
         self.baseline(workspace).is_file()
     }
+}
+
+/// The mean and the dearest deletion over the number of siblings.
+fn siblings(_: &Measured) -> Vec<Plot> {
+    let panel = |title: &str, prefix: &str| {
+        let kinds = [
+            ("delete_first", "notifications, oldest first", BLUE),
+            ("delete_last", "notifications, newest first", ORANGE),
+            ("delete_untyped_first", "untyped, oldest first", GREEN),
+            ("delete_untyped_last", "untyped, newest first", PURPLE),
+            ("delete_copy", "copies, newest first", GREY),
+        ];
+        let empty = Panel::new("siblings", title).log_x();
+        kinds.into_iter().fold(empty, |panel, (series, label, colour)| {
+            let series = format!("{prefix}{series}");
+            panel.line(&series, label, colour).marks(&series, "", colour, Shape::Dot)
+        })
+    };
+    let plot = Plot::new("plot", "Deleting one of many siblings");
+    vec![plot.with(panel("instructions, mean", "")).with(panel("instructions, dearest", "worst_"))]
 }
 
 /// Machine code of the kernel, and whole sizes of init and the programs as they lie in the boot archive.
