@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use miette::Result;
 
-use super::measure::Figures;
+use super::measure::{Figures, Measured};
+use super::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, Panel, Plot, Shape};
 use super::reference::{self, Column, Sum};
+use super::table::Table;
 use crate::build::Build;
 use crate::elf;
 use crate::system::System;
@@ -20,10 +22,12 @@ pub struct Experiment {
     pub title: &'static str,
     /// Unit of its figures.
     pub unit: &'static str,
-    /// The system description that is booted.
+    /// The system description that is booted, if there are runs.
     pub system: &'static str,
-    /// Runs on the target, each with figures of its own.
+    /// Runs on the target, each with figures of its own; none if this tool computes everything.
     pub runs: &'static [Run],
+    /// What this tool computes without a target.
+    pub on_host: fn(&Workspace) -> Result<Measured>,
     /// Figures that this tool takes from what was built.
     pub from_build: fn(&System, &Build) -> Result<Figures>,
     /// What others reached.
@@ -32,6 +36,10 @@ pub struct Experiment {
     pub targets: &'static [(&'static str, f64)],
     /// Rows of the table that add figures up.
     pub sums: &'static [Sum],
+    /// Its pictures. If there are none, there is `plot.svg`: a curve for each series, or a bar for each figure.
+    pub plots: fn(&Measured) -> Vec<Plot>,
+    /// Its tables, besides that of all figures.
+    pub tables: fn(&Measured) -> Vec<Table>,
 }
 
 /// One boot of an experiment.
@@ -46,32 +54,41 @@ pub struct Run {
 
 const PLAIN: Run = Run { prefix: "", arguments: &[], optimised: true };
 
+/// What an experiment has unless it says otherwise: one boot of the lab's system, and nothing to compare with.
+const USUAL: Experiment = Experiment {
+    name: "",
+    title: "",
+    unit: "instructions",
+    system: "lab",
+    runs: &[PLAIN],
+    on_host: |_| Ok(Measured::default()),
+    from_build: |_, _| Ok(BTreeMap::new()),
+    columns: &[],
+    targets: &[],
+    sums: &[],
+    plots: |_| Vec::new(),
+    tables: |_| Vec::new(),
+};
+
 /// Every experiment.
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "ipc",
         title: "What the kernel's paths cost, beside seL4's",
-        unit: "instructions",
-        system: "lab",
-        runs: &[PLAIN],
-        from_build: nothing,
         columns: &[Column { title: "seL4", values: reference::SEL4 }],
         targets: reference::IPC_TARGETS,
         sums: reference::IPC_SUMS,
+        ..USUAL
     },
     Experiment {
         name: "srr",
         title: "Send-Receive-Reply by message size (r: the receiver waits first, s: the sender does), beside choochoos",
-        unit: "instructions",
-        system: "lab",
         runs: &[PLAIN, Run { prefix: "unoptimised_", arguments: &[], optimised: false }],
-        from_build: nothing,
         columns: &[
             Column { title: "choochoos", values: reference::CHOOCHOOS },
             Column { title: "its µs", values: reference::CHOOCHOOS_MICROSECONDS },
         ],
-        targets: &[],
-        sums: &[],
+        ..USUAL
     },
     Experiment {
         name: "mm",
@@ -87,39 +104,32 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "delete-siblings",
         title: "Deleting one of many objects made of one untyped, and one of many copies, beside Barrelfish",
-        unit: "instructions",
-        system: "lab",
-        runs: &[PLAIN],
-        from_build: nothing,
         columns: &[Column { title: "Barrelfish", values: reference::BARRELFISH_SIBLINGS }],
-        targets: &[],
-        sums: &[],
+        plots: siblings,
+        ..USUAL
     },
     Experiment {
         name: "fault",
         title: "Pages that come when they are touched: from an external pager, and copied on write",
-        unit: "instructions",
-        system: "lab",
-        runs: &[PLAIN],
-        from_build: nothing,
-        columns: &[],
-        targets: &[],
-        sums: &[],
+        ..USUAL
     },
     Experiment {
         name: "boot",
         title: "Instructions until the system is up, and the sizes of what is booted in bytes",
         unit: "instructions, bytes",
-        system: "lab",
-        runs: &[PLAIN],
         from_build: sizes,
         columns: &[Column { title: "seL4", values: reference::SEL4_BOOT }],
         targets: reference::BOOT_TARGETS,
-        sums: &[],
+        ..USUAL
     },
 ];
 
 impl Experiment {
+    /// The system description that it boots.
+    pub fn boots(&self) -> Option<&'static str> {
+        (!self.runs.is_empty()).then_some(self.system)
+    }
+
     /// Where its recorded figures are.
     pub fn baseline(&self, workspace: &Workspace) -> PathBuf {
         workspace.root.join("lab/baseline").join(self.name).with_extension("json")
@@ -131,8 +141,24 @@ impl Experiment {
     }
 }
 
-fn nothing(_: &System, _: &Build) -> Result<Figures> {
-    Ok(BTreeMap::new())
+/// The mean and the dearest deletion over the number of siblings.
+fn siblings(_: &Measured) -> Vec<Plot> {
+    let panel = |title: &str, prefix: &str| {
+        let kinds = [
+            ("delete_first", "notifications, oldest first", BLUE),
+            ("delete_last", "notifications, newest first", ORANGE),
+            ("delete_untyped_first", "untyped, oldest first", GREEN),
+            ("delete_untyped_last", "untyped, newest first", PURPLE),
+            ("delete_copy", "copies, newest first", GREY),
+        ];
+        let empty = Panel::new("siblings", title).log_x();
+        kinds.into_iter().fold(empty, |panel, (series, label, colour)| {
+            let series = format!("{prefix}{series}");
+            panel.line(&series, label, colour).marks(&series, "", colour, Shape::Dot)
+        })
+    };
+    let plot = Plot::new("plot", "Deleting one of many siblings");
+    vec![plot.with(panel("instructions, mean", "")).with(panel("instructions, dearest", "worst_"))]
 }
 
 /// Machine code of the kernel, and whole sizes of init and the programs as they lie in the boot archive.
