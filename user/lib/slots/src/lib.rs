@@ -91,7 +91,17 @@ impl SlotMap {
             return None;
         }
         let mut length = 0;
-        for slot in 0..(self.nodes() << NODE_BITS) as u32 {
+        let mut next = 0;
+        let end = (self.nodes() << NODE_BITS) as u32;
+        while next < end {
+            let slot = next;
+            if slot.is_multiple_of(WORD_BITS as u32) && self.words[slot as usize / WORD_BITS] == 0 {
+                // No slot of a whole word.
+                length = 0;
+                next += WORD_BITS as u32;
+                continue;
+            }
+            next += 1;
             if slot.is_multiple_of(NODE_SLOTS as u32) {
                 length = 0;
             }

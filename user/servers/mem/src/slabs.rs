@@ -246,7 +246,8 @@ impl Slabs {
         if state.bundles.len() >= MAX_BUNDLES || state.parts + wanted.len() > MAX_PARTS {
             return Err(Error::TooManyBlocks);
         }
-        let mut kernel = Kernel { slots: &mut store.slots, memory: &state.memory, wanted: &wanted, made: ArrayVec::new() };
+        let mut kernel =
+            Kernel { slots: &mut store.slots, memory: &state.memory, wanted: &wanted, made: ArrayVec::new() };
         let granted = state.books.grant(&sizes, lifetime, &mut kernel);
         let parts: Vec<Part> = kernel.made.into_iter().collect();
         if let Err(error) = granted {

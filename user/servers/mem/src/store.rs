@@ -88,6 +88,13 @@ impl Store {
         }
     }
 
+    /// Sees to it, as far as there is memory for it, that `count` slots can be taken besides those in reserve.
+    pub fn ensure_slots(&mut self, count: usize) {
+        while self.slots.count() < RESERVED_SLOTS + count && self.add_slots().is_some() {
+            self.refill();
+        }
+    }
+
     /// Lets one of the arrays grow.
     fn grow(&mut self, need: Need) -> Option<()> {
         let wants_table = match need {
