@@ -93,13 +93,9 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "mm",
         title: "Allocating and freeing physical memory, by the number of free extents",
-        unit: "instructions",
-        system: "lab",
-        runs: &[PLAIN],
-        from_build: nothing,
-        columns: &[],
         targets: reference::MM_TARGETS,
-        sums: &[],
+        plots: mm,
+        ..USUAL
     },
     Experiment {
         name: "delete-siblings",
@@ -159,6 +155,29 @@ fn siblings(_: &Measured) -> Vec<Plot> {
     };
     let plot = Plot::new("plot", "Deleting one of many siblings");
     vec![plot.with(panel("instructions, mean", "")).with(panel("instructions, dearest", "worst_"))]
+}
+
+/// The manager's cost by the number of free extents, and R0's two sequences.
+fn mm(_: &Measured) -> Vec<Plot> {
+    let kinds = [("alloc", "allocate", BLUE), ("free", "free", ORANGE), ("alloc_range", "allocate in a range", GREEN)];
+    let by_extents = |title: &str, suffix: &str| {
+        kinds.into_iter().fold(Panel::new("free extents", title).log_x(), |panel, (series, label, colour)| {
+            let series = format!("{series}{suffix}");
+            panel.line(&series, label, colour).marks(&series, "", colour, Shape::Dot)
+        })
+    };
+    let in_order =
+        |size: &str| {
+            Panel::new("operation", format!("instructions, {size}"))
+                .line(format!("alloc_{size}"), "allocate", BLUE)
+                .line(format!("free_{size}"), "free", ORANGE)
+        };
+    let plot = Plot::new("plot", "The memory manager among free extents");
+    let sequences = Plot::new("sequences", "Blocks of one size, allocated and freed in order");
+    vec![
+        plot.with(by_extents("instructions, mean", "")).with(by_extents("instructions, dearest", "_worst")),
+        sequences.with(in_order("4k")).with(in_order("4m")),
+    ]
 }
 
 /// Machine code of the kernel, and whole sizes of init and the programs as they lie in the boot archive.

@@ -87,6 +87,21 @@ impl SlotMap {
 
     /// Takes `count` free slots side by side in one node, and answers the first.
     pub fn take_run(&mut self, count: usize) -> Option<CapAddress> {
+        let first = self.find_run(count)?;
+        for taken in first..first + count as u32 {
+            self.words[taken as usize / WORD_BITS] &= !(1 << (taken as usize % WORD_BITS));
+        }
+        self.free -= count;
+        Some(CapAddress(first))
+    }
+
+    /// Whether `count` free slots lie side by side in one node.
+    pub fn has_run(&self, count: usize) -> bool {
+        self.find_run(count).is_some()
+    }
+
+    /// The first of `count` free slots side by side in one node.
+    fn find_run(&self, count: usize) -> Option<u32> {
         if count == 0 || count > NODE_SLOTS {
             return None;
         }
@@ -107,12 +122,7 @@ impl SlotMap {
             }
             length = if self.is_free(CapAddress(slot)) { length + 1 } else { 0 };
             if length == count {
-                let first = slot + 1 - count as u32;
-                for taken in first..=slot {
-                    self.words[taken as usize / WORD_BITS] &= !(1 << (taken as usize % WORD_BITS));
-                }
-                self.free -= count;
-                return Some(CapAddress(first));
+                return Some(slot + 1 - count as u32);
             }
         }
         None

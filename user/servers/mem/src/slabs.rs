@@ -240,6 +240,9 @@ impl Slabs {
             sizes.push(tench_slabs::Descriptor::new(one.object_size().ok_or(Error::BadSize)?, one.count));
         }
         let objects: usize = wanted.iter().map(|one| one.count as usize).sum();
+        if objects > NODE_SLOTS {
+            return Err(Error::BadSize);
+        }
         store.refill();
         store.ensure_slots(objects);
         let state = self.state()?;

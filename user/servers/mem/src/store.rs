@@ -88,9 +88,11 @@ impl Store {
         }
     }
 
-    /// Sees to it, as far as there is memory for it, that `count` slots can be taken besides those in reserve.
+    /// Sees to it, as far as there is memory for it, that `count` slots side by side can be taken besides those in
+    /// reserve.
     pub fn ensure_slots(&mut self, count: usize) {
-        while self.slots.count() < RESERVED_SLOTS + count && self.add_slots().is_some() {
+        let is_enough = |slots: &SlotMap| slots.count() >= RESERVED_SLOTS + count && slots.has_run(count);
+        while !is_enough(&self.slots) && self.add_slots().is_some() {
             self.refill();
         }
     }

@@ -47,7 +47,7 @@ tench_protocol::codes! {
     }
 }
 
-/// Descriptors in a bundle.
+/// Descriptors in a bundle, which has at most 256 objects.
 pub const MAX_DESCRIPTORS: usize = 32;
 /// Bytes of a trace in one answer.
 pub const TRACE_BYTES: usize = (MAX_WORDS - 1) * 8;
