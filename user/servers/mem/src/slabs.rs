@@ -17,7 +17,7 @@ use arrayvec::ArrayVec;
 use tench_abi::message::MAX_WORDS;
 use tench_abi::object::NODE_SLOTS;
 use tench_mem::books::Request;
-use tench_mem::{MAX_BUNDLES, MAX_PARTS};
+use tench_mem::{ARENA_SIZE, MAX_BUNDLES, MAX_PARTS};
 use tench_mem_client::protocol::Error;
 use tench_mem_client::slabs::{Descriptor, Figures, Label, MAX_DESCRIPTORS, MAX_TRACE, TRACE_BYTES};
 use tench_procs_client::protocol::pid;
@@ -70,6 +70,13 @@ struct Part {
     /// The first of their slots.
     first: CapAddress,
 }
+
+/// All that the limits allow fits into the heap, with as much again for what the allocator cannot use.
+const _: () = {
+    let bundles = MAX_BUNDLES * (size_of::<(u64, Bundle)>() + 16);
+    let parts = MAX_PARTS * size_of::<Part>();
+    assert!(2 * (bundles + parts + MAX_TRACE) <= ARENA_SIZE);
+};
 
 impl Slabs {
     /// None.
