@@ -45,8 +45,14 @@ impl Application {
         }
     }
 
+    /// What starting it asks for, request by request.
+    #[expect(clippy::missing_panics_doc, reason = "the trace is part of this crate; a test reads it")]
+    pub fn start(self) -> Trace {
+        Trace::parse(self.text()).expect("the traces of the applications are whole")
+    }
+
     /// Requests that are freed while it runs, in order.
-    const fn freed_while_running(self) -> core::ops::Range<usize> {
+    pub const fn freed_while_running(self) -> core::ops::Range<usize> {
         match self {
             // The pages of the model one by one, then the node that held them.
             Mltest => MODEL_FIRST..MODEL_FIRST + MODEL_PAGES + 1,
@@ -136,7 +142,7 @@ pub fn sequence(steps: &[Step]) -> Trace {
             running.remove(at).1.into_iter().for_each(|number| trace.push_free(number));
             continue;
         }
-        let own = Trace::parse(step.0.text()).expect("the traces of the applications are whole");
+        let own = step.0.start();
         let mut live = Vec::new();
         for request in own.requests() {
             if let Request::Alloc { bundle, lifetime } = request {
