@@ -8,6 +8,7 @@ use miette::Result;
 use super::measure::{Figures, Measured};
 use super::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, Panel, Plot, Shape};
 use super::reference::{self, Column, Sum};
+use super::slabs;
 use super::table::Table;
 use crate::build::Build;
 use crate::elf;
@@ -100,6 +101,38 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "fault",
         title: "Pages that come when they are touched: from an external pager, and copied on write",
+        ..USUAL
+    },
+    Experiment {
+        name: "slabs-random",
+        title: "R1's random workloads under every policy: its tables 4.3 and 4.4",
+        unit: "bytes",
+        runs: &[],
+        on_host: slabs::random::measure,
+        columns: &[Column { title: "R1", values: slabs::reference::RANDOM }],
+        plots: slabs::random::plots,
+        tables: slabs::random::tables,
+        ..USUAL
+    },
+    Experiment {
+        name: "slabs-apps",
+        title: "R1's applications, alone and together, under every policy: its table 4.5",
+        unit: "bytes",
+        runs: &[],
+        on_host: slabs::apps::measure,
+        columns: &[Column { title: "R1", values: slabs::reference::APPS }],
+        plots: slabs::apps::plots,
+        tables: slabs::apps::tables,
+        ..USUAL
+    },
+    Experiment {
+        name: "slabs-policies",
+        title: "Every policy on every workload, with the watermark rule and without",
+        unit: "bytes",
+        runs: &[],
+        on_host: slabs::policies::measure,
+        plots: slabs::policies::plots,
+        tables: slabs::policies::tables,
         ..USUAL
     },
     Experiment {
