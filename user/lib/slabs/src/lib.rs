@@ -66,7 +66,7 @@ mod slab;
 mod slabs;
 mod trace;
 
-pub use applications::{Application, SEQUENCES, application, sequence};
+pub use applications::{Application, SEQUENCES, application, printed_account, sequence};
 pub use backend::{Backend, Model, Place, Refused};
 pub use bundle::{Descriptor, Lifetime, MAX_COUNT, MIN_SIZE, Piece};
 pub use policy::Policy;
