@@ -8,6 +8,7 @@ use miette::Result;
 use super::measure::{Figures, Measured};
 use super::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, Panel, Plot, Shape};
 use super::reference::{self, Column, Sum};
+use super::slabs;
 use super::table::Table;
 use crate::build::Build;
 use crate::elf;
@@ -98,6 +99,12 @@ pub const EXPERIMENTS: &[Experiment] = &[
         ..USUAL
     },
     Experiment {
+        name: "slabs-latency",
+        title: "What a bundle of objects and its return cost, by policy and chance to free",
+        plots: latency,
+        ..USUAL
+    },
+    Experiment {
         name: "delete-siblings",
         title: "Deleting one of many objects made of one untyped, and one of many copies, beside Barrelfish",
         columns: &[Column { title: "Barrelfish", values: reference::BARRELFISH_SIBLINGS }],
@@ -107,6 +114,38 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "fault",
         title: "Pages that come when they are touched: from an external pager, and copied on write",
+        ..USUAL
+    },
+    Experiment {
+        name: "slabs-random",
+        title: "R1's random workloads under every policy: its tables 4.3 and 4.4",
+        unit: "bytes",
+        runs: &[],
+        on_host: slabs::random::measure,
+        columns: &[Column { title: "R1", values: slabs::reference::RANDOM }],
+        plots: slabs::random::plots,
+        tables: slabs::random::tables,
+        ..USUAL
+    },
+    Experiment {
+        name: "slabs-apps",
+        title: "R1's applications, alone and together, under every policy: its table 4.5",
+        unit: "bytes",
+        runs: &[],
+        on_host: slabs::apps::measure,
+        columns: &[Column { title: "R1", values: slabs::reference::APPS }],
+        plots: slabs::apps::plots,
+        tables: slabs::apps::tables,
+        ..USUAL
+    },
+    Experiment {
+        name: "slabs-policies",
+        title: "Every policy on every workload, with the watermark rule and without",
+        unit: "bytes",
+        runs: &[],
+        on_host: slabs::policies::measure,
+        plots: slabs::policies::plots,
+        tables: slabs::policies::tables,
         ..USUAL
     },
     Experiment {
@@ -155,6 +194,28 @@ fn siblings(_: &Measured) -> Vec<Plot> {
     };
     let plot = Plot::new("plot", "Deleting one of many siblings");
     vec![plot.with(panel("instructions, mean", "")).with(panel("instructions, dearest", "worst_"))]
+}
+
+/// R1's figures 4.15 and 4.16.
+fn latency(_: &Measured) -> Vec<Plot> {
+    let plot = |chance: &str| {
+        let panel = ["best", "guessing"].into_iter().zip([BLUE, ORANGE]).fold(
+            Panel::new("bytes requested", "instructions per request").log_y(),
+            |panel, (policy, colour)| {
+                panel
+                    .line(format!("alloc_{policy}_{chance}"), policy, colour)
+                    .marks(format!("full_{policy}_{chance}"), format!("{policy}: no room"), colour, Shape::Cross)
+                    .marks(format!("failed_{policy}_{chance}"), format!("{policy}: retypes failed"), colour, Shape::Dot)
+            },
+        );
+        let frees = Panel::new("return", "instructions per return")
+            .log_y()
+            .line(format!("free_best_{chance}"), "best", BLUE)
+            .line(format!("free_guessing_{chance}"), "guessing", ORANGE);
+        let title = format!("Latency of requests and returns, {chance} % chance to free");
+        Plot::new(format!("latency-{chance}"), title).with(panel).with(frees)
+    };
+    vec![plot("16"), plot("32")]
 }
 
 /// The manager's cost by the number of free extents, and R0's two sequences.

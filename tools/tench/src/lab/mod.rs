@@ -17,6 +17,7 @@ mod experiments;
 mod measure;
 mod plot;
 mod reference;
+pub mod slabs;
 mod table;
 mod write;
 
@@ -28,6 +29,7 @@ use crate::system::{Packages, System};
 use crate::workspace::Workspace;
 pub use experiments::{EXPERIMENTS, Experiment};
 pub use measure::{Booted, Measured, measure};
+pub use write::{format_number, number};
 
 /// Runs experiments; the status is 1 if a figure differs from the recorded one.
 pub fn run(workspace: &Workspace, options: &LabOptions) -> Result<u8> {

@@ -33,7 +33,8 @@ pub fn start(application: Application) -> Result<u64, Failure> {
     }
     let trace = application.start();
     let freed = application.freed_while_running();
-    let kept = trace.requests().iter().enumerate().filter(|(number, _)| !freed.contains(number));
+    let kept =
+        trace.requests().iter().enumerate().filter(|(number, _)| !freed.iter().any(|range| range.contains(number)));
     let mut bytes = 0;
     for (_, request) in kept {
         let descriptors = descriptors(&trace, request);

@@ -2,7 +2,9 @@
 //! and stops them (its table 4.2).
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
+use crate::replay::Accounting;
 use crate::trace::{Request, Trace};
 
 /// One of R1's applications.
@@ -51,12 +53,14 @@ impl Application {
         Trace::parse(self.text()).expect("the traces of the applications are whole")
     }
 
-    /// Requests that are freed while it runs, in order.
-    pub const fn freed_while_running(self) -> core::ops::Range<usize> {
+    /// Which of those requests are freed while it runs: each range together.
+    pub const fn freed_while_running(self) -> &'static [Range<usize>] {
         match self {
-            // The pages of the model one by one, then the node that held them.
-            Mltest => MODEL_FIRST..MODEL_FIRST + MODEL_PAGES + 1,
-            Hello | Timer | Fibonacci => 0..0,
+            // The pages of the model, then the node that held them.
+            Mltest => {
+                &[MODEL_FIRST..MODEL_FIRST + MODEL_PAGES, MODEL_FIRST + MODEL_PAGES..MODEL_FIRST + MODEL_PAGES + 1]
+            }
+            Hello | Timer | Fibonacci => &[],
         }
     }
 }
@@ -132,14 +136,25 @@ pub fn application(application: Application) -> Trace {
     sequence(&[(application, 1), (application, 1)])
 }
 
-/// Applications that are started and stopped in this order: naming one for the second time stops it.
-#[expect(clippy::missing_panics_doc, reason = "the applications' traces are part of this crate; a test reads them")]
+/// Applications that are started and stopped in this order: naming one for the second time stops it. Each stop is one
+/// request, and so is what an application frees while it runs, as in R1's logs.
 pub fn sequence(steps: &[Step]) -> Trace {
+    play(steps).0
+}
+
+/// The account that R1 printed for these steps: it misses what applications free while they run.
+pub fn printed_account(steps: &[Step]) -> Accounting {
+    Accounting::Printed { missed: play(steps).1 }
+}
+
+/// The trace, and the numbers of the requests that free while an application runs.
+fn play(steps: &[Step]) -> (Trace, Vec<u32>) {
     let mut trace = Trace::new();
+    let mut missed = Vec::new();
     let mut running: Vec<(Step, Vec<u32>)> = Vec::new();
     for &step in steps {
         if let Some(at) = running.iter().position(|(started, _)| *started == step) {
-            running.remove(at).1.into_iter().for_each(|number| trace.push_free(number));
+            trace.push_free(&running.remove(at).1);
             continue;
         }
         let own = step.0.start();
@@ -149,8 +164,13 @@ pub fn sequence(steps: &[Step]) -> Trace {
                 live.push(trace.push_alloc(own.bundle(bundle), *lifetime));
             }
         }
-        live.drain(step.0.freed_while_running()).for_each(|number| trace.push_free(number));
-        running.push((step, live));
+        for part in step.0.freed_while_running() {
+            missed.push(trace.requests().len() as u32);
+            trace.push_free(&live[part.clone()]);
+        }
+        let freed = |at: &usize| step.0.freed_while_running().iter().any(|part| part.contains(at));
+        let left = (0..live.len()).filter(|at| !freed(at)).map(|at| live[at]).collect();
+        running.push((step, left));
     }
-    trace
+    (trace, missed)
 }

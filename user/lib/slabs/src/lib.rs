@@ -66,13 +66,15 @@ mod slab;
 mod slabs;
 mod trace;
 
-pub use applications::{Application, SEQUENCES, application, sequence};
+pub use applications::{Application, SEQUENCES, application, printed_account, sequence};
 pub use backend::{Backend, Model, Place, Refused};
 pub use bundle::{Descriptor, Lifetime, MAX_COUNT, MIN_SIZE, Piece};
 pub use policy::Policy;
 pub use random::{Random, RandomSettings};
 pub use recorder::Recorder;
-pub use replay::{Accounting, Bar, Means, Meter, Options, Outcome, Peaks, Point, Replay, Snapshot, Source, replay};
+pub use replay::{
+    Accounting, Bar, Means, Meter, Options, Outcome, Peaks, Point, Replay, Snapshot, Source, Step, StepKind, replay,
+};
 pub use slab::{Account, Slab};
 pub use slabs::{Error, Figures, STANDARD_SLABS, STANDARD_STATIC_SLABS, Slabs};
 pub use trace::{Damage, Mistake, Request, Trace, TraceSource};

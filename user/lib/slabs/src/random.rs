@@ -3,8 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::bundle::{Descriptor, Lifetime};
-use crate::replay::Source;
-use crate::trace::Request;
+use crate::replay::{Source, Step};
 
 /// What describes a random workload. The default is R1's, with a chance of 16 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,22 +60,26 @@ impl Random {
 }
 
 impl Source for Random {
-    fn next(&mut self, bundle: &mut Vec<Descriptor>) -> Option<Request> {
+    fn next(&mut self, step: &mut Step) -> bool {
         debug_assert!(!self.asked, "the answer to the last request is not known");
-        bundle.clear();
         self.made += 1;
         if self.made > self.settings.requests {
-            return if self.live.is_empty() { None } else { Some(Request::Free(self.live.remove(0))) };
+            if self.live.is_empty() {
+                return false;
+            }
+            step.free(&[self.live.remove(0)]);
+            return true;
         }
         let roll = 1 + self.numbers.below(100);
         let frees = self.live.len() >= self.settings.limit || roll < self.settings.chance;
         if frees && !self.live.is_empty() {
             let which = self.numbers.below(self.live.len() as u32);
-            return Some(Request::Free(self.live.remove(which as usize)));
+            step.free(&[self.live.swap_remove(which as usize)]);
+        } else {
+            step.alloc(&[self.object()], Lifetime::Dynamic);
+            self.asked = true;
         }
-        bundle.push(self.object());
-        self.asked = true;
-        Some(Request::Alloc { bundle: 0..1, lifetime: Lifetime::Dynamic })
+        true
     }
 
     fn answered(&mut self, granted: bool) {

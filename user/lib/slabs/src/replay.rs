@@ -9,28 +9,81 @@ use crate::backend::Model;
 use crate::bundle::{Descriptor, Lifetime, Piece};
 use crate::policy::Policy;
 use crate::slabs::{Error, Figures, Slabs};
-use crate::trace::{Request, Trace};
+use crate::trace::Trace;
 
 /// Where requests come from.
 pub trait Source {
-    /// The next request; of an `alloc`, `bundle` is what it asks for. The ranges in the request mean nothing here.
-    fn next(&mut self, bundle: &mut Vec<Descriptor>) -> Option<Request>;
+    /// The next request. False if there is none.
+    fn next(&mut self, step: &mut Step) -> bool;
 
-    /// Whether the last `alloc` was granted.
+    /// Whether the last request, an `alloc`, was granted.
     fn answered(&mut self, granted: bool);
 
     /// Requests before all that is left is freed at the end.
     fn active(&self) -> usize;
 }
 
-/// Which account of the losses a replay keeps.
+/// A request under way. The same one is used again and again, so that most requests need no memory.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    /// What is asked.
+    pub kind: StepKind,
+    /// How long the objects live.
+    pub lifetime: Lifetime,
+    /// What a bundle consists of.
+    pub bundle: Vec<Descriptor>,
+    /// Numbers of the requests whose objects are freed.
+    pub numbers: Vec<u32>,
+}
+
+/// What a request asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StepKind {
+    /// A bundle.
+    #[default]
+    Alloc,
+    /// That the objects of requests are freed.
+    Free,
+    /// Nothing: a bundle that found no room when the trace was recorded.
+    Failed,
+}
+
+impl Step {
+    /// Becomes a request for a bundle.
+    pub fn alloc(&mut self, bundle: &[Descriptor], lifetime: Lifetime) {
+        self.set(StepKind::Alloc, bundle, lifetime, &[]);
+    }
+
+    /// Becomes a request that had no success.
+    pub fn failed(&mut self, bundle: &[Descriptor], lifetime: Lifetime) {
+        self.set(StepKind::Failed, bundle, lifetime, &[]);
+    }
+
+    /// Becomes a request to free the objects of others.
+    pub fn free(&mut self, numbers: &[u32]) {
+        self.set(StepKind::Free, &[], Lifetime::Dynamic, numbers);
+    }
+
+    fn set(&mut self, kind: StepKind, bundle: &[Descriptor], lifetime: Lifetime, numbers: &[u32]) {
+        (self.kind, self.lifetime) = (kind, lifetime);
+        self.bundle.clear();
+        self.bundle.extend_from_slice(bundle);
+        self.numbers.clear();
+        self.numbers.extend_from_slice(numbers);
+    }
+}
+
+/// Which account of the losses a replay keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Accounting {
     /// Everything that is lost.
     #[default]
     Complete,
-    /// R1's as printed in its tables 4.5 and the figures there.
-    Printed,
+    /// R1's as printed in its table 4.5: what these requests free is not counted as lost to the watermark rule.
+    Printed {
+        /// Numbers of the requests that free while an application runs.
+        missed: Vec<u32>,
+    },
 }
 
 /// How a workload is run.
@@ -223,13 +276,13 @@ pub struct Replay {
 pub fn replay(source: &mut dyn Source, options: &Options) -> Result<Replay, Error> {
     let mut run = Run::new(options)?;
     let active = source.active();
-    let mut bundle = Vec::new();
-    while let Some(request) = source.next(&mut bundle) {
+    let mut step = Step::default();
+    while source.next(&mut step) {
         let before = run.slabs.figures().out_of_memory;
-        match request {
-            Request::Alloc { lifetime, .. } => source.answered(run.alloc(&bundle, lifetime)?),
-            Request::Free(number) => run.free(number)?,
-            Request::Failed { lifetime, .. } => run.trace.push_failed(&bundle, lifetime),
+        match step.kind {
+            StepKind::Alloc => source.answered(run.alloc(&step.bundle, step.lifetime)?),
+            StepKind::Free => run.free(&step.numbers)?,
+            StepKind::Failed => run.trace.push_failed(&step.bundle, step.lifetime),
         }
         run.note(before, active);
     }
@@ -243,6 +296,9 @@ struct Run {
     kernel: Model,
     /// What lives, by the number of its request.
     live: BTreeMap<u32, Vec<Piece>>,
+    accounting: Accounting,
+    /// Bytes lost to the watermark rule in each slab that the account does not count.
+    missed: Vec<u64>,
     meter: Meter,
     profile: Vec<Point>,
     snapshots: Vec<Snapshot>,
@@ -259,6 +315,8 @@ impl Run {
             kernel: Model::new(&slabs),
             slabs,
             live: BTreeMap::new(),
+            accounting: options.accounting.clone(),
+            missed: alloc::vec![0; options.slabs.slabs().len()],
             meter: Meter::default(),
             profile: Vec::new(),
             snapshots: Vec::new(),
@@ -281,28 +339,44 @@ impl Run {
         }
     }
 
-    /// Frees what a request was granted, object by object. If it was granted nothing, there is nothing to do.
-    fn free(&mut self, number: u32) -> Result<(), Error> {
-        let Some(pieces) = self.live.remove(&number) else {
-            // A line that does nothing, so that numbers stay the same.
-            self.trace.push_failed(&[], Lifetime::Dynamic);
-            return Ok(());
-        };
-        self.trace.push_free(number);
-        for piece in pieces {
-            for (address, size) in piece.objects(&self.slabs) {
-                if !self.kernel.delete(address, size) {
-                    return Err(Error::NoSuchObject);
-                }
-                self.slabs.freed(address, size)?;
+    /// Frees what requests were granted, object by object. If they were granted nothing, there is nothing to do.
+    fn free(&mut self, numbers: &[u32]) -> Result<(), Error> {
+        let number = self.profile.len() as u32;
+        let misses = matches!(&self.accounting, Accounting::Printed { missed } if missed.contains(&number));
+        let mut granted = Vec::new();
+        for &number in numbers {
+            let Some(pieces) = self.live.remove(&number) else { continue };
+            granted.push(number);
+            for piece in pieces {
+                self.free_piece(piece, misses)?;
             }
+        }
+        if granted.is_empty() {
+            // A line that does nothing, so that the numbers of the others stay the same.
+            self.trace.push_failed(&[], Lifetime::Dynamic);
+        } else {
+            self.trace.push_free(&granted);
+        }
+        Ok(())
+    }
+
+    fn free_piece(&mut self, piece: Piece, misses: bool) -> Result<(), Error> {
+        for (address, size) in piece.objects(&self.slabs) {
+            if !self.kernel.delete(address, size) {
+                return Err(Error::NoSuchObject);
+            }
+            self.slabs.freed(address, size)?;
+            let missed = &mut self.missed[piece.slab];
+            *missed =
+                if self.slabs.slabs()[piece.slab].objects() == 0 { 0 } else { *missed + u64::from(misses) * size };
         }
         Ok(())
     }
 
     /// Notes the state after a request.
     fn note(&mut self, out_of_memory_before: u64, active: usize) {
-        let figures = self.slabs.figures();
+        let mut figures = self.slabs.figures();
+        figures.watermark_loss -= self.missed.iter().sum::<u64>();
         let gaps = self.slabs.gaps();
         self.meter.note(figures, gaps);
         self.profile.push(Point { figures, gaps, out_of_memory: figures.out_of_memory > out_of_memory_before });

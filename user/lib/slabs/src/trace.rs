@@ -6,7 +6,7 @@ use core::ops::Range;
 use core::str::SplitAsciiWhitespace;
 
 use crate::bundle::{Descriptor, Lifetime};
-use crate::replay::Source;
+use crate::replay::{Source, Step};
 
 /// One line of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +18,11 @@ pub enum Request {
         /// How long its objects live.
         lifetime: Lifetime,
     },
-    /// All objects of an earlier request, by its number, are freed.
-    Free(u32),
+    /// All objects of earlier requests are freed, together. [`Trace::numbers`] has the requests' numbers.
+    Free {
+        /// Where the numbers are.
+        numbers: Range<u32>,
+    },
     /// A bundle that found no room when the trace was recorded; where known, what it asked for. A replay counts it as a
     /// request and does not ask again, since no later line would free it.
     Failed {
@@ -35,6 +38,8 @@ pub enum Request {
 pub struct Trace {
     requests: Vec<Request>,
     descriptors: Vec<Descriptor>,
+    /// Numbers of the requests that are freed, of all `Free` one after another.
+    freed: Vec<u32>,
 }
 
 /// What is wrong with a trace.
@@ -63,8 +68,10 @@ pub enum Mistake {
     BadCount,
     /// A size that no object has.
     BadSize,
-    /// `free` with no number or with more than one.
-    FreeTakesOne,
+    /// `free` without a number.
+    NothingFreed,
+    /// A range of numbers whose end lies before its beginning.
+    BackwardRange,
     /// `free` of a request that has not come yet.
     NotYet,
     /// `free` of a request that was no `alloc`.
@@ -85,7 +92,8 @@ impl fmt::Display for Mistake {
             Mistake::NotANumber => "not a number; counts, sizes and request numbers are written in decimal digits",
             Mistake::BadCount => "bad count; 1 to 1048576 objects are allowed",
             Mistake::BadSize => "bad size; powers of two from 16 to 1099511627776 bytes are allowed",
-            Mistake::FreeTakesOne => "free takes the number of one request",
+            Mistake::NothingFreed => "nothing is freed; write free NUMBER, several of them, or ranges FIRST-LAST",
+            Mistake::BackwardRange => "this range ends before it begins; write FIRST-LAST",
             Mistake::NotYet => "that request has not come yet; only earlier ones can be freed, the first is number 0",
             Mistake::NotAlloc => "that request was not an alloc; only what was granted can be freed",
             Mistake::FreedBefore => "that request was freed before; each can be freed once",
@@ -105,7 +113,7 @@ impl core::error::Error for Damage {}
 impl Trace {
     /// One without requests.
     pub const fn new() -> Trace {
-        Trace { requests: Vec::new(), descriptors: Vec::new() }
+        Trace { requests: Vec::new(), descriptors: Vec::new(), freed: Vec::new() }
     }
 
     /// Reads a trace. A damaged one is refused as a whole.
@@ -138,21 +146,41 @@ impl Trace {
                 self.requests.push(Request::Failed { bundle, lifetime });
             }
             Some("free") => {
-                let (Some(number), None) = (words.next(), words.next()) else { return Err(Mistake::FreeTakesOne) };
-                let number: u32 = number.parse().map_err(|_| Mistake::NotANumber)?;
-                match self.requests.get(number as usize) {
-                    None => return Err(Mistake::NotYet),
-                    Some(Request::Alloc { .. }) => {}
-                    Some(_) => return Err(Mistake::NotAlloc),
+                let first = self.freed.len() as u32;
+                words.try_for_each(|word| self.parse_numbers(word, freed))?;
+                let numbers = first..self.freed.len() as u32;
+                if numbers.is_empty() {
+                    return Err(Mistake::NothingFreed);
                 }
-                if core::mem::replace(&mut freed[number as usize], true) {
-                    return Err(Mistake::FreedBefore);
-                }
-                self.requests.push(Request::Free(number));
+                self.requests.push(Request::Free { numbers });
             }
             Some(_) => return Err(Mistake::UnknownWord),
         }
         freed.push(false);
+        Ok(())
+    }
+
+    /// Reads a number or a range of requests that are freed.
+    fn parse_numbers(&mut self, word: &str, freed: &mut [bool]) -> Result<(), Mistake> {
+        let number = |text: &str| text.parse::<u32>().map_err(|_| Mistake::NotANumber);
+        let (first, last) = match word.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(word)?, number(word)?),
+        };
+        if first > last {
+            return Err(Mistake::BackwardRange);
+        }
+        for number in first..=last {
+            match self.requests.get(number as usize) {
+                None => return Err(Mistake::NotYet),
+                Some(Request::Alloc { .. }) => {}
+                Some(_) => return Err(Mistake::NotAlloc),
+            }
+            if core::mem::replace(&mut freed[number as usize], true) {
+                return Err(Mistake::FreedBefore);
+            }
+            self.freed.push(number);
+        }
         Ok(())
     }
 
@@ -194,6 +222,11 @@ impl Trace {
         self.descriptors.get(bundle.start as usize..bundle.end as usize).unwrap_or_default()
     }
 
+    /// The requests that a `Free` of this trace names.
+    pub fn numbers(&self, numbers: &Range<u32>) -> &[u32] {
+        self.freed.get(numbers.start as usize..numbers.end as usize).unwrap_or_default()
+    }
+
     /// Adds a bundle that was granted, and answers its number.
     pub fn push_alloc(&mut self, bundle: &[Descriptor], lifetime: Lifetime) -> u32 {
         let bundle = self.push_bundle(bundle);
@@ -207,9 +240,11 @@ impl Trace {
         self.requests.push(Request::Failed { bundle, lifetime });
     }
 
-    /// Adds that an earlier request's objects are freed.
-    pub fn push_free(&mut self, number: u32) {
-        self.requests.push(Request::Free(number));
+    /// Adds that the objects of earlier requests are freed, together.
+    pub fn push_free(&mut self, numbers: &[u32]) {
+        let first = self.freed.len() as u32;
+        self.freed.extend_from_slice(numbers);
+        self.requests.push(Request::Free { numbers: first..self.freed.len() as u32 });
     }
 
     fn push_bundle(&mut self, bundle: &[Descriptor]) -> Range<u32> {
@@ -220,7 +255,7 @@ impl Trace {
 
     /// Requests before everything that is left is freed at the end.
     pub fn active(&self) -> usize {
-        let last = self.requests.iter().rposition(|request| !matches!(request, Request::Free(_)));
+        let last = self.requests.iter().rposition(|request| !matches!(request, Request::Free { .. }));
         last.map_or(0, |last| last + 1)
     }
 
@@ -244,6 +279,17 @@ pub(crate) fn write_bundle(out: &mut dyn Write, bundle: &[Descriptor], lifetime:
     out.write_str(if lifetime == Lifetime::Static { " static" } else { "" })
 }
 
+/// Writes numbers, each after a space, and those that follow one another as a range.
+fn write_numbers(out: &mut dyn Write, numbers: &[u32]) -> fmt::Result {
+    for run in numbers.chunk_by(|&number, &next| number.checked_add(1) == Some(next)) {
+        match run {
+            [first, .., last] => write!(out, " {first}-{last}")?,
+            _ => write!(out, " {}", run[0])?,
+        }
+    }
+    Ok(())
+}
+
 /// The text of a trace, as [`Trace::parse`] reads it.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -253,7 +299,10 @@ impl fmt::Display for Trace {
                     f.write_str("alloc")?;
                     write_bundle(f, self.bundle(bundle), *lifetime)?;
                 }
-                Request::Free(number) => write!(f, "free {number}")?,
+                Request::Free { numbers } => {
+                    f.write_str("free")?;
+                    write_numbers(f, self.numbers(numbers))?;
+                }
                 Request::Failed { bundle, lifetime } => {
                     f.write_str("failed")?;
                     write_bundle(f, self.bundle(bundle), *lifetime)?;
@@ -280,14 +329,15 @@ impl<'a> TraceSource<'a> {
 }
 
 impl Source for TraceSource<'_> {
-    fn next(&mut self, bundle: &mut Vec<Descriptor>) -> Option<Request> {
-        let request = self.trace.requests.get(self.next)?.clone();
+    fn next(&mut self, step: &mut Step) -> bool {
+        let Some(request) = self.trace.requests.get(self.next) else { return false };
         self.next += 1;
-        bundle.clear();
-        if let Request::Alloc { bundle: range, .. } | Request::Failed { bundle: range, .. } = &request {
-            bundle.extend_from_slice(self.trace.bundle(range));
+        match request {
+            Request::Alloc { bundle, lifetime } => step.alloc(self.trace.bundle(bundle), *lifetime),
+            Request::Failed { bundle, lifetime } => step.failed(self.trace.bundle(bundle), *lifetime),
+            Request::Free { numbers } => step.free(self.trace.numbers(numbers)),
         }
-        Some(request)
+        true
     }
 
     fn answered(&mut self, _granted: bool) {}

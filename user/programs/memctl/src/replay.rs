@@ -13,7 +13,8 @@ use tench::procs::Procs;
 use tench_abi::Kind;
 use tench_memctl::command::Conditions;
 use tench_slabs::{
-    Descriptor, Figures, Lifetime, Meter, Outcome, Policy, Random, RandomSettings, Request, Source, Trace, TraceSource,
+    Descriptor, Figures, Lifetime, Meter, Outcome, Policy, Random, RandomSettings, Source, Step, StepKind, Trace,
+    TraceSource,
 };
 
 use crate::{SLABS, text};
@@ -70,15 +71,15 @@ fn play(source: &mut dyn Source, conditions: &Conditions) -> Result<(), String> 
 /// Makes the requests.
 fn requests(source: &mut dyn Source) -> Result<Outcome, String> {
     let mut meter = Meter::default();
-    let mut bundle = Vec::new();
+    let mut step = Step::default();
     let mut bundles = BTreeMap::new();
     let mut number = 0_u32;
     let mut figures = SLABS.figures().map_err(text)?;
-    while let Some(request) = source.next(&mut bundle) {
-        match request {
-            Request::Alloc { lifetime, .. } => {
-                let wanted = bundle.iter().map(untyped).collect::<Vec<_>>();
-                let lifetime = match lifetime {
+    while source.next(&mut step) {
+        match step.kind {
+            StepKind::Alloc => {
+                let wanted = step.bundle.iter().map(untyped).collect::<Vec<_>>();
+                let lifetime = match step.lifetime {
                     Lifetime::Dynamic => slabs::Lifetime::Dynamic,
                     Lifetime::Static => slabs::Lifetime::Static,
                 };
@@ -95,12 +96,14 @@ fn requests(source: &mut dyn Source) -> Result<Outcome, String> {
                     Err(failure) => return Err(text(failure)),
                 }
             }
-            Request::Free(number) => {
-                if let Some(bundle) = bundles.remove(&number) {
-                    figures = SLABS.free(bundle).map_err(text)?;
+            StepKind::Free => {
+                for number in &step.numbers {
+                    if let Some(bundle) = bundles.remove(number) {
+                        figures = SLABS.free(bundle).map_err(text)?;
+                    }
                 }
             }
-            Request::Failed { .. } => {}
+            StepKind::Failed => {}
         }
         number += 1;
         meter.note(of(figures), figures.gaps);

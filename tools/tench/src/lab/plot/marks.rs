@@ -84,6 +84,8 @@ pub fn rectangle(
         area.draw(&Rectangle::new([(left, top), (right, bottom)], colour.filled()))?;
         return Ok(());
     }
+    // What lies behind does not shine through.
+    area.draw(&Rectangle::new([(left, top), (right, bottom)], WHITE.filled()))?;
     area.draw(&Rectangle::new([(left, top), (right, bottom)], colour.mix(0.15).filled()))?;
     area.draw(&Rectangle::new([(left, top), (right, bottom)], colour.stroke_width(1)))?;
     // Lines x + y = sum, from where they enter the rectangle to where they leave it.
