@@ -51,7 +51,9 @@ impl Application {
     const fn freed_while_running(self) -> &'static [Range<usize>] {
         match self {
             // The pages of the model, then the node that held them.
-            Mltest => &[MODEL_FIRST..MODEL_FIRST + MODEL_PAGES, MODEL_FIRST + MODEL_PAGES..MODEL_FIRST + MODEL_PAGES + 1],
+            Mltest => {
+                &[MODEL_FIRST..MODEL_FIRST + MODEL_PAGES, MODEL_FIRST + MODEL_PAGES..MODEL_FIRST + MODEL_PAGES + 1]
+            }
             Hello | Timer | Fibonacci => &[],
         }
     }

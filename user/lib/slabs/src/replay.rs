@@ -367,7 +367,8 @@ impl Run {
             }
             self.slabs.freed(address, size)?;
             let missed = &mut self.missed[piece.slab];
-            *missed = if self.slabs.slabs()[piece.slab].objects() == 0 { 0 } else { *missed + u64::from(misses) * size };
+            *missed =
+                if self.slabs.slabs()[piece.slab].objects() == 0 { 0 } else { *missed + u64::from(misses) * size };
         }
         Ok(())
     }
