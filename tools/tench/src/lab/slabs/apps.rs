@@ -5,12 +5,10 @@
 //! R1 printed (`best_printed_peak_watermark_sequence1`).
 
 use miette::Result;
-use tench_slabs::{
-    Accounting, Application, Options, Policy, Replay, SEQUENCES, Trace, TraceSource, application, sequence,
-};
+use tench_slabs::{Accounting, Application, Options, Policy, SEQUENCES, Trace, printed_account, sequence};
 
 use super::pictures::profile;
-use super::{key, kib, reference, row, run, take_figures, take_profile};
+use super::{Run, key, kib, reference, row, take_figures, take_profile};
 use crate::lab::measure::{Figures, Measured};
 use crate::lab::plot::Plot;
 use crate::lab::reference::find;
@@ -22,36 +20,47 @@ const COMPARED: [Policy; 2] = [Policy::BestFit, Policy::NextFitGuessing];
 /// The sequences by name.
 const SEQUENCE_NAMES: [&str; 3] = ["sequence1", "sequence2", "sequence3"];
 
-/// Every workload with its name.
-pub fn workloads() -> Vec<(&'static str, Trace)> {
-    let alone = Application::ALL.into_iter().map(|one| (one.name(), application(one)));
-    let together = SEQUENCE_NAMES.into_iter().zip(&SEQUENCES).map(|(name, steps)| (name, sequence(steps)));
+/// Applications started and stopped in some order.
+pub struct Workload {
+    /// Its name in figures.
+    pub name: &'static str,
+    /// The requests.
+    pub trace: Trace,
+    /// R1's account of it.
+    printed: Accounting,
+}
+
+/// Every workload.
+pub fn workloads() -> Vec<Workload> {
+    let workload = |name, steps: &[_]| Workload { name, trace: sequence(steps), printed: printed_account(steps) };
+    let alone = Application::ALL.into_iter().map(|one| workload(one.name(), &[(one, 1), (one, 1)]));
+    let together = SEQUENCE_NAMES.into_iter().zip(&SEQUENCES).map(|(name, steps)| workload(name, steps));
     alone.chain(together).collect()
 }
 
-fn account(trace: &Trace, policy: Policy, accounting: Accounting) -> Result<Replay> {
-    run(&mut TraceSource::new(trace), &Options { accounting, ..Options::new(policy) })
+fn account(trace: &Trace, policy: Policy, accounting: Accounting) -> Result<Run> {
+    Run::of_trace(trace, &Options { accounting, ..Options::new(policy) })
 }
 
 /// Runs everything.
 pub fn measure(_: &Workspace) -> Result<Measured> {
     let mut measured = Measured::default();
     let workloads = workloads();
-    for (name, trace) in &workloads {
+    for Workload { name, trace, .. } in &workloads {
         let (bytes, objects) = trace.requested();
         measured.figure(format!("requested_bytes_{name}"), bytes as f64);
         measured.figure(format!("requested_objects_{name}"), objects as f64);
     }
     for policy in Policy::ALL {
         let mut failed_retypes = 0;
-        for (name, trace) in &workloads {
-            let replay = account(trace, policy, Accounting::Complete)?;
-            failed_retypes += replay.outcome.figures.failed_retypes;
-            take_figures(&mut measured, key(policy), name, &replay.outcome);
+        for Workload { name, trace, printed } in &workloads {
+            let run = account(trace, policy, Accounting::Complete)?;
+            failed_retypes += run.replay.outcome.figures.failed_retypes;
+            take_figures(&mut measured, key(policy), name, &run);
             if COMPARED.contains(&policy) {
-                take_profile(&mut measured, &format!("{}_{name}", key(policy)), &replay);
-                let printed = account(trace, policy, Accounting::Printed)?;
-                take_figures(&mut measured, &format!("{}_printed", key(policy)), name, &printed.outcome);
+                take_profile(&mut measured, &format!("{}_{name}", key(policy)), &run);
+                let printed = account(trace, policy, printed.clone())?;
+                take_figures(&mut measured, &format!("{}_printed", key(policy)), name, &printed);
             }
         }
         measured.figure(format!("failed_retypes_{}", key(policy)), failed_retypes as f64);
@@ -141,16 +150,16 @@ mod tests {
     fn the_applications_ask_for_what_the_reference_says() {
         let expected =
             [("hello", 46_400, 15), ("timer", 104_448, 29), ("fibonacci", 104_448, 29), ("mltest", 1_157_376, 285)];
-        for ((name, trace), (expected_name, bytes, objects)) in workloads().iter().zip(expected) {
-            assert_eq!((*name, trace.requested()), (expected_name, (bytes, objects)));
+        for (workload, (name, bytes, objects)) in workloads().iter().zip(expected) {
+            assert_eq!((workload.name, workload.trace.requested()), (name, (bytes, objects)));
         }
     }
 
     /// R1's section 4.2.2: 192 bytes of `hello`, and nothing of the others.
     #[test]
     fn best_fit_loses_nothing_but_in_hello() {
-        for (name, trace) in workloads().iter().take(3) {
-            let outcome = account(trace, Policy::BestFit, Accounting::Complete).unwrap().outcome;
+        for Workload { name, trace, .. } in workloads().iter().take(3) {
+            let outcome = account(trace, Policy::BestFit, Accounting::Complete).unwrap().replay.outcome;
             let expected = if *name == "hello" { 192 } else { 0 };
             assert_eq!((outcome.peaks.alignment, outcome.peaks.watermark), (expected, 0), "{name}");
         }

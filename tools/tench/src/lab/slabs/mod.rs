@@ -16,9 +16,12 @@ pub mod random;
 pub mod reference;
 
 use miette::{Result, miette};
-use tench_slabs::{Options, Outcome, Policy, Random, RandomSettings, Replay, Request, Source, replay};
+use tench_slabs::{
+    Options, Outcome, Policy, Random, RandomSettings, Replay, Request, Source, Trace, TraceSource, replay,
+};
 
 use super::measure::Measured;
+use crate::workspace::{self, Workspace};
 
 /// Chances to free of R1's random workloads, in per cent.
 pub const CHANCES: [u32; 4] = [16, 32, 48, 64];
@@ -39,14 +42,72 @@ pub const fn key(policy: Policy) -> &'static str {
     }
 }
 
-/// Runs a workload.
-pub fn run(source: &mut dyn Source, options: &Options) -> Result<Replay> {
-    replay(source, options).map_err(|error| miette!("a workload cannot be replayed: {error:?}"))
+/// A random workload.
+pub enum Workload {
+    /// Generated: this chance to free, from this seed.
+    Generated(u32, u64),
+    /// R1's, from its logs. The random numbers that its system drew are not known, but for two chances the requests are;
+    /// after the first that found no room they differ from policy to policy, since only what was granted is freed.
+    Recorded(Trace),
 }
 
-/// R1's random workload with this chance to free, from this seed.
-pub fn random_workload(chance: u32, seed: u64) -> Random {
-    Random::new(RandomSettings { chance, seed, ..RandomSettings::default() })
+impl Workload {
+    /// The one with that chance to free that R1 ran under a policy; where it was not recorded, one like it.
+    pub fn of_reference(workspace: &Workspace, chance: u32, policy: Policy) -> Result<Workload> {
+        let next = matches!(policy, Policy::NextFit | Policy::NextFitGuessing);
+        let name = match (chance, next) {
+            (16, true) => "random-16-next",
+            (16, false) => "random-16-best",
+            (64, _) => "random-64-best-next",
+            _ => return Ok(Workload::Generated(chance, SEED)),
+        };
+        let path = workspace.root.join("lab/traces").join(name).with_extension("trace");
+        let trace = Trace::parse(&workspace::read_file(&path)?);
+        Ok(Workload::Recorded(trace.map_err(|damage| miette!("{}: {damage}", path.display()))?))
+    }
+
+    /// Runs it.
+    pub fn run(&self, options: &Options) -> Result<Run> {
+        match self {
+            Workload::Generated(chance, seed) => {
+                let settings = RandomSettings { chance: *chance, seed: *seed, ..RandomSettings::default() };
+                let replay = run(&mut Random::new(settings), options)?;
+                let failed = replay.profile.iter().map(|point| point.out_of_memory).collect();
+                Ok(Run { requests: requests_for_memory(&replay.trace), failed, replay })
+            }
+            Workload::Recorded(trace) => Run::of_trace(trace, options),
+        }
+    }
+}
+
+/// A workload that was run.
+pub struct Run {
+    /// What came of it.
+    pub replay: Replay,
+    /// Of each request, whether it found no room, here or in the system where it was recorded.
+    failed: Vec<bool>,
+    /// Requests for memory, whether they were granted or not.
+    requests: usize,
+}
+
+impl Run {
+    /// Replays a trace.
+    pub fn of_trace(trace: &Trace, options: &Options) -> Result<Run> {
+        let replay = run(&mut TraceSource::new(trace), options)?;
+        let recorded = trace.requests().iter().map(|request| matches!(request, Request::Failed { .. }));
+        let failed = replay.profile.iter().zip(recorded).map(|(point, recorded)| point.out_of_memory || recorded);
+        Ok(Run { failed: failed.collect(), requests: requests_for_memory(trace), replay })
+    }
+
+    /// Requests that found no room.
+    fn failures(&self) -> usize {
+        self.failed.iter().filter(|failed| **failed).count()
+    }
+}
+
+/// Runs a workload.
+fn run(source: &mut dyn Source, options: &Options) -> Result<Replay> {
+    replay(source, options).map_err(|error| miette!("a workload cannot be replayed: {error:?}"))
 }
 
 /// An outcome's figures by name, in bytes where they are bytes. The names are those of `memlab replay --json` too.
@@ -66,25 +127,22 @@ pub fn figures(outcome: &Outcome) -> [(&'static str, f64); 9] {
 }
 
 /// Adds what a run says about one workload: `POLICY_FIGURE_WORKLOAD`.
-fn take_figures(measured: &mut Measured, prefix: &str, workload: &str, outcome: &Outcome) {
-    for (name, value) in figures(outcome) {
+fn take_figures(measured: &mut Measured, prefix: &str, workload: &str, run: &Run) {
+    for (name, value) in figures(&run.replay.outcome) {
         measured.figure(format!("{prefix}_{name}_{workload}"), value);
     }
+    measured.figure(format!("{prefix}_oom_{workload}"), run.failures() as f64);
 }
 
-/// Requests for memory, whether they were granted or not.
-fn requests_for_memory(replay: &Replay) -> usize {
-    let asks = |request: &&Request| match request {
-        Request::Alloc { .. } => true,
-        Request::Failed { bundle, .. } => !bundle.is_empty(),
-        Request::Free(_) => false,
-    };
-    replay.trace.requests().iter().filter(asks).count()
+/// Requests for memory in a trace. What a workload could not free, because it had not been granted, is in the trace of
+/// its run as a request without a bundle; R1's records have no bundle for requests that failed.
+fn requests_for_memory(trace: &Trace) -> usize {
+    trace.requests().iter().filter(|request| !matches!(request, Request::Free { .. })).count()
 }
 
 /// Adds the series of a profile: `PREFIX_live` and so on, over the bytes requested.
-fn take_profile(measured: &mut Measured, prefix: &str, replay: &Replay) {
-    for point in &replay.profile {
+fn take_profile(measured: &mut Measured, prefix: &str, run: &Run) {
+    for (point, failed) in run.replay.profile.iter().zip(&run.failed) {
         let (figures, x) = (point.figures, point.figures.requested as f64);
         let mut add = |name: &str, value: u64| measured.sample(format!("{prefix}_{name}"), x, value as f64);
         add("live", figures.live);
@@ -92,7 +150,7 @@ fn take_profile(measured: &mut Measured, prefix: &str, replay: &Replay) {
         add("align", figures.alignment_loss);
         add("total", figures.loss());
         add("resets", figures.resets);
-        if point.out_of_memory {
+        if *failed {
             add("oom", figures.live);
         }
     }

@@ -4,10 +4,10 @@
 //! object of a slab is a *gap*, which the next object may fill. With the rule, gaps are exactly the two losses.
 
 use miette::Result;
-use tench_slabs::{Options, Outcome, Policy, TraceSource};
+use tench_slabs::{Options, Outcome, Policy};
 
 use super::pictures::profile;
-use super::{CHANCES, SEED, apps, key, kib, random_workload, row, run, take_profile};
+use super::{CHANCES, Run, Workload, apps, key, kib, row, take_profile};
 use crate::lab::measure::{Figures, Measured};
 use crate::lab::plot::{BLUE, COLOURS, Panel, Plot};
 use crate::lab::table::Table;
@@ -21,19 +21,20 @@ const TABULATED: [&str; 7] = ["random16", "random32", "random48", "random64", "s
 const DRAWN: [&str; 5] = ["random16", "random32", "random48", "sequence2", "sequence3"];
 
 /// Runs everything.
-pub fn measure(_: &Workspace) -> Result<Measured> {
+pub fn measure(workspace: &Workspace) -> Result<Measured> {
     let mut measured = Measured::default();
     let applications = apps::workloads();
     for policy in Policy::ALL {
         for (rule, lifted) in RULES {
             let options = Options { lifted, ..Options::new(policy) };
             for chance in CHANCES {
-                let replay = run(&mut random_workload(chance, SEED), &options)?;
-                take(&mut measured, policy, rule, &format!("random{chance}"), &replay);
+                // The same requests for all, so that they can be compared: R1's under best fit.
+                let run = Workload::of_reference(workspace, chance, Policy::BestFit)?.run(&options)?;
+                take(&mut measured, policy, rule, &format!("random{chance}"), &run);
             }
-            for (name, trace) in &applications {
-                let replay = run(&mut TraceSource::new(trace), &options)?;
-                take(&mut measured, policy, rule, name, &replay);
+            for apps::Workload { name, trace, .. } in &applications {
+                let run = Run::of_trace(trace, &options)?;
+                take(&mut measured, policy, rule, name, &run);
             }
         }
     }
@@ -42,8 +43,8 @@ pub fn measure(_: &Workspace) -> Result<Measured> {
 }
 
 /// What one run says.
-fn take(measured: &mut Measured, policy: Policy, rule: &str, workload: &str, replay: &tench_slabs::Replay) {
-    let Outcome { peaks, means, figures, .. } = replay.outcome;
+fn take(measured: &mut Measured, policy: Policy, rule: &str, workload: &str, run: &Run) {
+    let Outcome { peaks, means, figures, .. } = run.replay.outcome;
     let mut figure =
         |name: &str, value: f64| measured.figure(format!("{}_{rule}_{name}_{workload}", key(policy)), value);
     figure("peak", peaks.gaps as f64);
@@ -58,7 +59,7 @@ fn take(measured: &mut Measured, policy: Policy, rule: &str, workload: &str, rep
     }
     let drawn = matches!(policy, Policy::BestFit | Policy::Segregated) && rule == "kept" && DRAWN.contains(&workload);
     if drawn {
-        take_profile(measured, &format!("{}_{workload}", key(policy)), replay);
+        take_profile(measured, &format!("{}_{workload}", key(policy)), run);
     }
 }
 
