@@ -1,5 +1,6 @@
 //! Recorded figures, and what differs from them. The comparison is exact: the machine is deterministic, so one
-//! instruction more is one instruction more. Another compiler makes other instructions, so its figures are not compared.
+//! instruction more is one instruction more. Another compiler makes other instructions, so its figures are not compared;
+//! what this tool computes without a target is the same with every compiler.
 
 use std::collections::BTreeSet;
 
@@ -11,6 +12,9 @@ use super::experiments::Experiment;
 use super::measure::Figures;
 use super::write::{format_number, number};
 use crate::workspace::{self, Workspace};
+
+/// Stands for the compiler of what this tool computes, which no compiler changes.
+pub const NO_COMPILER: &str = "any";
 
 #[derive(Deserialize)]
 struct Baseline {

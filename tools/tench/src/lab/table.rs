@@ -1,9 +1,36 @@
-//! An experiment's table, for people.
+//! An experiment's tables, for people.
 
 use super::experiments::Experiment;
 use super::measure::Figures;
 use super::reference::find;
 use super::write::format_number;
+
+/// A table of an experiment, besides that of all its figures.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// The files' name, without `.txt` and `.csv`.
+    pub file: String,
+    /// One line.
+    pub title: String,
+    /// The heading first. Every row has as many cells.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// As people read it.
+    pub fn text(&self) -> String {
+        format!("{}\n{}", self.title, layout(&self.rows))
+    }
+
+    /// As programs read it.
+    pub fn csv(&self) -> String {
+        let cell = |cell: &String| {
+            if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.clone() }
+        };
+        let line = |row: &Vec<String>| row.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+        self.rows.iter().map(line).collect()
+    }
+}
 
 /// The figures beside those of others and the targets; figures without either come last.
 pub fn table(experiment: &Experiment, figures: &Figures) -> String {
@@ -18,11 +45,13 @@ pub fn table(experiment: &Experiment, figures: &Figures) -> String {
     for sum in experiment.sums {
         if let Some(value) = sum.keys.iter().map(|key| figures.get(*key)).sum::<Option<f64>>() {
             let mut others = vec![None; experiment.columns.len()];
-            others[0] = sum.reference;
+            if let Some(first) = others.first_mut() {
+                *first = sum.reference;
+            }
             rows.push(row(sum.title, &others, Some(sum.target), value));
         }
     }
-    layout(&rows, experiment.unit)
+    format!("({})\n{}", experiment.unit, layout(&rows))
 }
 
 /// Figures in the order of the targets and the others' columns, then the rest by name.
@@ -56,11 +85,11 @@ fn row(name: &str, others: &[Option<f64>], target: Option<f64>, value: f64) -> V
 }
 
 /// The first and the last column to the left, the others to the right.
-fn layout(rows: &[Vec<String>], unit: &str) -> String {
+fn layout(rows: &[Vec<String>]) -> String {
     let columns = rows[0].len();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = format!("({unit})\n");
+    let mut text = String::new();
     for row in rows {
         let cell = |column: usize| {
             let width = widths[column];
@@ -96,5 +125,14 @@ call_8                  –       –   94.5
 round trip, 0 words   407   ≤ 200    203  3 over
 ";
         assert_eq!(table(experiment, &figures), expected);
+    }
+
+    #[test]
+    fn tables_are_for_people_and_programs() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let rows = vec![row(["policy", "loss", ""]), row(["best", "1,024", "a \"b\""])];
+        let table = Table { file: "t".into(), title: "Losses".into(), rows };
+        assert_eq!(table.text(), "Losses\npolicy   loss\nbest    1,024  a \"b\"\n");
+        assert_eq!(table.csv(), "policy,loss,\nbest,\"1,024\",\"a \"\"b\"\"\"\n");
     }
 }
