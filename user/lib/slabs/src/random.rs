@@ -47,7 +47,7 @@ impl Random {
     fn object(&mut self) -> Descriptor {
         match self.numbers.below(9) {
             0 => Descriptor::new(1 << (4 + self.numbers.below(11)), 1), // untyped memory
-            1 => Descriptor::new(1 << (4 + self.numbers.below(7)), 1), // capability nodes
+            1 => Descriptor::new(1 << (4 + self.numbers.below(7)), 1),  // capability nodes
             2 => Descriptor::new(1 << (8 + self.numbers.below(3)), 1),  // scheduling contexts
             3 => Descriptor::new(4096, 1 + self.numbers.below(10)),     // pages
             4 => Descriptor::new(512, 1),                               // threads
