@@ -41,6 +41,7 @@ mod random;
 mod registers;
 mod reply;
 mod scheduling;
+mod slabs;
 mod space;
 mod thread;
 mod transfer;
@@ -75,6 +76,7 @@ const CASES: &[&[Case]] = &[
     kernel::CASES,
     bytes::CASES,
     blocks::CASES,
+    slabs::CASES,
 ];
 
 fn play() -> i32 {

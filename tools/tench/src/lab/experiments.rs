@@ -92,6 +92,19 @@ pub const EXPERIMENTS: &[Experiment] = &[
         ..USUAL
     },
     Experiment {
+        name: "mm",
+        title: "Allocating and freeing physical memory, by the number of free extents",
+        targets: reference::MM_TARGETS,
+        plots: mm,
+        ..USUAL
+    },
+    Experiment {
+        name: "slabs-latency",
+        title: "What a bundle of objects and its return cost, by policy and chance to free",
+        plots: latency,
+        ..USUAL
+    },
+    Experiment {
         name: "delete-siblings",
         title: "Deleting one of many objects made of one untyped, and one of many copies, beside Barrelfish",
         columns: &[Column { title: "Barrelfish", values: reference::BARRELFISH_SIBLINGS }],
@@ -181,6 +194,51 @@ fn siblings(_: &Measured) -> Vec<Plot> {
     };
     let plot = Plot::new("plot", "Deleting one of many siblings");
     vec![plot.with(panel("instructions, mean", "")).with(panel("instructions, dearest", "worst_"))]
+}
+
+/// R1's figures 4.15 and 4.16.
+fn latency(_: &Measured) -> Vec<Plot> {
+    let plot = |chance: &str| {
+        let panel = ["best", "guessing"].into_iter().zip([BLUE, ORANGE]).fold(
+            Panel::new("bytes requested", "instructions per request").log_y(),
+            |panel, (policy, colour)| {
+                panel
+                    .line(format!("alloc_{policy}_{chance}"), policy, colour)
+                    .marks(format!("full_{policy}_{chance}"), format!("{policy}: no room"), colour, Shape::Cross)
+                    .marks(format!("failed_{policy}_{chance}"), format!("{policy}: retypes failed"), colour, Shape::Dot)
+            },
+        );
+        let frees = Panel::new("return", "instructions per return")
+            .log_y()
+            .line(format!("free_best_{chance}"), "best", BLUE)
+            .line(format!("free_guessing_{chance}"), "guessing", ORANGE);
+        let title = format!("Latency of requests and returns, {chance} % chance to free");
+        Plot::new(format!("latency-{chance}"), title).with(panel).with(frees)
+    };
+    vec![plot("16"), plot("32")]
+}
+
+/// The manager's cost by the number of free extents, and R0's two sequences.
+fn mm(_: &Measured) -> Vec<Plot> {
+    let kinds = [("alloc", "allocate", BLUE), ("free", "free", ORANGE), ("alloc_range", "allocate in a range", GREEN)];
+    let by_extents = |title: &str, suffix: &str| {
+        kinds.into_iter().fold(Panel::new("free extents", title).log_x(), |panel, (series, label, colour)| {
+            let series = format!("{series}{suffix}");
+            panel.line(&series, label, colour).marks(&series, "", colour, Shape::Dot)
+        })
+    };
+    let in_order =
+        |size: &str| {
+            Panel::new("operation", format!("instructions, {size}"))
+                .line(format!("alloc_{size}"), "allocate", BLUE)
+                .line(format!("free_{size}"), "free", ORANGE)
+        };
+    let plot = Plot::new("plot", "The memory manager among free extents");
+    let sequences = Plot::new("sequences", "Blocks of one size, allocated and freed in order");
+    vec![
+        plot.with(by_extents("instructions, mean", "")).with(by_extents("instructions, dearest", "_worst")),
+        sequences.with(in_order("4k")).with(in_order("4m")),
+    ]
 }
 
 /// Machine code of the kernel, and whole sizes of init and the programs as they lie in the boot archive.

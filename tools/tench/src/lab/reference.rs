@@ -118,3 +118,6 @@ pub const SEL4_BOOT: &[(&str, f64)] = &[("kernel_to_user", 2_370_832.0), ("kerne
 
 /// The largest good values of the boot.
 pub const BOOT_TARGETS: &[(&str, f64)] = &[("kernel_to_user", 400_000.0), ("kernel_text_bytes", 49_152.0)];
+
+/// The largest good cost of an operation of the memory manager among a million free extents.
+pub const MM_TARGETS: &[(&str, f64)] = &[("alloc_1000000", 1500.0), ("free_1000000", 1500.0)];

@@ -47,8 +47,14 @@ impl Application {
         }
     }
 
+    /// What starting it asks for, request by request.
+    #[expect(clippy::missing_panics_doc, reason = "the trace is part of this crate; a test reads it")]
+    pub fn start(self) -> Trace {
+        Trace::parse(self.text()).expect("the traces of the applications are whole")
+    }
+
     /// Which of those requests are freed while it runs: each range together.
-    const fn freed_while_running(self) -> &'static [Range<usize>] {
+    pub const fn freed_while_running(self) -> &'static [Range<usize>] {
         match self {
             // The pages of the model, then the node that held them.
             Mltest => {
@@ -151,7 +157,7 @@ fn play(steps: &[Step]) -> (Trace, Vec<u32>) {
             trace.push_free(&running.remove(at).1);
             continue;
         }
-        let own = Trace::parse(step.0.text()).expect("the traces of the applications are whole");
+        let own = step.0.start();
         let mut live = Vec::new();
         for request in own.requests() {
             if let Request::Alloc { bundle, lifetime } = request {

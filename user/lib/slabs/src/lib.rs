@@ -72,7 +72,9 @@ pub use bundle::{Descriptor, Lifetime, MAX_COUNT, MIN_SIZE, Piece};
 pub use policy::Policy;
 pub use random::{Random, RandomSettings};
 pub use recorder::Recorder;
-pub use replay::{Accounting, Bar, Means, Meter, Options, Outcome, Peaks, Point, Replay, Snapshot, Source, replay};
+pub use replay::{
+    Accounting, Bar, Means, Meter, Options, Outcome, Peaks, Point, Replay, Snapshot, Source, Step, StepKind, replay,
+};
 pub use slab::{Account, Slab};
 pub use slabs::{Error, Figures, STANDARD_SLABS, STANDARD_STATIC_SLABS, Slabs};
 pub use trace::{Damage, Mistake, Request, Trace, TraceSource};

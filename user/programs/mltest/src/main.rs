@@ -20,6 +20,7 @@ use tench::time::{self, Duration};
 use tench_mltest_network::digits::{Random, draw};
 use tench_mltest_network::inference::infer;
 use tench_mltest_network::{CLASSES, largest};
+use tench_profile::Application;
 
 tench::entry!(main);
 
@@ -36,6 +37,7 @@ struct Options {
 
 fn main() -> Result<(), String> {
     let options = options()?;
+    tench_profile::start(Application::Mltest).map_err(|failure| failure.to_string())?;
     let pages = Pages::load(MODEL).map_err(|error| format!("no memory for the model: {error}"))?;
     println!("model loaded: {} pages, {} bytes", pages.count(), MODEL.len());
     let outputs = infer_all(&pages, options.seed)?;
