@@ -12,7 +12,7 @@ use crate::bundle::{Descriptor, Lifetime, Piece};
 use crate::policy::Policy;
 use crate::slab::{Account, Mark, Slab};
 
-/// R1's slabs for dynamic objects, in bytes, largest first: 2,723,584 B in all.
+/// R1's slabs for dynamic objects, in bytes, largest first. With the one for static objects 2,723,584 B.
 pub const STANDARD_SLABS: [u64; 22] = [
     512 << 10,
     512 << 10,
