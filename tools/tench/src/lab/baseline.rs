@@ -124,7 +124,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let workspace = Workspace { root: root.path().to_owned(), target: root.path().join("target") };
         let experiment = &super::super::EXPERIMENTS[0];
-        let measured = figures(&[("call_0", 93.0), ("map_each_512", 11.5)]);
+        let measured = figures(&[("call_0", 93.0), ("map_each_512", 11.5), ("loss", 206_257.575)]);
         assert!(check(&workspace, experiment, &measured, "c").is_err());
         record(&workspace, experiment, &measured, "c").unwrap();
         assert_eq!(check(&workspace, experiment, &measured, "c").unwrap(), Verdict::Equal);

@@ -58,13 +58,21 @@ pub fn table(experiment: &Experiment, figures: &Figures) -> String {
 pub fn ordered<'f>(experiment: &Experiment, figures: &'f Figures) -> Vec<(&'f str, f64)> {
     let known = experiment.targets.iter().chain(experiment.columns.iter().flat_map(|column| column.values));
     let mut keys: Vec<&str> = Vec::new();
-    for key in known.map(|(key, _)| *key).chain(figures.keys().map(String::as_str)) {
+    let mut rest: Vec<&str> = figures.keys().map(String::as_str).collect();
+    rest.sort_by_key(|key| natural(key));
+    for key in known.map(|(key, _)| *key).chain(rest) {
         if !keys.contains(&key) {
             keys.push(key);
         }
     }
     let get = |key: &str| figures.get_key_value(key).map(|(key, value)| (key.as_str(), *value));
     keys.into_iter().filter_map(get).collect()
+}
+
+/// Orders keys that end in a number by that number.
+fn natural(key: &str) -> (&str, u64) {
+    let name = key.trim_end_matches(|last: char| last.is_ascii_digit());
+    (name, key[name.len()..].parse().unwrap_or_default())
 }
 
 fn row(name: &str, others: &[Option<f64>], target: Option<f64>, value: f64) -> Vec<String> {
@@ -125,6 +133,13 @@ call_8                  –       –   94.5
 round trip, 0 words   407   ≤ 200    203  3 over
 ";
         assert_eq!(table(experiment, &figures), expected);
+    }
+
+    #[test]
+    fn keys_are_in_the_order_of_their_numbers() {
+        let mut keys = ["free_10", "alloc_100", "alloc_2", "alloc", "alloc_1000000", "free_9"];
+        keys.sort_by_key(|key| natural(key));
+        assert_eq!(keys, ["alloc", "alloc_2", "alloc_100", "alloc_1000000", "free_9", "free_10"]);
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub fn format_number(value: f64) -> String {
     let text = if value.fract() == 0.0 {
         format!("{value:.0}")
     } else {
-        format!("{value:.2}").trim_end_matches('0').to_owned()
+        format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
     };
     let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |digits| ("-", digits));
     let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(whole, fraction)| (whole, Some(fraction)));
@@ -90,6 +90,7 @@ mod tests {
             (-1234567.0, "-1,234,567"),
             (12.5, "12.5"),
             (-0.25, "-0.25"),
+            (4.999, "5"),
         ];
         for (value, text) in cases {
             assert_eq!(format_number(value), text);

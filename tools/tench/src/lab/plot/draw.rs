@@ -61,7 +61,8 @@ fn try_draw(svg: &mut String, plot: &Plot, series: &Series) -> Drawn {
     let mut rest = area.split_vertically(TITLE).1;
     for panel in &plot.panels {
         let (upper, lower) = rest.split_vertically(panel.height);
-        let (chart, legend) = upper.split_horizontally(WIDTH - LEGEND);
+        let labelled = panel.layers.iter().any(|layer| !layer.label.is_empty());
+        let (chart, legend) = upper.split_horizontally(if labelled { WIDTH - LEGEND } else { WIDTH });
         draw_panel(&chart, panel, series)?;
         draw_legend(&legend, panel)?;
         rest = lower;
