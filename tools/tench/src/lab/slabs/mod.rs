@@ -26,9 +26,6 @@ use crate::workspace::{self, Workspace};
 
 /// Chances to free of R1's random workloads, in per cent.
 pub const CHANCES: [u32; 4] = [16, 32, 48, 64];
-/// The seed of R1's random workloads.
-pub const SEED: u64 = 42;
-
 /// What a policy's figures begin with. R1's next fit is the one that guesses.
 pub const fn key(policy: Policy) -> &'static str {
     match policy {
@@ -47,21 +44,22 @@ pub const fn key(policy: Policy) -> &'static str {
 pub enum Workload {
     /// Generated: this chance to free, from this seed.
     Generated(u32, u64),
-    /// R1's, from its logs. The random numbers that its system drew are not known, but for two chances the requests are;
-    /// after the first that found no room they differ from policy to policy, since only what was granted is freed.
+    /// R1's, from its logs. The random numbers that its system drew are not known, but what it asked for is; after the
+    /// first request that found no room that differs from policy to policy, since only what was granted is freed.
     Recorded(Trace),
 }
 
 impl Workload {
-    /// The one with that chance to free that R1 ran under a policy; where it was not recorded, one like it.
+    /// The one with that chance to free (one of [`CHANCES`]) that R1 ran under a policy.
     pub fn of_reference(workspace: &Workspace, chance: u32, policy: Policy) -> Result<Workload> {
         let next = matches!(policy, Policy::NextFit | Policy::NextFitGuessing);
-        let name = match (chance, next) {
-            (16, true) => "random-16-next",
-            (16, false) => "random-16-best",
-            (64, _) => "random-64-best-next",
-            _ => return Ok(Workload::Generated(chance, SEED)),
+        // Without a request that found no room both policies saw the same.
+        let policies = match (chance, next) {
+            (48 | 64, _) => "best-next",
+            (_, true) => "next",
+            (_, false) => "best",
         };
+        let name = format!("random-{chance}-{policies}");
         let path = workspace.root.join("lab/traces").join(name).with_extension("trace");
         let trace = Trace::parse(&workspace::read_file(&path)?);
         Ok(Workload::Recorded(trace.map_err(|damage| miette!("{}: {damage}", path.display()))?))
