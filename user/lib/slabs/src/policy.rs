@@ -36,14 +36,14 @@ pub enum Policy {
     /// empty; good as a bad example, and where what is left shall stay useful for large objects.
     WorstFit = 4,
     /// **Best fit that counts alignment**: what is skipped to align the objects counts as left over too, so a slab with
-    /// little room is not taken because skipping uses it up.
+    /// little room is not taken because skipping uses it up. R1's closing idea; on its workloads as good as best fit.
     BestFitAlignment = 5,
     /// **Segregated**: objects of a size keep to slabs of their own, and slabs in use fill before empty ones, large ones
-    /// first ([`segregated`] says how). Less is lost than with best fit in every workload of the study but one, where
-    /// the peak is equal; good wherever memory is short and objects of many sizes come and go.
+    /// first; `docs/manual/policies.md` says how. Less is lost than with best fit in every workload of R1's study but for
+    /// one peak, which is equal. Good wherever memory is short and objects of many sizes come and go.
     Segregated = 6,
     /// **Buddy**: the smallest block of a power of two, aligned to its size, that holds the objects. What is left are
-    /// blocks again, so large aligned requests fit longest. Best with the watermark rule lifted.
+    /// blocks again, so large aligned requests fit for long. Good with the watermark rule lifted.
     Buddy = 7,
 }
 
@@ -202,8 +202,9 @@ fn least(slabs: &[Slab], descriptor: Descriptor, cost: impl Fn(&Candidate) -> u6
 /// have slabs that they fill alone. A slab of another size is spoiled last, and a large one only for want of others. The
 /// last term keeps large requests out of large slabs while small ones would do.
 ///
-/// The weights were found by searching on R1's workloads and random ones, and hold over a range: 232 to 240 for the
-/// 240, 24 to 28 for the 26. Without the watermark rule there is nothing to keep apart, and this is best fit.
+/// The weights were found by searching on R1's workloads and random ones. Around them is a small plateau (232 to 240 for
+/// the 240, 24 to 28 for the 26) where results hardly change; beyond it sequence 2 can do worse than best fit. Without
+/// the watermark rule there is nothing to keep apart, and this is best fit.
 fn segregated(slabs: &[Slab], descriptor: Descriptor) -> Option<Candidate> {
     let bytes = descriptor.bytes().cast_signed();
     let bits = descriptor.size.trailing_zeros() as u8;
