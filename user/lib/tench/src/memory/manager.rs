@@ -92,6 +92,7 @@ impl Manager {
     }
 
     /// From now on page faults are handled.
+    #[cfg_attr(not(target_os = "none"), allow(dead_code))]
     pub const fn set_lazy(&mut self) {
         self.lazy = true;
     }

@@ -21,7 +21,7 @@ mod slots;
 mod window;
 
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use tench_abi::fault::Report;
 use tench_abi::memory::PAGE_SIZE;
@@ -172,6 +172,7 @@ pub(crate) fn handle_fault(report: &Report) -> Option<Outcome> {
 }
 
 /// From now on page faults are handled, and memory comes on demand.
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
 pub(crate) fn enable_demand() {
     manager().set_lazy();
 }
@@ -363,8 +364,17 @@ impl Drop for Anonymous {
     }
 }
 
+/// Regions that the heap has asked for.
+static HEAP_REQUESTS: AtomicU64 = AtomicU64::new(0);
+
+/// How often the heap of this process has asked for addresses.
+pub fn heap_requests() -> u64 {
+    HEAP_REQUESTS.load(Ordering::Relaxed)
+}
+
 /// Memory for the heap: first address and bytes.
 pub(crate) fn take_heap(bytes: usize) -> Result<(usize, usize), Error> {
+    HEAP_REQUESTS.fetch_add(1, Ordering::Relaxed);
     let mapped = manager().anonymous(bytes as u64, Kind::Heap, 0)?;
     Ok((mapped.address as usize, mapped.size as usize))
 }
