@@ -225,7 +225,7 @@ fn fixed(_: &mut Stage) -> Outcome {
     let page_cap = FrameCap { cap: page.cap().address(), bits: 12 };
     let mut places = [0; 17];
     for place in &mut places {
-        *place = with_paging(|paging, carrier| paging.map(carrier, page_cap, RW))? as usize;
+        *place = with_paging(|paging, carrier| paging.map(carrier, page_cap, RW)).map_err(Error::from)? as usize;
     }
     for (index, place) in places.iter().enumerate() {
         write(*place, index as u64);
@@ -238,13 +238,14 @@ fn partly(_: &mut Stage) -> Outcome {
     let large = 2 << 20;
     let frame = make::<Frame>(22)?;
     let cap = FrameCap { cap: frame.cap().address(), bits: 22 };
-    let start = with_paging(|paging, carrier| paging.map(carrier, cap, RW))?;
+    let start = with_paging(|paging, carrier| paging.map(carrier, cap, RW)).map_err(Error::from)?;
     let before = account();
     let place = |page: u64| (start + page * PAGE) as usize;
     (0..1024).for_each(|page| write(place(page), page + 1));
     // A hole in the first large page, and rights in the second.
     unmap(start + 100 * PAGE, 3 * PAGE)?;
-    with_paging(|paging, carrier| paging.protect(carrier, start + large + 7 * PAGE, PAGE, MapFlags::READ))?;
+    with_paging(|paging, carrier| paging.protect(carrier, start + large + 7 * PAGE, PAGE, MapFlags::READ))
+        .map_err(Error::from)?;
     for page in (0..1024).filter(|page| !(100..103).contains(page)) {
         equal!(read(place(page)), page + 1);
         if page != 512 + 7 {
@@ -254,7 +255,7 @@ fn partly(_: &mut Stage) -> Outcome {
     check!(account().mappings > before.mappings + 3);
     let rights = |page| with_paging(|paging, _| paging.shown(start + page * PAGE).map(|shown| shown.3));
     equal!((rights(519), rights(520), rights(101)), (Some(MapFlags::READ), Some(RW), None));
-    with_paging(|paging, carrier| paging.protect(carrier, start + large, large, RW))?;
+    with_paging(|paging, carrier| paging.protect(carrier, start + large, large, RW)).map_err(Error::from)?;
     write(place(519), 5);
     // The hole can be filled again.
     map(start + 100 * PAGE, cap, 100 * PAGE, 3 * PAGE, RW)?;
