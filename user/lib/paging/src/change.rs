@@ -28,6 +28,18 @@ impl Paging {
         Ok(())
     }
 
+    /// Destroys the table of pages of a mapping that has just gone, if nothing else is mapped in it, and all of it lies in
+    /// the range that goes: so its memory is free as early as that of its pages, beside which it may lie.
+    fn drop_table<B: Backend>(&mut self, backend: &mut B, table: usize, start: u64, end: u64) {
+        let from = self.tables.address(table, 0);
+        if self.tables.level(table) == 3 && start <= from && from + (1 << entry_bits(2)) <= end {
+            let (parent, entry) = self.tables.place(table);
+            if let Some(object) = self.tables.take_empty(parent, entry) {
+                backend.destroy(object);
+            }
+        }
+    }
+
     /// Destroys tables that show nothing but addresses of a range in which nothing is mapped any more. Those at its edges
     /// stay for their neighbours.
     fn prune<B: Backend>(&mut self, backend: &mut B, table: usize, start: u64, end: u64) {
@@ -59,6 +71,7 @@ impl Paging {
             let (first, end) = (self.start_of(&mapping), self.start_of(&mapping) + self.size_of(&mapping));
             if start <= first && end <= start + size {
                 self.drop_mapping(backend, place, None)?;
+                self.drop_table(backend, mapping.table as usize, start, start + size);
             } else {
                 self.replace(backend, place, start, start + size, None)?;
             }
