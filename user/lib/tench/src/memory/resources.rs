@@ -21,6 +21,10 @@ use super::slots::SlotMap;
 const RESERVED_SLOTS: usize = 4;
 /// Log2 of the smallest block that the memory server is asked for: room for the first page tables and a small heap.
 const BLOCK_BITS: u8 = 16;
+/// Log2 of the smallest block that is asked for after some requests.
+const LARGE_BLOCK_BITS: u8 = 18;
+/// As many requests are for small blocks.
+const FEW_REQUESTS: u64 = 8;
 /// Log2 of bytes of a second-level node.
 const NODE_SIZE_BITS: u8 = (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8;
 
@@ -109,7 +113,9 @@ impl Resources {
         if let Some(piece) = self.pieces.take(bits) {
             return Ok(piece);
         }
-        let block = self.request_block(bits.max(BLOCK_BITS))?;
+        // A process that has much will want more; but what is needed will do.
+        let wanted = if self.requests < FEW_REQUESTS { BLOCK_BITS } else { LARGE_BLOCK_BITS };
+        let block = self.request_block(bits.max(wanted)).or_else(|_| self.request_block(bits.max(BLOCK_BITS)))?;
         self.pieces.push(block);
         self.pieces.take(bits).ok_or(Error::NoSlots)
     }
