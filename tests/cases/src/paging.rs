@@ -310,7 +310,7 @@ fn large_heap(_: &mut Stage) -> Outcome {
         write(place + page * PAGE_SIZE, page as u64);
     }
     check!((0..65536).step_by(64).all(|page| read(place + page * PAGE_SIZE) == page as u64));
-    check!(account().frames >= frames + 1024 && used()? >= before + (4 << 20));
+    check!(account().frames >= frames + 1024 && used()? >= before + (3 << 20));
     drop(piece);
     check!(account().frames <= frames + 1);
     // Tables stay for the next time, and a block of memory.

@@ -41,7 +41,7 @@ impl Books {
         let address = BOOKS.0 + start;
         let level = if bits < entry_bits(2) { 3 } else { 2 };
         let table = if level == 3 { Self::level3(resources, address)? } else { Self::level2(resources)? };
-        let (place, piece) = resources.make(Kind::Frame, u64::from(bits))?;
+        let place = resources.make_lasting(Kind::Frame, u64::from(bits))?;
         let first = (address >> entry_bits(level)) % TABLE_ENTRIES as u64;
         let count = 1 << (bits - entry_bits(level));
         let mapped = resources.slot().and_then(|slot| {
@@ -51,10 +51,8 @@ impl Books {
                 Error::Kernel(error)
             })
         });
-        if let Err(error) = mapped {
-            resources.destroy(place, piece)?;
-            return Err(error);
-        }
+        // What cannot be shown stays as it is: there is too little of everything then, and it is rare.
+        mapped?;
         resources.books().used = start + (1 << bits);
         Ok(address as usize)
     }
@@ -91,12 +89,8 @@ impl Books {
         parent: Cap<PageTable>,
         address: u64,
     ) -> Result<Cap<PageTable>, Error> {
-        let (place, piece) = resources.make(Kind::PageTable, u64::from(level))?;
-        let table = Cap::<PageTable>::new(place);
-        if let Err(error) = table.hang(parent, (address >> entry_bits(level - 1)) % TABLE_ENTRIES as u64) {
-            resources.destroy(place, piece)?;
-            return Err(Error::Kernel(error));
-        }
+        let table = Cap::<PageTable>::new(resources.make_lasting(Kind::PageTable, u64::from(level))?);
+        table.hang(parent, (address >> entry_bits(level - 1)) % TABLE_ENTRIES as u64)?;
         Ok(table)
     }
 }

@@ -32,6 +32,8 @@ const NODE_SIZE_BITS: u8 = (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8;
 pub struct Resources {
     slots: SlotMap,
     pieces: Pieces,
+    /// Blocks for what stays until the process ends, so that it does not keep others from going back.
+    lasting: Pieces,
     books: Books,
     /// Blocks that were asked for.
     requests: u64,
@@ -40,7 +42,13 @@ pub struct Resources {
 impl Resources {
     /// As it lies in zeroed memory.
     pub const fn new() -> Resources {
-        Resources { slots: SlotMap::new(), pieces: Pieces::new(), books: Books::new(), requests: 0 }
+        Resources {
+            slots: SlotMap::new(),
+            pieces: Pieces::new(),
+            lasting: Pieces::new(),
+            books: Books::new(),
+            requests: 0,
+        }
     }
 
     /// Fills in what is free. The slots of the first process from `BOOT_UNTYPED` on are not: the kernel filled them.
@@ -89,7 +97,7 @@ impl Resources {
             return Err(Error::NoSlots);
         }
         let place = self.slots.take().ok_or(Error::NoSlots)?;
-        let piece = match self.piece(NODE_SIZE_BITS) {
+        let piece = match self.lasting_piece(NODE_SIZE_BITS) {
             Ok(piece) => piece,
             Err(error) => {
                 self.slots.free(place);
@@ -101,7 +109,7 @@ impl Resources {
         if installed.is_err() {
             // Nothing was made, or it goes again; an empty slot is no harm either.
             let _ = Cap::<CapNode>::new(place).delete();
-            self.give_back(piece);
+            self.give_back_lasting(piece);
         }
         self.slots.free(place);
         installed?;
@@ -118,6 +126,38 @@ impl Resources {
         let block = self.request_block(bits.max(wanted)).or_else(|_| self.request_block(bits.max(BLOCK_BITS)))?;
         self.pieces.push(block);
         self.pieces.take(bits).ok_or(Error::NoSlots)
+    }
+
+    /// Takes untyped memory for what stays until the process ends. In the first process, all memory is what it was given.
+    fn lasting_piece(&mut self, bits: u8) -> Result<Piece, Error> {
+        if let Some(piece) = self.lasting.take(bits) {
+            return Ok(piece);
+        }
+        if let Ok(block) = self.request_block(bits.max(BLOCK_BITS)) {
+            self.lasting.push(block);
+        }
+        self.lasting.take(bits).map_or_else(|| self.piece(bits), Ok)
+    }
+
+    /// Gives back what was taken for something that stays.
+    fn give_back_lasting(&mut self, piece: Piece) {
+        if let Some(block) = self.lasting.free(piece) {
+            self.lasting.push(block);
+        }
+    }
+
+    /// Makes an object that stays until the process ends. Otherwise as [`make`](Self::make).
+    pub fn make_lasting(&mut self, kind: Kind, size: u64) -> Result<CapAddress, Error> {
+        let bits = kind.object_bits(size).ok_or(Error::BadSize)?;
+        let place = self.slot()?;
+        let made = self
+            .lasting_piece(bits as u8)
+            .and_then(|piece| retype(&piece, kind, size, place).inspect_err(|_| self.give_back_lasting(piece)));
+        if let Err(error) = made {
+            self.free_slot(place);
+            return Err(error);
+        }
+        Ok(place)
     }
 
     /// Adds untyped memory that the process got in another way.
