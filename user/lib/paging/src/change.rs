@@ -46,7 +46,8 @@ impl Paging {
         let level = self.tables.level(table);
         let bits = entry_bits(u32::from(level));
         let base = self.tables.address(table, 0);
-        let (first, last) = (start.max(base) - base >> bits, (end - 1 - base >> bits).min(TABLE_ENTRIES as u64 - 1));
+        let (first, last) =
+            ((start.max(base) - base) >> bits, ((end - 1 - base) >> bits).min(TABLE_ENTRIES as u64 - 1));
         for entry in first as u16..=last as u16 {
             let Entry::Table(below) = self.tables.entry(table, entry) else { continue };
             let from = self.tables.address(table, entry);
@@ -109,7 +110,7 @@ impl Paging {
         while let Some(place) = self.tables.first_mapping(at, end) {
             let mapping = *self.mappings.get(place);
             let (first, last) = (self.start_of(&mapping), self.start_of(&mapping) + self.size_of(&mapping));
-            let wanted = flags & RIGHTS | mapping.flags() - RIGHTS;
+            let wanted = (flags & RIGHTS) | (mapping.flags() - RIGHTS);
             if wanted != mapping.flags() {
                 if start <= first && last <= end && mapping.made().contains(wanted) {
                     backend.protect(mapping.slot, wanted)?;
@@ -125,7 +126,7 @@ impl Paging {
         while at < end {
             let Some(region) = self.regions.find(at) else { return Err(Error::NotAllocated) };
             let part = region.end().min(end) - at;
-            self.regions.set_flags(at, part, flags & RIGHTS | region.flags - RIGHTS);
+            self.regions.set_flags(at, part, (flags & RIGHTS) | (region.flags - RIGHTS));
             at += part;
         }
         Ok(())

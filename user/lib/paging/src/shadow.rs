@@ -187,7 +187,7 @@ impl Tables {
             }
             let bits = entry_bits(u32::from(level));
             // No further than the range: most ranges are a page.
-            let count = (to.min(end) - 1 >> bits) - (address >> bits) + 1;
+            let count = ((to.min(end) - 1) >> bits) - (address >> bits) + 1;
             let first = usize::from(Self::index(address, level));
             let rest = &self.entries.get(table).0[first..first + count as usize];
             let skipped = rest.iter().position(|word| *word != 0).unwrap_or(rest.len());

@@ -206,7 +206,7 @@ impl Bench {
         let frame = self.frames[step.size as usize % self.frames.len()];
         // Sometimes so that large pages fit.
         let address = if step.extra >> 26 & 3 == 0 { address & !((2 << 20) - 1) } else { address }.max(LOW);
-        let offset = (u64::from(step.extra) * PAGE >> 8 & !0xfff) % (1 << frame.bits);
+        let offset = ((u64::from(step.extra) * PAGE) >> 8 & !0xfff) % (1 << frame.bits);
         let offset = if step.extra >> 28 & 1 == 0 { 0 } else { offset };
         let size = ((1 << frame.bits) - offset).min(HIGH - address);
         let flags = [RW, MapFlags::READ, RX][step.place as usize % 3];
