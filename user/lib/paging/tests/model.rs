@@ -286,7 +286,7 @@ impl Bench {
                 assert_eq!((self.machine.frames.len(), flags), (frames + 1, page.flags));
                 let bits = self.machine.frames[&frame].0;
                 let start = address - offset;
-                assert!(bits <= page.granule && start % (1 << bits) == 0);
+                assert!(bits <= page.granule && start.is_multiple_of(1 << bits));
                 let region = |at| self.pages[&at].region;
                 assert!(Self::range(start, 1 << bits).all(|at| region(at) == page.region));
                 self.show(start, 1 << bits, frame, 0, page.flags);

@@ -41,7 +41,7 @@ pub struct Resources {
 
 impl Resources {
     /// As it lies in zeroed memory.
-    pub const fn new() -> Resources {
+    pub(super) const fn new() -> Resources {
         Resources {
             slots: SlotMap::new(),
             pieces: Pieces::new(),
@@ -52,24 +52,24 @@ impl Resources {
     }
 
     /// Fills in what is free. The slots of the first process from `BOOT_UNTYPED` on are not: the kernel filled them.
-    pub fn initialise(&mut self, is_first_process: bool) {
+    pub(super) fn initialise(&mut self, is_first_process: bool) {
         let end = if is_first_process { slot::BOOT_UNTYPED } else { CapAddress::new(1, 0) };
         self.slots.add_range(slot::FIRST_FREE, end);
     }
 
     /// How often the memory server was asked for a block.
-    pub const fn requests(&self) -> u64 {
+    pub(super) const fn requests(&self) -> u64 {
         self.requests
     }
 
     /// Takes a free slot.
-    pub fn slot(&mut self) -> Result<CapAddress, Error> {
+    pub(super) fn slot(&mut self) -> Result<CapAddress, Error> {
         self.keep_reserve(1)?;
         self.slots.take().ok_or(Error::NoSlots)
     }
 
     /// Takes slots side by side in one node.
-    pub fn slot_run(&mut self, count: usize) -> Result<CapAddress, Error> {
+    pub(super) fn slot_run(&mut self, count: usize) -> Result<CapAddress, Error> {
         self.keep_reserve(count)?;
         if let Some(first) = self.slots.take_run(count) {
             return Ok(first);
@@ -79,7 +79,7 @@ impl Resources {
     }
 
     /// Gives a slot back. It is empty.
-    pub fn free_slot(&mut self, slot: CapAddress) {
+    pub(super) fn free_slot(&mut self, slot: CapAddress) {
         self.slots.free(slot);
     }
 
@@ -147,7 +147,7 @@ impl Resources {
     }
 
     /// Makes an object that stays until the process ends. Otherwise as [`make`](Self::make).
-    pub fn make_lasting(&mut self, kind: Kind, size: u64) -> Result<CapAddress, Error> {
+    pub(super) fn make_lasting(&mut self, kind: Kind, size: u64) -> Result<CapAddress, Error> {
         let bits = kind.object_bits(size).ok_or(Error::BadSize)?;
         let place = self.slot()?;
         let made = self
@@ -161,7 +161,7 @@ impl Resources {
     }
 
     /// Adds untyped memory that the process got in another way.
-    pub fn donate(&mut self, untyped: Cap<Untyped>, bits: u8) {
+    pub(super) fn donate(&mut self, untyped: Cap<Untyped>, bits: u8) {
         self.pieces.push(Piece::block(untyped.address(), bits));
     }
 
@@ -200,7 +200,7 @@ impl Resources {
     }
 
     /// Makes an object. `size` as `Retype` understands it.
-    pub fn make(&mut self, kind: Kind, size: u64) -> Result<(CapAddress, Piece), Error> {
+    pub(super) fn make(&mut self, kind: Kind, size: u64) -> Result<(CapAddress, Piece), Error> {
         let bits = kind.object_bits(size).ok_or(Error::BadSize)?;
         let place = self.slot()?;
         let piece = match self.piece(bits as u8) {
@@ -219,7 +219,7 @@ impl Resources {
     }
 
     /// Destroys an object that `make` made, and every capability to it.
-    pub fn destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), Error> {
+    pub(super) fn destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), Error> {
         OWN_SPACE.revoke_at(place)?;
         OWN_SPACE.delete_at(place)?;
         self.slots.free(place);
