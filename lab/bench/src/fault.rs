@@ -15,7 +15,7 @@
 //! | `cow_last` | a store to one that nobody else shows any more: made writable |
 //!
 //! Each is from before the instruction to behind it, the kernel, the pager and both switches of address space included; the
-//! mean over many pages. What two readings of the counter cost is taken off.
+//! mean over many pages, rounded down. What two readings of the counter cost is taken off.
 
 use alloc::format;
 use alloc::string::String;
@@ -166,7 +166,7 @@ fn measure(key: &str, pages: core::ops::Range<u64>, touch: impl Fn(u64)) -> Resu
         sum
     });
     let sum = sum.map_err(problem(key))?;
-    crate::figure(key, format!("{}.{}", sum / counted, sum % counted * 10 / counted));
+    crate::figure(key, sum / counted);
     Ok(())
 }
 

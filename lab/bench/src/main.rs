@@ -9,6 +9,8 @@
 //! |---|---|---|
 //! | `ipc` | [`ipc`] | the kernel's paths, between two address spaces |
 //! | `srr` | [`srr`] | Send-Receive-Reply of the library of the same name |
+//! | `mm` | [`mm`] | the memory manager's library |
+//! | `slabs-latency` | [`slabs`] | bundles of objects, by policy |
 //! | `delete-siblings` | [`siblings`] | deleting one of many objects made of one untyped |
 //! | `fault` | [`fault`] | pages that come when they are touched |
 //! | `paging` | [`paging`] | address spaces: regions, mappings, how costs grow |
@@ -32,9 +34,13 @@ mod heap;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod ipc;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod mm;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod paging;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod siblings;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod slabs;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod srr;
 
@@ -66,6 +72,8 @@ fn measure() -> Result<(), String> {
         Some("fault") => fault::run(),
         Some("paging") => paging::run(),
         Some("heap") => heap::run(),
+        Some("mm") => mm::run(),
+        Some("slabs-latency") => slabs::run(),
         Some("boot") => boot::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
         None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),

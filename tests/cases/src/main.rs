@@ -42,6 +42,7 @@ mod random;
 mod registers;
 mod reply;
 mod scheduling;
+mod slabs;
 mod space;
 mod thread;
 mod transfer;
@@ -77,6 +78,7 @@ const CASES: &[&[Case]] = &[
     bytes::CASES,
     blocks::CASES,
     paging::CASES,
+    slabs::CASES,
 ];
 
 fn play() -> i32 {

@@ -127,3 +127,6 @@ pub const HEAP_R0: &[(&str, f64)] = &[("c_1024_requests", 8.0)];
 
 /// At most as many.
 pub const HEAP_TARGETS: &[(&str, f64)] = &[("rust_1024_requests", 8.0), ("c_1024_requests", 8.0)];
+
+/// The largest good cost of an operation of the memory manager among a million free extents.
+pub const MM_TARGETS: &[(&str, f64)] = &[("alloc_1000000", 1500.0), ("free_1000000", 1500.0)];

@@ -16,7 +16,8 @@
 //! Every operation takes O(log n) steps with n extents:
 //! - Without alignment beyond [`GRANULE`] and without range, best fit is the first extent in order of size that is large
 //!   enough. This is always exact.
-//! - With them, the extents are tried in that order too, but [`PATIENCE`] of them at most; nearly always one fits, and is
+//! - With them, the free extents of the range are tried in that order too, those of other sizes and outside being passed
+//!   over with one search for each size; but [`PATIENCE`] searches are made at most. Nearly always one of the first finds
 //!   the best fit. Otherwise the smallest extent is taken in which such a block fits wherever it begins, and if there is
 //!   a range, or no such extent, the lowest address where the block fits. That is found by the summaries of the tree by
 //!   address: each node knows for each alignment the largest block that fits below it. So a block is found if, and only
@@ -40,7 +41,7 @@ pub use node::Node;
 
 /// Addresses and sizes are multiples of this: a page, in bytes.
 pub const GRANULE: u64 = 4096;
-/// Free extents that are tried in order of size before another way is taken.
+/// Searches in the order of size before another way is taken.
 pub const PATIENCE: usize = 32;
 /// Nodes that [`Manager::add`] may need.
 pub const NODES_PER_ADD: usize = 1;

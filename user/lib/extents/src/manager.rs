@@ -148,7 +148,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         self.require(NODES_PER_ADD)?;
         let id = self.take(Node::new(base, size, State::Free, self.regions))?;
         self.regions += 1;
-        let nodes = &mut ByAddress(self.storage.as_mut());
+        let nodes = &mut ByAddress::of(self.storage.as_mut());
         match next {
             Some(next) => self.by_address.insert_before(nodes, id, next),
             None => self.by_address.insert(nodes, id, |_, _| true),
@@ -200,7 +200,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         let used = Node::new(place, size, State::Used(tag), region);
         if place == base && place + size == end {
             self.node_mut(id).state = State::Used(tag);
-            self.by_address.changed(&mut ByAddress(self.storage.as_mut()), id);
+            self.by_address.changed(&mut ByAddress::of(self.storage.as_mut()), id);
             return Ok(());
         }
         let block = self.take(used)?;
@@ -208,18 +208,18 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
             // What is left lies behind the block.
             let node = self.node_mut(id);
             (node.base, node.size) = (place + size, end - (place + size));
-            let nodes = &mut ByAddress(self.storage.as_mut());
+            let nodes = &mut ByAddress::of(self.storage.as_mut());
             self.by_address.changed(nodes, id);
             self.by_address.insert_before(nodes, block, id);
         } else {
             self.node_mut(id).size = place - base;
-            let nodes = &mut ByAddress(self.storage.as_mut());
+            let nodes = &mut ByAddress::of(self.storage.as_mut());
             self.by_address.changed(nodes, id);
             self.by_address.insert_after(nodes, block, id);
             if place + size < end {
                 let (base, size) = (place + size, end - (place + size));
                 let rest = self.take(Node::new(base, size, State::Free, region))?;
-                self.by_address.insert_after(&mut ByAddress(self.storage.as_mut()), rest, block);
+                self.by_address.insert_after(&mut ByAddress::of(self.storage.as_mut()), rest, block);
                 self.insert_by_size(rest);
             }
         }
@@ -283,14 +283,14 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         let upper = Node::new(at, node.end() - at, State::Used(tag), node.region);
         let upper = self.take(upper)?;
         self.node_mut(id).size = at - node.base;
-        self.by_address.insert_after(&mut ByAddress(self.storage.as_mut()), upper, id);
+        self.by_address.insert_after(&mut ByAddress::of(self.storage.as_mut()), upper, id);
         self.totals.blocks += 1;
         Ok(upper)
     }
 
     /// Joins a free extent, which is not in the tree by size yet, with free neighbours of its region.
     fn join(&mut self, id: Id) {
-        let view = ByAddress(self.storage.as_ref());
+        let view = ByAddress::of(self.storage.as_ref());
         let region = self.node(id).region;
         let is_like = |other: &Id| self.node(*other).is_free() && self.node(*other).region == region;
         let previous = self.by_address.previous(&view, id).filter(is_like);
@@ -305,14 +305,14 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
             self.remove_by_size(next);
             self.absorb(kept, next);
         }
-        self.by_address.changed(&mut ByAddress(self.storage.as_mut()), kept);
+        self.by_address.changed(&mut ByAddress::of(self.storage.as_mut()), kept);
         self.insert_by_size(kept);
     }
 
     /// Makes an extent longer by the one behind it, which is no more.
     fn absorb(&mut self, id: Id, behind: Id) {
         let size = self.node(behind).size;
-        self.by_address.remove(&mut ByAddress(self.storage.as_mut()), behind);
+        self.by_address.remove(&mut ByAddress::of(self.storage.as_mut()), behind);
         self.give_back(behind);
         self.node_mut(id).size += size;
     }
@@ -331,7 +331,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         let mut next = self.first_ending_above(from);
         core::iter::from_fn(move || {
             let node = self.node(next?);
-            next = self.by_address.next(&ByAddress(self.storage.as_ref()), next?);
+            next = self.by_address.next(&ByAddress::of(self.storage.as_ref()), next?);
             let tag = if let State::Used(tag) = node.state { Some(tag) } else { None };
             Some(Extent { base: node.base, size: node.size, tag })
         })
@@ -356,8 +356,8 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
 
     /// The first extent that ends above an address: the one in which it lies, or the next.
     fn first_ending_above(&self, address: u64) -> Option<Id> {
-        let view = ByAddress(self.storage.as_ref());
-        self.by_address.lower_bound(&view, |view, id| view.0[id.place()].end() <= address)
+        let view = ByAddress::of(self.storage.as_ref());
+        self.by_address.lower_bound(&view, |view, id| view.nodes[id.place()].end() <= address)
     }
 
     fn require(&self, count: usize) -> Result<(), Error> {
@@ -406,10 +406,10 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
     pub fn check_invariants(&self) {
         let nodes = self.storage.as_ref();
         let mut totals = Totals::default();
-        let in_order = self.by_address.check_invariants(&ByAddress(nodes), |view, previous, at| {
-            let node = &view.0[at.place()];
+        let in_order = self.by_address.check_invariants(&ByAddress::of(nodes), |view, previous, at| {
+            let node = &view.nodes[at.place()];
             assert!(node.size > 0 && node.base.is_multiple_of(GRANULE) && node.size.is_multiple_of(GRANULE));
-            if let Some(previous) = previous.map(|previous| &view.0[previous.place()]) {
+            if let Some(previous) = previous.map(|previous| &view.nodes[previous.place()]) {
                 assert!(previous.end() <= node.base, "extents do not overlap");
                 let same = previous.region == node.region;
                 assert!(!same || previous.end() == node.base, "a region has no holes");

@@ -59,7 +59,7 @@ impl Node {
 
     /// Granules of the largest block in it that begins at a multiple of 2^`alignment` granules.
     #[inline(always)]
-    fn own_usable(&self, alignment: usize) -> u32 {
+    fn usable_at(&self, alignment: usize) -> u32 {
         if !self.is_free() {
             return 0;
         }
@@ -74,7 +74,7 @@ impl Node {
     /// Panics if its summary is not that of its subtree.
     pub(crate) fn check_summary(&self, nodes: &[Node]) {
         let children = [self.by_address.left(), self.by_address.right()].into_iter().flatten();
-        let mut expected: [u32; ALIGNMENTS] = core::array::from_fn(|alignment| self.own_usable(alignment));
+        let mut expected: [u32; ALIGNMENTS] = core::array::from_fn(|alignment| self.usable_at(alignment));
         for child in children {
             for (most, below) in expected.iter_mut().zip(nodes[child.place()].usable) {
                 *most = (*most).max(below);
@@ -92,21 +92,34 @@ pub fn granules(bytes: u64) -> u32 {
 }
 
 /// The nodes as the tree by address sees them.
-pub struct ByAddress<S>(pub S);
+pub struct ByAddress<S> {
+    /// The nodes.
+    pub nodes: S,
+    /// Alignments whose summary changed in the node that was summarised last, a bit for each.
+    changed: u32,
+}
+
+impl<S> ByAddress<S> {
+    /// The nodes, of which no summary has changed.
+    pub const fn of(nodes: S) -> ByAddress<S> {
+        ByAddress { nodes, changed: 0 }
+    }
+}
+
 /// The nodes as the tree by size sees them.
 pub struct BySize<S>(pub S);
 
 impl View for ByAddress<&[Node]> {
     #[inline(always)]
     fn links(&self, id: Id) -> &Links {
-        &self.0[id.place()].by_address
+        &self.nodes[id.place()].by_address
     }
 }
 
 impl View for ByAddress<&mut [Node]> {
     #[inline(always)]
     fn links(&self, id: Id) -> &Links {
-        &self.0[id.place()].by_address
+        &self.nodes[id.place()].by_address
     }
 }
 
@@ -127,26 +140,48 @@ impl View for BySize<&mut [Node]> {
 impl Nodes for ByAddress<&mut [Node]> {
     #[inline(always)]
     fn links_mut(&mut self, id: Id) -> &mut Links {
-        &mut self.0[id.place()].by_address
+        &mut self.nodes[id.place()].by_address
     }
 
     #[inline]
     fn summarise(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
         const NOTHING: [u32; ALIGNMENTS] = [0; ALIGNMENTS];
-        let of = |child: Option<Id>| child.map_or(&NOTHING, |child| &self.0[child.place()].usable);
-        let (left, right, node) = (of(left), of(right), &self.0[id.place()]);
-        let mut usable = NOTHING;
-        for alignment in 0..ALIGNMENTS {
-            let most = left[alignment].max(right[alignment]).max(node.own_usable(alignment));
-            if most == 0 {
+        let of = |child: Option<Id>| child.map_or(&NOTHING, |child| &self.nodes[child.place()].usable);
+        let node = &self.nodes[id.place()];
+        let below = of(left).iter().zip(of(right));
+        let (mut usable, mut changed) = (NOTHING, 0);
+        // The values fall from alignment to alignment: where all are 0 they stay so.
+        for (alignment, ((place, old), (left, right))) in usable.iter_mut().zip(&node.usable).zip(below).enumerate() {
+            let most = node.usable_at(alignment).max(*left).max(*right);
+            if most == 0 && *old == 0 {
                 break;
             }
-            usable[alignment] = most;
+            changed |= u32::from(*old != most) << alignment;
+            *place = most;
         }
-        let place = &mut self.0[id.place()].usable;
-        let changed = *place != usable;
-        *place = usable;
-        changed
+        if changed != 0 {
+            self.nodes[id.place()].usable = usable;
+        }
+        self.changed = changed;
+        changed != 0
+    }
+
+    #[inline]
+    fn summarise_above(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
+        let mut left_over = self.changed;
+        while left_over != 0 {
+            let alignment = left_over.trailing_zeros() as usize;
+            left_over &= left_over - 1;
+            let of = |child: Option<Id>| child.map_or(0, |child| self.nodes[child.place()].usable[alignment]);
+            let node = &self.nodes[id.place()];
+            let most = of(left).max(of(right)).max(node.usable_at(alignment));
+            let place = &mut self.nodes[id.place()].usable[alignment];
+            if *place == most {
+                self.changed &= !(1 << alignment);
+            }
+            *place = most;
+        }
+        self.changed != 0
     }
 }
 

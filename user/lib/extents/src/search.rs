@@ -42,32 +42,61 @@ pub type Found = (Id, u64);
 /// The best fit; see the head of the crate.
 pub fn best_fit(by_address: &Tree, by_size: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
     let view = BySize(nodes);
-    let at_least = |size: u64| by_size.lower_bound(&view, |view, id| view.0[id.place()].size < size);
-    let mut candidate = at_least(wanted.size);
+    // The first free extent at or behind a place of the order by size, then address.
+    let seek = |size: u64, base: u64| {
+        by_size.lower_bound(&view, |view, id| {
+            let node = &view.0[id.place()];
+            node.size < size || (node.size == size && node.base < base)
+        })
+    };
+    let straddling = straddling(by_address, nodes, wanted);
+    let (mut size, mut base) = (wanted.size, wanted.base);
     for _ in 0..PATIENCE {
-        let id = candidate?;
-        if let Some(place) = wanted.place_in(&nodes[id.place()]) {
-            return Some((id, place));
+        let Some(id) = seek(size, base) else { return straddling };
+        let node = &nodes[id.place()];
+        if let Some(place) = wanted.place_in(node) {
+            let better = straddling.filter(|(id, _)| nodes[id.place()].size <= node.size);
+            return better.or(Some((id, place)));
         }
-        candidate = by_size.next(&view, id);
+        // Of this size none lies in the range any more, or the next one may.
+        (size, base) = match node.base {
+            low if low < wanted.base => (node.size, wanted.base),
+            high if high > wanted.last => (node.size + GRANULE, wanted.base),
+            unaligned => (node.size, unaligned + GRANULE),
+        };
+    }
+    if straddling.is_some() {
+        return straddling;
     }
     // So large that it fits wherever the extent begins.
     if wanted.is_anywhere()
-        && let Some(id) = at_least(wanted.size.saturating_add(wanted.align - GRANULE))
+        && let Some(id) = seek(wanted.size.saturating_add(wanted.align - GRANULE), 0)
     {
         return Some((id, wanted.place_in(&nodes[id.place()])?));
     }
     lowest_fit(by_address, nodes, wanted)
 }
 
+/// The extent in which the range begins, if it begins inside one and the block fits. It is the only one below whose
+/// address another one of the range can lie.
+fn straddling(by_address: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
+    if wanted.base == 0 {
+        return None;
+    }
+    let view = ByAddress::of(nodes);
+    let id = by_address.lower_bound(&view, |view, id| view.nodes[id.place()].end() <= wanted.base)?;
+    let node = &nodes[id.place()];
+    if node.base < wanted.base { Some((id, wanted.place_in(node)?)) } else { None }
+}
+
 /// The lowest address where the block fits.
 pub fn lowest_fit(by_address: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
-    let view = ByAddress(nodes);
+    let view = ByAddress::of(nodes);
     let size = granules(wanted.size);
     let alignment = ((wanted.align / GRANULE).trailing_zeros() as usize).min(ALIGNMENTS - 1);
     let fits_below = |id: Id| nodes[id.place()].usable[alignment] >= size;
     // The extent in which the range begins can be too short from there on; all others are as the summaries say.
-    let mut from = by_address.lower_bound(&view, |view, id| view.0[id.place()].end() <= wanted.base)?;
+    let mut from = by_address.lower_bound(&view, |view, id| view.nodes[id.place()].end() <= wanted.base)?;
     loop {
         if nodes[from.place()].base > wanted.last {
             return None;
