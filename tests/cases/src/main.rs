@@ -37,6 +37,7 @@ mod memory;
 mod node;
 mod notification;
 mod operations;
+mod paging;
 mod random;
 mod registers;
 mod reply;
@@ -76,6 +77,7 @@ const CASES: &[&[Case]] = &[
     kernel::CASES,
     bytes::CASES,
     blocks::CASES,
+    paging::CASES,
     slabs::CASES,
 ];
 

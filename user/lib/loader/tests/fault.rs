@@ -2,8 +2,8 @@
 
 use tench_abi::fault::{Class, Report};
 use tench_abi::memory::MapFlags;
-use tench_loader::fault::{Fault, Layout, Part};
-use tench_procs_client::protocol::FaultKind;
+use tench_loader::fault::{Fault, Layout, OwnReport, Part};
+use tench_procs_client::protocol::{FaultKind, RegionKind};
 
 const READ: u64 = 0x9200_0007; // data abort, translation fault of level 3
 const WRITE: u64 = READ | 1 << 6;
@@ -28,7 +28,7 @@ fn layout() -> Layout {
 fn describe(class: Class, address: u64, syndrome: u64) -> (FaultKind, String) {
     let layout = layout();
     let report = Report { class: class as u64, address, instruction: 0x20_1004, syndrome };
-    let fault = Fault { report, layout: &layout };
+    let fault = Fault { report, layout: &layout, own: None };
     (fault.kind(), fault.to_string())
 }
 
@@ -161,5 +161,25 @@ fn foreign_calls() {
 fn unknown_classes_are_still_described() {
     let layout = Layout::default();
     let report = Report { class: 99, address: 5, instruction: 0, syndrome: u64::MAX };
-    assert!(Fault { report, layout: &layout }.to_string().starts_with("exception: "));
+    assert!(Fault { report, layout: &layout, own: None }.to_string().starts_with("exception: "));
+}
+
+#[test]
+fn what_the_process_says_counts_where_it_knows_better() {
+    let layout = layout();
+    let heap = OwnReport { kind: FaultKind::OutOfMemory, region: Some((RegionKind::Heap, 0x1000_0000_0000, 0x2_0000)) };
+    let describe = |address, own| {
+        let report = Report { class: Class::PageFault as u64, address, instruction: 0x20_1004, syndrome: WRITE };
+        let fault = Fault { report, layout: &layout, own };
+        (fault.kind(), fault.to_string())
+    };
+    let text =
+        "out of memory: write to 0x100000001000 at instruction 0x201004 (region heap 0x100000000000..0x100000020000)";
+    assert_eq!(describe(0x1000_0000_1000, Some(heap)), (FaultKind::OutOfMemory, text.to_string()));
+    // Its own first page, and what the loader made, are known here.
+    assert_eq!(describe(8, Some(heap)), describe(8, None));
+    assert_eq!(describe(0x20_1000, Some(heap)), describe(0x20_1000, None));
+    // Sizes that lie do no harm.
+    let lie = OwnReport { region: Some((RegionKind::Guard, u64::MAX, u64::MAX)), ..heap };
+    assert_eq!(describe(0x1000_0000_1000, Some(lie)).0, FaultKind::OutOfMemory);
 }

@@ -147,6 +147,12 @@ impl Tables {
         head.base + (u64::from(entry) << entry_bits(u32::from(head.level)))
     }
 
+    /// Where a table hangs: its parent and the entry.
+    pub fn place(&self, table: usize) -> (usize, u16) {
+        let head = self.heads.get(table);
+        (head.parent as usize, head.entry)
+    }
+
     /// What an entry shows.
     #[inline]
     pub fn entry(&self, table: usize, entry: u16) -> Entry {
@@ -179,8 +185,11 @@ impl Tables {
                 address = end;
                 continue;
             }
-            let rest = &self.entries.get(table).0[usize::from(Self::index(address, level))..];
             let bits = entry_bits(u32::from(level));
+            // No further than the range: most ranges are a page.
+            let count = ((to.min(end) - 1) >> bits) - (address >> bits) + 1;
+            let first = usize::from(Self::index(address, level));
+            let rest = &self.entries.get(table).0[first..first + count as usize];
             let skipped = rest.iter().position(|word| *word != 0).unwrap_or(rest.len());
             address = ((address >> bits) + skipped as u64) << bits;
         }

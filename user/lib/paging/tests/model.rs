@@ -206,7 +206,7 @@ impl Bench {
         let frame = self.frames[step.size as usize % self.frames.len()];
         // Sometimes so that large pages fit.
         let address = if step.extra >> 26 & 3 == 0 { address & !((2 << 20) - 1) } else { address }.max(LOW);
-        let offset = (u64::from(step.extra) * PAGE >> 8 & !0xfff) % (1 << frame.bits);
+        let offset = ((u64::from(step.extra) * PAGE) >> 8 & !0xfff) % (1 << frame.bits);
         let offset = if step.extra >> 28 & 1 == 0 { 0 } else { offset };
         let size = ((1 << frame.bits) - offset).min(HIGH - address);
         let flags = [RW, MapFlags::READ, RX][step.place as usize % 3];
@@ -286,7 +286,7 @@ impl Bench {
                 assert_eq!((self.machine.frames.len(), flags), (frames + 1, page.flags));
                 let bits = self.machine.frames[&frame].0;
                 let start = address - offset;
-                assert!(bits <= page.granule && start % (1 << bits) == 0);
+                assert!(bits <= page.granule && start.is_multiple_of(1 << bits));
                 let region = |at| self.pages[&at].region;
                 assert!(Self::range(start, 1 << bits).all(|at| region(at) == page.region));
                 self.show(start, 1 << bits, frame, 0, page.flags);
