@@ -11,6 +11,7 @@
 //! | `srr` | [`srr`] | Send-Receive-Reply of the library of the same name |
 //! | `delete-siblings` | [`siblings`] | deleting one of many objects made of one untyped |
 //! | `fault` | [`fault`] | pages that come when they are touched |
+//! | `mm` | [`mm`] | the physical memory manager, as a library |
 //! | `boot` | [`boot`] | instructions until here |
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
@@ -27,6 +28,8 @@ mod boot;
 mod fault;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod ipc;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod mm;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod siblings;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -58,6 +61,7 @@ fn measure() -> Result<(), String> {
         Some("srr") => srr::run(),
         Some("delete-siblings") => siblings::run(),
         Some("fault") => fault::run(),
+        Some("mm") => mm::run(),
         Some("boot") => boot::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
         None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),

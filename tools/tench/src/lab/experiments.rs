@@ -96,6 +96,17 @@ pub const EXPERIMENTS: &[Experiment] = &[
         sums: &[],
     },
     Experiment {
+        name: "mm",
+        title: "Physical memory: blocks allocated and freed, by the number of free extents",
+        unit: "instructions",
+        system: "lab",
+        runs: &[PLAIN],
+        from_build: nothing,
+        columns: &[],
+        targets: reference::MM_TARGETS,
+        sums: &[],
+    },
+    Experiment {
         name: "boot",
         title: "Instructions until the system is up, and the sizes of what is booted in bytes",
         unit: "instructions, bytes",

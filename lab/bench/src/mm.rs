@@ -1,0 +1,208 @@
+//! What the physical memory manager costs: R0's figures 3 and 4, and how the costs grow with the number of free extents.
+//!
+//! The library alone is measured (`tench-extents`): no retype of the kernel, no message to the memory server.
+//!
+//! **In order.** 8192 blocks of 4 KiB, or 400 of 4 MiB, are allocated and then freed in the order in which they came. Each
+//! operation is a sample of the curves `alloc_4k`, `free_4k`, `alloc_4m`, `free_4m`; mean, 90th percentile and largest are
+//! figures.
+//!
+//! **With N free extents.** Memory with `N` holes of mixed sizes at random places, made in random order:
+//! ```text
+//! ├────STRIDE────┼──────────────┼──────────────┼── … ──┤
+//!  used│free│used    used   │fr│ u    used    │  free …        one hole in each stride, N + 1 blocks between them
+//! ```
+//! A block is allocated and freed again, so that each operation meets exactly `N` free extents. The figures are the mean
+//! (`alloc_N`) and the largest (`alloc_worst_N`) of many such operations.
+//!
+//! The counter is read before and after each call; what two readings cost is taken off.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tench::println;
+use tench::time::instructions;
+use tench_extents::{Error, GRANULE, Manager, Node};
+
+use crate::figure;
+
+/// Numbers of free extents.
+const EXTENTS: [u64; 7] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
+/// Operations of each kind that are measured in each state.
+const OPERATIONS: usize = 4000;
+/// Granules from one hole's stride to the next: 4 MiB.
+const STRIDE: u64 = 1024;
+/// Holes have less than two to the power of this granules, and all powers are equally frequent.
+const HOLE_BITS: u64 = 9;
+/// Blocks have less than two to the power of this granules. Every one fits into the largest hole.
+const BLOCK_BITS: u64 = 7;
+/// Alignments are 4 KiB times two to the power of less than this.
+const ALIGN_BITS: u64 = 8;
+/// A range is all memory divided by two to the power of less than this.
+const RANGE_BITS: u64 = 8;
+/// The nodes of the largest state, and some for the operation at hand.
+const NODES: usize = 2 * 1_000_000 + 16;
+
+/// Generator of numbers that always gives the same ones (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % limit
+    }
+
+    /// Granules, fewer than two to the power of `bits`: one power as often as another.
+    fn granules(&mut self, bits: u64) -> u64 {
+        let power = 1 << self.below(bits);
+        power + self.below(power)
+    }
+}
+
+/// Says what failed.
+fn problem(what: &str) -> impl Fn(Error) -> String {
+    move |error| format!("mm: {what}: {error}")
+}
+
+/// Instructions of `action`, given what two readings of the counter cost.
+fn cost<T>(reading: u64, action: impl FnOnce() -> T) -> (u64, T) {
+    let before = instructions();
+    let result = action();
+    (instructions() - before - reading, result)
+}
+
+/// Mean, 90th percentile and largest.
+struct Summary {
+    mean: u64,
+    tenth: u64,
+    largest: u64,
+}
+
+impl Summary {
+    fn of(costs: &[u64]) -> Summary {
+        let mut sorted = costs.to_vec();
+        sorted.sort_unstable();
+        let count = sorted.len().max(1);
+        let at = |index: usize| sorted.get(index).copied().unwrap_or(0);
+        Summary {
+            mean: sorted.iter().sum::<u64>() / count as u64,
+            tenth: at((count * 9).div_ceil(10) - 1),
+            largest: at(count - 1),
+        }
+    }
+}
+
+/// Measures everything.
+pub fn run() -> Result<(), String> {
+    let reading = (0..8).map(|_| cost(0, || ()).0).min().unwrap_or(0);
+    let mut nodes = Vec::new();
+    nodes.try_reserve_exact(NODES).map_err(|_| "mm: there is too little memory for the nodes")?;
+    nodes.resize(NODES, Node::EMPTY);
+    in_order(&mut nodes, reading, "4k", 8192, GRANULE)?;
+    in_order(&mut nodes, reading, "4m", 400, 4 << 20)?;
+    for extents in EXTENTS {
+        with_extents(&mut nodes, reading, extents)?;
+    }
+    Ok(())
+}
+
+/// R0's program: `count` blocks of `size` bytes, allocated and then freed in the same order.
+fn in_order(nodes: &mut [Node], reading: u64, name: &str, count: u64, size: u64) -> Result<(), String> {
+    let mut manager = Manager::new(nodes);
+    manager.add(1 << 30, 4 << 30).map_err(problem("adding memory"))?;
+    let mut blocks = Vec::with_capacity(count as usize);
+    let (mut allocs, mut frees) = (Vec::with_capacity(count as usize), Vec::with_capacity(count as usize));
+    for number in 0..count {
+        let (instructions, block) = cost(reading, || manager.alloc(size, number));
+        blocks.push(block.map_err(problem("allocating"))?);
+        allocs.push(instructions);
+    }
+    for block in blocks {
+        let (instructions, freed) = cost(reading, || manager.free(block, size));
+        freed.map_err(problem("freeing"))?;
+        frees.push(instructions);
+    }
+    for (operation, costs) in [("alloc", allocs), ("free", frees)] {
+        for (number, instructions) in costs.iter().enumerate() {
+            println!("sample: {operation}_{name} {} {instructions}", number + 1);
+        }
+        let Summary { mean, tenth, largest } = Summary::of(&costs);
+        figure(&format!("{operation}_{name}"), mean);
+        figure(&format!("{operation}_{name}_p90"), tenth);
+        figure(&format!("{operation}_{name}_worst"), largest);
+    }
+    Ok(())
+}
+
+/// Memory with `extents` holes, and how much that is altogether.
+fn with_holes<'a>(
+    nodes: &'a mut [Node],
+    random: &mut Random,
+    extents: u64,
+) -> Result<(Manager<&'a mut [Node]>, u64), Error> {
+    let mut manager = Manager::new(nodes);
+    let all = extents * STRIDE * GRANULE;
+    manager.add(0, all)?;
+    manager.alloc(all, 0)?;
+    let mut strides: Vec<u32> = (0..extents as u32).collect();
+    for place in (1..strides.len()).rev() {
+        strides.swap(place, random.below(place as u64 + 1) as usize);
+    }
+    for stride in strides {
+        // One of them is as large as can be, so that each block fits somewhere in every state.
+        let size = if stride == 0 { (1 << HOLE_BITS) - 1 } else { random.granules(HOLE_BITS) };
+        // Neither end of a stride is free, so that no two holes touch.
+        let start = 1 + random.below(STRIDE - size - 1);
+        manager.free((u64::from(stride) * STRIDE + start) * GRANULE, size * GRANULE)?;
+    }
+    Ok((manager, all))
+}
+
+/// Blocks come and go while there are so many free extents.
+fn with_extents(nodes: &mut [Node], reading: u64, extents: u64) -> Result<(), String> {
+    let mut random = Random(42);
+    let (mut manager, all) = with_holes(nodes, &mut random, extents).map_err(problem("making holes"))?;
+    let before = manager.totals();
+    if before.extents as u64 != extents {
+        return Err(format!("mm: there are {} free extents, and not {extents}", before.extents));
+    }
+    let (mut allocs, mut frees) = (Vec::with_capacity(OPERATIONS), Vec::with_capacity(OPERATIONS));
+    for _ in 0..OPERATIONS {
+        let size = random.granules(BLOCK_BITS) * GRANULE;
+        let (instructions, block) = cost(reading, || manager.alloc(size, 1));
+        allocs.push(instructions);
+        let block = block.map_err(problem("allocating"))?;
+        let (instructions, freed) = cost(reading, || manager.free(block, size));
+        frees.push(instructions);
+        freed.map_err(problem("freeing"))?;
+    }
+    let (mut ranged, mut refusals) = (Vec::with_capacity(OPERATIONS), Vec::new());
+    for _ in 0..OPERATIONS {
+        let size = random.granules(BLOCK_BITS) * GRANULE;
+        let align = GRANULE << random.below(ALIGN_BITS);
+        let base = random.below(all);
+        let limit = base + (all >> random.below(RANGE_BITS));
+        let request = || manager.alloc_from_range_aligned(base, limit, size, align, 1);
+        match cost(reading, request) {
+            (instructions, Ok(block)) => {
+                ranged.push(instructions);
+                manager.free(block, size).map_err(problem("freeing"))?;
+            }
+            (instructions, Err(Error::OutOfMemory)) => refusals.push(instructions),
+            (_, Err(error)) => return Err(problem("allocating from a range")(error)),
+        }
+    }
+    if manager.totals() != before {
+        return Err(format!("mm: with {extents} extents, something is not as it was"));
+    }
+    figure(&format!("refused_range_{extents}"), refusals.len());
+    ranged.append(&mut refusals);
+    for (operation, costs) in [("alloc", allocs), ("free", frees), ("alloc_range", ranged)] {
+        let Summary { mean, largest, .. } = Summary::of(&costs);
+        figure(&format!("{operation}_{extents}"), mean);
+        figure(&format!("{operation}_worst_{extents}"), largest);
+    }
+    Ok(())
+}
