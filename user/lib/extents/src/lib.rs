@@ -31,11 +31,12 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod arena;
 mod manager;
 mod node;
 mod search;
 
-pub use manager::{Error, Extent, Freed, Manager, Totals, Used};
+pub use manager::{Block, Error, Extent, Freed, Manager, Totals};
 pub use node::Node;
 
 /// Addresses and sizes are multiples of this: a page, in bytes.

@@ -1,4 +1,4 @@
-//! An extent, and what a tree by address knows of those below it.
+//! An extent, and what the tree of the free ones knows of those below it.
 
 use tench_tree::{Id, Links, Nodes, View};
 
@@ -6,6 +6,9 @@ use crate::GRANULE;
 
 /// Alignments with a summary of their own: 4 KiB (which is the size), 8 KiB, … 1 GiB.
 pub const ALIGNMENTS: usize = 19;
+/// The largest size in granules that summaries can tell from others: they count to 2³² − 1, and an extent that is larger
+/// counts as one of that size, of which alignment may take up to 1 GiB.
+pub const SUMMARISED: u64 = u32::MAX as u64 - (1 << (ALIGNMENTS - 1));
 
 /// What an extent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,22 +31,25 @@ pub struct Node {
     pub(crate) state: State,
     /// The region that it lies in.
     pub(crate) region: u32,
+    /// In the tree of the blocks or in that of the free extents.
     by_address: Links,
     by_size: Links,
-    /// For each alignment, the granules of the largest free block of the subtree that begins at a multiple of it. They
-    /// fall from alignment to alignment, so the first zero ends the list.
+    /// In the tree of free extents by address: for each alignment, the granules of the largest block in the subtree that
+    /// begins at a multiple of it. They fall from alignment to alignment.
     pub(crate) usable: [u32; ALIGNMENTS],
 }
 
 impl Node {
     /// A node that is nothing yet.
-    pub const EMPTY: Node = Node::new(0, 0, State::Spare(None), 0);
-
-    /// An extent that is in no tree.
-    pub(crate) const fn new(base: u64, size: u64, state: State, region: u32) -> Node {
-        let usable = [0; ALIGNMENTS];
-        Node { base, size, state, region, by_address: Links::NONE, by_size: Links::NONE, usable }
-    }
+    pub const EMPTY: Node = Node {
+        base: 0,
+        size: 0,
+        state: State::Spare(None),
+        region: 0,
+        by_address: Links::NONE,
+        by_size: Links::NONE,
+        usable: [0; ALIGNMENTS],
+    };
 
     /// One past its last address.
     #[inline(always)]
@@ -57,20 +63,14 @@ impl Node {
         matches!(self.state, State::Free)
     }
 
-    /// Granules of the largest block in it that begins at a multiple of 2^`alignment` granules.
-    #[inline(always)]
+    /// The largest blocks in it that begin at multiples of the alignments, in granules; as the tree sees it.
     fn own_usable(&self, alignment: usize) -> u32 {
-        if !self.is_free() {
-            return 0;
-        }
-        let mask = (GRANULE << alignment) - 1;
-        // No extent ends so high that rounding up could overflow: `Manager::add` sees to that.
-        let start = (self.base + mask) & !mask;
-        granules(self.end().saturating_sub(start))
+        let mask = (1 << alignment) - 1;
+        let start = self.base / GRANULE;
+        let lost = ((start + mask) & !mask) - start;
+        counted(self.size).saturating_sub(lost as u32)
     }
-}
 
-impl Node {
     /// Panics if its summary is not that of its subtree.
     pub(crate) fn check_summary(&self, nodes: &[Node]) {
         let children = [self.by_address.left(), self.by_address.right()].into_iter().flatten();
@@ -82,77 +82,106 @@ impl Node {
         }
         assert_eq!(self.usable, expected, "a summary is that of the subtree");
     }
-}
 
-/// Bytes in granules. What does not fit is as good as everything.
-#[inline(always)]
-pub fn granules(bytes: u64) -> u32 {
-    let granules = bytes / GRANULE;
-    if granules > u32::MAX as u64 { u32::MAX } else { granules as u32 }
-}
-
-/// The nodes as the tree by address sees them.
-pub struct ByAddress<S>(pub S);
-/// The nodes as the tree by size sees them.
-pub struct BySize<S>(pub S);
-
-impl View for ByAddress<&[Node]> {
+    /// Makes its summary anew from its own extent and those of the subtrees below it. Answers whether it has changed.
     #[inline(always)]
-    fn links(&self, id: Id) -> &Links {
-        &self.0[id.place()].by_address
-    }
-}
-
-impl View for ByAddress<&mut [Node]> {
-    #[inline(always)]
-    fn links(&self, id: Id) -> &Links {
-        &self.0[id.place()].by_address
-    }
-}
-
-impl View for BySize<&[Node]> {
-    #[inline(always)]
-    fn links(&self, id: Id) -> &Links {
-        &self.0[id.place()].by_size
-    }
-}
-
-impl View for BySize<&mut [Node]> {
-    #[inline(always)]
-    fn links(&self, id: Id) -> &Links {
-        &self.0[id.place()].by_size
-    }
-}
-
-impl Nodes for ByAddress<&mut [Node]> {
-    #[inline(always)]
-    fn links_mut(&mut self, id: Id) -> &mut Links {
-        &mut self.0[id.place()].by_address
-    }
-
-    #[inline]
-    fn summarise(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
-        const NOTHING: [u32; ALIGNMENTS] = [0; ALIGNMENTS];
-        let of = |child: Option<Id>| child.map_or(&NOTHING, |child| &self.0[child.place()].usable);
-        let (left, right, node) = (of(left), of(right), &self.0[id.place()]);
-        let mut usable = NOTHING;
+    fn summarise(&mut self, left: &[u32; ALIGNMENTS], right: &[u32; ALIGNMENTS]) -> bool {
+        let mut start = (self.base / GRANULE) as u32;
+        let mut own = counted(self.size);
+        let mut changed = false;
         for alignment in 0..ALIGNMENTS {
-            let most = left[alignment].max(right[alignment]).max(node.own_usable(alignment));
-            if most == 0 {
+            let most = own.max(left[alignment]).max(right[alignment]);
+            let place = &mut self.usable[alignment];
+            changed |= *place != most;
+            // All further ones are 0, and were before.
+            if *place | most == 0 {
                 break;
             }
-            usable[alignment] = most;
+            *place = most;
+            // The start is a multiple of this alignment, and becomes one of the next.
+            let odd = start & (1 << alignment);
+            start = start.wrapping_add(odd);
+            own = own.saturating_sub(odd);
         }
-        let place = &mut self.0[id.place()].usable;
-        let changed = *place != usable;
-        *place = usable;
         changed
     }
 }
 
-impl Nodes for BySize<&mut [Node]> {
-    #[inline(always)]
-    fn links_mut(&mut self, id: Id) -> &mut Links {
-        &mut self.0[id.place()].by_size
+/// Bytes in granules, as summaries count them.
+#[inline(always)]
+fn counted(bytes: u64) -> u32 {
+    (bytes / GRANULE).min(u64::from(u32::MAX)) as u32
+}
+
+/// The nodes as the tree of the free extents by address sees them.
+pub struct Free<S>(pub S);
+/// The nodes as the tree of the blocks by address sees them.
+pub struct Used<S>(pub S);
+/// The nodes as the tree of the free extents by size sees them.
+pub struct BySize<S>(pub S);
+
+/// What a tree sees of the nodes: which links, through a slice that it may change or not.
+macro_rules! views {
+    ($($view:ident $links:ident $summarise:item)*) => {$(
+        impl View for $view<&[Node]> {
+            #[inline(always)]
+            fn links(&self, id: Id) -> &Links {
+                &self.0[id.place()].$links
+            }
+        }
+
+        impl View for $view<&mut [Node]> {
+            #[inline(always)]
+            fn links(&self, id: Id) -> &Links {
+                &self.0[id.place()].$links
+            }
+        }
+
+        impl Nodes for $view<&mut [Node]> {
+            #[inline(always)]
+            fn links_mut(&mut self, id: Id) -> &mut Links {
+                &mut self.0[id.place()].$links
+            }
+
+            $summarise
+        }
+    )*};
+}
+
+views! {
+    Free by_address
+    fn summarise(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
+        summarise(self.0, id, left, right)
     }
+
+    Used by_address
+    #[inline(always)]
+    fn summarise(&mut self, _: Id, _: Option<Id>, _: Option<Id>) -> bool {
+        false
+    }
+
+    BySize by_size
+    #[inline(always)]
+    fn summarise(&mut self, _: Id, _: Option<Id>, _: Option<Id>) -> bool {
+        false
+    }
+}
+
+/// Makes a node's summary anew.
+fn summarise(nodes: &mut [Node], id: Id, left: Option<Id>, right: Option<Id>) -> bool {
+    const NOTHING: [u32; ALIGNMENTS] = [0; ALIGNMENTS];
+    let place = id.place();
+    let one = match (left, right) {
+        (None, None) => return nodes[place].summarise(&NOTHING, &NOTHING),
+        (Some(left), Some(right)) => {
+            let Ok([node, left, right]) = nodes.get_disjoint_mut([place, left.place(), right.place()]) else {
+                // A node and its children are three.
+                return false;
+            };
+            return node.summarise(&left.usable, &right.usable);
+        }
+        (Some(one), None) | (None, Some(one)) => one,
+    };
+    let Ok([node, child]) = nodes.get_disjoint_mut([place, one.place()]) else { return false };
+    node.summarise(&child.usable, &NOTHING)
 }

@@ -310,6 +310,36 @@ impl Tree {
         found
     }
 
+    /// The last node for which `is_before` holds, and the first for which it does not: neighbours between which a new node
+    /// would go.
+    #[inline]
+    pub fn around<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> (Option<Id>, Option<Id>) {
+        let (mut before, mut after) = (None, None);
+        let mut next = self.root;
+        while let Some(at) = next {
+            let links = nodes.links(at);
+            if is_before(nodes, at) {
+                before = Some(at);
+                next = links.right;
+            } else {
+                after = Some(at);
+                next = links.left;
+            }
+        }
+        (before, after)
+    }
+
+    /// Inserts a node that is not in the tree between two neighbours, as [`around`](Self::around) answers them.
+    pub fn insert_between<N: Nodes>(&mut self, nodes: &mut N, id: Id, before: Option<Id>, after: Option<Id>) {
+        match (before, after) {
+            // Of two neighbours one has no child on the side of the other.
+            (Some(before), _) if nodes.links(before).right.is_none() => self.insert_after(nodes, id, before),
+            (_, Some(after)) => self.insert_before(nodes, id, after),
+            (Some(before), None) => self.insert_after(nodes, id, before),
+            (None, None) => self.insert(nodes, id, |_, _| true),
+        }
+    }
+
     /// Puts `new` where `old` was below `parent`.
     #[inline]
     fn replace<N: Nodes>(&mut self, nodes: &mut N, parent: Option<Id>, old: Id, new: Option<Id>) {
