@@ -42,7 +42,7 @@ pub use node::Node;
 /// Addresses and sizes are multiples of this: a page, in bytes.
 pub const GRANULE: u64 = 4096;
 /// Free extents that are tried in order of size before another way is taken.
-pub const PATIENCE: usize = 32;
+pub const PATIENCE: usize = 8;
 /// Nodes that [`Manager::add`] may need.
 pub const NODES_PER_ADD: usize = 1;
 /// Nodes that an allocation may need: for the block, and for what is left behind it.

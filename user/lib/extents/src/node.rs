@@ -10,6 +10,11 @@ pub const ALIGNMENTS: usize = 19;
 /// counts as one of that size, of which alignment may take up to 1 GiB.
 pub const SUMMARISED: u64 = u32::MAX as u64 - (1 << (ALIGNMENTS - 1));
 
+/// A number of granules for each alignment.
+pub type Usable = [u32; ALIGNMENTS];
+/// All parts of a summary.
+const ALL: u32 = u32::MAX;
+
 /// What an extent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -36,7 +41,7 @@ pub struct Node {
     by_size: Links,
     /// In the tree of free extents by address: for each alignment, the granules of the largest block in the subtree that
     /// begins at a multiple of it. They fall from alignment to alignment.
-    pub(crate) usable: [u32; ALIGNMENTS],
+    pub(crate) usable: Usable,
 }
 
 impl Node {
@@ -83,25 +88,53 @@ impl Node {
         assert_eq!(self.usable, expected, "a summary is that of the subtree");
     }
 
-    /// Makes its summary anew from its own extent and those of the subtrees below it. Answers whether it has changed.
+    /// Makes its summary anew from its own extent and those of the subtrees below it: the parts in `which`, a bit for each
+    /// alignment. Answers which of them have changed.
     #[inline(always)]
-    fn summarise(&mut self, left: &[u32; ALIGNMENTS], right: &[u32; ALIGNMENTS]) -> bool {
+    fn summarise(&mut self, left: &Usable, right: &Usable, which: u32) -> u32 {
+        if which == ALL { self.summarise_all(left, right) } else { self.summarise_some(left, right, which) }
+    }
+
+    #[inline(always)]
+    fn summarise_all(&mut self, left: &Usable, right: &Usable) -> u32 {
         let mut start = (self.base / GRANULE) as u32;
         let mut own = counted(self.size);
-        let mut changed = false;
+        let mut changed = 0;
         for alignment in 0..ALIGNMENTS {
             let most = own.max(left[alignment]).max(right[alignment]);
             let place = &mut self.usable[alignment];
-            changed |= *place != most;
-            // All further ones are 0, and were before.
-            if *place | most == 0 {
+            if *place != most {
+                *place = most;
+                changed |= 1 << alignment;
+            } else if most == 0 {
+                // All further ones are 0, and were before.
                 break;
             }
-            *place = most;
             // The start is a multiple of this alignment, and becomes one of the next.
             let odd = start & (1 << alignment);
             start = start.wrapping_add(odd);
             own = own.saturating_sub(odd);
+        }
+        changed
+    }
+
+    #[inline(always)]
+    fn summarise_some(&mut self, left: &Usable, right: &Usable, which: u32) -> u32 {
+        let start = (self.base / GRANULE) as u32;
+        let size = counted(self.size);
+        let mut changed = 0;
+        let mut rest = which & ((1 << ALIGNMENTS) - 1);
+        while rest != 0 {
+            let bit = rest & rest.wrapping_neg();
+            rest ^= bit;
+            let alignment = bit.trailing_zeros() as usize;
+            // What lies before the first multiple is lost.
+            let own = size.saturating_sub(start.wrapping_neg() & (bit - 1));
+            let most = own.max(left[alignment]).max(right[alignment]);
+            if self.usable[alignment] != most {
+                self.usable[alignment] = most;
+                changed |= bit;
+            }
         }
         changed
     }
@@ -122,7 +155,7 @@ pub struct BySize<S>(pub S);
 
 /// What a tree sees of the nodes: which links, through a slice that it may change or not.
 macro_rules! views {
-    ($($view:ident $links:ident $summarise:item)*) => {$(
+    ($($view:ident $links:ident { $($summarise:item)? })*) => {$(
         impl View for $view<&[Node]> {
             #[inline(always)]
             fn links(&self, id: Id) -> &Links {
@@ -143,45 +176,37 @@ macro_rules! views {
                 &mut self.0[id.place()].$links
             }
 
-            $summarise
+            $($summarise)?
         }
     )*};
 }
 
 views! {
-    Free by_address
-    fn summarise(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
-        summarise(self.0, id, left, right)
+    Free by_address {
+        #[inline(always)]
+        fn summarise_parts(&mut self, id: Id, left: Option<Id>, right: Option<Id>, which: u32) -> u32 {
+            summarise(self.0, id, left, right, which)
+        }
     }
-
-    Used by_address
-    #[inline(always)]
-    fn summarise(&mut self, _: Id, _: Option<Id>, _: Option<Id>) -> bool {
-        false
-    }
-
-    BySize by_size
-    #[inline(always)]
-    fn summarise(&mut self, _: Id, _: Option<Id>, _: Option<Id>) -> bool {
-        false
-    }
+    Used by_address {}
+    BySize by_size {}
 }
 
-/// Makes a node's summary anew.
-fn summarise(nodes: &mut [Node], id: Id, left: Option<Id>, right: Option<Id>) -> bool {
-    const NOTHING: [u32; ALIGNMENTS] = [0; ALIGNMENTS];
+/// Makes parts of a node's summary anew. Answers which have changed.
+fn summarise(nodes: &mut [Node], id: Id, left: Option<Id>, right: Option<Id>, which: u32) -> u32 {
+    const NOTHING: Usable = [0; ALIGNMENTS];
     let place = id.place();
     let one = match (left, right) {
-        (None, None) => return nodes[place].summarise(&NOTHING, &NOTHING),
+        (None, None) => return nodes[place].summarise(&NOTHING, &NOTHING, which),
         (Some(left), Some(right)) => {
             let Ok([node, left, right]) = nodes.get_disjoint_mut([place, left.place(), right.place()]) else {
                 // A node and its children are three.
-                return false;
+                return 0;
             };
-            return node.summarise(&left.usable, &right.usable);
+            return node.summarise(&left.usable, &right.usable, which);
         }
         (Some(one), None) | (None, Some(one)) => one,
     };
-    let Ok([node, child]) = nodes.get_disjoint_mut([place, one.place()]) else { return false };
-    node.summarise(&child.usable, &NOTHING)
+    let Ok([node, child]) = nodes.get_disjoint_mut([place, one.place()]) else { return 0 };
+    node.summarise(&child.usable, &NOTHING, which)
 }

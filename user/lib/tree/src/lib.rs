@@ -87,6 +87,14 @@ pub trait Nodes: View {
         let _ = (id, left, right);
         false
     }
+
+    /// The same for a summary of many parts, of which only those in `which` can have changed, because only those of one
+    /// child did: a bit for each, and all bits if anything may have changed. Answers which have changed.
+    #[inline(always)]
+    fn summarise_parts(&mut self, id: Id, left: Option<Id>, right: Option<Id>, which: u32) -> u32 {
+        let _ = which;
+        if self.summarise(id, left, right) { u32::MAX } else { 0 }
+    }
 }
 
 /// A tree. All its operations must get the same nodes.
@@ -126,7 +134,7 @@ impl Tree {
             place = Some((at, side));
         }
         *nodes.links_mut(id) = Links { left: None, right: None, parent: place.map(|(parent, _)| parent), height: 1 };
-        nodes.summarise(id, None, None);
+        nodes.summarise_parts(id, None, None, u32::MAX);
         match place {
             None => self.root = Some(id),
             Some((parent, Side::Left)) => nodes.links_mut(parent).left = Some(id),
@@ -170,7 +178,7 @@ impl Tree {
     /// Makes a node a leaf below `parent`, which names it already.
     fn hang<N: Nodes>(&mut self, nodes: &mut N, id: Id, parent: Id) {
         *nodes.links_mut(id) = Links { left: None, right: None, parent: Some(parent), height: 1 };
-        nodes.summarise(id, None, None);
+        nodes.summarise_parts(id, None, None, u32::MAX);
         self.repair(nodes, Some(parent), None);
     }
 
@@ -212,10 +220,12 @@ impl Tree {
     /// Has summaries made anew after a node has changed in a way that leaves the order as it is.
     #[inline]
     pub fn changed<N: Nodes>(&mut self, nodes: &mut N, id: Id) {
+        let mut which = u32::MAX;
         let mut next = Some(id);
         while let Some(at) = next {
             let Links { left, right, parent, .. } = *nodes.links(at);
-            if !nodes.summarise(at, left, right) {
+            which = nodes.summarise_parts(at, left, right, which);
+            if which == 0 {
                 return;
             }
             next = parent;
@@ -482,7 +492,7 @@ fn renew<N: Nodes>(nodes: &mut N, id: Id) {
     let Links { left, right, .. } = *nodes.links(id);
     let height = subtree_height(nodes, left).max(subtree_height(nodes, right)) + 1;
     nodes.links_mut(id).height = height;
-    nodes.summarise(id, left, right);
+    nodes.summarise_parts(id, left, right, u32::MAX);
 }
 
 /// The first node of a subtree.
