@@ -12,6 +12,8 @@ pub const SUMMARISED: u64 = u32::MAX as u64 - (1 << (ALIGNMENTS - 1));
 
 /// A number of granules for each alignment.
 pub type Usable = [u32; ALIGNMENTS];
+/// The summary of no memory.
+const NOTHING: Usable = [0; ALIGNMENTS];
 /// All parts of a summary.
 const ALL: u32 = u32::MAX;
 
@@ -155,7 +157,7 @@ pub struct BySize<S>(pub S);
 
 /// What a tree sees of the nodes: which links, through a slice that it may change or not.
 macro_rules! views {
-    ($($view:ident $links:ident { $($summarise:item)? })*) => {$(
+    ($($view:ident $links:ident { $($summarise:item)* })*) => {$(
         impl View for $view<&[Node]> {
             #[inline(always)]
             fn links(&self, id: Id) -> &Links {
@@ -176,7 +178,7 @@ macro_rules! views {
                 &mut self.0[id.place()].$links
             }
 
-            $($summarise)?
+            $($summarise)*
         }
     )*};
 }
@@ -187,6 +189,13 @@ views! {
         fn summarise_parts(&mut self, id: Id, left: Option<Id>, right: Option<Id>, which: u32) -> u32 {
             summarise(self.0, id, left, right, which)
         }
+
+        #[inline(always)]
+        fn summarise_leaf(&mut self, id: Id) -> u32 {
+            // A summary of nothing counts nowhere, so those parts count that differ from it.
+            self.0[id.place()].usable = NOTHING;
+            summarise(self.0, id, None, None, ALL)
+        }
     }
     Used by_address {}
     BySize by_size {}
@@ -194,7 +203,6 @@ views! {
 
 /// Makes parts of a node's summary anew. Answers which have changed.
 fn summarise(nodes: &mut [Node], id: Id, left: Option<Id>, right: Option<Id>, which: u32) -> u32 {
-    const NOTHING: Usable = [0; ALIGNMENTS];
     let place = id.place();
     let one = match (left, right) {
         (None, None) => return nodes[place].summarise(&NOTHING, &NOTHING, which),
