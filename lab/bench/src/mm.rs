@@ -2,9 +2,9 @@
 //!
 //! The library alone is measured (`tench-extents`): no retype of the kernel, no message to the memory server.
 //!
-//! **In order.** 8192 blocks of 4 KiB, or 400 of 4 MiB, are allocated and then freed in the order in which they came. Each
-//! operation is a sample of the curves `alloc_4k`, `free_4k`, `alloc_4m`, `free_4m`; mean, 90th percentile and largest are
-//! figures.
+//! **In order.** 8192 blocks of 4 KiB, or 400 of 4 MiB, are allocated and then freed in the order in which they came. The
+//! curves `alloc_4k`, `free_4k`, `alloc_4m`, `free_4m` show the mean of every few operations in a row, and `…_worst` the
+//! dearest of them; over all operations, mean, 90th percentile and largest are figures.
 //!
 //! **With N free extents.** Memory with `N` holes of mixed sizes at random places, made in random order:
 //! ```text
@@ -30,6 +30,8 @@ use crate::figure;
 const EXTENTS: [u64; 7] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
 /// Operations of each kind that are measured in each state.
 const OPERATIONS: usize = 4000;
+/// Points of a curve, at least.
+const POINTS: usize = 100;
 /// Granules from one hole's stride to the next: 4 MiB.
 const STRIDE: u64 = 1024;
 /// Holes have less than two to the power of this granules, and all powers are equally frequent.
@@ -125,8 +127,11 @@ fn in_order(nodes: &mut [Node], reading: u64, name: &str, count: u64, size: u64)
         frees.push(instructions);
     }
     for (operation, costs) in [("alloc", allocs), ("free", frees)] {
-        for (number, instructions) in costs.iter().enumerate() {
-            println!("sample: {operation}_{name} {} {instructions}", number + 1);
+        let few = costs.len() / POINTS;
+        for (number, costs) in costs.chunks(few).enumerate() {
+            let Summary { mean, largest, .. } = Summary::of(costs);
+            println!("sample: {operation}_{name} {} {mean}", number * few + 1);
+            println!("sample: {operation}_{name}_worst {} {largest}", number * few + 1);
         }
         let Summary { mean, tenth, largest } = Summary::of(&costs);
         figure(&format!("{operation}_{name}"), mean);
