@@ -237,10 +237,10 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         if size == 0 || !size.is_multiple_of(GRANULE) || !base.is_multiple_of(GRANULE) {
             return Err(Error::BadSize);
         }
-        let id = self.first_used(base).ok_or(Error::NotGiven)?;
+        let id = self.last_used(base).ok_or(Error::NotGiven)?;
         let block = self.arena.node(id);
         let (start, end, region) = (block.base, block.end(), block.region);
-        if base < start || end - base < size {
+        if end < base || end - base < size {
             return Err(Error::NotGiven);
         }
         self.arena.require(NODES_PER_FREE)?;
@@ -314,7 +314,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
     /// Divides a block into one of `lower` bytes, which keeps its tag, and the rest.
     /// Errors: `BadSize` (also if nothing would be left), `NotGiven` (no block begins at `base`), `NeedsNodes`.
     pub fn split(&mut self, base: u64, lower: u64, tag: u64) -> Result<(), Error> {
-        let id = self.first_used(base).filter(|id| self.arena.node(*id).base == base).ok_or(Error::NotGiven)?;
+        let id = self.last_used(base).filter(|id| self.arena.node(*id).base == base).ok_or(Error::NotGiven)?;
         if lower == 0 || lower >= self.arena.node(id).size || !lower.is_multiple_of(GRANULE) {
             return Err(Error::BadSize);
         }
@@ -336,9 +336,9 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
 
     /// The block in which an address lies.
     pub fn find(&self, address: u64) -> Option<Block> {
-        let node = self.arena.node(self.first_used(address)?);
+        let node = self.arena.node(self.last_used(address)?);
         match node.state {
-            State::Used(tag) if node.base <= address => Some(Block { base: node.base, size: node.size, tag }),
+            State::Used(tag) if address < node.end() => Some(Block { base: node.base, size: node.size, tag }),
             _ => None,
         }
     }
@@ -367,6 +367,11 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
     }
 
     // ── Trees ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// The last block that begins at an address or below: if the address lies in a block, that one.
+    fn last_used(&self, address: u64) -> Option<Id> {
+        self.used.last_before(&Used(self.arena.nodes()), |view, id| view.0[id.place()].base <= address)
+    }
 
     /// The block in which an address lies, or the next one.
     fn first_used(&self, address: u64) -> Option<Id> {

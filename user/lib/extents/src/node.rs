@@ -191,6 +191,12 @@ views! {
         }
 
         #[inline(always)]
+        fn inherit_summary(&mut self, to: Id, from: Id) -> bool {
+            self.0[to.place()].usable = self.0[from.place()].usable;
+            true
+        }
+
+        #[inline(always)]
         fn summarise_leaf(&mut self, id: Id) -> u32 {
             // A summary of nothing counts nowhere, so those parts count that differ from it.
             self.0[id.place()].usable = NOTHING;

@@ -106,6 +106,14 @@ pub trait Nodes: View {
         if self.summarise(id, left, right) { u32::MAX } else { 0 }
     }
 
+    /// May give `to` the summary that `from` has, because it now stands at the top of a subtree with the same nodes. If the
+    /// answer is that it has not, the summary is made anew.
+    #[inline(always)]
+    fn inherit_summary(&mut self, to: Id, from: Id) -> bool {
+        let _ = (to, from);
+        false
+    }
+
     /// Makes the summary of a node that comes into the tree as a leaf, whatever summary it had before. Answers which parts of
     /// the summaries above can change by it.
     #[inline(always)]
@@ -442,7 +450,7 @@ impl Tree {
         let links = nodes.links(child);
         let inner = if is_left { links.right } else { links.left };
         let child_balance = links.balance;
-        match inner {
+        let top = match inner {
             Some(inner) if child_balance == lower => {
                 let inner_balance = nodes.links(inner).balance;
                 if is_left {
@@ -457,6 +465,7 @@ impl Tree {
                 nodes.links_mut(at).balance = of(higher, lower);
                 nodes.links_mut(child).balance = of(lower, higher);
                 nodes.links_mut(inner).balance = Balance::Even;
+                renew(nodes, child);
                 inner
             }
             _ => {
@@ -470,7 +479,13 @@ impl Tree {
                 nodes.links_mut(child).balance = if was_even { lower } else { Balance::Even };
                 child
             }
+        };
+        let has_summary = nodes.inherit_summary(top, at);
+        renew(nodes, at);
+        if !has_summary {
+            renew(nodes, top);
         }
+        top
     }
 
     /// The left child takes its parent's place, which becomes its right child.
@@ -483,8 +498,6 @@ impl Tree {
         }
         self.replace(nodes, parent, at, Some(child));
         nodes.links_mut(at).parent = Some(child);
-        renew(nodes, at);
-        renew(nodes, child);
     }
 
     /// The right child takes its parent's place, which becomes its left child.
@@ -497,8 +510,6 @@ impl Tree {
         }
         self.replace(nodes, parent, at, Some(child));
         nodes.links_mut(at).parent = Some(child);
-        renew(nodes, at);
-        renew(nodes, child);
     }
 
     /// Panics unless every node is linked both ways and balanced; `check` is called for each node in order, with the one
