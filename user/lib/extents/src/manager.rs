@@ -247,14 +247,14 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         let whole = base == start && base + size == end;
         if whole {
             self.used.remove(&mut Used(self.arena.nodes_mut()), id);
-            self.arena.give_back(id);
+            self.arena.node_mut(id).state = State::Free;
             self.totals.blocks -= 1;
         } else {
             self.cut_out(id, base, base + size)?;
         }
         self.totals.free += size;
         self.totals.used -= size;
-        self.release(base, size, region)?;
+        self.release(base, size, region, whole.then_some(id))?;
         Ok(if whole { Freed::Whole } else { Freed::Part })
     }
 
@@ -274,30 +274,33 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         Ok(())
     }
 
-    /// Makes memory free that is in no extent, and joins it with free neighbours of its region.
-    fn release(&mut self, base: u64, size: u64, region: u32) -> Result<(), Error> {
+    /// Makes memory free that is in no tree, and joins it with free neighbours of its region. If it was a whole block, `own`
+    /// is its node.
+    fn release(&mut self, base: u64, size: u64, region: u32, own: Option<Id>) -> Result<(), Error> {
         let (before, after) = self.free_around(base);
         let node = |id: &Id| self.arena.node(*id);
         let below = before.filter(|id| node(id).end() == base && node(id).region == region);
         let above = after.filter(|id| node(id).base == base + size && node(id).region == region);
-        match (below, above) {
-            (None, None) => {
-                let id = self.arena.take(base, size, State::Free, region)?;
-                self.insert_free(id, before, after);
-            }
-            (Some(below), above) => {
-                let mut size = size;
-                if let Some(above) = above {
-                    size += self.arena.node(above).size;
-                    self.remove_by_size(above);
-                    self.free.remove(&mut Free(self.arena.nodes_mut()), above);
-                    self.arena.give_back(above);
-                }
-                let base = self.arena.node(below).base;
-                self.enlarge(below, base, size);
-            }
-            (None, Some(above)) => self.enlarge(above, base, size),
+        let Some(kept) = below.or(above) else {
+            let id = match own {
+                Some(id) => id,
+                None => self.arena.take(base, size, State::Free, region)?,
+            };
+            self.insert_free(id, before, after);
+            return Ok(());
+        };
+        if let Some(id) = own {
+            self.arena.give_back(id);
         }
+        let mut size = size;
+        if let (Some(_), Some(above)) = (below, above) {
+            size += self.arena.node(above).size;
+            self.remove_by_size(above);
+            self.free.remove(&mut Free(self.arena.nodes_mut()), above);
+            self.arena.give_back(above);
+        }
+        let start = base.min(self.arena.node(kept).base);
+        self.enlarge(kept, start, size);
         Ok(())
     }
 

@@ -140,6 +140,24 @@ impl Node {
         }
         changed
     }
+
+    /// Raises the parts in `which` of its summary to those of an extent that has come into the subtree. Answers which of
+    /// them have changed.
+    #[inline(always)]
+    fn raise(&mut self, added: &Usable, which: u32) -> u32 {
+        let mut changed = 0;
+        let mut rest = which & ((1 << ALIGNMENTS) - 1);
+        while rest != 0 {
+            let alignment = rest.trailing_zeros() as usize;
+            let bit = 1 << alignment;
+            rest ^= bit;
+            if added[alignment] > self.usable[alignment] {
+                self.usable[alignment] = added[alignment];
+                changed |= bit;
+            }
+        }
+        changed
+    }
 }
 
 /// Bytes in granules, as summaries count them.
@@ -188,6 +206,12 @@ views! {
         #[inline(always)]
         fn summarise_parts(&mut self, id: Id, left: Option<Id>, right: Option<Id>, which: u32) -> u32 {
             summarise(self.0, id, left, right, which)
+        }
+
+        #[inline(always)]
+        fn summarise_added(&mut self, id: Id, leaf: Id, which: u32) -> u32 {
+            let Ok([node, leaf]) = self.0.get_disjoint_mut([id.place(), leaf.place()]) else { return 0 };
+            node.raise(&leaf.usable, which)
         }
 
         #[inline(always)]

@@ -106,6 +106,15 @@ pub trait Nodes: View {
         if self.summarise(id, left, right) { u32::MAX } else { 0 }
     }
 
+    /// Makes the parts in `which` of a node's summary anew after a leaf was added somewhere below it. Answers which have
+    /// changed.
+    #[inline(always)]
+    fn summarise_added(&mut self, id: Id, leaf: Id, which: u32) -> u32 {
+        let _ = leaf;
+        let Links { left, right, .. } = *self.links(id);
+        self.summarise_parts(id, left, right, which)
+    }
+
     /// May give `to` the summary that `from` has, because it now stands at the top of a subtree with the same nodes. If the
     /// answer is that it has not, the summary is made anew.
     #[inline(always)]
@@ -202,8 +211,14 @@ impl Tree {
     /// Makes a node a leaf below `parent`, which names it already.
     fn hang<N: Nodes>(&mut self, nodes: &mut N, id: Id, parent: Option<Id>) {
         *nodes.links_mut(id) = Links { left: None, right: None, parent, balance: Balance::Even };
-        let which = nodes.summarise_leaf(id);
-        renew_upwards(nodes, parent, None, which);
+        let mut which = nodes.summarise_leaf(id);
+        let mut next = parent;
+        while let Some(at) = next
+            && which != 0
+        {
+            which = nodes.summarise_added(at, id, which);
+            next = nodes.links(at).parent;
+        }
         self.has_grown(nodes, id);
     }
 
