@@ -120,5 +120,4 @@ pub const SEL4_BOOT: &[(&str, f64)] = &[("kernel_to_user", 2_370_832.0), ("kerne
 pub const BOOT_TARGETS: &[(&str, f64)] = &[("kernel_to_user", 400_000.0), ("kernel_text_bytes", 49_152.0)];
 
 /// The largest good values of the physical memory manager.
-pub const MM_TARGETS: &[(&str, f64)] =
-    &[("alloc_1000000", 1500.0), ("free_1000000", 1500.0), ("alloc_range_1000000", 1500.0)];
+pub const MM_TARGETS: &[(&str, f64)] = &[("alloc_1000000", 1500.0), ("free_1000000", 1500.0)];

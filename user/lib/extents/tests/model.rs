@@ -1,7 +1,9 @@
 //! The manager against a sorted list of extents that is searched from end to end.
 
 use proptest::prelude::*;
-use tench_extents::{ALLOCATIONS_PER_REFILL, Error, Extent, Freed, GRANULE, Manager, Node, PATIENCE};
+use tench_extents::{
+    ALLOCATIONS_PER_REFILL, Error, Extent, Freed, GRANULE, Manager, NODES_PER_ALLOC, NODES_PER_FREE, Node, PATIENCE,
+};
 
 /// Generator of numbers that always gives the same ones (xorshift64*).
 struct Random(u64);
@@ -122,11 +124,13 @@ impl Model {
 struct Pair {
     manager: Manager<Vec<Node>>,
     model: Model,
+    /// Nodes that an allocation and a free operation took at most.
+    most: (usize, usize),
 }
 
 impl Pair {
     fn new(nodes: usize) -> Pair {
-        Pair { manager: Manager::new(vec![Node::EMPTY; nodes]), model: Model::default() }
+        Pair { manager: Manager::new(vec![Node::EMPTY; nodes]), model: Model::default(), most: (0, 0) }
     }
 
     fn add(&mut self, base: u64, size: u64) {
@@ -140,14 +144,18 @@ impl Pair {
         if align <= GRANULE && base == 0 && limit == u64::MAX {
             assert_eq!(expected, self.model.fits(&request).first().map(|fit| fit.2));
         }
+        let left = self.manager.nodes_left();
         let place = self.manager.alloc_from_range_aligned(base, limit, size, align, tag);
+        self.most.0 = self.most.0.max(left.saturating_sub(self.manager.nodes_left()));
         assert_eq!(place, expected.ok_or(Error::OutOfMemory), "{request:x?}");
         self.model.give(place.ok()?, size, tag);
         place.ok()
     }
 
     fn free(&mut self, base: u64, size: u64) {
+        let left = self.manager.nodes_left();
         assert_eq!(self.manager.free(base, size), self.model.free(base, size), "{base:x} {size:x}");
+        self.most.1 = self.most.1.max(left.saturating_sub(self.manager.nodes_left()));
     }
 
     fn check(&self) {
@@ -170,7 +178,7 @@ fn request(random: &mut Random, end: u64) -> Request {
 }
 
 /// `steps` random operations, checked whole every `every` steps.
-fn play(seed: u64, steps: usize, every: usize, regions: &[(u64, u64)], most: usize) {
+fn play(seed: u64, steps: usize, every: usize, regions: &[(u64, u64)], most: usize) -> (usize, usize) {
     let mut random = Random(seed);
     let mut pair = Pair::new(4 * most + 64);
     for &(base, size) in regions {
@@ -202,7 +210,7 @@ fn play(seed: u64, steps: usize, every: usize, regions: &[(u64, u64)], most: usi
             let before = pair.manager.totals();
             let result = pair.manager.free(base, size);
             assert_eq!(result, pair.model.free(base, size));
-            if let Ok(_) = result {
+            if result.is_ok() {
                 blocks.retain(|&(other, bytes)| other + bytes <= base || base + size <= other);
                 let used = pair.manager.extents(0).filter(|extent| extent.tag.is_some());
                 blocks = used.map(|extent| (extent.base, extent.size)).collect();
@@ -220,6 +228,7 @@ fn play(seed: u64, steps: usize, every: usize, regions: &[(u64, u64)], most: usi
     }
     pair.check();
     assert_eq!((pair.manager.totals().used, pair.manager.totals().extents), (0, regions.len()));
+    pair.most
 }
 
 proptest! {
@@ -232,7 +241,8 @@ proptest! {
 
 #[test]
 fn a_million_operations() {
-    play(42, 1_000_000, 10_007, &[(0, 256), (256, 128), (1024, 600)], 60);
+    let most = play(42, 1_000_000, 10_007, &[(0, 256), (256, 128), (1024, 600)], 60);
+    assert_eq!(most, (NODES_PER_ALLOC, NODES_PER_FREE), "the worst cases are those that are documented");
 }
 
 #[test]

@@ -506,7 +506,7 @@ impl Tree {
     /// The left child takes its parent's place, which becomes its right child.
     fn raise_left_child<N: Nodes>(&mut self, nodes: &mut N, at: Id, child: Id) {
         let parent = nodes.links(at).parent;
-        let inner = core::mem::replace(&mut nodes.links_mut(child).right, Some(at));
+        let inner = nodes.links_mut(child).right.replace(at);
         nodes.links_mut(at).left = inner;
         if let Some(inner) = inner {
             nodes.links_mut(inner).parent = Some(at);
@@ -518,7 +518,7 @@ impl Tree {
     /// The right child takes its parent's place, which becomes its left child.
     fn raise_right_child<N: Nodes>(&mut self, nodes: &mut N, at: Id, child: Id) {
         let parent = nodes.links(at).parent;
-        let inner = core::mem::replace(&mut nodes.links_mut(child).left, Some(at));
+        let inner = nodes.links_mut(child).left.replace(at);
         nodes.links_mut(at).right = inner;
         if let Some(inner) = inner {
             nodes.links_mut(inner).parent = Some(at);
