@@ -13,6 +13,8 @@
 //! | `slabs-latency` | [`slabs`] | bundles of objects, by policy |
 //! | `delete-siblings` | [`siblings`] | deleting one of many objects made of one untyped |
 //! | `fault` | [`fault`] | pages that come when they are touched |
+//! | `paging` | [`paging`] | address spaces: regions, mappings, how costs grow |
+//! | `heap` | [`heap`] | what the heap asks of the system |
 //! | `boot` | [`boot`] | instructions until here |
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
@@ -28,9 +30,13 @@ mod boot;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod fault;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod heap;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod ipc;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod mm;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod paging;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod siblings;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -66,6 +72,8 @@ fn measure() -> Result<(), String> {
         Some("fault") => fault::run(),
         Some("mm") => mm::run(),
         Some("slabs-latency") => slabs::run(),
+        Some("paging") => paging::run(),
+        Some("heap") => heap::run(),
         Some("boot") => boot::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
         None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),

@@ -37,6 +37,7 @@ mod memory;
 mod node;
 mod notification;
 mod operations;
+mod paging;
 mod random;
 mod registers;
 mod reply;
@@ -77,6 +78,7 @@ const CASES: &[&[Case]] = &[
     bytes::CASES,
     blocks::CASES,
     slabs::CASES,
+    paging::CASES,
 ];
 
 fn play() -> i32 {

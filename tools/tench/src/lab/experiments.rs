@@ -113,7 +113,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "fault",
-        title: "Pages that come when they are touched: from an external pager, and copied on write",
+        title: "Pages that come when they are touched: by upcall, from an external pager, and copied on write",
         ..USUAL
     },
     Experiment {
@@ -146,6 +146,20 @@ pub const EXPERIMENTS: &[Experiment] = &[
         on_host: slabs::policies::measure,
         plots: slabs::policies::plots,
         tables: slabs::policies::tables,
+        ..USUAL
+    },
+    Experiment {
+        name: "paging",
+        title: "Address spaces: reserving, mapping, unmapping, and how that grows with the number of regions",
+        targets: reference::PAGING_TARGETS,
+        ..USUAL
+    },
+    Experiment {
+        name: "heap",
+        title: "What the heap asks of the system, and what a piece of it costs",
+        unit: "requests, instructions, KiB",
+        columns: &[Column { title: "R0", values: reference::HEAP_R0 }],
+        targets: reference::HEAP_TARGETS,
         ..USUAL
     },
     Experiment {
