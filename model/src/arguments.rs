@@ -225,7 +225,11 @@ fn shape_capability(operation: Operation, x: &mut [u64; 13], known: &Catalogue, 
         }
         Operation::UntypedQuery | Operation::UntypedChildren => x[0] = known.kind(source, Kind::Untyped),
         Operation::UntypedSplit => {
-            x[0] = known.kind(source, Kind::Untyped);
+            // Large ones rarely: soon nothing would be large enough for anything else.
+            let any = source.one_in(30);
+            x[0] = known.such_slot(source, |address, cap| {
+                cap.kind == Kind::Untyped && (any || address >= FREE && cap.size_bits <= 14)
+            });
             (x[1], x[2]) = (known.space(source), known.empty(source));
         }
         Operation::Copy | Operation::Mint | Operation::Move => {

@@ -9,9 +9,12 @@
 //! |---|---|---|
 //! | `ipc` | [`ipc`] | the kernel's paths, between two address spaces |
 //! | `srr` | [`srr`] | Send-Receive-Reply of the library of the same name |
+//! | `mm` | [`mm`] | the memory manager's library |
+//! | `slabs-latency` | [`slabs`] | bundles of objects, by policy |
 //! | `delete-siblings` | [`siblings`] | deleting one of many objects made of one untyped |
 //! | `fault` | [`fault`] | pages that come when they are touched |
-//! | `mm` | [`mm`] | the physical memory manager, as a library |
+//! | `paging` | [`paging`] | address spaces: regions, mappings, how costs grow |
+//! | `heap` | [`heap`] | what the heap asks of the system |
 //! | `boot` | [`boot`] | instructions until here |
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
@@ -27,11 +30,17 @@ mod boot;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod fault;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod heap;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod ipc;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod mm;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod paging;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod siblings;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod slabs;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod srr;
 
@@ -62,6 +71,9 @@ fn measure() -> Result<(), String> {
         Some("delete-siblings") => siblings::run(),
         Some("fault") => fault::run(),
         Some("mm") => mm::run(),
+        Some("slabs-latency") => slabs::run(),
+        Some("paging") => paging::run(),
+        Some("heap") => heap::run(),
         Some("boot") => boot::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
         None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),

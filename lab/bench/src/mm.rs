@@ -134,9 +134,9 @@ fn in_order(nodes: &mut [Node], reading: u64, name: &str, count: u64, size: u64)
             println!("sample: {operation}_{name}_worst {} {largest}", number * few + 1);
         }
         let Summary { mean, tenth, largest } = Summary::of(&costs);
-        figure(&format!("{operation}_{name}"), mean);
+        figure(&format!("{operation}_{name}_mean"), mean);
         figure(&format!("{operation}_{name}_p90"), tenth);
-        figure(&format!("{operation}_{name}_worst"), largest);
+        figure(&format!("{operation}_{name}_max"), largest);
     }
     Ok(())
 }
@@ -206,6 +206,8 @@ fn with_extents(nodes: &mut [Node], reading: u64, extents: u64) -> Result<(), St
     ranged.append(&mut refusals);
     for (operation, costs) in [("alloc", allocs), ("free", frees), ("alloc_range", ranged)] {
         let Summary { mean, largest, .. } = Summary::of(&costs);
+        println!("sample: {operation} {extents} {mean}");
+        println!("sample: {operation}_worst {extents} {largest}");
         figure(&format!("{operation}_{extents}"), mean);
         figure(&format!("{operation}_worst_{extents}"), largest);
     }

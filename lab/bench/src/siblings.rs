@@ -2,8 +2,8 @@
 //! objects made of the same memory.
 //!
 //! `N` objects are made of one untyped, in ascending order, and deleted one by one, from the first or from the last on. A
-//! figure is the mean of the first [`MEASURED`] deletions, so that all of them have nearly `N` siblings; `worst_…` is the
-//! dearest of them. Three things are deleted:
+//! figure is the mean of the first [`MEASURED`] deletions, rounded down, so that all of them have nearly `N` siblings. The
+//! dearest of them is a sample, `worst_…`. Three things are deleted:
 //!
 //! | key | what goes |
 //! |---|---|
@@ -135,10 +135,10 @@ impl Bench {
     fn figures(&self, key: &str, what: What, order: Order) -> Result<(), String> {
         for count in SIZES {
             let (sum, worst, measured) = self.measure(what, order, count).map_err(problem(key))?;
-            let measured = measured as u64;
-            crate::figure(&format!("{key}_{count}"), format!("{}.{}", sum / measured, sum % measured * 10 / measured));
-            crate::figure(&format!("worst_{key}_{count}"), worst);
-            tench::println!("sample: {key} {count} {}", sum / measured);
+            let mean = sum / measured as u64;
+            crate::figure(&format!("{key}_{count}"), mean);
+            tench::println!("sample: {key} {count} {mean}");
+            tench::println!("sample: worst_{key} {count} {worst}");
         }
         Ok(())
     }

@@ -10,6 +10,8 @@ use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
 use crate::faults::Deed;
+use crate::paging;
+use crate::slabs;
 
 /// Exit code of a child that does as it is told and nothing else.
 pub const OBEDIENT: u64 = 7;
@@ -21,7 +23,9 @@ pub fn run() -> Option<i32> {
     let mut arguments = args().skip(1);
     match arguments.next()? {
         "obey" => Some(OBEDIENT as i32),
+        "bundle" => Some(slabs::leave_a_bundle()),
         "hog" => Some(hog().unwrap_or(0)),
+        "paging" => Some(paging::child(arguments.next()?).unwrap_or(1)),
         "fault" => Some(fault(arguments.next()?)),
         "random" => {
             let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());

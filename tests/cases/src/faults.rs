@@ -296,7 +296,7 @@ fn reports(stage: &mut Stage) -> Outcome {
         let (_, endpoint) = culprit(stage, deed)?;
         let received = endpoint.receive(Wait::until(patience()))?;
         let report = report(&received);
-        let fault = Fault { report, layout: &layout };
+        let fault = Fault { report, layout: &layout, own: None };
         equal!((deed.name, fault.to_string()), (deed.name, deed.expected(&report, &layout)));
         BOUND_REPLY.reply(&Message::new(answer::STOP))?;
         stage.clear()?;

@@ -37,10 +37,12 @@ mod memory;
 mod node;
 mod notification;
 mod operations;
+mod paging;
 mod random;
 mod registers;
 mod reply;
 mod scheduling;
+mod slabs;
 mod space;
 mod thread;
 mod transfer;
@@ -75,6 +77,8 @@ const CASES: &[&[Case]] = &[
     kernel::CASES,
     bytes::CASES,
     blocks::CASES,
+    slabs::CASES,
+    paging::CASES,
 ];
 
 fn play() -> i32 {

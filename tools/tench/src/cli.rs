@@ -25,6 +25,9 @@ pub enum Command {
     Test(TestOptions),
     /// Measure: run experiments and compare their figures.
     Lab(LabOptions),
+    /// Replay allocation traces on this machine, under any policy.
+    #[command(subcommand)]
+    Memlab(MemlabCommand),
     /// Say what is installed, what is missing, and what to do about it.
     Doctor,
 }
@@ -90,6 +93,33 @@ pub struct LabOptions {
     #[arg(long, conflicts_with = "check")]
     pub record: bool,
     /// Print result.json instead of the table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Subcommand)]
+pub enum MemlabCommand {
+    /// Replay a trace and say what was lost.
+    Replay(ReplayOptions),
+    /// List the policies.
+    Policies,
+}
+
+#[derive(Args)]
+pub struct ReplayOptions {
+    /// The trace: `alloc COUNT SIZE`, `free NUMBER` or `failed` a line; see docs/manual/traces.md.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Which slab an object goes to: one of `./tench memlab policies`.
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<String>,
+    /// Sizes of the slabs in bytes, one a line, instead of the reference's.
+    #[arg(long, value_name = "FILE")]
+    pub slabs: Option<PathBuf>,
+    /// Let objects go to any free place of a slab, not only above its watermark.
+    #[arg(long)]
+    pub lifted: bool,
+    /// Print one line of JSON.
     #[arg(long)]
     pub json: bool,
 }

@@ -9,6 +9,7 @@
 //!                        symbols (names for addresses) ──┤
 //!                                                        ├─ test     everything that has to hold
 //!                                                        └─ lab      everything that is measured
+//! a trace of allocations ── memlab                          what a policy loses, without a target
 //! ```
 //! `workspace` knows where things lie, `process` starts other programs, `cli` what may be typed.
 
@@ -23,6 +24,7 @@ mod doctor;
 mod elf;
 mod image;
 mod lab;
+mod memlab;
 mod prepare;
 mod process;
 mod qemu;
@@ -47,6 +49,7 @@ fn main() -> std::process::ExitCode {
             Command::Run(options) => run::run(&workspace, &options),
             Command::Test(options) => test::run(&workspace, &options),
             Command::Lab(options) => lab::run(&workspace, &options),
+            Command::Memlab(command) => memlab::run(&command),
             Command::Doctor => doctor::run(&workspace),
         },
     };

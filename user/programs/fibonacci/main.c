@@ -18,6 +18,8 @@ int main(int argc, char **argv)
             return EXIT_FAILURE;
         }
     }
+    if (tench_profile("fibonacci") != 0)
+        printf("fibonacci: the slabs are full\n");
     uint64_t number = 0, next = 1;
     for (long i = 0; i < count; i++) {
         printf("fibonacci(%ld) = %lu\n", i, number);

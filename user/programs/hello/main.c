@@ -4,6 +4,8 @@
 
 int main(int argc, char **argv)
 {
+    if (tench_profile("hello") != 0)
+        printf("hello: the slabs are full\n");
     printf("hello");
     for (int i = 1; i < argc; i++)
         printf(" %s", argv[i]);

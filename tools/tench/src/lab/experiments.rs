@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use miette::Result;
 
-use super::measure::Figures;
+use super::measure::{Figures, Measured};
+use super::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, Panel, Plot, Shape};
 use super::reference::{self, Column, Sum};
+use super::slabs;
+use super::table::Table;
 use crate::build::Build;
 use crate::elf;
 use crate::system::System;
@@ -20,10 +23,12 @@ pub struct Experiment {
     pub title: &'static str,
     /// Unit of its figures.
     pub unit: &'static str,
-    /// The system description that is booted.
+    /// The system description that is booted, if there are runs.
     pub system: &'static str,
-    /// Runs on the target, each with figures of its own.
+    /// Runs on the target, each with figures of its own; none if this tool computes everything.
     pub runs: &'static [Run],
+    /// What this tool computes without a target.
+    pub on_host: fn(&Workspace) -> Result<Measured>,
     /// Figures that this tool takes from what was built.
     pub from_build: fn(&System, &Build) -> Result<Figures>,
     /// What others reached.
@@ -32,6 +37,10 @@ pub struct Experiment {
     pub targets: &'static [(&'static str, f64)],
     /// Rows of the table that add figures up.
     pub sums: &'static [Sum],
+    /// Its pictures. If there are none, there is `plot.svg`: a curve for each series, or a bar for each figure.
+    pub plots: fn(&Measured) -> Vec<Plot>,
+    /// Its tables, besides that of all figures.
+    pub tables: fn(&Measured) -> Vec<Table>,
 }
 
 /// One boot of an experiment.
@@ -46,80 +55,130 @@ pub struct Run {
 
 const PLAIN: Run = Run { prefix: "", arguments: &[], optimised: true };
 
+/// What an experiment has unless it says otherwise: one boot of the lab's system, and nothing to compare with.
+const USUAL: Experiment = Experiment {
+    name: "",
+    title: "",
+    unit: "instructions",
+    system: "lab",
+    runs: &[PLAIN],
+    on_host: |_| Ok(Measured::default()),
+    from_build: |_, _| Ok(BTreeMap::new()),
+    columns: &[],
+    targets: &[],
+    sums: &[],
+    plots: |_| Vec::new(),
+    tables: |_| Vec::new(),
+};
+
 /// Every experiment.
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "ipc",
         title: "What the kernel's paths cost, beside seL4's",
-        unit: "instructions",
-        system: "lab",
-        runs: &[PLAIN],
-        from_build: nothing,
         columns: &[Column { title: "seL4", values: reference::SEL4 }],
         targets: reference::IPC_TARGETS,
         sums: reference::IPC_SUMS,
+        ..USUAL
     },
     Experiment {
         name: "srr",
         title: "Send-Receive-Reply by message size (r: the receiver waits first, s: the sender does), beside choochoos",
-        unit: "instructions",
-        system: "lab",
         runs: &[PLAIN, Run { prefix: "unoptimised_", arguments: &[], optimised: false }],
-        from_build: nothing,
         columns: &[
             Column { title: "choochoos", values: reference::CHOOCHOOS },
             Column { title: "its µs", values: reference::CHOOCHOOS_MICROSECONDS },
         ],
-        targets: &[],
-        sums: &[],
+        ..USUAL
+    },
+    Experiment {
+        name: "mm",
+        title: "Allocating and freeing physical memory, by the number of free extents",
+        targets: reference::MM_TARGETS,
+        plots: mm,
+        ..USUAL
+    },
+    Experiment {
+        name: "slabs-latency",
+        title: "What a bundle of objects and its return cost, by policy and chance to free",
+        plots: latency,
+        ..USUAL
     },
     Experiment {
         name: "delete-siblings",
         title: "Deleting one of many objects made of one untyped, and one of many copies, beside Barrelfish",
-        unit: "instructions",
-        system: "lab",
-        runs: &[PLAIN],
-        from_build: nothing,
         columns: &[Column { title: "Barrelfish", values: reference::BARRELFISH_SIBLINGS }],
-        targets: &[],
-        sums: &[],
+        plots: siblings,
+        ..USUAL
     },
     Experiment {
         name: "fault",
-        title: "Pages that come when they are touched: from an external pager, and copied on write",
-        unit: "instructions",
-        system: "lab",
-        runs: &[PLAIN],
-        from_build: nothing,
-        columns: &[],
-        targets: &[],
-        sums: &[],
+        title: "Pages that come when they are touched: by upcall, from an external pager, and copied on write",
+        ..USUAL
     },
     Experiment {
-        name: "mm",
-        title: "Physical memory: blocks allocated and freed, by the number of free extents",
-        unit: "instructions",
-        system: "lab",
-        runs: &[PLAIN],
-        from_build: nothing,
-        columns: &[],
-        targets: reference::MM_TARGETS,
-        sums: &[],
+        name: "slabs-random",
+        title: "R1's random workloads under every policy: its tables 4.3 and 4.4",
+        unit: "bytes",
+        runs: &[],
+        on_host: slabs::random::measure,
+        columns: &[Column { title: "R1", values: slabs::reference::RANDOM }],
+        plots: slabs::random::plots,
+        tables: slabs::random::tables,
+        ..USUAL
+    },
+    Experiment {
+        name: "slabs-apps",
+        title: "R1's applications, alone and together, under every policy: its table 4.5",
+        unit: "bytes",
+        runs: &[],
+        on_host: slabs::apps::measure,
+        columns: &[Column { title: "R1", values: slabs::reference::APPS }],
+        plots: slabs::apps::plots,
+        tables: slabs::apps::tables,
+        ..USUAL
+    },
+    Experiment {
+        name: "slabs-policies",
+        title: "Every policy on every workload, with the watermark rule and without",
+        unit: "bytes",
+        runs: &[],
+        on_host: slabs::policies::measure,
+        plots: slabs::policies::plots,
+        tables: slabs::policies::tables,
+        ..USUAL
+    },
+    Experiment {
+        name: "paging",
+        title: "Address spaces: reserving, mapping, unmapping, and how that grows with the number of regions",
+        targets: reference::PAGING_TARGETS,
+        ..USUAL
+    },
+    Experiment {
+        name: "heap",
+        title: "What the heap asks of the system, and what a piece of it costs",
+        unit: "requests, instructions, KiB",
+        columns: &[Column { title: "R0", values: reference::HEAP_R0 }],
+        targets: reference::HEAP_TARGETS,
+        ..USUAL
     },
     Experiment {
         name: "boot",
         title: "Instructions until the system is up, and the sizes of what is booted in bytes",
         unit: "instructions, bytes",
-        system: "lab",
-        runs: &[PLAIN],
         from_build: sizes,
         columns: &[Column { title: "seL4", values: reference::SEL4_BOOT }],
         targets: reference::BOOT_TARGETS,
-        sums: &[],
+        ..USUAL
     },
 ];
 
 impl Experiment {
+    /// The system description that it boots.
+    pub fn boots(&self) -> Option<&'static str> {
+        (!self.runs.is_empty()).then_some(self.system)
+    }
+
     /// Where its recorded figures are.
     pub fn baseline(&self, workspace: &Workspace) -> PathBuf {
         workspace.root.join("lab/baseline").join(self.name).with_extension("json")
@@ -131,8 +190,70 @@ impl Experiment {
     }
 }
 
-fn nothing(_: &System, _: &Build) -> Result<Figures> {
-    Ok(BTreeMap::new())
+/// The mean and the dearest deletion over the number of siblings.
+fn siblings(_: &Measured) -> Vec<Plot> {
+    let panel = |title: &str, prefix: &str| {
+        let kinds = [
+            ("delete_first", "notifications, oldest first", BLUE),
+            ("delete_last", "notifications, newest first", ORANGE),
+            ("delete_untyped_first", "untyped, oldest first", GREEN),
+            ("delete_untyped_last", "untyped, newest first", PURPLE),
+            ("delete_copy", "copies, newest first", GREY),
+        ];
+        let empty = Panel::new("siblings", title).log_x();
+        kinds.into_iter().fold(empty, |panel, (series, label, colour)| {
+            let series = format!("{prefix}{series}");
+            panel.line(&series, label, colour).marks(&series, "", colour, Shape::Dot)
+        })
+    };
+    let plot = Plot::new("plot", "Deleting one of many siblings");
+    vec![plot.with(panel("instructions, mean", "")).with(panel("instructions, dearest", "worst_"))]
+}
+
+/// R1's figures 4.15 and 4.16.
+fn latency(_: &Measured) -> Vec<Plot> {
+    let plot = |chance: &str| {
+        let panel = ["best", "guessing"].into_iter().zip([BLUE, ORANGE]).fold(
+            Panel::new("bytes requested", "instructions per request").log_y(),
+            |panel, (policy, colour)| {
+                panel
+                    .line(format!("alloc_{policy}_{chance}"), policy, colour)
+                    .marks(format!("full_{policy}_{chance}"), format!("{policy}: no room"), colour, Shape::Cross)
+                    .marks(format!("failed_{policy}_{chance}"), format!("{policy}: retypes failed"), colour, Shape::Dot)
+            },
+        );
+        let frees = Panel::new("return", "instructions per return")
+            .log_y()
+            .line(format!("free_best_{chance}"), "best", BLUE)
+            .line(format!("free_guessing_{chance}"), "guessing", ORANGE);
+        let title = format!("Latency of requests and returns, {chance} % chance to free");
+        Plot::new(format!("latency-{chance}"), title).with(panel).with(frees)
+    };
+    vec![plot("16"), plot("32")]
+}
+
+/// The manager's cost by the number of free extents, and R0's two sequences.
+fn mm(_: &Measured) -> Vec<Plot> {
+    let kinds = [("alloc", "allocate", BLUE), ("free", "free", ORANGE), ("alloc_range", "allocate in a range", GREEN)];
+    let by_extents = |title: &str, suffix: &str| {
+        kinds.into_iter().fold(Panel::new("free extents", title).log_x(), |panel, (series, label, colour)| {
+            let series = format!("{series}{suffix}");
+            panel.line(&series, label, colour).marks(&series, "", colour, Shape::Dot)
+        })
+    };
+    let in_order = |size: &str| {
+        Panel::new("operation", format!("instructions, {size}"))
+            .line(format!("alloc_{size}"), "allocate", BLUE)
+            .dashed(format!("alloc_{size}_worst"), "the dearest of a few", BLUE)
+            .line(format!("free_{size}"), "free", ORANGE)
+            .dashed(format!("free_{size}_worst"), "the dearest of a few", ORANGE)
+    };
+    let plot = Plot::new("plot", "The memory manager among free extents");
+    let sequences = Plot::new("sequences", "Blocks of one size, allocated and freed in order");
+    vec![
+        plot.with(by_extents("instructions, mean", "")).with(by_extents("instructions, dearest", "_worst")),
+        sequences.with(in_order("4k")).with(in_order("4m")),
+    ]
 }
 
 /// Machine code of the kernel, and whole sizes of init and the programs as they lie in the boot archive.

@@ -1,4 +1,4 @@
-//! Gets an experiment's numbers: from the target's serial port, and from what was built.
+//! Gets an experiment's numbers: from this tool, from the target's serial port, and from what was built.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,15 +38,33 @@ pub struct Measured {
     pub samples: Vec<Sample>,
 }
 
-/// Runs an experiment.
-pub fn measure(
-    workspace: &Workspace,
-    packages: &Packages,
-    system: &System,
-    build: &Build,
-    experiment: &Experiment,
-) -> Result<Measured> {
-    let mut measured = Measured { figures: (experiment.from_build)(system, build)?, samples: Vec::new() };
+impl Measured {
+    /// Adds a figure.
+    pub fn figure(&mut self, key: impl Into<String>, value: f64) {
+        self.figures.insert(key.into(), value);
+    }
+
+    /// Adds a point to a series.
+    pub fn sample(&mut self, series: impl Into<String>, x: f64, y: f64) {
+        self.samples.push(Sample { series: series.into(), x, y });
+    }
+}
+
+/// What an experiment with runs on the target boots.
+pub struct Booted<'b> {
+    /// The workspace's packages.
+    pub packages: &'b Packages,
+    /// The experiment's system.
+    pub system: &'b System,
+    /// It and what it consists of, built.
+    pub build: &'b Build,
+}
+
+/// Runs an experiment: first the host's part, then the boots.
+pub fn measure(workspace: &Workspace, booted: Option<Booted>, experiment: &Experiment) -> Result<Measured> {
+    let mut measured = (experiment.on_host)(workspace)?;
+    let Some(Booted { packages, system, build }) = booted else { return Ok(measured) };
+    measured.figures.extend((experiment.from_build)(system, build)?);
     for run in experiment.runs {
         if run.optimised {
             boot(workspace, system, build, experiment, run, &mut measured)?;

@@ -7,14 +7,17 @@
 //! sample: SERIES X Y           a point of a curve
 //! note: TEXT                   shown to whoever runs the experiment
 //! ```
-//! [`experiments`] is the register, [`reference`] holds what others reached and what is to be reached, [`measure`]
-//! gets the numbers, [`write`](mod@write) turns them into files, [`baseline`] compares them with the recorded ones.
+//! An experiment may also, or only, be computed by this tool, where what it measures is a matter of counting and not of
+//! instructions. [`experiments`] is the register, [`reference`] holds what others reached and what is to be reached,
+//! [`measure`] gets the numbers, [`plot`], [`table`] and [`write`](mod@write) turn them into files, [`baseline`] compares
+//! them with the recorded ones.
 
 pub mod baseline;
 mod experiments;
 mod measure;
 mod plot;
 mod reference;
+pub mod slabs;
 mod table;
 mod write;
 
@@ -25,7 +28,8 @@ use crate::cli::LabOptions;
 use crate::system::{Packages, System};
 use crate::workspace::Workspace;
 pub use experiments::{EXPERIMENTS, Experiment};
-pub use measure::{Measured, measure};
+pub use measure::{Booted, Measured, measure};
+pub use write::{format_number, number};
 
 /// Runs experiments; the status is 1 if a figure differs from the recorded one.
 pub fn run(workspace: &Workspace, options: &LabOptions) -> Result<u8> {
@@ -33,24 +37,39 @@ pub fn run(workspace: &Workspace, options: &LabOptions) -> Result<u8> {
     if list || (options.names.is_empty() && !options.all) {
         for experiment in EXPERIMENTS {
             let recorded = if experiment.has_baseline(workspace) { "recorded" } else { "" };
-            println!("{:8} {:9} {}", experiment.name, recorded, experiment.title);
+            println!("{:15} {:9} {}", experiment.name, recorded, experiment.title);
         }
         return Ok(0);
     }
     let chosen = choose(options)?;
-    let packages = Packages::find(workspace)?;
-    let mut names: Vec<&str> = chosen.iter().map(|experiment| experiment.system).collect();
+    let mut names: Vec<&str> = chosen.iter().filter_map(|experiment| experiment.boots()).collect();
+    names.sort();
     names.dedup();
-    let systems = names.iter().map(|name| System::load(workspace, &packages, name)).collect::<Result<Vec<_>>>()?;
-    let build = Build::new(workspace, &packages, &systems.iter().collect::<Vec<_>>())?;
+    let built = if names.is_empty() { None } else { Some(build(workspace, &names)?) };
     let mut good = true;
     for experiment in chosen {
-        let system = systems.iter().find(|system| system.name == experiment.system);
-        let system = system.ok_or_else(|| miette!("{} boots no system", experiment.name))?;
-        let measured = measure(workspace, &packages, system, &build, experiment)?;
-        good &= conclude(workspace, options, experiment, &measured, &build.compiler)?;
+        let booted = built.as_ref().and_then(|(packages, systems, build)| {
+            let system = systems.iter().find(|system| Some(system.name.as_str()) == experiment.boots())?;
+            Some(Booted { packages, system, build })
+        });
+        let compiler = compiler(&booted);
+        let measured = measure(workspace, booted, experiment)?;
+        good &= conclude(workspace, options, experiment, &measured, &compiler)?;
     }
     Ok(u8::from(!good))
+}
+
+/// Builds everything that is booted.
+fn build(workspace: &Workspace, names: &[&str]) -> Result<(Packages, Vec<System>, Build)> {
+    let packages = Packages::find(workspace)?;
+    let systems = names.iter().map(|name| System::load(workspace, &packages, name)).collect::<Result<Vec<_>>>()?;
+    let build = Build::new(workspace, &packages, &systems.iter().collect::<Vec<_>>())?;
+    Ok((packages, systems, build))
+}
+
+/// What compiled that which is measured.
+pub fn compiler(booted: &Option<Booted>) -> String {
+    booted.as_ref().map_or_else(|| baseline::NO_COMPILER.to_owned(), |booted| booted.build.compiler.clone())
 }
 
 /// The experiments that were asked for.
@@ -79,6 +98,9 @@ fn conclude(
         print!("{}", write::result_json(experiment, &measured.figures));
     } else {
         println!("{}\n{}", experiment.title, table::table(experiment, &measured.figures));
+        for table in (experiment.tables)(measured) {
+            println!("{}", table.text());
+        }
         println!("written to {}", workspace.relative(&directory));
     }
     if options.record {

@@ -119,5 +119,14 @@ pub const SEL4_BOOT: &[(&str, f64)] = &[("kernel_to_user", 2_370_832.0), ("kerne
 /// The largest good values of the boot.
 pub const BOOT_TARGETS: &[(&str, f64)] = &[("kernel_to_user", 400_000.0), ("kernel_text_bytes", 49_152.0)];
 
-/// The largest good values of the physical memory manager.
+/// The largest good cost of an operation of the memory manager among a million free extents.
 pub const MM_TARGETS: &[(&str, f64)] = &[("alloc_1000000", 1500.0), ("free_1000000", 1500.0)];
+
+/// Large pages: 4 MiB in at most a twentieth of what its pages take one by one.
+pub const PAGING_TARGETS: &[(&str, f64)] = &[("map_4m_percent", 5.0)];
+
+/// A student system of R0's course: `malloc(4)` 1,024 times.
+pub const HEAP_R0: &[(&str, f64)] = &[("c_1024_requests", 8.0)];
+
+/// At most as many.
+pub const HEAP_TARGETS: &[(&str, f64)] = &[("rust_1024_requests", 8.0), ("c_1024_requests", 8.0)];

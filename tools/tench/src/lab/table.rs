@@ -1,9 +1,36 @@
-//! An experiment's table, for people.
+//! An experiment's tables, for people.
 
 use super::experiments::Experiment;
 use super::measure::Figures;
 use super::reference::find;
 use super::write::format_number;
+
+/// A table of an experiment, besides that of all its figures.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// The files' name, without `.txt` and `.csv`.
+    pub file: String,
+    /// One line.
+    pub title: String,
+    /// The heading first. Every row has as many cells.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// As people read it.
+    pub fn text(&self) -> String {
+        format!("{}\n{}", self.title, layout(&self.rows))
+    }
+
+    /// As programs read it.
+    pub fn csv(&self) -> String {
+        let cell = |cell: &String| {
+            if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.clone() }
+        };
+        let line = |row: &Vec<String>| row.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+        self.rows.iter().map(line).collect()
+    }
+}
 
 /// The figures beside those of others and the targets; figures without either come last.
 pub fn table(experiment: &Experiment, figures: &Figures) -> String {
@@ -18,24 +45,34 @@ pub fn table(experiment: &Experiment, figures: &Figures) -> String {
     for sum in experiment.sums {
         if let Some(value) = sum.keys.iter().map(|key| figures.get(*key)).sum::<Option<f64>>() {
             let mut others = vec![None; experiment.columns.len()];
-            others[0] = sum.reference;
+            if let Some(first) = others.first_mut() {
+                *first = sum.reference;
+            }
             rows.push(row(sum.title, &others, Some(sum.target), value));
         }
     }
-    layout(&rows, experiment.unit)
+    format!("({})\n{}", experiment.unit, layout(&rows))
 }
 
 /// Figures in the order of the targets and the others' columns, then the rest by name.
 pub fn ordered<'f>(experiment: &Experiment, figures: &'f Figures) -> Vec<(&'f str, f64)> {
     let known = experiment.targets.iter().chain(experiment.columns.iter().flat_map(|column| column.values));
     let mut keys: Vec<&str> = Vec::new();
-    for key in known.map(|(key, _)| *key).chain(figures.keys().map(String::as_str)) {
+    let mut rest: Vec<&str> = figures.keys().map(String::as_str).collect();
+    rest.sort_by_key(|key| natural(key));
+    for key in known.map(|(key, _)| *key).chain(rest) {
         if !keys.contains(&key) {
             keys.push(key);
         }
     }
     let get = |key: &str| figures.get_key_value(key).map(|(key, value)| (key.as_str(), *value));
     keys.into_iter().filter_map(get).collect()
+}
+
+/// Orders keys that end in a number by that number.
+fn natural(key: &str) -> (&str, u64) {
+    let name = key.trim_end_matches(|last: char| last.is_ascii_digit());
+    (name, key[name.len()..].parse().unwrap_or_default())
 }
 
 fn row(name: &str, others: &[Option<f64>], target: Option<f64>, value: f64) -> Vec<String> {
@@ -56,11 +93,11 @@ fn row(name: &str, others: &[Option<f64>], target: Option<f64>, value: f64) -> V
 }
 
 /// The first and the last column to the left, the others to the right.
-fn layout(rows: &[Vec<String>], unit: &str) -> String {
+fn layout(rows: &[Vec<String>]) -> String {
     let columns = rows[0].len();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = format!("({unit})\n");
+    let mut text = String::new();
     for row in rows {
         let cell = |column: usize| {
             let width = widths[column];
@@ -96,5 +133,21 @@ call_8                  –       –   94.5
 round trip, 0 words   407   ≤ 200    203  3 over
 ";
         assert_eq!(table(experiment, &figures), expected);
+    }
+
+    #[test]
+    fn keys_are_in_the_order_of_their_numbers() {
+        let mut keys = ["free_10", "alloc_100", "alloc_2", "alloc", "alloc_1000000", "free_9"];
+        keys.sort_by_key(|key| natural(key));
+        assert_eq!(keys, ["alloc", "alloc_2", "alloc_100", "alloc_1000000", "free_9", "free_10"]);
+    }
+
+    #[test]
+    fn tables_are_for_people_and_programs() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let rows = vec![row(["policy", "loss", ""]), row(["best", "1,024", "a \"b\""])];
+        let table = Table { file: "t".into(), title: "Losses".into(), rows };
+        assert_eq!(table.text(), "Losses\npolicy   loss\nbest    1,024  a \"b\"\n");
+        assert_eq!(table.csv(), "policy,loss,\nbest,\"1,024\",\"a \"\"b\"\"\"\n");
     }
 }

@@ -10,15 +10,35 @@ use super::measure::{Figures, Measured};
 use super::{plot, table};
 use crate::workspace::{self, Workspace};
 
-/// Writes `table.txt`, `data.csv`, `plot.svg` and `result.json`; answers their directory.
+/// Writes `table.txt`, `data.csv` and `result.json`, and the experiment's tables and pictures; answers their directory.
 pub fn write(workspace: &Workspace, experiment: &Experiment, measured: &Measured) -> Result<PathBuf> {
     let directory = workspace.target.join("lab").join(experiment.name);
     let table = format!("{}\n\n{}", experiment.title, table::table(experiment, &measured.figures));
     workspace::write_file(&directory.join("table.txt"), table.as_bytes())?;
     workspace::write_file(&directory.join("data.csv"), csv(measured).as_bytes())?;
-    workspace::write_file(&directory.join("plot.svg"), plot::plot(experiment, measured)?.as_bytes())?;
+    let file = |name: &str, ending: &str| directory.join(format!("{name}.{ending}"));
+    for table in (experiment.tables)(measured) {
+        workspace::write_file(&file(&table.file, "txt"), table.text().as_bytes())?;
+        workspace::write_file(&file(&table.file, "csv"), table.csv().as_bytes())?;
+    }
+    for (name, svg) in pictures(experiment, measured)? {
+        workspace::write_file(&file(&name, "svg"), svg.as_bytes())?;
+    }
     workspace::write_file(&directory.join("result.json"), result_json(experiment, &measured.figures).as_bytes())?;
     Ok(directory)
+}
+
+/// The experiment's pictures by name; if it draws none itself, a curve for each series, or a bar for each figure.
+fn pictures(experiment: &Experiment, measured: &Measured) -> Result<Vec<(String, String)>> {
+    let mut plots = (experiment.plots)(measured);
+    if plots.is_empty() {
+        if measured.samples.is_empty() {
+            return Ok(vec![("plot".to_owned(), plot::figures(experiment, measured)?)]);
+        }
+        plots.push(plot::curves("plot", experiment.title, experiment.unit, &measured.samples));
+    }
+    let series = plot::Series::of(&measured.samples);
+    plots.into_iter().map(|plot| Ok((plot.file.clone(), plot::draw(&plot, &series)?))).collect()
 }
 
 /// The content of `result.json`.
@@ -46,7 +66,7 @@ pub fn format_number(value: f64) -> String {
     let text = if value.fract() == 0.0 {
         format!("{value:.0}")
     } else {
-        format!("{value:.2}").trim_end_matches('0').to_owned()
+        format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
     };
     let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |digits| ("-", digits));
     let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(whole, fraction)| (whole, Some(fraction)));
@@ -70,6 +90,7 @@ mod tests {
             (-1234567.0, "-1,234,567"),
             (12.5, "12.5"),
             (-0.25, "-0.25"),
+            (4.999, "5"),
         ];
         for (value, text) in cases {
             assert_eq!(format_number(value), text);

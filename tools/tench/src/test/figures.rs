@@ -4,17 +4,22 @@ use miette::Result;
 
 use super::Target;
 use super::report::Report;
-use crate::lab::{self, Experiment, baseline};
+use crate::lab::{self, Booted, Experiment, baseline};
 
 pub fn run(target: &Target, experiment: &'static Experiment, report: &mut Report) -> Result<()> {
     let name = format!("lab/{}", experiment.name);
     report.running(&name);
-    let (system, build) = target.get(experiment.system)?;
-    let measured = lab::measure(target.workspace, target.packages()?, &system, build, experiment)?;
-    match baseline::check(target.workspace, experiment, &measured.figures, &build.compiler)? {
+    let system = experiment.boots().map(|name| target.get(name)).transpose()?;
+    let booted = match &system {
+        Some((system, build)) => Some(Booted { packages: target.packages()?, system, build }),
+        None => None,
+    };
+    let compiler = lab::compiler(&booted);
+    let measured = lab::measure(target.workspace, booted, experiment)?;
+    match baseline::check(target.workspace, experiment, &measured.figures, &compiler)? {
         baseline::Verdict::Equal => report.passed(&name),
         baseline::Verdict::OtherCompiler { recorded } => {
-            report.ignored(&name, &format!("recorded with {recorded}, this is {}", build.compiler));
+            report.ignored(&name, &format!("recorded with {recorded}, this is {compiler}"));
         }
         baseline::Verdict::Different(differences) => report.failed(&name, &differences.join("\n")),
     }

@@ -56,7 +56,7 @@ impl Test {
             Test::Crash => Some(crash::SYSTEM),
             Test::Cases => Some(cases::SYSTEM),
             Test::Scenario(_) => Some(scenario::SYSTEM),
-            Test::Figures(experiment) => Some(experiment.system),
+            Test::Figures(experiment) => experiment.boots(),
         }
     }
 }

@@ -17,6 +17,12 @@
 /* What the program defines; either parameter list that standard C allows will do. */
 int main(int argc, char **argv);
 
+/*
+ * Asks for the memory that R1's application of this name asks for, while slabs are set up (memctl slabs); it is given back
+ * when the process ends. Answers 0, or -1 if there is not enough, or no such application.
+ */
+int tench_profile(const char *application);
+
 /* Output. printf knows d i u x X o c s p %, the flags - 0 + # and space, width, precision, * and the sizes
  * hh h l ll j z t. All answer how many bytes there were. */
 int putchar(int character);

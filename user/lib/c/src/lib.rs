@@ -6,6 +6,7 @@
 //! output     printf and its relatives         arguments: a C argument list, read word by word
 //! memory     malloc and its relatives
 //! text       strings
+//! profile    requests for memory of applications that are studied
 //! ```
 //! The functions have the names of standard C on the target alone; on the host they would take the place of the real
 //! ones. `memcpy` and its relatives come with the compiler's library. C has no safe functions, so nearly everything here
@@ -21,5 +22,6 @@ mod arguments;
 mod format;
 mod memory;
 mod output;
+mod profile;
 mod start;
 mod text;

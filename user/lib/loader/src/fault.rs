@@ -10,7 +10,7 @@ use tench_abi::layout::address;
 use tench_abi::memory::{MapFlags, PAGE_SIZE, USER_END};
 use tench_abi::message::AREA_SIZE;
 use tench_abi::process::{INFO_PAGES, MAX_SEGMENTS};
-use tench_procs_client::protocol::FaultKind;
+use tench_procs_client::protocol::{FaultKind, RegionKind};
 
 use crate::information::Description;
 use crate::program::Program;
@@ -144,6 +144,18 @@ pub struct Fault<'a> {
     pub report: Report,
     /// What lies where in the process.
     pub layout: &'a Layout,
+    /// What the process itself says, if it looked at its fault first. Of what the loader made it knows less than
+    /// `layout`.
+    pub own: Option<OwnReport>,
+}
+
+/// What a process says about its own page fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnReport {
+    /// What it was.
+    pub kind: FaultKind,
+    /// The region that it made there: what for, first address, bytes.
+    pub region: Option<(RegionKind, u64, u64)>,
 }
 
 impl Fault<'_> {
@@ -160,7 +172,13 @@ impl Fault<'_> {
         if self.is_alignment() {
             return FaultKind::Misaligned;
         }
-        match self.layout.region(self.report.address) {
+        let region = self.layout.region(self.report.address);
+        if let Some(own) = self.own
+            && matches!(region, Region::Dynamic | Region::Nothing)
+        {
+            return own.kind;
+        }
+        match region {
             Region::FirstPage => FaultKind::NullDereference,
             Region::Kernel => FaultKind::KernelAddress,
             Region::StackGuard => FaultKind::GuardPage,
@@ -210,12 +228,14 @@ impl fmt::Display for Fault<'_> {
                 Access::Write => "write to",
                 Access::Execute => "jump to",
             };
+            write!(f, "{access} {:#x} at instruction {:#x} ", report.address, report.instruction)?;
             let region = self.layout.region(report.address);
-            return write!(
-                f,
-                "{access} {:#x} at instruction {:#x} (region {region})",
-                report.address, report.instruction
-            );
+            return match self.own.and_then(|own| own.region) {
+                Some((kind, start, size)) if matches!(region, Region::Dynamic | Region::Nothing) => {
+                    write!(f, "(region {kind} {start:#x}..{:#x})", start.wrapping_add(size))
+                }
+                _ => write!(f, "(region {region})"),
+            };
         }
         let region = self.layout.region(report.instruction);
         match kind {

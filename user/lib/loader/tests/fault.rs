@@ -28,7 +28,7 @@ fn layout() -> Layout {
 fn describe(class: Class, address: u64, syndrome: u64) -> (FaultKind, String) {
     let layout = layout();
     let report = Report { class: class as u64, address, instruction: 0x20_1004, syndrome };
-    let fault = Fault { report, layout: &layout };
+    let fault = Fault { report, layout: &layout, own: None };
     (fault.kind(), fault.to_string())
 }
 
@@ -161,5 +161,5 @@ fn foreign_calls() {
 fn unknown_classes_are_still_described() {
     let layout = Layout::default();
     let report = Report { class: 99, address: 5, instruction: 0, syndrome: u64::MAX };
-    assert!(Fault { report, layout: &layout }.to_string().starts_with("exception: "));
+    assert!(Fault { report, layout: &layout, own: None }.to_string().starts_with("exception: "));
 }

@@ -133,6 +133,7 @@ impl Both {
             }
             Err(Error::NotMine) => assert!(!known),
             Err(Error::OutOfPages) => assert_eq!(free, 0),
+            Err(Error::Refused) => assert_eq!(self.hardware.0.borrow().refuse, 0, "refused without a reason"),
             Err(error) => panic!("{error}"),
         }
     }
@@ -145,6 +146,11 @@ impl Both {
                 self.model.entry(client).or_default();
             }
             Step::Touch { client, page, write } => self.touch(client, page, write),
+            Step::Fail { client, page, write } => {
+                self.hardware.0.borrow_mut().refuse = 1;
+                self.touch(client, page, write);
+                self.hardware.0.borrow_mut().refuse = 0;
+            }
             Step::Share { from, to } => match self.pager.share(from, to, BASE) {
                 Ok(count) => {
                     let memory = self.model[&from];
@@ -170,8 +176,21 @@ impl Both {
 #[derive(Clone, Debug)]
 enum Step {
     Attach(u64),
-    Touch { client: u64, page: usize, write: bool },
-    Share { from: u64, to: u64 },
+    Touch {
+        client: u64,
+        page: usize,
+        write: bool,
+    },
+    /// The kernel refuses the next mapping.
+    Fail {
+        client: u64,
+        page: usize,
+        write: bool,
+    },
+    Share {
+        from: u64,
+        to: u64,
+    },
     Forget(u64),
 }
 
@@ -180,6 +199,8 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0..CLIENTS).prop_map(Step::Attach),
         20 => (0..CLIENTS, 0..TOUCHED, any::<bool>())
             .prop_map(|(client, page, write)| Step::Touch { client, page, write }),
+        2 => (0..CLIENTS, 0..TOUCHED, any::<bool>())
+            .prop_map(|(client, page, write)| Step::Fail { client, page, write }),
         4 => (0..CLIENTS, 0..CLIENTS).prop_map(|(from, to)| Step::Share { from, to }),
         2 => (0..CLIENTS).prop_map(Step::Forget),
     ]
@@ -290,4 +311,58 @@ fn what_is_not_the_pagers_is_refused() {
     assert_eq!(both.pager.share(1, 1, BASE), Err(Error::NotEmpty));
     assert_eq!(both.pager.detach(3, BASE), Err(Error::NoSuchRegion));
     both.pager.check_invariants().unwrap();
+}
+
+/// Numbers from a fixed seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ z >> 31) % bound
+    }
+
+    fn step(&mut self) -> Step {
+        let client = self.below(CLIENTS);
+        let (page, write) = (self.below(TOUCHED as u64) as usize, self.below(2) == 0);
+        match self.below(30) {
+            0..3 => Step::Attach(client),
+            3..6 => Step::Share { from: client, to: self.below(CLIENTS) },
+            6 => Step::Forget(client),
+            7..9 => Step::Fail { client, page, write },
+            _ => Step::Touch { client, page, write },
+        }
+    }
+}
+
+#[test]
+fn a_million_operations() {
+    let mut both = Both::new();
+    let mut random = Random(42);
+    for step in 0..1_000_000 {
+        both.apply(&random.step());
+        if step % 256 == 0 {
+            both.pager.check_invariants().unwrap();
+        }
+    }
+    let found = both.pager.statistics();
+    // Otherwise the test has gone blind.
+    let counts = [found.fresh, found.copied, found.kept, found.joined, found.refused];
+    assert!(counts.iter().all(|count| *count > 2_000), "{found:?}");
+}
+
+#[test]
+fn a_page_that_is_there_already_is_no_error() {
+    // Two threads of a client fault at one page: the second finds it served.
+    let mut both = Both::new();
+    both.apply(&Step::Attach(1));
+    for write in [false, true] {
+        both.touch(1, 0, write);
+        let before = both.hardware.0.borrow().entries.clone();
+        assert_eq!(both.pager.fault(1, &report(BASE, write)), Ok(()));
+        assert_eq!(both.hardware.0.borrow().entries, before);
+    }
+    assert_eq!(both.pager.statistics().fresh, 1);
 }

@@ -87,23 +87,38 @@ impl SlotMap {
 
     /// Takes `count` free slots side by side in one node, and answers the first.
     pub fn take_run(&mut self, count: usize) -> Option<CapAddress> {
+        let first = self.find_run(count)?;
+        for taken in first..first + count as u32 {
+            self.words[taken as usize / WORD_BITS] &= !(1 << (taken as usize % WORD_BITS));
+        }
+        self.free -= count;
+        Some(CapAddress(first))
+    }
+
+    /// Whether `count` free slots lie side by side in one node.
+    pub fn has_run(&self, count: usize) -> bool {
+        self.find_run(count).is_some()
+    }
+
+    /// The first of `count` free slots side by side in one node.
+    fn find_run(&self, count: usize) -> Option<u32> {
         if count == 0 || count > NODE_SLOTS {
             return None;
         }
-        let mut length = 0;
-        for slot in 0..(self.nodes() << NODE_BITS) as u32 {
-            if slot.is_multiple_of(NODE_SLOTS as u32) {
-                length = 0;
+        // Free slots right before the word at hand, in the same node.
+        let mut before = 0;
+        for (index, &word) in self.words[..self.nodes() * NODE_WORDS].iter().enumerate() {
+            if index.is_multiple_of(NODE_WORDS) {
+                before = 0;
             }
-            length = if self.is_free(CapAddress(slot)) { length + 1 } else { 0 };
-            if length == count {
-                let first = slot + 1 - count as u32;
-                for taken in first..=slot {
-                    self.words[taken as usize / WORD_BITS] &= !(1 << (taken as usize % WORD_BITS));
-                }
-                self.free -= count;
-                return Some(CapAddress(first));
+            let start = index * WORD_BITS;
+            if before + word.trailing_ones() as usize >= count {
+                return Some((start - before) as u32);
             }
+            if let Some(bit) = run_in(word, count) {
+                return Some((start + bit) as u32);
+            }
+            before = if word == u64::MAX { before + WORD_BITS } else { word.leading_ones() as usize };
         }
         None
     }
@@ -122,6 +137,21 @@ impl SlotMap {
             self.free += 1;
         }
     }
+}
+
+/// The lowest of `count` set bits side by side in a word.
+fn run_in(word: u64, count: usize) -> Option<usize> {
+    if word.count_ones() < count as u32 {
+        return None;
+    }
+    // A bit stays if it and those above it, twice as many each time, are set.
+    let (mut starts, mut length) = (word, 1);
+    while length < count && starts != 0 {
+        let more = length.min(count - length);
+        starts &= starts >> more;
+        length += more;
+    }
+    (starts != 0).then(|| starts.trailing_zeros() as usize)
 }
 
 #[cfg(test)]
@@ -179,6 +209,26 @@ mod tests {
         assert_eq!(map.take_run(257), None);
         assert_eq!(map.take_run(245), Some(CapAddress(267)));
         assert_eq!((map.take(), map.count()), (None, 0));
+    }
+
+    #[test]
+    fn runs_are_those_that_a_search_slot_by_slot_finds() {
+        let mut map = map();
+        map.add_node();
+        let mut seed = 1_u64;
+        for round in 0..20_000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let count = 1 + (seed >> 40) as usize % 100;
+            let free = |first: u32| (first..first + count as u32).all(|slot| map.is_free(CapAddress(slot)));
+            let in_node = |first: u32| first / 256 == (first + count as u32 - 1) / 256;
+            let expected = (0..512 - count as u32 + 1).find(|first| in_node(*first) && free(*first));
+            assert_eq!(map.has_run(count), expected.is_some(), "{round}: {count}");
+            assert_eq!(map.take_run(count).map(|first| first.0), expected, "{round}: {count}");
+            // Holes of every size appear where slots are given back one by one.
+            for slot in 0..(seed >> 33) % 90 {
+                map.free(CapAddress(48 + ((seed >> 20) + slot * 7) as u32 % 464));
+            }
+        }
     }
 
     #[test]

@@ -1,105 +1,176 @@
-//! The heap: `alloc` for programs.
+//! The heap: `alloc` for programs, and `malloc` for those in C.
 //!
-//! The allocator is talc (boundary tags in bins by size). It lies in a range of addresses of its own and grows in
-//! pieces that double, from 32 KiB to 4 MiB, so that few requests go to the memory server. It never shrinks.
+//! ```text
+//!   region 0             region 1              region 2, for one large piece
+//!   ├ bins ┤▒▒│  │▒│  ┤  ├▒▒│      │▒│    ┤    ├▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒┤
+//!    live 2               live 2                live 1
+//! ```
+//! The allocator is talc (boundary tags in bins by size). It lies in regions of addresses, each of which doubles the heap,
+//! so that few requests go to the system; a large piece gets a region of its own. Regions count the pieces in them. A
+//! region without pieces is given back with its memory, unless it is small and the only one: whoever allocates and frees in
+//! turn does not ask the system each time. The first region stays, because the bins lie in it.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
 
 use talc::{OomHandler, Span, Talc};
-use tench_abi::memory::PAGE_BITS;
+use tench_abi::memory::PAGE_SIZE;
 
-use crate::memory::{HEAP, extend_heap};
+use crate::memory::{give_heap, take_heap};
 use crate::sync::Mutex;
 
-/// Log2 of the first piece.
-const FIRST_BITS: u8 = 15;
-/// Log2 of the pieces that the heap grows by, unless more is needed at once.
-const USUAL_BITS: u8 = 22;
+/// Bytes of the first region.
+const FIRST: usize = 32 * 1024;
+/// Bytes from which on regions no longer double the heap, but enlarge it by a quarter.
+const USUAL: usize = 4 << 20;
+/// A piece of so many bytes gets a region of its own.
+const LARGE: usize = 1 << 20;
 /// What the allocator itself needs for its bins and tags.
 const OVERHEAD: usize = 2048;
+/// Regions that there can be.
+const MAX_REGIONS: usize = 128;
 
-/// How far the heap has grown.
-struct Growth {
-    /// One past its last address.
-    end: u64,
-    /// Its last contiguous part, as the allocator knows it.
-    last: Span,
+/// A region of the heap.
+#[derive(Clone, Copy)]
+struct Region {
+    start: usize,
+    size: usize,
+    /// As the allocator knows it.
+    span: Span,
+    /// Pieces in it.
+    live: usize,
 }
 
-// SAFETY: the span says which memory the allocator manages; it is no more bound to a thread than the allocator.
-unsafe impl Send for Growth {}
-
-/// The next piece of the heap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
-    address: u64,
-    bits: u8,
+/// The regions, by rising address.
+struct Regions {
+    regions: [Region; MAX_REGIONS],
+    count: usize,
+    /// Bytes of all.
+    total: usize,
+    /// Where the bins lie.
+    first: usize,
+    /// Regions without pieces.
+    spare: usize,
 }
 
-impl Growth {
-    const fn new() -> Growth {
-        Growth { end: HEAP.0, last: Span::empty() }
+// SAFETY: the spans say which memory the allocator manages; they are no more bound to a thread than the allocator.
+unsafe impl Send for Regions {}
+
+impl Regions {
+    const fn new() -> Regions {
+        let none = Region { start: 0, size: 0, span: Span::empty(), live: 0 };
+        Regions { regions: [none; MAX_REGIONS], count: 0, total: 0, first: 0, spare: 0 }
     }
 
-    /// Where a piece of `1 << bits` bytes would lie, if there is room for it.
-    fn step(&self, bits: u8) -> Option<Step> {
-        let address = self.end.checked_next_multiple_of(1 << bits)?;
-        (address + (1 << bits) <= HEAP.1).then_some(Step { address, bits })
+    /// Bytes by which the heap should grow for a piece, and bytes that would do.
+    fn growth(&self, need: usize) -> Option<(usize, usize)> {
+        let least = need.checked_add(OVERHEAD)?.checked_next_multiple_of(PAGE_SIZE)?;
+        // When there are many regions, no piece is so large that it must have one for itself.
+        if need >= LARGE && self.count < MAX_REGIONS / 2 {
+            return Some((least, least));
+        }
+        let usual = self.total.clamp(FIRST, USUAL.max(self.total / 4));
+        Some((least.max(usual.next_multiple_of(PAGE_SIZE)), least))
     }
 
-    /// Log2 of the piece by which the heap should grow, and of the smallest that would do.
-    fn bits(&self, need: usize) -> Option<(u8, u8)> {
-        let least = need.checked_add(OVERHEAD)?.checked_next_power_of_two()?.ilog2() as u8;
-        let size = (self.end - HEAP.0).max(1).ilog2() as u8;
-        Some((least.max(size.clamp(FIRST_BITS, USUAL_BITS)), least.max(PAGE_BITS as u8)))
+    /// The place of the region in which an address lies.
+    fn find(&self, address: usize) -> Option<usize> {
+        let regions = &self.regions[..self.count];
+        let place = regions.partition_point(|region| region.start <= address).checked_sub(1)?;
+        (address - regions[place].start < regions[place].size).then_some(place)
     }
-}
 
-impl OomHandler for Growth {
-    fn handle_oom(talc: &mut Talc<Self>, layout: Layout) -> Result<(), ()> {
-        let need = layout.size().checked_add(layout.align()).ok_or(())?;
-        let (wanted, least) = talc.oom_handler.bits(need).ok_or(())?;
-        // If there is not as much memory as one would like, as much as is needed will do.
-        let grown = [wanted, least].into_iter().find_map(|bits| {
-            let step = talc.oom_handler.step(bits)?;
-            extend_heap(step.address, step.bits).ok().map(|()| step)
-        });
-        let step = grown.ok_or(())?;
-        let (old_end, last) = (talc.oom_handler.end, talc.oom_handler.last);
-        talc.oom_handler.end = step.address + (1 << step.bits);
-        let start = core::ptr::with_exposed_provenance_mut::<u8>(step.address as usize);
-        let end = start.wrapping_add(1 << step.bits);
-        talc.oom_handler.last = match last.get_base_acme() {
-            Some((base, _)) if step.address == old_end => {
-                // SAFETY: `last` is what the allocator answered for the part that ends where the new memory begins;
-                // that was just mapped, is readable and writable, and nothing else knows of it.
-                unsafe { talc.extend(last, Span::new(base, end)) }
+    /// Adds a region without pieces.
+    fn add(&mut self, start: usize, size: usize, span: Span) {
+        let place = self.regions[..self.count].partition_point(|region| region.start < start);
+        self.regions.copy_within(place..self.count, place + 1);
+        self.regions[place] = Region { start, size, span, live: 0 };
+        if self.count == 0 {
+            self.first = start;
+        }
+        self.count += 1;
+        self.total += size;
+        self.spare += 1;
+    }
+
+    /// Removes a region without pieces.
+    fn remove(&mut self, place: usize) -> Region {
+        let region = self.regions[place];
+        self.regions.copy_within(place + 1..self.count, place);
+        self.count -= 1;
+        self.total -= region.size;
+        self.spare -= 1;
+        region
+    }
+
+    /// Counts a piece that was allocated.
+    fn allocated(&mut self, address: usize) {
+        if let Some(place) = self.find(address) {
+            self.regions[place].live += 1;
+            if self.regions[place].live == 1 {
+                self.spare -= 1;
             }
-            // SAFETY: the memory was just mapped, is readable and writable, and nothing else knows of it.
-            _ => unsafe { talc.claim(Span::new(start, end)) }?,
-        };
+        }
+    }
+
+    /// Counts a piece that was freed. Answers the place of a region that is to be given back.
+    fn freed(&mut self, address: usize) -> Option<usize> {
+        let place = self.find(address)?;
+        let region = &mut self.regions[place];
+        region.live -= 1;
+        if region.live > 0 {
+            return None;
+        }
+        self.spare += 1;
+        let is_enough = self.spare > 1 || region.size > USUAL;
+        (is_enough && region.start != self.first).then_some(place)
+    }
+}
+
+impl OomHandler for Regions {
+    fn handle_oom(talc: &mut Talc<Self>, layout: Layout) -> Result<(), ()> {
+        if talc.oom_handler.count == MAX_REGIONS {
+            return Err(());
+        }
+        let need = layout.size().checked_add(layout.align()).ok_or(())?;
+        let (wanted, least) = talc.oom_handler.growth(need).ok_or(())?;
+        // If there is not as much memory as one would like, as much as is needed will do.
+        let (start, size) = take_heap(wanted).or_else(|_| take_heap(least)).map_err(drop)?;
+        let base = core::ptr::with_exposed_provenance_mut::<u8>(start);
+        // SAFETY: the memory is new, readable and writable, and nothing else knows of it.
+        let span = unsafe { talc.claim(Span::new(base, base.wrapping_add(size))) }?;
+        talc.oom_handler.add(start, size, span);
         Ok(())
     }
 }
 
 /// The allocator behind a lock.
 struct Heap {
-    talc: Mutex<Talc<Growth>>,
+    talc: Mutex<Talc<Regions>>,
 }
 
 // SAFETY: talc answers distinct, aligned, large enough memory until it is freed, and the lock lets one thread at a time
 // use it.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let mut talc = self.talc.lock();
         // SAFETY: the caller says that the size is not zero.
-        unsafe { self.talc.lock().malloc(layout) }.map_or(core::ptr::null_mut(), NonNull::as_ptr)
+        let Ok(place) = (unsafe { talc.malloc(layout) }) else { return core::ptr::null_mut() };
+        talc.oom_handler.allocated(place.addr().get());
+        place.as_ptr()
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         let Some(place) = NonNull::new(place) else { return };
+        let mut talc = self.talc.lock();
         // SAFETY: the caller says that this allocator gave the memory, with this layout.
-        unsafe { self.talc.lock().free(place, layout) };
+        unsafe { talc.free(place, layout) };
+        if let Some(region) = talc.oom_handler.freed(place.addr().get()) {
+            let region = talc.oom_handler.remove(region);
+            // SAFETY: the span is what the allocator answered for this region, in which nothing is allocated.
+            unsafe { talc.truncate(region.span, Span::empty()) };
+            give_heap(region.start, region.size);
+        }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
@@ -129,47 +200,73 @@ unsafe impl GlobalAlloc for Heap {
 
 #[cfg_attr(target_os = "none", global_allocator)]
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
-static HEAP_ALLOCATOR: Heap = Heap { talc: Mutex::new(Talc::new(Growth::new())) };
+static HEAP_ALLOCATOR: Heap = Heap { talc: Mutex::new(Talc::new(Regions::new())) };
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Grows by `need` and answers the piece.
-    fn grow(growth: &mut Growth, need: usize) -> Step {
-        let (wanted, _) = growth.bits(need).unwrap();
-        let step = growth.step(wanted).unwrap();
-        growth.end = step.address + (1 << step.bits);
-        step
+    /// Grows by `need`, and answers by how much.
+    fn grow(regions: &mut Regions, need: usize) -> usize {
+        let (wanted, _) = regions.growth(need).unwrap();
+        regions.add((regions.count + 1) << 32, wanted, Span::empty());
+        wanted
     }
 
     #[test]
-    fn pieces_double_up_to_the_usual_size() {
-        let mut growth = Growth::new();
-        let bits: Vec<u8> = (0..12).map(|_| grow(&mut growth, 8).bits).collect();
-        assert_eq!(bits, [15, 15, 16, 17, 18, 19, 20, 21, 22, 22, 22, 22]);
-        // Without holes: what was mapped is what the heap is long.
-        assert_eq!(growth.end - HEAP.0, (1 << 22) + 4 * (1 << 22));
+    fn regions_double_the_heap_up_to_the_usual_size() {
+        let mut regions = Regions::new();
+        let sizes: Vec<usize> = (0..11).map(|_| grow(&mut regions, 8) >> 10).collect();
+        assert_eq!(sizes, [32, 32, 64, 128, 256, 512, 1024, 2048, 4096, 4096, 4096]);
+        while regions.count < 100 {
+            grow(&mut regions, 8);
+        }
+        assert!(regions.total > 100 << 30, "a quarter each time: no program runs out of regions");
     }
 
     #[test]
     fn a_thousand_small_allocations_grow_the_heap_once() {
-        let growth = Growth::new();
-        let (wanted, _) = growth.bits(8).unwrap();
-        assert!(1 << wanted >= 1024 * 24 + OVERHEAD);
+        let (wanted, _) = Regions::new().growth(8).unwrap();
+        // A C program's four bytes have a header, and lie in 48.
+        assert!(wanted >= OVERHEAD + 512 * 48);
     }
 
     #[test]
-    fn large_requests_get_a_piece_of_their_own_size() {
-        let mut growth = Growth::new();
-        assert_eq!(growth.bits(1 << 20), Some((21, 21)));
-        assert_eq!(growth.bits(100), Some((15, 12)));
-        let step = grow(&mut growth, 256 << 20);
-        assert_eq!((step.bits, step.address % (1 << 29)), (29, HEAP.0 % (1 << 29)));
-        assert_eq!(growth.bits(usize::MAX), None);
-        growth.end = HEAP.1 - 4096;
-        assert_eq!(growth.step(13), None);
-        assert!(growth.step(12).is_some());
+    fn large_pieces_get_regions_of_their_own() {
+        let mut regions = Regions::new();
+        assert_eq!(regions.growth(100), Some((FIRST, PAGE_SIZE)));
+        let size = LARGE + PAGE_SIZE;
+        assert_eq!(regions.growth(LARGE), Some((size, size)));
+        assert_eq!(regions.growth(usize::MAX), None);
+        grow(&mut regions, 256 << 20);
+        assert_eq!(regions.growth(100), Some((64 << 20 | 0x1000, PAGE_SIZE)));
+        while regions.count < MAX_REGIONS / 2 {
+            grow(&mut regions, LARGE);
+        }
+        assert!(regions.growth(LARGE).unwrap().0 > 64 << 20, "not all of them: there would be too many");
+    }
+
+    #[test]
+    fn a_region_goes_when_its_last_piece_goes_and_another_is_spare() {
+        let mut regions = Regions::new();
+        for start in [0x1000_0000, 0x3000_0000, 0x2000_0000] {
+            regions.add(start, FIRST, Span::empty());
+        }
+        assert_eq!((regions.find(0x2000_0000), regions.find(0x2000_8000), regions.find(5)), (Some(1), None, None));
+        for address in [0x1000_0000, 0x2000_0000, 0x2000_0010, 0x3000_7fff] {
+            regions.allocated(address);
+        }
+        assert_eq!(regions.spare, 0);
+        assert_eq!(regions.freed(0x2000_0000), None);
+        assert_eq!(regions.freed(0x2000_0010), None, "one stays");
+        assert_eq!(regions.freed(0x3000_7fff), Some(2));
+        assert_eq!(regions.remove(2).start, 0x3000_0000);
+        assert_eq!(regions.freed(0x1000_0000), None, "the bins stay");
+        assert_eq!((regions.count, regions.total, regions.spare), (2, 2 * FIRST, 2));
+        // A large one does not stay.
+        regions.add(0x5000_0000, USUAL + PAGE_SIZE, Span::empty());
+        regions.allocated(0x5000_0000);
+        assert_eq!(regions.freed(0x5000_0000), Some(2));
     }
 
     #[test]

@@ -23,7 +23,8 @@
 //! | [`upcall`] | handling one's own faults and foreign system calls | one to return |
 //!
 //! `unsafe` is allowed in: `runtime` (first instructions), `process` (the information block), `heap`, `thread`, `sync`
-//! (cells behind locks), `upcall`, `backtrace`, `memory::window` (volatile accesses).
+//! (cells behind locks), `upcall`, `backtrace`, `memory` (looking ahead on the stack), `memory::window` (volatile accesses),
+//! `memory::books` (nodes in new memory), `memory::resources`.
 
 #![cfg_attr(not(test), no_std)]
 #![deny(missing_docs)]
@@ -48,6 +49,7 @@ pub use tench_clock_client as clock;
 pub use tench_console_client as console;
 pub use tench_mem_client as mem;
 pub use tench_names_client as names;
+pub use tench_paging as paging;
 pub use tench_procs_client as procs;
 pub use {tench_abi as abi, tench_sys as sys};
 

@@ -40,9 +40,10 @@ impl<T: Termination, E: Display> Termination for Result<T, E> {
 #[cfg(target_os = "none")]
 mod start {
     use tench_abi::layout::{address, slot};
-    use tench_sys::ThreadBlock;
+    use tench_procs_client::protocol::pid;
+    use tench_sys::{Cap, ThreadBlock};
 
-    use crate::process;
+    use crate::{memory, process, thread, upcall};
 
     unsafe extern "Rust" {
         /// Defined by [`entry!`](crate::entry), or by the C runtime.
@@ -80,7 +81,19 @@ mod start {
         block.stack_top.set(top as usize);
         // SAFETY: the loader has mapped the message area there, and this is the only thread.
         unsafe { block.install() };
+        handle_page_faults();
         process::exit(tench_main())
+    }
+
+    /// Lets memory come on demand, in a process that others serve: those that serve everybody do without.
+    fn handle_page_faults() {
+        if process::id() > pid::PROCS {
+            // SAFETY: the stack is the main thread's, for this.
+            let handled = unsafe { upcall::handle_page_faults(Cap::new(slot::THREAD), thread::main_fault_stack()) };
+            if handled.is_ok() {
+                memory::enable_demand();
+            }
+        }
     }
 
     /// Prints why and where, and ends the process with exit code 101.

@@ -1,11 +1,13 @@
 //! Threads of this process.
 //!
-//! A thread has a stack with unmapped memory below it, and one page of its own:
+//! A thread has a stack with a page below it that is never mapped, and some memory of its own that is always there:
 //!
 //! ```text
 //! 0      message area, shared with the kernel
 //! 1024   thread block, where the thread pointer points
 //! 1088   how it ended: nobody waits, somebody waits, done
+//! 1152   stack on which its page faults are handled …
+//! 16384
 //! ```
 //! A thread cannot free the stack that it runs on. So when its function has returned it says that it is done and stops;
 //! whoever joins it, or starts the next thread, frees what it had. Saying so takes no lock, because from then on the
@@ -25,13 +27,19 @@ pub use tench_sys::thread::yield_now;
 use tench_sys::thread::{Binding, Bindings};
 use tench_sys::{Cap, Notification, Reply, SchedulingContext, Thread, ThreadBlock};
 
-use crate::memory::{self, Error, Made, Pages};
+use crate::memory::{self, Anonymous, Error, Made, Pages};
 use crate::sync::{Mutex, Waiter};
+use crate::upcall;
 
 /// Bytes of a stack, unless something else is said.
 pub const DEFAULT_STACK_SIZE: usize = 64 * 1024;
 
-/// The page that a thread has for itself.
+/// Bytes of what a thread has for itself, if it handles its page faults.
+const CONTROL_SIZE: usize = 16 * 1024;
+/// Bytes of the main thread's stack for page faults.
+pub(crate) const FAULT_STACK_SIZE: usize = 12 * 1024;
+
+/// What a thread has for itself, below its stack for page faults.
 #[repr(C)]
 struct Control {
     area: MessageArea,
@@ -50,7 +58,7 @@ struct Parts {
     scheduling: Made<SchedulingContext>,
     _reply: Made<Reply>,
     _notification: Made<Notification>,
-    _stack: Pages,
+    _stack: Anonymous,
     control: Pages,
 }
 
@@ -132,13 +140,14 @@ impl Builder {
 
     /// Makes everything that a thread consists of.
     fn build(self) -> Result<Parts, Error> {
+        let on_demand = memory::comes_on_demand();
         let parts = Parts {
             thread: memory::make(0)?,
             scheduling: memory::make(0)?,
             _reply: memory::make(0)?,
             _notification: memory::make(0)?,
-            _stack: Pages::with_guard(self.stack_size)?,
-            control: Pages::new(size_of::<Control>())?,
+            _stack: Anonymous::stack(self.stack_size)?,
+            control: Pages::new(if on_demand { CONTROL_SIZE } else { size_of::<Control>() })?,
         };
         let thread = parts.thread.cap();
         let frame = parts.control.frame();
@@ -159,6 +168,10 @@ impl Builder {
         for class in Class::ALL {
             // Without a process server, a fault stops the thread.
             let _ = thread.faults_to(class, Some(Cap::new(slot::PROCS)));
+        }
+        if on_demand {
+            // SAFETY: the upper end of this memory is the new thread's, for this.
+            unsafe { upcall::handle_page_faults(thread, parts.control.end()) }?;
         }
         Ok(parts)
     }
@@ -312,6 +325,32 @@ pub fn current_thread() -> Cap<Thread> {
     Cap::new(current())
 }
 
+/// The end of the stack on which the running thread's page faults are handled; 0 if they are not.
+pub(crate) fn fault_stack() -> usize {
+    if !memory::comes_on_demand() {
+        return 0;
+    }
+    match ThreadBlock::current() {
+        Some(block) if block.runtime.get() != 0 => block.this.get() - offset_of!(Control, block) + CONTROL_SIZE,
+        Some(_) => main_fault_stack(),
+        None => 0,
+    }
+}
+
+/// The main thread's stack for page faults. Only upcalls of that thread use it.
+#[repr(align(16))]
+struct FaultStack(core::cell::UnsafeCell<[u8; FAULT_STACK_SIZE]>);
+
+// SAFETY: only the main thread reaches it, through its upcalls.
+unsafe impl Sync for FaultStack {}
+
+static FAULT_STACK: FaultStack = FaultStack(core::cell::UnsafeCell::new([0; FAULT_STACK_SIZE]));
+
+/// The end of the main thread's stack for page faults.
+pub(crate) fn main_fault_stack() -> usize {
+    FAULT_STACK.0.get().expose_provenance() + FAULT_STACK_SIZE
+}
+
 /// Number of the running thread: 0 for the main thread, then in the order in which they were started.
 pub fn current_id() -> usize {
     ThreadBlock::current().map_or(0, |block| block.runtime.get())
@@ -339,7 +378,8 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_room_for_its_parts() {
+    fn the_memory_has_room_for_its_parts() {
+        assert!(CONTROL_SIZE - size_of::<Control>() >= FAULT_STACK_SIZE);
         assert_eq!((offset_of!(Control, area), offset_of!(Control, block)), (0, 1024));
         assert_eq!(offset_of!(Control, exit), 1088);
     }

@@ -2,17 +2,26 @@
 //!
 //! A thread that has said so continues, when it faults, in a handler of its own process, which sees and may change its
 //! registers, and then goes on where it was: self-paging, tracing, and programs of other systems are built so. A fault
-//! inside a handler goes to the process server, like a fault of a thread without handlers.
+//! inside a handler goes to the process server, like a fault of a thread without handlers. So a handler may not touch
+//! memory that comes on demand; [`make_present`](crate::memory::make_present) has it there before.
+//!
+//! Page faults are handled by the library itself, on a stack of each thread's own: it finds memory where memory comes on
+//! demand. A handler of the program's gets only the faults for which there is no remedy, and if there is none, the process
+//! ends with a report.
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use tench_abi::Kind;
 use tench_abi::fault::{Class, Registers, Report};
 use tench_abi::layout::slot;
+use tench_procs_client::Procs;
+use tench_procs_client::protocol::{FaultKind, RegionKind};
 use tench_sys::block::{Staged, read_registers};
 use tench_sys::thread::upcall_return;
-use tench_sys::{Cap, Endpoint, Error, OWN_SPACE};
+use tench_sys::{Cap, Endpoint, Error, OWN_SPACE, Thread};
 
+use crate::memory::{self, Outcome};
+use crate::paging::{Kind as For, Region, Verdict};
 use crate::{eprintln, process, thread};
 
 /// Handles a fault: may change the registers with which the thread goes on. The program counter is that of the faulting
@@ -25,20 +34,38 @@ static HANDLERS: [AtomicPtr<()>; Class::COUNT] = [const { AtomicPtr::new(core::p
 /// Makes `handler` the process's for a class of faults, and the running thread use it.
 ///
 /// `stack` is where the handler runs: 0 for the stack in use when the fault happens, otherwise the top of a stack for
-/// this thread alone. A handler for faults of the stack itself needs one.
+/// this thread alone. A handler for faults of the stack itself needs one. (Page faults have one anyway, if memory comes
+/// on demand: 0 means that.)
 ///
 /// # Safety
 /// The handler leaves registers with which the thread can go on, and takes no lock that the interrupted code may hold;
 /// `stack` is 0 or the end of mapped memory that nothing else uses.
 pub unsafe fn handle(class: Class, handler: Handler, stack: usize) -> Result<(), Error> {
     HANDLERS[class as usize].store(handler as *mut (), Ordering::Release);
+    let stack = if class == Class::PageFault && stack == 0 { thread::fault_stack() } else { stack };
     // SAFETY: `enter` handles an upcall, and the caller answers for the stack.
     unsafe { thread::current_thread().faults_upcall(class, server(), enter as *const () as usize, stack) }
 }
 
-/// Lets faults of a class of the running thread go to the process server again.
+/// Lets faults of a class of the running thread go where they went before: to the process server, or page faults to the
+/// library.
 pub fn stop_handling(class: Class) -> Result<(), Error> {
+    if class == Class::PageFault && thread::fault_stack() != 0 {
+        HANDLERS[class as usize].store(core::ptr::null_mut(), Ordering::Release);
+        // SAFETY: the stack is this thread's.
+        return unsafe { handle_page_faults(thread::current_thread(), thread::fault_stack()) };
+    }
     thread::current_thread().faults_to(class, server())
+}
+
+/// Lets page faults of a thread be handled by this library.
+///
+/// # Safety
+/// `stack` is the end of memory that is always there, that nothing else uses, and that is large enough.
+pub(crate) unsafe fn handle_page_faults(of: Cap<Thread>, stack: usize) -> Result<(), Error> {
+    let server = Some(Cap::new(slot::PROCS));
+    // SAFETY: `enter` handles an upcall, and the caller answers for the stack.
+    unsafe { of.faults_upcall(Class::PageFault, server, enter as *const () as usize, stack) }
 }
 
 /// The process server, if there is one.
@@ -53,10 +80,16 @@ extern "C" fn enter(class: u64, address: u64, instruction: u64, syndrome: u64) -
     // system call happens only where the program makes one.
     let staged = if class == Class::PageFault as u64 { Staged::save() } else { None };
     let pointer = HANDLERS.get(class as usize).map_or(core::ptr::null_mut(), |place| place.load(Ordering::Acquire));
-    if let (false, Some(mut registers)) = (pointer.is_null(), read_registers()) {
-        // SAFETY: only `handle` stores there, and only handlers.
-        let handler = unsafe { core::mem::transmute::<*mut (), Handler>(pointer) };
-        handler(&Report { class, address, instruction, syndrome }, &mut registers);
+    let report = Report { class, address, instruction, syndrome };
+    if let Some(mut registers) = read_registers() {
+        if !is_remedied(&report) {
+            if pointer.is_null() {
+                end(&report);
+            }
+            // SAFETY: only `handle` stores there, and only handlers.
+            let handler = unsafe { core::mem::transmute::<*mut (), Handler>(pointer) };
+            handler(&report, &mut registers);
+        }
         if let Some(staged) = staged {
             staged.restore();
         }
@@ -65,4 +98,49 @@ extern "C" fn enter(class: u64, address: u64, instruction: u64, syndrome: u64) -
         eprintln!("{}: the kernel refused to end an upcall: {error}", process::name());
     }
     process::exit(101)
+}
+
+/// Whether it was a page fault where memory comes on demand, and the memory is there now.
+fn is_remedied(report: &Report) -> bool {
+    let is_page_fault = report.class == Class::PageFault as u64;
+    is_page_fault && matches!(memory::handle_fault(report), Some(Outcome::Backed))
+}
+
+/// Ends the process with a report of a fault for which there is no remedy.
+fn end(report: &Report) -> ! {
+    let (kind, region) = if report.class == Class::PageFault as u64 { why(report) } else { (FaultKind::Other, None) };
+    let part = region.and_then(|region| Some((name(region.kind)?, region.start, region.size)));
+    // It answers only if it does not know this process.
+    let _ = Procs::STANDARD.fault(report, kind, part);
+    process::exit(101)
+}
+
+/// What a page fault was, and where.
+fn why(report: &Report) -> (FaultKind, Option<Region>) {
+    match memory::handle_fault(report) {
+        Some(Outcome::Refused(verdict)) => match verdict {
+            Verdict::Null => (FaultKind::NullDereference, None),
+            Verdict::Guard(region) => (FaultKind::GuardPage, Some(region)),
+            Verdict::Rights(region) => (FaultKind::RightsViolation, Some(region)),
+            Verdict::NotBacked(region) | Verdict::Mapped(region, _) | Verdict::Lazy(region) => {
+                (FaultKind::NeverAllocated, Some(region))
+            }
+            Verdict::NotAllocated => (FaultKind::NeverAllocated, None),
+        },
+        Some(Outcome::NoMemory(region)) => (FaultKind::OutOfMemory, Some(region)),
+        // Somebody was faster, or the library itself is at fault.
+        Some(Outcome::Backed) | None => (FaultKind::NeverAllocated, None),
+    }
+}
+
+/// What the process server calls a region; `None` for what it made itself and knows better.
+const fn name(kind: For) -> Option<RegionKind> {
+    match kind {
+        For::Anonymous => Some(RegionKind::Anonymous),
+        For::Heap => Some(RegionKind::Heap),
+        For::Stack => Some(RegionKind::Stack),
+        For::Guard => Some(RegionKind::Guard),
+        For::Frame => Some(RegionKind::Frame),
+        For::Foreign => None,
+    }
 }

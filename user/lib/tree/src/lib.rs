@@ -116,7 +116,8 @@ pub trait Nodes: View {
     }
 
     /// May give `to` the summary that `from` has, because it now stands at the top of a subtree with the same nodes. If the
-    /// answer is that it has not, the summary is made anew.
+    /// answer is that it has not, the summary is made anew. Only if each change of a node is followed by
+    /// [`Tree::changed`] before the next insertion or removal is `from`'s summary certain to be right.
     #[inline(always)]
     fn inherit_summary(&mut self, to: Id, from: Id) -> bool {
         let _ = (to, from);
@@ -498,7 +499,9 @@ impl Tree {
         let has_summary = nodes.inherit_summary(top, at);
         renew(nodes, at);
         if !has_summary {
+            // Also above, for users that change a node and have the tree know it only after the next insertion or removal.
             renew(nodes, top);
+            renew_upwards(nodes, nodes.links(top).parent, None, ALL);
         }
         top
     }

@@ -5,6 +5,7 @@
 
 use tench::println;
 use tench::time::{self, Duration, Instant};
+use tench_profile::Application;
 
 tench::entry!(main);
 
@@ -15,6 +16,7 @@ fn main() -> Result<(), String> {
     if arguments.next().is_some() {
         return Err(usage("too many arguments"));
     }
+    tench_profile::start(Application::Timer).map_err(|failure| failure.to_string())?;
     let start = Instant::now();
     for tick in 1..=ticks {
         // Counted from the start, so that the time for printing does not add up.
@@ -39,4 +41,4 @@ fn usage(problem: &str) -> String {
 
 extern crate alloc;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};

@@ -10,6 +10,13 @@
 #[cfg(test)]
 extern crate std;
 
+/// Bundles of objects that can live at a time.
+pub const MAX_BUNDLES: usize = 2048;
+/// Descriptors that all of them can have together.
+pub const MAX_PARTS: usize = 4096;
+/// Bytes of heap in which so many bundles, the slabs and a recorded trace are sure to find room.
+pub const ARENA_SIZE: usize = 1 << 20;
+
 pub mod accounts;
 pub mod blocks;
 pub mod books;

@@ -5,6 +5,8 @@
 //! server    requests carried out
 //! store     books, slots and capabilities together, and what lets them grow
 //! own       arrays that grow in place: nobody gives memory to the one who gives memory
+//! slabs     slab mode: bundles of objects, of slabs with watermarks
+//! heap      a heap of fixed size, for slab mode
 //! thread    the main thread's block
 //! ```
 //! The server asks nobody anything, not even to print: whatever it called could be waiting for memory. A panic ends it
@@ -13,8 +15,13 @@
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![cfg_attr(not(target_os = "none"), allow(dead_code))]
 
+extern crate alloc;
+
+#[cfg(target_os = "none")]
+mod heap;
 mod own;
 mod server;
+mod slabs;
 mod store;
 #[cfg(target_os = "none")]
 mod thread;
@@ -32,6 +39,7 @@ const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
 #[unsafe(no_mangle)]
 extern "C" fn _start() -> ! {
     thread::set_up();
+    heap::set_up();
     serve()
 }
 

@@ -11,9 +11,11 @@ use tench_abi::message::MAX_WORDS;
 use tench_mem::blocks::Block;
 use tench_mem::books::Request;
 use tench_mem_client::protocol::{Error, FREE, Label, MAX_EXTENTS, USED};
+use tench_mem_client::slabs;
 use tench_protocol::DONE;
 use tench_sys::{Cap, CapAddress, Error as Refusal, Kind, Message, OWN_SPACE, Place, Received, Untyped, offer_slots};
 
+use crate::slabs::Slabs;
 use crate::store::Store;
 
 /// The badge of those who may do everything.
@@ -22,6 +24,7 @@ const AUTHORITY: u64 = 0;
 /// The server's state.
 pub struct Server {
     store: Store,
+    slabs: Slabs,
     /// Where a client's untyped is made before it leaves.
     outgoing: CapAddress,
     /// Where a client's capability arrives.
@@ -35,7 +38,7 @@ impl Server {
         let outgoing = store.slots.take().ok_or(Refusal::NoSuchSlot)?;
         let incoming = store.slots.take().ok_or(Refusal::NoSuchSlot)?;
         offer_slots(&[incoming]);
-        Ok(Server { store, outgoing, incoming })
+        Ok(Server { store, slabs: Slabs::new(), outgoing, incoming })
     }
 
     /// The answer to a request.
@@ -53,6 +56,9 @@ impl Server {
         let client = request.badge();
         if request.is_fault() {
             return Err(Error::BadRequest);
+        }
+        if let Some(label) = slabs::Label::from_code(request.label()) {
+            return self.slabs.carry_out(&mut self.store, client, label, request);
         }
         let label = Label::from_code(request.label()).ok_or(Error::BadRequest)?;
         let authority = || if client == AUTHORITY { Ok(()) } else { Err(Error::NotAllowed) };
@@ -141,7 +147,8 @@ impl Server {
 
     /// Takes back everything that is on an account.
     fn close(&mut self, account: u64) -> Result<Message, Error> {
-        Ok(done(&[self.store.close(account)?]))
+        let objects = self.slabs.close(&mut self.store, account)?;
+        Ok(done(&[objects + self.store.close(account)?]))
     }
 
     /// What lies from an address on.

@@ -88,6 +88,15 @@ impl Store {
         }
     }
 
+    /// Sees to it, as far as there is memory for it, that `count` slots side by side can be taken besides those in
+    /// reserve.
+    pub fn ensure_slots(&mut self, count: usize) {
+        let is_enough = |slots: &SlotMap| slots.count() >= RESERVED_SLOTS + count && slots.has_run(count);
+        while !is_enough(&self.slots) && self.add_slots().is_some() {
+            self.refill();
+        }
+    }
+
     /// Lets one of the arrays grow.
     fn grow(&mut self, need: Need) -> Option<()> {
         let wants_table = match need {

@@ -5,10 +5,9 @@ use alloc::string::String;
 use core::time::Duration;
 
 use tench::time;
-use tench_abi::fault::Report;
 use tench_abi::layout::slot;
 use tench_console_client::protocol::{Label, MAX_TEXT};
-use tench_loader::fault::{Fault, Layout};
+use tench_loader::fault::Fault;
 use tench_procs_client::protocol::FaultKind;
 use tench_sys::{Cap, Endpoint, Kernel, Message, Wait};
 
@@ -16,10 +15,9 @@ use tench_sys::{Cap, Endpoint, Kernel, Message, Wait};
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Reports a fault of a process and answers what it was.
-pub fn fault(console: Option<Cap<Endpoint>>, name: &str, pid: u64, report: Report, layout: &Layout) -> FaultKind {
-    let fault = Fault { report, layout };
+pub fn fault(console: Option<Cap<Endpoint>>, name: &str, pid: u64, fault: &Fault) -> FaultKind {
     let base = name.rsplit('/').next().unwrap_or(name);
-    say(console, &format!("{base} (pid {pid}): {fault}\n  at {:#x} in {base}\n", report.instruction));
+    say(console, &format!("{base} (pid {pid}): {fault}\n  at {:#x} in {base}\n", fault.report.instruction));
     fault.kind()
 }
 

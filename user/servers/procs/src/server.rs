@@ -12,12 +12,13 @@ use tench_abi::fault::answer::STOP;
 use tench_abi::layout::slot;
 use tench_abi::message::MAX_CAPS;
 use tench_console_client::Console;
+use tench_loader::fault::{Fault, OwnReport};
 use tench_loader::{LoadError, Window};
 use tench_mem_client::Mem;
 use tench_mem_client::protocol::NO_QUOTA;
 use tench_names_client::Names;
 use tench_procs::records::{Record, Records, Status};
-use tench_procs_client::protocol::{Error, FLAG_MANAGER, Label, List, MAX_NAME, State, pid};
+use tench_procs_client::protocol::{Error, FLAG_MANAGER, FaultKind, Label, List, MAX_NAME, RegionKind, State, pid};
 use tench_protocol::{DONE, Replies};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Message, Reader, Received, Reply, Wait, offer_slots};
 use tench_system::DEFAULT_PRIORITY;
@@ -136,6 +137,7 @@ impl Server {
             Label::Start => self.start(caller, word(reader)?),
             Label::Abandon => self.abandon(caller, word(reader)?),
             Label::Exit => self.exit(caller, word(reader)?),
+            Label::Fault => self.own_fault(caller, reader),
             Label::Kill => self.kill(caller, word(reader)?),
             Label::Wait => self.wait(caller, word(reader)?),
             Label::Suspend => self.suspend(caller, word(reader)?),
@@ -322,22 +324,41 @@ impl Server {
 
     /// A thread has faulted: its process ends. There is nothing to answer, unless this server knows of no such process.
     fn fault(&mut self, message: &Received) -> Option<Message> {
-        let process = message.badge();
         let report = Report {
             class: message.word(0),
             address: message.word(1),
             instruction: message.word(2),
             syndrome: message.word(3),
         };
+        match self.faulted(message.badge(), report, None) {
+            Ok(()) => None,
+            Err(_) => Some(Message::new(STOP)),
+        }
+    }
+
+    /// A process found no remedy for its own fault, and ends.
+    fn own_fault(&mut self, caller: u64, reader: &mut Reader) -> Answer {
+        let mut words = [0; 8];
+        for place in &mut words {
+            *place = word(reader)?;
+        }
+        let [class, address, instruction, syndrome, kind, region, start, size] = words;
+        let kind = FaultKind::from_code(kind).ok_or(Error::BadRequest)?;
+        let region = RegionKind::from_code(region).map(|region| (region, start, size));
+        let report = Report { class, address, instruction, syndrome };
+        self.faulted(caller, report, Some(OwnReport { kind, region }))?;
+        Ok(None)
+    }
+
+    /// Reports a fault, and ends the process.
+    fn faulted(&mut self, process: u64, report: Report, own: Option<OwnReport>) -> Result<(), Error> {
         let Ok(Record { kernel: Some(Kept::Living(living)), name, .. }) = self.records.get(process) else {
-            return Some(Message::new(STOP));
+            return Err(Error::NoSuchProcess);
         };
         // The console cannot report its own end.
         let console = self.console.filter(|_| !name.ends_with("console"));
-        let kind = report::fault(console, name, process, report, &living.layout);
-        // It was there a moment ago, and so it can be ended.
-        let _ = self.end(process, Status { state: State::Faulted, detail: kind as u64 });
-        None
+        let kind = report::fault(console, name, process, &Fault { report, layout: &living.layout, own });
+        self.end(process, Status { state: State::Faulted, detail: kind as u64 })
     }
 
     /// Ends a process, tells the other servers, and answers those who waited for it.

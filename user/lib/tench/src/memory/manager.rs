@@ -1,286 +1,204 @@
-//! The manager behind the functions of [`memory`](super): slots, untyped pieces, addresses and page tables of this
-//! process, in one place because each needs the others.
+//! The manager behind the functions of [`memory`](super): the address space of this process, and what it is made of.
 //!
-//! It lies in zeroed static memory and uses no heap, because the heap grows with its help. Nothing in it nests: making
-//! an object takes a slot and a piece; a piece may need a block from the memory server, whose capability needs one more
-//! slot; a new node of slots needs a block and two slots. So the last few slots are kept back for that.
+//! It lies in zeroed static memory and uses no heap, because the heap grows with its help. What runs under its lock
+//! touches no memory that comes on demand, because that comes with its help too.
 
+use tench_abi::fault::{Access, Report};
 use tench_abi::layout::{address, slot};
-use tench_abi::memory::{MapFlags, TABLE_ENTRIES, entry_bits};
-use tench_abi::object::{NODE_BITS, SLOT_SIZE};
-use tench_abi::{CapAddress, Kind};
-use tench_mem_client::Mem;
-use tench_sys::{Cap, CapNode, Frame, Mapping, OWN_SPACE, PageTable, Place, Untyped, offer_slots, offered_slots};
+use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE};
+use tench_abi::process::INFO_PAGES;
+use tench_paging::{FrameCap, Kind, Paging, Region, Request, Verdict};
+use tench_sys::{Cap, Frame, OWN_SPACE};
 
 use super::Error;
-use super::pieces::{Piece, Pieces};
-use super::ranges::Ranges;
-use super::slots::SlotMap;
-use super::tables::Tables;
+use super::books::BOOKS;
+use super::resources::Resources;
+use crate::process;
 
-/// Slots that only the manager itself may use.
-const RESERVED_SLOTS: usize = 4;
-/// Log2 of the smallest block that the memory server is asked for: room for the first page tables and a small heap.
-const BLOCK_BITS: u8 = 16;
-/// Log2 of bytes of a second-level node.
-const NODE_SIZE_BITS: u8 = (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8;
 /// Log2 of the largest frame that is mapped whole.
 pub const MAX_REGION_BITS: u8 = 30;
+/// Bytes at the top of a new stack that are there from the start.
+const FIRST_STACK: u64 = 8192;
+/// Regions of memory that comes on demand are this large at least; a smaller one is one frame from the start.
+const LAZY_SIZE: u64 = 128 * 1024;
 
-/// Where the heap lies.
-pub const HEAP: (u64, u64) = (address::DYNAMIC, address::DYNAMIC + (1 << 42));
+const PAGE: u64 = PAGE_SIZE as u64;
+const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 
 /// All of it.
 pub struct Manager {
-    slots: SlotMap,
-    pieces: Pieces,
-    ranges: Ranges,
-    tables: Tables,
+    /// Slots and memory.
+    pub resources: Resources,
+    /// Addresses.
+    pub paging: Paging,
+    /// Whether memory comes on demand: the process handles its page faults.
+    lazy: bool,
     ready: bool,
 }
 
-/// A frame with its memory and its place in the address space.
+/// A range of addresses with memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
     /// First address.
     pub address: u64,
-    /// Log2 of its size.
-    pub bits: u8,
-    /// The mapping.
-    pub mapping: Cap<Mapping>,
-    /// The range to give back.
-    range: (u64, u64),
+    /// Bytes.
+    pub size: u64,
+    /// Bytes before it that are never mapped.
+    pub guard: u64,
+}
+
+/// What became of a page fault.
+pub enum Outcome {
+    /// There is memory now.
+    Backed,
+    /// The access cannot be allowed.
+    Refused(Verdict),
+    /// There is no memory.
+    NoMemory(Region),
 }
 
 impl Manager {
     /// As it lies in zeroed memory.
     pub const fn new() -> Manager {
-        Manager {
-            slots: SlotMap::new(),
-            pieces: Pieces::new(),
-            ranges: Ranges::new(),
-            tables: Tables::new(),
-            ready: false,
+        Manager { resources: Resources::new(), paging: Paging::new(), lazy: false, ready: false }
+    }
+
+    /// Fills in what is free.
+    pub fn initialise(&mut self) {
+        if self.ready {
+            return;
         }
-    }
-
-    /// Fills in what is free. The slots of the first process from `BOOT_UNTYPED` on are not: the kernel filled them.
-    pub fn initialise(&mut self, is_first_process: bool) {
-        if !self.ready {
-            let end = if is_first_process { slot::BOOT_UNTYPED } else { CapAddress::new(1, 0) };
-            self.slots.add_range(slot::FIRST_FREE, end);
-            self.ranges.free(HEAP.1, address::DYNAMIC_END - HEAP.1);
-            self.ready = true;
+        self.ready = true;
+        self.resources.initialise(process::is_first());
+        self.paging.initialise(slot::VSPACE, address::DYNAMIC, address::DYNAMIC_END);
+        self.reserve_foreign(BOOKS.0, BOOKS.1, RW);
+        let Some(info) = process::info() else { return };
+        for segment in process::segments() {
+            self.reserve_foreign(segment.address, segment.size, MapFlags::from_bits_truncate(segment.flags));
         }
+        self.reserve_foreign(address::PROCESS_INFO, INFO_PAGES as u64 * PAGE, MapFlags::READ);
+        self.reserve_foreign(address::MESSAGE_AREAS, PAGE, RW);
+        let size = info.stack_top - info.stack_bottom;
+        let stack = Request { flags: RW, guard: PAGE, ..Request::reserved(size, Kind::Foreign) };
+        // The books hold so few without growing.
+        let _ = self.paging.alloc_fixed(&mut self.resources, info.stack_bottom, &stack);
     }
 
-    /// Takes a free slot.
-    pub fn slot(&mut self) -> Result<CapAddress, Error> {
-        self.keep_reserve(1)?;
-        self.slots.take().ok_or(Error::NoSlots)
+    /// Notes what the loader made.
+    fn reserve_foreign(&mut self, start: u64, size: u64, flags: MapFlags) {
+        let request = Request { flags, ..Request::reserved(size, Kind::Foreign) };
+        // The books hold so few without growing.
+        let _ = self.paging.alloc_fixed(&mut self.resources, start, &request);
     }
 
-    /// Takes slots side by side in one node.
-    pub fn slot_run(&mut self, count: usize) -> Result<CapAddress, Error> {
-        self.keep_reserve(count)?;
-        if let Some(first) = self.slots.take_run(count) {
-            return Ok(first);
-        }
-        self.grow_slots()?;
-        self.slots.take_run(count).ok_or(Error::NoSlots)
+    /// From now on page faults are handled.
+    #[cfg_attr(not(target_os = "none"), allow(dead_code))]
+    pub const fn set_lazy(&mut self) {
+        self.lazy = true;
     }
 
-    /// Gives a slot back. It is empty.
-    pub fn free_slot(&mut self, slot: CapAddress) {
-        self.slots.free(slot);
-    }
-
-    /// Sees to it that `count` slots can be taken without touching those kept back.
-    fn keep_reserve(&mut self, count: usize) -> Result<(), Error> {
-        if self.slots.count() < RESERVED_SLOTS + count { self.grow_slots() } else { Ok(()) }
-    }
-
-    /// Hangs one more node into the root of the capability space.
-    fn grow_slots(&mut self) -> Result<(), Error> {
-        let index = self.slots.next_node();
-        let root = Cap::<CapNode>::new(slot::CSPACE);
-        let entries = 1 << root.identify()?.size_bits.saturating_sub(SLOT_SIZE.trailing_zeros());
-        if index >= entries {
-            return Err(Error::NoSlots);
-        }
-        let place = self.slots.take().ok_or(Error::NoSlots)?;
-        let piece = match self.piece(NODE_SIZE_BITS) {
-            Ok(piece) => piece,
-            Err(error) => {
-                self.slots.free(place);
-                return Err(error);
-            }
-        };
-        let installed = retype(&piece, Kind::CapNode, u64::from(NODE_BITS), place)
-            .and_then(|()| Ok(root.install_node(index, Cap::new(place))?));
-        if installed.is_err() {
-            // Nothing was made, or it goes again; an empty slot is no harm either.
-            let _ = Cap::<CapNode>::new(place).delete();
-            self.give_back(piece);
-        }
-        self.slots.free(place);
-        installed?;
-        self.slots.add_node().map(|_| ()).ok_or(Error::NoSlots)
-    }
-
-    /// Takes untyped memory, from the memory server if need be.
-    fn piece(&mut self, bits: u8) -> Result<Piece, Error> {
-        if let Some(piece) = self.pieces.take(bits) {
-            return Ok(piece);
-        }
-        let block = self.request_block(bits.max(BLOCK_BITS))?;
-        self.pieces.push(block);
-        self.pieces.take(bits).ok_or(Error::NoSlots)
-    }
-
-    /// Adds untyped memory that the process got in another way.
-    pub fn donate(&mut self, untyped: Cap<Untyped>, bits: u8) {
-        self.pieces.push(Piece::block(untyped.address(), bits));
-    }
-
-    /// Gives untyped memory back. Nothing is made of it any more.
-    fn give_back(&mut self, piece: Piece) {
-        let Some(block) = self.pieces.free(piece) else { return };
-        // One free block stays, so that whoever makes and destroys in turn does not ask the server each time.
-        if !self.pieces.has_block() || self.return_block(&block).is_err() {
-            self.pieces.push(block);
-        }
-    }
-
-    /// Asks the memory server for a block.
-    fn request_block(&mut self, bits: u8) -> Result<Piece, Error> {
-        let place = self.slots.take().ok_or(Error::NoSlots)?;
-        // The program may be about to receive something in slots that it offered.
-        let offered = offered_slots();
-        let block = Mem::STANDARD.allocate(u32::from(bits), place);
-        offer_slots(&offered);
-        match block {
-            Ok(block) => Ok(Piece::block(place, block.size_bits as u8)),
-            Err(failure) => {
-                self.slots.free(place);
-                Err(Error::Memory(failure))
-            }
-        }
-    }
-
-    /// Gives a block back to the memory server, which deletes the capability.
-    fn return_block(&mut self, block: &Piece) -> Result<(), Error> {
-        let physical = Cap::<Untyped>::new(block.untyped).identify()?.address;
-        Mem::STANDARD.free(physical).map_err(Error::Memory)?;
-        self.slots.free(block.untyped);
-        Ok(())
-    }
-
-    /// Makes an object. `size` as `Retype` understands it.
-    pub fn make(&mut self, kind: Kind, size: u64) -> Result<(CapAddress, Piece), Error> {
-        let bits = kind.object_bits(size).ok_or(Error::BadSize)?;
-        let place = self.slot()?;
-        let piece = match self.piece(bits as u8) {
-            Ok(piece) => piece,
-            Err(error) => {
-                self.slots.free(place);
-                return Err(error);
-            }
-        };
-        if let Err(error) = retype(&piece, kind, size, place) {
-            self.give_back(piece);
-            self.slots.free(place);
-            return Err(error);
-        }
-        Ok((place, piece))
-    }
-
-    /// Destroys an object that `make` made, and every capability to it.
-    pub fn destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), Error> {
-        OWN_SPACE.revoke_at(place)?;
-        OWN_SPACE.delete_at(place)?;
-        self.slots.free(place);
-        self.give_back(piece);
-        Ok(())
+    /// Whether page faults are handled.
+    pub const fn is_lazy(&self) -> bool {
+        self.lazy
     }
 
     /// Maps a whole frame of `1 << bits` bytes at a free place, with as much unmapped before it if `guarded`.
-    pub fn map(&mut self, frame: Cap<Frame>, bits: u8, flags: MapFlags, guarded: bool) -> Result<Mapped, Error> {
-        if !(12..=MAX_REGION_BITS).contains(&bits) {
-            return Err(Error::BadSize);
-        }
-        let size = 1 << bits;
-        // Aligned to its size, so that it lies in one table.
-        let range = if guarded { 2 * size } else { size };
-        let start = self.ranges.take(range, size).ok_or(Error::NoAddresses)?;
-        let address = start + range - size;
-        match self.map_at(frame, bits, address, flags) {
-            Ok(mapping) => Ok(Mapped { address, bits, mapping, range: (start, range) }),
-            Err(error) => {
-                self.ranges.free(start, range);
-                Err(error)
-            }
-        }
-    }
-
-    /// Maps a whole frame of `1 << bits` bytes at an address that is a multiple of its size.
-    pub fn map_at(
+    pub fn map(
         &mut self,
         frame: Cap<Frame>,
         bits: u8,
-        address: u64,
         flags: MapFlags,
-    ) -> Result<Cap<Mapping>, Error> {
-        // A table of level 3 shows 2 MiB; what is larger needs no table of that level.
-        let level = if u32::from(bits) < entry_bits(2) { 3 } else { 2 };
-        let table = self.table(address, level)?;
-        let first = (address >> entry_bits(level)) % TABLE_ENTRIES as u64;
-        let count = 1 << (u32::from(bits) - entry_bits(level));
-        let place = self.slot()?;
-        match frame.map(table, first, count, 0, flags, place) {
-            Ok(mapping) => Ok(mapping),
-            Err(error) => {
-                self.slots.free(place);
-                Err(Error::Kernel(error))
-            }
+        kind: Kind,
+        guarded: bool,
+    ) -> Result<Mapped, Error> {
+        if !(PAGE_BITS as u8..=MAX_REGION_BITS).contains(&bits) {
+            return Err(Error::BadSize);
         }
+        let size = 1 << bits;
+        let guard = if guarded { size } else { 0 };
+        let request = Request { alignment: size, flags, guard, ..Request::reserved(size, kind) };
+        let address = self.paging.alloc(&mut self.resources, &request)?;
+        let mapped = Mapped { address, size, guard };
+        let frame = FrameCap { cap: frame.address(), bits };
+        if let Err(error) = self.paging.map_fixed(&mut self.resources, address, frame, 0, size, flags) {
+            let _ = self.unmap(&mapped);
+            return Err(error.into());
+        }
+        Ok(mapped)
     }
 
-    /// Unmaps what `map` mapped.
-    pub fn unmap(&mut self, mapped: &Mapped) -> Result<(), Error> {
-        mapped.mapping.delete()?;
-        self.slots.free(mapped.mapping.address());
-        self.ranges.free(mapped.range.0, mapped.range.1);
+    /// Reserves at least `size` bytes of readable and writable memory, a page of which is found when it is first touched.
+    /// Without self-paging, and for a small range, all of it is found now.
+    pub fn anonymous(&mut self, size: u64, kind: Kind, guard: u64) -> Result<Mapped, Error> {
+        let size = size.max(1).checked_next_multiple_of(PAGE).ok_or(Error::BadSize)?;
+        let is_stack = kind == Kind::Stack;
+        let lazy = self.lazy && (size >= LAZY_SIZE || is_stack && size > FIRST_STACK);
+        if lazy {
+            let request = Request { guard, ..Request::lazy(size, kind) };
+            let address = self.paging.alloc(&mut self.resources, &request)?;
+            let mapped = Mapped { address, size, guard };
+            if is_stack {
+                self.back_now(&mapped, address + size - FIRST_STACK, FIRST_STACK)?;
+            }
+            return Ok(mapped);
+        }
+        // One frame, if there is one so large.
+        let size = size.checked_next_power_of_two().ok_or(Error::BadSize)?;
+        if size > 1 << MAX_REGION_BITS {
+            return Err(Error::BadSize);
+        }
+        let granule = size.ilog2() as u8;
+        let request = Request { alignment: size, granule, guard, ..Request::lazy(size, kind) };
+        let address = self.paging.alloc(&mut self.resources, &request)?;
+        let mapped = Mapped { address, size, guard };
+        self.back_now(&mapped, address, size)?;
+        Ok(mapped)
+    }
+
+    /// Finds memory for a part of a new range, or gives the range back.
+    fn back_now(&mut self, mapped: &Mapped, start: u64, size: u64) -> Result<(), Error> {
+        if let Err(error) = self.paging.populate(&mut self.resources, start, size) {
+            let _ = self.unmap(mapped);
+            return Err(error.into());
+        }
         Ok(())
     }
 
-    /// The table of `level` (1 to 3) that shows `address`, made if need be.
-    fn table(&mut self, address: u64, level: u32) -> Result<Cap<PageTable>, Error> {
-        if level == 0 {
-            return Ok(Cap::new(slot::VSPACE));
-        }
-        if let Some(table) = self.tables.find(address, level) {
-            return Ok(table);
-        }
-        let parent = self.table(address, level - 1)?;
-        if self.tables.is_full() {
-            return Err(Error::TooManyTables);
-        }
-        let (place, piece) = self.make(Kind::PageTable, u64::from(level))?;
-        let table = Cap::<PageTable>::new(place);
-        let entry = (address >> entry_bits(level - 1)) % TABLE_ENTRIES as u64;
-        if let Err(error) = table.hang(parent, entry) {
-            self.destroy(place, piece)?;
-            return Err(Error::Kernel(error));
-        }
-        self.tables.push(address, level, table);
-        Ok(table)
+    /// Gives a range back with its memory, if that was found for it.
+    pub fn unmap(&mut self, mapped: &Mapped) -> Result<(), Error> {
+        let (start, size) = (mapped.address - mapped.guard, mapped.size + mapped.guard);
+        Ok(self.paging.unmap(&mut self.resources, start, size)?)
     }
-}
 
-/// Makes one object of a piece.
-fn retype(piece: &Piece, kind: Kind, size: u64, place: CapAddress) -> Result<(), Error> {
-    let untyped = Cap::<Untyped>::new(piece.untyped);
-    untyped.retype_many(kind, size, 1, Place::At(piece.offset), OWN_SPACE, place)?;
-    Ok(())
+    /// Handles a page fault.
+    pub fn fault(&mut self, report: &Report) -> Outcome {
+        // Translation, access flag, permission; others, such as misalignment, have nothing to do with the mapping.
+        if !(1..=3).contains(&(report.syndrome >> 2 & 0xf)) {
+            return Outcome::Refused(Verdict::NotAllocated);
+        }
+        let verdict = self.paging.classify(report.address, report.access());
+        match verdict {
+            Verdict::Lazy(region) => match self.paging.back(&mut self.resources, report.address) {
+                Ok(()) => Outcome::Backed,
+                Err(_) => Outcome::NoMemory(region),
+            },
+            // Another thread was faster; but a mapping that is gone would fault for ever.
+            Verdict::Mapped(region, mapping) => match OWN_SPACE.identify_at(mapping) {
+                Ok(found) if found.kind == tench_abi::Kind::Mapping => Outcome::Backed,
+                _ => Outcome::Refused(Verdict::NotBacked(region)),
+            },
+            refused => Outcome::Refused(refused),
+        }
+    }
+
+    /// Sees to it that a range can be accessed without a fault.
+    pub fn make_present(&mut self, start: u64, size: u64) -> Result<(), Error> {
+        let Some(last) = size.checked_sub(1).and_then(|size| start.checked_add(size)) else { return Ok(()) };
+        for page in (start & !(PAGE - 1)..=last).step_by(PAGE_SIZE) {
+            if let Verdict::Lazy(_) = self.paging.classify(page, Access::Read) {
+                self.paging.back(&mut self.resources, page)?;
+            }
+        }
+        Ok(())
+    }
 }

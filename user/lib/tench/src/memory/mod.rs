@@ -4,30 +4,38 @@
 //!            make::<T>(size)      Pages::new(bytes)      Window::new(frame)         heap
 //!                 │                      │                      │                     │
 //!                 └──────────────────────┴── manager ───────────┴─────────────────────┘
-//!                        slots: free slots of the capability space
-//!                        pieces: free untyped memory, in blocks from the memory server
-//!                        ranges: free addresses        tables: page tables made so far
+//!        resources: slots, pieces of untyped memory        paging (tench-paging): regions,
+//!        in blocks from the memory server, objects         page tables, mappings
+//!                                                          books: memory for its nodes
 //! ```
-//! The four structures below are plain data and tested on the host; `manager` is what carries out their decisions.
+//! A process that handles its page faults (all that the process server starts) gets memory *on demand*: large heap
+//! regions, stacks and [`Anonymous`] memory are addresses at first, and a page of zeroed memory is mapped when it is
+//! first touched. The handler needs the manager, so what runs under the manager's lock must never fault: the books and
+//! the manager are always there, and before the lock is taken, so is the stack that will be needed.
 
+mod books;
 mod manager;
 mod pieces;
-mod ranges;
+mod resources;
 mod slots;
-mod tables;
 mod window;
 
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use tench_abi::fault::Report;
+use tench_abi::memory::PAGE_SIZE;
 use tench_abi::{CapAddress, Error as KernelError};
 use tench_mem_client::Failure;
+use tench_paging::{Kind, Paging};
 use tench_sys::cap::Object;
-use tench_sys::{Cap, Frame, MapFlags, Untyped};
+use tench_sys::{Cap, Frame, MapFlags, ThreadBlock, Untyped};
 
-pub(crate) use manager::HEAP;
+pub(crate) use manager::Outcome;
 use manager::{MAX_REGION_BITS, Manager, Mapped};
 use pieces::Piece;
 pub use window::Window;
 
-use crate::process;
 use crate::sync::{Mutex, MutexGuard};
 
 /// Why memory, a slot or an address could not be had.
@@ -41,10 +49,25 @@ pub enum Error {
     NoSlots,
     /// No free range of addresses is large enough.
     NoAddresses,
-    /// The process has too many page tables.
-    TooManyTables,
-    /// Nothing can have this size.
+    /// Something is there already.
+    Taken,
+    /// Nothing was reserved there.
+    NotAllocated,
+    /// Nothing can have this size, or this place, or these rights.
     BadSize,
+}
+
+impl From<tench_paging::Error<Error>> for Error {
+    fn from(error: tench_paging::Error<Error>) -> Error {
+        use tench_paging::Error as Paging;
+        match error {
+            Paging::Backend(error) => error,
+            Paging::NoAddresses | Paging::NoBooks => Error::NoAddresses,
+            Paging::Taken | Paging::Mapped => Error::Taken,
+            Paging::NotAllocated | Paging::SeveralRegions => Error::NotAllocated,
+            Paging::BadRange | Paging::BadRights => Error::BadSize,
+        }
+    }
 }
 
 impl From<KernelError> for Error {
@@ -60,8 +83,9 @@ impl core::fmt::Display for Error {
             Error::Kernel(error) => error.fmt(f),
             Error::NoSlots => f.write_str("the capability space is full; delete capabilities, or use a larger root"),
             Error::NoAddresses => f.write_str("no free range of addresses is large enough; unmap something"),
-            Error::TooManyTables => f.write_str("too many page tables; map fewer and larger regions"),
-            Error::BadSize => f.write_str("nothing can have this size; a region has 4 KiB to 1 GiB"),
+            Error::Taken => f.write_str("something is there already; unmap it, or take another place"),
+            Error::NotAllocated => f.write_str("nothing was reserved there; reserve it first"),
+            Error::BadSize => f.write_str("nothing can have this size, place or rights; use whole pages"),
         }
     }
 }
@@ -70,31 +94,135 @@ impl core::error::Error for Error {}
 
 static MANAGER: Mutex<Manager> = Mutex::new(Manager::new());
 
-fn manager() -> MutexGuard<'static, Manager> {
-    let mut manager = MANAGER.lock();
-    manager.initialise(process::is_first());
-    manager
+/// The block of the thread that holds the manager; null if none does, or the thread has no block.
+static HOLDER: AtomicPtr<ThreadBlock> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Stack, in bytes, that the manager may use while it is locked.
+const STACK_NEED: usize = 2 * PAGE_SIZE;
+
+/// The manager, locked.
+pub(crate) struct Locked(MutexGuard<'static, Manager>);
+
+impl Deref for Locked {
+    type Target = Manager;
+
+    fn deref(&self) -> &Manager {
+        &self.0
+    }
 }
+
+impl DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut Manager {
+        &mut self.0
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // While the lock is still held.
+        HOLDER.store(core::ptr::null_mut(), Ordering::Relaxed);
+    }
+}
+
+/// The running thread's block.
+fn own_block() -> *mut ThreadBlock {
+    ThreadBlock::current().map_or(core::ptr::null_mut(), |block| core::ptr::from_ref(block).cast_mut())
+}
+
+/// Locks the manager.
+fn manager() -> Locked {
+    touch_stack();
+    lock()
+}
+
+/// Locks the manager, on a stack that is there.
+fn lock() -> Locked {
+    let mut manager = MANAGER.lock();
+    HOLDER.store(own_block(), Ordering::Relaxed);
+    manager.initialise();
+    Locked(manager)
+}
+
+/// Sees to it that the stack below is there, as far as it goes.
+fn touch_stack() {
+    let Some(block) = ThreadBlock::current() else { return };
+    let marker = 0u8;
+    let here = core::ptr::from_ref(&marker).addr();
+    let (bottom, top) = (block.stack_bottom.get(), block.stack_top.get());
+    if !(bottom..top).contains(&here) {
+        // A handler's stack is there from the start.
+        return;
+    }
+    for below in (PAGE_SIZE..=STACK_NEED).step_by(PAGE_SIZE) {
+        if here - bottom >= below {
+            let place = core::ptr::with_exposed_provenance::<u8>(here - below);
+            // SAFETY: it lies in the running thread's stack, below everything in use, and is only read.
+            unsafe { place.read_volatile() };
+        }
+    }
+}
+
+/// Handles a page fault of the running thread; `None` if it happened in the manager itself.
+pub(crate) fn handle_fault(report: &Report) -> Option<Outcome> {
+    let block = own_block();
+    if !block.is_null() && HOLDER.load(Ordering::Relaxed) == block {
+        return None;
+    }
+    Some(lock().fault(report))
+}
+
+/// From now on page faults are handled, and memory comes on demand.
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+pub(crate) fn enable_demand() {
+    manager().set_lazy();
+}
+
+/// Whether the process handles its page faults.
+pub fn comes_on_demand() -> bool {
+    manager().is_lazy()
+}
+
+/// Sees to it that memory from `address` on can be accessed without a fault: for those who may not have one, as handlers
+/// of upcalls.
+pub fn make_present(address: usize, size: usize) -> Result<(), Error> {
+    manager().make_present(address as u64, size as u64)
+}
+
+/// How often this process has asked the memory server for a block.
+pub fn requests() -> u64 {
+    manager().resources.requests()
+}
+
+/// Runs a function on the books of the own address space, with what carries out its decisions. The manager is locked
+/// meanwhile: the function allocates nothing on the heap and touches no memory that comes on demand.
+pub fn with_paging<T>(function: impl FnOnce(&mut Paging, &mut Carrier) -> T) -> T {
+    let mut manager = manager();
+    let manager = &mut *manager;
+    function(&mut manager.paging, &mut manager.resources)
+}
+
+/// What carries out decisions on address spaces: slots and memory of this process, and the kernel.
+pub use resources::Resources as Carrier;
 
 /// Takes an empty slot of the own capability space.
 pub fn take_slot() -> Result<CapAddress, Error> {
-    manager().slot()
+    manager().resources.slot()
 }
 
 /// Takes `count` (at most 256) empty slots side by side, and answers the first.
 pub fn take_slots(count: usize) -> Result<CapAddress, Error> {
-    manager().slot_run(count)
+    manager().resources.slot_run(count)
 }
 
 /// Gives a slot back, which must be empty.
 pub fn free_slot(slot: CapAddress) {
-    manager().free_slot(slot);
+    manager().resources.free_slot(slot);
 }
 
 /// Gives untyped memory of `1 << bits` bytes to this process's own books. For the first processes, which have no
 /// memory server to ask.
 pub fn donate(untyped: Cap<Untyped>, bits: u8) {
-    manager().donate(untyped, bits);
+    manager().resources.donate(untyped, bits);
 }
 
 /// A kernel object that this process made. Dropping it deletes it and every copy of the capability; its memory and slot
@@ -122,14 +250,14 @@ impl<T> Made<T> {
 impl<T> Drop for Made<T> {
     fn drop(&mut self) {
         // What the kernel does not let go stays; there is nobody to tell.
-        let _ = manager().destroy(self.cap.address(), self.piece);
+        let _ = manager().resources.destroy(self.cap.address(), self.piece);
     }
 }
 
 /// Makes a kernel object. `size` is log2 of bytes for untyped memory and frames, log2 of slots for capability nodes, the
 /// level for page tables, and ignored for others.
 pub fn make<T: Object>(size: u64) -> Result<Made<T>, Error> {
-    let (place, piece) = manager().make(T::KIND, size)?;
+    let (place, piece) = manager().resources.make(T::KIND, size)?;
     Ok(Made { cap: Cap::new(place), piece })
 }
 
@@ -154,7 +282,7 @@ impl Pages {
     fn allocate(bytes: usize, guarded: bool) -> Result<Pages, Error> {
         let bits = region_bits(bytes)?;
         let frame = make::<Frame>(u64::from(bits))?;
-        let mapped = manager().map(frame.cap(), bits, MapFlags::READ | MapFlags::WRITE, guarded)?;
+        let mapped = manager().map(frame.cap(), bits, MapFlags::READ | MapFlags::WRITE, Kind::Anonymous, guarded)?;
         Ok(Pages { mapped, frame })
     }
 
@@ -165,7 +293,7 @@ impl Pages {
 
     /// Bytes.
     pub const fn size(&self) -> usize {
-        1 << self.mapped.bits
+        self.mapped.size as usize
     }
 
     /// One past the last address.
@@ -192,15 +320,70 @@ fn region_bits(bytes: usize) -> Result<u8, Error> {
     if bits > MAX_REGION_BITS { Err(Error::BadSize) } else { Ok(bits) }
 }
 
-/// Adds memory to the heap: maps `1 << bits` bytes at `address`, a multiple of that inside [`HEAP`].
-pub(crate) fn extend_heap(address: u64, bits: u8) -> Result<(), Error> {
-    let mut manager = manager();
-    let (place, piece) = manager.make(tench_abi::Kind::Frame, u64::from(bits))?;
-    if let Err(error) = manager.map_at(Cap::new(place), bits, address, MapFlags::READ | MapFlags::WRITE) {
-        manager.destroy(place, piece)?;
-        return Err(error);
+/// Zeroed memory that comes on demand, a page at a time, where it is touched. Dropping it gives it back.
+#[derive(Debug)]
+pub struct Anonymous {
+    mapped: Mapped,
+}
+
+impl Anonymous {
+    /// Readable and writable memory of at least `bytes` bytes.
+    pub fn new(bytes: usize) -> Result<Anonymous, Error> {
+        Self::allocate(bytes, Kind::Anonymous, 0)
     }
-    Ok(())
+
+    /// A stack, with a page before it that is never mapped; a part at the top is there from the start.
+    pub(crate) fn stack(bytes: usize) -> Result<Anonymous, Error> {
+        Self::allocate(bytes, Kind::Stack, PAGE_SIZE as u64)
+    }
+
+    fn allocate(bytes: usize, kind: Kind, guard: u64) -> Result<Anonymous, Error> {
+        Ok(Anonymous { mapped: manager().anonymous(bytes as u64, kind, guard)? })
+    }
+
+    /// First address.
+    pub const fn address(&self) -> usize {
+        self.mapped.address as usize
+    }
+
+    /// Bytes.
+    pub const fn size(&self) -> usize {
+        self.mapped.size as usize
+    }
+
+    /// One past the last address.
+    pub const fn end(&self) -> usize {
+        self.address() + self.size()
+    }
+}
+
+impl Drop for Anonymous {
+    fn drop(&mut self) {
+        // What cannot be unmapped stays; there is nobody to tell.
+        let _ = manager().unmap(&self.mapped);
+    }
+}
+
+/// Regions that the heap has asked for.
+static HEAP_REQUESTS: AtomicU64 = AtomicU64::new(0);
+
+/// How often the heap of this process has asked for addresses.
+pub fn heap_requests() -> u64 {
+    HEAP_REQUESTS.load(Ordering::Relaxed)
+}
+
+/// Memory for the heap: first address and bytes.
+pub(crate) fn take_heap(bytes: usize) -> Result<(usize, usize), Error> {
+    HEAP_REQUESTS.fetch_add(1, Ordering::Relaxed);
+    let mapped = manager().anonymous(bytes as u64, Kind::Heap, 0)?;
+    Ok((mapped.address as usize, mapped.size as usize))
+}
+
+/// Gives memory of the heap back.
+pub(crate) fn give_heap(address: usize, size: usize) {
+    let mapped = Mapped { address: address as u64, size: size as u64, guard: 0 };
+    // What cannot be unmapped stays; there is nobody to tell.
+    let _ = manager().unmap(&mapped);
 }
 
 #[cfg(test)]

@@ -37,6 +37,16 @@ impl Piece {
         }
     }
 
+    /// As two words, for whoever keeps it.
+    pub const fn to_words(self) -> [u64; 2] {
+        [self.untyped.0 as u64 | (self.bits as u64) << 32 | (self.block_bits as u64) << 40, self.offset]
+    }
+
+    /// Of two words that `to_words` made.
+    pub const fn from_words([word, offset]: [u64; 2]) -> Piece {
+        Piece { untyped: CapAddress(word as u32), offset, bits: (word >> 32) as u8, block_bits: (word >> 40) as u8 }
+    }
+
     /// Whether it is a whole block.
     pub const fn is_block(&self) -> bool {
         self.bits == self.block_bits
@@ -126,6 +136,12 @@ mod tests {
         let back: Vec<Option<Piece>> = taken.iter().map(|piece| pieces.free(*piece)).collect();
         assert_eq!(back, [None, None, None, None, None, Some(BLOCK)]);
         assert_eq!(pieces.count, 0);
+    }
+
+    #[test]
+    fn a_piece_is_two_words() {
+        let piece = Piece { untyped: CapAddress(u32::MAX), offset: 7 << 40, bits: 21, block_bits: 47 };
+        assert_eq!(Piece::from_words(piece.to_words()), piece);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A window onto a frame that somebody else gave: shared memory, device registers, a program being loaded.
 
 use tench_abi::memory::PAGE_BITS;
+use tench_paging::Kind;
 use tench_sys::{Cap, Frame, MapFlags};
 
 use super::manager::Mapped;
@@ -28,7 +29,7 @@ impl Window {
     /// Maps a whole frame of `1 << bits` bytes (4 KiB to 1 GiB).
     pub fn new(frame: Cap<Frame>, bits: u32, flags: MapFlags) -> Result<Window, Error> {
         let bits = u8::try_from(bits).map_err(|_| Error::BadSize)?;
-        Ok(Window { mapped: manager().map(frame, bits, flags, false)? })
+        Ok(Window { mapped: manager().map(frame, bits, flags, Kind::Frame, false)? })
     }
 
     /// First address, for those who may use pointers.
@@ -38,7 +39,7 @@ impl Window {
 
     /// Bytes.
     pub const fn size(&self) -> usize {
-        1 << self.mapped.bits
+        self.mapped.size as usize
     }
 
     /// Pages.

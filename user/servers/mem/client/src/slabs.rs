@@ -34,18 +34,20 @@ tench_protocol::codes! {
         /// **The kernel's** account of a slab. Words: its number. Answers watermark, live objects, bytes in them.
         /// Errors: `NoSuchSlab`.
         Kernel = 37;
-        /// **Policy**. Words: 0 to ask, or 1 + a policy's code; whether the watermark rule is lifted. Answers the
-        /// policy's code and whether the rule is lifted. Errors: `BadRequest`, `SlabsInUse` (lifting the rule, or not,
+        /// **Policy**. Words: 0 to ask, or 1 + a policy's code; whether the watermark rule is lifted. To set it begins
+        /// counting anew. Answers the policy's code and whether the rule is lifted. Errors: `BadRequest`, `SlabsInUse` (lifting the rule, or not,
         /// while objects live).
         Policy = 38;
         /// **Record** requests as a trace, from now on. Words: 1 to begin anew, 0 to stop. Answers the bytes recorded.
         Record = 39;
         /// **Read** what was recorded. Words: offset in bytes. Answers the number of bytes, then the bytes.
         ReadTrace = 40;
+        /// **Figures**. Answers [`Figures`]. Errors: `NoSlabs`.
+        Figures = 41;
     }
 }
 
-/// Descriptors in a bundle.
+/// Descriptors in a bundle, which has at most 256 objects.
 pub const MAX_DESCRIPTORS: usize = 32;
 /// Bytes of a trace in one answer.
 pub const TRACE_BYTES: usize = (MAX_WORDS - 1) * 8;
@@ -95,26 +97,58 @@ pub enum Lifetime {
 pub struct Figures {
     /// Bytes in live objects.
     pub live: u64,
+    /// Live objects.
+    pub objects: u64,
     /// Bytes lost to the watermark rule.
     pub watermark_loss: u64,
     /// Bytes lost to alignment.
     pub align_loss: u64,
-    /// Slab resets since the slabs were set up.
+    /// Slab resets since the policy was set.
     pub resets: u64,
     /// Retypes that failed since then.
     pub failed_retypes: u64,
+    /// Bundles that found no room since then.
+    pub out_of_memory: u64,
+    /// Bytes of the bundles that were granted since then.
+    pub requested: u64,
+    /// Free bytes below the highest object of each slab.
+    pub gaps: u64,
 }
+
+/// Words of [`Figures`].
+const FIGURES: usize = 9;
 
 impl Figures {
     /// From the words of an answer.
     fn from_words(words: &[u64]) -> Option<Figures> {
-        let &[live, watermark_loss, align_loss, resets, failed_retypes, ..] = words else { return None };
-        Some(Figures { live, watermark_loss, align_loss, resets, failed_retypes })
+        let [live, objects, watermark_loss, align_loss, resets, failed_retypes, out_of_memory, requested, gaps] =
+            *words.first_chunk::<FIGURES>()?;
+        Some(Figures {
+            live,
+            objects,
+            watermark_loss,
+            align_loss,
+            resets,
+            failed_retypes,
+            out_of_memory,
+            requested,
+            gaps,
+        })
     }
 
     /// As they travel.
-    pub const fn words(self) -> [u64; 5] {
-        [self.live, self.watermark_loss, self.align_loss, self.resets, self.failed_retypes]
+    pub const fn words(self) -> [u64; FIGURES] {
+        [
+            self.live,
+            self.objects,
+            self.watermark_loss,
+            self.align_loss,
+            self.resets,
+            self.failed_retypes,
+            self.out_of_memory,
+            self.requested,
+            self.gaps,
+        ]
     }
 }
 
@@ -221,7 +255,16 @@ impl Slabs {
 
     /// Frees a bundle.
     pub fn free(self, number: u64) -> Result<Figures, Failure> {
-        Figures::from_words(&self.words(Label::Free, [number, 0, 0, 0])?).ok_or(Failure::Malformed)
+        self.ask_figures(&Message::with_words(Label::Free as u64, &[number]))
+    }
+
+    /// Sums over all slabs.
+    pub fn figures(self) -> Result<Figures, Failure> {
+        self.ask_figures(&Message::new(Label::Figures as u64))
+    }
+
+    fn ask_figures(self, request: &Message) -> Result<Figures, Failure> {
+        Figures::from_words(call(self.endpoint, request)?.words()).ok_or(Failure::Malformed)
     }
 
     /// The server's books of a slab.

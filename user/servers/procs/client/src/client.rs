@@ -1,5 +1,6 @@
 //! Typed requests to the process server.
 
+use tench_abi::fault::Report;
 use tench_abi::layout::slot;
 use tench_abi::{CapAddress, Kind, Rights};
 use tench_protocol::{Failure as AnyFailure, call, call_words};
@@ -7,8 +8,8 @@ use tench_sys::{Cap, Endpoint, Message, Reader, Received};
 
 use crate::Failure;
 use crate::protocol::{
-    CAPABILITIES_PER_ANSWER, Defect, Error, FLAG_MANAGER, FaultKind, Label, List, MAX_APPEND, MAX_NAME, State,
-    WORDS_PER_CAPABILITY,
+    CAPABILITIES_PER_ANSWER, Defect, Error, FLAG_MANAGER, FaultKind, Label, List, MAX_APPEND, MAX_NAME, RegionKind,
+    State, WORDS_PER_CAPABILITY,
 };
 
 /// The process server.
@@ -127,6 +128,22 @@ impl Procs {
     /// Ends the calling process. Returns only if the process server is not there.
     pub fn exit(self, code: u64) -> Failure {
         match self.ask(Label::Exit, [code, 0, 0, 0]) {
+            Ok(_) => Failure::Malformed,
+            Err(failure) => failure,
+        }
+    }
+
+    /// Ends the calling process as after a fault: what it was, and which part of the address space, of how many bytes, the
+    /// address belongs to, if the process made that itself. Returns only if the process server is not there.
+    pub fn fault(self, report: &Report, kind: FaultKind, region: Option<(RegionKind, u64, u64)>) -> Failure {
+        let Report { class, address, instruction, syndrome } = *report;
+        let (region, start, size) = region.map_or((0, 0, 0), |(kind, start, size)| (kind as u64, start, size));
+        let words = [class, address, instruction, syndrome, kind as u64, region, start, size];
+        let mut message = Message::new(Label::Fault as u64);
+        for word in words {
+            message.push(word);
+        }
+        match call::<Error>(self.endpoint, &message) {
             Ok(_) => Failure::Malformed,
             Err(failure) => failure,
         }

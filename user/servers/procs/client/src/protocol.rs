@@ -69,6 +69,26 @@ tench_protocol::codes! {
         /// it has beyond the limit it keeps. A child may have as much as its parent unless this is said.
         /// Errors: `NoSuchProcess`, `NotAllowed` (also for more than the caller may have), `WrongState`.
         Limit = 18;
+        /// **Fault**: end as after a fault for which the process itself found no remedy. Words: class, address, instruction,
+        /// syndrome (as in a fault message of the kernel), [`FaultKind`], [`RegionKind`], first address of the region and
+        /// its size in bytes (three zeros: what lies there is known here). There is no answer.
+        Fault = 19;
+    }
+}
+
+tench_protocol::codes! {
+    /// What a process calls a part of its address space that it made itself.
+    pub enum RegionKind {
+        /// Memory for whatever.
+        Anonymous = 1, "anonymous memory";
+        /// The heap.
+        Heap = 2, "heap";
+        /// A thread's stack.
+        Stack = 3, "thread's stack";
+        /// The page below a stack, or another that is never mapped.
+        Guard = 4, "guard page";
+        /// A mapped frame.
+        Frame = 5, "mapped frame";
     }
 }
 
@@ -158,6 +178,8 @@ tench_protocol::codes! {
         ForeignCall = 10, "foreign system call";
         /// Any other exception.
         Other = 11, "exception";
+        /// An access to memory that comes on demand, and none is left.
+        OutOfMemory = 12, "out of memory";
     }
 }
 

@@ -1,14 +1,13 @@
-//! An experiment's picture: curves if it has samples, otherwise a bar for each figure beside those of others.
-
-use std::collections::BTreeMap;
+//! A bar for each figure beside those of others.
 
 use miette::{Result, miette};
 use plotters::prelude::*;
 
-use super::experiments::Experiment;
-use super::measure::Measured;
-use super::table;
-use super::write::format_number;
+use super::draw::Drawn;
+use crate::lab::experiments::Experiment;
+use crate::lab::measure::Measured;
+use crate::lab::table;
+use crate::lab::write::format_number;
 
 const FONT: (&str, u32) = ("sans-serif", 14);
 const TITLE_FONT: (&str, u32) = ("sans-serif", 18);
@@ -19,21 +18,13 @@ const ROW: u32 = 34;
 const FRAME: u32 = 120;
 /// How far the axis goes beyond the longest bar, for numbers and legend.
 const ROOM: f64 = 10.0;
-const CURVES_HEIGHT: u32 = 600;
 
 /// The picture as SVG.
-pub fn plot(experiment: &Experiment, measured: &Measured) -> Result<String> {
+pub fn figures(experiment: &Experiment, measured: &Measured) -> Result<String> {
     let mut svg = String::new();
-    let drawn = if measured.samples.is_empty() {
-        bars(&mut svg, experiment, measured)
-    } else {
-        curves(&mut svg, experiment, measured)
-    };
-    drawn.map_err(|error| miette!("cannot draw {}: {error}", experiment.name))?;
+    bars(&mut svg, experiment, measured).map_err(|error| miette!("cannot draw {}: {error}", experiment.name))?;
     Ok(svg)
 }
-
-type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 
 fn bars(svg: &mut String, experiment: &Experiment, measured: &Measured) -> Drawn {
     let keys: Vec<&str> = table::ordered(experiment, &measured.figures).into_iter().map(|(key, _)| key).collect();
@@ -80,39 +71,6 @@ fn bars(svg: &mut String, experiment: &Experiment, measured: &Measured) -> Drawn
             let (end, top) = chart.backend_coord(&(value.max(1.0), middle + 0.35));
             area.draw(&Text::new(format_number(value), (end + 6, top - 5), FONT))?;
         }
-    }
-    chart.configure_series_labels().background_style(WHITE).border_style(BLACK).label_font(FONT).draw()?;
-    area.present()?;
-    Ok(())
-}
-
-fn curves(svg: &mut String, experiment: &Experiment, measured: &Measured) -> Drawn {
-    let mut series: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
-    for sample in &measured.samples {
-        series.entry(&sample.series).or_default().push((sample.x, sample.y));
-    }
-    let points = || series.values().flatten().copied();
-    let range = |values: &dyn Fn() -> Vec<f64>| {
-        let (low, high) = values().into_iter().fold((0.0, 1.0), |(low, high), value| (value.min(low), value.max(high)));
-        low..high * 1.05
-    };
-    let (x_range, y_range) =
-        (range(&|| points().map(|(x, _)| x).collect()), range(&|| points().map(|(_, y)| y).collect()));
-    let area = SVGBackend::with_string(svg, (WIDTH, CURVES_HEIGHT)).into_drawing_area();
-    area.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&area)
-        .caption(experiment.title, TITLE_FONT)
-        .margin(12)
-        .x_label_area_size(40)
-        .y_label_area_size(80)
-        .build_cartesian_2d(x_range, y_range)?;
-    chart.configure_mesh().y_desc(experiment.unit).label_style(FONT).draw()?;
-    for (index, (name, points)) in series.into_iter().enumerate() {
-        let colour = Palette99::pick(index).to_rgba();
-        chart
-            .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
     }
     chart.configure_series_labels().background_style(WHITE).border_style(BLACK).label_font(FONT).draw()?;
     area.present()?;

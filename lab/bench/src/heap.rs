@@ -1,0 +1,92 @@
+//! What the heap asks of the system, and what a piece costs.
+//!
+//! | key | what |
+//! |---|---|
+//! | `rust_1024_requests` | how often 1,024 allocations of 4 bytes ask for addresses |
+//! | `c_1024_requests` | the same with `malloc(4)`: the piece and its header, as the C library asks for them |
+//! | `…_blocks` | how often they ask the memory server |
+//! | `rust_4`, `c_4`, `free_4` | the mean cost of one |
+//! | `rust_256m`, `free_256m` | a piece of 256 MiB: addresses alone; its memory comes when it is touched |
+//! | `touched_256m_kib` | memory that the process has more after touching each 64th page of it, in KiB |
+//! | `left_256m_kib` | and what it has more when the piece is freed |
+
+use alloc::alloc::{alloc, dealloc};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::alloc::Layout;
+
+use tench::abi::memory::PAGE_SIZE;
+use tench::mem::Mem;
+use tench::time::instructions;
+use tench::{memory, process};
+
+/// Pieces of a series.
+const COUNT: usize = 1024;
+/// Bytes before each piece of a C program.
+const HEADER: usize = 16;
+/// A large piece.
+const LARGE: usize = 256 << 20;
+
+/// A layout.
+fn layout(size: usize, alignment: usize) -> Result<Layout, String> {
+    Layout::from_size_align(size, alignment).map_err(|error| format!("heap: {error}"))
+}
+
+/// Allocates many small pieces, and frees them; prints requests and means.
+fn series(name: &str, layout: Layout) -> Result<(), String> {
+    let mut pieces = Vec::with_capacity(COUNT);
+    let (regions, blocks) = (memory::heap_requests(), memory::requests());
+    let before = instructions();
+    for _ in 0..COUNT {
+        // SAFETY: the size is not zero.
+        pieces.push(unsafe { alloc(layout) });
+    }
+    let cost = instructions() - before;
+    crate::figure(&format!("{name}_1024_requests"), memory::heap_requests() - regions);
+    crate::figure(&format!("{name}_1024_blocks"), memory::requests() - blocks);
+    crate::figure(&format!("{name}_4"), cost / COUNT as u64);
+    if pieces.iter().any(|piece| piece.is_null()) {
+        return Err("heap: there is no memory for small pieces".into());
+    }
+    let before = instructions();
+    for piece in pieces {
+        // SAFETY: it was allocated with this layout.
+        unsafe { dealloc(piece, layout) };
+    }
+    let cost = instructions() - before;
+    crate::figure(&format!("free_{name}_4"), cost / COUNT as u64);
+    Ok(())
+}
+
+/// KiB that this process has.
+fn used() -> Result<u64, String> {
+    let account = Mem::STANDARD.next_account(process::id() - 1).map_err(|error| format!("heap: {error}"))?;
+    Ok(account.used >> 10)
+}
+
+/// Measures everything.
+pub fn run() -> Result<(), String> {
+    series("rust", layout(4, 4)?)?;
+    series("c", layout(4 + HEADER, HEADER)?)?;
+    let layout = layout(LARGE, PAGE_SIZE)?;
+    let kib = used()?;
+    let before = instructions();
+    // SAFETY: the size is not zero.
+    let piece = unsafe { alloc(layout) };
+    crate::figure("rust_256m", instructions() - before);
+    if piece.is_null() {
+        return Err("heap: 256 MiB of addresses cannot be had".into());
+    }
+    for offset in (0..LARGE).step_by(64 * PAGE_SIZE) {
+        // SAFETY: it lies in the piece.
+        unsafe { piece.wrapping_add(offset).write_volatile(1) };
+    }
+    crate::figure("touched_256m_kib", used()? - kib);
+    let before = instructions();
+    // SAFETY: it was allocated with this layout.
+    unsafe { dealloc(piece, layout) };
+    crate::figure("free_256m", instructions() - before);
+    crate::figure("left_256m_kib", used()?.saturating_sub(kib));
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! Memory that comes on demand, and address spaces whose parts come, change and go.
+
+use alloc::format;
+use alloc::vec;
+use core::hint::black_box;
+
+use tench::abi::layout::address;
+use tench::abi::memory::{MapFlags, PAGE_SIZE};
+use tench::mem::Mem;
+use tench::memory::{self, Anonymous, Error, Pages, Window, make, with_paging};
+use tench::paging::{Account, FrameCap};
+use tench::process;
+use tench::procs::Procs;
+use tench::procs::protocol::{FaultKind, State};
+use tench::sys::Frame;
+use tench::thread::Builder;
+
+use crate::case::{Case, Failure, Outcome};
+use crate::stage::Stage;
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("PAGING0001", "memory comes zeroed, a page at a time, and goes back", on_demand),
+    Case::new("PAGING0002", "an access without remedy ends the process, and says what it was", without_remedy),
+    Case::new("PAGING0003", "a thread's stack grows to its full size, and no further", stacks),
+    Case::new("PAGING0004", "the library can be called from any depth of a stack", any_depth),
+    Case::new("PAGING0005", "threads that touch the same pages at once see the same memory", at_once),
+    Case::new("PAGING0006", "5 MiB at a fixed address, and one frame at seventeen", fixed),
+    Case::new("PAGING0007", "part of a large page can go or change, and the rest stays", partly),
+    Case::new("PAGING0008", "a range that cannot be had changes nothing", refused),
+    Case::new("PAGING0009", "a thousand small pieces ask the system at most eight times", few_requests),
+    Case::new("PAGING0010", "256 MiB of heap can be touched here and there, and go back", large_heap),
+    Case::new("PAGING0011", "a page that is made present does not fault", present),
+    Case::new("PAGING0012", "when a process with much memory ends, everything comes back", ends),
+];
+
+const PAGE: u64 = PAGE_SIZE as u64;
+const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
+/// Where R0's course maps its 5 MiB: above 2⁴⁵.
+const FIXED: u64 = (1 << 45) + 3 * PAGE;
+
+/// Bytes that this process has.
+fn used() -> Outcome<u64> {
+    let account = Mem::STANDARD.next_account(process::id() - 1);
+    Ok(account.map_err(|failure| Failure::new(format!("no account: {failure}")))?.used)
+}
+
+/// What the books of this process hold.
+fn account() -> Account {
+    with_paging(|paging, _| paging.account())
+}
+
+/// Reads a word.
+fn read(address: usize) -> u64 {
+    // SAFETY: the cases read only what they have mapped, and a word is a word.
+    unsafe { core::ptr::with_exposed_provenance::<u64>(address).read_volatile() }
+}
+
+/// Writes a word.
+fn write(address: usize, value: u64) {
+    // SAFETY: the cases write only to memory that they have for themselves.
+    unsafe { core::ptr::with_exposed_provenance_mut::<u64>(address).write_volatile(value) };
+}
+
+fn on_demand(_: &mut Stage) -> Outcome {
+    check!(memory::comes_on_demand());
+    let (before, frames) = (account(), account().frames);
+    let memory = Anonymous::new(1 << 20)?;
+    equal!(account().frames, frames);
+    for page in (0..256).step_by(5) {
+        let place = memory.address() + page * PAGE_SIZE;
+        equal!((read(place), read(place + PAGE_SIZE - 8)), (0, 0));
+        write(place, page as u64);
+    }
+    equal!(account().frames, frames + 52);
+    for page in (0..256).step_by(5) {
+        equal!(read(memory.address() + page * PAGE_SIZE), page as u64);
+    }
+    drop(memory);
+    equal!((account().regions, account().mappings, account().frames), (before.regions, before.mappings, frames));
+    Ok(())
+}
+
+/// What a child does, and how it ends.
+const WITHOUT_REMEDY: [(&str, FaultKind); 7] = [
+    ("null", FaultKind::NullDereference),
+    ("never", FaultKind::NeverAllocated),
+    ("freed", FaultKind::NeverAllocated),
+    ("execute", FaultKind::RightsViolation),
+    ("read-only", FaultKind::RightsViolation),
+    ("thread-stack", FaultKind::GuardPage),
+    ("too-much", FaultKind::OutOfMemory),
+];
+
+fn without_remedy(_: &mut Stage) -> Outcome {
+    let procs = Procs::STANDARD;
+    for (name, kind) in WITHOUT_REMEDY {
+        let child = procs.prepare("cases")?;
+        child.argument("paging")?;
+        child.argument(name)?;
+        child.limit(4 << 20)?;
+        let status = procs.wait(child.start()?)?;
+        equal!((name, status.state, status.fault()), (name, State::Faulted, Some(kind)));
+    }
+    Ok(())
+}
+
+/// What a child of `without_remedy` does.
+pub fn child(name: &str) -> Option<i32> {
+    let memory = Anonymous::new(256 << 20).ok()?;
+    let place = memory.address();
+    match name {
+        "null" => _ = read(8),
+        "never" => _ = read(address::DYNAMIC_END as usize - PAGE_SIZE),
+        "freed" => {
+            write(place, 1);
+            drop(memory);
+            read(place);
+        }
+        "execute" => {
+            // SAFETY: it is no function, and never becomes one: the jump to it faults.
+            let function = unsafe { core::mem::transmute::<usize, extern "C" fn()>(place) };
+            function();
+        }
+        "read-only" => {
+            write(place, 1);
+            with_paging(|paging, carrier| paging.protect(carrier, place as u64, PAGE, MapFlags::READ)).ok()?;
+            write(place, 2);
+        }
+        "thread-stack" => {
+            Builder::new().stack_size(128 << 10).spawn(|| descend(1 << 30)).ok()?.join();
+        }
+        "too-much" => (0..256 << 8).for_each(|page| write(place + page * PAGE_SIZE, 1)),
+        "much" => {
+            (0..256).for_each(|page| write(place + page * 8 * PAGE_SIZE, 1));
+            return Some(0);
+        }
+        _ => return None,
+    }
+    Some(1)
+}
+
+/// Uses about a kibibyte of stack for each level.
+#[inline(never)]
+fn descend(levels: usize) -> usize {
+    let block = black_box([levels; 128]);
+    if levels == 0 { block[0] } else { descend(levels - 1) + usize::from(block[5] == 0) }
+}
+
+fn stacks(_: &mut Stage) -> Outcome {
+    let frames = account().frames;
+    let deep = Builder::new().stack_size(8 << 20).spawn(|| (account().frames, descend(6000), account().frames))?;
+    let (before, _, after) = deep.join();
+    check!(before < frames + 8);
+    check!(after > before + 1500);
+    // Beyond its end: a child of `without_remedy` does that.
+    Ok(())
+}
+
+fn any_depth(_: &mut Stage) -> Outcome {
+    /// Calls the library, which takes its lock, with each level of the stack a little deeper.
+    #[inline(never)]
+    fn call(levels: usize) -> Result<usize, Error> {
+        let block = black_box([levels as u8; 200]);
+        let pages = Pages::new(PAGE_SIZE)?;
+        if levels == 0 {
+            return Ok(0);
+        }
+        Ok(call(levels - 1)? + usize::from(block[7] == levels as u8 && pages.size() == PAGE_SIZE))
+    }
+    let thread = Builder::new().stack_size(1 << 20).spawn(|| call(200))?;
+    equal!(thread.join()?, 200);
+    Ok(())
+}
+
+fn at_once(_: &mut Stage) -> Outcome {
+    let memory = Anonymous::new(1 << 20)?;
+    let place = memory.address();
+    let threads: vec::Vec<_> = (0..4)
+        .map(|number| {
+            Builder::new().spawn(move || {
+                for page in 0..256 {
+                    write(place + page * PAGE_SIZE + number * 8, number as u64 + 1);
+                    if page % 8 == number {
+                        tench::thread::yield_now();
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread?.join();
+    }
+    for page in 0..256 {
+        for number in 0..4 {
+            equal!(read(place + page * PAGE_SIZE + number * 8), number as u64 + 1);
+        }
+    }
+    Ok(())
+}
+
+/// A frame, its capability, and what is mapped, until the end of a case.
+fn unmap(start: u64, size: u64) -> Outcome {
+    with_paging(|paging, carrier| paging.unmap(carrier, start, size))
+        .map_err(|error| Failure::new(format!("unmapping: {error:?}")))
+}
+
+/// Maps part of a frame.
+fn map(start: u64, frame: FrameCap, offset: u64, size: u64, flags: MapFlags) -> Outcome {
+    with_paging(|paging, carrier| paging.map_fixed(carrier, start, frame, offset, size, flags))
+        .map_err(|error| Failure::new(format!("mapping: {error:?}")))
+}
+
+fn fixed(_: &mut Stage) -> Outcome {
+    let frame = make::<Frame>(23)?;
+    let frame_cap = FrameCap { cap: frame.cap().address(), bits: 23 };
+    map(FIXED, frame_cap, 0, 5 << 20, RW)?;
+    for page in 0..1280 {
+        write(FIXED as usize + page * PAGE_SIZE, page as u64);
+    }
+    let window = Window::new(frame.cap(), 23, MapFlags::READ)?;
+    check!((0..1280).all(|page| window.read64(page * PAGE_SIZE) == page as u64));
+    unmap(FIXED, 5 << 20)?;
+    let page = make::<Frame>(12)?;
+    let page_cap = FrameCap { cap: page.cap().address(), bits: 12 };
+    let mut places = [0; 17];
+    for place in &mut places {
+        *place = with_paging(|paging, carrier| paging.map(carrier, page_cap, RW)).map_err(Error::from)? as usize;
+    }
+    for (index, place) in places.iter().enumerate() {
+        write(*place, index as u64);
+        check!(places.iter().all(|other| read(*other) == index as u64));
+    }
+    places.iter().try_for_each(|place| unmap(*place as u64, PAGE))
+}
+
+fn partly(_: &mut Stage) -> Outcome {
+    let large = 2 << 20;
+    let frame = make::<Frame>(22)?;
+    let cap = FrameCap { cap: frame.cap().address(), bits: 22 };
+    let start = with_paging(|paging, carrier| paging.map(carrier, cap, RW)).map_err(Error::from)?;
+    let before = account();
+    let place = |page: u64| (start + page * PAGE) as usize;
+    (0..1024).for_each(|page| write(place(page), page + 1));
+    // A hole in the first large page, and rights in the second.
+    unmap(start + 100 * PAGE, 3 * PAGE)?;
+    with_paging(|paging, carrier| paging.protect(carrier, start + large + 7 * PAGE, PAGE, MapFlags::READ))
+        .map_err(Error::from)?;
+    for page in (0..1024).filter(|page| !(100..103).contains(page)) {
+        equal!(read(place(page)), page + 1);
+        if page != 512 + 7 {
+            write(place(page), page + 2);
+        }
+    }
+    check!(account().mappings > before.mappings + 3);
+    let rights = |page| with_paging(|paging, _| paging.shown(start + page * PAGE).map(|shown| shown.3));
+    equal!((rights(519), rights(520), rights(101)), (Some(MapFlags::READ), Some(RW), None));
+    with_paging(|paging, carrier| paging.protect(carrier, start + large, large, RW)).map_err(Error::from)?;
+    write(place(519), 5);
+    // The hole can be filled again.
+    map(start + 100 * PAGE, cap, 100 * PAGE, 3 * PAGE, RW)?;
+    equal!((read(place(101)), read(place(519))), (102, 5));
+    unmap(start, 1 << 22)?;
+    equal!((account().mappings, account().regions), (before.mappings - 1, before.regions - 1));
+    Ok(())
+}
+
+fn refused(_: &mut Stage) -> Outcome {
+    let before = account();
+    let frame = make::<Frame>(13)?;
+    let cap = FrameCap { cap: frame.cap().address(), bits: 13 };
+    map(FIXED, cap, 0, 2 * PAGE, RW)?;
+    for (start, offset, size) in [
+        (FIXED + PAGE, 0, 2 * PAGE),
+        (FIXED, PAGE, PAGE),
+        (FIXED + 8 * PAGE, PAGE, 2 * PAGE),
+        (FIXED + 8 * PAGE + 1, 0, PAGE),
+        (0, 0, PAGE),
+        (address::PROCESS_INFO, 0, PAGE),
+        (address::DYNAMIC_END, 0, PAGE),
+    ] {
+        check!(map(start, cap, offset, size, RW).is_err());
+    }
+    check!(map(FIXED + 8 * PAGE, cap, 0, PAGE, MapFlags::all()).is_err());
+    write(FIXED as usize + PAGE_SIZE, 9);
+    equal!(read(FIXED as usize + PAGE_SIZE), 9);
+    unmap(FIXED, 2 * PAGE)?;
+    let after = account();
+    equal!((after.regions, after.mappings), (before.regions, before.mappings));
+    Ok(())
+}
+
+fn few_requests(_: &mut Stage) -> Outcome {
+    let before = memory::heap_requests();
+    let pieces: vec::Vec<_> = (0..1024u32).map(alloc::boxed::Box::new).collect();
+    check!(memory::heap_requests() - before <= 8);
+    check!(pieces.iter().enumerate().all(|(index, piece)| **piece as usize == index));
+    Ok(())
+}
+
+fn large_heap(_: &mut Stage) -> Outcome {
+    let (before, frames) = (used()?, account().frames);
+    let mut piece = vec::Vec::<u8>::new();
+    if piece.try_reserve_exact(256 << 20).is_err() {
+        return Err(Failure::new("256 MiB of addresses cannot be had"));
+    }
+    // R0's course touches each eighth page; each sixty-fourth fits into a small machine.
+    let place = piece.spare_capacity_mut().as_mut_ptr().expose_provenance() & !7;
+    for page in (0..65536).step_by(64) {
+        write(place + page * PAGE_SIZE, page as u64);
+    }
+    check!((0..65536).step_by(64).all(|page| read(place + page * PAGE_SIZE) == page as u64));
+    check!(account().frames >= frames + 1024 && used()? >= before + (4 << 20));
+    drop(piece);
+    check!(account().frames <= frames + 1);
+    // Tables stay for the next time, and a block of memory.
+    check!(used()? < before + (1 << 20));
+    Ok(())
+}
+
+fn present(_: &mut Stage) -> Outcome {
+    let memory = Anonymous::new(1 << 20)?;
+    let frames = account().frames;
+    memory::make_present(memory.address() + PAGE_SIZE - 1, 2)?;
+    equal!(account().frames, frames + 2);
+    write(memory.address(), 1);
+    write(memory.address() + PAGE_SIZE, 1);
+    equal!(account().frames, frames + 2);
+    memory::make_present(memory.address(), 0)?;
+    Ok(())
+}
+
+fn ends(_: &mut Stage) -> Outcome {
+    let procs = Procs::STANDARD;
+    let free = || Mem::STANDARD.totals().map_err(|failure| Failure::new(format!("no totals: {failure}")));
+    // The first one makes the servers' books as large as they have to be.
+    procs.wait(procs.spawn("cases", &["paging", "much"])?)?;
+    let before = free()?;
+    let status = procs.wait(procs.spawn("cases", &["paging", "much"])?)?;
+    equal!(status.exit_code(), Some(0));
+    equal!(free()?, before);
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! What an experiment's pictures show, apart from how it is drawn.
+//!
+//! A [`Plot`] is a file with panels one below the other, which share nothing but the order in which they are read; a panel
+//! has two axes and layers; a layer names a series of the experiment's samples and says how it looks. So a picture shows
+//! nothing that is not in `data.csv`, and an experiment is free to draw one series twice.
+//!
+//! [`draw`] turns plots into SVG, [`figures`] draws what an experiment without plots of its own gets.
+
+mod axis;
+mod draw;
+mod figures;
+mod marks;
+
+use std::collections::BTreeSet;
+
+use plotters::style::RGBColor;
+
+use super::measure::Sample;
+
+pub use draw::{Series, draw};
+pub use figures::figures;
+
+/// What the first of two things compared is drawn in.
+pub const BLUE: RGBColor = RGBColor(31, 97, 163);
+/// What the second is drawn in.
+pub const ORANGE: RGBColor = RGBColor(214, 118, 20);
+/// Something that went wrong.
+pub const RED: RGBColor = RGBColor(200, 30, 40);
+/// A third thing.
+pub const GREEN: RGBColor = RGBColor(40, 140, 70);
+/// A fourth thing.
+pub const PURPLE: RGBColor = RGBColor(120, 70, 160);
+/// What is there for comparison only.
+pub const GREY: RGBColor = RGBColor(130, 130, 130);
+/// The colours in the order in which curves get them.
+pub const COLOURS: [RGBColor; 8] =
+    [BLUE, ORANGE, GREEN, PURPLE, RED, GREY, RGBColor(0, 150, 160), RGBColor(150, 100, 40)];
+
+/// One picture, one file.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    /// The file's name without `.svg`.
+    pub file: String,
+    /// What stands on top.
+    pub title: String,
+    /// From top to bottom.
+    pub panels: Vec<Panel>,
+}
+
+/// A pair of axes and what is drawn between them.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    x: Axis,
+    y: Axis,
+    /// Names of the places 0, 1, … of the x axis, if it counts things instead of measuring.
+    categories: Vec<String>,
+    layers: Vec<Layer>,
+    height: u32,
+}
+
+/// What stands at an axis, and its scale.
+#[derive(Clone, Debug)]
+struct Axis {
+    title: String,
+    logarithmic: bool,
+    /// How many of the samples' units are one of the axis's.
+    unit: f64,
+}
+
+/// A series and how it looks.
+#[derive(Clone, Debug)]
+struct Layer {
+    series: String,
+    /// For the legend; empty if it is not in the legend.
+    label: String,
+    colour: RGBColor,
+    look: Look,
+}
+
+#[derive(Clone, Debug)]
+enum Look {
+    Line {
+        dashed: bool,
+    },
+    /// Filled from the axis up.
+    Area,
+    /// A value holds until the next one.
+    Steps {
+        dashed: bool,
+    },
+    Marks {
+        shape: Shape,
+        /// The series with how often it happened at each point: the mark's size.
+        counts: Option<String>,
+    },
+    /// Bars at the places of a category axis: which of how many that stand side by side.
+    Bars {
+        hatched: bool,
+        place: usize,
+        of: usize,
+    },
+    /// The distribution of the series' values: smallest, quartiles, largest; at one place of a category axis.
+    Box {
+        place: usize,
+        hatched: bool,
+        /// How far from the place's middle, in places.
+        shift: f64,
+    },
+}
+
+/// How a point looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// An oblique cross.
+    Cross,
+    /// An upright cross.
+    Plus,
+    /// A ring.
+    Ring,
+    /// A filled disc.
+    Dot,
+    /// A short line at the lower edge of the panel, whatever the value is.
+    Tick,
+}
+
+impl Plot {
+    /// A picture without panels, for the file `FILE.svg`.
+    pub fn new(file: impl Into<String>, title: impl Into<String>) -> Plot {
+        Plot { file: file.into(), title: title.into(), panels: Vec::new() }
+    }
+
+    /// Adds a panel below the others.
+    pub fn with(mut self, panel: Panel) -> Plot {
+        self.panels.push(panel);
+        self
+    }
+}
+
+impl Panel {
+    /// Two linear axes.
+    pub fn new(x: impl Into<String>, y: impl Into<String>) -> Panel {
+        let axis = |title| Axis { title, logarithmic: false, unit: 1.0 };
+        Panel { x: axis(x.into()), y: axis(y.into()), categories: Vec::new(), layers: Vec::new(), height: 260 }
+    }
+
+    /// An x axis that counts things: its places 0, 1, … are called so.
+    pub fn of_categories<S: Into<String>>(names: impl IntoIterator<Item = S>, y: impl Into<String>) -> Panel {
+        let mut panel = Panel::new("", y);
+        panel.categories = names.into_iter().map(Into::into).collect();
+        panel
+    }
+
+    /// Makes the x axis logarithmic.
+    pub fn log_x(mut self) -> Panel {
+        self.x.logarithmic = true;
+        self
+    }
+
+    /// Makes the y axis logarithmic.
+    pub fn log_y(mut self) -> Panel {
+        self.y.logarithmic = true;
+        self
+    }
+
+    /// How many of the samples' units are one of the axes' units: 1024 for KiB.
+    pub fn units(mut self, x: f64, y: f64) -> Panel {
+        (self.x.unit, self.y.unit) = (x, y);
+        self
+    }
+
+    /// The panel's height in pixels.
+    pub fn height(mut self, pixels: u32) -> Panel {
+        self.height = pixels;
+        self
+    }
+
+    fn layer(mut self, series: impl Into<String>, label: impl Into<String>, colour: RGBColor, look: Look) -> Panel {
+        self.layers.push(Layer { series: series.into(), label: label.into(), colour, look });
+        self
+    }
+
+    /// Points joined by a line.
+    pub fn line(self, series: impl Into<String>, label: impl Into<String>, colour: RGBColor) -> Panel {
+        self.layer(series, label, colour, Look::Line { dashed: false })
+    }
+
+    /// Points joined by a dashed line.
+    pub fn dashed(self, series: impl Into<String>, label: impl Into<String>, colour: RGBColor) -> Panel {
+        self.layer(series, label, colour, Look::Line { dashed: true })
+    }
+
+    /// What lies below a line, lightly filled.
+    pub fn area(self, series: impl Into<String>, label: impl Into<String>, colour: RGBColor) -> Panel {
+        self.layer(series, label, colour, Look::Area)
+    }
+
+    /// A value that holds until the next point.
+    pub fn steps(self, series: impl Into<String>, label: impl Into<String>, colour: RGBColor, dashed: bool) -> Panel {
+        self.layer(series, label, colour, Look::Steps { dashed })
+    }
+
+    /// A mark at each point.
+    pub fn marks(self, series: impl Into<String>, label: impl Into<String>, colour: RGBColor, shape: Shape) -> Panel {
+        self.layer(series, label, colour, Look::Marks { shape, counts: None })
+    }
+
+    /// A mark at each point, larger where `counts` has more for it. Both series have their points in the same order.
+    pub fn counted_marks(
+        self,
+        series: impl Into<String>,
+        counts: impl Into<String>,
+        label: impl Into<String>,
+        colour: RGBColor,
+        shape: Shape,
+    ) -> Panel {
+        self.layer(series, label, colour, Look::Marks { shape, counts: Some(counts.into()) })
+    }
+
+    /// Bars at the places of a category axis; `place` of `of` bars side by side.
+    pub fn bars(
+        self,
+        series: impl Into<String>,
+        label: impl Into<String>,
+        colour: RGBColor,
+        hatched: bool,
+        (place, of): (usize, usize),
+    ) -> Panel {
+        self.layer(series, label, colour, Look::Bars { hatched, place, of })
+    }
+
+    /// The distribution of a series' values at one place of a category axis, `shift` places to the right of its middle.
+    pub fn distribution(
+        self,
+        series: impl Into<String>,
+        label: impl Into<String>,
+        colour: RGBColor,
+        hatched: bool,
+        (place, shift): (usize, f64),
+    ) -> Panel {
+        self.layer(series, label, colour, Look::Box { place, hatched, shift })
+    }
+}
+
+/// A picture of one panel with a line for each series.
+pub fn curves(file: &str, title: &str, unit: &str, samples: &[Sample]) -> Plot {
+    let names: BTreeSet<&str> = samples.iter().map(|sample| sample.series.as_str()).collect();
+    let coloured = names.into_iter().zip(COLOURS.into_iter().cycle());
+    let empty = Panel::new("", unit).height(560);
+    Plot::new(file, title).with(coloured.fold(empty, |panel, (name, colour)| panel.line(name, name, colour)))
+}

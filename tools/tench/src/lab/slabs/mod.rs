@@ -1,0 +1,195 @@
+//! The allocator study, on the host: the same code as in the memory server, with a model in place of the kernel.
+//!
+//! | experiment | module | what |
+//! |---|---|---|
+//! | `slabs-random` | [`random`] | R1's random workloads: its tables 4.3 and 4.4, figures 4.6–4.11, D.1 and D.2 |
+//! | `slabs-apps` | [`apps`] | applications and sequences of them: table 4.5, figures 4.2–4.5 and 4.12–4.14 |
+//! | `slabs-policies` | [`policies`] | all policies on all of these, with the watermark rule and without |
+//!
+//! [`reference`] has what R1 printed, [`pictures`] the kinds of pictures that several experiments draw. Figures and
+//! samples are bytes; tables show KiB where R1 does.
+
+pub mod apps;
+mod pictures;
+pub mod policies;
+pub mod random;
+pub mod reference;
+
+use miette::{Result, miette};
+use tench_slabs::{
+    Options, Outcome, Policy, Random, RandomSettings, Replay, Request, Source, Trace, TraceSource, replay,
+};
+
+use super::measure::Measured;
+use crate::workspace::{self, Workspace};
+
+/// Chances to free of R1's random workloads, in per cent.
+pub const CHANCES: [u32; 4] = [16, 32, 48, 64];
+/// The seed of R1's random workloads.
+pub const SEED: u64 = 42;
+
+/// What a policy's figures begin with. R1's next fit is the one that guesses.
+pub const fn key(policy: Policy) -> &'static str {
+    match policy {
+        Policy::NextFitGuessing => "next",
+        Policy::NextFit => "next_books",
+        Policy::FirstFit => "first",
+        Policy::BestFit => "best",
+        Policy::WorstFit => "worst",
+        Policy::BestFitAlignment => "best_alignment",
+        Policy::Segregated => "segregated",
+        Policy::Buddy => "buddy",
+    }
+}
+
+/// A random workload.
+pub enum Workload {
+    /// Generated: this chance to free, from this seed.
+    Generated(u32, u64),
+    /// R1's, from its logs. The random numbers that its system drew are not known, but for two chances the requests are;
+    /// after the first that found no room they differ from policy to policy, since only what was granted is freed.
+    Recorded(Trace),
+}
+
+impl Workload {
+    /// The one with that chance to free that R1 ran under a policy; where it was not recorded, one like it.
+    pub fn of_reference(workspace: &Workspace, chance: u32, policy: Policy) -> Result<Workload> {
+        let next = matches!(policy, Policy::NextFit | Policy::NextFitGuessing);
+        let name = match (chance, next) {
+            (16, true) => "random-16-next",
+            (16, false) => "random-16-best",
+            (64, _) => "random-64-best-next",
+            _ => return Ok(Workload::Generated(chance, SEED)),
+        };
+        let path = workspace.root.join("lab/traces").join(name).with_extension("trace");
+        let trace = Trace::parse(&workspace::read_file(&path)?);
+        Ok(Workload::Recorded(trace.map_err(|damage| miette!("{}: {damage}", path.display()))?))
+    }
+
+    /// Runs it.
+    pub fn run(&self, options: &Options) -> Result<Run> {
+        match self {
+            Workload::Generated(chance, seed) => {
+                let settings = RandomSettings { chance: *chance, seed: *seed, ..RandomSettings::default() };
+                let replay = run(&mut Random::new(settings), options)?;
+                let failed = replay.profile.iter().map(|point| point.out_of_memory).collect();
+                Ok(Run { requests: requests_for_memory(&replay.trace), failed, replay })
+            }
+            Workload::Recorded(trace) => Run::of_trace(trace, options),
+        }
+    }
+}
+
+/// A workload that was run.
+pub struct Run {
+    /// What came of it.
+    pub replay: Replay,
+    /// Of each request, whether it found no room, here or in the system where it was recorded.
+    failed: Vec<bool>,
+    /// Requests for memory, whether they were granted or not.
+    requests: usize,
+}
+
+impl Run {
+    /// Replays a trace.
+    pub fn of_trace(trace: &Trace, options: &Options) -> Result<Run> {
+        let replay = run(&mut TraceSource::new(trace), options)?;
+        let recorded = trace.requests().iter().map(|request| matches!(request, Request::Failed { .. }));
+        let failed = replay.profile.iter().zip(recorded).map(|(point, recorded)| point.out_of_memory || recorded);
+        Ok(Run { failed: failed.collect(), requests: requests_for_memory(trace), replay })
+    }
+
+    /// Requests that found no room.
+    fn failures(&self) -> usize {
+        self.failed.iter().filter(|failed| **failed).count()
+    }
+}
+
+/// Runs a workload.
+fn run(source: &mut dyn Source, options: &Options) -> Result<Replay> {
+    replay(source, options).map_err(|error| miette!("a workload cannot be replayed: {error:?}"))
+}
+
+/// An outcome's figures by name, in bytes where they are bytes. The names are those of `memlab replay --json` too.
+pub fn figures(outcome: &Outcome) -> [(&'static str, f64); 9] {
+    let mean = |hundredths: u64| hundredths as f64 / 100.0;
+    [
+        ("peak_watermark", outcome.peaks.watermark as f64),
+        ("peak_align", outcome.peaks.alignment as f64),
+        ("peak_total", outcome.peaks.total as f64),
+        ("avg_watermark", mean(outcome.means.watermark)),
+        ("avg_align", mean(outcome.means.alignment)),
+        ("avg_total", mean(outcome.means.total)),
+        ("resets", outcome.figures.resets as f64),
+        ("oom", outcome.figures.out_of_memory as f64),
+        ("failed_retypes", outcome.figures.failed_retypes as f64),
+    ]
+}
+
+/// Adds what a run says about one workload: `POLICY_FIGURE_WORKLOAD`.
+fn take_figures(measured: &mut Measured, prefix: &str, workload: &str, run: &Run) {
+    for (name, value) in figures(&run.replay.outcome) {
+        measured.figure(format!("{prefix}_{name}_{workload}"), value);
+    }
+    measured.figure(format!("{prefix}_oom_{workload}"), run.failures() as f64);
+}
+
+/// Requests for memory in a trace. What a workload could not free, because it had not been granted, is in the trace of
+/// its run as a request without a bundle; R1's records have no bundle for requests that failed.
+fn requests_for_memory(trace: &Trace) -> usize {
+    trace.requests().iter().filter(|request| !matches!(request, Request::Free { .. })).count()
+}
+
+/// Adds the series of a profile: `PREFIX_live` and so on, over the bytes requested.
+fn take_profile(measured: &mut Measured, prefix: &str, run: &Run) {
+    for (point, failed) in run.replay.profile.iter().zip(&run.failed) {
+        let (figures, x) = (point.figures, point.figures.requested as f64);
+        let mut add = |name: &str, value: u64| measured.sample(format!("{prefix}_{name}"), x, value as f64);
+        add("live", figures.live);
+        add("watermark", figures.watermark_loss);
+        add("align", figures.alignment_loss);
+        add("total", figures.loss());
+        add("resets", figures.resets);
+        if *failed {
+            add("oom", figures.live);
+        }
+    }
+}
+
+/// Adds the series of the snapshots: `PREFIX_PERCENT_live` is the percentage of each slab in use, `…_align` adds what is
+/// lost to alignment, `…_watermark` what is lost to the watermark rule too.
+fn take_snapshots(measured: &mut Measured, prefix: &str, replay: &Replay) {
+    for snapshot in &replay.snapshots {
+        for (slab, bar) in snapshot.bars.iter().enumerate() {
+            let share = |bytes: u64| bytes as f64 * 100.0 / bar.size as f64;
+            let mut add = |name: &str, bytes: u64| {
+                let series = format!("{prefix}_{}_{name}", snapshot.percent);
+                measured.sample(series, slab as f64, share(bytes));
+            };
+            add("live", bar.live);
+            add("align", bar.live + bar.alignment);
+            add("watermark", bar.live + bar.alignment + bar.watermark);
+        }
+    }
+}
+
+/// A number of bytes as R1 prints it.
+fn kib(bytes: f64) -> String {
+    format!("{:.2}", bytes / 1024.0)
+}
+
+/// A row of a table.
+fn row<S: Into<String>>(cells: impl IntoIterator<Item = S>) -> Vec<String> {
+    cells.into_iter().map(Into::into).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_policy_has_a_key_of_its_own() {
+        let keys: std::collections::BTreeSet<&str> = Policy::ALL.into_iter().map(key).collect();
+        assert_eq!(keys.len(), Policy::ALL.len());
+    }
+}

@@ -1,0 +1,87 @@
+//! The kinds of pictures that several experiments draw.
+
+use crate::lab::plot::{BLUE, GREEN, ORANGE, Panel, Plot, RED, Shape};
+use tench_slabs::STANDARD_SLABS;
+
+/// A run in a picture: what its series begin with, and what it is called.
+pub type Run<'a> = (&'a str, &'a str);
+
+/// Two runs of a workload over the bytes requested: memory in use with marks where there was none left, both kinds of
+/// loss, and slabs that became empty.
+pub fn profile(file: &str, title: &str, (first, first_name): Run, (second, second_name): Run) -> Plot {
+    let panel = |y: &str| Panel::new("", format!("{y}, KiB")).units(1024.0, 1024.0).height(180);
+    let lines = |y: &str, name: &str| {
+        panel(y).line(format!("{first}_{name}"), first_name, BLUE).dashed(
+            format!("{second}_{name}"),
+            second_name,
+            ORANGE,
+        )
+    };
+    let used = panel("in use")
+        .area(format!("{first}_live"), "", BLUE)
+        .line(format!("{first}_live"), first_name, BLUE)
+        .dashed(format!("{second}_live"), second_name, ORANGE)
+        .marks(format!("{first}_oom"), format!("out of memory, {first_name}"), RED, Shape::Cross)
+        .marks(format!("{second}_oom"), format!("out of memory, {second_name}"), ORANGE, Shape::Plus);
+    let resets = Panel::new("requested in all, KiB", "slab resets so far")
+        .units(1024.0, 1.0)
+        .height(200)
+        .steps(format!("{first}_resets"), first_name, BLUE, false)
+        .steps(format!("{second}_resets"), second_name, ORANGE, true);
+    let lost_to_watermark = lines("lost to the watermark", "watermark");
+    Plot::new(file, title).with(used).with(lost_to_watermark).with(lines("lost to alignment", "align")).with(resets)
+}
+
+/// The slabs at four moments, as bars: the first run's filled, the second's hatched.
+pub fn snapshots(file: &str, title: &str, (first, first_name): Run, (second, second_name): Run) -> Plot {
+    let mut plot = Plot::new(file, title);
+    for percent in [25, 50, 75, 100] {
+        let names = STANDARD_SLABS.iter().map(|bytes| match bytes {
+            bytes if *bytes >= 1024 => format!("{}K", bytes / 1024),
+            bytes => bytes.to_string(),
+        });
+        let mut panel = Panel::of_categories(names, format!("% of the slab, after {percent} %")).height(190);
+        // What is drawn later covers what was drawn before, so that each colour is the part it adds.
+        let parts = [
+            ("watermark", "lost to the watermark", RED),
+            ("align", "lost to alignment", ORANGE),
+            ("live", "in use", GREEN),
+        ];
+        for (part, label, colour) in parts {
+            let runs = [(first, first_name, 0), (second, second_name, 1)];
+            for (run, name, place) in runs {
+                let series = format!("{run}_{percent}_{part}");
+                panel = panel.bars(series, format!("{label}, {name}"), colour, place == 1, (place, 2));
+            }
+        }
+        plot = plot.with(panel);
+    }
+    plot
+}
+
+/// Distributions over seeds: a panel for each workload, a box for each run.
+pub fn distributions(
+    file: &str,
+    title: &str,
+    figure: &str,
+    unit: (&str, f64),
+    workloads: &[u32],
+    runs: &[Run],
+) -> Plot {
+    let mut plot = Plot::new(file, title);
+    for workload in workloads {
+        let names = runs.iter().map(|(_, name)| *name);
+        let mut panel = Panel::of_categories(names, format!("{}, {workload} %", unit.0)).units(1.0, unit.1).height(230);
+        for (place, (run, _)) in runs.iter().enumerate() {
+            let series = format!("{run}_seeds_{figure}_{workload}");
+            let colour = match *run {
+                "best" => BLUE,
+                "next" => ORANGE,
+                _ => GREEN,
+            };
+            panel = panel.distribution(series, "", colour, *run == "next", (place, 0.0));
+        }
+        plot = plot.with(panel);
+    }
+    plot
+}

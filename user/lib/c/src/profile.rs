@@ -1,0 +1,22 @@
+//! Requests for memory of applications that are studied.
+
+use core::ffi::{c_char, c_int};
+
+use tench_profile::Application;
+
+use crate::text::bytes;
+
+/// Asks for what R1's application of this name asks for, while slabs are set up. Answers 0, or -1.
+///
+/// # Safety
+/// `name` is a string.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn tench_profile(name: *const c_char) -> c_int {
+    // SAFETY: the caller says that it is a string.
+    let name = unsafe { bytes(name, usize::MAX) };
+    let application = Application::ALL.into_iter().find(|one| one.name().as_bytes() == name);
+    match application.map(tench_profile::start) {
+        Some(Ok(_)) => 0,
+        Some(Err(_)) | None => -1,
+    }
+}

@@ -1,0 +1,194 @@
+//! Unmapping and protecting: what takes away from an address space, or changes it.
+
+use tench_abi::memory::{MapFlags, entry_bits};
+
+use crate::backend::Backend;
+use crate::paging::{Error, Mapping, Need, Paging, Piece, Reserve, is_range, runs};
+use crate::regions::Kind;
+
+/// Rights, as against attributes.
+const RIGHTS: MapFlags = MapFlags::READ.union(MapFlags::WRITE).union(MapFlags::EXECUTE);
+
+/// Parts into which a mapping is divided: before the range, in it, behind it.
+const PARTS: usize = 3;
+
+impl Paging {
+    /// Unmaps a range and frees its addresses. The range may cut regions and mappings, and may have holes. O(log n) and
+    /// what is mapped.
+    ///
+    /// If a mapping cannot be unmapped, those before it are, and all regions stay; the call can be repeated.
+    pub fn unmap<B: Backend>(&mut self, backend: &mut B, start: u64, size: u64) -> Result<(), Error<B::Error>> {
+        self.ensure(backend, Need { regions: 2, ..Need::default() })?;
+        self.clear(backend, start, size)?;
+        self.regions.free(start, size);
+        Ok(())
+    }
+
+    /// Unmaps a range and leaves its addresses reserved. Lazily backed memory is zero when it is found again. Otherwise
+    /// as [`unmap`](Self::unmap).
+    pub fn clear<B: Backend>(&mut self, backend: &mut B, start: u64, size: u64) -> Result<(), Error<B::Error>> {
+        if !is_range(start, size) {
+            return Err(Error::BadRange);
+        }
+        while let Some(place) = self.tables.first_mapping(start, start + size) {
+            let mapping = *self.mappings.get(place);
+            let (first, end) = (self.start_of(&mapping), self.start_of(&mapping) + self.size_of(&mapping));
+            if start <= first && end <= start + size {
+                self.drop_mapping(backend, place, None)?;
+            } else {
+                self.replace(backend, place, start, start + size, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a range, all of which is reserved, other rights; attributes stay. The range may cut regions and mappings.
+    ///
+    /// If a mapping cannot be changed, those before it are; the call can be repeated.
+    pub fn protect<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        start: u64,
+        size: u64,
+        flags: MapFlags,
+    ) -> Result<(), Error<B::Error>> {
+        if !is_range(start, size) {
+            return Err(Error::BadRange);
+        }
+        if !flags.contains(MapFlags::READ) || flags.contains(MapFlags::WRITE | MapFlags::EXECUTE) {
+            return Err(Error::BadRights);
+        }
+        let end = start + size;
+        let mut at = start;
+        while at < end {
+            let region = self.regions.find(at).ok_or(Error::NotAllocated)?;
+            if region.kind == Kind::Guard || region.kind == Kind::Foreign {
+                return Err(Error::NotAllocated);
+            }
+            at = region.end();
+        }
+        self.ensure(backend, Need { regions: 2, ..Need::default() })?;
+        at = start;
+        while let Some(place) = self.tables.first_mapping(at, end) {
+            let mapping = *self.mappings.get(place);
+            let (first, last) = (self.start_of(&mapping), self.start_of(&mapping) + self.size_of(&mapping));
+            let wanted = flags & RIGHTS | mapping.flags() - RIGHTS;
+            if wanted != mapping.flags() {
+                if start <= first && last <= end && mapping.made().contains(wanted) {
+                    backend.protect(mapping.slot, wanted)?;
+                    self.mappings.get_mut(place).flags = wanted.bits() as u8;
+                } else {
+                    self.replace(backend, place, start, end, Some(wanted))?;
+                }
+            }
+            at = last;
+        }
+        // Attributes of what is found later stay too; regions of several attributes are rare, so each has its own.
+        at = start;
+        while at < end {
+            let Some(region) = self.regions.find(at) else { return Err(Error::NotAllocated) };
+            let part = region.end().min(end) - at;
+            self.regions.set_flags(at, part, flags & RIGHTS | region.flags - RIGHTS);
+            at += part;
+        }
+        Ok(())
+    }
+
+    /// Replaces a mapping by mappings of its parts: those outside a range as they are, that inside with other rights, or
+    /// not at all. If it fails, the mapping is made again.
+    fn replace<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        place: usize,
+        start: u64,
+        end: u64,
+        inside: Option<MapFlags>,
+    ) -> Result<(), Error<B::Error>> {
+        let mapping = *self.mappings.get(place);
+        let (first, last) = (self.start_of(&mapping), self.start_of(&mapping) + self.size_of(&mapping));
+        let (start, end) = (start.max(first), end.min(last));
+        let old = mapping.flags();
+        let whole = self.piece(&mapping, first, last, old);
+        let mut parts = [None; PARTS];
+        for (part, (from, to, flags)) in
+            parts.iter_mut().zip([(first, start, Some(old)), (start, end, inside), (end, last, Some(old))])
+        {
+            *part = flags.filter(|_| from < to).map(|flags| self.piece(&mapping, from, to, flags));
+        }
+        let mut reserve = self.reserve_for(backend, &mapping, &parts)?;
+        // The frame stays while nothing shows it.
+        self.hold(mapping.owner);
+        let replaced = self.exchange(backend, place, &whole, &parts, &mut reserve);
+        self.release(backend, mapping.owner);
+        reserve.empty(backend);
+        replaced
+    }
+
+    /// Sees to it that a mapping can be replaced by its parts: counts, slots, tables.
+    fn reserve_for<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        mapping: &Mapping,
+        parts: &[Option<Piece>; PARTS],
+    ) -> Result<Reserve, Error<B::Error>> {
+        let count: usize = parts.iter().flatten().map(|part| runs(part).count()).sum();
+        let level = self.tables.level(mapping.table as usize);
+        // Where a large page is cut, a table of each smaller page is needed.
+        let bits = entry_bits(u32::from(level));
+        let cuts = |bits: u32| {
+            let inner = parts.iter().flatten().map(|part| part.address).filter(|at| at % (1 << bits) != 0);
+            let outer = parts.iter().flatten().map(|part| part.address + part.size).filter(|at| at % (1 << bits) != 0);
+            let mut entries = [u64::MAX; 2 * PARTS];
+            let mut found = 0;
+            for entry in inner.chain(outer).map(|at| at >> bits) {
+                if !entries[..found].contains(&entry) {
+                    entries[found] = entry;
+                    found += 1;
+                }
+            }
+            found
+        };
+        let tables = match level {
+            3 => [0, 0],
+            2 => [0, cuts(bits)],
+            _ => [cuts(bits), cuts(entry_bits(2))],
+        };
+        let need = Need { tables: tables.iter().sum(), mappings: count, ..Need::default() };
+        self.ensure(backend, need)?;
+        let mut reserve = Reserve::new();
+        reserve.fill(backend, count, tables)?;
+        Ok(reserve)
+    }
+
+    /// Deletes a mapping and maps its parts.
+    fn exchange<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        place: usize,
+        whole: &Piece,
+        parts: &[Option<Piece>; PARTS],
+        reserve: &mut Reserve,
+    ) -> Result<(), Error<B::Error>> {
+        self.drop_mapping(backend, place, Some(reserve))?;
+        for part in parts.iter().flatten() {
+            let Err(error) = self.map_piece(backend, part, reserve) else { continue };
+            let mut mapped = self.tables.first_mapping(whole.address, whole.address + whole.size);
+            while let Some(place) = mapped {
+                if self.drop_mapping(backend, place, Some(reserve)).is_err() {
+                    return Err(error);
+                }
+                mapped = self.tables.first_mapping(whole.address, whole.address + whole.size);
+            }
+            // Whether this succeeds or not, the books say what is mapped.
+            let _ = self.map_piece(backend, whole, reserve);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Part of what a mapping shows.
+    fn piece(&self, mapping: &Mapping, from: u64, to: u64, flags: MapFlags) -> Piece {
+        let offset = mapping.offset + (from - self.start_of(mapping));
+        Piece { frame: mapping.frame, owner: mapping.owner, offset, address: from, size: to - from, flags }
+    }
+}

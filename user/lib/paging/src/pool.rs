@@ -1,0 +1,227 @@
+//! Nodes in an array that grows and never moves.
+//!
+//! ```text
+//! place   0 ‥ N−1    N ‥ 2N−1    2N ‥ 4N−1       4N ‥ 8N−1
+//!         built in   chunk 0     chunk 1         chunk 2         …
+//! ```
+//! Each chunk has as many nodes as everything before it, so a place says by its highest bit in which chunk it lies. The
+//! first nodes are part of the array, so that a small program needs no further memory; chunks come from the
+//! [`Backend`](crate::Backend) between operations, never within one.
+
+/// Chunks that an array can have. The last ends far beyond what a machine's memory can hold.
+const CHUNKS: usize = 26;
+
+/// What lies in an array.
+pub trait Node: Copy + Default + 'static {
+    /// A word of an unused node, in which the pool keeps the next unused one. Never looked at in a used node.
+    fn link(&mut self) -> &mut u32;
+}
+
+/// An array of `N` nodes, a power of two, and what it grew by.
+#[derive(Debug)]
+pub struct Array<T: 'static, const N: usize> {
+    first: [T; N],
+    chunks: [Option<&'static mut [T]>; CHUNKS],
+    grown: usize,
+}
+
+impl<T: 'static, const N: usize> Array<T, N> {
+    /// With the built-in nodes alone.
+    pub const fn new(first: [T; N]) -> Array<T, N> {
+        assert!(N.is_power_of_two(), "chunks are found by shifting");
+        Array { first, chunks: [const { None }; CHUNKS], grown: 0 }
+    }
+
+    /// Number of nodes.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        N << self.grown
+    }
+
+    /// The chunk of a place beyond the built-in ones, and the place in it.
+    #[inline]
+    const fn split(place: usize) -> (usize, usize) {
+        let chunk = (place / N).ilog2() as usize;
+        (chunk, place - (N << chunk))
+    }
+
+    /// The node at a place.
+    #[inline]
+    pub fn get(&self, place: usize) -> &T {
+        if place < N {
+            return &self.first[place];
+        }
+        let (chunk, offset) = Self::split(place);
+        match &self.chunks[chunk] {
+            Some(nodes) => &nodes[offset],
+            None => unreachable!("only nodes that are there are named"),
+        }
+    }
+
+    /// The node at a place, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, place: usize) -> &mut T {
+        if place < N {
+            return &mut self.first[place];
+        }
+        let (chunk, offset) = Self::split(place);
+        match &mut self.chunks[chunk] {
+            Some(nodes) => &mut nodes[offset],
+            None => unreachable!("only nodes that are there are named"),
+        }
+    }
+
+    /// How many nodes the next chunk must have, if there can be one.
+    pub const fn next_chunk(&self) -> Option<usize> {
+        if self.grown < CHUNKS { Some(self.len()) } else { None }
+    }
+
+    /// Adds a chunk of exactly [`next_chunk`](Self::next_chunk) nodes; one of another size is not taken.
+    pub fn add(&mut self, chunk: &'static mut [T]) {
+        if Some(chunk.len()) == self.next_chunk() {
+            self.chunks[self.grown] = Some(chunk);
+            self.grown += 1;
+        }
+    }
+}
+
+/// An array of which some nodes are used.
+#[derive(Debug)]
+pub struct Pool<T: Node, const N: usize> {
+    nodes: Array<T, N>,
+    /// Nodes that were ever used: those beyond are unused without being linked.
+    touched: usize,
+    /// One more than the place of the last node that was given back; 0 if there is none.
+    unused: u32,
+    used: usize,
+}
+
+impl<T: Node, const N: usize> Pool<T, N> {
+    /// Without used nodes.
+    pub const fn new(first: [T; N]) -> Pool<T, N> {
+        Pool { nodes: Array::new(first), touched: 0, unused: 0, used: 0 }
+    }
+
+    /// Nodes that can still be taken.
+    #[inline]
+    pub const fn left(&self) -> usize {
+        self.nodes.len() - self.used
+    }
+
+    /// Nodes in use.
+    #[inline]
+    pub const fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Takes a node. There is one, because the operation has seen to it before it began.
+    #[inline]
+    pub fn take(&mut self, value: T) -> usize {
+        let place = match self.unused {
+            0 => {
+                self.touched += 1;
+                self.touched - 1
+            }
+            next => {
+                let place = next as usize - 1;
+                self.unused = *self.nodes.get_mut(place).link();
+                place
+            }
+        };
+        self.used += 1;
+        *self.nodes.get_mut(place) = value;
+        place
+    }
+
+    /// Gives a node back.
+    #[inline]
+    pub fn give(&mut self, place: usize) {
+        let node = self.nodes.get_mut(place);
+        *node = T::default();
+        *node.link() = self.unused;
+        self.unused = place as u32 + 1;
+        self.used -= 1;
+    }
+
+    /// The array, for growing.
+    pub const fn array(&mut self) -> &mut Array<T, N> {
+        &mut self.nodes
+    }
+
+    /// A node.
+    #[inline]
+    pub fn get(&self, place: usize) -> &T {
+        self.nodes.get(place)
+    }
+
+    /// A node, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, place: usize) -> &mut T {
+        self.nodes.get_mut(place)
+    }
+
+    /// Panics unless the unused nodes and the used ones are all there are.
+    pub fn check_invariants(&self)
+    where
+        T: Copy,
+    {
+        let mut linked = 0;
+        let mut next = self.unused;
+        while next != 0 {
+            linked += 1;
+            assert!(linked <= self.touched, "the list of unused nodes ends");
+            let mut node = *self.nodes.get(next as usize - 1);
+            next = *node.link();
+        }
+        assert_eq!(linked + self.used, self.touched, "a node is used or unused");
+        assert!(self.touched <= self.nodes.len(), "only nodes that are there are used");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    #[derive(Clone, Copy, Default)]
+    struct Number(u32);
+
+    impl Node for Number {
+        fn link(&mut self) -> &mut u32 {
+            &mut self.0
+        }
+    }
+
+    #[test]
+    fn places_stay_while_the_pool_grows() {
+        let mut pool = Pool::<Number, 4>::new([Number(0); 4]);
+        let mut places = Vec::new();
+        for number in 0..100 {
+            if pool.left() == 0 {
+                let count = pool.array().next_chunk().unwrap();
+                pool.array().add(vec![Number(0); count].leak());
+            }
+            places.push(pool.take(Number(number)));
+            pool.check_invariants();
+        }
+        assert!(places.iter().enumerate().all(|(number, place)| pool.get(*place).0 == number as u32));
+        assert_eq!(places, (0..100).collect::<Vec<_>>());
+        // What is given back last is taken first.
+        pool.give(17);
+        pool.give(63);
+        pool.check_invariants();
+        assert_eq!((pool.take(Number(1)), pool.take(Number(2)), pool.left()), (63, 17, 28));
+    }
+
+    #[test]
+    fn a_chunk_of_another_size_is_not_taken() {
+        let mut array = Array::<u8, 2>::new([0; 2]);
+        array.add(vec![0; 3].leak());
+        assert_eq!(array.len(), 2);
+        array.add(vec![7; 2].leak());
+        assert_eq!((array.len(), *array.get(3)), (4, 7));
+    }
+}

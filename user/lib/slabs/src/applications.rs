@@ -1,0 +1,176 @@
+//! R1's applications: what starting each asks for, and what it frees while it runs; and the orders in which R1 starts
+//! and stops them (its table 4.2).
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::replay::Accounting;
+use crate::trace::{Request, Trace};
+
+/// One of R1's applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Application {
+    /// Prints two lines: 46,400 B in 15 objects.
+    Hello,
+    /// Waits for timers: 104,448 B in 29 objects.
+    Timer,
+    /// Computes and waits: 104,448 B in 29 objects.
+    Fibonacci,
+    /// Loads a model, hands it over and frees it: 1,157,376 B in 285 objects, of which 253 pages and their 8 KiB node
+    /// are freed while it runs.
+    Mltest,
+}
+
+use Application::{Fibonacci, Hello, Mltest, Timer};
+
+impl Application {
+    /// All of them.
+    pub const ALL: [Application; 4] = [Hello, Timer, Fibonacci, Mltest];
+
+    /// The name people use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Hello => "hello",
+            Timer => "timer",
+            Fibonacci => "fibonacci",
+            Mltest => "mltest",
+        }
+    }
+
+    /// What starting it asks for.
+    const fn text(self) -> &'static [u8] {
+        match self {
+            Hello => include_bytes!("../../../../lab/traces/hello.trace"),
+            Timer => include_bytes!("../../../../lab/traces/timer.trace"),
+            Fibonacci => include_bytes!("../../../../lab/traces/fibonacci.trace"),
+            Mltest => include_bytes!("../../../../lab/traces/mltest.trace"),
+        }
+    }
+
+    /// What starting it asks for, request by request.
+    #[expect(clippy::missing_panics_doc, reason = "the trace is part of this crate; a test reads it")]
+    pub fn start(self) -> Trace {
+        Trace::parse(self.text()).expect("the traces of the applications are whole")
+    }
+
+    /// Which of those requests are freed while it runs: each range together.
+    pub const fn freed_while_running(self) -> &'static [Range<usize>] {
+        match self {
+            // The pages of the model, then the node that held them.
+            Mltest => {
+                &[MODEL_FIRST..MODEL_FIRST + MODEL_PAGES, MODEL_FIRST + MODEL_PAGES..MODEL_FIRST + MODEL_PAGES + 1]
+            }
+            Hello | Timer | Fibonacci => &[],
+        }
+    }
+}
+
+/// Pages of the model that `mltest` loads.
+const MODEL_PAGES: usize = 253;
+/// The request of `mltest` that asks for the first of them.
+const MODEL_FIRST: usize = 18;
+
+/// A start or a stop of an application; the second member tells two of the same apart.
+type Step = (Application, u8);
+
+/// Table 4.2's three orders. An application that is named for the second time is stopped.
+pub const SEQUENCES: [[Step; 16]; 3] = [
+    [
+        (Hello, 1),
+        (Hello, 1),
+        (Timer, 1),
+        (Timer, 1),
+        (Mltest, 1),
+        (Mltest, 1),
+        (Fibonacci, 1),
+        (Fibonacci, 1),
+        (Hello, 2),
+        (Hello, 2),
+        (Timer, 2),
+        (Timer, 2),
+        (Mltest, 2),
+        (Mltest, 2),
+        (Fibonacci, 2),
+        (Fibonacci, 2),
+    ],
+    [
+        (Hello, 1),
+        (Timer, 1),
+        (Mltest, 1),
+        (Fibonacci, 1),
+        (Hello, 2),
+        (Timer, 2),
+        (Mltest, 2),
+        (Fibonacci, 2),
+        (Fibonacci, 2),
+        (Mltest, 2),
+        (Timer, 2),
+        (Hello, 2),
+        (Fibonacci, 1),
+        (Mltest, 1),
+        (Timer, 1),
+        (Hello, 1),
+    ],
+    [
+        (Hello, 1),
+        (Timer, 1),
+        (Mltest, 1),
+        (Timer, 1),
+        (Mltest, 1),
+        (Fibonacci, 1),
+        (Hello, 2),
+        (Timer, 2),
+        (Hello, 1),
+        (Fibonacci, 1),
+        (Mltest, 2),
+        (Fibonacci, 2),
+        (Fibonacci, 2),
+        (Mltest, 2),
+        (Hello, 2),
+        (Timer, 2),
+    ],
+];
+
+/// An application that is started, runs and is stopped.
+pub fn application(application: Application) -> Trace {
+    sequence(&[(application, 1), (application, 1)])
+}
+
+/// Applications that are started and stopped in this order: naming one for the second time stops it. Each stop is one
+/// request, and so is what an application frees while it runs, as in R1's logs.
+pub fn sequence(steps: &[Step]) -> Trace {
+    play(steps).0
+}
+
+/// The account that R1 printed for these steps: it misses what applications free while they run.
+pub fn printed_account(steps: &[Step]) -> Accounting {
+    Accounting::Printed { missed: play(steps).1 }
+}
+
+/// The trace, and the numbers of the requests that free while an application runs.
+fn play(steps: &[Step]) -> (Trace, Vec<u32>) {
+    let mut trace = Trace::new();
+    let mut missed = Vec::new();
+    let mut running: Vec<(Step, Vec<u32>)> = Vec::new();
+    for &step in steps {
+        if let Some(at) = running.iter().position(|(started, _)| *started == step) {
+            trace.push_free(&running.remove(at).1);
+            continue;
+        }
+        let own = step.0.start();
+        let mut live = Vec::new();
+        for request in own.requests() {
+            if let Request::Alloc { bundle, lifetime } = request {
+                live.push(trace.push_alloc(own.bundle(bundle), *lifetime));
+            }
+        }
+        for part in step.0.freed_while_running() {
+            missed.push(trace.requests().len() as u32);
+            trace.push_free(&live[part.clone()]);
+        }
+        let freed = |at: &usize| step.0.freed_while_running().iter().any(|part| part.contains(at));
+        let left = (0..live.len()).filter(|at| !freed(at)).map(|at| live[at]).collect();
+        running.push((step, left));
+    }
+    (trace, missed)
+}

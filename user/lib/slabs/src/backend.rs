@@ -1,0 +1,131 @@
+//! What makes objects of a slab: the kernel on the target, and here a model of its rule.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::bundle::Piece;
+use crate::slab::{Account, align_up};
+use crate::slabs::Slabs;
+
+/// Where objects shall go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At the slab's watermark, aligned to their size.
+    Watermark,
+    /// At this offset in bytes from the slab's base.
+    At(u64),
+}
+
+/// Why no objects were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no room, or not at that place.
+    Full,
+    /// For a reason that another slab would not change: no slot, say.
+    Otherwise,
+}
+
+/// Makes and unmakes objects.
+pub trait Backend {
+    /// Makes the objects of descriptor number `part` of the bundle: `count` objects of `size` bytes, side by side in
+    /// slab number `slab`. All or none. Answers the offset of the first.
+    fn retype(&mut self, slab: usize, part: usize, place: Place, size: u64, count: u32) -> Result<u64, Refused>;
+
+    /// Deletes what was made for descriptor number `part`, because another one of the bundle found no place.
+    fn undo(&mut self, part: usize, piece: Piece);
+}
+
+/// A model of the kernel: what it answers to retype and delete, and its own account of each slab.
+#[derive(Clone, Debug)]
+pub struct Model {
+    slabs: Vec<ModelSlab>,
+    /// Slabs by address.
+    bases: BTreeMap<u64, usize>,
+    retypes: u64,
+    refused: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct ModelSlab {
+    base: u64,
+    size: u64,
+    watermark: u64,
+    live: u64,
+    /// Size of each object, by its offset.
+    objects: BTreeMap<u64, u64>,
+}
+
+impl Model {
+    /// The kernel's side of these slabs, all of them empty.
+    pub fn new(slabs: &Slabs) -> Model {
+        let of = |slab: &crate::Slab| ModelSlab { base: slab.base(), size: slab.size(), ..ModelSlab::default() };
+        let bases = slabs.slabs().iter().enumerate().map(|(number, slab)| (slab.base(), number)).collect();
+        Model { slabs: slabs.slabs().iter().map(of).collect(), bases, retypes: 0, refused: 0 }
+    }
+
+    /// The kernel's account of a slab.
+    pub fn account(&self, slab: usize) -> Account {
+        let slab = &self.slabs[slab];
+        Account { watermark: slab.watermark, objects: slab.objects.len() as u64, live: slab.live }
+    }
+
+    /// Retypes that had success, and that had none.
+    pub const fn retypes(&self) -> (u64, u64) {
+        (self.retypes, self.refused)
+    }
+
+    /// Deletes the object at a physical address. False if there is none of that size.
+    pub fn delete(&mut self, address: u64, size: u64) -> bool {
+        let Some((base, number)) = self.bases.range(..=address).next_back() else { return false };
+        let slab = &mut self.slabs[*number];
+        let offset = address - base;
+        if slab.objects.get(&offset) != Some(&size) {
+            return false;
+        }
+        slab.objects.remove(&offset);
+        slab.live -= size;
+        if slab.objects.is_empty() {
+            slab.watermark = 0;
+        }
+        true
+    }
+}
+
+impl ModelSlab {
+    /// Where objects would go, if there is room.
+    fn room(&self, place: Place, size: u64, bytes: u64) -> Option<u64> {
+        let offset = match place {
+            Place::Watermark => align_up(self.watermark, size),
+            Place::At(offset) => offset,
+        };
+        let fits = offset.is_multiple_of(size) && offset.checked_add(bytes)? <= self.size;
+        let below = self.objects.range(..offset + bytes).next_back();
+        let free = below.is_none_or(|(start, length)| start + length <= offset);
+        (fits && free).then_some(offset)
+    }
+}
+
+impl Backend for Model {
+    fn retype(&mut self, slab: usize, _part: usize, place: Place, size: u64, count: u32) -> Result<u64, Refused> {
+        let slab = &mut self.slabs[slab];
+        let bytes = size * u64::from(count);
+        let Some(offset) = slab.room(place, size, bytes) else {
+            self.refused += 1;
+            return Err(Refused::Full);
+        };
+        slab.objects.extend((0..u64::from(count)).map(|i| (offset + i * size, size)));
+        slab.live += bytes;
+        if place == Place::Watermark {
+            slab.watermark = offset + bytes;
+        }
+        self.retypes += 1;
+        Ok(offset)
+    }
+
+    fn undo(&mut self, _part: usize, piece: Piece) {
+        let first = self.slabs[piece.slab].base + piece.offset;
+        for i in 0..u64::from(piece.count) {
+            self.delete(first + i * piece.size, piece.size);
+        }
+    }
+}

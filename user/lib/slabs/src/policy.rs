@@ -1,0 +1,232 @@
+//! Which slab an object goes to.
+//!
+//! A policy sees *candidates*: stretches of free memory in which the objects fit. With the watermark rule there is one
+//! for each slab, from the watermark to the end; when the rule is lifted, each hole between objects is one.
+//!
+//! ```text
+//!     start        offset               end                limit
+//!     ├─ alignment ┼─ the objects ──────┼─ left over ──────┤
+//! ```
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::bundle::Descriptor;
+use crate::slab::{Slab, align_up};
+
+/// How a slab is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Policy {
+    /// **Next fit without books**, as R1 found it: retypes are tried, slab after slab, from the one where the last
+    /// bundle ended, until one has success. Good for showing what books are worth: each wrong guess is a system call.
+    /// With the watermark rule lifted it is [`Policy::NextFit`], for who names offsets knows what is free.
+    NextFitGuessing = 0,
+    /// **Next fit with books**: the same choice without failing retypes. Cheapest to choose (1 to 22 looks, mostly 1),
+    /// spreads wear evenly, mixes everything: the most memory is lost.
+    NextFit = 1,
+    /// **First fit**: the first slab with room, the largest first. Keeps the small slabs free; good only if little is
+    /// freed before all is.
+    FirstFit = 2,
+    /// **Best fit**, R1's: the slab with the least left above the objects, the first of equals. Fills small slabs
+    /// first, which become empty, and so whole again, more often.
+    #[default]
+    BestFit = 3,
+    /// **Worst fit**: the slab with the most left. Spreads objects over the large slabs, so that hardly one becomes
+    /// empty; good as a bad example, and where what is left shall stay useful for large objects.
+    WorstFit = 4,
+    /// **Best fit that counts alignment**: what is skipped to align the objects counts as left over too, so a slab with
+    /// little room is not taken because skipping uses it up.
+    BestFitAlignment = 5,
+    /// **Segregated**: see `docs/manual/policies.md`. The least lost in nearly all workloads; the default where memory
+    /// is short.
+    Segregated = 6,
+    /// **Buddy**: the smallest block of a power of two, aligned to its size, that holds the objects. What is left are
+    /// blocks again, so large aligned requests fit longest. Best with the watermark rule lifted.
+    Buddy = 7,
+}
+
+/// A stretch of free memory in which the objects fit, in bytes from the slab's base.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    slab: usize,
+    start: u64,
+    offset: u64,
+    end: u64,
+    limit: u64,
+}
+
+impl Candidate {
+    /// Where the objects go in free memory from `start` to `limit`, if they fit.
+    fn within(slab: usize, start: u64, limit: u64, descriptor: Descriptor) -> Option<Candidate> {
+        let offset = align_up(start, descriptor.size);
+        let end = offset + descriptor.bytes();
+        (end <= limit).then_some(Candidate { slab, start, offset, end, limit })
+    }
+
+    fn left(&self) -> u64 {
+        self.limit - self.end
+    }
+}
+
+impl Policy {
+    /// All of them, in the order of their codes.
+    pub const ALL: [Policy; 8] = [
+        Policy::NextFitGuessing,
+        Policy::NextFit,
+        Policy::FirstFit,
+        Policy::BestFit,
+        Policy::WorstFit,
+        Policy::BestFitAlignment,
+        Policy::Segregated,
+        Policy::Buddy,
+    ];
+
+    /// The name people use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Policy::NextFitGuessing => "next-fit-guessing",
+            Policy::NextFit => "next-fit",
+            Policy::FirstFit => "first-fit",
+            Policy::BestFit => "best-fit",
+            Policy::WorstFit => "worst-fit",
+            Policy::BestFitAlignment => "best-fit-alignment",
+            Policy::Segregated => "segregated",
+            Policy::Buddy => "buddy",
+        }
+    }
+
+    /// The number that travels in messages.
+    pub const fn code(self) -> u64 {
+        self as u64
+    }
+
+    /// The policy with that number.
+    pub fn from_code(code: u64) -> Option<Policy> {
+        Policy::ALL.get(usize::try_from(code).ok()?).copied()
+    }
+
+    /// Slab and offset for objects, if there is room for them. `rover` is where next fit goes on.
+    pub(crate) fn choose(self, slabs: &[Slab], rover: usize, descriptor: Descriptor) -> Option<(usize, u64)> {
+        let chosen = match self {
+            Policy::NextFit | Policy::NextFitGuessing => {
+                let order = (rover..slabs.len()).chain(0..rover.min(slabs.len()));
+                first(slabs, order, descriptor)
+            }
+            Policy::FirstFit => first(slabs, 0..slabs.len(), descriptor),
+            Policy::BestFit => least(slabs, descriptor, |candidate| candidate.left()),
+            Policy::WorstFit => least(slabs, descriptor, |candidate| u64::MAX - candidate.left()),
+            Policy::BestFitAlignment => {
+                least(slabs, descriptor, |candidate| candidate.left() + (candidate.offset - candidate.start))
+            }
+            Policy::Segregated => least(slabs, descriptor, |candidate| candidate.left()),
+            Policy::Buddy => buddy(slabs, descriptor),
+        };
+        chosen.map(|candidate| (candidate.slab, candidate.offset))
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Policy {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Policy, ()> {
+        Policy::ALL.into_iter().find(|policy| policy.name() == name).ok_or(())
+    }
+}
+
+/// Calls `visit` with each candidate, slab by slab, until it answers true.
+fn each_candidate(
+    slabs: &[Slab],
+    numbers: impl Iterator<Item = usize>,
+    descriptor: Descriptor,
+    mut visit: impl FnMut(&Slab, Candidate) -> bool,
+) {
+    for number in numbers {
+        let slab = &slabs[number];
+        if slab.lifted() {
+            let mut fitting =
+                slab.holes().iter().filter_map(|hole| Candidate::within(number, hole.start, hole.end, descriptor));
+            if fitting.any(|candidate| visit(slab, candidate)) {
+                return;
+            }
+        } else if let Some(candidate) = Candidate::within(number, slab.watermark(), slab.size(), descriptor)
+            && visit(slab, candidate)
+        {
+            return;
+        }
+    }
+}
+
+/// The first candidate.
+fn first(slabs: &[Slab], numbers: impl Iterator<Item = usize>, descriptor: Descriptor) -> Option<Candidate> {
+    let mut found = None;
+    each_candidate(slabs, numbers, descriptor, |_, candidate| {
+        found = Some(candidate);
+        true
+    });
+    found
+}
+
+/// The candidate with the least cost, the first of equals. The search ends at cost 0.
+fn least(slabs: &[Slab], descriptor: Descriptor, cost: impl Fn(&Candidate) -> u64) -> Option<Candidate> {
+    let mut best: Option<(u64, Candidate)> = None;
+    each_candidate(slabs, 0..slabs.len(), descriptor, |_, candidate| {
+        let cost = cost(&candidate);
+        if best.is_none_or(|(least, _)| cost < least) {
+            best = Some((cost, candidate));
+        }
+        cost == 0
+    });
+    best.map(|(_, candidate)| candidate)
+}
+
+/// The smallest buddy block that holds the objects; where there is none, the place that skips least.
+///
+/// With the watermark rule the block at the aligned watermark is the only one of a slab that can be used. Without, a hole
+/// falls into blocks, and each is looked at.
+fn buddy(slabs: &[Slab], descriptor: Descriptor) -> Option<Candidate> {
+    let wanted = descriptor.bytes().next_power_of_two();
+    let mut best: Option<(u64, Candidate)> = None;
+    each_candidate(slabs, 0..slabs.len(), descriptor, |slab, candidate| {
+        let mut offer = |block: u64, candidate: Candidate| {
+            // Not a whole block: after all that are.
+            let cost = if block >= wanted { block } else { (1 << 48) + candidate.left() };
+            if best.is_none_or(|(least, _)| cost < least) {
+                best = Some((cost, candidate));
+            }
+        };
+        if slab.lifted() {
+            for (start, block) in blocks(candidate.start, candidate.limit) {
+                if block >= wanted {
+                    offer(block, Candidate { offset: start, end: start + descriptor.bytes(), ..candidate });
+                }
+            }
+        }
+        offer(block_at(candidate.offset, candidate.limit), candidate);
+        false
+    });
+    best.map(|(_, candidate)| candidate)
+}
+
+/// The largest aligned block that begins at `start` and ends by `limit`.
+fn block_at(start: u64, limit: u64) -> u64 {
+    let room = limit - start;
+    let largest = if room == 0 { 0 } else { 1 << room.ilog2() };
+    if start == 0 { largest } else { largest.min(1 << start.trailing_zeros()) }
+}
+
+/// The blocks into which free memory falls, each as large as its alignment allows.
+fn blocks(start: u64, limit: u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut at = start;
+    core::iter::from_fn(move || {
+        let block = block_at(at, limit);
+        at += block;
+        (block > 0).then_some((at - block, block))
+    })
+}

@@ -1,0 +1,395 @@
+//! Runs a workload and collects what is reported about it.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use crate::backend::Model;
+use crate::bundle::{Descriptor, Lifetime, Piece};
+use crate::policy::Policy;
+use crate::slabs::{Error, Figures, Slabs};
+use crate::trace::Trace;
+
+/// Where requests come from.
+pub trait Source {
+    /// The next request. False if there is none.
+    fn next(&mut self, step: &mut Step) -> bool;
+
+    /// Whether the last request, an `alloc`, was granted.
+    fn answered(&mut self, granted: bool);
+
+    /// Requests before all that is left is freed at the end.
+    fn active(&self) -> usize;
+}
+
+/// A request under way. The same one is used again and again, so that most requests need no memory.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    /// What is asked.
+    pub kind: StepKind,
+    /// How long the objects live.
+    pub lifetime: Lifetime,
+    /// What a bundle consists of.
+    pub bundle: Vec<Descriptor>,
+    /// Numbers of the requests whose objects are freed.
+    pub numbers: Vec<u32>,
+}
+
+/// What a request asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StepKind {
+    /// A bundle.
+    #[default]
+    Alloc,
+    /// That the objects of requests are freed.
+    Free,
+    /// Nothing: a bundle that found no room when the trace was recorded.
+    Failed,
+}
+
+impl Step {
+    /// Becomes a request for a bundle.
+    pub fn alloc(&mut self, bundle: &[Descriptor], lifetime: Lifetime) {
+        self.set(StepKind::Alloc, bundle, lifetime, &[]);
+    }
+
+    /// Becomes a request that had no success.
+    pub fn failed(&mut self, bundle: &[Descriptor], lifetime: Lifetime) {
+        self.set(StepKind::Failed, bundle, lifetime, &[]);
+    }
+
+    /// Becomes a request to free the objects of others.
+    pub fn free(&mut self, numbers: &[u32]) {
+        self.set(StepKind::Free, &[], Lifetime::Dynamic, numbers);
+    }
+
+    fn set(&mut self, kind: StepKind, bundle: &[Descriptor], lifetime: Lifetime, numbers: &[u32]) {
+        (self.kind, self.lifetime) = (kind, lifetime);
+        self.bundle.clear();
+        self.bundle.extend_from_slice(bundle);
+        self.numbers.clear();
+        self.numbers.extend_from_slice(numbers);
+    }
+}
+
+/// Which account of the losses a replay keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Accounting {
+    /// Everything that is lost.
+    #[default]
+    Complete,
+    /// R1's as printed in its table 4.5: what these requests free is not counted as lost to the watermark rule.
+    Printed {
+        /// Numbers of the requests that free while an application runs.
+        missed: Vec<u32>,
+    },
+}
+
+/// How a workload is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The slabs; they must be empty. Their policy is replaced.
+    pub slabs: Slabs,
+    /// The policy.
+    pub policy: Policy,
+    /// Whether the watermark rule is lifted.
+    pub lifted: bool,
+    /// Which account is kept.
+    pub accounting: Accounting,
+}
+
+impl Options {
+    /// R1's slabs under a policy.
+    pub fn new(policy: Policy) -> Options {
+        Options { slabs: Slabs::standard(), policy, lifted: false, accounting: Accounting::Complete }
+    }
+}
+
+/// The largest values seen, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peaks {
+    /// Lost to the watermark rule.
+    pub watermark: u64,
+    /// Lost to alignment.
+    pub alignment: u64,
+    /// Lost to both together.
+    pub total: u64,
+    /// Free below the highest objects; the same as `total` unless the rule is lifted.
+    pub gaps: u64,
+    /// In use.
+    pub live: u64,
+}
+
+/// Mean values over all requests, in hundredths of a byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Means {
+    /// Lost to the watermark rule.
+    pub watermark: u64,
+    /// Lost to alignment.
+    pub alignment: u64,
+    /// Lost to both together.
+    pub total: u64,
+    /// Free below the highest objects.
+    pub gaps: u64,
+    /// In use.
+    pub live: u64,
+}
+
+/// The state after a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Point {
+    /// All figures; `requested` is what profiles have as their horizontal axis.
+    pub figures: Figures,
+    /// Free bytes below the highest objects.
+    pub gaps: u64,
+    /// This request found no room.
+    pub out_of_memory: bool,
+}
+
+/// One slab in a snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bar {
+    /// Bytes of the slab.
+    pub size: u64,
+    /// Bytes in live objects.
+    pub live: u64,
+    /// Bytes lost to alignment.
+    pub alignment: u64,
+    /// Bytes lost to the watermark rule.
+    pub watermark: u64,
+    /// Free bytes below the highest object.
+    pub gaps: u64,
+}
+
+/// All slabs at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Per cent of the requests that were made: 25, 50, 75 or 100. What is freed at the end does not count.
+    pub percent: u32,
+    /// The slabs, the largest first.
+    pub bars: Vec<Bar>,
+}
+
+/// What a meter has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Requests.
+    pub requests: u64,
+    /// The largest values.
+    pub peaks: Peaks,
+    /// Mean values.
+    pub means: Means,
+    /// At the end.
+    pub figures: Figures,
+}
+
+impl Outcome {
+    /// As JSON, on one line: bytes, mean values with two digits.
+    pub fn json(&self) -> String {
+        let Outcome { peaks, means, figures, .. } = self;
+        let mut out = String::new();
+        let hundredths = |value: u64| (value / 100, value % 100);
+        let ((w, ww), (a, aa)) = (hundredths(means.watermark), hundredths(means.alignment));
+        let ((t, tt), (g, gg)) = (hundredths(means.total), hundredths(means.gaps));
+        // Writing to a string cannot fail.
+        let _ = write!(
+            out,
+            "{{\"peak_watermark\": {}, \"peak_align\": {}, \"peak_total\": {}, \"avg_watermark\": {w}.{ww:02}, \
+             \"avg_align\": {a}.{aa:02}, \"avg_total\": {t}.{tt:02}, \"peak_gaps\": {}, \"avg_gaps\": {g}.{gg:02}, \
+             \"peak_live\": {}, \"resets\": {}, \"oom\": {}, \"failed_retypes\": {}, \"requests\": {}, \"requested\": {}}}",
+            peaks.watermark,
+            peaks.alignment,
+            peaks.total,
+            peaks.gaps,
+            peaks.live,
+            figures.resets,
+            figures.out_of_memory,
+            figures.failed_retypes,
+            self.requests,
+            figures.requested,
+        );
+        out
+    }
+}
+
+/// Collects figures after each request; on the target, what the memory server answers.
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    requests: u64,
+    peaks: Peaks,
+    sums: Means,
+    last: Figures,
+}
+
+impl Meter {
+    /// Notes the figures after a request.
+    pub fn note(&mut self, figures: Figures, gaps: u64) {
+        let Meter { requests, peaks, sums, last } = self;
+        *requests += 1;
+        *last = figures;
+        let Figures { live, watermark_loss, alignment_loss, .. } = figures;
+        peaks.watermark = peaks.watermark.max(watermark_loss);
+        peaks.alignment = peaks.alignment.max(alignment_loss);
+        peaks.total = peaks.total.max(figures.loss());
+        peaks.gaps = peaks.gaps.max(gaps);
+        peaks.live = peaks.live.max(live);
+        sums.watermark += watermark_loss;
+        sums.alignment += alignment_loss;
+        sums.total += figures.loss();
+        sums.gaps += gaps;
+        sums.live += live;
+    }
+
+    /// What was seen so far.
+    pub fn outcome(&self) -> Outcome {
+        let mean = |sum: u64| (sum * 100 + self.requests / 2) / self.requests.max(1);
+        let Means { watermark, alignment, total, gaps, live } = self.sums;
+        let means = Means {
+            watermark: mean(watermark),
+            alignment: mean(alignment),
+            total: mean(total),
+            gaps: mean(gaps),
+            live: mean(live),
+        };
+        Outcome { requests: self.requests, peaks: self.peaks, means, figures: self.last }
+    }
+}
+
+/// All that is known about a run.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// The figures that are reported.
+    pub outcome: Outcome,
+    /// The state after each request.
+    pub profile: Vec<Point>,
+    /// The slabs at 25, 50, 75 and 100 % of the requests.
+    pub snapshots: Vec<Snapshot>,
+    /// What was asked for: a trace that asks for the same.
+    pub trace: Trace,
+    /// Retypes that the kernel was asked for and did.
+    pub retypes: u64,
+}
+
+/// Runs a workload on a model of the kernel. Errors: `InUse` if the slabs are not empty. Every other answer is part of
+/// the result.
+pub fn replay(source: &mut dyn Source, options: &Options) -> Result<Replay, Error> {
+    let mut run = Run::new(options)?;
+    let active = source.active();
+    let mut step = Step::default();
+    while source.next(&mut step) {
+        let before = run.slabs.figures().out_of_memory;
+        match step.kind {
+            StepKind::Alloc => source.answered(run.alloc(&step.bundle, step.lifetime)?),
+            StepKind::Free => run.free(&step.numbers)?,
+            StepKind::Failed => run.trace.push_failed(&step.bundle, step.lifetime),
+        }
+        run.note(before, active);
+    }
+    let Run { meter, profile, snapshots, trace, kernel, .. } = run;
+    Ok(Replay { outcome: meter.outcome(), profile, snapshots, trace, retypes: kernel.retypes().0 })
+}
+
+/// A run under way.
+struct Run {
+    slabs: Slabs,
+    kernel: Model,
+    /// What lives, by the number of its request.
+    live: BTreeMap<u32, Vec<Piece>>,
+    accounting: Accounting,
+    /// Bytes lost to the watermark rule in each slab that the account does not count.
+    missed: Vec<u64>,
+    meter: Meter,
+    profile: Vec<Point>,
+    snapshots: Vec<Snapshot>,
+    trace: Trace,
+}
+
+impl Run {
+    fn new(options: &Options) -> Result<Run, Error> {
+        let mut slabs = options.slabs.clone();
+        slabs.lift(options.lifted)?;
+        slabs.set_policy(options.policy);
+        slabs.begin_measurement();
+        Ok(Run {
+            kernel: Model::new(&slabs),
+            slabs,
+            live: BTreeMap::new(),
+            accounting: options.accounting.clone(),
+            missed: alloc::vec![0; options.slabs.slabs().len()],
+            meter: Meter::default(),
+            profile: Vec::new(),
+            snapshots: Vec::new(),
+            trace: Trace::new(),
+        })
+    }
+
+    /// Whether the bundle was granted. Errors: those that say that the workload or the books are bad.
+    fn alloc(&mut self, bundle: &[Descriptor], lifetime: Lifetime) -> Result<bool, Error> {
+        match self.slabs.grant(bundle, lifetime, &mut self.kernel) {
+            Ok(pieces) => {
+                self.live.insert(self.trace.push_alloc(bundle, lifetime), pieces);
+                Ok(true)
+            }
+            Err(Error::OutOfMemory) => {
+                self.trace.push_failed(bundle, lifetime);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Frees what requests were granted, object by object. If they were granted nothing, there is nothing to do.
+    fn free(&mut self, numbers: &[u32]) -> Result<(), Error> {
+        let number = self.profile.len() as u32;
+        let misses = matches!(&self.accounting, Accounting::Printed { missed } if missed.contains(&number));
+        let mut granted = Vec::new();
+        for &number in numbers {
+            let Some(pieces) = self.live.remove(&number) else { continue };
+            granted.push(number);
+            for piece in pieces {
+                self.free_piece(piece, misses)?;
+            }
+        }
+        if granted.is_empty() {
+            // A line that does nothing, so that the numbers of the others stay the same.
+            self.trace.push_failed(&[], Lifetime::Dynamic);
+        } else {
+            self.trace.push_free(&granted);
+        }
+        Ok(())
+    }
+
+    fn free_piece(&mut self, piece: Piece, misses: bool) -> Result<(), Error> {
+        for (address, size) in piece.objects(&self.slabs) {
+            if !self.kernel.delete(address, size) {
+                return Err(Error::NoSuchObject);
+            }
+            self.slabs.freed(address, size)?;
+            let missed = &mut self.missed[piece.slab];
+            *missed =
+                if self.slabs.slabs()[piece.slab].objects() == 0 { 0 } else { *missed + u64::from(misses) * size };
+        }
+        Ok(())
+    }
+
+    /// Notes the state after a request.
+    fn note(&mut self, out_of_memory_before: u64, active: usize) {
+        let mut figures = self.slabs.figures();
+        figures.watermark_loss -= self.missed.iter().sum::<u64>();
+        let gaps = self.slabs.gaps();
+        self.meter.note(figures, gaps);
+        self.profile.push(Point { figures, gaps, out_of_memory: figures.out_of_memory > out_of_memory_before });
+        let percent = 25 * (self.snapshots.len() as u32 + 1);
+        if percent <= 100 && self.profile.len() == active * percent as usize / 100 {
+            let bar = |slab: &crate::Slab| Bar {
+                size: slab.size(),
+                live: slab.live(),
+                alignment: slab.alignment_loss(),
+                watermark: slab.watermark_loss(),
+                gaps: slab.gaps(),
+            };
+            self.snapshots.push(Snapshot { percent, bars: self.slabs.slabs().iter().map(bar).collect() });
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Slots, untyped memory and kernel objects of this process.
+//!
+//! Nothing here nests: making an object takes a slot and a piece; a piece may need a block from the memory server, whose
+//! capability needs one more slot; a new node of slots needs a block and two slots. So the last few slots are kept back
+//! for that. And nothing here touches memory that comes on demand.
+
+use tench_abi::layout::slot;
+use tench_abi::memory::MapFlags;
+use tench_abi::object::{NODE_BITS, SLOT_SIZE};
+use tench_abi::{CapAddress, Kind};
+use tench_mem_client::Mem;
+use tench_paging::{Backend, Object, Run};
+use tench_sys::{Cap, CapNode, Frame, Mapping, OWN_SPACE, PageTable, Place, Untyped, offer_slots, offered_slots};
+
+use super::Error;
+use super::books::Books;
+use super::pieces::{Piece, Pieces};
+use super::slots::SlotMap;
+
+/// Slots that only this module itself may use.
+const RESERVED_SLOTS: usize = 4;
+/// Log2 of the smallest block that the memory server is asked for: room for the first page tables and a small heap.
+const BLOCK_BITS: u8 = 16;
+/// Log2 of bytes of a second-level node.
+const NODE_SIZE_BITS: u8 = (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8;
+
+/// All of it.
+pub struct Resources {
+    slots: SlotMap,
+    pieces: Pieces,
+    books: Books,
+    /// Blocks that were asked for.
+    requests: u64,
+}
+
+impl Resources {
+    /// As it lies in zeroed memory.
+    pub const fn new() -> Resources {
+        Resources { slots: SlotMap::new(), pieces: Pieces::new(), books: Books::new(), requests: 0 }
+    }
+
+    /// Fills in what is free. The slots of the first process from `BOOT_UNTYPED` on are not: the kernel filled them.
+    pub fn initialise(&mut self, is_first_process: bool) {
+        let end = if is_first_process { slot::BOOT_UNTYPED } else { CapAddress::new(1, 0) };
+        self.slots.add_range(slot::FIRST_FREE, end);
+    }
+
+    /// How often the memory server was asked for a block.
+    pub const fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Takes a free slot.
+    pub fn slot(&mut self) -> Result<CapAddress, Error> {
+        self.keep_reserve(1)?;
+        self.slots.take().ok_or(Error::NoSlots)
+    }
+
+    /// Takes slots side by side in one node.
+    pub fn slot_run(&mut self, count: usize) -> Result<CapAddress, Error> {
+        self.keep_reserve(count)?;
+        if let Some(first) = self.slots.take_run(count) {
+            return Ok(first);
+        }
+        self.grow_slots()?;
+        self.slots.take_run(count).ok_or(Error::NoSlots)
+    }
+
+    /// Gives a slot back. It is empty.
+    pub fn free_slot(&mut self, slot: CapAddress) {
+        self.slots.free(slot);
+    }
+
+    /// Sees to it that `count` slots can be taken without touching those kept back.
+    fn keep_reserve(&mut self, count: usize) -> Result<(), Error> {
+        if self.slots.count() < RESERVED_SLOTS + count { self.grow_slots() } else { Ok(()) }
+    }
+
+    /// Hangs one more node into the root of the capability space.
+    fn grow_slots(&mut self) -> Result<(), Error> {
+        let index = self.slots.next_node();
+        let root = Cap::<CapNode>::new(slot::CSPACE);
+        let entries = 1 << root.identify()?.size_bits.saturating_sub(SLOT_SIZE.trailing_zeros());
+        if index >= entries {
+            return Err(Error::NoSlots);
+        }
+        let place = self.slots.take().ok_or(Error::NoSlots)?;
+        let piece = match self.piece(NODE_SIZE_BITS) {
+            Ok(piece) => piece,
+            Err(error) => {
+                self.slots.free(place);
+                return Err(error);
+            }
+        };
+        let installed = retype(&piece, Kind::CapNode, u64::from(NODE_BITS), place)
+            .and_then(|()| Ok(root.install_node(index, Cap::new(place))?));
+        if installed.is_err() {
+            // Nothing was made, or it goes again; an empty slot is no harm either.
+            let _ = Cap::<CapNode>::new(place).delete();
+            self.give_back(piece);
+        }
+        self.slots.free(place);
+        installed?;
+        self.slots.add_node().map(|_| ()).ok_or(Error::NoSlots)
+    }
+
+    /// Takes untyped memory, from the memory server if need be.
+    fn piece(&mut self, bits: u8) -> Result<Piece, Error> {
+        if let Some(piece) = self.pieces.take(bits) {
+            return Ok(piece);
+        }
+        let block = self.request_block(bits.max(BLOCK_BITS))?;
+        self.pieces.push(block);
+        self.pieces.take(bits).ok_or(Error::NoSlots)
+    }
+
+    /// Adds untyped memory that the process got in another way.
+    pub fn donate(&mut self, untyped: Cap<Untyped>, bits: u8) {
+        self.pieces.push(Piece::block(untyped.address(), bits));
+    }
+
+    /// Gives untyped memory back. Nothing is made of it any more.
+    fn give_back(&mut self, piece: Piece) {
+        let Some(block) = self.pieces.free(piece) else { return };
+        // One free block stays, so that whoever makes and destroys in turn does not ask the server each time.
+        if !self.pieces.has_block() || self.return_block(&block).is_err() {
+            self.pieces.push(block);
+        }
+    }
+
+    /// Asks the memory server for a block.
+    fn request_block(&mut self, bits: u8) -> Result<Piece, Error> {
+        let place = self.slots.take().ok_or(Error::NoSlots)?;
+        // The program may be about to receive something in slots that it offered.
+        let offered = offered_slots();
+        self.requests += 1;
+        let block = Mem::STANDARD.allocate(u32::from(bits), place);
+        offer_slots(&offered);
+        match block {
+            Ok(block) => Ok(Piece::block(place, block.size_bits as u8)),
+            Err(failure) => {
+                self.slots.free(place);
+                Err(Error::Memory(failure))
+            }
+        }
+    }
+
+    /// Gives a block back to the memory server, which deletes the capability.
+    fn return_block(&mut self, block: &Piece) -> Result<(), Error> {
+        let physical = Cap::<Untyped>::new(block.untyped).identify()?.address;
+        Mem::STANDARD.free(physical).map_err(Error::Memory)?;
+        self.slots.free(block.untyped);
+        Ok(())
+    }
+
+    /// Makes an object. `size` as `Retype` understands it.
+    pub fn make(&mut self, kind: Kind, size: u64) -> Result<(CapAddress, Piece), Error> {
+        let bits = kind.object_bits(size).ok_or(Error::BadSize)?;
+        let place = self.slot()?;
+        let piece = match self.piece(bits as u8) {
+            Ok(piece) => piece,
+            Err(error) => {
+                self.slots.free(place);
+                return Err(error);
+            }
+        };
+        if let Err(error) = retype(&piece, kind, size, place) {
+            self.give_back(piece);
+            self.slots.free(place);
+            return Err(error);
+        }
+        Ok((place, piece))
+    }
+
+    /// Destroys an object that `make` made, and every capability to it.
+    pub fn destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), Error> {
+        OWN_SPACE.revoke_at(place)?;
+        OWN_SPACE.delete_at(place)?;
+        self.slots.free(place);
+        self.give_back(piece);
+        Ok(())
+    }
+}
+
+impl Backend for Resources {
+    type Error = Error;
+
+    fn make_frame(&mut self, bits: u8) -> Result<Object, Error> {
+        let (cap, piece) = self.make(Kind::Frame, u64::from(bits))?;
+        Ok(Object { cap, token: piece.to_words() })
+    }
+
+    fn make_table(&mut self, level: u8) -> Result<Object, Error> {
+        let (cap, piece) = self.make(Kind::PageTable, u64::from(level))?;
+        Ok(Object { cap, token: piece.to_words() })
+    }
+
+    fn destroy(&mut self, object: Object) {
+        // What the kernel does not let go stays; there is nobody to tell.
+        let _ = Resources::destroy(self, object.cap, Piece::from_words(object.token));
+    }
+
+    fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u16) -> Result<(), Error> {
+        Ok(Cap::<PageTable>::new(table).hang(Cap::new(parent), u64::from(entry))?)
+    }
+
+    fn take_slot(&mut self) -> Result<CapAddress, Error> {
+        self.slot()
+    }
+
+    fn give_slot(&mut self, slot: CapAddress) {
+        self.free_slot(slot);
+    }
+
+    fn map(&mut self, run: &Run) -> Result<(), Error> {
+        let frame = Cap::<Frame>::new(run.frame);
+        let (first, count) = (u64::from(run.first), u64::from(run.count));
+        frame.map(Cap::new(run.table), first, count, run.offset, run.flags, run.slot)?;
+        Ok(())
+    }
+
+    fn protect(&mut self, mapping: CapAddress, flags: MapFlags) -> Result<(), Error> {
+        Ok(Cap::<Mapping>::new(mapping).protect(flags)?)
+    }
+
+    fn unmap(&mut self, mapping: CapAddress) -> Result<(), Error> {
+        // The frame may have gone, and its mappings with it.
+        match Cap::<Mapping>::new(mapping).delete() {
+            Ok(_) | Err(tench_abi::Error::InvalidCapability) => Ok(()),
+            Err(error) => Err(Error::Kernel(error)),
+        }
+    }
+
+    fn grow<T: Copy + Default + 'static>(&mut self, count: usize) -> Option<&'static mut [T]> {
+        let place = Books::grow(self, size_of::<T>() * count).ok()?;
+        // SAFETY: the memory is mapped, readable and writable, for ever, large enough, aligned to a page, and nobody else
+        // knows of it.
+        Some(unsafe { super::books::nodes(place, count) })
+    }
+}
+
+impl Resources {
+    /// Where the books grow.
+    pub(super) const fn books(&mut self) -> &mut Books {
+        &mut self.books
+    }
+}
+
+/// Makes one object of a piece.
+fn retype(piece: &Piece, kind: Kind, size: u64, place: CapAddress) -> Result<(), Error> {
+    let untyped = Cap::<Untyped>::new(piece.untyped);
+    untyped.retype_many(kind, size, 1, Place::At(piece.offset), OWN_SPACE, place)?;
+    Ok(())
+}

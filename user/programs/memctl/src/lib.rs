@@ -1,0 +1,9 @@
+//! What `memctl` understands. Nothing here makes a system call, so all of it is tested on the host.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+extern crate alloc;
+
+pub mod command;

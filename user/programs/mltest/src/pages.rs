@@ -1,0 +1,96 @@
+//! Where the model lies: pages that the system gave, one after another. While slabs are set up they come from there, with
+//! the 8 KiB node that R1's program asks for beside them.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use tench::abi::Kind;
+use tench::abi::layout::slot;
+use tench::mem::slabs::{Descriptor, Lifetime, Slabs};
+use tench::memory::{self, Made, Window, make};
+use tench::sys::{Cap, Frame, MapFlags};
+use tench_mltest_network::inference::Page;
+use tench_mltest_network::model::PAGE;
+
+const SLABS: Slabs = Slabs::STANDARD;
+/// Log2 of the bytes of the node that holds the pages of R1's program.
+const NODE_BITS: u32 = 13;
+
+/// Pages side by side in no particular order of addresses. Dropping them gives them back one by one, the first first, and
+/// then the node.
+pub struct Pages {
+    pages: Vec<Loaded>,
+    /// The node's bundle.
+    _node: Option<Bundle>,
+}
+
+/// A page. What is first goes first: the mapping, then the memory, which is this process's own or a slab's.
+struct Loaded {
+    window: Window,
+    _own: Option<Made<Frame>>,
+    _bundle: Option<Bundle>,
+}
+
+/// A bundle of the slabs' objects; dropping it frees them.
+struct Bundle(u64);
+
+impl Drop for Bundle {
+    fn drop(&mut self) {
+        // What cannot be freed is given back when the process ends.
+        let _ = SLABS.free(self.0);
+    }
+}
+
+impl Pages {
+    /// Gets a page for each piece of a model, and copies it there.
+    pub fn load(model: &[u8]) -> Result<Pages, String> {
+        let slabs = tench_profile::is_slab_mode();
+        let load = |bytes: &[u8]| {
+            let (frame, own, bundle) =
+                if slabs { slab_page()? } else { own_page().map_err(|error| error.to_string())? };
+            let flags = MapFlags::READ | MapFlags::WRITE;
+            let window = Window::new(frame, PAGE.ilog2(), flags).map_err(|error| error.to_string())?;
+            window.write(0, bytes);
+            Ok(Loaded { window, _own: own, _bundle: bundle })
+        };
+        let pages = model.chunks(PAGE).map(load).collect::<Result<Vec<Loaded>, String>>()?;
+        let node = Descriptor { kind: Kind::Untyped, size: NODE_BITS, count: 1 };
+        let node = if slabs { Some(grant(node, None)?) } else { None };
+        Ok(Pages { pages, _node: node })
+    }
+
+    /// Reads a page.
+    pub fn read(&self, index: usize, page: &mut Page) {
+        self.pages[index].window.read(0, page);
+    }
+
+    /// Pages in all.
+    pub fn count(&self) -> usize {
+        self.pages.len()
+    }
+}
+
+/// A frame, and what has to be kept for it.
+type Given = (Cap<Frame>, Option<Made<Frame>>, Option<Bundle>);
+
+/// A page of this process's own memory.
+fn own_page() -> Result<Given, memory::Error> {
+    let frame = make::<Frame>(u64::from(PAGE.ilog2()))?;
+    Ok((frame.cap(), Some(frame), None))
+}
+
+/// A page of a slab.
+fn slab_page() -> Result<Given, String> {
+    let place = memory::take_slot().map_err(|error| error.to_string())?;
+    let page = Descriptor { kind: Kind::Frame, size: PAGE.ilog2(), count: 1 };
+    let bundle = grant(page, Some(place))?;
+    Ok((Cap::new(place), None, Some(bundle)))
+}
+
+/// A bundle of one kind of object, with the first capability in a slot of this process.
+fn grant(descriptor: Descriptor, place: Option<tench::sys::CapAddress>) -> Result<Bundle, String> {
+    let destination = place.map(|place| (Cap::new(slot::CSPACE), place));
+    let granted = SLABS.grant(Lifetime::Dynamic, &[descriptor], destination);
+    granted.map(|bundle| Bundle(bundle.number)).map_err(|failure| format!("the slabs: {failure}"))
+}

@@ -1,0 +1,485 @@
+//! Slab mode: objects in bundles, made of watermarked slabs. The decisions are `tench-slabs`; here the kernel carries
+//! them out.
+//!
+//! ```text
+//! block (on the server's own account)
+//!   └─ slab       an untyped for each
+//!        └─ object     its capability stays here; what a client gets are copies, or of untyped memory a child
+//! ```
+//! Freeing an object revokes and deletes the server's capability. The kernel answers which memory became free, and that
+//! is what the books are told: they need no list of objects.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use arrayvec::ArrayVec;
+use tench_abi::message::MAX_WORDS;
+use tench_abi::object::NODE_SLOTS;
+use tench_mem::books::Request;
+use tench_mem::{ARENA_SIZE, MAX_BUNDLES, MAX_PARTS};
+use tench_mem_client::protocol::Error;
+use tench_mem_client::slabs::{Descriptor, Figures, Label, MAX_DESCRIPTORS, MAX_TRACE, TRACE_BYTES};
+use tench_procs_client::protocol::pid;
+use tench_slabs::{Backend, Lifetime, Piece, Policy, Recorder, Refused, Slabs as Books};
+use tench_slots::SlotMap;
+use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, Message, OWN_SPACE, Place, Received, Untyped};
+
+use crate::server::done;
+use crate::store::Store;
+
+/// Log2 of the bytes of all slabs together, at most.
+const MAX_BITS: u32 = 30;
+
+/// The slabs, if there are any.
+pub struct Slabs {
+    state: Option<State>,
+    recorder: Option<Recorder>,
+    recording: bool,
+}
+
+/// Slabs that were set up.
+struct State {
+    books: Books,
+    /// The block that they are made of.
+    block: CapAddress,
+    /// Their capabilities, in the order of the books.
+    memory: Vec<CapAddress>,
+    bundles: BTreeMap<u64, Bundle>,
+    next: u64,
+    /// Parts of all bundles.
+    parts: usize,
+}
+
+/// A bundle that was granted.
+struct Bundle {
+    client: u64,
+    parts: Vec<Part>,
+    /// Whether a client has copies.
+    lent: bool,
+    /// Its number in the trace that is being recorded.
+    recorded: Option<u32>,
+}
+
+/// The objects of one descriptor.
+#[derive(Clone, Copy)]
+struct Part {
+    kind: Kind,
+    size: u32,
+    count: u32,
+    /// The first of their slots.
+    first: CapAddress,
+}
+
+/// All that the limits allow fits into the heap, with as much again for what the allocator cannot use.
+const _: () = {
+    let bundles = MAX_BUNDLES * (size_of::<(u64, Bundle)>() + 16);
+    let parts = MAX_PARTS * size_of::<Part>();
+    assert!(2 * (bundles + parts + MAX_TRACE) <= ARENA_SIZE);
+};
+
+impl Slabs {
+    /// None.
+    pub const fn new() -> Slabs {
+        Slabs { state: None, recorder: None, recording: false }
+    }
+
+    /// The answer to a request about slabs.
+    pub fn carry_out(
+        &mut self,
+        store: &mut Store,
+        client: u64,
+        label: Label,
+        request: &Received,
+    ) -> Result<Message, Error> {
+        let words = request.words();
+        match (label, words) {
+            (Label::SetUp, sizes) => self.set_up(store, sizes),
+            (Label::TakeDown, _) => self.take_down(store),
+            (Label::Grant, &[lifetime, first, ref descriptors @ ..]) => {
+                let space = request.caps().first().map(|cap| Cap::<CapNode>::new(*cap));
+                let destination = if first == 0 { None } else { Some((space.ok_or(Error::NoSuchSlot)?, first)) };
+                self.grant(store, client, lifetime, destination, descriptors)
+            }
+            (Label::Free, &[number, ..]) => {
+                let state = self.state.as_ref().ok_or(Error::NoSlabs)?;
+                state.bundles.get(&number).filter(|bundle| bundle.client == client).ok_or(Error::NoSuchBundle)?;
+                self.free(store, number)?;
+                self.figures().map(|figures| done(&figures.words()))
+            }
+            (Label::Figures, _) => self.figures().map(|figures| done(&figures.words())),
+            (Label::Books, &[number, ..]) => self.books(number),
+            (Label::Kernel, &[number, ..]) => self.kernel(number),
+            (Label::Policy, &[code, lifted, ..]) => self.policy(code, lifted),
+            (Label::Record, &[on, ..]) => self.record(on),
+            (Label::ReadTrace, &[offset, ..]) => Ok(self.read_trace(offset)),
+            _ => Err(Error::BadRequest),
+        }
+    }
+
+    fn state(&mut self) -> Result<&mut State, Error> {
+        self.state.as_mut().ok_or(Error::NoSlabs)
+    }
+
+    /// Sums over all slabs.
+    fn figures(&mut self) -> Result<Figures, Error> {
+        let books = &self.state()?.books;
+        let figures = books.figures();
+        Ok(Figures {
+            live: figures.live,
+            objects: figures.objects,
+            watermark_loss: figures.watermark_loss,
+            align_loss: figures.alignment_loss,
+            resets: figures.resets,
+            failed_retypes: figures.failed_retypes,
+            out_of_memory: figures.out_of_memory,
+            requested: figures.requested,
+            gaps: books.gaps(),
+        })
+    }
+
+    /// Makes slabs of these sizes (log2); after a 0, those for static objects.
+    fn set_up(&mut self, store: &mut Store, sizes: &[u64]) -> Result<Message, Error> {
+        if self.state.is_some() {
+            return Err(Error::SlabsInUse);
+        }
+        let mut lifetime = Lifetime::Dynamic;
+        let mut wanted = ArrayVec::<(u32, Lifetime), MAX_WORDS>::new();
+        for &bits in sizes {
+            match bits {
+                0 => lifetime = Lifetime::Static,
+                4..=30 => wanted.push((bits as u32, lifetime)),
+                _ => return Err(Error::BadSize),
+            }
+        }
+        // As the books order them; so each is aligned where the one before ends.
+        wanted.sort_by_key(|&(bits, lifetime)| (lifetime == Lifetime::Static, Reverse(bits)));
+        let mut end = 0;
+        let offsets: ArrayVec<u64, MAX_WORDS> = wanted
+            .iter()
+            .map(|&(bits, _)| {
+                let offset = u64::next_multiple_of(end, 1 << bits);
+                end = offset + (1 << bits);
+                offset
+            })
+            .collect();
+        if wanted.is_empty() || end > 1 << MAX_BITS {
+            return Err(Error::BadSize);
+        }
+        store.ensure_slots(wanted.len() + 1);
+        let bits = u64::from(end.next_power_of_two().ilog2());
+        let (block, place) = store.allocate(&Request::anywhere(pid::MEM, pid::MEM, bits))?;
+        let made = self.make_slabs(store, block, place.address, &wanted, &offsets);
+        match made {
+            Ok(state) => {
+                let count = state.memory.len() as u64;
+                self.state = Some(state);
+                Ok(done(&[count]))
+            }
+            Err(error) => {
+                store.free(block)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn make_slabs(
+        &self,
+        store: &mut Store,
+        block: CapAddress,
+        base: u64,
+        wanted: &[(u32, Lifetime)],
+        offsets: &[u64],
+    ) -> Result<State, Error> {
+        let sizes = wanted.iter().zip(offsets);
+        let list: Vec<_> = sizes.map(|(&(bits, lifetime), offset)| (base + offset, 1 << bits, lifetime)).collect();
+        let books = Books::new(&list).map_err(|_| Error::BadSize)?;
+        let mut memory = Vec::with_capacity(list.len());
+        for (&(bits, _), &offset) in wanted.iter().zip(offsets) {
+            let slot = store.slots.take().ok_or(Error::TooManyBlocks)?;
+            memory.push(slot);
+            let untyped = Cap::<Untyped>::new(block);
+            let made = untyped.retype_many(Kind::Untyped, bits.into(), 1, Place::At(offset), OWN_SPACE, slot);
+            if made.is_err() {
+                // The others go with the block; their slots are empty then.
+                memory.into_iter().for_each(|slot| store.slots.free(slot));
+                return Err(Error::Internal);
+            }
+        }
+        Ok(State { books, block, memory, bundles: BTreeMap::new(), next: 1, parts: 0 })
+    }
+
+    /// Gives the memory of the slabs back.
+    fn take_down(&mut self, store: &mut Store) -> Result<Message, Error> {
+        if !self.state()?.bundles.is_empty() {
+            return Err(Error::SlabsInUse);
+        }
+        if let Some(state) = self.state.take() {
+            store.free(state.block)?;
+            state.memory.into_iter().for_each(|slot| store.slots.free(slot));
+        }
+        Ok(done(&[]))
+    }
+
+    /// Grants a bundle.
+    fn grant(
+        &mut self,
+        store: &mut Store,
+        client: u64,
+        lifetime: u64,
+        destination: Option<(Cap<CapNode>, u64)>,
+        descriptors: &[u64],
+    ) -> Result<Message, Error> {
+        let lifetime = match lifetime {
+            0 => Lifetime::Dynamic,
+            1 => Lifetime::Static,
+            _ => return Err(Error::BadRequest),
+        };
+        if descriptors.is_empty() || descriptors.len() > MAX_DESCRIPTORS {
+            return Err(Error::BadSize);
+        }
+        let mut wanted = ArrayVec::<Descriptor, MAX_DESCRIPTORS>::new();
+        let mut sizes = ArrayVec::<tench_slabs::Descriptor, MAX_DESCRIPTORS>::new();
+        for &word in descriptors {
+            let one = Descriptor::from_word(word).filter(|one| (1..=NODE_SLOTS as u32).contains(&one.count));
+            let one = one.ok_or(Error::BadSize)?;
+            wanted.push(one);
+            sizes.push(tench_slabs::Descriptor::new(one.object_size().ok_or(Error::BadSize)?, one.count));
+        }
+        let objects: usize = wanted.iter().map(|one| one.count as usize).sum();
+        if objects > NODE_SLOTS {
+            return Err(Error::BadSize);
+        }
+        store.refill();
+        store.ensure_slots(objects);
+        let state = self.state()?;
+        if state.bundles.len() >= MAX_BUNDLES || state.parts + wanted.len() > MAX_PARTS {
+            return Err(Error::TooManyBlocks);
+        }
+        let mut kernel =
+            Kernel { slots: &mut store.slots, memory: &state.memory, wanted: &wanted, made: ArrayVec::new() };
+        let granted = state.books.grant(&sizes, lifetime, &mut kernel);
+        let parts: Vec<Part> = kernel.made.into_iter().collect();
+        if let Err(error) = granted {
+            if error == tench_slabs::Error::OutOfMemory {
+                self.note(|recorder| recorder.failed(&sizes, lifetime));
+            }
+            return Err(refusal(error));
+        }
+        let number = state.next;
+        state.next += 1;
+        state.parts += parts.len();
+        let lent = destination.is_some();
+        let copied = destination.map_or(Ok(()), |(space, first)| lend(space, first, &parts));
+        state.bundles.insert(number, Bundle { client, parts, lent, recorded: None });
+        if let Err(error) = copied {
+            self.free(store, number)?;
+            return Err(error);
+        }
+        let recorded = self.note(|recorder| recorder.alloc(&sizes, lifetime)).flatten();
+        if let Some(bundle) = self.state()?.bundles.get_mut(&number) {
+            bundle.recorded = recorded;
+        }
+        let mut words = ArrayVec::<u64, MAX_WORDS>::new();
+        words.push(number);
+        words.extend(self.figures()?.words());
+        Ok(done(&words))
+    }
+
+    /// Deletes a bundle's objects.
+    fn free(&mut self, store: &mut Store, number: u64) -> Result<(), Error> {
+        let state = self.state()?;
+        let bundle = state.bundles.remove(&number).ok_or(Error::NoSuchBundle)?;
+        state.parts -= bundle.parts.len();
+        for part in &bundle.parts {
+            for object in 0..part.count {
+                let slot = CapAddress(part.first.0 + object);
+                if bundle.lent {
+                    OWN_SPACE.revoke_at(slot).map_err(|_| Error::Internal)?;
+                }
+                let deleted = OWN_SPACE.delete_at(slot).map_err(|_| Error::Internal)?;
+                store.slots.free(slot);
+                let freed = deleted.freed.ok_or(Error::Internal)?;
+                state.books.freed(freed.address, 1 << freed.size_bits).map_err(|_| Error::Internal)?;
+            }
+        }
+        if let Some(recorded) = bundle.recorded {
+            self.note(|recorder| recorder.free(recorded));
+        }
+        Ok(())
+    }
+
+    /// Frees everything that a client has. Answers the bytes.
+    pub fn close(&mut self, store: &mut Store, client: u64) -> Result<u64, Error> {
+        let mut bytes = 0;
+        while let Some(state) = &self.state {
+            let found = state.bundles.iter().find(|(_, bundle)| bundle.client == client);
+            let Some((&number, _)) = found else { break };
+            let before = state.books.figures().live;
+            self.free(store, number)?;
+            bytes += before - self.state.as_ref().map_or(0, |state| state.books.figures().live);
+        }
+        Ok(bytes)
+    }
+
+    /// The books of a slab.
+    fn books(&mut self, number: u64) -> Result<Message, Error> {
+        let slab = self.state()?.books.slabs().get(number as usize).ok_or(Error::NoSuchSlab)?;
+        Ok(done(&[
+            slab.base(),
+            u64::from(slab.size().ilog2()),
+            slab.watermark(),
+            slab.objects(),
+            slab.live(),
+            slab.alignment_loss(),
+            slab.watermark_loss(),
+            slab.resets(),
+        ]))
+    }
+
+    /// The kernel's account of a slab.
+    fn kernel(&mut self, number: u64) -> Result<Message, Error> {
+        let slot = *self.state()?.memory.get(number as usize).ok_or(Error::NoSuchSlab)?;
+        let untyped = Cap::<Untyped>::new(slot);
+        let account = untyped.query().map_err(|_| Error::Internal)?;
+        let children = untyped.children().map_err(|_| Error::Internal)?;
+        Ok(done(&[account.watermark, children.objects, children.bytes]))
+    }
+
+    /// Asks for the policy, or changes it.
+    fn policy(&mut self, code: u64, lifted: u64) -> Result<Message, Error> {
+        let books = &mut self.state()?.books;
+        if let Some(code) = code.checked_sub(1) {
+            let policy = Policy::from_code(code).ok_or(Error::BadRequest)?;
+            if books.lifted() != (lifted != 0) {
+                books.lift(lifted != 0).map_err(|_| Error::SlabsInUse)?;
+            }
+            books.set_policy(policy);
+            // So that what follows can be compared with a replay.
+            books.begin_measurement();
+        }
+        Ok(done(&[books.policy().code(), u64::from(books.lifted())]))
+    }
+
+    // ── Traces ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Writes into the trace, if one is being recorded.
+    fn note<R>(&mut self, write: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
+        self.recorder.as_mut().filter(|_| self.recording).map(write)
+    }
+
+    /// Begins a trace, or ends it.
+    fn record(&mut self, on: u64) -> Result<Message, Error> {
+        self.recording = on != 0;
+        if self.recording {
+            // The old one first: there is room for one.
+            self.recorder = None;
+            self.recorder = Some(Recorder::new(MAX_TRACE).ok_or(Error::OutOfMemory)?);
+            // What lives already is not in the trace, and so is not freed in it.
+            if let Some(state) = &mut self.state {
+                state.bundles.values_mut().for_each(|bundle| bundle.recorded = None);
+            }
+        }
+        let bytes = self.recorder.as_ref().map_or(0, |recorder| recorder.text().len());
+        Ok(done(&[bytes as u64]))
+    }
+
+    /// Part of the trace.
+    fn read_trace(&self, offset: u64) -> Message {
+        let text = self.recorder.as_ref().map_or("", |recorder| recorder.text()).as_bytes();
+        let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or_default();
+        let part = &rest[..rest.len().min(TRACE_BYTES)];
+        let mut words = ArrayVec::<u64, MAX_WORDS>::new();
+        words.push(part.len() as u64);
+        for bytes in part.chunks(8) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            words.push(u64::from_le_bytes(word));
+        }
+        done(&words)
+    }
+}
+
+/// Gives a client copies of objects, or of untyped memory a child, side by side from a slot of its space on.
+fn lend(space: Cap<CapNode>, first: u64, parts: &[Part]) -> Result<(), Error> {
+    let mut to = u32::try_from(first).map_err(|_| Error::NoSuchSlot)?;
+    for part in parts {
+        for object in 0..part.count {
+            let from = CapAddress(part.first.0 + object);
+            let lent = match part.kind {
+                Kind::Untyped => Cap::<Untyped>::new(from)
+                    .retype_many(part.kind, part.size.into(), 1, Place::At(0), space, CapAddress(to))
+                    .map(drop),
+                _ => space.copy_from(CapAddress(to), OWN_SPACE, from),
+            };
+            lent.map_err(|_| Error::NoSuchSlot)?;
+            to = to.checked_add(1).ok_or(Error::NoSuchSlot)?;
+        }
+    }
+    Ok(())
+}
+
+/// Why the library refused, in the words of the protocol.
+const fn refusal(error: tench_slabs::Error) -> Error {
+    match error {
+        tench_slabs::Error::OutOfMemory => Error::OutOfMemory,
+        tench_slabs::Error::BadBundle | tench_slabs::Error::BadSlab => Error::BadSize,
+        // The kernel refuses only for want of slots what the books allow.
+        tench_slabs::Error::NoBooks | tench_slabs::Error::Refused => Error::TooManyBlocks,
+        tench_slabs::Error::InUse => Error::SlabsInUse,
+        tench_slabs::Error::NoSuchObject => Error::Internal,
+    }
+}
+
+/// The kernel, as the library sees it.
+struct Kernel<'a> {
+    slots: &'a mut SlotMap,
+    memory: &'a [CapAddress],
+    wanted: &'a [Descriptor],
+    made: ArrayVec<Part, MAX_DESCRIPTORS>,
+}
+
+impl Backend for Kernel<'_> {
+    fn retype(
+        &mut self,
+        slab: usize,
+        part: usize,
+        place: tench_slabs::Place,
+        _size: u64,
+        count: u32,
+    ) -> Result<u64, Refused> {
+        let (Some(&slab), Some(&wanted)) = (self.memory.get(slab), self.wanted.get(part)) else {
+            return Err(Refused::Otherwise);
+        };
+        let first = if count == 1 { self.slots.take() } else { self.slots.take_run(count as usize) };
+        let first = first.ok_or(Refused::Otherwise)?;
+        let place = match place {
+            tench_slabs::Place::Watermark => Place::Watermark,
+            tench_slabs::Place::At(offset) => Place::At(offset),
+        };
+        let untyped = Cap::<Untyped>::new(slab);
+        match untyped.retype_many(wanted.kind, wanted.size.into(), count.into(), place, OWN_SPACE, first) {
+            Ok(offset) => {
+                self.made.push(Part { kind: wanted.kind, size: wanted.size, count, first });
+                Ok(offset)
+            }
+            Err(error) => {
+                (first.0..first.0 + count).for_each(|slot| self.slots.free(CapAddress(slot)));
+                Err(match error {
+                    Refusal::OutOfMemory | Refusal::Overlap => Refused::Full,
+                    _ => Refused::Otherwise,
+                })
+            }
+        }
+    }
+
+    fn undo(&mut self, _part: usize, _piece: Piece) {
+        // The last part first.
+        let Some(part) = self.made.pop() else { return };
+        for slot in part.first.0..part.first.0 + part.count {
+            // Nobody else has seen the object yet, so nothing stands in the way.
+            let _ = OWN_SPACE.delete_at(CapAddress(slot));
+            self.slots.free(CapAddress(slot));
+        }
+    }
+}
