@@ -101,10 +101,11 @@ pub fn run() -> Result<(), String> {
     let reading = (0..8).map(|_| cost(0, || ()).0).min().unwrap_or(0);
     let mut nodes = Vec::new();
     nodes.try_reserve_exact(NODES).map_err(|_| "mm: there is too little memory for the nodes")?;
-    nodes.resize(NODES, Node::EMPTY);
+    nodes.resize(2 * 8192 + 16, Node::EMPTY);
     in_order(&mut nodes, reading, "4k", 8192, GRANULE)?;
     in_order(&mut nodes, reading, "4m", 400, 4 << 20)?;
     for extents in EXTENTS {
+        nodes.resize(nodes.len().max(2 * extents as usize + 16), Node::EMPTY);
         with_extents(&mut nodes, reading, extents)?;
     }
     Ok(())
@@ -155,7 +156,11 @@ fn with_holes<'a>(
     for place in (1..strides.len()).rev() {
         strides.swap(place, random.below(place as u64 + 1) as usize);
     }
-    for stride in strides {
+    for (done, stride) in strides.into_iter().enumerate() {
+        if done % 50_000 == 49_999 {
+            // Who waits for this program takes a long silence for its end.
+            println!("mm: {} of {extents} holes", done + 1);
+        }
         // One of them is as large as can be, so that each block fits somewhere in every state.
         let size = if stride == 0 { (1 << HOLE_BITS) - 1 } else { random.granules(HOLE_BITS) };
         // Neither end of a stride is free, so that no two holes touch.
