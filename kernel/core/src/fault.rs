@@ -37,6 +37,9 @@ fn upcall<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class, report:
     let Some(area) = Area::of(k, thread).filter(|area| !area.upcall_is_running()) else { return false };
     area.set_upcall_running(true);
     area.set_fault(*report);
+    // The running thread may have changed it since it was last saved, at a switch.
+    let pointer = k.arch().thread_pointer();
+    k.get(thread).registers.thread_pointer = pointer;
     area.store_registers(k, thread);
     let r = &mut k.get(thread).registers;
     r.pc = target.entry;

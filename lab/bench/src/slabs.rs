@@ -34,22 +34,22 @@ const SLABS: Slabs = Slabs::STANDARD;
 /// Chances to free, in per cent.
 const CHANCES: [u32; 4] = [16, 32, 48, 64];
 /// Policies and chances whose curves are printed.
-const CURVES: [(Policy, &str); 2] = [(Policy::BestFit, "best"), (Policy::NextFitGuessing, "guessing")];
+const CURVES: [(Policy, &str); 2] = [(Policy::BestFit, "best"), (Policy::NextFitGuessing, "next")];
 
 /// Says what failed.
 fn problem(what: &'static str) -> impl Fn(Failure) -> String {
     move |failure| format!("slabs-latency: {what}: {failure}")
 }
 
-/// The policies' names in keys.
+/// The policies' names in keys, as in the experiments on the host: R1's next fit is the one that guesses.
 const fn key(policy: Policy) -> &'static str {
     match policy {
-        Policy::NextFitGuessing => "guessing",
-        Policy::NextFit => "next",
+        Policy::NextFitGuessing => "next",
+        Policy::NextFit => "next_books",
         Policy::FirstFit => "first",
         Policy::BestFit => "best",
         Policy::WorstFit => "worst",
-        Policy::BestFitAlignment => "alignment",
+        Policy::BestFitAlignment => "best_alignment",
         Policy::Segregated => "segregated",
         Policy::Buddy => "buddy",
     }
@@ -61,6 +61,8 @@ struct Cost {
     instructions: u64,
     /// Bytes requested before.
     requested: u64,
+    /// Bytes in use after.
+    live: u64,
     objects: u64,
     failed: u64,
     granted: bool,
@@ -72,7 +74,8 @@ struct Cost {
 #[derive(Default)]
 struct Run {
     allocs: Vec<Cost>,
-    frees: Vec<u64>,
+    /// What each return cost, and after how many requests for memory.
+    frees: Vec<(usize, u64)>,
 }
 
 /// Blocks on the server's own account.
@@ -114,6 +117,7 @@ fn play(policy: Policy, chance: u32) -> Result<Run, String> {
                 run.allocs.push(Cost {
                     instructions: end.wrapping_sub(start),
                     requested: before.requested,
+                    live: after.live,
                     objects: wanted.iter().map(|one| u64::from(one.count)).sum(),
                     failed: after.failed_retypes - before.failed_retypes,
                     granted,
@@ -124,7 +128,7 @@ fn play(policy: Policy, chance: u32) -> Result<Run, String> {
                 for bundle in step.numbers.iter().filter_map(|number| live.remove(number)) {
                     let start = instructions();
                     SLABS.free(bundle).map_err(problem("freeing"))?;
-                    run.frees.push(instructions().wrapping_sub(start));
+                    run.frees.push((run.allocs.len(), instructions().wrapping_sub(start)));
                 }
             }
             StepKind::Failed => {}
@@ -162,8 +166,8 @@ impl Run {
         figure(&format!("alloc_max_{name}_{chance}"), granted.max().unwrap_or(0));
         figure(&format!("alloc_all_{name}_{chance}"), mean(all));
         figure(&format!("alloc_other_{name}_{chance}"), self.apart());
-        figure(&format!("free_mean_{name}_{chance}"), mean(self.frees.iter().copied()));
-        figure(&format!("free_max_{name}_{chance}"), self.frees.iter().copied().max().unwrap_or(0));
+        figure(&format!("free_mean_{name}_{chance}"), mean(self.frees.iter().map(|(_, cost)| *cost)));
+        figure(&format!("free_max_{name}_{chance}"), self.frees.iter().map(|(_, cost)| *cost).max().unwrap_or(0));
         let grew = self.allocs.iter().filter(|cost| cost.grew).count();
         let failed: u64 = self.allocs.iter().map(|cost| cost.failed).sum();
         let full = self.allocs.iter().filter(|cost| !cost.granted).count();
@@ -177,15 +181,19 @@ impl Run {
     /// Prints its curves.
     fn print_curves(&self, name: &str, chance: u32) {
         for cost in &self.allocs {
+            println!("sample: live_{name}_{chance} {} {}", cost.requested, cost.live);
             println!("sample: alloc_{name}_{chance} {} {}", cost.requested, cost.instructions);
             if !cost.granted {
                 println!("sample: full_{name}_{chance} {} {}", cost.requested, cost.instructions);
             } else if cost.failed > 0 {
                 println!("sample: failed_{name}_{chance} {} {}", cost.requested, cost.instructions);
+                println!("sample: failures_{name}_{chance} {} {}", cost.requested, cost.failed);
             }
         }
-        for (index, cost) in self.frees.iter().enumerate() {
-            println!("sample: free_{name}_{chance} {index} {cost}");
+        for (after, cost) in &self.frees {
+            let requested =
+                after.checked_sub(1).and_then(|last| self.allocs.get(last)).map_or(0, |last| last.requested);
+            println!("sample: free_{name}_{chance} {requested} {cost}");
         }
     }
 }

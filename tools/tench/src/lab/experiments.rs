@@ -101,7 +101,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "slabs-latency",
         title: "What a bundle of objects and its return cost, by policy and chance to free",
-        plots: latency,
+        plots: slabs::latency_plots,
         ..USUAL
     },
     Experiment {
@@ -208,28 +208,6 @@ fn siblings(_: &Measured) -> Vec<Plot> {
     };
     let plot = Plot::new("plot", "Deleting one of many siblings");
     vec![plot.with(panel("instructions, mean", "")).with(panel("instructions, dearest", "worst_"))]
-}
-
-/// R1's figures 4.15 and 4.16.
-fn latency(_: &Measured) -> Vec<Plot> {
-    let plot = |chance: &str| {
-        let panel = ["best", "guessing"].into_iter().zip([BLUE, ORANGE]).fold(
-            Panel::new("bytes requested", "instructions per request").log_y(),
-            |panel, (policy, colour)| {
-                panel
-                    .line(format!("alloc_{policy}_{chance}"), policy, colour)
-                    .marks(format!("full_{policy}_{chance}"), format!("{policy}: no room"), colour, Shape::Cross)
-                    .marks(format!("failed_{policy}_{chance}"), format!("{policy}: retypes failed"), colour, Shape::Dot)
-            },
-        );
-        let frees = Panel::new("return", "instructions per return")
-            .log_y()
-            .line(format!("free_best_{chance}"), "best", BLUE)
-            .line(format!("free_guessing_{chance}"), "guessing", ORANGE);
-        let title = format!("Latency of requests and returns, {chance} % chance to free");
-        Plot::new(format!("latency-{chance}"), title).with(panel).with(frees)
-    };
-    vec![plot("16"), plot("32")]
 }
 
 /// The manager's cost by the number of free extents, and R0's two sequences.

@@ -1,10 +1,11 @@
 //! Unmapping and protecting: what takes away from an address space, or changes it.
 
-use tench_abi::memory::{MapFlags, entry_bits};
+use tench_abi::memory::{MapFlags, TABLE_ENTRIES, entry_bits};
 
 use crate::backend::Backend;
 use crate::paging::{Error, Mapping, Need, Paging, Piece, Reserve, is_range, runs};
 use crate::regions::Kind;
+use crate::shadow::{Entry, ROOT};
 
 /// Rights, as against attributes.
 const RIGHTS: MapFlags = MapFlags::READ.union(MapFlags::WRITE).union(MapFlags::EXECUTE);
@@ -21,7 +22,42 @@ impl Paging {
         self.ensure(backend, Need { regions: 2, ..Need::default() })?;
         self.clear(backend, start, size)?;
         self.regions.free(start, size);
+        if size >= 1 << entry_bits(2) {
+            self.prune(backend, ROOT, start, start + size);
+        }
         Ok(())
+    }
+
+    /// Destroys the table of pages of a mapping that has just gone, if nothing else is mapped in it, and all of it lies in
+    /// the range that goes: so its memory is free as early as that of its pages, beside which it may lie.
+    fn drop_table<B: Backend>(&mut self, backend: &mut B, table: usize, start: u64, end: u64) {
+        let from = self.tables.address(table, 0);
+        if self.tables.level(table) == 3 && start <= from && from + (1 << entry_bits(2)) <= end {
+            let (parent, entry) = self.tables.place(table);
+            if let Some(object) = self.tables.take_empty(parent, entry) {
+                backend.destroy(object);
+            }
+        }
+    }
+
+    /// Destroys tables that show nothing but addresses of a range in which nothing is mapped any more. Those at its edges
+    /// stay for their neighbours.
+    fn prune<B: Backend>(&mut self, backend: &mut B, table: usize, start: u64, end: u64) {
+        let level = self.tables.level(table);
+        let bits = entry_bits(u32::from(level));
+        let base = self.tables.address(table, 0);
+        let (first, last) = (start.max(base) - base >> bits, (end - 1 - base >> bits).min(TABLE_ENTRIES as u64 - 1));
+        for entry in first as u16..=last as u16 {
+            let Entry::Table(below) = self.tables.entry(table, entry) else { continue };
+            let from = self.tables.address(table, entry);
+            if start <= from && from + (1 << bits) <= end {
+                while let Some(object) = self.tables.take_empty(table, entry) {
+                    backend.destroy(object);
+                }
+            } else if level < 2 {
+                self.prune(backend, below, start, end);
+            }
+        }
     }
 
     /// Unmaps a range and leaves its addresses reserved. Lazily backed memory is zero when it is found again. Otherwise
@@ -35,6 +71,7 @@ impl Paging {
             let (first, end) = (self.start_of(&mapping), self.start_of(&mapping) + self.size_of(&mapping));
             if start <= first && end <= start + size {
                 self.drop_mapping(backend, place, None)?;
+                self.drop_table(backend, mapping.table as usize, start, start + size);
             } else {
                 self.replace(backend, place, start, start + size, None)?;
             }

@@ -147,6 +147,12 @@ impl Tables {
         head.base + (u64::from(entry) << entry_bits(u32::from(head.level)))
     }
 
+    /// Where a table hangs: its parent and the entry.
+    pub fn place(&self, table: usize) -> (usize, u16) {
+        let head = self.heads.get(table);
+        (head.parent as usize, head.entry)
+    }
+
     /// What an entry shows.
     #[inline]
     pub fn entry(&self, table: usize, entry: u16) -> Entry {

@@ -18,9 +18,10 @@ pub struct Slab {
     alignment_loss: u64,
     watermark_loss: u64,
     resets: u64,
-    /// Log2 of the size of the largest object placed since the last reset; 0 for none. What an object is larger than
-    /// never has to be aligned for it again, which the policy [`Segregated`](crate::Policy::Segregated) uses.
+    /// Log2 of the size of the largest object placed since the last reset; 0 for none.
     largest_bits: u8,
+    /// The same of the object placed last since then.
+    last_bits: u8,
     /// Free ranges; used only while the watermark rule is lifted.
     holes: Holes,
     lifted: bool,
@@ -34,6 +35,7 @@ pub(crate) struct Mark {
     objects: u64,
     alignment_loss: u64,
     largest_bits: u8,
+    last_bits: u8,
 }
 
 /// What the kernel can say about a slab, to compare the books with.
@@ -61,6 +63,7 @@ impl Slab {
             watermark_loss: 0,
             resets: 0,
             largest_bits: 0,
+            last_bits: 0,
             holes: Holes::default(),
             lifted: false,
         }
@@ -131,6 +134,11 @@ impl Slab {
         self.largest_bits
     }
 
+    /// Log2 of the object placed last since the last reset; 0 if there is none.
+    pub(crate) const fn last_bits(&self) -> u8 {
+        self.last_bits
+    }
+
     /// Whether objects may go to any free offset.
     pub(crate) const fn lifted(&self) -> bool {
         self.lifted
@@ -164,7 +172,9 @@ impl Slab {
         }
         self.live += bytes;
         self.objects += u64::from(count);
-        self.largest_bits = self.largest_bits.max(size.trailing_zeros() as u8);
+        let size_bits = size.trailing_zeros() as u8;
+        self.largest_bits = self.largest_bits.max(size_bits);
+        self.last_bits = size_bits;
     }
 
     /// The books as they are before something is placed.
@@ -175,6 +185,7 @@ impl Slab {
             objects: self.objects,
             alignment_loss: self.alignment_loss,
             largest_bits: self.largest_bits,
+            last_bits: self.last_bits,
         }
     }
 
@@ -189,6 +200,7 @@ impl Slab {
         self.objects = mark.objects;
         self.alignment_loss = mark.alignment_loss;
         self.largest_bits = mark.largest_bits;
+        self.last_bits = mark.last_bits;
     }
 
     /// Books that an object is gone. False, and nothing changes, if there cannot have been such an object.
@@ -217,6 +229,7 @@ impl Slab {
         self.alignment_loss = 0;
         self.watermark_loss = 0;
         self.largest_bits = 0;
+        self.last_bits = 0;
         self.resets += 1;
     }
 

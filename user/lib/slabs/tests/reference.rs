@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 use tench_slabs::{
-    Application, Options, Policy, Replay, SEQUENCES, STANDARD_SLABS, STANDARD_STATIC_SLABS, Slabs, Trace, TraceSource,
-    application, printed_account, replay, sequence,
+    Application, Options, Policy, Random, RandomSettings, Replay, Request, SEQUENCES, STANDARD_SLABS,
+    STANDARD_STATIC_SLABS, Slabs, Trace, TraceSource, application, printed_account, replay, sequence,
 };
 
 fn directory() -> String {
@@ -175,4 +175,80 @@ fn without_the_watermark_rule_nothing_is_lost() {
             assert!(lifted.figures.out_of_memory <= kept.figures.out_of_memory, "{name} {policy}");
         }
     }
+}
+
+/// Requests of a random workload as best fit granted them, so that policies can be compared at equal requests.
+fn random_requests(chance: u32, seed: u64) -> Replay {
+    let settings = RandomSettings { chance, seed, ..RandomSettings::default() };
+    replay(&mut Random::new(settings), &Options::new(Policy::BestFit)).unwrap()
+}
+
+#[test]
+fn segregated_loses_less_than_best_fit() {
+    let mut workloads = vec![
+        ("16 %, as best fit saw it".to_string(), trace("random-16-best")),
+        ("16 %, as next fit saw it".to_string(), trace("random-16-next")),
+        ("64 %".to_string(), trace("random-64-best-next")),
+        ("32 %, ours".to_string(), random_requests(32, 42).trace),
+        ("48 %, ours".to_string(), random_requests(48, 42).trace),
+    ];
+    workloads.extend(SEQUENCES.iter().enumerate().map(|(i, steps)| (format!("sequence {}", i + 1), sequence(steps))));
+    for (name, trace) in workloads {
+        let [best, ours] =
+            [Policy::BestFit, Policy::Segregated].map(|policy| run(&trace, &Options::new(policy)).outcome);
+        assert_eq!((ours.figures.out_of_memory, ours.figures.failed_retypes), (0, 0), "{name}");
+        assert!(ours.means.total < best.means.total, "{name}");
+        if name == "sequence 1" {
+            // The one workload where the peak is no better: five pages of the model share a slab with others.
+            assert_eq!((ours.peaks.total, best.peaks.total), (20_480, 20_480));
+        } else {
+            assert!(ours.peaks.total < best.peaks.total, "{name}");
+        }
+    }
+}
+
+#[test]
+fn segregated_loses_less_over_many_seeds() {
+    for (chance, most) in [(16, 0.97), (32, 0.85), (48, 0.85), (64, 0.3)] {
+        let (mut ours, mut best) = ([0; 2], [0; 2]);
+        for seed in 1000..1030 {
+            let Replay { outcome, trace, .. } = random_requests(chance, seed);
+            let segregated = run(&trace, &Options::new(Policy::Segregated)).outcome;
+            assert_eq!(segregated.figures.out_of_memory, 0);
+            for (sums, outcome) in [(&mut ours, segregated), (&mut best, outcome)] {
+                sums[0] += outcome.peaks.total;
+                sums[1] += outcome.means.total;
+            }
+        }
+        for (ours, best) in ours.into_iter().zip(best) {
+            assert!((ours as f64) < most * best as f64, "{chance} %: {ours} against {best}");
+        }
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_requests_again() {
+    let first = random_requests(48, 7).trace;
+    assert_eq!(first, random_requests(48, 7).trace);
+    assert_ne!(first, random_requests(48, 8).trace);
+    // All that lives at the end is freed, and a step frees something or asks for something.
+    let frees = first.requests().iter().filter(|request| matches!(request, Request::Free { .. })).count();
+    assert_eq!(first.requests().len(), 2 * frees);
+    assert!(first.requests().len() >= 1000);
+}
+
+#[test]
+fn no_more_live_than_the_limit() {
+    let settings = RandomSettings { chance: 0, limit: 5, requests: 100, ..RandomSettings::default() };
+    let run = replay(&mut Random::new(settings), &Options::new(Policy::BestFit)).unwrap();
+    let mut live = 0i32;
+    for request in run.trace.requests() {
+        live += match request {
+            Request::Alloc { .. } => 1,
+            Request::Free { .. } => -1,
+            Request::Failed { .. } => 0,
+        };
+        assert!((0..=5).contains(&live));
+    }
+    assert_eq!(live, 0);
 }

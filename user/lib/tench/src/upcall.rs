@@ -110,8 +110,9 @@ fn is_remedied(report: &Report) -> bool {
 fn end(report: &Report) -> ! {
     let (kind, region) = if report.class == Class::PageFault as u64 { why(report) } else { (FaultKind::Other, None) };
     let part = region.and_then(|region| Some((name(region.kind)?, region.start, region.size)));
-    // It answers only if it does not know this process.
-    let _ = Procs::STANDARD.fault(report, kind, part);
+    // It answers only if it refuses.
+    let failure = Procs::STANDARD.fault(report, kind, part);
+    eprintln!("{}: {kind} at {:#x}, and {failure}", process::name(), report.address);
     process::exit(101)
 }
 

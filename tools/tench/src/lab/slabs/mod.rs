@@ -21,6 +21,7 @@ use tench_slabs::{
 };
 
 use super::measure::Measured;
+use super::plot::Plot;
 use crate::workspace::{self, Workspace};
 
 /// Chances to free of R1's random workloads, in per cent.
@@ -171,6 +172,12 @@ fn take_snapshots(measured: &mut Measured, prefix: &str, replay: &Replay) {
             add("watermark", bar.live + bar.alignment + bar.watermark);
         }
     }
+}
+
+/// R1's figures 4.15 and 4.16, of the experiment `slabs-latency`, which runs on the target.
+pub fn latency_plots(_: &Measured) -> Vec<Plot> {
+    let runs = (("best", "best fit"), ("next", "next fit, guessing"));
+    vec![pictures::latency("4.15", "16", runs.0, runs.1), pictures::latency("4.16", "32", runs.0, runs.1)]
 }
 
 /// A number of bytes as R1 prints it.

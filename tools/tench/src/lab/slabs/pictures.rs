@@ -1,6 +1,6 @@
 //! The kinds of pictures that several experiments draw.
 
-use crate::lab::plot::{BLUE, GREEN, ORANGE, Panel, Plot, RED, Shape};
+use crate::lab::plot::{BLUE, GREEN, ORANGE, PURPLE, Panel, Plot, RED, Shape};
 use tench_slabs::STANDARD_SLABS;
 
 /// A run in a picture: what its series begin with, and what it is called.
@@ -30,6 +30,32 @@ pub fn profile(file: &str, title: &str, (first, first_name): Run, (second, secon
         .steps(format!("{second}_resets"), second_name, ORANGE, true);
     let lost_to_watermark = lines("lost to the watermark", "watermark");
     Plot::new(file, title).with(used).with(lost_to_watermark).with(lines("lost to alignment", "align")).with(resets)
+}
+
+/// What requests and returns cost, over the bytes requested: memory in use, instructions of each request with marks where
+/// there was no room and where retypes failed (larger, the more did), instructions of each return.
+pub fn latency(figure: &str, chance: &str, (first, first_name): Run, (second, second_name): Run) -> Plot {
+    let both = |panel: Panel, what: &str| {
+        panel.line(format!("{what}_{first}_{chance}"), first_name, BLUE).dashed(
+            format!("{what}_{second}_{chance}"),
+            second_name,
+            ORANGE,
+        )
+    };
+    let used = both(Panel::new("", "in use, KiB").units(1024.0, 1024.0).height(200), "live");
+    let requests = both(Panel::new("", "instructions per request").units(1024.0, 1.0).log_y().height(330), "alloc")
+        .marks(format!("full_{first}_{chance}"), format!("no room, {first_name}"), RED, Shape::Cross)
+        .marks(format!("full_{second}_{chance}"), format!("no room, {second_name}"), PURPLE, Shape::Plus)
+        .counted_marks(
+            format!("failed_{second}_{chance}"),
+            format!("failures_{second}_{chance}"),
+            "failed retypes",
+            ORANGE,
+            Shape::Ring,
+        );
+    let returns = Panel::new("requested in all, KiB", "instructions per return").units(1024.0, 1.0).log_y().height(260);
+    let title = format!("Figure {figure}: latency of requests and returns, {chance} % chance to free");
+    Plot::new(format!("figure-{figure}"), title).with(used).with(requests).with(both(returns, "free"))
 }
 
 /// The slabs at four moments, as bars: the first run's filled, the second's hatched.

@@ -81,18 +81,25 @@ fn seeds(measured: &mut Measured, chance: u32) -> Result<()> {
         }
         by_policy.push(outcomes);
     }
-    let of = |policy: Policy| &by_policy[policy as usize];
-    let pairs: Vec<([f64; 3], [f64; 3])> =
-        of(Policy::BestFit).iter().copied().zip(of(Policy::NextFitGuessing).iter().copied()).collect();
-    let mut count = |name: &str, holds: &dyn Fn(&[f64; 3], &[f64; 3]) -> bool| {
-        let seeds = pairs.iter().filter(|(best, next)| holds(best, next)).count();
+    let pairs = |one: Policy, other: Policy| -> Vec<([f64; 3], [f64; 3])> {
+        let of = |policy: Policy| by_policy[policy as usize].iter().copied();
+        of(one).zip(of(other)).collect()
+    };
+    let against_next = pairs(Policy::BestFit, Policy::NextFitGuessing);
+    let against_best = pairs(Policy::Segregated, Policy::BestFit);
+    let mut count = |name: &str, pairs: &[([f64; 3], [f64; 3])], holds: &dyn Fn(&[f64; 3], &[f64; 3]) -> bool| {
+        let seeds = pairs.iter().filter(|(one, other)| holds(one, other)).count();
         measured.figure(format!("seeds_{name}_{chance}"), seeds as f64);
     };
-    count("best_below_next_peak", &|best, next| best[0] < next[0]);
-    count("best_below_next_avg", &|best, next| best[1] < next[1]);
-    count("best_above_next_resets", &|best, next| best[2] > next[2]);
+    for (name, pairs) in [("best_below_next", &against_next), ("segregated_below_best", &against_best)] {
+        count(&format!("{name}_peak"), pairs, &|one, other| one[0] < other[0]);
+        count(&format!("{name}_avg"), pairs, &|one, other| one[1] < other[1]);
+    }
+    count("best_above_next_resets", &against_next, &|best, next| best[2] > next[2]);
     // Whoever has more resets loses less.
-    count("more_resets_less_loss", &|best, next| best[2] != next[2] && (best[2] > next[2]) == (best[1] < next[1]));
+    count("more_resets_less_loss", &against_next, &|best, next| {
+        best[2] != next[2] && (best[2] > next[2]) == (best[1] < next[1])
+    });
     Ok(())
 }
 

@@ -7,7 +7,7 @@
 use tench_abi::CapAddress;
 
 /// Free pieces that are remembered.
-const MAX_PIECES: usize = 96;
+const MAX_PIECES: usize = 256;
 
 /// A piece of untyped memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
