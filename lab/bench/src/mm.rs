@@ -20,6 +20,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use tench::memory::Pages;
 use tench::println;
 use tench::time::instructions;
 use tench_extents::{Error, GRANULE, Manager, Node};
@@ -99,16 +100,27 @@ impl Summary {
 /// Measures everything.
 pub fn run() -> Result<(), String> {
     let reading = (0..8).map(|_| cost(0, || ()).0).min().unwrap_or(0);
-    let mut nodes = Vec::new();
-    nodes.try_reserve_exact(NODES).map_err(|_| "mm: there is too little memory for the nodes")?;
-    nodes.resize(2 * 8192 + 16, Node::EMPTY);
-    in_order(&mut nodes, reading, "4k", 8192, GRANULE)?;
-    in_order(&mut nodes, reading, "4m", 400, 4 << 20)?;
+    // One frame: on the heap each page would come when it is touched, with capabilities of its own, and these run out.
+    let mut memory =
+        Pages::new(NODES * size_of::<Node>()).map_err(|error| format!("mm: memory for the nodes: {error}"))?;
+    let nodes = nodes_in(&mut memory);
+    in_order(nodes, reading, "4k", 8192, GRANULE)?;
+    in_order(nodes, reading, "4m", 400, 4 << 20)?;
     for extents in EXTENTS {
-        nodes.resize(nodes.len().max(2 * extents as usize + 16), Node::EMPTY);
-        with_extents(&mut nodes, reading, extents)?;
+        with_extents(nodes, reading, extents)?;
     }
     Ok(())
+}
+
+/// The nodes in memory that is large enough for them.
+fn nodes_in(memory: &mut Pages) -> &mut [Node] {
+    let first = core::ptr::with_exposed_provenance_mut::<Node>(memory.address());
+    for number in 0..NODES {
+        // SAFETY: the memory is mapped, readable and writable, begins at a page, and holds `NODES` nodes.
+        unsafe { first.add(number).write(Node::EMPTY) };
+    }
+    // SAFETY: all these nodes were just written, and this is the only reference into the memory, which lives longer.
+    unsafe { core::slice::from_raw_parts_mut(first, NODES) }
 }
 
 /// R0's program: `count` blocks of `size` bytes, allocated and then freed in the same order.
