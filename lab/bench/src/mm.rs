@@ -117,7 +117,7 @@ fn nodes_in(memory: &mut Pages) -> &mut [Node] {
     let first = core::ptr::with_exposed_provenance_mut::<Node>(memory.address());
     for number in 0..NODES {
         // SAFETY: the memory is mapped, readable and writable, begins at a page, and holds `NODES` nodes.
-        unsafe { first.add(number).write(Node::EMPTY) };
+        unsafe { first.wrapping_add(number).write(Node::EMPTY) };
     }
     // SAFETY: all these nodes were just written, and this is the only reference into the memory, which lives longer.
     unsafe { core::slice::from_raw_parts_mut(first, NODES) }
