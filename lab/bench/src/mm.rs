@@ -1,21 +1,26 @@
-//! What the memory manager's library costs, without the kernel's retype and without a message: R0's figures 3 and 4, and
-//! how the cost grows with the number of free extents.
+//! What the physical memory manager costs: R0's figures 3 and 4, and how the costs grow with the number of free extents.
 //!
-//! | key | what |
-//! |---|---|
-//! | `alloc_4k_…`, `free_4k_…` | 8,192 blocks of 4 KiB, allocated and then freed in the same order: mean, 90th of 100, most |
-//! | `alloc_4m_…`, `free_4m_…` | 400 blocks of 4 MiB likewise |
-//! | `alloc_N`, `free_N` | a block of 1 to 16 pages and its return, among `N` free extents of 1 to 64 pages: mean |
-//! | `alloc_range_N` | the same within a random eighth of the addresses, aligned to its size |
-//! | `…_worst_N` | the dearest of those |
+//! The library alone is measured (`tench-extents`): no retype of the kernel, no message to the memory server.
 //!
-//! Each is from before the call of the library to behind it; what two readings cost is taken off.
+//! **In order.** 8192 blocks of 4 KiB, or 400 of 4 MiB, are allocated and then freed in the order in which they came. The
+//! curves `alloc_4k`, `free_4k`, `alloc_4m`, `free_4m` show the mean of every few operations in a row, and `…_worst` the
+//! dearest of them; over all operations, mean, 90th percentile and largest are figures.
+//!
+//! **With N free extents.** Memory with `N` holes of mixed sizes at random places, made in random order:
+//! ```text
+//! ├────STRIDE────┼──────────────┼──────────────┼── … ──┤
+//!  used│free│used    used   │fr│ u    used    │  free …        one hole in each stride, N + 1 blocks between them
+//! ```
+//! A block is allocated and freed again, so that each operation meets exactly `N` free extents. The figures are the mean
+//! (`alloc_N`) and the largest (`alloc_worst_N`) of many such operations.
+//!
+//! The counter is read before and after each call; what two readings cost is taken off.
 
 use alloc::format;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
+use tench::memory::Pages;
 use tench::println;
 use tench::time::instructions;
 use tench_extents::{Error, GRANULE, Manager, Node};
@@ -23,21 +28,23 @@ use tench_extents::{Error, GRANULE, Manager, Node};
 use crate::figure;
 
 /// Numbers of free extents.
-const SIZES: [u64; 7] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
-/// Blocks that are allocated and freed among them.
-const ROUNDS: u64 = 1000;
-/// Pages of the largest block, and of the largest free extent among many.
-const MOST_PAGES: u64 = 16;
-const MOST_FREE_PAGES: u64 = 64;
-/// First address of the memory that is managed. Nobody touches it.
-const BASE: u64 = 1 << 36;
-/// Samples of a curve that are printed: of so many operations one.
-const PRINTED: usize = 16;
-
-/// Says what failed.
-fn problem(what: &'static str) -> impl Fn(Error) -> String {
-    move |error| format!("mm: {what}: {error}")
-}
+const EXTENTS: [u64; 7] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
+/// Operations of each kind that are measured in each state.
+const OPERATIONS: usize = 4000;
+/// Points of a curve, at least.
+const POINTS: usize = 100;
+/// Granules from one hole's stride to the next: 4 MiB.
+const STRIDE: u64 = 1024;
+/// Holes have less than two to the power of this granules, and all powers are equally frequent.
+const HOLE_BITS: u64 = 9;
+/// Blocks have less than two to the power of this granules. Every one fits into the largest hole.
+const BLOCK_BITS: u64 = 7;
+/// Alignments are 4 KiB times two to the power of less than this.
+const ALIGN_BITS: u64 = 8;
+/// A range is all memory divided by two to the power of less than this.
+const RANGE_BITS: u64 = 8;
+/// The nodes of the largest state, and some for the operation at hand.
+const NODES: usize = 2 * 1_000_000 + 16;
 
 /// Generator of numbers that always gives the same ones (xorshift64*).
 struct Random(u64);
@@ -49,134 +56,177 @@ impl Random {
         self.0 ^= self.0 >> 27;
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % limit
     }
+
+    /// Granules, fewer than two to the power of `bits`: one power as often as another.
+    fn granules(&mut self, bits: u64) -> u64 {
+        let power = 1 << self.below(bits);
+        power + self.below(power)
+    }
 }
 
-/// Measures operations, and keeps what each cost.
-struct Meter {
-    /// What two readings cost.
-    readings: u64,
-    costs: Vec<u64>,
+/// Says what failed.
+fn problem(what: &str) -> impl Fn(Error) -> String {
+    move |error| format!("mm: {what}: {error}")
 }
 
-impl Meter {
-    fn new(readings: u64) -> Meter {
-        Meter { readings, costs: Vec::with_capacity(8192) }
-    }
+/// Instructions of `action`, given what two readings of the counter cost.
+fn cost<T>(reading: u64, action: impl FnOnce() -> T) -> (u64, T) {
+    let before = instructions();
+    let result = action();
+    (instructions() - before - reading, result)
+}
 
-    fn measure<T>(&mut self, operation: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-        let before = instructions();
-        let result = operation();
-        let after = instructions();
-        self.costs.push(after.wrapping_sub(before).saturating_sub(self.readings));
-        result
-    }
+/// Mean, 90th percentile and largest.
+struct Summary {
+    mean: u64,
+    tenth: u64,
+    largest: u64,
+}
 
-    fn mean(&self) -> u64 {
-        self.costs.iter().sum::<u64>() / self.costs.len().max(1) as u64
-    }
-
-    fn worst(&self) -> u64 {
-        self.costs.iter().copied().max().unwrap_or(0)
-    }
-
-    /// The cost that 90 of 100 do not exceed.
-    fn usual(&self) -> u64 {
-        let mut sorted = self.costs.clone();
+impl Summary {
+    fn of(costs: &[u64]) -> Summary {
+        let mut sorted = costs.to_vec();
         sorted.sort_unstable();
-        sorted.get(sorted.len() * 9 / 10).copied().unwrap_or(0)
-    }
-
-    /// Prints the figures of a series, and part of its curve.
-    fn print_series(&self, name: &str) {
-        for (index, cost) in self.costs.iter().enumerate().step_by(PRINTED) {
-            println!("sample: {name} {index} {cost}");
+        let count = sorted.len().max(1);
+        let at = |index: usize| sorted.get(index).copied().unwrap_or(0);
+        Summary {
+            mean: sorted.iter().sum::<u64>() / count as u64,
+            tenth: at((count * 9).div_ceil(10) - 1),
+            largest: at(count - 1),
         }
-        figure(&format!("{name}_mean"), self.mean());
-        figure(&format!("{name}_p90"), self.usual());
-        figure(&format!("{name}_max"), self.worst());
     }
 }
 
-/// What two readings of the counter cost.
-fn readings() -> u64 {
-    (0..8)
-        .map(|_| {
-            let before = instructions();
-            instructions().wrapping_sub(before)
-        })
-        .min()
-        .unwrap_or(0)
+/// Measures everything.
+pub fn run() -> Result<(), String> {
+    let reading = (0..8).map(|_| cost(0, || ()).0).min().unwrap_or(0);
+    // One frame: on the heap each page would come when it is touched, with capabilities of its own, and these run out.
+    let mut memory =
+        Pages::new(NODES * size_of::<Node>()).map_err(|error| format!("mm: memory for the nodes: {error}"))?;
+    let nodes = nodes_in(&mut memory);
+    in_order(nodes, reading, "4k", 8192, GRANULE)?;
+    in_order(nodes, reading, "4m", 400, 4 << 20)?;
+    for extents in EXTENTS {
+        with_extents(nodes, reading, extents)?;
+    }
+    Ok(())
 }
 
-/// `count` blocks of `size` bytes, allocated and then freed in order.
-fn in_order(readings: u64, name: &str, count: u64, size: u64) -> Result<(), String> {
-    let mut manager = Manager::new(vec![Node::EMPTY; 2 * count as usize + 64]);
-    manager.add(BASE, 2 * count * size).map_err(problem("adding memory"))?;
-    let (mut alloc, mut free) = (Meter::new(readings), Meter::new(readings));
+/// The nodes in memory that is large enough for them.
+fn nodes_in(memory: &mut Pages) -> &mut [Node] {
+    let first = core::ptr::with_exposed_provenance_mut::<Node>(memory.address());
+    for number in 0..NODES {
+        // SAFETY: the memory is mapped, readable and writable, begins at a page, and holds `NODES` nodes.
+        unsafe { first.wrapping_add(number).write(Node::EMPTY) };
+    }
+    // SAFETY: all these nodes were just written, and this is the only reference into the memory, which lives longer.
+    unsafe { core::slice::from_raw_parts_mut(first, NODES) }
+}
+
+/// R0's program: `count` blocks of `size` bytes, allocated and then freed in the same order.
+fn in_order(nodes: &mut [Node], reading: u64, name: &str, count: u64, size: u64) -> Result<(), String> {
+    let mut manager = Manager::new(nodes);
+    manager.add(1 << 30, 4 << 30).map_err(problem("adding memory"))?;
     let mut blocks = Vec::with_capacity(count as usize);
-    for tag in 0..count {
-        blocks.push(alloc.measure(|| manager.alloc(size, tag)).map_err(problem("allocating in order"))?);
+    let (mut allocs, mut frees) = (Vec::with_capacity(count as usize), Vec::with_capacity(count as usize));
+    for number in 0..count {
+        let (instructions, block) = cost(reading, || manager.alloc(size, number));
+        blocks.push(block.map_err(problem("allocating"))?);
+        allocs.push(instructions);
     }
     for block in blocks {
-        free.measure(|| manager.free(block, size)).map_err(problem("freeing in order"))?;
+        let (instructions, freed) = cost(reading, || manager.free(block, size));
+        freed.map_err(problem("freeing"))?;
+        frees.push(instructions);
     }
-    alloc.print_series(&format!("alloc_{name}"));
-    free.print_series(&format!("free_{name}"));
+    for (operation, costs) in [("alloc", allocs), ("free", frees)] {
+        let few = costs.len() / POINTS;
+        for (number, costs) in costs.chunks(few).enumerate() {
+            let Summary { mean, largest, .. } = Summary::of(costs);
+            println!("sample: {operation}_{name} {} {mean}", number * few + 1);
+            println!("sample: {operation}_{name}_worst {} {largest}", number * few + 1);
+        }
+        let Summary { mean, tenth, largest } = Summary::of(&costs);
+        figure(&format!("{operation}_{name}_mean"), mean);
+        figure(&format!("{operation}_{name}_p90"), tenth);
+        figure(&format!("{operation}_{name}_max"), largest);
+    }
     Ok(())
 }
 
-/// A manager with `count` free extents of 1 to 64 pages, each of them between blocks.
-fn fragmented(random: &mut Random, count: u64, storage: Vec<Node>) -> Result<Manager<Vec<Node>>, String> {
-    let mut manager = Manager::new(storage);
-    let mut address = BASE;
-    for _ in 0..count {
-        // Memory of its own for each, so that making the state does not take longer than measuring in it.
-        let size = GRANULE * (1 + random.below(MOST_FREE_PAGES));
-        manager.add(address, size).map_err(problem("adding memory"))?;
-        address += size + GRANULE * (1 + random.below(4));
+/// Memory with `extents` holes, and how much that is altogether.
+fn with_holes<'a>(
+    nodes: &'a mut [Node],
+    random: &mut Random,
+    extents: u64,
+) -> Result<(Manager<&'a mut [Node]>, u64), Error> {
+    let mut manager = Manager::new(nodes);
+    let all = extents * STRIDE * GRANULE;
+    manager.add(0, all)?;
+    manager.alloc(all, 0)?;
+    let mut strides: Vec<u32> = (0..extents as u32).collect();
+    for place in (1..strides.len()).rev() {
+        strides.swap(place, random.below(place as u64 + 1) as usize);
     }
-    Ok(manager)
+    for (done, stride) in strides.into_iter().enumerate() {
+        if done % 50_000 == 49_999 {
+            // Who waits for this program takes a long silence for its end.
+            println!("mm: {} of {extents} holes", done + 1);
+        }
+        // One of them is as large as can be, so that each block fits somewhere in every state.
+        let size = if stride == 0 { (1 << HOLE_BITS) - 1 } else { random.granules(HOLE_BITS) };
+        // Neither end of a stride is free, so that no two holes touch.
+        let start = 1 + random.below(STRIDE - size - 1);
+        manager.free((u64::from(stride) * STRIDE + start) * GRANULE, size * GRANULE)?;
+    }
+    Ok((manager, all))
 }
 
-/// Blocks among `count` free extents.
-fn among(readings: u64, count: u64) -> Result<(), String> {
-    let mut random = Random(count + 7);
-    let mut manager = fragmented(&mut random, count, vec![Node::EMPTY; count as usize + 64])?;
-    let end = manager.extents(0).last().map_or(BASE, |last| last.base + last.size);
-    let (mut alloc, mut free, mut range) = (Meter::new(readings), Meter::new(readings), Meter::new(readings));
-    for tag in 0..ROUNDS {
-        let size = GRANULE * (1 + random.below(MOST_PAGES));
-        match alloc.measure(|| manager.alloc(size, tag)) {
-            Ok(block) => {
-                free.measure(|| manager.free(block, size)).map_err(problem("freeing"))?;
+/// Blocks come and go while there are so many free extents.
+fn with_extents(nodes: &mut [Node], reading: u64, extents: u64) -> Result<(), String> {
+    let mut random = Random(42);
+    let (mut manager, all) = with_holes(nodes, &mut random, extents).map_err(problem("making holes"))?;
+    let before = manager.totals();
+    if before.extents as u64 != extents {
+        return Err(format!("mm: there are {} free extents, and not {extents}", before.extents));
+    }
+    let (mut allocs, mut frees) = (Vec::with_capacity(OPERATIONS), Vec::with_capacity(OPERATIONS));
+    for _ in 0..OPERATIONS {
+        let size = random.granules(BLOCK_BITS) * GRANULE;
+        let (instructions, block) = cost(reading, || manager.alloc(size, 1));
+        allocs.push(instructions);
+        let block = block.map_err(problem("allocating"))?;
+        let (instructions, freed) = cost(reading, || manager.free(block, size));
+        frees.push(instructions);
+        freed.map_err(problem("freeing"))?;
+    }
+    let (mut ranged, mut refusals) = (Vec::with_capacity(OPERATIONS), Vec::new());
+    for _ in 0..OPERATIONS {
+        let size = random.granules(BLOCK_BITS) * GRANULE;
+        let align = GRANULE << random.below(ALIGN_BITS);
+        let base = random.below(all);
+        let limit = base + (all >> random.below(RANGE_BITS));
+        let request = || manager.alloc_from_range_aligned(base, limit, size, align, 1);
+        match cost(reading, request) {
+            (instructions, Ok(block)) => {
+                ranged.push(instructions);
+                manager.free(block, size).map_err(problem("freeing"))?;
             }
-            // The only extent of a state with one may be too small.
-            Err(Error::OutOfMemory) if count < 100 => {}
-            Err(error) => return Err(problem("allocating")(error)),
-        }
-        let size = GRANULE << random.below(4);
-        let span = (end - BASE) / 8;
-        let low = if count < 100 { BASE } else { BASE + random.below(end - BASE - span) };
-        let high = if count < 100 { end } else { low + span };
-        match range.measure(|| manager.alloc_from_range_aligned(low, high, size, size, tag)) {
-            Ok(block) => manager.free(block, size).map(drop).map_err(problem("freeing in a range"))?,
-            Err(Error::OutOfMemory) if count < 1000 => {}
-            Err(error) => return Err(problem("allocating in a range")(error)),
+            (instructions, Err(Error::OutOfMemory)) => refusals.push(instructions),
+            (_, Err(error)) => return Err(problem("allocating from a range")(error)),
         }
     }
-    for (name, meter) in [("alloc", &alloc), ("free", &free), ("alloc_range", &range)] {
-        println!("sample: {name} {count} {}", meter.mean());
-        println!("sample: {name}_worst {count} {}", meter.worst());
-        figure(&format!("{name}_{count}"), meter.mean());
-        figure(&format!("{name}_worst_{count}"), meter.worst());
+    if manager.totals() != before {
+        return Err(format!("mm: with {extents} extents, something is not as it was"));
+    }
+    figure(&format!("refused_range_{extents}"), refusals.len());
+    ranged.append(&mut refusals);
+    for (operation, costs) in [("alloc", allocs), ("free", frees), ("alloc_range", ranged)] {
+        let Summary { mean, largest, .. } = Summary::of(&costs);
+        println!("sample: {operation} {extents} {mean}");
+        println!("sample: {operation}_worst {extents} {largest}");
+        figure(&format!("{operation}_{extents}"), mean);
+        figure(&format!("{operation}_worst_{extents}"), largest);
     }
     Ok(())
-}
-
-/// Measures.
-pub fn run() -> Result<(), String> {
-    let readings = readings();
-    in_order(readings, "4k", 8192, 4096)?;
-    in_order(readings, "4m", 400, 4 << 20)?;
-    SIZES.into_iter().try_for_each(|count| among(readings, count))
 }

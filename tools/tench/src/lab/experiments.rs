@@ -219,12 +219,13 @@ fn mm(_: &Measured) -> Vec<Plot> {
             panel.line(&series, label, colour).marks(&series, "", colour, Shape::Dot)
         })
     };
-    let in_order =
-        |size: &str| {
-            Panel::new("operation", format!("instructions, {size}"))
-                .line(format!("alloc_{size}"), "allocate", BLUE)
-                .line(format!("free_{size}"), "free", ORANGE)
-        };
+    let in_order = |size: &str| {
+        Panel::new("operation", format!("instructions, {size}"))
+            .line(format!("alloc_{size}"), "allocate", BLUE)
+            .dashed(format!("alloc_{size}_worst"), "the dearest of a few", BLUE)
+            .line(format!("free_{size}"), "free", ORANGE)
+            .dashed(format!("free_{size}_worst"), "the dearest of a few", ORANGE)
+    };
     let plot = Plot::new("plot", "The memory manager among free extents");
     let sequences = Plot::new("sequences", "Blocks of one size, allocated and freed in order");
     vec![

@@ -1,13 +1,13 @@
 //! The physical memory manager: which memory is free, and which is part of a block.
 //!
 //! ```text
-//!            by address: every extent                      by size, then address: the free ones
+//!     region 1                          region 2
+//!   ├─used─┬free┬─used─┬used┬── free ──┤├used┬free┬─used─┤     each byte of a region in one extent
 //!
-//!               ┌─── used ───┐                                     ┌── 8 KiB ──┐
-//!           ┌ free ┐      ┌ used ┐                              4 KiB        2 MiB
-//!         used    used  free    used
-//!
-//!   ├─used─┤free├─used─┤used│ free │─used─┤used│used├┤         each byte of a region in one extent
+//!   three balanced trees over the same nodes:
+//!       used, by address      which block is it? what may be freed?
+//!       free, by address      neighbours; where does a block of this alignment fit, from this address on?
+//!       free, by size         best fit (of equal sizes, the lower address first)
 //! ```
 //! *Best fit*: of the free extents in which a block fits, the smallest is taken, and of equal ones that with the lowest
 //! address; the block lies at the lowest address in it that is allowed. A block that is freed is joined with free
@@ -16,33 +16,36 @@
 //! Every operation takes O(log n) steps with n extents:
 //! - Without alignment beyond [`GRANULE`] and without range, best fit is the first extent in order of size that is large
 //!   enough. This is always exact.
-//! - With them, the free extents of the range are tried in that order too, those of other sizes and outside being passed
-//!   over with one search for each size; but [`PATIENCE`] searches are made at most. Nearly always one of the first finds
-//!   the best fit. Otherwise the smallest extent is taken in which such a block fits wherever it begins, and if there is
-//!   a range, or no such extent, the lowest address where the block fits. That is found by the summaries of the tree by
-//!   address: each node knows for each alignment the largest block that fits below it. So a block is found if, and only
-//!   if, there is one. (Alignments above 1 GiB have no summary of their own; the extents in which a block aligned to
-//!   1 GiB fits are tried one by one. There are few.)
+//! - With them, the first [`PATIENCE`] extents that are large enough are tried in order of size; the first in which the block
+//!   fits is the best fit. If it fits in none of them, then without a range the smallest extent is taken in which such a block
+//!   fits wherever the extent begins (`size + align` − 4 KiB); and with a range, or if there is no such extent, the lowest
+//!   address where the block fits. The summaries of the free tree find that: each node knows for each alignment the largest
+//!   block that fits somewhere below it. So a block is found if, and only if, there is one.
+//!
+//! Two requests are beyond the summaries, and exact all the same. An alignment above 1 GiB: the extents in which a block
+//! aligned to 1 GiB fits are tried one by one, of which there is at most one for each GiB of memory. A block of nearly 16 TiB
+//! or more: all extents that are large enough are tried, at most one for each 16 TiB.
 //!
 //! Nothing allocates. The nodes lie in storage that the user lets grow; an operation says what it may need
 //! ([`NODES_PER_ALLOC`], [`NODES_PER_FREE`], …) and refuses before it changes anything if there is less.
-//! [`Manager::wants_refill`] says so ahead of need, with enough left for the allocation that a refill itself takes.
+//! [`Manager::wants_refill`] says so ahead of need, with enough left for the allocations that a refill itself makes.
 
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod arena;
 mod manager;
 mod node;
 mod search;
 
-pub use manager::{Error, Extent, Freed, Manager, Totals, Used};
+pub use manager::{Block, Error, Extent, Freed, Manager, Totals};
 pub use node::Node;
 
 /// Addresses and sizes are multiples of this: a page, in bytes.
 pub const GRANULE: u64 = 4096;
-/// Searches in the order of size before another way is taken.
-pub const PATIENCE: usize = 32;
+/// Free extents that are tried in order of size before another way is taken.
+pub const PATIENCE: usize = 8;
 /// Nodes that [`Manager::add`] may need.
 pub const NODES_PER_ADD: usize = 1;
 /// Nodes that an allocation may need: for the block, and for what is left behind it.
@@ -54,4 +57,16 @@ pub const NODES_PER_SPLIT: usize = 1;
 /// Allocations that a refill may make, each of which may need as many nodes as any.
 pub const ALLOCATIONS_PER_REFILL: usize = 4;
 /// When fewer nodes than this are left, it is time for a refill: the next operation and the refill find enough.
-pub const RESERVE: usize = NODES_PER_ALLOC + ALLOCATIONS_PER_REFILL * NODES_PER_ALLOC;
+pub const RESERVE: usize = MOST_NODES + ALLOCATIONS_PER_REFILL * NODES_PER_ALLOC;
+/// Nodes that any one operation may need.
+const MOST_NODES: usize = {
+    let needs = [NODES_PER_ADD, NODES_PER_ALLOC, NODES_PER_FREE, NODES_PER_SPLIT];
+    let (mut most, mut index) = (0, 0);
+    while index < needs.len() {
+        if needs[index] > most {
+            most = needs[index];
+        }
+        index += 1;
+    }
+    most
+};

@@ -2,7 +2,8 @@
 
 use tench_tree::{Id, Tree};
 
-use crate::node::{ByAddress, BySize, Node, State};
+use crate::arena::Arena;
+use crate::node::{BySize, Free, Node, State, Used};
 use crate::search::{Wanted, best_fit};
 use crate::{GRANULE, NODES_PER_ADD, NODES_PER_ALLOC, NODES_PER_FREE, NODES_PER_SPLIT, RESERVE};
 
@@ -49,7 +50,7 @@ pub enum Freed {
 
 /// A block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Used {
+pub struct Block {
     /// First address.
     pub base: u64,
     /// Bytes.
@@ -86,16 +87,15 @@ pub struct Totals {
 
 /// The manager, over storage that has room for two nodes for each block and may grow at its end.
 pub struct Manager<S> {
-    storage: S,
-    by_address: Tree,
+    arena: Arena<S>,
+    /// Free extents by address, with summaries.
+    free: Tree,
+    /// Free extents by size, then address.
     by_size: Tree,
-    /// First of the nodes that were used before and are spare now.
-    spare: Option<Id>,
-    /// Nodes from here on were never used.
-    untouched: usize,
-    /// Nodes in use.
-    nodes: usize,
+    /// Blocks by address.
+    used: Tree,
     regions: u32,
+    is_refilling: bool,
     totals: Totals,
 }
 
@@ -103,30 +103,43 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
     /// A manager without memory.
     pub const fn new(storage: S) -> Manager<S> {
         Manager {
-            storage,
-            by_address: Tree::new(),
+            arena: Arena::new(storage),
+            free: Tree::new(),
             by_size: Tree::new(),
-            spare: None,
-            untouched: 0,
-            nodes: 0,
+            used: Tree::new(),
             regions: 0,
+            is_refilling: false,
             totals: Totals { free: 0, used: 0, largest: 0, blocks: 0, extents: 0 },
         }
     }
 
     /// The storage, to let it grow. New nodes are [`Node::EMPTY`]; the others must stay as they are.
     pub const fn storage(&mut self) -> &mut S {
-        &mut self.storage
+        &mut self.arena.storage
     }
 
     /// Nodes that are left.
     pub fn nodes_left(&self) -> usize {
-        self.storage.as_ref().len() - self.nodes
+        self.arena.left()
     }
 
-    /// Whether the storage should grow before the next operation.
+    /// Whether the storage should grow before the next operation. While it is growing this is not asked again.
     pub fn wants_refill(&self) -> bool {
-        self.nodes_left() < RESERVE
+        !self.is_refilling && self.nodes_left() < RESERVE
+    }
+
+    /// Begins a refill, if it is time for one and none is under way: so it cannot nest. What the refill allocates comes out
+    /// of the reserve.
+    #[must_use]
+    pub fn begin_refill(&mut self) -> bool {
+        let begins = self.wants_refill();
+        self.is_refilling |= begins;
+        begins
+    }
+
+    /// Ends the refill that [`begin_refill`](Self::begin_refill) began.
+    pub const fn end_refill(&mut self) {
+        self.is_refilling = false;
     }
 
     /// Whether there are nodes for [`split`](Self::split).
@@ -141,19 +154,15 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         if size == 0 || !size.is_multiple_of(GRANULE) || !base.is_multiple_of(GRANULE) {
             return Err(Error::BadSize);
         }
-        let next = self.first_ending_above(base);
-        if next.is_some_and(|next| self.node(next).base < end) {
+        let neighbours = [self.first_used(base), self.first_free(base)];
+        if neighbours.into_iter().flatten().any(|next| self.arena.node(next).base < end) {
             return Err(Error::Overlap);
         }
-        self.require(NODES_PER_ADD)?;
-        let id = self.take(Node::new(base, size, State::Free, self.regions))?;
+        self.arena.require(NODES_PER_ADD)?;
+        let id = self.arena.take(base, size, State::Free, self.regions)?;
         self.regions += 1;
-        let nodes = &mut ByAddress::of(self.storage.as_mut());
-        match next {
-            Some(next) => self.by_address.insert_before(nodes, id, next),
-            None => self.by_address.insert(nodes, id, |_, _| true),
-        }
-        self.insert_by_size(id);
+        let (before, after) = self.free_around(base);
+        self.insert_free(id, before, after);
         self.totals.free += size;
         Ok(())
     }
@@ -180,50 +189,46 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         if size == 0 || !size.is_multiple_of(GRANULE) || !align.is_power_of_two() || limit <= base {
             return Err(Error::BadSize);
         }
-        self.require(NODES_PER_ALLOC)?;
+        self.arena.require(NODES_PER_ALLOC)?;
         let last = if limit == u64::MAX { limit } else { limit - 1 };
         let wanted = Wanted { base, last, size, align: align.max(GRANULE) };
-        let found = best_fit(&self.by_address, &self.by_size, self.storage.as_ref(), &wanted);
+        let found = best_fit(&self.free, &self.by_size, self.arena.nodes(), &wanted);
         let (id, place) = found.ok_or(Error::OutOfMemory)?;
         self.carve(id, place, size, tag)?;
         self.totals.free -= size;
         self.totals.used += size;
-        self.totals.blocks += 1;
         Ok(place)
     }
 
     /// Makes part of a free extent a block. The nodes for it are there.
     fn carve(&mut self, id: Id, place: u64, size: u64, tag: u64) -> Result<(), Error> {
-        let Node { base, region, .. } = *self.node(id);
-        let end = self.node(id).end();
+        let &Node { base, region, .. } = self.arena.node(id);
+        let (end, block_end) = (self.arena.node(id).end(), place + size);
         self.remove_by_size(id);
-        let used = Node::new(place, size, State::Used(tag), region);
-        if place == base && place + size == end {
-            self.node_mut(id).state = State::Used(tag);
-            self.by_address.changed(&mut ByAddress::of(self.storage.as_mut()), id);
-            return Ok(());
-        }
-        let block = self.take(used)?;
-        if place == base {
-            // What is left lies behind the block.
-            let node = self.node_mut(id);
-            (node.base, node.size) = (place + size, end - (place + size));
-            let nodes = &mut ByAddress::of(self.storage.as_mut());
-            self.by_address.changed(nodes, id);
-            self.by_address.insert_before(nodes, block, id);
-        } else {
-            self.node_mut(id).size = place - base;
-            let nodes = &mut ByAddress::of(self.storage.as_mut());
-            self.by_address.changed(nodes, id);
-            self.by_address.insert_after(nodes, block, id);
-            if place + size < end {
-                let (base, size) = (place + size, end - (place + size));
-                let rest = self.take(Node::new(base, size, State::Free, region))?;
-                self.by_address.insert_after(&mut ByAddress::of(self.storage.as_mut()), rest, block);
+        let block = if place > base {
+            self.arena.node_mut(id).size = place - base;
+            self.free.changed(&mut Free(self.arena.nodes_mut()), id);
+            self.insert_by_size(id);
+            if block_end < end {
+                let rest = self.arena.take(block_end, end - block_end, State::Free, region)?;
+                self.free.insert_after(&mut Free(self.arena.nodes_mut()), rest, id);
                 self.insert_by_size(rest);
             }
-        }
-        self.insert_by_size(id);
+            self.arena.take(place, size, State::Used(tag), region)?
+        } else if block_end < end {
+            // What is left lies behind the block.
+            let node = self.arena.node_mut(id);
+            (node.base, node.size) = (block_end, end - block_end);
+            self.free.changed(&mut Free(self.arena.nodes_mut()), id);
+            self.insert_by_size(id);
+            self.arena.take(place, size, State::Used(tag), region)?
+        } else {
+            self.free.remove(&mut Free(self.arena.nodes_mut()), id);
+            self.arena.node_mut(id).state = State::Used(tag);
+            id
+        };
+        self.used.insert(&mut Used(self.arena.nodes_mut()), block, |view, other| view.0[other.place()].base < place);
+        self.totals.blocks += 1;
         Ok(())
     }
 
@@ -232,106 +237,127 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         if size == 0 || !size.is_multiple_of(GRANULE) || !base.is_multiple_of(GRANULE) {
             return Err(Error::BadSize);
         }
-        let id = self.first_ending_above(base).ok_or(Error::NotGiven)?;
-        let node = *self.node(id);
-        let State::Used(tag) = node.state else { return Err(Error::NotGiven) };
-        if base < node.base || node.end() - base < size {
+        let id = self.last_used(base).ok_or(Error::NotGiven)?;
+        let block = self.arena.node(id);
+        let (start, end, region) = (block.base, block.end(), block.region);
+        if end < base || end - base < size {
             return Err(Error::NotGiven);
         }
-        self.require(NODES_PER_FREE)?;
-        let whole = base == node.base && size == node.size;
-        let id = if whole { id } else { self.cut_out(id, base, size, tag)? };
-        self.node_mut(id).state = State::Free;
-        self.totals.blocks -= 1;
+        self.arena.require(NODES_PER_FREE)?;
+        let whole = base == start && base + size == end;
+        if whole {
+            self.used.remove(&mut Used(self.arena.nodes_mut()), id);
+            self.arena.node_mut(id).state = State::Free;
+            self.totals.blocks -= 1;
+        } else {
+            self.cut_out(id, base, base + size)?;
+        }
         self.totals.free += size;
         self.totals.used -= size;
-        self.join(id);
+        self.release(base, size, region, whole.then_some(id))?;
         Ok(if whole { Freed::Whole } else { Freed::Part })
     }
 
-    /// Makes part of a block a block of its own, and what is left before and behind it others.
-    fn cut_out(&mut self, id: Id, base: u64, size: u64, tag: u64) -> Result<Id, Error> {
-        let end = self.node(id).end();
-        let mut part = id;
-        if base > self.node(id).base {
-            part = self.split_node(id, base, tag)?;
+    /// Takes part of a block out of it. What is left before and behind it are blocks with the same tag.
+    fn cut_out(&mut self, id: Id, from: u64, to: u64) -> Result<(), Error> {
+        let end = self.arena.node(id).end();
+        if from == self.arena.node(id).base {
+            let node = self.arena.node_mut(id);
+            (node.base, node.size) = (to, end - to);
+            return Ok(());
         }
-        if base + size < end {
-            self.split_node(part, base + size, tag)?;
+        if to < end {
+            self.divide(id, to)?;
         }
-        Ok(part)
+        let node = self.arena.node_mut(id);
+        node.size = from - node.base;
+        Ok(())
+    }
+
+    /// Makes memory free that is in no tree, and joins it with free neighbours of its region. If it was a whole block, `own`
+    /// is its node.
+    fn release(&mut self, base: u64, size: u64, region: u32, own: Option<Id>) -> Result<(), Error> {
+        let (before, after) = self.free_around(base);
+        let node = |id: &Id| self.arena.node(*id);
+        let below = before.filter(|id| node(id).end() == base && node(id).region == region);
+        let above = after.filter(|id| node(id).base == base + size && node(id).region == region);
+        let Some(kept) = below.or(above) else {
+            let id = match own {
+                Some(id) => id,
+                None => self.arena.take(base, size, State::Free, region)?,
+            };
+            self.insert_free(id, before, after);
+            return Ok(());
+        };
+        if let Some(id) = own {
+            self.arena.give_back(id);
+        }
+        let mut size = size;
+        if let (Some(_), Some(above)) = (below, above) {
+            size += self.arena.node(above).size;
+            self.remove_by_size(above);
+            self.free.remove(&mut Free(self.arena.nodes_mut()), above);
+            self.arena.give_back(above);
+        }
+        let start = base.min(self.arena.node(kept).base);
+        self.enlarge(kept, start, size);
+        Ok(())
+    }
+
+    /// Lets a free extent begin at `base`, and be larger by `size`.
+    fn enlarge(&mut self, id: Id, base: u64, size: u64) {
+        self.remove_by_size(id);
+        let node = self.arena.node_mut(id);
+        node.base = base;
+        node.size += size;
+        self.free.changed(&mut Free(self.arena.nodes_mut()), id);
+        self.insert_by_size(id);
     }
 
     /// Divides a block into one of `lower` bytes, which keeps its tag, and the rest.
     /// Errors: `BadSize` (also if nothing would be left), `NotGiven` (no block begins at `base`), `NeedsNodes`.
     pub fn split(&mut self, base: u64, lower: u64, tag: u64) -> Result<(), Error> {
-        let id = self.first_ending_above(base).ok_or(Error::NotGiven)?;
-        let node = *self.node(id);
-        if node.base != base || node.is_free() {
-            return Err(Error::NotGiven);
-        }
-        if lower == 0 || lower >= node.size || !lower.is_multiple_of(GRANULE) {
+        let id = self.last_used(base).filter(|id| self.arena.node(*id).base == base).ok_or(Error::NotGiven)?;
+        if lower == 0 || lower >= self.arena.node(id).size || !lower.is_multiple_of(GRANULE) {
             return Err(Error::BadSize);
         }
-        self.require(NODES_PER_SPLIT)?;
-        self.split_node(id, base + lower, tag).map(drop)
+        self.arena.require(NODES_PER_SPLIT)?;
+        let upper = self.divide(id, base + lower)?;
+        self.arena.node_mut(upper).state = State::Used(tag);
+        Ok(())
     }
 
     /// Divides a block at an address inside it. Answers the upper part. There is a node for it.
-    fn split_node(&mut self, id: Id, at: u64, tag: u64) -> Result<Id, Error> {
-        let node = *self.node(id);
-        let upper = Node::new(at, node.end() - at, State::Used(tag), node.region);
-        let upper = self.take(upper)?;
-        self.node_mut(id).size = at - node.base;
-        self.by_address.insert_after(&mut ByAddress::of(self.storage.as_mut()), upper, id);
+    fn divide(&mut self, id: Id, at: u64) -> Result<Id, Error> {
+        let &Node { base, size, state, region, .. } = self.arena.node(id);
+        let upper = self.arena.take(at, base + size - at, state, region)?;
+        self.arena.node_mut(id).size = at - base;
+        self.used.insert_after(&mut Used(self.arena.nodes_mut()), upper, id);
         self.totals.blocks += 1;
         Ok(upper)
     }
 
-    /// Joins a free extent, which is not in the tree by size yet, with free neighbours of its region.
-    fn join(&mut self, id: Id) {
-        let view = ByAddress::of(self.storage.as_ref());
-        let region = self.node(id).region;
-        let is_like = |other: &Id| self.node(*other).is_free() && self.node(*other).region == region;
-        let previous = self.by_address.previous(&view, id).filter(is_like);
-        let next = self.by_address.next(&view, id).filter(is_like);
-        let mut kept = id;
-        if let Some(previous) = previous {
-            self.remove_by_size(previous);
-            self.absorb(previous, id);
-            kept = previous;
-        }
-        if let Some(next) = next {
-            self.remove_by_size(next);
-            self.absorb(kept, next);
-        }
-        self.by_address.changed(&mut ByAddress::of(self.storage.as_mut()), kept);
-        self.insert_by_size(kept);
-    }
-
-    /// Makes an extent longer by the one behind it, which is no more.
-    fn absorb(&mut self, id: Id, behind: Id) {
-        let size = self.node(behind).size;
-        self.by_address.remove(&mut ByAddress::of(self.storage.as_mut()), behind);
-        self.give_back(behind);
-        self.node_mut(id).size += size;
-    }
-
     /// The block in which an address lies.
-    pub fn find(&self, address: u64) -> Option<Used> {
-        let node = self.node(self.first_ending_above(address)?);
+    pub fn find(&self, address: u64) -> Option<Block> {
+        let node = self.arena.node(self.last_used(address)?);
         match node.state {
-            State::Used(tag) if node.base <= address => Some(Used { base: node.base, size: node.size, tag }),
+            State::Used(tag) if address < node.end() => Some(Block { base: node.base, size: node.size, tag }),
             _ => None,
         }
     }
 
     /// Everything that ends above an address, in order of addresses.
     pub fn extents(&self, from: u64) -> impl Iterator<Item = Extent> {
-        let mut next = self.first_ending_above(from);
+        let (mut used, mut free) = (self.first_used(from), self.first_free(from));
         core::iter::from_fn(move || {
-            let node = self.node(next?);
-            next = self.by_address.next(&ByAddress::of(self.storage.as_ref()), next?);
+            let base = |id: Option<Id>| id.map_or(u64::MAX, |id| self.arena.node(id).base);
+            let id = if base(used) < base(free) { used? } else { free? };
+            if used == Some(id) {
+                used = self.used.next(&Used(self.arena.nodes()), id);
+            } else {
+                free = self.free.next(&Free(self.arena.nodes()), id);
+            }
+            let node = self.arena.node(id);
             let tag = if let State::Used(tag) = node.state { Some(tag) } else { None };
             Some(Extent { base: node.base, size: node.size, tag })
         })
@@ -339,108 +365,113 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
 
     /// Sums over everything.
     pub fn totals(&self) -> Totals {
-        let nodes = self.storage.as_ref();
-        let largest = self.by_size.last(&BySize(nodes)).map_or(0, |last| nodes[last.place()].size);
-        Totals { largest, ..self.totals }
+        let largest = self.by_size.last(&BySize(self.arena.nodes()));
+        Totals { largest: largest.map_or(0, |last| self.arena.node(last).size), ..self.totals }
     }
 
-    // ── Nodes and trees ──────────────────────────────────────────────────────────────────────────────────────────────
+    // ── Trees ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    fn node(&self, id: Id) -> &Node {
-        &self.storage.as_ref()[id.place()]
+    /// The last block that begins at an address or below: if the address lies in a block, that one.
+    fn last_used(&self, address: u64) -> Option<Id> {
+        self.used.last_before(&Used(self.arena.nodes()), |view, id| view.0[id.place()].base <= address)
     }
 
-    fn node_mut(&mut self, id: Id) -> &mut Node {
-        &mut self.storage.as_mut()[id.place()]
+    /// The block in which an address lies, or the next one.
+    fn first_used(&self, address: u64) -> Option<Id> {
+        let view = Used(self.arena.nodes());
+        self.used.lower_bound(&view, |view, id| view.0[id.place()].end() <= address)
     }
 
-    /// The first extent that ends above an address: the one in which it lies, or the next.
-    fn first_ending_above(&self, address: u64) -> Option<Id> {
-        let view = ByAddress::of(self.storage.as_ref());
-        self.by_address.lower_bound(&view, |view, id| view.nodes[id.place()].end() <= address)
+    /// The free extent in which an address lies, or the next one.
+    fn first_free(&self, address: u64) -> Option<Id> {
+        let view = Free(self.arena.nodes());
+        self.free.lower_bound(&view, |view, id| view.0[id.place()].end() <= address)
     }
 
-    fn require(&self, count: usize) -> Result<(), Error> {
-        if self.nodes_left() < count { Err(Error::NeedsNodes) } else { Ok(()) }
+    /// The free extents before and behind an address that lies in none.
+    fn free_around(&self, address: u64) -> (Option<Id>, Option<Id>) {
+        self.free.around(&Free(self.arena.nodes()), |view, id| view.0[id.place()].base < address)
     }
 
-    /// Takes a spare node.
-    fn take(&mut self, node: Node) -> Result<Id, Error> {
-        let id = match self.spare {
-            Some(spare) => {
-                self.spare = if let State::Spare(next) = self.node(spare).state { next } else { None };
-                spare
-            }
-            None if self.untouched < self.storage.as_ref().len() => {
-                self.untouched += 1;
-                Id::new(self.untouched as u32 - 1)
-            }
-            None => return Err(Error::NeedsNodes),
-        };
-        self.nodes += 1;
-        *self.node_mut(id) = node;
-        Ok(id)
-    }
-
-    fn give_back(&mut self, id: Id) {
-        *self.node_mut(id) = Node::new(0, 0, State::Spare(self.spare), 0);
-        self.spare = Some(id);
-        self.nodes -= 1;
+    /// Puts a free extent into its trees.
+    fn insert_free(&mut self, id: Id, before: Option<Id>, after: Option<Id>) {
+        self.free.insert_between(&mut Free(self.arena.nodes_mut()), id, before, after);
+        self.insert_by_size(id);
     }
 
     fn insert_by_size(&mut self, id: Id) {
-        let Node { base, size, .. } = *self.node(id);
-        self.by_size.insert(&mut BySize(self.storage.as_mut()), id, |view, other| {
+        let &Node { base, size, .. } = self.arena.node(id);
+        self.by_size.insert(&mut BySize(self.arena.nodes_mut()), id, |view, other| {
             let other = &view.0[other.place()];
-            (other.size, other.base) < (size, base)
+            other.size < size || (other.size == size && other.base < base)
         });
         self.totals.extents += 1;
     }
 
     fn remove_by_size(&mut self, id: Id) {
-        self.by_size.remove(&mut BySize(self.storage.as_mut()), id);
+        self.by_size.remove(&mut BySize(self.arena.nodes_mut()), id);
         self.totals.extents -= 1;
     }
 
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
-        let nodes = self.storage.as_ref();
         let mut totals = Totals::default();
-        let in_order = self.by_address.check_invariants(&ByAddress::of(nodes), |view, previous, at| {
-            let node = &view.nodes[at.place()];
+        let in_order = |view: &[Node], previous: Option<Id>, at: Id| {
+            let node = &view[at.place()];
             assert!(node.size > 0 && node.base.is_multiple_of(GRANULE) && node.size.is_multiple_of(GRANULE));
-            if let Some(previous) = previous.map(|previous| &view.nodes[previous.place()]) {
-                assert!(previous.end() <= node.base, "extents do not overlap");
-                let same = previous.region == node.region;
-                assert!(!same || previous.end() == node.base, "a region has no holes");
-                assert!(!(same && previous.is_free() && node.is_free()), "free neighbours are joined");
-            }
-            match node.state {
-                State::Free => totals.free += node.size,
-                State::Used(_) => totals.used += node.size,
-                State::Spare(_) => panic!("a spare node is in no tree"),
-            }
-            totals.blocks += usize::from(!node.is_free());
-            totals.extents += usize::from(node.is_free());
-            node.check_summary(nodes);
+            assert!(previous.is_none_or(|previous| view[previous.place()].end() <= node.base), "nothing overlaps");
+            (node.size, node.is_free())
+        };
+        let free = self.free.check_invariants(&Free(self.arena.nodes()), |view, previous, at| {
+            let (size, is_free) = in_order(view.0, previous, at);
+            assert!(is_free, "this tree holds what is free");
+            totals.free += size;
+            view.0[at.place()].check_summary(view.0);
         });
-        let by_size = self.by_size.check_invariants(&BySize(nodes), |view, previous, at| {
+        let used = self.used.check_invariants(&Used(self.arena.nodes()), |view, previous, at| {
+            let (size, _) = in_order(view.0, previous, at);
+            assert!(matches!(view.0[at.place()].state, State::Used(_)), "this tree holds the blocks");
+            totals.used += size;
+        });
+        let by_size = self.by_size.check_invariants(&BySize(self.arena.nodes()), |view, previous, at| {
             let node = &view.0[at.place()];
             assert!(node.is_free(), "the tree by size holds what is free");
             let key = |node: &Node| (node.size, node.base);
             assert!(previous.is_none_or(|previous| key(&view.0[previous.place()]) < key(node)), "it is in order");
             totals.largest = node.size;
         });
-        assert_eq!(by_size, totals.extents, "both trees hold the same free extents");
-        assert_eq!(in_order, self.nodes, "every node in use is an extent");
+        (totals.blocks, totals.extents) = (used, free);
+        assert_eq!(by_size, free, "both trees hold the same free extents");
+        assert_eq!(used + free, self.arena.used(), "every node in use is an extent");
         assert_eq!(totals, self.totals(), "the sums are right");
-        let mut spare = 0;
-        let mut next = self.spare;
-        while let Some(id) = next {
-            let State::Spare(following) = self.node(id).state else { panic!("a spare node is nothing else") };
-            next = following;
-            spare += 1;
+        self.arena.check_invariants();
+        self.check_cover();
+    }
+
+    /// Panics unless extents cover each region without holes or overlaps, and no two free ones in it touch.
+    fn check_cover(&self) {
+        let view = self.arena.nodes();
+        let (mut used, mut free) = (self.used.first(&Used(view)), self.free.first(&Free(view)));
+        let mut previous: Option<&Node> = None;
+        let mut regions = 0;
+        loop {
+            let base = |id: Option<Id>| id.map_or(u64::MAX, |id| view[id.place()].base);
+            let tree = if base(used) < base(free) { &mut used } else { &mut free };
+            let Some(id) = *tree else { break };
+            let node = &view[id.place()];
+            *tree = if node.is_free() { self.free.next(&Free(view), id) } else { self.used.next(&Used(view), id) };
+            match previous {
+                Some(previous) if previous.region == node.region => {
+                    assert_eq!(previous.end(), node.base, "a region has no holes");
+                    assert!(!(previous.is_free() && node.is_free()), "free neighbours are joined");
+                }
+                _ => {
+                    assert!(previous.is_none_or(|previous| previous.end() <= node.base), "nothing overlaps");
+                    regions += 1;
+                }
+            }
+            previous = Some(node);
         }
-        assert_eq!(self.nodes + spare, self.untouched, "no node is lost");
+        assert_eq!(regions, self.regions, "each region is in one piece");
     }
 }

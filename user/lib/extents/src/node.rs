@@ -1,4 +1,4 @@
-//! An extent, and what a tree by address knows of those below it.
+//! An extent, and what the tree of the free ones knows of those below it.
 
 use tench_tree::{Id, Links, Nodes, View};
 
@@ -6,6 +6,16 @@ use crate::GRANULE;
 
 /// Alignments with a summary of their own: 4 KiB (which is the size), 8 KiB, … 1 GiB.
 pub const ALIGNMENTS: usize = 19;
+/// The largest size in granules that summaries can tell from others: they count to 2³² − 1, and an extent that is larger
+/// counts as one of that size, of which alignment may take up to 1 GiB.
+pub const SUMMARISED: u64 = u32::MAX as u64 - (1 << (ALIGNMENTS - 1));
+
+/// A number of granules for each alignment.
+pub type Usable = [u32; ALIGNMENTS];
+/// The summary of no memory.
+const NOTHING: Usable = [0; ALIGNMENTS];
+/// All parts of a summary.
+const ALL: u32 = u32::MAX;
 
 /// What an extent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,22 +38,25 @@ pub struct Node {
     pub(crate) state: State,
     /// The region that it lies in.
     pub(crate) region: u32,
+    /// In the tree of the blocks or in that of the free extents.
     by_address: Links,
     by_size: Links,
-    /// For each alignment, the granules of the largest free block of the subtree that begins at a multiple of it. They
-    /// fall from alignment to alignment, so the first zero ends the list.
-    pub(crate) usable: [u32; ALIGNMENTS],
+    /// In the tree of free extents by address: for each alignment, the granules of the largest block in the subtree that
+    /// begins at a multiple of it. They fall from alignment to alignment.
+    pub(crate) usable: Usable,
 }
 
 impl Node {
     /// A node that is nothing yet.
-    pub const EMPTY: Node = Node::new(0, 0, State::Spare(None), 0);
-
-    /// An extent that is in no tree.
-    pub(crate) const fn new(base: u64, size: u64, state: State, region: u32) -> Node {
-        let usable = [0; ALIGNMENTS];
-        Node { base, size, state, region, by_address: Links::NONE, by_size: Links::NONE, usable }
-    }
+    pub const EMPTY: Node = Node {
+        base: 0,
+        size: 0,
+        state: State::Spare(None),
+        region: 0,
+        by_address: Links::NONE,
+        by_size: Links::NONE,
+        usable: [0; ALIGNMENTS],
+    };
 
     /// One past its last address.
     #[inline(always)]
@@ -57,24 +70,18 @@ impl Node {
         matches!(self.state, State::Free)
     }
 
-    /// Granules of the largest block in it that begins at a multiple of 2^`alignment` granules.
-    #[inline(always)]
-    fn usable_at(&self, alignment: usize) -> u32 {
-        if !self.is_free() {
-            return 0;
-        }
-        let mask = (GRANULE << alignment) - 1;
-        // No extent ends so high that rounding up could overflow: `Manager::add` sees to that.
-        let start = (self.base + mask) & !mask;
-        granules(self.end().saturating_sub(start))
+    /// The largest blocks in it that begin at multiples of the alignments, in granules; as the tree sees it.
+    fn own_usable(&self, alignment: usize) -> u32 {
+        let mask = (1 << alignment) - 1;
+        let start = self.base / GRANULE;
+        let lost = ((start + mask) & !mask) - start;
+        counted(self.size).saturating_sub(lost as u32)
     }
-}
 
-impl Node {
     /// Panics if its summary is not that of its subtree.
     pub(crate) fn check_summary(&self, nodes: &[Node]) {
         let children = [self.by_address.left(), self.by_address.right()].into_iter().flatten();
-        let mut expected: [u32; ALIGNMENTS] = core::array::from_fn(|alignment| self.usable_at(alignment));
+        let mut expected: [u32; ALIGNMENTS] = core::array::from_fn(|alignment| self.own_usable(alignment));
         for child in children {
             for (most, below) in expected.iter_mut().zip(nodes[child.place()].usable) {
                 *most = (*most).max(below);
@@ -82,112 +89,162 @@ impl Node {
         }
         assert_eq!(self.usable, expected, "a summary is that of the subtree");
     }
-}
 
-/// Bytes in granules. What does not fit is as good as everything.
-#[inline(always)]
-pub fn granules(bytes: u64) -> u32 {
-    let granules = bytes / GRANULE;
-    if granules > u32::MAX as u64 { u32::MAX } else { granules as u32 }
-}
-
-/// The nodes as the tree by address sees them.
-pub struct ByAddress<S> {
-    /// The nodes.
-    pub nodes: S,
-    /// Alignments whose summary changed in the node that was summarised last, a bit for each.
-    changed: u32,
-}
-
-impl<S> ByAddress<S> {
-    /// The nodes, of which no summary has changed.
-    pub const fn of(nodes: S) -> ByAddress<S> {
-        ByAddress { nodes, changed: 0 }
-    }
-}
-
-/// The nodes as the tree by size sees them.
-pub struct BySize<S>(pub S);
-
-impl View for ByAddress<&[Node]> {
+    /// Makes its summary anew from its own extent and those of the subtrees below it: the parts in `which`, a bit for each
+    /// alignment. Answers which of them have changed.
     #[inline(always)]
-    fn links(&self, id: Id) -> &Links {
-        &self.nodes[id.place()].by_address
+    fn summarise(&mut self, left: &Usable, right: &Usable, which: u32) -> u32 {
+        if which == ALL { self.summarise_all(left, right) } else { self.summarise_some(left, right, which) }
     }
-}
 
-impl View for ByAddress<&mut [Node]> {
     #[inline(always)]
-    fn links(&self, id: Id) -> &Links {
-        &self.nodes[id.place()].by_address
-    }
-}
-
-impl View for BySize<&[Node]> {
-    #[inline(always)]
-    fn links(&self, id: Id) -> &Links {
-        &self.0[id.place()].by_size
-    }
-}
-
-impl View for BySize<&mut [Node]> {
-    #[inline(always)]
-    fn links(&self, id: Id) -> &Links {
-        &self.0[id.place()].by_size
-    }
-}
-
-impl Nodes for ByAddress<&mut [Node]> {
-    #[inline(always)]
-    fn links_mut(&mut self, id: Id) -> &mut Links {
-        &mut self.nodes[id.place()].by_address
-    }
-
-    #[inline]
-    fn summarise(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
-        const NOTHING: [u32; ALIGNMENTS] = [0; ALIGNMENTS];
-        let of = |child: Option<Id>| child.map_or(&NOTHING, |child| &self.nodes[child.place()].usable);
-        let node = &self.nodes[id.place()];
-        let below = of(left).iter().zip(of(right));
-        let (mut usable, mut changed) = (NOTHING, 0);
-        // The values fall from alignment to alignment: where all are 0 they stay so.
-        for (alignment, ((place, old), (left, right))) in usable.iter_mut().zip(&node.usable).zip(below).enumerate() {
-            let most = node.usable_at(alignment).max(*left).max(*right);
-            if most == 0 && *old == 0 {
+    fn summarise_all(&mut self, left: &Usable, right: &Usable) -> u32 {
+        let mut start = (self.base / GRANULE) as u32;
+        let mut own = counted(self.size);
+        let mut changed = 0;
+        for alignment in 0..ALIGNMENTS {
+            let most = own.max(left[alignment]).max(right[alignment]);
+            let place = &mut self.usable[alignment];
+            if *place != most {
+                *place = most;
+                changed |= 1 << alignment;
+            } else if most == 0 {
+                // All further ones are 0, and were before.
                 break;
             }
-            changed |= u32::from(*old != most) << alignment;
-            *place = most;
+            // The start is a multiple of this alignment, and becomes one of the next.
+            let odd = start & (1 << alignment);
+            start = start.wrapping_add(odd);
+            own = own.saturating_sub(odd);
         }
-        if changed != 0 {
-            self.nodes[id.place()].usable = usable;
-        }
-        self.changed = changed;
-        changed != 0
+        changed
     }
 
-    #[inline]
-    fn summarise_above(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
-        let mut left_over = self.changed;
-        while left_over != 0 {
-            let alignment = left_over.trailing_zeros() as usize;
-            left_over &= left_over - 1;
-            let of = |child: Option<Id>| child.map_or(0, |child| self.nodes[child.place()].usable[alignment]);
-            let node = &self.nodes[id.place()];
-            let most = of(left).max(of(right)).max(node.usable_at(alignment));
-            let place = &mut self.nodes[id.place()].usable[alignment];
-            if *place == most {
-                self.changed &= !(1 << alignment);
+    #[inline(always)]
+    fn summarise_some(&mut self, left: &Usable, right: &Usable, which: u32) -> u32 {
+        let start = (self.base / GRANULE) as u32;
+        let size = counted(self.size);
+        let mut changed = 0;
+        let mut rest = which & ((1 << ALIGNMENTS) - 1);
+        while rest != 0 {
+            let bit = rest & rest.wrapping_neg();
+            rest ^= bit;
+            let alignment = bit.trailing_zeros() as usize;
+            // What lies before the first multiple is lost.
+            let own = size.saturating_sub(start.wrapping_neg() & (bit - 1));
+            let most = own.max(left[alignment]).max(right[alignment]);
+            if self.usable[alignment] != most {
+                self.usable[alignment] = most;
+                changed |= bit;
             }
-            *place = most;
         }
-        self.changed != 0
+        changed
+    }
+
+    /// Raises the parts in `which` of its summary to those of an extent that has come into the subtree. Answers which of
+    /// them have changed.
+    #[inline(always)]
+    fn raise(&mut self, added: &Usable, which: u32) -> u32 {
+        let mut changed = 0;
+        let mut rest = which & ((1 << ALIGNMENTS) - 1);
+        while rest != 0 {
+            let alignment = rest.trailing_zeros() as usize;
+            let bit = 1 << alignment;
+            rest ^= bit;
+            if added[alignment] > self.usable[alignment] {
+                self.usable[alignment] = added[alignment];
+                changed |= bit;
+            }
+        }
+        changed
     }
 }
 
-impl Nodes for BySize<&mut [Node]> {
-    #[inline(always)]
-    fn links_mut(&mut self, id: Id) -> &mut Links {
-        &mut self.0[id.place()].by_size
+/// Bytes in granules, as summaries count them.
+#[inline(always)]
+fn counted(bytes: u64) -> u32 {
+    (bytes / GRANULE).min(u64::from(u32::MAX)) as u32
+}
+
+/// The nodes as the tree of the free extents by address sees them.
+pub struct Free<S>(pub S);
+/// The nodes as the tree of the blocks by address sees them.
+pub struct Used<S>(pub S);
+/// The nodes as the tree of the free extents by size sees them.
+pub struct BySize<S>(pub S);
+
+/// What a tree sees of the nodes: which links, through a slice that it may change or not.
+macro_rules! views {
+    ($($view:ident $links:ident { $($summarise:item)* })*) => {$(
+        impl View for $view<&[Node]> {
+            #[inline(always)]
+            fn links(&self, id: Id) -> &Links {
+                &self.0[id.place()].$links
+            }
+        }
+
+        impl View for $view<&mut [Node]> {
+            #[inline(always)]
+            fn links(&self, id: Id) -> &Links {
+                &self.0[id.place()].$links
+            }
+        }
+
+        impl Nodes for $view<&mut [Node]> {
+            #[inline(always)]
+            fn links_mut(&mut self, id: Id) -> &mut Links {
+                &mut self.0[id.place()].$links
+            }
+
+            $($summarise)*
+        }
+    )*};
+}
+
+views! {
+    Free by_address {
+        #[inline(always)]
+        fn summarise_parts(&mut self, id: Id, left: Option<Id>, right: Option<Id>, which: u32) -> u32 {
+            summarise(self.0, id, left, right, which)
+        }
+
+        #[inline(always)]
+        fn summarise_added(&mut self, id: Id, leaf: Id, which: u32) -> u32 {
+            let Ok([node, leaf]) = self.0.get_disjoint_mut([id.place(), leaf.place()]) else { return 0 };
+            node.raise(&leaf.usable, which)
+        }
+
+        #[inline(always)]
+        fn inherit_summary(&mut self, to: Id, from: Id) -> bool {
+            self.0[to.place()].usable = self.0[from.place()].usable;
+            true
+        }
+
+        #[inline(always)]
+        fn summarise_leaf(&mut self, id: Id) -> u32 {
+            // A summary of nothing counts nowhere, so those parts count that differ from it.
+            self.0[id.place()].usable = NOTHING;
+            summarise(self.0, id, None, None, ALL)
+        }
     }
+    Used by_address {}
+    BySize by_size {}
+}
+
+/// Makes parts of a node's summary anew. Answers which have changed.
+fn summarise(nodes: &mut [Node], id: Id, left: Option<Id>, right: Option<Id>, which: u32) -> u32 {
+    let place = id.place();
+    let one = match (left, right) {
+        (None, None) => return nodes[place].summarise(&NOTHING, &NOTHING, which),
+        (Some(left), Some(right)) => {
+            let Ok([node, left, right]) = nodes.get_disjoint_mut([place, left.place(), right.place()]) else {
+                // A node and its children are three.
+                return 0;
+            };
+            return node.summarise(&left.usable, &right.usable, which);
+        }
+        (Some(one), None) | (None, Some(one)) => one,
+    };
+    let Ok([node, child]) = nodes.get_disjoint_mut([place, one.place()]) else { return 0 };
+    node.summarise(&child.usable, &NOTHING, which)
 }

@@ -2,7 +2,7 @@
 
 use tench_tree::{Id, Tree, View};
 
-use crate::node::{ALIGNMENTS, ByAddress, BySize, Node, granules};
+use crate::node::{ALIGNMENTS, BySize, Free, Node, SUMMARISED};
 use crate::{GRANULE, PATIENCE};
 
 /// What is looked for.
@@ -26,9 +26,6 @@ impl Wanted {
 
     /// The lowest address in a free extent where it fits.
     pub fn place_in(&self, extent: &Node) -> Option<u64> {
-        if !extent.is_free() {
-            return None;
-        }
         let mask = self.align - 1;
         let start = extent.base.max(self.base).checked_add(mask)? & !mask;
         let last = start.checked_add(self.size - 1)?;
@@ -40,63 +37,35 @@ impl Wanted {
 pub type Found = (Id, u64);
 
 /// The best fit; see the head of the crate.
-pub fn best_fit(by_address: &Tree, by_size: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
+pub fn best_fit(free: &Tree, by_size: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
     let view = BySize(nodes);
-    // The first free extent at or behind a place of the order by size, then address.
-    let seek = |size: u64, base: u64| {
-        by_size.lower_bound(&view, |view, id| {
-            let node = &view.0[id.place()];
-            node.size < size || (node.size == size && node.base < base)
-        })
-    };
-    let straddling = straddling(by_address, nodes, wanted);
-    let (mut size, mut base) = (wanted.size, wanted.base);
-    for _ in 0..PATIENCE {
-        let Some(id) = seek(size, base) else { return straddling };
-        let node = &nodes[id.place()];
-        if let Some(place) = wanted.place_in(node) {
-            let better = straddling.filter(|(id, _)| nodes[id.place()].size <= node.size);
-            return better.or(Some((id, place)));
+    let at_least = |size: u64| by_size.lower_bound(&view, |view, id| view.0[id.place()].size < size);
+    let mut candidate = at_least(wanted.size);
+    let is_summarised = wanted.size / GRANULE <= SUMMARISED;
+    for _ in 0..if is_summarised { PATIENCE } else { usize::MAX } {
+        let id = candidate?;
+        if let Some(place) = wanted.place_in(&nodes[id.place()]) {
+            return Some((id, place));
         }
-        // Of this size none lies in the range any more, or the next one may.
-        (size, base) = match node.base {
-            low if low < wanted.base => (node.size, wanted.base),
-            high if high > wanted.last => (node.size + GRANULE, wanted.base),
-            unaligned => (node.size, unaligned + GRANULE),
-        };
-    }
-    if straddling.is_some() {
-        return straddling;
+        candidate = by_size.next(&view, id);
     }
     // So large that it fits wherever the extent begins.
     if wanted.is_anywhere()
-        && let Some(id) = seek(wanted.size.saturating_add(wanted.align - GRANULE), 0)
+        && let Some(id) = at_least(wanted.size.saturating_add(wanted.align - GRANULE))
     {
         return Some((id, wanted.place_in(&nodes[id.place()])?));
     }
-    lowest_fit(by_address, nodes, wanted)
-}
-
-/// The extent in which the range begins, if it begins inside one and the block fits. It is the only one below whose
-/// address another one of the range can lie.
-fn straddling(by_address: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
-    if wanted.base == 0 {
-        return None;
-    }
-    let view = ByAddress::of(nodes);
-    let id = by_address.lower_bound(&view, |view, id| view.nodes[id.place()].end() <= wanted.base)?;
-    let node = &nodes[id.place()];
-    if node.base < wanted.base { Some((id, wanted.place_in(node)?)) } else { None }
+    lowest_fit(free, nodes, wanted)
 }
 
 /// The lowest address where the block fits.
-pub fn lowest_fit(by_address: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
-    let view = ByAddress::of(nodes);
-    let size = granules(wanted.size);
+pub fn lowest_fit(free: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
+    let view = Free(nodes);
+    let size = (wanted.size / GRANULE) as u32;
     let alignment = ((wanted.align / GRANULE).trailing_zeros() as usize).min(ALIGNMENTS - 1);
     let fits_below = |id: Id| nodes[id.place()].usable[alignment] >= size;
     // The extent in which the range begins can be too short from there on; all others are as the summaries say.
-    let mut from = by_address.lower_bound(&view, |view, id| view.nodes[id.place()].end() <= wanted.base)?;
+    let mut from = free.lower_bound(&view, |view, id| view.0[id.place()].end() <= wanted.base)?;
     loop {
         if nodes[from.place()].base > wanted.last {
             return None;
@@ -104,7 +73,7 @@ pub fn lowest_fit(by_address: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<
         if let Some(place) = wanted.place_in(&nodes[from.place()]) {
             return Some((from, place));
         }
-        from = next_with(by_address, &view, from, fits_below, |id| {
+        from = next_with(free, &view, from, fits_below, |id| {
             // As the summaries see it: exact but for an alignment that has none of its own, which is looked at above.
             let seen = Wanted { base: 0, last: u64::MAX, size: wanted.size, align: GRANULE << alignment };
             seen.place_in(&nodes[id.place()]).is_some()
@@ -116,7 +85,7 @@ pub fn lowest_fit(by_address: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<
 /// is good.
 fn next_with(
     tree: &Tree,
-    view: &ByAddress<&[Node]>,
+    view: &Free<&[Node]>,
     from: Id,
     has_below: impl Fn(Id) -> bool,
     is_good: impl Fn(Id) -> bool,
@@ -138,7 +107,7 @@ fn next_with(
 
 /// The first good node of a subtree.
 fn first_with(
-    view: &ByAddress<&[Node]>,
+    view: &Free<&[Node]>,
     top: Id,
     has_below: impl Fn(Id) -> bool,
     is_good: impl Fn(Id) -> bool,

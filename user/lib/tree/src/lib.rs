@@ -42,13 +42,23 @@ pub struct Links {
     left: Option<Id>,
     right: Option<Id>,
     parent: Option<Id>,
-    /// Of the subtree; a leaf has 1.
-    height: u8,
+    balance: Balance,
+}
+
+/// Which subtree of a node is higher, by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Balance {
+    /// The node is in no tree.
+    #[default]
+    Unlinked,
+    Left,
+    Even,
+    Right,
 }
 
 impl Links {
     /// Of a node that is in no tree.
-    pub const NONE: Links = Links { left: None, right: None, parent: None, height: 0 };
+    pub const NONE: Links = Links { left: None, right: None, parent: None, balance: Balance::Unlinked };
 
     /// The child whose subtree comes before the node.
     #[inline(always)]
@@ -65,7 +75,7 @@ impl Links {
     /// Whether the node is in a tree.
     #[inline(always)]
     pub const fn is_linked(&self) -> bool {
-        self.height != 0
+        !matches!(self.balance, Balance::Unlinked)
     }
 }
 
@@ -88,11 +98,38 @@ pub trait Nodes: View {
         false
     }
 
-    /// The same for a node of which nothing has changed but the summary of one child, which was the last to be made anew.
-    /// Whoever remembers what changed in it can be quicker.
+    /// The same for a summary of many parts, of which only those in `which` can have changed, because only those of one
+    /// child did: a bit for each, and all bits if anything may have changed. Answers which have changed.
     #[inline(always)]
-    fn summarise_above(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
-        self.summarise(id, left, right)
+    fn summarise_parts(&mut self, id: Id, left: Option<Id>, right: Option<Id>, which: u32) -> u32 {
+        let _ = which;
+        if self.summarise(id, left, right) { u32::MAX } else { 0 }
+    }
+
+    /// Makes the parts in `which` of a node's summary anew after a leaf was added somewhere below it. Answers which have
+    /// changed.
+    #[inline(always)]
+    fn summarise_added(&mut self, id: Id, leaf: Id, which: u32) -> u32 {
+        let _ = leaf;
+        let Links { left, right, .. } = *self.links(id);
+        self.summarise_parts(id, left, right, which)
+    }
+
+    /// May give `to` the summary that `from` has, because it now stands at the top of a subtree with the same nodes. If the
+    /// answer is that it has not, the summary is made anew. Only if each change of a node is followed by
+    /// [`Tree::changed`] before the next insertion or removal is `from`'s summary certain to be right.
+    #[inline(always)]
+    fn inherit_summary(&mut self, to: Id, from: Id) -> bool {
+        let _ = (to, from);
+        false
+    }
+
+    /// Makes the summary of a node that comes into the tree as a leaf, whatever summary it had before. Answers which parts of
+    /// the summaries above can change by it.
+    #[inline(always)]
+    fn summarise_leaf(&mut self, id: Id) -> u32 {
+        self.summarise(id, None, None);
+        u32::MAX
     }
 }
 
@@ -132,14 +169,12 @@ impl Tree {
             next = if side == Side::Right { links.right } else { links.left };
             place = Some((at, side));
         }
-        *nodes.links_mut(id) = Links { left: None, right: None, parent: place.map(|(parent, _)| parent), height: 1 };
-        nodes.summarise(id, None, None);
         match place {
             None => self.root = Some(id),
             Some((parent, Side::Left)) => nodes.links_mut(parent).left = Some(id),
             Some((parent, Side::Right)) => nodes.links_mut(parent).right = Some(id),
         }
-        self.repair(nodes, place.map(|(parent, _)| parent), None);
+        self.hang(nodes, id, place.map(|(parent, _)| parent));
     }
 
     /// Inserts a node that is not in the tree right before one that is.
@@ -155,7 +190,7 @@ impl Tree {
                 last
             }
         };
-        self.hang(nodes, id, parent);
+        self.hang(nodes, id, Some(parent));
     }
 
     /// Inserts a node that is not in the tree right behind one that is.
@@ -171,29 +206,36 @@ impl Tree {
                 first
             }
         };
-        self.hang(nodes, id, parent);
+        self.hang(nodes, id, Some(parent));
     }
 
     /// Makes a node a leaf below `parent`, which names it already.
-    fn hang<N: Nodes>(&mut self, nodes: &mut N, id: Id, parent: Id) {
-        *nodes.links_mut(id) = Links { left: None, right: None, parent: Some(parent), height: 1 };
-        nodes.summarise(id, None, None);
-        self.repair(nodes, Some(parent), None);
+    fn hang<N: Nodes>(&mut self, nodes: &mut N, id: Id, parent: Option<Id>) {
+        *nodes.links_mut(id) = Links { left: None, right: None, parent, balance: Balance::Even };
+        let mut which = nodes.summarise_leaf(id);
+        let mut next = parent;
+        while let Some(at) = next
+            && which != 0
+        {
+            which = nodes.summarise_added(at, id, which);
+            next = nodes.links(at).parent;
+        }
+        self.has_grown(nodes, id);
     }
 
     /// Removes a node of the tree.
     pub fn remove<N: Nodes>(&mut self, nodes: &mut N, id: Id) {
-        let links = core::mem::take(nodes.links_mut(id));
-        let (from, stale) = match (links.left, links.right) {
+        let Links { left, right, parent, balance } = core::mem::take(nodes.links_mut(id));
+        let (from, side) = match (left, right) {
             (None, only) | (only, None) => {
-                self.replace(nodes, links.parent, id, only);
-                (links.parent, None)
+                let side = self.replace(nodes, parent, id, only);
+                renew_upwards(nodes, parent, None, ALL);
+                (parent, side)
             }
             (Some(left), Some(right)) => {
                 let heir = leftmost(nodes, right);
-                let from = if heir == right {
-                    nodes.links_mut(heir).left = Some(left);
-                    heir
+                let (from, side) = if heir == right {
+                    (heir, Side::Right)
                 } else {
                     let Links { parent, right: orphan, .. } = *nodes.links(heir);
                     // The heir is a left child, of a node below `right` or of `right` itself.
@@ -202,35 +244,28 @@ impl Tree {
                     if let Some(orphan) = orphan {
                         nodes.links_mut(orphan).parent = Some(parent);
                     }
-                    let taken = nodes.links_mut(heir);
-                    (taken.left, taken.right) = (Some(left), Some(right));
+                    nodes.links_mut(heir).right = Some(right);
                     nodes.links_mut(right).parent = Some(heir);
-                    parent
+                    (parent, Side::Left)
                 };
+                let taken = nodes.links_mut(heir);
+                (taken.left, taken.balance) = (Some(left), balance);
                 nodes.links_mut(left).parent = Some(heir);
-                nodes.links_mut(heir).height = links.height;
-                self.replace(nodes, links.parent, id, Some(heir));
-                (Some(from), Some(heir))
+                self.replace(nodes, parent, id, Some(heir));
+                renew_upwards(nodes, Some(from), Some(heir), ALL);
+                // Above the heir nothing knows yet that another node stands there.
+                renew(nodes, heir);
+                renew_upwards(nodes, parent, None, ALL);
+                (Some(from), side)
             }
         };
-        self.repair(nodes, from, stale);
+        self.has_shrunk(nodes, from, side);
     }
 
     /// Has summaries made anew after a node has changed in a way that leaves the order as it is.
     #[inline]
     pub fn changed<N: Nodes>(&mut self, nodes: &mut N, id: Id) {
-        let Links { left, right, parent, .. } = *nodes.links(id);
-        if !nodes.summarise(id, left, right) {
-            return;
-        }
-        let mut next = parent;
-        while let Some(at) = next {
-            let Links { left, right, parent, .. } = *nodes.links(at);
-            if !nodes.summarise_above(at, left, right) {
-                return;
-            }
-            next = parent;
-        }
+        renew_upwards(nodes, Some(id), None, ALL);
     }
 
     /// The first node in order.
@@ -321,9 +356,40 @@ impl Tree {
         found
     }
 
-    /// Puts `new` where `old` was below `parent`.
+    /// The last node for which `is_before` holds, and the first for which it does not: neighbours between which a new node
+    /// would go.
     #[inline]
-    fn replace<N: Nodes>(&mut self, nodes: &mut N, parent: Option<Id>, old: Id, new: Option<Id>) {
+    pub fn around<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> (Option<Id>, Option<Id>) {
+        let (mut before, mut after) = (None, None);
+        let mut next = self.root;
+        while let Some(at) = next {
+            let links = nodes.links(at);
+            if is_before(nodes, at) {
+                before = Some(at);
+                next = links.right;
+            } else {
+                after = Some(at);
+                next = links.left;
+            }
+        }
+        (before, after)
+    }
+
+    /// Inserts a node that is not in the tree between two neighbours, as [`around`](Self::around) answers them.
+    pub fn insert_between<N: Nodes>(&mut self, nodes: &mut N, id: Id, before: Option<Id>, after: Option<Id>) {
+        match (before, after) {
+            // Of two neighbours one has no child on the side of the other.
+            (Some(before), _) if nodes.links(before).right.is_none() => self.insert_after(nodes, id, before),
+            (_, Some(after)) => self.insert_before(nodes, id, after),
+            (Some(before), None) => self.insert_after(nodes, id, before),
+            (None, None) => self.insert(nodes, id, |_, _| true),
+        }
+    }
+
+    /// Puts `new` where `old` was below `parent`. Answers on which side that is.
+    #[inline]
+    fn replace<N: Nodes>(&mut self, nodes: &mut N, parent: Option<Id>, old: Id, new: Option<Id>) -> Side {
+        let mut side = Side::Left;
         match parent {
             None => self.root = new,
             Some(parent) => {
@@ -332,99 +398,140 @@ impl Tree {
                     links.left = new;
                 } else {
                     links.right = new;
+                    side = Side::Right;
                 }
             }
         }
         if let Some(new) = new {
             nodes.links_mut(new).parent = parent;
         }
+        side
     }
 
-    /// Restores heights, balance and summaries from a node to the root, or to where nothing changes any more, but at least
-    /// to `stale`.
-    fn repair<N: Nodes>(&mut self, nodes: &mut N, from: Option<Id>, mut stale: Option<Id>) {
+    /// Restores the balance above a subtree that has become higher by one.
+    #[inline]
+    fn has_grown<N: Nodes>(&mut self, nodes: &mut N, mut at: Id) {
+        while let Some(parent) = nodes.links(at).parent {
+            let links = nodes.links_mut(parent);
+            let higher = if links.left == Some(at) { Balance::Left } else { Balance::Right };
+            if links.balance == Balance::Even {
+                links.balance = higher;
+                at = parent;
+            } else if links.balance == higher {
+                // The child is uneven, so that the rotation makes the subtree as high as it was.
+                self.rotate(nodes, parent, at, higher);
+                return;
+            } else {
+                links.balance = Balance::Even;
+                return;
+            }
+        }
+    }
+
+    /// Restores the balance from a node on whose subtree on one side has become lower by one.
+    #[inline]
+    fn has_shrunk<N: Nodes>(&mut self, nodes: &mut N, from: Option<Id>, mut side: Side) {
         let mut next = from;
         while let Some(at) = next {
-            let Links { left, right, parent, height } = *nodes.links(at);
-            let (left_height, right_height) = (subtree_height(nodes, left), subtree_height(nodes, right));
-            if stale == Some(at) {
-                stale = None;
-            } else if left_height.abs_diff(right_height) <= 1
-                && left_height.max(right_height) + 1 == height
-                && stale.is_none()
-            {
-                // From here on only summaries can differ.
-                return self.changed(nodes, at);
+            let links = nodes.links_mut(at);
+            let (lower, higher, child) = match side {
+                Side::Left => (Balance::Left, Balance::Right, links.right),
+                Side::Right => (Balance::Right, Balance::Left, links.left),
+            };
+            let mut top = at;
+            if links.balance == lower {
+                links.balance = Balance::Even;
+            } else if links.balance == Balance::Even {
+                links.balance = higher;
+                return;
+            } else if let Some(child) = child {
+                let was_even = nodes.links(child).balance == Balance::Even;
+                top = self.rotate(nodes, at, child, higher);
+                if was_even {
+                    return;
+                }
             }
-            if left_height > right_height + 1 {
-                self.rotate_right(nodes, at, left);
-            } else if right_height > left_height + 1 {
-                self.rotate_left(nodes, at, right);
-            } else {
-                renew(nodes, at);
+            next = nodes.links(top).parent;
+            if let Some(parent) = next {
+                side = if nodes.links(parent).left == Some(top) { Side::Left } else { Side::Right };
             }
-            next = parent;
         }
     }
 
-    /// The left subtree of `at` is too high.
-    fn rotate_right<N: Nodes>(&mut self, nodes: &mut N, at: Id, left: Option<Id>) {
-        let Some(left) = left else { return };
-        let Links { left: outer, right: inner, .. } = *nodes.links(left);
-        if let Some(inner) = inner
-            && subtree_height(nodes, Some(inner)) > subtree_height(nodes, outer)
-        {
-            self.raise_right_child(nodes, left, inner);
-            self.raise_left_child(nodes, at, inner);
-        } else {
-            self.raise_left_child(nodes, at, left);
+    /// Raises `child` or its inner child to the place of `at`, whose subtree on the side of `child`, `higher`, is higher by
+    /// two. Answers which of them stands there now.
+    fn rotate<N: Nodes>(&mut self, nodes: &mut N, at: Id, child: Id, higher: Balance) -> Id {
+        let is_left = higher == Balance::Left;
+        let lower = if is_left { Balance::Right } else { Balance::Left };
+        let links = nodes.links(child);
+        let inner = if is_left { links.right } else { links.left };
+        let child_balance = links.balance;
+        let top = match inner {
+            Some(inner) if child_balance == lower => {
+                let inner_balance = nodes.links(inner).balance;
+                if is_left {
+                    self.raise_right_child(nodes, child, inner);
+                    self.raise_left_child(nodes, at, inner);
+                } else {
+                    self.raise_left_child(nodes, child, inner);
+                    self.raise_right_child(nodes, at, inner);
+                }
+                // The inner child's subtrees, one of which may be lower, are now one below each.
+                let of = |uneven: Balance, then: Balance| if inner_balance == uneven { then } else { Balance::Even };
+                nodes.links_mut(at).balance = of(higher, lower);
+                nodes.links_mut(child).balance = of(lower, higher);
+                nodes.links_mut(inner).balance = Balance::Even;
+                renew(nodes, child);
+                inner
+            }
+            _ => {
+                if is_left {
+                    self.raise_left_child(nodes, at, child);
+                } else {
+                    self.raise_right_child(nodes, at, child);
+                }
+                let was_even = child_balance == Balance::Even;
+                nodes.links_mut(at).balance = if was_even { higher } else { Balance::Even };
+                nodes.links_mut(child).balance = if was_even { lower } else { Balance::Even };
+                child
+            }
+        };
+        let has_summary = nodes.inherit_summary(top, at);
+        renew(nodes, at);
+        if !has_summary {
+            // Also above, for users that change a node and have the tree know it only after the next insertion or removal.
+            renew(nodes, top);
+            renew_upwards(nodes, nodes.links(top).parent, None, ALL);
         }
-    }
-
-    /// The right subtree of `at` is too high.
-    fn rotate_left<N: Nodes>(&mut self, nodes: &mut N, at: Id, right: Option<Id>) {
-        let Some(right) = right else { return };
-        let Links { left: inner, right: outer, .. } = *nodes.links(right);
-        if let Some(inner) = inner
-            && subtree_height(nodes, Some(inner)) > subtree_height(nodes, outer)
-        {
-            self.raise_left_child(nodes, right, inner);
-            self.raise_right_child(nodes, at, inner);
-        } else {
-            self.raise_right_child(nodes, at, right);
-        }
+        top
     }
 
     /// The left child takes its parent's place, which becomes its right child.
     fn raise_left_child<N: Nodes>(&mut self, nodes: &mut N, at: Id, child: Id) {
         let parent = nodes.links(at).parent;
-        let inner = core::mem::replace(&mut nodes.links_mut(child).right, Some(at));
+        let inner = nodes.links_mut(child).right.replace(at);
         nodes.links_mut(at).left = inner;
         if let Some(inner) = inner {
             nodes.links_mut(inner).parent = Some(at);
         }
         self.replace(nodes, parent, at, Some(child));
         nodes.links_mut(at).parent = Some(child);
-        renew(nodes, at);
-        renew(nodes, child);
     }
 
     /// The right child takes its parent's place, which becomes its left child.
     fn raise_right_child<N: Nodes>(&mut self, nodes: &mut N, at: Id, child: Id) {
         let parent = nodes.links(at).parent;
-        let inner = core::mem::replace(&mut nodes.links_mut(child).left, Some(at));
+        let inner = nodes.links_mut(child).left.replace(at);
         nodes.links_mut(at).right = inner;
         if let Some(inner) = inner {
             nodes.links_mut(inner).parent = Some(at);
         }
         self.replace(nodes, parent, at, Some(child));
         nodes.links_mut(at).parent = Some(child);
-        renew(nodes, at);
-        renew(nodes, child);
     }
 
-    /// Panics unless every node is linked both ways, balanced, and of the right height; `check` is called for each node in
-    /// order, with the one before it, and panics if the order or a summary is wrong. Answers the number of nodes.
+    /// Panics unless every node is linked both ways and balanced; `check` is called for each node in order, with the one
+    /// before it, and panics if the order or a summary is wrong. Answers the number of nodes.
     pub fn check_invariants<N: View>(&self, nodes: &N, mut check: impl FnMut(&N, Option<Id>, Id)) -> usize {
         let mut count = 0;
         let mut previous = None;
@@ -435,35 +542,56 @@ impl Tree {
             for child in [links.left, links.right].into_iter().flatten() {
                 assert_eq!(nodes.links(child).parent, Some(at), "a child knows its parent");
             }
-            let (left, right) = (subtree_height(nodes, links.left), subtree_height(nodes, links.right));
-            assert_eq!(links.height, left.max(right) + 1, "a height is one more than the higher child's");
-            assert!(left.abs_diff(right) <= 1, "siblings are almost equally high");
             check(nodes, previous, at);
             count += 1;
             previous = Some(at);
             next = self.next(nodes, at);
         }
         assert_eq!(previous, self.last(nodes), "the way through all nodes ends at the last");
+        check_height(nodes, self.root);
         count
     }
 }
 
-/// Height of a subtree.
-#[inline(always)]
-fn subtree_height<N: View>(nodes: &N, id: Option<Id>) -> u8 {
-    match id {
-        Some(id) => nodes.links(id).height,
-        None => 0,
+/// Panics unless each node of a subtree says rightly which of its subtrees is higher, by one at most. Answers the subtree's
+/// height.
+fn check_height<N: View>(nodes: &N, top: Option<Id>) -> u32 {
+    let Some(top) = top else { return 0 };
+    let links = nodes.links(top);
+    let (left, right) = (check_height(nodes, links.left), check_height(nodes, links.right));
+    let expected = match links.balance {
+        Balance::Left => right + 1,
+        Balance::Even => right,
+        Balance::Right => right.wrapping_sub(1),
+        Balance::Unlinked => panic!("a node of the tree is linked"),
+    };
+    assert_eq!(left, expected, "the balance is that of the heights");
+    left.max(right) + 1
+}
+
+/// All parts of a summary.
+const ALL: u32 = u32::MAX;
+
+/// Has summaries made anew from a node up to the root or to below `end`, or to where nothing changes any more. `which` of
+/// the first one's parts can have changed.
+#[inline]
+fn renew_upwards<N: Nodes>(nodes: &mut N, from: Option<Id>, end: Option<Id>, mut which: u32) {
+    let mut next = from;
+    while let Some(at) = next
+        && which != 0
+        && next != end
+    {
+        let Links { left, right, parent, .. } = *nodes.links(at);
+        which = nodes.summarise_parts(at, left, right, which);
+        next = parent;
     }
 }
 
-/// Makes a node's height and summary anew.
+/// Makes a node's summary anew.
 #[inline]
 fn renew<N: Nodes>(nodes: &mut N, id: Id) {
     let Links { left, right, .. } = *nodes.links(id);
-    let height = subtree_height(nodes, left).max(subtree_height(nodes, right)) + 1;
-    nodes.links_mut(id).height = height;
-    nodes.summarise(id, left, right);
+    nodes.summarise_parts(id, left, right, ALL);
 }
 
 /// The first node of a subtree.
