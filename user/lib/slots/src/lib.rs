@@ -10,8 +10,8 @@
 use tench_abi::CapAddress;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 
-/// Second-level nodes that can be managed: 16,384 slots.
-pub const MAX_NODES: usize = 64;
+/// Second-level nodes that can be managed: 65,536 slots.
+pub const MAX_NODES: usize = 256;
 /// Bits of a word of the map.
 const WORD_BITS: usize = u64::BITS as usize;
 /// Words for one node.

@@ -17,7 +17,6 @@ mod books;
 mod manager;
 mod pieces;
 mod resources;
-mod slots;
 mod window;
 
 use core::ops::{Deref, DerefMut};

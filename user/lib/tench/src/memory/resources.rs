@@ -10,12 +10,12 @@ use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind};
 use tench_mem_client::Mem;
 use tench_paging::{Backend, Object, Run};
+use tench_slots::SlotMap;
 use tench_sys::{Cap, CapNode, Frame, Mapping, OWN_SPACE, PageTable, Place, Untyped, offer_slots, offered_slots};
 
 use super::Error;
 use super::books::Books;
 use super::pieces::{Piece, Pieces};
-use super::slots::SlotMap;
 
 /// Slots that only this module itself may use.
 const RESERVED_SLOTS: usize = 4;
