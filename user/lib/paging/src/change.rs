@@ -3,9 +3,12 @@
 use tench_abi::memory::{MapFlags, TABLE_ENTRIES, entry_bits};
 
 use crate::backend::Backend;
-use crate::paging::{Error, Mapping, Need, Paging, Piece, Reserve, is_range, runs};
+use crate::mapping::{Mapping, Piece, runs};
+use crate::paging::{Need, Paging, is_range};
 use crate::regions::Kind;
+use crate::reserve::Reserve;
 use crate::shadow::{Entry, ROOT};
+use crate::types::Error;
 
 /// Rights, as against attributes.
 const RIGHTS: MapFlags = MapFlags::READ.union(MapFlags::WRITE).union(MapFlags::EXECUTE);
@@ -209,7 +212,7 @@ impl Paging {
     ) -> Result<(), Error<B::Error>> {
         self.drop_mapping(backend, place, Some(reserve))?;
         for part in parts.iter().flatten() {
-            let Err(error) = self.map_piece(backend, part, reserve) else { continue };
+            let Err(error) = self.map_piece(backend, part, Some(reserve)) else { continue };
             let mut mapped = self.tables.first_mapping(whole.address, whole.address + whole.size);
             while let Some(place) = mapped {
                 if self.drop_mapping(backend, place, Some(reserve)).is_err() {
@@ -218,7 +221,7 @@ impl Paging {
                 mapped = self.tables.first_mapping(whole.address, whole.address + whole.size);
             }
             // Whether this succeeds or not, the books say what is mapped.
-            let _ = self.map_piece(backend, whole, reserve);
+            let _ = self.map_piece(backend, whole, Some(reserve));
             return Err(error);
         }
         Ok(())

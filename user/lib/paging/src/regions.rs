@@ -148,12 +148,15 @@ pub struct Regions {
     base: u64,
     /// The node at the end; none before the beginning.
     last: Option<Id>,
+    /// Place of the region that was found last by [`find_again`](Self::find_again). If it has gone, its node has no
+    /// addresses, or is another region's.
+    recent: usize,
 }
 
 impl Regions {
     /// None, of an address space without addresses.
     pub const fn new() -> Regions {
-        Regions { pool: Pool::new([RegionNode::ZERO; BUILT_IN]), tree: Tree::new(), base: 0, last: None }
+        Regions { pool: Pool::new([RegionNode::ZERO; BUILT_IN]), tree: Tree::new(), base: 0, last: None, recent: 0 }
     }
 
     /// Says which addresses there are.
@@ -201,6 +204,24 @@ impl Regions {
     #[inline]
     pub fn find(&self, address: u64) -> Option<Region> {
         self.first_from(address).filter(|region| region.start <= address)
+    }
+
+    /// The same for addresses that often lie in the same region.
+    #[inline]
+    pub fn find_again(&mut self, address: u64) -> Option<Region> {
+        let recent = self.pool.get(self.recent);
+        if address.wrapping_sub(recent.start) < recent.size {
+            return Some(recent.region());
+        }
+        let id = self.at_or_after(address)?;
+        let node = self.node(id);
+        // The node at the end has no addresses.
+        if address.wrapping_sub(node.start) >= node.size {
+            return None;
+        }
+        let region = node.region();
+        self.recent = id.place();
+        Some(region)
     }
 
     /// The first region that ends behind `address`.
