@@ -22,7 +22,7 @@ impl Paging {
     ///
     /// If a mapping cannot be unmapped, those before it are, and all regions stay; the call can be repeated.
     pub fn unmap<B: Backend>(&mut self, backend: &mut B, start: u64, size: u64) -> Result<(), Error<B::Error>> {
-        self.ensure(backend, Need { regions: 2, ..Need::default() })?;
+        self.ensure(backend, Need { regions: 1, ..Need::default() })?;
         self.clear(backend, start, size)?;
         self.regions.free(start, size);
         if size >= 1 << entry_bits(2) {

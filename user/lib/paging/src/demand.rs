@@ -28,6 +28,8 @@ const PAGE: u64 = PAGE_SIZE as u64;
 const ONE: u8 = PAGE_BITS as u8;
 /// Log2 of the largest run that comes because its neighbours came.
 const RUN_BITS: u8 = ONE + 4;
+/// Bytes of the largest run that comes because its neighbours came. Runs are aligned to their size.
+pub const RUN_SIZE: u64 = 1 << RUN_BITS;
 
 impl Paging {
     /// Finds memory for the page of a lazily backed region in which an address lies, and for as many neighbours as the
@@ -146,7 +148,10 @@ impl Paging {
         for next in [page.wrapping_sub(PAGE), page + PAGE] {
             // A table has few edges, so nearly always the neighbour lies in the same one.
             let same = table.filter(|_| (next ^ page) >> entry_bits(2) == 0);
-            if let Entry::Mapping(place) = self.shown_in(same, next) {
+            // What lies next to the region has another purpose.
+            if next.wrapping_sub(region.start) < region.size
+                && let Entry::Mapping(place) = self.shown_in(same, next)
+            {
                 pages = pages.max(self.run_of(self.mappings.get(place), region));
             }
         }

@@ -35,14 +35,15 @@ mod change;
 mod demand;
 mod mapping;
 mod paging;
-mod pool;
+pub mod pool;
 mod regions;
 mod reserve;
 mod shadow;
 mod types;
 
 pub use backend::{Backend, Object, Run};
+pub use demand::RUN_SIZE;
 pub use paging::Paging;
-pub use regions::{Kind, Region, Regions};
+pub use regions::{Kind, Region};
 pub use tench_abi::memory::MapFlags;
 pub use types::{Account, Error, FrameCap, Request, Verdict};

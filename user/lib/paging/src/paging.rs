@@ -2,6 +2,7 @@
 
 use tench_abi::CapAddress;
 use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE, USER_END, entry_bits};
+use tench_tree::Id;
 
 use crate::backend::Backend;
 use crate::mapping::{Frame, Mapping, Piece, runs};
@@ -33,8 +34,6 @@ pub struct Paging {
     pub(crate) tables: Tables,
     pub(crate) mappings: Pool<Mapping, BUILT_IN>,
     pub(crate) frames: Pool<Frame, BUILT_IN>,
-    /// Where addresses are chosen: from, to.
-    choice: (u64, u64),
 }
 
 impl Paging {
@@ -45,20 +44,29 @@ impl Paging {
             tables: Tables::new(),
             mappings: Pool::new([Mapping::ZERO; BUILT_IN]),
             frames: Pool::new([Frame::ZERO; BUILT_IN]),
-            choice: (0, 0),
         }
     }
 
     /// Begins with an empty address space whose table of level 0 is `root`. Its addresses are all above the first page;
     /// those from `low` to before `high` are given to whoever does not mind.
     pub fn initialise(&mut self, root: CapAddress, low: u64, high: u64) {
-        self.regions.initialise(PAGE, USER_END);
+        self.regions.initialise(PAGE, USER_END, (low, high));
         self.tables.initialise(root);
-        self.choice = (low, high);
     }
 
-    /// Lets the books grow until they hold what an operation may need.
+    /// Lets the books grow until they hold what an operation may need. Mostly they do.
+    #[inline(always)]
     pub(crate) fn ensure<B: Backend>(&mut self, backend: &mut B, need: Need) -> Result<(), Error<B::Error>> {
+        let regions = need.regions == 0 || self.regions.left() >= need.regions;
+        let tables = need.tables == 0 || self.tables.left() >= need.tables;
+        let mappings = need.mappings == 0 || self.mappings.left() >= need.mappings;
+        let frames = need.frames == 0 || self.frames.left() >= need.frames;
+        if regions && tables && mappings && frames { Ok(()) } else { self.grow(backend, need) }
+    }
+
+    /// Lets the books grow.
+    #[cold]
+    fn grow<B: Backend>(&mut self, backend: &mut B, need: Need) -> Result<(), Error<B::Error>> {
         /// Adds a chunk to one array.
         macro_rules! grow {
             ($array:expr) => {{
@@ -72,7 +80,7 @@ impl Paging {
         }
         while self.tables.left() < need.tables {
             // Heads grow last: only with both is there room for tables.
-            while self.tables.entries().len() <= self.tables.heads().array().len() {
+            while self.tables.entries().capacity() <= self.tables.heads().array().capacity() {
                 grow!(self.tables.entries());
             }
             grow!(self.tables.heads().array());
@@ -97,8 +105,8 @@ impl Paging {
         // The guard is enlarged so that what follows is aligned.
         let lead = guard.checked_next_multiple_of(alignment).ok_or(Error::BadRange)?;
         let total = lead.checked_add(size).ok_or(Error::BadRange)?;
-        let start = self.regions.search(total, alignment, self.choice.0, self.choice.1).ok_or(Error::NoAddresses)?;
-        Ok(self.reserve(start + lead, request))
+        let (start, next) = self.regions.search(total, alignment).ok_or(Error::NoAddresses)?;
+        Ok(self.reserve(next, start + lead, request))
     }
 
     /// Reserves these addresses, and the guard before them. O(log n).
@@ -115,22 +123,21 @@ impl Paging {
             return Err(Error::BadRange);
         }
         self.ensure(backend, Need { regions: 2, ..Need::default() })?;
-        if !self.regions.is_free(start, total) {
-            return Err(Error::Taken);
-        }
-        self.reserve(address, request);
+        let next = self.regions.free_at(start, total).ok_or(Error::Taken)?;
+        self.reserve(next, address, request);
         Ok(())
     }
 
-    /// Enters a region and its guard.
-    fn reserve(&mut self, address: u64, request: &Request) -> u64 {
+    /// Enters a region and its guard into the gap before `next`.
+    fn reserve(&mut self, next: Id, address: u64, request: &Request) -> u64 {
         let &Request { size, kind, flags, granule, guard, .. } = request;
         if guard > 0 {
             let start = address - guard;
             let flags = MapFlags::empty();
-            self.regions.insert(Region { start, size: guard, kind: Kind::Guard, flags, granule: 0 });
+            self.regions.insert_at(next, Region { start, size: guard, kind: Kind::Guard, flags, granule: 0 });
         }
-        self.regions.insert(Region { start: address, size, kind, flags, granule: granule.min(MAX_BITS) });
+        let granule = granule.min(MAX_BITS);
+        self.regions.insert_at(next, Region { start: address, size, kind, flags, granule });
         address
     }
 

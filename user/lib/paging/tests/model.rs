@@ -304,8 +304,9 @@ impl Bench {
     /// Log2 of what may be backed at once with a page: the granule, or twice as much as came next to it.
     fn most(&self, address: u64, page: &Page) -> u8 {
         let run = |next: u64, back: bool| {
-            let Some((frame, mut offset, _)) = self.pages.get(&next).and_then(|page| page.mapped) else { return 0 };
-            if !self.machine.frames[&frame].1 {
+            let Some(other) = self.pages.get(&next) else { return 0 };
+            let Some((frame, mut offset, _)) = other.mapped else { return 0 };
+            if other.region != page.region || !self.machine.frames[&frame].1 {
                 return 0;
             }
             // Pages that show the same frame in the same order.

@@ -93,6 +93,10 @@ fn what_is_mapped_otherwise_suggests_nothing() {
     assert_eq!(touch(&mut paging, &mut machine, 2 * at), at, "the granule, as one large page");
     assert_eq!(touch(&mut paging, &mut machine, 3 * at), 1, "a large page");
     assert_eq!(touch(&mut paging, &mut machine, 3 * at + 1), 1, "no room for two");
+    // Another region.
+    assert_eq!(touch_all(&mut paging, &mut machine, 32..64).last(), Some(&(48, 16)));
+    assert_eq!(paging.alloc_fixed(&mut machine, LOW + 64 * PAGE, &Request::lazy(64 * PAGE, Kind::Heap)), Ok(()));
+    assert_eq!(touch(&mut paging, &mut machine, 64), 1, "another region's run");
     // Pages with other rights than the region has.
     assert_eq!(paging.protect(&mut machine, LOW + 3 * LARGE, 2 * PAGE, MapFlags::READ), Ok(()));
     assert_eq!(touch(&mut paging, &mut machine, 3 * at + 2), 1);
