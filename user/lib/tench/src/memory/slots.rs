@@ -10,6 +10,9 @@ const WORD_BITS: usize = u64::BITS as usize;
 /// Words for one node.
 const NODE_WORDS: usize = NODE_SLOTS / WORD_BITS;
 
+/// Words that are looked at for slots side by side when others would do, too.
+const NEARBY: usize = 2 * NODE_WORDS;
+
 /// The free slots. A set bit is a free slot.
 pub struct SlotMap {
     words: [u64; MAX_NODES * NODE_WORDS],
@@ -63,19 +66,14 @@ impl SlotMap {
 
     /// Takes a free slot.
     pub fn take(&mut self) -> Option<CapAddress> {
-        let count = self.nodes() * NODE_WORDS;
-        for step in 0..count {
-            let index = (self.hint + step) % count;
-            let word = self.words[index];
-            if word != 0 {
-                let bit = word.trailing_zeros();
-                self.words[index] = word & (word - 1);
-                self.hint = index;
-                self.free -= 1;
-                return Some(CapAddress((index * WORD_BITS) as u32 + bit));
-            }
+        if self.words[self.hint] == 0 {
+            let count = self.nodes() * NODE_WORDS;
+            self.hint = (self.hint..count).chain(0..self.hint).find(|index| self.words[*index] != 0)?;
         }
-        None
+        let word = self.words[self.hint];
+        self.words[self.hint] = word & (word - 1);
+        self.free -= 1;
+        Some(CapAddress((self.hint * WORD_BITS) as u32 + word.trailing_zeros()))
     }
 
     /// Takes `count` free slots side by side in one node, and answers the first.
@@ -96,6 +94,26 @@ impl SlotMap {
                 }
                 self.free -= count;
                 return Some(CapAddress(first));
+            }
+        }
+        None
+    }
+
+    /// Takes `count` free slots side by side in one word, if there are some near to where the last slot was found.
+    pub fn take_run_nearby(&mut self, count: usize) -> Option<CapAddress> {
+        if count == 0 || count > WORD_BITS {
+            return None;
+        }
+        let end = (self.hint + NEARBY).min(self.nodes() * NODE_WORDS);
+        for index in self.hint..end {
+            let word = self.words[index];
+            // A bit stays if it and those above it are set.
+            let starts = (1..count).fold(word, |starts, above| starts & word >> above);
+            if starts != 0 {
+                let first = starts.trailing_zeros();
+                self.words[index] = word & !((u64::MAX >> (WORD_BITS - count)) << first);
+                self.free -= count;
+                return Some(CapAddress((index * WORD_BITS) as u32 + first));
             }
         }
         None
@@ -172,6 +190,24 @@ mod tests {
         assert_eq!(map.take_run(257), None);
         assert_eq!(map.take_run(245), Some(CapAddress(267)));
         assert_eq!((map.take(), map.count()), (None, 0));
+    }
+
+    #[test]
+    fn runs_nearby_lie_in_one_word() {
+        let mut map = map();
+        assert_eq!((map.take(), map.take()), (Some(CapAddress(48)), Some(CapAddress(49))));
+        map.free(CapAddress(48));
+        assert_eq!(map.take_run_nearby(8), Some(CapAddress(50)));
+        assert_eq!(map.take_run_nearby(8), Some(CapAddress(64)), "six are left in the first word, and one before");
+        assert_eq!(map.take_run_nearby(6), Some(CapAddress(58)));
+        assert_eq!((map.take_run_nearby(0), map.take_run_nearby(65)), (None, None));
+        assert_eq!(map.take_run_nearby(64), Some(CapAddress(128)));
+        assert_eq!(map.take_run_nearby(57), Some(CapAddress(192)));
+        assert_eq!(map.take_run_nearby(57), None, "56 are left in one word, and seven in another");
+        assert_eq!((map.count(), map.take()), (1 + 56 + 7, Some(CapAddress(48))));
+        let rest = (72..128).chain(249..256).map(|slot| Some(CapAddress(slot)));
+        assert!(rest.eq((0..63).map(|_| map.take())));
+        assert_eq!((map.take(), map.take_run_nearby(1)), (None, None));
     }
 
     #[test]
