@@ -70,15 +70,20 @@ impl Paging {
         if !is_range(start, size) {
             return Err(Error::BadRange);
         }
-        while let Some(place) = self.tables.first_mapping(start, start + size) {
+        let stop = start + size;
+        // Before this address nothing of the range is mapped any more.
+        let mut at = start;
+        while let Some(place) = self.tables.first_mapping(at, stop) {
             let mapping = *self.mappings.get(place);
-            let (first, end) = (self.start_of(&mapping), self.start_of(&mapping) + self.size_of(&mapping));
-            if start <= first && end <= start + size {
+            let first = self.start_of(&mapping);
+            let end = first + self.size_of(&mapping);
+            if start <= first && end <= stop {
                 self.drop_mapping(backend, place, None)?;
-                self.drop_table(backend, mapping.table as usize, start, start + size);
+                self.drop_table(backend, mapping.table as usize, start, stop);
             } else {
-                self.replace(backend, place, start, start + size, None)?;
+                self.replace(backend, place, start, stop, None)?;
             }
+            at = end.min(stop);
         }
         Ok(())
     }
