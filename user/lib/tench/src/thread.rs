@@ -29,15 +29,16 @@ use tench_sys::{Cap, Notification, Reply, SchedulingContext, Thread, ThreadBlock
 
 use crate::memory::{self, Anonymous, Error, Made, Pages};
 use crate::sync::{Mutex, Waiter};
-use crate::upcall;
+use crate::{process, upcall};
 
 /// Bytes of a stack, unless something else is said.
 pub const DEFAULT_STACK_SIZE: usize = 64 * 1024;
 
 /// Bytes of what a thread has for itself, if it handles its page faults.
 const CONTROL_SIZE: usize = 16 * 1024;
-/// Bytes of the main thread's stack for page faults.
-pub(crate) const FAULT_STACK_SIZE: usize = 12 * 1024;
+/// Bytes of a thread's stack for page faults, at least.
+#[cfg(test)]
+const FAULT_STACK_SIZE: usize = 12 * 1024;
 
 /// What a thread has for itself, below its stack for page faults.
 #[repr(C)]
@@ -332,23 +333,16 @@ pub(crate) fn fault_stack() -> usize {
     }
     match ThreadBlock::current() {
         Some(block) if block.runtime.get() != 0 => block.this.get() - offset_of!(Control, block) + CONTROL_SIZE,
-        Some(_) => main_fault_stack(),
-        None => 0,
+        Some(block) if block.thread.get() == slot::THREAD => main_fault_stack(),
+        // A thread that the program made itself has none.
+        _ => 0,
     }
 }
 
-/// The main thread's stack for page faults. Only upcalls of that thread use it.
-#[repr(align(16))]
-struct FaultStack(core::cell::UnsafeCell<[u8; FAULT_STACK_SIZE]>);
-
-// SAFETY: only the main thread reaches it, through its upcalls.
-unsafe impl Sync for FaultStack {}
-
-static FAULT_STACK: FaultStack = FaultStack(core::cell::UnsafeCell::new([0; FAULT_STACK_SIZE]));
-
-/// The end of the main thread's stack for page faults.
+/// The end of the stack on which the main thread's page faults are handled: the one on which the process began, which that
+/// thread has left.
 pub(crate) fn main_fault_stack() -> usize {
-    FAULT_STACK.0.get().expose_provenance() + FAULT_STACK_SIZE
+    process::info().map_or(0, |info| info.stack_top as usize)
 }
 
 /// Number of the running thread: 0 for the main thread, then in the order in which they were started.
