@@ -68,7 +68,14 @@ fn sizes(dump: &mut String) {
     constants!(dump, address::FIRST_STACK_TOP, address::FIRST_STACK_SIZE);
     constants!(dump, address::BOOT_ARCHIVE, address::DYNAMIC, address::DYNAMIC_END, address::PROGRAM);
     constants!(dump, boot::MAGIC, boot::VERSION, boot::MAX_SEGMENTS, boot::MAX_UNTYPED);
-    constants!(dump, process::MAGIC, process::INFO_PAGES, process::MAX_SEGMENTS, process::note::KIND, process::note::OWN_STACK);
+    constants!(
+        dump,
+        process::MAGIC,
+        process::INFO_PAGES,
+        process::MAX_SEGMENTS,
+        process::note::KIND,
+        process::note::OWN_STACK
+    );
 }
 
 fn layouts(dump: &mut String) {
