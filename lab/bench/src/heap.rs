@@ -3,9 +3,12 @@
 //! | key | what |
 //! |---|---|
 //! | `rust_1024_requests` | how often 1,024 allocations of 4 bytes ask for addresses |
-//! | `c_1024_requests` | the same with `malloc(4)`: the piece and its header, as the C library asks for them |
-//! | `…_blocks` | how often they ask the memory server |
-//! | `rust_4`, `c_4`, `free_4` | the mean cost of one |
+//! | `rust_1024_blocks` | how often they ask the memory server |
+//! | `rust_4`, `free_rust_4` | the mean cost of one |
+//! | `c_1024_requests`, `c_1024_blocks` | the same in a C program (`c/heap.c`) that has just begun, for 1,024 × `malloc(4)` |
+//! | `c_1024_kib`, `c_1024_left_kib` | what its heap has grown by then, and what of that it keeps when all is freed, in KiB |
+//! | `c_4`, `free_c_4` | the mean cost of one |
+//! | `c_1024xSIZE_…`, `c_SIZE`, `free_c_SIZE` | the same for larger pieces |
 //! | `rust_256m`, `free_256m` | a piece of 256 MiB: addresses alone; its memory comes when it is touched |
 //! | `touched_256m_kib` | memory that the process has more after touching each 64th page of it, in KiB |
 //! | `left_256m_kib` | and what it has more when the piece is freed |
@@ -18,13 +21,12 @@ use core::alloc::Layout;
 
 use tench::abi::memory::PAGE_SIZE;
 use tench::mem::Mem;
+use tench::procs::Procs;
 use tench::time::instructions;
 use tench::{memory, process};
 
 /// Pieces of a series.
 const COUNT: usize = 1024;
-/// Bytes before each piece of a C program.
-const HEADER: usize = 16;
 /// A large piece.
 const LARGE: usize = 256 << 20;
 
@@ -34,7 +36,7 @@ fn layout(size: usize, alignment: usize) -> Result<Layout, String> {
 }
 
 /// Allocates many small pieces, and frees them; prints requests and means.
-fn series(name: &str, layout: Layout) -> Result<(), String> {
+fn series(layout: Layout) -> Result<(), String> {
     let mut pieces = Vec::with_capacity(COUNT);
     let (regions, blocks) = (memory::heap_requests(), memory::requests());
     let before = instructions();
@@ -43,9 +45,9 @@ fn series(name: &str, layout: Layout) -> Result<(), String> {
         pieces.push(unsafe { alloc(layout) });
     }
     let cost = instructions() - before;
-    crate::figure(&format!("{name}_1024_requests"), memory::heap_requests() - regions);
-    crate::figure(&format!("{name}_1024_blocks"), memory::requests() - blocks);
-    crate::figure(&format!("{name}_4"), cost / COUNT as u64);
+    crate::figure("rust_1024_requests", memory::heap_requests() - regions);
+    crate::figure("rust_1024_blocks", memory::requests() - blocks);
+    crate::figure("rust_4", cost / COUNT as u64);
     if pieces.iter().any(|piece| piece.is_null()) {
         return Err("heap: there is no memory for small pieces".into());
     }
@@ -55,8 +57,18 @@ fn series(name: &str, layout: Layout) -> Result<(), String> {
         unsafe { dealloc(piece, layout) };
     }
     let cost = instructions() - before;
-    crate::figure(&format!("free_{name}_4"), cost / COUNT as u64);
+    crate::figure("free_rust_4", cost / COUNT as u64);
     Ok(())
+}
+
+/// Lets a C program measure, which prints its figures itself.
+fn in_c() -> Result<(), String> {
+    let problem = |failure| format!("heap: the C program: {failure}");
+    let status = Procs::STANDARD.spawn("heap", &[]).and_then(|process| Procs::STANDARD.wait(process));
+    match status.map_err(problem)?.exit_code() {
+        Some(0) => Ok(()),
+        _ => Err("heap: the C program has not measured".into()),
+    }
 }
 
 /// KiB that this process has.
@@ -67,8 +79,8 @@ fn used() -> Result<u64, String> {
 
 /// Measures everything.
 pub fn run() -> Result<(), String> {
-    series("rust", layout(4, 4)?)?;
-    series("c", layout(4 + HEADER, HEADER)?)?;
+    series(layout(4, 4)?)?;
+    in_c()?;
     let layout = layout(LARGE, PAGE_SIZE)?;
     let kib = used()?;
     let before = instructions();

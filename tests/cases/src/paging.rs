@@ -37,6 +37,12 @@ pub const CASES: &[Case] = &[
         "the main thread's stack comes on demand, and has a page below it that never does",
         main_stack,
     ),
+    Case::new("PAGING0014", "malloc and its relatives refuse what cannot be, and know pieces of no bytes", malloc),
+    Case::new(
+        "PAGING0015",
+        "malloc answers null when memory runs out, whatever the size of the pieces",
+        malloc_exhaustion,
+    ),
 ];
 
 const PAGE: u64 = PAGE_SIZE as u64;
@@ -322,6 +328,25 @@ fn few_requests(_: &mut Stage) -> Outcome {
     check!(memory::heap_requests() - before <= 8);
     check!(pieces.iter().enumerate().all(|(index, piece)| **piece as usize == index));
     Ok(())
+}
+
+/// Starts the C program that tries malloc, with a quota.
+fn run_malloc(what: &str, quota: u64) -> Outcome {
+    let procs = Procs::STANDARD;
+    let child = procs.prepare("malloc")?;
+    child.argument(what)?;
+    child.limit(quota)?;
+    let status = procs.wait(child.start()?)?;
+    equal!((what, status.state, status.exit_code(), status.fault()), (what, State::Exited, Some(0), None));
+    Ok(())
+}
+
+fn malloc(_: &mut Stage) -> Outcome {
+    ["no-bytes", "overflow", "alignment"].iter().try_for_each(|what| run_malloc(what, 16 << 20))
+}
+
+fn malloc_exhaustion(_: &mut Stage) -> Outcome {
+    run_malloc("exhaustion", 4 << 20)
 }
 
 fn large_heap(_: &mut Stage) -> Outcome {

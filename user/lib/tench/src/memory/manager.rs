@@ -22,7 +22,7 @@ pub const MAX_REGION_BITS: u8 = 30;
 const STACK_BITS: u8 = 14;
 const FIRST_STACK: u64 = 1 << STACK_BITS;
 /// Regions of memory that comes on demand are this large at least; a smaller one is one frame from the start.
-const LAZY_SIZE: u64 = 128 * 1024;
+pub const LAZY_SIZE: u64 = 128 * 1024;
 
 const PAGE: u64 = PAGE_SIZE as u64;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
