@@ -14,8 +14,7 @@
 #define EXIT_SUCCESS 0
 #define EXIT_FAILURE 1
 
-/* What the program defines; either parameter list that standard C allows will do. */
-int main(int argc, char **argv);
+/* The program defines main(void) or main(int argc, char **argv). */
 
 /*
  * Asks for the memory that R1's application of this name asks for, while slabs are set up (memctl slabs); it is given back
