@@ -99,7 +99,7 @@ static MANAGER: Mutex<Manager> = Mutex::new(Manager::new());
 static HOLDER: AtomicPtr<ThreadBlock> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Stack, in bytes, that the manager may use while it is locked.
-const STACK_NEED: usize = 2 * PAGE_SIZE;
+const STACK_NEED: usize = if cfg!(unoptimised) { 6 } else { 2 } * PAGE_SIZE;
 
 /// The manager, locked.
 pub(crate) struct Locked(MutexGuard<'static, Manager>);
