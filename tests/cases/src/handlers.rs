@@ -82,13 +82,13 @@ fn descend(levels: usize) -> usize {
 
 /// Does what the handler of a class is there for.
 fn provoke(class: Class) {
-    // SAFETY: the handler skips the instruction, and whoever called this has set it.
-    unsafe {
-        match class {
-            Class::PageFault => assembly::load(16),
-            Class::Exception => assembly::undefined(0),
-            Class::ForeignCall => assembly::foreign(1, 2, 3),
-        }
+    match class {
+        // SAFETY: the handler skips the load, and whoever called this has set it.
+        Class::PageFault => unsafe { assembly::load(16) },
+        // SAFETY: as above.
+        Class::Exception => unsafe { assembly::undefined(0) },
+        // SAFETY: the handler answers the call.
+        Class::ForeignCall => unsafe { assembly::foreign(1, 2, 3) },
     };
 }
 

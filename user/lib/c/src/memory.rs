@@ -176,7 +176,9 @@ mod tests {
     // One test, because `errno` is the process's.
     #[test]
     fn what_cannot_be_is_refused_with_the_reason() {
-        let refused: [(fn() -> *mut c_void, c_int); 10] = [
+        /// A call that is refused.
+        type Call = fn() -> *mut c_void;
+        let refused: [(Call, c_int); 10] = [
             (|| malloc(usize::MAX), ENOMEM),
             (|| malloc(usize::MAX - HEADER), ENOMEM),
             (|| calloc(usize::MAX, 2), ENOMEM),
