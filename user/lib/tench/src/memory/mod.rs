@@ -385,7 +385,7 @@ pub(crate) fn take_heap(
     bytes: usize,
     regions: impl Iterator<Item = (usize, usize)> + Clone,
 ) -> Result<(usize, usize), Error> {
-    if comes_on_demand() && !promise::can_be_kept(bytes as u64, regions) {
+    if !promise::can_be_kept(bytes as u64, regions) {
         return Err(Error::Memory(Failure::Refused(tench_mem_client::protocol::Error::OutOfMemory)));
     }
     HEAP_REQUESTS.fetch_add(1, Ordering::Relaxed);

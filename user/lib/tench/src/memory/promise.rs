@@ -32,6 +32,14 @@ pub fn can_be_kept(more: u64, regions: impl Iterator<Item = (usize, usize)> + Cl
         // Nothing is promised; the memory is found now or not at all.
         return true;
     }
+    let kept = || on_demand().map(|(start, size)| found(start, size)).sum();
+    !super::comes_on_demand() || is_there(promised, more, kept)
+}
+
+/// Whether there is memory for what is promised, less what is kept already, and more. Apart from the above, whose stack
+/// every growth of a small heap would need otherwise.
+#[inline(never)]
+fn is_there(promised: u64, more: u64, kept: impl FnOnce() -> u64) -> bool {
     let server = Mem::STANDARD;
     let (Ok(account), Ok(totals)) = (server.next_account(process::id() - 1), server.totals()) else {
         // It will not give memory either.
@@ -42,8 +50,7 @@ pub fn can_be_kept(more: u64, regions: impl Iterator<Item = (usize, usize)> + Cl
         return true;
     }
     // Only now it matters how much of them is there already.
-    let kept: u64 = on_demand().map(|(start, size)| found(start, size)).sum();
-    need((promised - kept).saturating_add(more)) <= available
+    need((promised - kept()).saturating_add(more)) <= available
 }
 
 /// Bytes of a region that have been found. The manager is locked for this region alone.
