@@ -3,9 +3,12 @@
 //! | key | what |
 //! |---|---|
 //! | `rust_1024_requests` | how often 1,024 allocations of 4 bytes ask for addresses |
-//! | `c_1024_requests` | the same with `malloc(4)`: the piece and its header, as the C library asks for them |
-//! | `…_blocks` | how often they ask the memory server |
-//! | `rust_4`, `c_4`, `free_4` | the mean cost of one |
+//! | `rust_1024_blocks` | how often they ask the memory server |
+//! | `rust_4`, `free_rust_4` | the mean cost of one |
+//! | `c_1024_requests`, `c_1024_blocks` | the same in a C program (`c/heap.c`) that has just begun, for 1,024 × `malloc(4)` |
+//! | `c_1024_kib`, `c_1024_left_kib` | what its heap has grown by then, and what of that it keeps when all is freed, in KiB |
+//! | `c_4`, `free_c_4` | the mean cost of one |
+//! | `c_1024xSIZE_…`, `c_SIZE`, `free_c_SIZE` | the same for larger pieces |
 //! | `many_requests`, `many_blocks` | the same two for 32,768 allocations of 64 bytes |
 //! | `many_64`, `free_many_64` | the mean cost of one, with the pages that come when they are touched |
 //! | `rust_256m`, `free_256m` | a piece of 256 MiB: addresses alone; its memory comes when it is touched |
@@ -23,6 +26,7 @@ use core::alloc::Layout;
 
 use tench::abi::memory::PAGE_SIZE;
 use tench::mem::Mem;
+use tench::procs::Procs;
 use tench::time::instructions;
 use tench::{memory, println, process};
 
@@ -34,8 +38,6 @@ const MANY: usize = 32 * 1024;
 const MANY_SIZE: usize = 64;
 /// Pieces that a point of a curve is the mean of.
 const FEW: usize = 256;
-/// Bytes before each piece of a C program.
-const HEADER: usize = 16;
 /// A large piece.
 const LARGE: usize = 256 << 20;
 
@@ -45,7 +47,7 @@ fn layout(size: usize, alignment: usize) -> Result<Layout, String> {
 }
 
 /// Allocates many small pieces, and frees them; prints requests and means.
-fn series(name: &str, layout: Layout) -> Result<(), String> {
+fn series(layout: Layout) -> Result<(), String> {
     let mut pieces = Vec::with_capacity(COUNT);
     let (regions, blocks) = (memory::heap_requests(), memory::requests());
     let before = instructions();
@@ -54,9 +56,9 @@ fn series(name: &str, layout: Layout) -> Result<(), String> {
         pieces.push(unsafe { alloc(layout) });
     }
     let cost = instructions() - before;
-    crate::figure(&format!("{name}_1024_requests"), memory::heap_requests() - regions);
-    crate::figure(&format!("{name}_1024_blocks"), memory::requests() - blocks);
-    crate::figure(&format!("{name}_4"), cost / COUNT as u64);
+    crate::figure("rust_1024_requests", memory::heap_requests() - regions);
+    crate::figure("rust_1024_blocks", memory::requests() - blocks);
+    crate::figure("rust_4", cost / COUNT as u64);
     if pieces.iter().any(|piece| piece.is_null()) {
         return Err("heap: there is no memory for small pieces".into());
     }
@@ -66,7 +68,7 @@ fn series(name: &str, layout: Layout) -> Result<(), String> {
         unsafe { dealloc(piece, layout) };
     }
     let cost = instructions() - before;
-    crate::figure(&format!("free_{name}_4"), cost / COUNT as u64);
+    crate::figure("free_rust_4", cost / COUNT as u64);
     Ok(())
 }
 
@@ -123,6 +125,16 @@ fn many() -> Result<(), String> {
     Ok(())
 }
 
+/// Lets a C program measure, which prints its figures itself.
+fn in_c() -> Result<(), String> {
+    let problem = |failure| format!("heap: the C program: {failure}");
+    let status = Procs::STANDARD.spawn("heap", &[]).and_then(|process| Procs::STANDARD.wait(process));
+    match status.map_err(problem)?.exit_code() {
+        Some(0) => Ok(()),
+        _ => Err("heap: the C program has not measured".into()),
+    }
+}
+
 /// KiB that this process has.
 fn used() -> Result<u64, String> {
     let account = Mem::STANDARD.next_account(process::id() - 1).map_err(|error| format!("heap: {error}"))?;
@@ -131,8 +143,8 @@ fn used() -> Result<u64, String> {
 
 /// Measures everything.
 pub fn run() -> Result<(), String> {
-    series("rust", layout(4, 4)?)?;
-    series("c", layout(4 + HEADER, HEADER)?)?;
+    series(layout(4, 4)?)?;
+    in_c()?;
     many()?;
     let layout = layout(LARGE, PAGE_SIZE)?;
     let kib = used()?;

@@ -10,6 +10,7 @@ use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
 use crate::faults::Deed;
+use crate::handlers;
 use crate::paging;
 use crate::slabs;
 
@@ -27,6 +28,7 @@ pub fn run() -> Option<i32> {
         "hog" => Some(hog().unwrap_or(0)),
         "paging" => Some(paging::child(arguments.next()?).unwrap_or(1)),
         "fault" => Some(fault(arguments.next()?)),
+        "handler" => Some(handlers::child(arguments.next()?).unwrap_or(1)),
         "random" => {
             let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
             random(number(arguments.next())?, number(arguments.next())?);

@@ -32,6 +32,7 @@ mod child;
 mod division;
 mod endpoint;
 mod faults;
+mod handlers;
 mod kernel;
 mod memory;
 mod node;
@@ -73,6 +74,7 @@ const CASES: &[&[Case]] = &[
     registers::CASES,
     faults::CASES,
     upcall::CASES,
+    handlers::CASES,
     random::CASES,
     kernel::CASES,
     bytes::CASES,

@@ -4,7 +4,7 @@
 //! start      arguments, and the call of main
 //! format     printf's format language
 //! output     printf and its relatives         arguments: a C argument list, read word by word
-//! memory     malloc and its relatives
+//! memory     malloc and its relatives         errno: why they failed
 //! text       strings
 //! profile    requests for memory of applications that are studied
 //! ```
@@ -19,6 +19,7 @@
 extern crate alloc;
 
 mod arguments;
+mod errno;
 mod format;
 mod memory;
 mod output;

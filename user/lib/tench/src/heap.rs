@@ -6,7 +6,8 @@
 //!    live 2               live 2                live 1
 //! ```
 //! The allocator is talc (boundary tags in bins by size). It lies in regions of addresses, each of which doubles the heap,
-//! so that few requests go to the system; a large piece gets a region of its own. Regions count the pieces in them. A
+//! so that few requests go to the system; a large piece gets a region of its own. There is a region only if there is memory
+//! for all of it (`memory::promise`), so that whoever asks for too much is told so. Regions count the pieces in them. A
 //! region without pieces is given back with its memory, unless it is small and the only one: whoever allocates and frees in
 //! turn does not ask the system each time. The first region stays, because the bins lie in it.
 
@@ -73,6 +74,19 @@ impl Regions {
         Some((least.max(usual.next_multiple_of(PAGE_SIZE)), least))
     }
 
+    /// Takes `wanted` bytes of addresses; if there is not as much memory as one would like, less, and at last `least`.
+    fn take(&self, wanted: usize, least: usize) -> Option<(usize, usize)> {
+        let regions = self.regions[..self.count].iter().map(|region| (region.start, region.size));
+        let mut bytes = wanted;
+        loop {
+            match take_heap(bytes, regions.clone()) {
+                Ok(taken) => return Some(taken),
+                Err(_) if bytes == least => return None,
+                Err(_) => bytes = (bytes / 2).next_multiple_of(PAGE_SIZE).max(least),
+            }
+        }
+    }
+
     /// The place of the region in which an address lies.
     fn find(&self, address: usize) -> Option<usize> {
         let regions = &self.regions[..self.count];
@@ -134,8 +148,7 @@ impl OomHandler for Regions {
         }
         let need = layout.size().checked_add(layout.align()).ok_or(())?;
         let (wanted, least) = talc.oom_handler.growth(need).ok_or(())?;
-        // If there is not as much memory as one would like, as much as is needed will do.
-        let (start, size) = take_heap(wanted).or_else(|_| take_heap(least)).map_err(drop)?;
+        let (start, size) = talc.oom_handler.take(wanted, least).ok_or(())?;
         let base = core::ptr::with_exposed_provenance_mut::<u8>(start);
         // SAFETY: the memory is new, readable and writable, and nothing else knows of it.
         let span = unsafe { talc.claim(Span::new(base, base.wrapping_add(size))) }?;

@@ -33,16 +33,18 @@ static HANDLERS: [AtomicPtr<()>; Class::COUNT] = [const { AtomicPtr::new(core::p
 
 /// Makes `handler` the process's for a class of faults, and the running thread use it.
 ///
-/// `stack` is where the handler runs: 0 for the stack in use when the fault happens, otherwise the top of a stack for
-/// this thread alone. A handler for faults of the stack itself needs one. (Page faults have one anyway, if memory comes
-/// on demand: 0 means that.)
+/// `stack` is where the handler runs: the top of a stack for this thread alone, or 0. If memory comes on demand, 0 means the
+/// stack on which the thread's page faults are handled (12 KiB), which is always there: one upcall runs at a time.
+/// Otherwise, and in threads that this library has not made, it means the stack in use when the fault happens; a handler
+/// for faults of the stack itself needs one of its own then.
 ///
 /// # Safety
 /// The handler leaves registers with which the thread can go on, and takes no lock that the interrupted code may hold;
 /// `stack` is 0 or the end of mapped memory that nothing else uses.
 pub unsafe fn handle(class: Class, handler: Handler, stack: usize) -> Result<(), Error> {
     HANDLERS[class as usize].store(handler as *mut (), Ordering::Release);
-    let stack = if class == Class::PageFault && stack == 0 { thread::fault_stack() } else { stack };
+    // Where memory comes on demand, the stack in use may end just below.
+    let stack = if stack == 0 { thread::fault_stack() } else { stack };
     // SAFETY: `enter` handles an upcall, and the caller answers for the stack.
     unsafe { thread::current_thread().faults_upcall(class, server(), enter as *const () as usize, stack) }
 }

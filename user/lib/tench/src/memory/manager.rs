@@ -17,10 +17,12 @@ use crate::process;
 
 /// Log2 of the largest frame that is mapped whole.
 pub const MAX_REGION_BITS: u8 = 30;
-/// Bytes at the top of a new stack that are there from the start.
-const FIRST_STACK: u64 = 8192;
+/// Log2 of the bytes of a stack that are found at once, because a stack is used without gaps. As many at its top are there
+/// from the start: a thread that calls the memory manager soon has them below it (`STACK_NEED`).
+const STACK_BITS: u8 = 14;
+const FIRST_STACK: u64 = 1 << STACK_BITS;
 /// Regions of memory that comes on demand are this large at least; a smaller one is one frame from the start.
-const LAZY_SIZE: u64 = 128 * 1024;
+pub const LAZY_SIZE: u64 = 128 * 1024;
 
 const PAGE: u64 = PAGE_SIZE as u64;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
@@ -140,7 +142,10 @@ impl Manager {
         let lazy = self.lazy && (size >= LAZY_SIZE || is_stack && size > FIRST_STACK);
         if lazy {
             // So that its first and last pages can belong to whole runs.
-            let request = Request { alignment: tench_paging::RUN_SIZE, guard, ..Request::lazy(size, kind) };
+            let mut request = Request { alignment: tench_paging::RUN_SIZE, guard, ..Request::lazy(size, kind) };
+            if is_stack {
+                request.granule = STACK_BITS;
+            }
             let address = self.paging.alloc(&mut self.resources, &request)?;
             let mapped = Mapped { address, size, guard };
             if is_stack {

@@ -17,6 +17,7 @@ mod ahead;
 mod books;
 mod manager;
 mod pieces;
+mod promise;
 mod resources;
 mod window;
 
@@ -102,7 +103,7 @@ static MANAGER: Mutex<Manager> = Mutex::new(Manager::new());
 static HOLDER: AtomicPtr<ThreadBlock> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Stack, in bytes, that the manager may use while it is locked.
-const STACK_NEED: usize = 2 * PAGE_SIZE;
+const STACK_NEED: usize = if cfg!(unoptimised) { 6 } else { 2 } * PAGE_SIZE;
 
 /// The manager, locked.
 pub(crate) struct Locked(MutexGuard<'static, Manager>);
@@ -371,22 +372,37 @@ impl Drop for Anonymous {
 
 /// Regions that the heap has asked for.
 static HEAP_REQUESTS: AtomicU64 = AtomicU64::new(0);
+/// Their bytes.
+static HEAP_SIZE: AtomicU64 = AtomicU64::new(0);
 
 /// How often the heap of this process has asked for addresses.
 pub fn heap_requests() -> u64 {
     HEAP_REQUESTS.load(Ordering::Relaxed)
 }
 
-/// Memory for the heap: first address and bytes.
-pub(crate) fn take_heap(bytes: usize) -> Result<(usize, usize), Error> {
+/// Bytes of addresses that the heap of this process has.
+pub fn heap_size() -> u64 {
+    HEAP_SIZE.load(Ordering::Relaxed)
+}
+
+/// Memory for the heap, besides its `regions` (first address and bytes of each): first address and bytes.
+pub(crate) fn take_heap(
+    bytes: usize,
+    regions: impl Iterator<Item = (usize, usize)> + Clone,
+) -> Result<(usize, usize), Error> {
+    if !promise::can_be_kept(bytes as u64, regions) {
+        return Err(Error::Memory(Failure::Refused(tench_mem_client::protocol::Error::OutOfMemory)));
+    }
     HEAP_REQUESTS.fetch_add(1, Ordering::Relaxed);
     let mapped = manager().anonymous(bytes as u64, Kind::Heap, 0)?;
+    HEAP_SIZE.fetch_add(mapped.size, Ordering::Relaxed);
     Ok((mapped.address as usize, mapped.size as usize))
 }
 
 /// Gives memory of the heap back.
 pub(crate) fn give_heap(address: usize, size: usize) {
     let mapped = Mapped { address: address as u64, size: size as u64, guard: 0 };
+    HEAP_SIZE.fetch_sub(mapped.size, Ordering::Relaxed);
     // What cannot be unmapped stays; there is nobody to tell.
     let _ = manager().unmap(&mapped);
 }

@@ -180,6 +180,9 @@ tench_protocol::codes! {
         Other = 11, "exception";
         /// An access to memory that comes on demand, and none is left.
         OutOfMemory = 12, "out of memory";
+        /// A page fault in memory of the process's own while one of its threads handled a fault or a foreign system
+        /// call: page faults are not handled then.
+        InHandler = 13, "page fault in a fault handler";
     }
 }
 

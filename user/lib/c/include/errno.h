@@ -1,0 +1,2 @@
+/* Standard C is declared in one place. */
+#include <tench.h>
