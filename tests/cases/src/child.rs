@@ -9,6 +9,7 @@ use tench::procs::{Failure as ProcsFailure, Procs};
 use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
+use crate::exhaustion;
 use crate::faults::Deed;
 use crate::handlers;
 use crate::paging;
@@ -25,6 +26,7 @@ pub fn run() -> Option<i32> {
     match arguments.next()? {
         "obey" => Some(OBEDIENT as i32),
         "bundle" => Some(slabs::leave_a_bundle()),
+        "library" => Some(exhaustion::use_library().unwrap_or(1)),
         "hog" => Some(hog().unwrap_or(0)),
         "paging" => Some(paging::child(arguments.next()?).unwrap_or(1)),
         "fault" => Some(fault(arguments.next()?)),

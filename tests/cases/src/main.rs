@@ -31,6 +31,7 @@ mod bytes;
 mod child;
 mod division;
 mod endpoint;
+mod exhaustion;
 mod faults;
 mod handlers;
 mod kernel;
@@ -81,6 +82,7 @@ const CASES: &[&[Case]] = &[
     blocks::CASES,
     paging::CASES,
     slabs::CASES,
+    exhaustion::CASES,
 ];
 
 fn play() -> i32 {

@@ -10,6 +10,9 @@
 //! for all of it (`memory::promise`), so that whoever asks for too much is told so. Regions count the pieces in them. A
 //! region without pieces is given back with its memory, unless it is small and the only one: whoever allocates and frees in
 //! turn does not ask the system each time. The first region stays, because the bins lie in it.
+//!
+//! A program that must not end for want of memory keeps some in reserve ([`reserve`]): then what it allocates in the middle
+//! of something is there, and a region is not given back if the reserve lies in it.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
@@ -28,6 +31,8 @@ const USUAL: usize = 4 << 20;
 const LARGE: usize = 1 << 20;
 /// What the allocator itself needs for its bins and tags.
 const OVERHEAD: usize = 2048;
+/// Alignment of what is kept in reserve.
+const ALIGNMENT: usize = 16;
 /// Regions that there can be.
 const MAX_REGIONS: usize = 128;
 
@@ -52,6 +57,8 @@ struct Regions {
     first: usize,
     /// Regions without pieces.
     spare: usize,
+    /// Bytes that are kept in reserve.
+    reserve: usize,
 }
 
 // SAFETY: the spans say which memory the allocator manages; they are no more bound to a thread than the allocator.
@@ -60,7 +67,7 @@ unsafe impl Send for Regions {}
 impl Regions {
     const fn new() -> Regions {
         let none = Region { start: 0, size: 0, span: Span::empty(), live: 0 };
-        Regions { regions: [none; MAX_REGIONS], count: 0, total: 0, first: 0, spare: 0 }
+        Regions { regions: [none; MAX_REGIONS], count: 0, total: 0, first: 0, spare: 0, reserve: 0 }
     }
 
     /// Bytes by which the heap should grow for a piece, and bytes that would do.
@@ -137,7 +144,13 @@ impl Regions {
         }
         self.spare += 1;
         let is_enough = self.spare > 1 || region.size > USUAL;
-        (is_enough && region.start != self.first).then_some(place)
+        (is_enough && region.start != self.first && self.has_reserve_besides(place)).then_some(place)
+    }
+
+    /// Whether what is kept in reserve fits into another region without pieces.
+    fn has_reserve_besides(&self, place: usize) -> bool {
+        let others = || self.regions[..self.count].iter().enumerate().filter(|(other, _)| *other != place);
+        self.reserve == 0 || others().any(|(_, other)| other.live == 0 && other.size >= self.reserve + OVERHEAD)
     }
 }
 
@@ -209,6 +222,19 @@ unsafe impl GlobalAlloc for Heap {
         }
         new
     }
+}
+
+/// Sees to it that `bytes` bytes can be allocated in small pieces, and keeps them as long as nothing else is reserved.
+/// Answers whether there was memory for that; a smaller reserve that was there before stays otherwise.
+pub fn reserve(bytes: usize) -> bool {
+    let Ok(layout) = Layout::from_size_align(bytes.max(1), ALIGNMENT) else { return false };
+    let mut talc = HEAP_ALLOCATOR.talc.lock();
+    // SAFETY: the size is not zero.
+    let Ok(place) = (unsafe { talc.malloc(layout) }) else { return false };
+    talc.oom_handler.reserve = talc.oom_handler.reserve.max(bytes);
+    // SAFETY: it came from `malloc` just above, with this layout. Its region is not given back, whoever else is in it.
+    unsafe { talc.free(place, layout) };
+    true
 }
 
 #[cfg_attr(target_os = "none", global_allocator)]
@@ -283,7 +309,25 @@ mod tests {
     }
 
     #[test]
+    fn a_region_that_holds_the_reserve_stays() {
+        let mut regions = Regions::new();
+        regions.reserve = FIRST / 2;
+        for start in [0x1000_0000, 0x2000_0000, 0x3000_0000] {
+            regions.add(start, FIRST, Span::empty());
+            regions.allocated(start);
+        }
+        assert_eq!(regions.freed(0x2000_0000), None, "the reserve may lie in it");
+        assert_eq!(regions.freed(0x3000_0000), Some(2), "the reserve fits into the other one");
+        regions.remove(2);
+        regions.reserve = FIRST;
+        regions.add(0x4000_0000, USUAL + PAGE_SIZE, Span::empty());
+        regions.allocated(0x4000_0000);
+        assert_eq!(regions.freed(0x4000_0000), None, "the other one is too small");
+    }
+
+    #[test]
     fn without_memory_there_is_none() {
+        assert!(!reserve(1));
         // SAFETY: the layout's size is not zero.
         let place = unsafe { HEAP_ALLOCATOR.alloc(Layout::new::<u64>()) };
         assert!(place.is_null());

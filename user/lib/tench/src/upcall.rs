@@ -91,6 +91,9 @@ extern "C" fn enter(class: u64, address: u64, instruction: u64, syndrome: u64) -
 }
 
 /// Lets the program's handler decide, and ends the upcall. Returns only if that is refused.
+///
+/// What it keeps takes more than a kibibyte of the stack, which a fault that is remedied needs for other things.
+#[inline(never)]
 fn call_handler(report: &Report) -> Error {
     // A page fault can happen while the interrupted code writes a message; the handler may send some itself. A foreign
     // system call happens only where the program makes one.

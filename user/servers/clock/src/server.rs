@@ -2,7 +2,7 @@
 
 use tench::memory;
 use tench_abi::layout::slot;
-use tench_clock::queue::Queue;
+use tench_clock::queue::{GROWTH, Queue};
 use tench_clock::time::{nanoseconds, next_tick};
 use tench_clock_client::Clock;
 use tench_clock_client::protocol::{Error, Event, Label};
@@ -31,6 +31,7 @@ pub struct Server {
 impl Server {
     /// Registers the server.
     pub fn new() -> Result<Server, Failure> {
+        memory::serve_without_faults(2 * GROWTH).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
         let slot = memory::take_slot().map_err(|_| AnyFailure::Lost(Refusal::NoSuchSlot))?;
         let public = SERVICE.mint_to(slot, Rights::WRITE | Rights::CALL, ANYBODY).map_err(AnyFailure::Lost)?;
         Names::STANDARD.register(Clock::NAME, public)?;
@@ -97,6 +98,8 @@ impl Server {
         if deadline <= now {
             return Ok(Some(Message::with_words(DONE, &[now])));
         }
+        // As much again stays for those who end.
+        memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;
         let reply = self.replies.keep(make_reply).map_err(|_| Error::Full)?;
         match self.queue.push(deadline, request.badge(), reply) {
             Ok(()) => Ok(None),

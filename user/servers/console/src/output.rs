@@ -11,8 +11,8 @@ pub struct Output {
 
 impl Output {
     /// An empty buffer for `limit` bytes.
-    pub const fn new(limit: usize) -> Output {
-        Output { bytes: VecDeque::new(), limit, last: 0 }
+    pub fn new(limit: usize) -> Output {
+        Output { bytes: VecDeque::with_capacity(limit), limit, last: 0 }
     }
 
     /// Whether `text` fits, however many line feeds are in it.

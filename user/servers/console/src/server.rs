@@ -2,7 +2,7 @@
 
 use tench::memory::{self, Error as MemoryError};
 use tench_abi::layout::slot;
-use tench_console::terminal::{Answer, Terminal};
+use tench_console::terminal::{Answer, GROWTH, Terminal};
 use tench_console_client::protocol::{Error, Label, MAX_TEXT, Mode};
 use tench_protocol::{DONE, Replies};
 use tench_sys::thread::Binding;
@@ -40,6 +40,7 @@ pub struct Server {
 impl Server {
     /// Sets up the device and its interrupt.
     pub fn new() -> Result<Server, MemoryError> {
+        memory::serve_without_faults(2 * GROWTH)?;
         let uart = Uart::new(REGISTERS)?;
         let notification = memory::make::<Notification>(0)?.leak();
         let bindings = Bindings { notification: Binding::To(notification), ..Bindings::KEEP };
@@ -242,6 +243,8 @@ impl Server {
 
     /// Keeps the current reply object for the terminal.
     fn keep(&mut self) -> Result<Cap<Reply>, Error> {
+        // As much again stays for what is typed, and for those who end.
+        memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;
         self.replies.keep(make_reply).map_err(|_| Error::Full)
     }
 

@@ -2,7 +2,7 @@
 
 use tench::memory;
 use tench_abi::layout::slot;
-use tench_names::table::{Table, Wait as Waiting};
+use tench_names::table::{GROWTH, Table, Wait as Waiting};
 use tench_names_client::protocol::{Error, Label};
 use tench_protocol::{DONE, Replies};
 use tench_sys::{
@@ -28,9 +28,10 @@ pub struct Server {
 
 impl Server {
     /// A server that knows no names.
-    pub fn new() -> Server {
+    pub fn new() -> Result<Server, memory::Error> {
+        memory::serve_without_faults(2 * GROWTH)?;
         let replies = Replies::new(Cap::new(slot::REPLY));
-        Server { table: Table::new(MAX_NAMES, MAX_WAITERS), replies, incoming: None }
+        Ok(Server { table: Table::new(MAX_NAMES, MAX_WAITERS), replies, incoming: None })
     }
 
     /// Answers requests for ever.
@@ -80,6 +81,10 @@ impl Server {
         let process = request.badge();
         if label == Label::ProcessEnded {
             return self.process_ended(process, request.word(0)).map(Some);
+        }
+        // What is refused now would have to be refused in the middle; and as much again stays for those who end.
+        if matches!(label, Label::Register | Label::Await) && memory::reserve_heap(2 * GROWTH).is_err() {
+            return Err(Error::Full);
         }
         let name = request.reader().text().ok_or(Error::BadRequest)?;
         let name = core::str::from_utf8(name).map_err(|_| Error::BadName)?;

@@ -1,4 +1,8 @@
 //! What is known about each process, living or ended.
+//!
+//! Ending a process needs no memory that stays: its place among the ended is made when it is prepared. What else a
+//! request allocates is bounded, [`GROWTH`] by one that adds something and [`BRIEFLY`] by any, so that the server can see
+//! to it before that there is so much; a test counts.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,6 +18,12 @@ pub const MAX_LIVING: usize = 1024;
 pub const MAX_ENDED: usize = 4096;
 /// Threads that can wait for one process.
 pub const MAX_WAITERS: usize = 256;
+
+/// Bytes of heap that [`Records::prepare`] or [`Records::wait`] may need, beside arrays that may grow and say if they
+/// cannot.
+pub const GROWTH: usize = 12 << 10;
+/// Bytes of heap that any request may need until it is answered.
+pub const BRIEFLY: usize = 24 << 10;
 
 /// How a process ended or what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +97,9 @@ impl<K, R> Records<K, R> {
         if self.living >= MAX_LIVING {
             return Err(Error::TooManyProcesses);
         }
+        // Arrays that grow for ever, and the place where this process will be when it has ended.
+        self.records.try_reserve(2).map_err(|_| Error::OutOfMemory)?;
+        self.ended.try_reserve(self.living + 1).map_err(|_| Error::OutOfMemory)?;
         if self.records.is_empty() {
             self.records.push(None); // 0 is no process
         }
@@ -181,10 +194,13 @@ impl<K, R> Records<K, R> {
             Err(error) => Err((reply, Err(error))),
             Ok(record) if record.status.state.has_ended() => Err((reply, Ok(record.status))),
             Ok(record) if record.waiters.len() >= MAX_WAITERS => Err((reply, Err(Error::Full))),
-            Ok(record) => {
-                record.waiters.push((waiter, reply));
-                Ok(())
-            }
+            Ok(record) => match record.waiters.try_reserve(1) {
+                Ok(()) => {
+                    record.waiters.push((waiter, reply));
+                    Ok(())
+                }
+                Err(_) => Err((reply, Err(Error::OutOfMemory))),
+            },
         }
     }
 

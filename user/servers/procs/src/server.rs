@@ -13,11 +13,12 @@ use tench_abi::layout::slot;
 use tench_abi::message::MAX_CAPS;
 use tench_console_client::Console;
 use tench_loader::fault::{Fault, OwnReport};
+use tench_loader::information::TEXT_SIZE;
 use tench_loader::{LoadError, Window};
 use tench_mem_client::Mem;
 use tench_mem_client::protocol::NO_QUOTA;
 use tench_names_client::Names;
-use tench_procs::records::{Record, Records, Status};
+use tench_procs::records::{self, Record, Records, Status};
 use tench_procs_client::protocol::{Error, FLAG_MANAGER, FaultKind, Label, List, MAX_NAME, RegionKind, State, pid};
 use tench_protocol::{DONE, Replies};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Message, Reader, Received, Reply, Wait, offer_slots};
@@ -29,6 +30,12 @@ use crate::spawn::{Living, Loader, Preparation, SERVICE, discard, stack_size};
 
 /// Spare reply objects that are kept.
 const MAX_SPARE: usize = 64;
+/// Bytes of heap that a request may need that adds something: for a record, the texts that a process is started with,
+/// twice, and what is known of its address space.
+const GROWTH: usize = records::GROWTH + 3 * TEXT_SIZE;
+/// Bytes of heap that any other request may need until it is answered: always kept in reserve, so that a process can end
+/// when there is no memory left.
+const BRIEFLY: usize = records::BRIEFLY + (8 << 10);
 
 /// What is kept of a process that has not ended.
 pub enum Kept {
@@ -59,6 +66,7 @@ pub struct Server {
 impl Server {
     /// A server that knows of the processes that `init` has started itself.
     pub fn new(boot: Boot) -> Result<Server, LoadError> {
+        memory::serve_without_faults(GROWTH + BRIEFLY).map_err(|_| LoadError::OutOfMemory)?;
         let mem = boot.service("mem").ok_or(LoadError::Kernel(Refusal::InvalidCapability))?;
         let mut records = Records::default();
         for (number, name, parent) in
@@ -128,6 +136,9 @@ impl Server {
         let caller = message.badge();
         let label = Label::from_code(message.label()).ok_or(Error::BadRequest)?;
         let reader = &mut message.reader();
+        if adds(label) && memory::reserve_heap(GROWTH + BRIEFLY).is_err() {
+            return Err(Error::OutOfMemory);
+        }
         match label {
             Label::Prepare => self.prepare(caller, text(reader)?),
             Label::Append => self.append(caller, word(reader)?, reader),
@@ -445,6 +456,11 @@ impl Server {
             discard(surplus.address());
         }
     }
+}
+
+/// Whether a request adds something that stays. It is refused if there is not enough memory; all others are carried out.
+const fn adds(label: Label) -> bool {
+    matches!(label, Label::Prepare | Label::Append | Label::Give | Label::Start | Label::Wait)
 }
 
 /// The next word of a request.

@@ -114,10 +114,12 @@ impl Preparation {
         if self.arguments.len() + self.environment.len() + text.len() > TEXT_SIZE {
             return Err(Error::TextTooLong);
         }
-        match list {
-            List::Arguments => self.arguments.extend_from_slice(text),
-            List::Environment => self.environment.extend_from_slice(text),
-        }
+        let strings = match list {
+            List::Arguments => &mut self.arguments,
+            List::Environment => &mut self.environment,
+        };
+        strings.try_reserve(text.len()).map_err(|_| Error::OutOfMemory)?;
+        strings.extend_from_slice(text);
         Ok(())
     }
 

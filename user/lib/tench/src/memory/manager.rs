@@ -98,10 +98,9 @@ impl Manager {
         let _ = self.paging.alloc_fixed(&mut self.resources, start, &request);
     }
 
-    /// From now on page faults are handled.
-    #[cfg_attr(not(target_os = "none"), allow(dead_code))]
-    pub const fn set_lazy(&mut self) {
-        self.lazy = true;
+    /// Whether memory comes on demand from now on.
+    pub const fn set_lazy(&mut self, lazy: bool) {
+        self.lazy = lazy;
     }
 
     /// Whether page faults are handled.

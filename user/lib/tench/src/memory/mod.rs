@@ -58,6 +58,8 @@ pub enum Error {
     NotAllocated,
     /// Nothing can have this size, or this place, or these rights.
     BadSize,
+    /// The heap could not grow.
+    NoHeap,
 }
 
 impl From<tench_paging::Error<Error>> for Error {
@@ -90,6 +92,7 @@ impl core::fmt::Display for Error {
             Error::NoBooks => f.write_str("there is no memory to keep books of more; free something"),
             Error::Taken => f.write_str("something is there already; unmap it, or take another place"),
             Error::NotAllocated => f.write_str("nothing was reserved there; reserve it first"),
+            Error::NoHeap => f.write_str("the heap could not grow; free memory"),
             Error::BadSize => f.write_str("nothing can have this size, place or rights; use whole pages"),
         }
     }
@@ -180,7 +183,7 @@ pub(crate) fn handle_fault(report: &Report) -> Option<Outcome> {
 /// From now on page faults are handled, and memory comes on demand.
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 pub(crate) fn enable_demand() {
-    manager().set_lazy();
+    manager().set_lazy(true);
 }
 
 /// Whether the process handles its page faults.
@@ -192,6 +195,24 @@ pub fn comes_on_demand() -> bool {
 /// of upcalls.
 pub fn make_present(address: usize, size: usize) -> Result<(), Error> {
     manager().make_present(address as u64, size as u64)
+}
+
+/// For a server, which must not end for want of memory. From now on the heap's memory is there when it is promised,
+/// instead of coming on demand; so is the running thread's stack; and `heap` bytes of heap are kept in reserve.
+pub fn serve_without_faults(heap: usize) -> Result<(), Error> {
+    manager().set_lazy(false);
+    if let Some(block) = ThreadBlock::current() {
+        let (bottom, top) = (block.stack_bottom.get(), block.stack_top.get());
+        make_present(bottom, top - bottom)?;
+    }
+    reserve_heap(heap)
+}
+
+/// Sees to it that `bytes` bytes of heap can be allocated in small pieces, whatever happens meanwhile to the system's
+/// memory: before a request that may need so much, so that it does not run out in the middle. The reserve stays until a
+/// larger one is asked for; what is allocated comes out of it.
+pub fn reserve_heap(bytes: usize) -> Result<(), Error> {
+    if crate::heap::reserve(bytes) { Ok(()) } else { Err(Error::NoHeap) }
 }
 
 /// How often this process has asked the memory server for a block.

@@ -12,8 +12,7 @@ use tench_abi::{CapAddress, Kind};
 use tench_mem_client::Mem;
 use tench_paging::{Backend, Object, Run};
 use tench_slots::SlotMap;
-use tench_sys::block::Staged;
-use tench_sys::{Cap, CapNode, Frame, Mapping, OWN_SPACE, PageTable, Place, Untyped};
+use tench_sys::{Cap, CapNode, Frame, Mapping, OWN_SPACE, PageTable, Place, Untyped, offer_slots, offered_slots};
 
 use super::Error;
 use super::ahead::{AHEAD, Ahead, MEMORY_BITS};
@@ -146,19 +145,22 @@ impl Resources {
         }
         // A process that has much will want more; but what is needed will do.
         let wanted = if self.requests < FEW_REQUESTS { BLOCK_BITS } else { LARGE_BLOCK_BITS };
-        let block = self
-            .request_block(bits.max(wanted))
-            .or_else(|_| self.request_block(bits.max(BLOCK_BITS)))
-            .or_else(|_| self.request_block(bits));
-        match block {
-            Ok(block) => self.pieces.push(block),
-            // Perhaps it was only kept for pages.
-            Err(error) => {
-                self.release_ahead();
-                return self.pieces.take(bits).ok_or(error);
+        let mut refusal = Error::NoBooks;
+        for bits in [bits.max(wanted), bits.max(BLOCK_BITS), bits] {
+            match self.request_block(bits) {
+                Ok(block) => {
+                    self.pieces.push(block);
+                    break;
+                }
+                Err(error) => refusal = error,
             }
         }
-        self.pieces.take(bits).ok_or(Error::NoBooks)
+        if let Some(piece) = self.pieces.take(bits) {
+            return Ok(piece);
+        }
+        // Perhaps it was only kept for pages.
+        self.release_ahead();
+        self.pieces.take(bits).ok_or(refusal)
     }
 
     /// Makes room for more free pieces.
@@ -225,13 +227,12 @@ impl Resources {
     /// Asks the memory server for a block.
     fn request_block(&mut self, bits: u8) -> Result<Piece, Error> {
         let place = self.slots.take().ok_or(Error::NoSlots)?;
-        // The program may be about to send something, or to receive in slots that it offered: this may be a page fault.
-        let staged = Staged::save();
+        // This may be a page fault, and the program about to send something, or to receive in slots that it offered. The
+        // request and its answer have few words, which travel in registers, and a capability comes but none goes.
+        let offered = offered_slots();
         self.requests += 1;
         let block = Mem::STANDARD.allocate(u32::from(bits), place);
-        if let Some(staged) = staged {
-            staged.restore();
-        }
+        offer_slots(&offered);
         match block {
             Ok(block) => Ok(Piece::block(place, block.size_bits as u8)),
             Err(failure) => {
@@ -244,12 +245,7 @@ impl Resources {
     /// Gives a block back to the memory server, which deletes the capability.
     fn return_block(&mut self, block: &Piece) -> Result<(), Error> {
         let physical = Cap::<Untyped>::new(block.untyped).identify()?.address;
-        let staged = Staged::save();
-        let freed = Mem::STANDARD.free(physical);
-        if let Some(staged) = staged {
-            staged.restore();
-        }
-        freed.map_err(Error::Memory)?;
+        Mem::STANDARD.free(physical).map_err(Error::Memory)?;
         self.slots.free(block.untyped);
         Ok(())
     }

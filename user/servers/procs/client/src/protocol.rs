@@ -12,16 +12,16 @@ tench_protocol::codes! {
     pub enum Label {
         /// **Prepare** a process. Words: text: the program, by its path in the boot archive or by its base name (which
         /// is looked for in `bin/`). Its first argument is the text as it was given. Answers the process identifier.
-        /// Errors: `NoSuchProgram`, `TooManyProcesses`, `TextTooLong`.
+        /// Errors: `NoSuchProgram`, `TooManyProcesses`, `TextTooLong`, `OutOfMemory`.
         Prepare = 1;
         /// **Append** to the arguments or the environment of a process in preparation. Words: process, [`List`], text.
         /// The text is appended as it is; the strings in it end with zero bytes, and one string can be spread over
-        /// several calls. Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`.
+        /// several calls. Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `OutOfMemory`.
         Append = 2;
         /// **Give** capabilities to a process in preparation. Words: process, then for each capability the slot for it:
         /// one of `EXTRA` to `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `KERNEL`, `INTERRUPT_CONTROL`, `SERVICE`.
         /// An original that is moved to `SERVICE` is revoked when the process ends.
-        /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`.
+        /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
         Give = 3;
         /// **Set** how a process in preparation will run. Words: process, priority, ceiling, bytes of stack (0: as
         /// usual), flags ([`FLAG_MANAGER`]). Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `PriorityTooHigh`,
@@ -35,7 +35,7 @@ tench_protocol::codes! {
         /// **Kill** a process. Words: process. Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended).
         Kill = 7;
         /// **Wait** until a process has ended. Words: process. Answers as `Status` does. Errors: `NoSuchProcess`,
-        /// `Full`.
+        /// `Full`, `OutOfMemory`.
         Wait = 8;
         /// **Status**. Words: process. Answers [`State`], what belongs to it (exit code, [`FaultKind`]), parent,
         /// priority, ticks of processor time of its main thread, size of the program in bytes, text: name.
