@@ -16,6 +16,7 @@
 //! | `paging` | [`paging`] | address spaces: regions, mappings, how costs grow |
 //! | `heap` | [`heap`] | what the heap asks of the system |
 //! | `boot` | [`boot`] | instructions until here |
+//! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
 //! was measured.
@@ -41,6 +42,8 @@ mod paging;
 mod siblings;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod slabs;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod soak;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod srr;
 
@@ -75,6 +78,7 @@ fn measure() -> Result<(), String> {
         Some("mm") => mm::run(),
         Some("slabs-latency") => slabs::run(),
         Some("boot") => boot::run(),
+        Some("soak") => soak::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
         None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),
     }
@@ -85,6 +89,7 @@ fn client() -> Option<Result<(), String>> {
     match tench::args().nth(1)? {
         "fault-parent" => Some(fault::parent()),
         "fault-child" => Some(fault::child()),
+        "soak-client" => Some(soak::client()),
         _ => None,
     }
 }

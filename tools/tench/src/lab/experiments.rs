@@ -37,6 +37,8 @@ pub struct Experiment {
     pub targets: &'static [(&'static str, f64)],
     /// Rows of the table that add figures up.
     pub sums: &'static [Sum],
+    /// Whether it goes on for as long as it is told.
+    pub endless: bool,
     /// Its pictures. If there are none, there is `plot.svg`: a curve for each series, or a bar for each figure.
     pub plots: fn(&Measured) -> Vec<Plot>,
     /// Its tables, besides that of all figures.
@@ -67,6 +69,7 @@ const USUAL: Experiment = Experiment {
     columns: &[],
     targets: &[],
     sums: &[],
+    endless: false,
     plots: |_| Vec::new(),
     tables: |_| Vec::new(),
 };
@@ -160,6 +163,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         unit: "requests, instructions, KiB",
         columns: &[Column { title: "R0", values: reference::HEAP_R0 }],
         targets: reference::HEAP_TARGETS,
+        ..USUAL
+    },
+    Experiment {
+        name: "soak",
+        title: "Random clients that come, take, give back and are killed: whether all memory comes back",
+        unit: "rounds, bytes",
+        endless: true,
         ..USUAL
     },
     Experiment {
