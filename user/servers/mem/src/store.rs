@@ -20,7 +20,7 @@ use tench_abi::{CapAddress, Error as Refusal, Kind};
 use tench_extents::Node;
 use tench_mem_client::protocol::{Error, MIN_BLOCK_BITS};
 use tench_procs_client::protocol::pid;
-use tench_slots::{MAX_NODES, SlotMap};
+use tench_slots::SlotMap;
 
 use crate::accounts::Account;
 use crate::blocks::{Block, Entry};
@@ -32,6 +32,8 @@ use crate::machine::{Machine, STEP_BITS, Step, Use};
 const SPARE_SLOTS: usize = NODE_SLOTS / 2;
 /// The first node of slots for clients' blocks. Those before it hold what is the server's own.
 const FIRST_NODE: u32 = 2;
+/// Entries of the root, as the loader makes it.
+const ROOT_ENTRIES: usize = 64;
 /// Log2 of the memory that the first steps come from: one for each array, and the tables for them.
 const FIRST_BITS: u32 = STEP_BITS + 2;
 /// Objects made of it: three frames and five tables.
@@ -51,7 +53,7 @@ pub struct Store<M: Machine> {
     /// The kernel.
     pub machine: M,
     /// Under which slot the books have each node of slots that was added. The capability itself is in the root.
-    nodes: [CapAddress; MAX_NODES],
+    nodes: [CapAddress; ROOT_ENTRIES],
 }
 
 impl<M: Machine> Store<M> {
@@ -84,7 +86,7 @@ impl<M: Machine> Store<M> {
             let anywhere = Request::anywhere(pid::MEM, pid::MEM, u64::from(size_bits));
             books.allocate(&Request { base: address, limit, ..anywhere }, slot).map_err(|_| Refusal::OutOfMemory)?;
         }
-        let mut store = Store { books, slots, own, machine, nodes: [CapAddress::NULL; MAX_NODES] };
+        let mut store = Store { books, slots, own, machine, nodes: [CapAddress::NULL; ROOT_ENTRIES] };
         store.add_slots().ok_or(Refusal::OutOfMemory)?;
         Ok(store)
     }
@@ -177,7 +179,7 @@ impl<M: Machine> Store<M> {
     /// Adds a node of slots, once there are entries for the blocks in them.
     fn add_slots(&mut self) -> Option<()> {
         let index = self.slots.next_node();
-        if index as usize >= MAX_NODES {
+        if index as usize >= ROOT_ENTRIES {
             return None;
         }
         while self.books.blocks_storage().as_ref().len() < (index as usize + 1) * NODE_SLOTS {
