@@ -9,9 +9,14 @@
 //! | `c_1024_kib`, `c_1024_left_kib` | what its heap has grown by then, and what of that it keeps when all is freed, in KiB |
 //! | `c_4`, `free_c_4` | the mean cost of one |
 //! | `c_1024xSIZE_…`, `c_SIZE`, `free_c_SIZE` | the same for larger pieces |
+//! | `many_requests`, `many_blocks` | the same two for 32,768 allocations of 64 bytes |
+//! | `many_64`, `free_many_64` | the mean cost of one, with the pages that come when they are touched |
 //! | `rust_256m`, `free_256m` | a piece of 256 MiB: addresses alone; its memory comes when it is touched |
 //! | `touched_256m_kib` | memory that the process has more after touching each 64th page of it, in KiB |
 //! | `left_256m_kib` | and what it has more when the piece is freed |
+//!
+//! Samples over the number of the allocation: `many` and `free_many` are means of 256, `…_worst` the dearest of them,
+//! `requests` and `blocks` how often the system was asked until then.
 
 use alloc::alloc::{alloc, dealloc};
 use alloc::format;
@@ -23,10 +28,16 @@ use tench::abi::memory::PAGE_SIZE;
 use tench::mem::Mem;
 use tench::procs::Procs;
 use tench::time::instructions;
-use tench::{memory, process};
+use tench::{memory, println, process};
 
 /// Pieces of a series.
 const COUNT: usize = 1024;
+/// Pieces of the long series.
+const MANY: usize = 32 * 1024;
+/// Bytes of each.
+const MANY_SIZE: usize = 64;
+/// Pieces that a point of a curve is the mean of.
+const FEW: usize = 256;
 /// A large piece.
 const LARGE: usize = 256 << 20;
 
@@ -71,6 +82,59 @@ fn in_c() -> Result<(), String> {
     }
 }
 
+/// Prints a point of a curve, and of the curve of the dearest.
+fn curve(series: &str, x: usize, costs: &[u64]) {
+    println!("sample: {series} {x} {}", costs.iter().sum::<u64>() / costs.len() as u64);
+    println!("sample: {series}_worst {x} {}", costs.iter().max().unwrap_or(&0));
+}
+
+/// Allocates so many pieces that the heap grows, and frees them.
+fn many() -> Result<(), String> {
+    let layout = layout(MANY_SIZE, 8)?;
+    let mut pieces = Vec::with_capacity(MANY);
+    let mut costs = Vec::with_capacity(MANY);
+    let mut asked = Vec::with_capacity(MANY / FEW);
+    // They are there before, so that what is measured does not touch them for the first time.
+    pieces.resize(MANY, core::ptr::null_mut());
+    costs.resize(MANY, 0);
+    let (regions, blocks) = (memory::heap_requests(), memory::requests());
+    let before = instructions();
+    let readings = instructions() - before;
+    for (number, (piece, cost)) in pieces.iter_mut().zip(&mut costs).enumerate() {
+        let before = instructions();
+        // SAFETY: the size is not zero.
+        *piece = unsafe { alloc(layout) };
+        if piece.is_null() {
+            return Err("heap: there is no memory for many pieces".into());
+        }
+        // SAFETY: it lies in the piece.
+        unsafe { piece.write_volatile(1) };
+        *cost = instructions() - before - readings;
+        if number % FEW == FEW - 1 {
+            asked.push((memory::heap_requests() - regions, memory::requests() - blocks));
+        }
+    }
+    crate::figure("many_requests", memory::heap_requests() - regions);
+    crate::figure("many_blocks", memory::requests() - blocks);
+    crate::figure("many_64", costs.iter().sum::<u64>() / MANY as u64);
+    for (number, (requests, blocks)) in asked.into_iter().enumerate() {
+        curve("many", number * FEW + 1, &costs[number * FEW..(number + 1) * FEW]);
+        println!("sample: requests {} {requests}", (number + 1) * FEW);
+        println!("sample: blocks {} {blocks}", (number + 1) * FEW);
+    }
+    for (piece, cost) in pieces.into_iter().zip(&mut costs) {
+        let before = instructions();
+        // SAFETY: it was allocated with this layout.
+        unsafe { dealloc(piece, layout) };
+        *cost = instructions() - before - readings;
+    }
+    crate::figure("free_many_64", costs.iter().sum::<u64>() / MANY as u64);
+    for (number, costs) in costs.chunks(FEW).enumerate() {
+        curve("free_many", number * FEW + 1, costs);
+    }
+    Ok(())
+}
+
 /// KiB that this process has.
 fn used() -> Result<u64, String> {
     let account = Mem::STANDARD.next_account(process::id() - 1).map_err(|error| format!("heap: {error}"))?;
@@ -81,6 +145,7 @@ fn used() -> Result<u64, String> {
 pub fn run() -> Result<(), String> {
     series(layout(4, 4)?)?;
     in_c()?;
+    many()?;
     let layout = layout(LARGE, PAGE_SIZE)?;
     let kib = used()?;
     let before = instructions();

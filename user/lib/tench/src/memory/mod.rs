@@ -9,16 +9,16 @@
 //!                                                          books: memory for its nodes
 //! ```
 //! A process that handles its page faults (all that the process server starts) gets memory *on demand*: large heap
-//! regions, stacks and [`Anonymous`] memory are addresses at first, and a page of zeroed memory is mapped when it is
-//! first touched. The handler needs the manager, so what runs under the manager's lock must never fault: the books and
+//! regions, stacks and [`Anonymous`] memory are addresses at first, and a page of zeroed memory, or a run of pages, is mapped
+//! when it is first touched. The handler needs the manager, so what runs under the manager's lock must never fault: the books and
 //! the manager are always there, and before the lock is taken, so is the stack that will be needed.
 
+mod ahead;
 mod books;
 mod manager;
 mod pieces;
 mod promise;
 mod resources;
-mod slots;
 mod window;
 
 use core::ops::{Deref, DerefMut};
@@ -50,6 +50,8 @@ pub enum Error {
     NoSlots,
     /// No free range of addresses is large enough.
     NoAddresses,
+    /// There is no memory to keep books of more.
+    NoBooks,
     /// Something is there already.
     Taken,
     /// Nothing was reserved there.
@@ -63,7 +65,8 @@ impl From<tench_paging::Error<Error>> for Error {
         use tench_paging::Error as Paging;
         match error {
             Paging::Backend(error) => error,
-            Paging::NoAddresses | Paging::NoBooks => Error::NoAddresses,
+            Paging::NoAddresses => Error::NoAddresses,
+            Paging::NoBooks => Error::NoBooks,
             Paging::Taken | Paging::Mapped => Error::Taken,
             Paging::NotAllocated | Paging::SeveralRegions => Error::NotAllocated,
             Paging::BadRange | Paging::BadRights => Error::BadSize,
@@ -84,6 +87,7 @@ impl core::fmt::Display for Error {
             Error::Kernel(error) => error.fmt(f),
             Error::NoSlots => f.write_str("the capability space is full; delete capabilities, or use a larger root"),
             Error::NoAddresses => f.write_str("no free range of addresses is large enough; unmap something"),
+            Error::NoBooks => f.write_str("there is no memory to keep books of more; free something"),
             Error::Taken => f.write_str("something is there already; unmap it, or take another place"),
             Error::NotAllocated => f.write_str("nothing was reserved there; reserve it first"),
             Error::BadSize => f.write_str("nothing can have this size, place or rights; use whole pages"),
@@ -133,13 +137,14 @@ fn own_block() -> *mut ThreadBlock {
 /// Locks the manager.
 fn manager() -> Locked {
     touch_stack();
-    lock()
+    lock(own_block())
 }
 
-/// Locks the manager, on a stack that is there.
-fn lock() -> Locked {
+/// Locks the manager, on a stack that is there, for the thread with this block.
+#[inline]
+fn lock(block: *mut ThreadBlock) -> Locked {
     let mut manager = MANAGER.lock();
-    HOLDER.store(own_block(), Ordering::Relaxed);
+    HOLDER.store(block, Ordering::Relaxed);
     manager.initialise();
     Locked(manager)
 }
@@ -169,7 +174,7 @@ pub(crate) fn handle_fault(report: &Report) -> Option<Outcome> {
     if !block.is_null() && HOLDER.load(Ordering::Relaxed) == block {
         return None;
     }
-    Some(lock().fault(report))
+    Some(lock(block).fault(report))
 }
 
 /// From now on page faults are handled, and memory comes on demand.
@@ -222,8 +227,8 @@ pub fn free_slot(slot: CapAddress) {
 
 /// Gives untyped memory of `1 << bits` bytes to this process's own books. For the first processes, which have no
 /// memory server to ask.
-pub fn donate(untyped: Cap<Untyped>, bits: u8) {
-    manager().resources.donate(untyped, bits);
+pub fn donate(untyped: Cap<Untyped>, bits: u8) -> Result<(), Error> {
+    manager().resources.donate(untyped, bits)
 }
 
 /// A kernel object that this process made. Dropping it deletes it and every copy of the capability; its memory and slot
@@ -321,7 +326,7 @@ fn region_bits(bytes: usize) -> Result<u8, Error> {
     if bits > MAX_REGION_BITS { Err(Error::BadSize) } else { Ok(bits) }
 }
 
-/// Zeroed memory that comes on demand, a page at a time, where it is touched. Dropping it gives it back.
+/// Zeroed memory that comes on demand, a page or a run of pages at a time, where it is touched. Dropping it gives it back.
 #[derive(Debug)]
 pub struct Anonymous {
     mapped: Mapped,
