@@ -72,6 +72,16 @@ fn series(layout: Layout) -> Result<(), String> {
     Ok(())
 }
 
+/// Lets a C program measure, which prints its figures itself.
+fn in_c() -> Result<(), String> {
+    let problem = |failure| format!("heap: the C program: {failure}");
+    let status = Procs::STANDARD.spawn("heap", &[]).and_then(|process| Procs::STANDARD.wait(process));
+    match status.map_err(problem)?.exit_code() {
+        Some(0) => Ok(()),
+        _ => Err("heap: the C program has not measured".into()),
+    }
+}
+
 /// Prints a point of a curve, and of the curve of the dearest.
 fn curve(series: &str, x: usize, costs: &[u64]) {
     println!("sample: {series} {x} {}", costs.iter().sum::<u64>() / costs.len() as u64);
@@ -123,16 +133,6 @@ fn many() -> Result<(), String> {
         curve("free_many", number * FEW + 1, costs);
     }
     Ok(())
-}
-
-/// Lets a C program measure, which prints its figures itself.
-fn in_c() -> Result<(), String> {
-    let problem = |failure| format!("heap: the C program: {failure}");
-    let status = Procs::STANDARD.spawn("heap", &[]).and_then(|process| Procs::STANDARD.wait(process));
-    match status.map_err(problem)?.exit_code() {
-        Some(0) => Ok(()),
-        _ => Err("heap: the C program has not measured".into()),
-    }
 }
 
 /// KiB that this process has.

@@ -120,7 +120,7 @@ static struct piece *take_all(size_t size, uint64_t *taken)
 /* The parent has given a quota of 4 MiB. Whatever the size, memory ends with a refusal, and nothing else. */
 static int exhaustion(void)
 {
-    static const size_t sizes[] = {100, 5000, 70000, 300000, 1500000, 100};
+    static const size_t sizes[] = {100, 5000, 70000, 300000, 600000, 100};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         uint64_t taken, heap = tench_heap_size();
         struct piece *last = take_all(hidden(sizes[i]), &taken);

@@ -144,6 +144,10 @@ pub fn child(name: &str) -> Option<i32> {
             Builder::new().stack_size(128 << 10).spawn(|| descend(1 << 30)).ok()?.join();
         }
         "too-much" => (0..256 << 8).for_each(|page| write(place + page * PAGE_SIZE, 1)),
+        "main-stack" => {
+            let (before, _, after) = (account().frames, descend(900), account().frames);
+            return Some(if before < 8 && after >= before + 14 { 0 } else { 1 });
+        }
         "to-the-quota" => {
             let all = Mem::STANDARD.next_account(process::id() - 1).ok()?.quota;
             for page in 0..256 << 8 {
@@ -154,10 +158,6 @@ pub fn child(name: &str) -> Option<i32> {
                 }
             }
             return Some(2);
-        }
-        "main-stack" => {
-            let (before, _, after) = (account().frames, descend(900), account().frames);
-            return Some(if before < 8 && after >= before + 12 { 0 } else { 1 });
         }
         "much" => {
             (0..256).for_each(|page| write(place + page * 8 * PAGE_SIZE, 1));

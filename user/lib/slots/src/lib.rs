@@ -12,7 +12,7 @@
 use tench_abi::CapAddress;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 
-/// Second-level nodes that can be managed: 65,536 slots.
+/// Second-level nodes that a map can have: 65,536 slots.
 pub const MAX_NODES: usize = 256;
 /// Bits of a word of the map.
 const WORD_BITS: usize = u64::BITS as usize;
@@ -20,29 +20,28 @@ const WORD_BITS: usize = u64::BITS as usize;
 const NODE_WORDS: usize = NODE_SLOTS / WORD_BITS;
 /// Words that are looked at for slots side by side when others would do, too.
 const NEARBY: usize = 2 * NODE_WORDS;
-/// Words of the whole map.
-const WORDS: usize = MAX_NODES * NODE_WORDS;
 
-/// The free slots. A set bit is a free slot.
-pub struct SlotMap {
-    words: [u64; WORDS],
-    /// A set bit for each word that is not zero.
-    summary: [u64; WORDS / WORD_BITS],
+/// The free slots of at most `NODES` second-level nodes. A set bit is a free slot.
+pub struct SlotMap<const NODES: usize = MAX_NODES> {
+    nodes: [[u64; NODE_WORDS]; NODES],
+    /// A set bit for each node with a free slot.
+    summary: [u64; MAX_NODES / WORD_BITS],
     /// Nodes that are there besides node 0. (An empty map is all zero, so that it takes no room in the program's file.)
     further_nodes: usize,
     free: usize,
 }
 
-impl Default for SlotMap {
-    fn default() -> SlotMap {
+impl<const NODES: usize> Default for SlotMap<NODES> {
+    fn default() -> Self {
         SlotMap::new()
     }
 }
 
-impl SlotMap {
+impl<const NODES: usize> SlotMap<NODES> {
     /// A map with node 0, of which no slot is free.
-    pub const fn new() -> SlotMap {
-        SlotMap { words: [0; WORDS], summary: [0; WORDS / WORD_BITS], further_nodes: 0, free: 0 }
+    pub const fn new() -> Self {
+        const { assert!(NODES > 0 && NODES <= MAX_NODES) };
+        SlotMap { nodes: [[0; NODE_WORDS]; NODES], summary: [0; MAX_NODES / WORD_BITS], further_nodes: 0, free: 0 }
     }
 
     /// Makes the slots from `first` to before `end`, all of one node, free.
@@ -55,7 +54,7 @@ impl SlotMap {
     /// Adds the next node, all of whose slots are free, and answers its first slot; `None` if there cannot be more.
     pub fn add_node(&mut self) -> Option<CapAddress> {
         let index = self.nodes();
-        if index == MAX_NODES {
+        if index == NODES {
             return None;
         }
         let first = CapAddress::new(index as u32, 0);
@@ -92,23 +91,31 @@ impl SlotMap {
 
     /// The last node if all its slots are free, and it is not node 0.
     pub fn last_node_if_free(&self) -> Option<u32> {
-        let words = self.words[self.further_nodes * NODE_WORDS..].iter().take(NODE_WORDS);
-        let is_free = self.further_nodes > 0 && words.into_iter().all(|word| *word == u64::MAX);
+        let words = self.nodes.get(self.further_nodes)?;
+        let is_free = self.further_nodes > 0 && words.iter().all(|word| *word == u64::MAX);
         is_free.then_some(self.further_nodes as u32)
+    }
+
+    /// The words of all nodes, one after another.
+    const fn words(&self) -> &[u64] {
+        self.nodes.as_flattened()
     }
 
     /// Changes a word of the map.
     fn set(&mut self, index: usize, word: u64) {
-        self.words[index] = word;
-        let bit = 1 << (index % WORD_BITS);
-        let summary = &mut self.summary[index / WORD_BITS];
-        *summary = if word == 0 { *summary & !bit } else { *summary | bit };
+        let number = index / NODE_WORDS;
+        let node = &mut self.nodes[number];
+        node[index % NODE_WORDS] = word;
+        let is_full = node.iter().all(|word| *word == 0);
+        let bit = 1 << (number % WORD_BITS);
+        let summary = &mut self.summary[number / WORD_BITS];
+        *summary = if is_full { *summary & !bit } else { *summary | bit };
     }
 
     /// Takes the lowest free slot.
     pub fn take(&mut self) -> Option<CapAddress> {
         let index = self.lowest_word()?;
-        let word = self.words[index];
+        let word = self.words()[index];
         self.set(index, word & (word - 1));
         self.free -= 1;
         Some(CapAddress((index * WORD_BITS) as u32 + word.trailing_zeros()))
@@ -117,7 +124,8 @@ impl SlotMap {
     /// The lowest word with a free slot.
     fn lowest_word(&self) -> Option<usize> {
         let (part, summary) = self.summary.iter().enumerate().find(|(_, summary)| **summary != 0)?;
-        Some(part * WORD_BITS + summary.trailing_zeros() as usize)
+        let number = part * WORD_BITS + summary.trailing_zeros() as usize;
+        Some(number * NODE_WORDS + self.nodes[number].iter().position(|word| *word != 0)?)
     }
 
     /// Takes `count` free slots side by side in one word, if there are some near to the lowest free slot.
@@ -127,7 +135,7 @@ impl SlotMap {
         }
         let lowest = self.lowest_word()?;
         for index in lowest..(lowest + NEARBY).min(self.nodes() * NODE_WORDS) {
-            let word = self.words[index];
+            let word = self.words()[index];
             if let Some(first) = run_in(word, count) {
                 self.set(index, word & !((u64::MAX >> (WORD_BITS - count)) << first));
                 self.free -= count;
@@ -141,7 +149,7 @@ impl SlotMap {
     pub fn remove(&mut self, slot: CapAddress) {
         if self.is_free(slot) {
             let index = slot.0 as usize;
-            self.set(index / WORD_BITS, self.words[index / WORD_BITS] & !(1 << (index % WORD_BITS)));
+            self.set(index / WORD_BITS, self.words()[index / WORD_BITS] & !(1 << (index % WORD_BITS)));
             self.free -= 1;
         }
     }
@@ -151,7 +159,7 @@ impl SlotMap {
         let first = self.find_run(count)?;
         for taken in first..first + count as u32 {
             let index = taken as usize / WORD_BITS;
-            self.set(index, self.words[index] & !(1 << (taken as usize % WORD_BITS)));
+            self.set(index, self.words()[index] & !(1 << (taken as usize % WORD_BITS)));
         }
         self.free -= count;
         Some(CapAddress(first))
@@ -169,7 +177,7 @@ impl SlotMap {
         }
         // Free slots right before the word at hand, in the same node.
         let mut before = 0;
-        for (index, &word) in self.words[..self.nodes() * NODE_WORDS].iter().enumerate() {
+        for (index, &word) in self.words()[..self.nodes() * NODE_WORDS].iter().enumerate() {
             if index.is_multiple_of(NODE_WORDS) {
                 before = 0;
             }
@@ -188,14 +196,14 @@ impl SlotMap {
     /// Whether a slot is free.
     pub fn is_free(&self, slot: CapAddress) -> bool {
         let index = slot.0 as usize;
-        self.words.get(index / WORD_BITS).is_some_and(|word| word & 1 << (index % WORD_BITS) != 0)
+        self.words().get(index / WORD_BITS).is_some_and(|word| word & 1 << (index % WORD_BITS) != 0)
     }
 
     /// Makes a slot free. One that is free already, or of no managed node, stays as it is.
     pub fn free(&mut self, slot: CapAddress) {
         let index = slot.0 as usize;
         if index >> NODE_BITS < self.nodes() && !self.is_free(slot) && index != 0 {
-            self.set(index / WORD_BITS, self.words[index / WORD_BITS] | 1 << (index % WORD_BITS));
+            self.set(index / WORD_BITS, self.words()[index / WORD_BITS] | 1 << (index % WORD_BITS));
             self.free += 1;
         }
     }

@@ -17,13 +17,12 @@ use arrayvec::ArrayVec;
 use tench_abi::message::MAX_WORDS;
 use tench_abi::object::NODE_SLOTS;
 use tench_mem::books::Request;
-use tench_mem::store::Store;
+use tench_mem::store::{SlotMap, Store};
 use tench_mem::{ARENA_SIZE, MAX_BUNDLES, MAX_PARTS};
 use tench_mem_client::protocol::Error;
 use tench_mem_client::slabs::{Descriptor, Figures, Label, MAX_DESCRIPTORS, MAX_TRACE, TRACE_BYTES};
 use tench_procs_client::protocol::pid;
 use tench_slabs::{Backend, Lifetime, Piece, Policy, Recorder, Refused, Slabs as Books};
-use tench_slots::SlotMap;
 use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, Message, OWN_SPACE, Place, Received, Untyped};
 
 use crate::kernel::Kernel;

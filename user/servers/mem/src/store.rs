@@ -20,7 +20,6 @@ use tench_abi::{CapAddress, Error as Refusal, Kind};
 use tench_extents::Node;
 use tench_mem_client::protocol::{Error, MIN_BLOCK_BITS};
 use tench_procs_client::protocol::pid;
-use tench_slots::SlotMap;
 
 use crate::accounts::Account;
 use crate::blocks::{Block, Entry};
@@ -34,6 +33,8 @@ const SPARE_SLOTS: usize = NODE_SLOTS / 2;
 const FIRST_NODE: u32 = 2;
 /// Entries of the root, as the loader makes it.
 const ROOT_ENTRIES: usize = 64;
+/// The free slots of all of them.
+pub type SlotMap = tench_slots::SlotMap<ROOT_ENTRIES>;
 /// Log2 of the memory that the first steps come from: one for each array, and the tables for them.
 const FIRST_BITS: u32 = STEP_BITS + 2;
 /// Objects made of it: three frames and five tables.

@@ -17,7 +17,7 @@ use crate::process;
 
 /// Log2 of the largest frame that is mapped whole.
 pub const MAX_REGION_BITS: u8 = 30;
-/// Log2 of the bytes of a stack that are found at once, because a stack is used without gaps. As many at its top are there
+/// Log2 of the bytes of a stack that are found at once, at least, because a stack is used without gaps. As many at its top are there
 /// from the start: a thread that calls the memory manager soon has them below it (`STACK_NEED`).
 const STACK_BITS: u8 = 14;
 const FIRST_STACK: u64 = 1 << STACK_BITS;
@@ -141,10 +141,8 @@ impl Manager {
         let lazy = self.lazy && (size >= LAZY_SIZE || is_stack && size > FIRST_STACK);
         if lazy {
             // So that its first and last pages can belong to whole runs.
-            let mut request = Request { alignment: tench_paging::RUN_SIZE, guard, ..Request::lazy(size, kind) };
-            if is_stack {
-                request.granule = STACK_BITS;
-            }
+            let granule = if is_stack { STACK_BITS } else { PAGE_BITS as u8 };
+            let request = Request { alignment: tench_paging::RUN_SIZE, granule, guard, ..Request::lazy(size, kind) };
             let address = self.paging.alloc(&mut self.resources, &request)?;
             let mapped = Mapped { address, size, guard };
             if is_stack {
