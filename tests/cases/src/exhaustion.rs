@@ -293,8 +293,8 @@ fn library(_: &mut Stage) -> Outcome {
                 let status = PROCS.wait(process)?;
                 match (status.state, status.exit_code(), status.fault()) {
                     (State::Exited, Some(OBEDIENT), _) => true,
-                    // Something was refused, as it should be; or a page of the stack could not be had.
-                    (State::Exited, Some(REFUSED), _) | (State::Faulted, _, Some(FaultKind::OutOfMemory)) => false,
+                    // Something was refused, as it should be; or a stack, or a page of it, could not be had.
+                    (State::Exited, Some(REFUSED | NO_STACK), _) | (State::Faulted, _, Some(FaultKind::OutOfMemory)) => false,
                     _ => return Err(Failure::new(format!("{pages} pages: {:?} {}", status.state, status.detail))),
                 }
             }
@@ -308,6 +308,8 @@ fn library(_: &mut Stage) -> Outcome {
     }
 }
 
+/// Exit code of a program for whose main thread there was no stack.
+const NO_STACK: u64 = 102;
 /// Exit code of a child to whom something was refused.
 const REFUSED: u64 = 8;
 

@@ -51,6 +51,9 @@ mod start {
         safe fn tench_main() -> i32;
     }
 
+    /// Exit code of a program for whose main thread there was no stack.
+    const NO_STACK: i32 = 102;
+
     /// The main thread's block. Only that thread uses it.
     struct MainThread(ThreadBlock);
 
@@ -114,7 +117,7 @@ mod start {
             }
             Err(error) => {
                 eprintln!("{}: there is no stack: {error}", process::name());
-                process::exit(101)
+                process::exit(NO_STACK)
             }
         }
     }
