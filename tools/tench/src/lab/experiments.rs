@@ -176,13 +176,6 @@ pub const EXPERIMENTS: &[Experiment] = &[
         ..USUAL
     },
     Experiment {
-        name: "soak",
-        title: "Random clients that come, take, give back and are killed: whether all memory comes back",
-        unit: "rounds, bytes",
-        endless: true,
-        ..USUAL
-    },
-    Experiment {
         name: "boot",
         title: "Instructions until the system is up, and the sizes of what is booted in bytes",
         unit: "instructions, bytes",
