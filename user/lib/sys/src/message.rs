@@ -214,6 +214,22 @@ impl Received {
         received
     }
 
+    /// A message as it would arrive if it were sent, with the capabilities where they are. For tests of protocols, and
+    /// for ways of sending that are not the kernel's.
+    pub fn from_message(message: &Message, badge: u64) -> Received {
+        let mut received = Received {
+            tag: message.tag(),
+            badge,
+            words: [MaybeUninit::uninit(); MAX_WORDS],
+            caps: message.caps.map(|cap| CapAddress(cap & !MessageArea::MOVE)),
+        };
+        let words = message.registers.iter().chain(message.rest());
+        received.words.iter_mut().zip(words).for_each(|(place, word)| {
+            place.write(*word);
+        });
+        received
+    }
+
     /// What describes it.
     #[inline]
     pub const fn tag(&self) -> Tag {

@@ -1,0 +1,166 @@
+//! Where a server receives: answering the last request and waiting for the next, and slots for what arrives.
+//!
+//! ```text
+//! loop {                                     plain: port.serve(&mut server, Clock::dispatch)
+//!     match port.next(wait) {
+//!         Event::Request(request) => port.carry_out(&request, |request, context, reply| …::dispatch(…)),
+//!         Event::Signal(bits) | Event::Nothing => …
+//!     }
+//! }
+//! ```
+
+use core::cell::Cell;
+
+use tench_abi::message::MAX_CAPS;
+use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Wait, offer_slots};
+
+use crate::DONE;
+use crate::replies::Replies;
+
+/// Who asks: the badge of the capability that was used. The process server gives each process capabilities with the
+/// process's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Caller(pub u64);
+
+impl Caller {
+    /// Whoever has the capability without a badge: the servers that start the others.
+    pub const AUTHORITY: Caller = Caller(0);
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Flow {
+    /// It is answered now.
+    Answer,
+    /// It is answered later, or never.
+    Later,
+}
+
+/// What a method can use besides its arguments.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// Who asks.
+    pub caller: Caller,
+    /// Capabilities that the server keeps, a bit for each.
+    pub kept: Cell<u8>,
+    /// Reply objects.
+    pub replies: &'a mut Replies,
+}
+
+/// What has happened.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // It lives on the stack of one loop.
+pub enum Event {
+    /// A request.
+    Request(Received),
+    /// Bits of the bound notification.
+    Signal(u64),
+    /// The time is up, or who asked has gone.
+    Nothing,
+}
+
+/// Slots of a server in which capabilities arrive.
+#[derive(Clone, Copy, Debug)]
+pub struct Slots {
+    /// Takes an empty slot.
+    pub take: fn() -> Option<CapAddress>,
+    /// How many capabilities a request may carry.
+    pub count: usize,
+}
+
+impl Slots {
+    /// Of a server that receives none.
+    pub const NONE: Slots = Slots { take: || None, count: 0 };
+}
+
+/// Where a server receives.
+#[derive(Debug)]
+pub struct Port {
+    endpoint: Cap<Endpoint>,
+    /// Reply objects.
+    pub replies: Replies,
+    slots: Slots,
+    incoming: [Option<CapAddress>; MAX_CAPS],
+    answer: Message,
+    flow: Flow,
+}
+
+impl Port {
+    /// A server that receives here.
+    pub const fn new(endpoint: Cap<Endpoint>, replies: Replies, slots: Slots) -> Port {
+        let incoming = [None; MAX_CAPS];
+        Port { endpoint, replies, slots, incoming, answer: Message::new(DONE), flow: Flow::Later }
+    }
+
+    /// Answers the last request, if it is to be answered now, and waits for the next.
+    pub fn next(&mut self, wait: Wait) -> Event {
+        self.offer();
+        let wait = self.replies.wait(wait);
+        let received = match core::mem::replace(&mut self.flow, Flow::Later) {
+            Flow::Answer => self.endpoint.reply_receive(&self.answer, wait),
+            Flow::Later => self.endpoint.receive(wait),
+        };
+        match received {
+            Ok(signal) if signal.is_notification() => Event::Signal(signal.badge()),
+            Ok(request) => Event::Request(request),
+            Err(_) => Event::Nothing,
+        }
+    }
+
+    /// Carries out a request: `dispatch` writes its answer. What came along and is not kept is deleted.
+    pub fn carry_out(
+        &mut self,
+        request: &Received,
+        dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
+    ) {
+        let caller = Caller(request.badge());
+        let mut context = Context { caller, kept: Cell::new(0), replies: &mut self.replies };
+        self.flow = dispatch(request, &mut context, &mut self.answer);
+        let kept = context.kept.get();
+        for (index, cap) in request.caps().iter().enumerate() {
+            if kept >> index & 1 != 0 {
+                self.incoming.iter_mut().filter(|slot| **slot == Some(*cap)).for_each(|slot| *slot = None);
+            } else {
+                // It is there, and the server's own.
+                let _ = OWN_SPACE.delete_at(*cap);
+            }
+        }
+    }
+
+    /// The next answer is this one, to whoever is in the current reply object.
+    pub fn answer_with(&mut self, write: impl FnOnce(&mut Message)) {
+        write(&mut self.answer);
+        self.flow = Flow::Answer;
+    }
+
+    /// Serves for ever, where no method answers later.
+    pub fn serve<S>(
+        &mut self,
+        server: &mut S,
+        dispatch: fn(&mut S, &Received, &mut Context<'_>, &mut Message) -> Flow,
+    ) -> ! {
+        loop {
+            if let Event::Request(request) = self.next(Wait::FOREVER) {
+                self.carry_out(&request, |request, context, answer| dispatch(server, request, context, answer));
+            }
+        }
+    }
+
+    /// Offers slots for what may come along. With fewer slots, fewer capabilities arrive.
+    fn offer(&mut self) {
+        if self.slots.count == 0 {
+            return;
+        }
+        let mut offered = [CapAddress::NULL; MAX_CAPS];
+        let mut count = 0;
+        for place in self.incoming.iter_mut().take(self.slots.count) {
+            *place = place.or_else(self.slots.take);
+            if let Some(slot) = *place {
+                offered[count] = slot;
+                count += 1;
+            }
+        }
+        offer_slots(&offered[..count]);
+    }
+}

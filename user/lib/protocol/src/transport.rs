@@ -1,0 +1,74 @@
+//! How a client reaches its server.
+
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Received, Tag, Words, offer_slots};
+
+use crate::wire::{Encode, Registers};
+use crate::{Code, DONE, Failure, Rejection};
+
+/// The way to a server and back. Clients are written for any of them; a client of a process on the same core has an
+/// endpoint.
+pub trait Transport: Copy {
+    /// A message that travels in registers; at most as many words come back. A longer answer is cut.
+    fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error>;
+
+    /// A message of any length. Capabilities that come back go to the offered slots, which are empty.
+    fn call(self, request: &Message, offered: &[CapAddress]) -> Result<Received, Error>;
+}
+
+impl Transport for Cap<Endpoint> {
+    #[inline(always)]
+    fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error> {
+        let [a, b, c, d, e, f, g, h] = words.words;
+        // The length is known where this is inlined, so one of these remains.
+        match words.length {
+            0 => self.call0(label),
+            1 => self.call1(label, a),
+            2 => self.call2(label, a, b),
+            3 => self.call3(label, a, b, c),
+            4 => self.call4(label, a, b, c, d),
+            5 => self.call5(label, a, b, c, d, e),
+            6 => self.call6(label, a, b, c, d, e, f),
+            7 => self.call7(label, a, b, c, d, e, f, g),
+            8 => self.call8(label, a, b, c, d, e, f, g, h),
+            _ => Err(Error::MessageTooLong),
+        }
+    }
+
+    fn call(self, request: &Message, offered: &[CapAddress]) -> Result<Received, Error> {
+        if offered.is_empty() {
+            return Cap::<Endpoint>::call(self, request);
+        }
+        offer_slots(offered);
+        let reply = Cap::<Endpoint>::call(self, request);
+        // What is not offered cannot arrive by surprise.
+        offer_slots(&[]);
+        reply
+    }
+}
+
+/// Whether values of this type travel in registers alone.
+pub const fn is_short<T: Encode>() -> bool {
+    T::WORDS <= tench_abi::message::REGISTER_WORDS && T::CAPS == 0
+}
+
+/// Whether an answer says that all went well; otherwise why not.
+#[inline(always)]
+pub fn check<E: Code>(tag: Tag, word: impl FnOnce() -> u64) -> Result<(), Failure<E>> {
+    if tag.label() == DONE { Ok(()) } else { Err(failure(tag.label(), word())) }
+}
+
+/// What an answer that refuses says.
+#[cold]
+fn failure<E: Code>(code: u64, word: u64) -> Failure<E> {
+    if let Some(error) = E::from_code(code) {
+        return Failure::Refused(error);
+    }
+    Rejection::from_code(code, word).map_or(Failure::Malformed, Failure::Rejected)
+}
+
+/// Words that travel in registers.
+pub const SHORT: usize = tench_abi::message::REGISTER_WORDS;
+/// Words of the longest message.
+pub const LONG: usize = tench_abi::message::MAX_WORDS;
+/// Capabilities of a message.
+pub const CAPS: usize = tench_abi::message::MAX_CAPS;
