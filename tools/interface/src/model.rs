@@ -58,6 +58,8 @@ pub enum Of {
     Caller,
     /// How to answer later.
     Later,
+    /// The server's reply objects.
+    Replies,
 }
 
 /// How a value is passed.
@@ -96,7 +98,7 @@ impl Method {
     pub fn arguments(&self) -> impl Iterator<Item = (&Ident, &Shape)> {
         self.parameters.iter().filter_map(|parameter| match &parameter.of {
             Of::Argument(shape) => Some((&parameter.name, shape)),
-            Of::Caller | Of::Later => None,
+            Of::Caller | Of::Later | Of::Replies => None,
         })
     }
 }
@@ -306,6 +308,12 @@ fn parameter(input: &FnArg) -> Result<Parameter> {
         return Err(syn::Error::new_spanned(&typed.pat, "a parameter of an interface has a plain name"));
     };
     let name = pattern.ident.clone();
+    if let Type::Reference(reference) = &*typed.ty
+        && let Type::Path(path) = &*reference.elem
+        && path.path.segments.last().is_some_and(|segment| segment.ident == "Replies")
+    {
+        return Ok(Parameter { name, of: Of::Replies });
+    }
     if let Type::Path(path) = &*typed.ty
         && let Some(segment) = path.path.segments.last()
     {

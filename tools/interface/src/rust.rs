@@ -301,6 +301,7 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
             Of::Argument(_) => ours!(#name),
             Of::Caller => ours!(context.caller),
             Of::Later => ours!(::tench_protocol::Later::new(context.replies)),
+            Of::Replies => ours!(context.replies),
         }
     });
     let call = ours!(<S as #service>::#name(server, #(#parameters),*));

@@ -14,8 +14,9 @@ use core::cell::Cell;
 use tench_abi::message::MAX_CAPS;
 use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Wait, offer_slots};
 
-use crate::DONE;
-use crate::replies::Replies;
+use crate::replies::{self, Pending, Replies};
+use crate::wire::Encode;
+use crate::{Code, DONE};
 
 /// Who asks: the badge of the capability that was used. The process server gives each process capabilities with the
 /// process's number.
@@ -128,10 +129,17 @@ impl Port {
         }
     }
 
-    /// The next answer is this one, to whoever is in the current reply object.
-    pub fn answer_with(&mut self, write: impl FnOnce(&mut Message)) {
-        write(&mut self.answer);
-        self.flow = Flow::Answer;
+    /// Answers a request that was kept: together with the next receive, unless another answer is to go then. Whoever has
+    /// gone is answered nothing.
+    pub fn finish<T: Encode, E: Code>(&mut self, pending: Pending<T, E>, answer: &Result<T, E>) {
+        match self.flow {
+            Flow::Answer => drop(self.replies.answer(pending, answer)),
+            Flow::Later => {
+                self.replies.make_current(pending);
+                replies::write(answer, &mut self.answer);
+                self.flow = Flow::Answer;
+            }
+        }
     }
 
     /// Serves for ever, where no method answers later.

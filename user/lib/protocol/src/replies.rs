@@ -44,7 +44,7 @@ pub struct Replies {
 #[must_use = "somebody waits for an answer"]
 pub struct Pending<T, E> {
     reply: Cap<Reply>,
-    answer: PhantomData<fn(T, E)>,
+    answer: PhantomData<fn() -> (T, E)>,
 }
 
 impl<T, E> Pending<T, E> {
@@ -125,7 +125,7 @@ impl Replies {
 #[derive(Debug)]
 pub struct Later<'a, T, E> {
     replies: &'a mut Replies,
-    answer: PhantomData<fn(T, E)>,
+    answer: PhantomData<fn() -> (T, E)>,
 }
 
 impl<'a, T, E> Later<'a, T, E> {

@@ -20,6 +20,7 @@
 //! | [`thread`] | threads with guarded stacks | a dozen to start one |
 //! | [`sync`] | mutex, condition variable, once | none without contention |
 //! | [`time`] | now, sleep | one to sleep |
+//! | [`server`] | what a server receives with | none |
 //! | [`upcall`] | handling one's own faults and foreign system calls | one to return |
 //!
 //! `unsafe` is allowed in: `runtime` (first instructions), `process` (the information block), `heap`, `thread`, `sync`
@@ -39,6 +40,7 @@ pub mod io;
 pub mod memory;
 pub mod process;
 pub mod runtime;
+pub mod server;
 pub mod sync;
 pub mod thread;
 pub mod time;

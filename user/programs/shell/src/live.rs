@@ -15,7 +15,6 @@ use tench::console::protocol::{Error as ConsoleError, Mode};
 use tench::mem::protocol::MAX_EXTENTS;
 use tench::mem::{Account, Extent, Mem, Totals};
 use tench::names::Names;
-use tench::names::protocol::MAX_NAME as MAX_REGISTERED_NAME;
 use tench::procs::protocol::{CAPABILITIES_PER_ANSWER, Error as ProcsError, MAX_FILE_TEXT, MAX_NAME};
 use tench::procs::{Capability, Procs, Spawn, Status};
 use tench::sys::abi::layout::slot;
@@ -218,9 +217,8 @@ impl System for Live {
     }
 
     fn next_name(&mut self, after: &str) -> Option<Name> {
-        let mut buffer = [0; MAX_REGISTERED_NAME];
-        let (name, pid) = Names::STANDARD.next(after, &mut buffer).ok()?;
-        Some(Name { pid, name: name.into() })
+        let (name, pid) = Names::STANDARD.next(after).ok()?;
+        Some(Name { pid, name: name.as_str().into() })
     }
 
     fn file(&mut self, index: u64) -> Option<File> {

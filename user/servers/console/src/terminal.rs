@@ -93,12 +93,12 @@ impl<R> Terminal<R> {
 
     /// A thread wants to read.
     pub fn read(&mut self, process: u64, max: usize, reply: R) {
-        if max == 0 || max > MAX_TEXT {
-            self.answers.push_back((reply, Answer::Refused(Error::BadRequest)));
+        if max == 0 {
+            self.answers.push_back((reply, Answer::Input(Vec::new())));
         } else if self.waiting() >= self.limit {
             self.answers.push_back((reply, Answer::Refused(Error::Full)));
         } else {
-            self.readers.push_back(Reader { process, max, reply });
+            self.readers.push_back(Reader { process, max: max.min(MAX_TEXT), reply });
             self.serve();
         }
     }

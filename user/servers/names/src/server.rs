@@ -1,18 +1,12 @@
 //! Requests carried out.
 
 use tench::memory;
-use tench_abi::layout::slot;
-use tench_names::table::{Table, Wait as Waiting};
-use tench_names_client::protocol::{Error, Label};
-use tench_protocol::{DONE, Replies};
-use tench_sys::{
-    Cap, CapAddress, Endpoint, Error as Refusal, Kind, Message, OWN_SPACE, Received, Reply, Wait, offer_slots,
-};
+use tench_names::table::Table;
+use tench_names_client::Names;
+use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
+use tench_protocol::{Arrived, Caller, Event, Later, Pending, Replies, Sent, Text};
+use tench_sys::{Cap, Endpoint, OWN_SPACE, Wait};
 
-/// Where requests arrive.
-const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
-/// The badge of those who may say that a process has ended.
-const AUTHORITY: u64 = 0;
 /// Names that can be registered.
 const MAX_NAMES: usize = 1024;
 /// Threads that can wait for names.
@@ -20,167 +14,85 @@ const MAX_WAITERS: usize = 256;
 
 /// The server's state.
 pub struct Server {
-    table: Table<CapAddress, Cap<Reply>>,
-    replies: Replies<MAX_WAITERS>,
-    /// The slot for a capability that comes with the next request; empty.
-    incoming: Option<CapAddress>,
+    table: Table<Cap<Endpoint>, Pending<Sent<Endpoint>, Error>>,
 }
 
 impl Server {
     /// A server that knows no names.
-    pub fn new() -> Server {
-        let replies = Replies::new(Cap::new(slot::REPLY));
-        Server { table: Table::new(MAX_NAMES, MAX_WAITERS), replies, incoming: None }
+    pub const fn new() -> Server {
+        Server { table: Table::new(MAX_NAMES, MAX_WAITERS) }
     }
 
     /// Answers requests for ever.
-    pub fn serve(&mut self) {
-        let mut answer = None;
+    pub fn serve(&mut self) -> ! {
+        let mut port = tench::server::port(1);
         loop {
-            self.offer();
-            let wait = self.replies.wait(Wait::FOREVER);
-            let received = match &answer {
-                Some(answer) => SERVICE.reply_receive(answer, wait),
-                None => SERVICE.receive(wait),
-            };
-            answer = match received {
-                Ok(request) => self.answer(&request),
-                Err(_) => None,
-            };
-        }
-    }
-
-    /// Offers a slot for a capability. Without one, registering is refused.
-    fn offer(&mut self) {
-        self.incoming = self.incoming.or_else(|| memory::take_slot().ok());
-        match self.incoming {
-            Some(slot) => offer_slots(&[slot]),
-            None => offer_slots(&[]),
-        }
-    }
-
-    /// The answer to a request, if it is answered now.
-    fn answer(&mut self, request: &Received) -> Option<Message> {
-        let cap = request.caps().first().copied();
-        let answer = match self.carry_out(request, cap) {
-            Ok(answer) => answer,
-            Err(error) => Some(Message::new(error as u64)),
-        };
-        if let (Some(cap), Some(slot)) = (cap, self.incoming)
-            && cap == slot
-        {
-            // Nobody has kept it; the slot is for the next one.
-            let _ = OWN_SPACE.delete_at(slot);
-        }
-        answer
-    }
-
-    fn carry_out(&mut self, request: &Received, cap: Option<CapAddress>) -> Result<Option<Message>, Error> {
-        let label = Label::from_code(request.label()).filter(|_| !request.is_fault()).ok_or(Error::BadRequest)?;
-        let process = request.badge();
-        if label == Label::ProcessEnded {
-            return self.process_ended(process, request.word(0)).map(Some);
-        }
-        let name = request.reader().text().ok_or(Error::BadRequest)?;
-        let name = core::str::from_utf8(name).map_err(|_| Error::BadName)?;
-        match label {
-            Label::Register => self.register(name, process, cap).map(Some),
-            Label::LookUp => Ok(Some(found(self.table.look_up(name)?))),
-            Label::Await => self.wait(name, process),
-            Label::Unregister => {
-                let cap = self.table.unregister(name, process)?;
-                discard(cap);
-                Ok(Some(Message::new(DONE)))
+            if let Event::Request(request) = port.next(Wait::FOREVER) {
+                port.carry_out(&request, |request, context, answer| Names::dispatch(self, request, context, answer));
             }
-            Label::Next => {
-                let (next, owner) = self.table.next(name).ok_or(Error::Unknown)?;
-                let mut answer = Message::with_words(DONE, &[owner]);
-                answer.push_text(next.as_bytes());
-                Ok(Some(answer))
-            }
-            Label::ProcessEnded => Err(Error::BadRequest),
         }
     }
+}
 
-    fn register(&mut self, name: &str, process: u64, cap: Option<CapAddress>) -> Result<Message, Error> {
-        let cap = cap.filter(|&cap| is_endpoint(cap)).ok_or(Error::NoCapability)?;
-        let waiters = self.table.register(name, process, cap)?;
-        self.incoming = None;
-        for reply in waiters {
+impl NamesService for Server {
+    fn register(
+        &mut self,
+        caller: Caller,
+        replies: &mut Replies,
+        name: Text<'_, MAX_NAME>,
+        endpoint: Arrived<'_, Endpoint>,
+    ) -> Result<(), Error> {
+        let waiters = self.table.register(&name, caller.0, endpoint.cap())?;
+        let cap = endpoint.keep();
+        for waiter in waiters {
             // Who gave up meanwhile is answered nothing.
-            let _ = reply.reply(&found(cap));
-            self.release(reply);
+            let _ = replies.answer(waiter, &Ok(Sent::new(cap)));
         }
-        Ok(Message::new(DONE))
+        Ok(())
     }
 
-    fn wait(&mut self, name: &str, process: u64) -> Result<Option<Message>, Error> {
-        match self.table.look_up(name) {
-            Ok(cap) => return Ok(Some(found(cap))),
-            Err(Error::Unknown) => {}
-            Err(error) => return Err(error),
-        }
-        let reply = self.replies.keep(make_reply).map_err(|_| Error::Full)?;
-        match self.table.wait(name, process, reply) {
-            Waiting::Waits => Ok(None),
-            Waiting::Known(cap, reply) => {
-                self.resume(reply);
-                Ok(Some(found(cap)))
+    fn look_up(&mut self, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint>, Error> {
+        self.table.look_up(&name).map(Sent::new)
+    }
+
+    fn wait_for(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Sent<Endpoint>, Error>,
+        name: Text<'_, MAX_NAME>,
+    ) -> Result<Option<Sent<Endpoint>>, Error> {
+        match self.table.look_up(&name) {
+            Ok(cap) => Ok(Some(Sent::new(cap))),
+            Err(Error::Unknown) if self.table.may_wait() => {
+                self.table.wait(&name, caller.0, later.keep().map_err(|_| Error::Full)?);
+                Ok(None)
             }
-            Waiting::Refused(error, reply) => {
-                self.resume(reply);
-                Err(error)
-            }
+            Err(Error::Unknown) => Err(Error::Full),
+            Err(error) => Err(error),
         }
     }
 
-    fn process_ended(&mut self, caller: u64, process: u64) -> Result<Message, Error> {
-        if caller != AUTHORITY {
-            return Err(Error::NotAllowed);
-        }
-        let (caps, replies) = self.table.process_ended(process);
+    fn unregister(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<(), Error> {
+        discard(self.table.unregister(&name, caller.0)?);
+        Ok(())
+    }
+
+    fn next(&mut self, name: Text<'_, MAX_NAME>) -> Result<(Text<'_, MAX_NAME>, u64), Error> {
+        let (next, owner) = self.table.next(&name).ok_or(Error::Unknown)?;
+        Ok((Text::new(next).ok_or(Error::Unknown)?, owner))
+    }
+
+    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error> {
+        let (caps, waiters) = self.table.process_ended(process);
         caps.into_iter().for_each(discard);
-        for reply in replies {
-            self.release(reply);
-        }
-        Ok(Message::new(DONE))
+        waiters.into_iter().for_each(|waiter| replies.forget(waiter));
+        Ok(())
     }
-
-    /// The caller in a kept reply object is answered at once after all.
-    fn resume(&mut self, reply: Cap<Reply>) {
-        if let Some(surplus) = self.replies.make_current(reply) {
-            discard(surplus.address());
-        }
-    }
-
-    /// A reply object is done with.
-    fn release(&mut self, reply: Cap<Reply>) {
-        if let Some(surplus) = self.replies.release(reply) {
-            discard(surplus.address());
-        }
-    }
-}
-
-/// The answer with a copy of a capability.
-fn found(cap: CapAddress) -> Message {
-    let mut answer = Message::new(DONE);
-    answer.copy_cap(cap);
-    answer
-}
-
-/// Whether an endpoint lies in a slot.
-fn is_endpoint(cap: CapAddress) -> bool {
-    OWN_SPACE.identify_at(cap).is_ok_and(|identity| identity.kind == Kind::Endpoint)
 }
 
 /// Deletes a capability and gives its slot back.
-fn discard(cap: CapAddress) {
-    if OWN_SPACE.delete_at(cap).is_ok() {
-        memory::free_slot(cap);
+fn discard(cap: Cap<Endpoint>) {
+    if OWN_SPACE.delete_at(cap.address()).is_ok() {
+        memory::free_slot(cap.address());
     }
-}
-
-/// A new reply object.
-fn make_reply() -> Result<Cap<Reply>, Refusal> {
-    memory::make::<Reply>(0).map(|made| made.leak()).map_err(|_| Refusal::OutOfMemory)
 }
