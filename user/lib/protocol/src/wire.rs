@@ -11,7 +11,7 @@ use core::ops::Deref;
 use arrayvec::{ArrayString, ArrayVec};
 use tench_abi::message::{MAX_WORDS, REGISTER_WORDS};
 use tench_sys::cap::Object;
-use tench_sys::{Cap, CapAddress, Instant, Message, OWN_SPACE, Reader};
+use tench_sys::{Cap, CapAddress, Instant, Kind, Message, OWN_SPACE, Reader, Rights};
 
 /// Where the words of a message go.
 pub trait Sink {
@@ -227,6 +227,34 @@ impl Decode<'_> for CapAddress {
     }
 }
 
+impl Encode for Kind {
+    const WORDS: usize = 1;
+
+    fn encode(&self, to: &mut impl Sink) {
+        to.word(*self as u64);
+    }
+}
+
+impl Decode<'_> for Kind {
+    fn decode(from: &mut Source<'_>) -> Option<Kind> {
+        Kind::from_code(from.word()?)
+    }
+}
+
+impl Encode for Rights {
+    const WORDS: usize = 1;
+
+    fn encode(&self, to: &mut impl Sink) {
+        to.word(u64::from(self.bits()));
+    }
+}
+
+impl Decode<'_> for Rights {
+    fn decode(from: &mut Source<'_>) -> Option<Rights> {
+        Rights::from_bits(u8::decode(from)?)
+    }
+}
+
 /// An optional value: whether it is there, and its words or as many zeros.
 impl<T: Encode> Encode for Option<T> {
     const WORDS: usize = 1 + T::WORDS;
@@ -347,6 +375,20 @@ impl<const MAX: usize> Encode for Text<'_, MAX> {
 impl<'a, const MAX: usize> Decode<'a> for Text<'a, MAX> {
     fn decode(from: &mut Source<'a>) -> Option<Text<'a, MAX>> {
         core::str::from_utf8(from.text(MAX)?).ok().map(Text)
+    }
+}
+
+impl<const MAX: usize> Encode for ArrayString<MAX> {
+    const WORDS: usize = text_words(MAX);
+
+    fn encode(&self, to: &mut impl Sink) {
+        to.text(self.as_bytes());
+    }
+}
+
+impl<const MAX: usize> Decode<'_> for ArrayString<MAX> {
+    fn decode(from: &mut Source<'_>) -> Option<ArrayString<MAX>> {
+        Text::<MAX>::decode(from).map(Text::to_owned)
     }
 }
 

@@ -11,7 +11,8 @@ use tench_loader::fault::Layout;
 use tench_loader::information::{Description, TEXT_SIZE};
 use tench_loader::{LoadError, Machine, Process, Program, Schedule, Window};
 use tench_mem_client::Mem;
-use tench_procs_client::protocol::{Error, List, MAX_STACK};
+use tench_procs_client::protocol::{Error, MAX_STACK, Strings};
+use tench_protocol::{Any, Arrived};
 use tench_sys::{Cap, Endpoint, Error as Refusal, OWN_SPACE};
 use tench_system::{Capability, DEFAULT_STACK_SIZE, Program as Entry};
 
@@ -81,7 +82,7 @@ pub fn stack_size(bytes: u64) -> Result<u64, Error> {
     match bytes {
         0 => Ok(DEFAULT_STACK_SIZE),
         1..=MAX_STACK => Ok(bytes.next_multiple_of(PAGE_SIZE as u64)),
-        _ => Err(Error::BadRequest),
+        _ => Err(Error::StackTooLarge),
     }
 }
 
@@ -111,23 +112,23 @@ impl Preparation {
     }
 
     /// Appends text to a list.
-    pub fn append(&mut self, list: List, text: &[u8]) -> Result<(), Error> {
+    pub fn append(&mut self, to: Strings, text: &[u8]) -> Result<(), Error> {
         if self.arguments.len() + self.environment.len() + text.len() > TEXT_SIZE {
             return Err(Error::TextTooLong);
         }
-        match list {
-            List::Arguments => self.arguments.extend_from_slice(text),
-            List::Environment => self.environment.extend_from_slice(text),
+        match to {
+            Strings::Arguments => self.arguments.extend_from_slice(text),
+            Strings::Environment => self.environment.extend_from_slice(text),
         }
         Ok(())
     }
 
-    /// Takes over a capability that came to this server's slot `from`.
-    pub fn give(&mut self, to: CapAddress, from: CapAddress) -> Result<(), Error> {
+    /// Takes over a capability that has come along.
+    pub fn give<How>(&mut self, to: CapAddress, cap: Arrived<'_, Any, How>) -> Result<(), Error> {
         if !may_be_given(to) || self.has(to) {
             return Err(Error::BadSlot);
         }
-        self.given.push((to, from));
+        self.given.push((to, cap.keep().address()));
         Ok(())
     }
 

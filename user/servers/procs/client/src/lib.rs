@@ -7,8 +7,8 @@
 mod client;
 pub mod protocol;
 
-pub use client::{Capability, Procs, Spawn, Status};
-pub use protocol::Error;
+pub use client::Spawn;
+pub use protocol::{Capability, Error, Procs, Status};
 
 /// Why a request had no success.
 pub type Failure = tench_protocol::Failure<Error>;
