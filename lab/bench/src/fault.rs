@@ -100,7 +100,7 @@ fn start(pager: Cap<Endpoint>, client: u64, role: &str, signals: &[Cap<Notificat
 /// Waits until a client has ended well.
 fn wait(process: u64) -> Result<(), String> {
     let status = Procs::STANDARD.wait(process).map_err(problem("waiting for a client"))?;
-    if status.exit_code() == Some(0) { Ok(()) } else { Err(format!("fault: {} has not measured", status.name())) }
+    if status.exit_code() == Some(0) { Ok(()) } else { Err(format!("fault: {} has not measured", status.name)) }
 }
 
 /// Measures everything.
