@@ -142,6 +142,16 @@ impl Port {
         }
     }
 
+    /// Receives no more: answers the last request, if it is to be answered, and gives the slots back.
+    pub fn close(&mut self) -> impl IntoIterator<Item = CapAddress> + use<> {
+        if core::mem::replace(&mut self.flow, Flow::Later) == Flow::Answer {
+            // Who asked may have given up.
+            let _ = self.replies.current().reply(&self.answer);
+        }
+        offer_slots(&[]);
+        core::mem::take(&mut self.incoming).into_iter().flatten()
+    }
+
     /// Serves for ever, where no method answers later.
     pub fn serve<S>(
         &mut self,
