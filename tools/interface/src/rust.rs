@@ -136,7 +136,7 @@ fn stub(interface: &Interface, method: &Method) -> TokenStream {
         .iter()
         .filter(|shape| matches!(shape, Shape::Cap(..)))
         .enumerate()
-        .map(|(index, _)| if index == 0 { format_ident!("slot") } else { format_ident!("slot_{}", index + 1) })
+        .map(|(index, _)| if index == 0 { format_ident!("into") } else { format_ident!("into_{}", index + 1) })
         .collect();
     let body = if arguments.iter().all(|(_, shape)| shape.is_plain()) && method.results.iter().all(Shape::is_plain) {
         short_call(client, &constant, &arguments, method)
@@ -169,7 +169,7 @@ fn short_call(client: &Ident, constant: &Ident, arguments: &[(&Ident, &Shape)], 
         if FITS {
             let mut words = wire::Registers::default();
             #(Encode::encode(&#names, &mut words);)*
-            let answer = self.way.call_registers(#client::<()>::#constant, &words).map_err(::tench_protocol::Failure::Lost)?;
+            let answer = self.way.call_registers(#client::<()>::#constant, &words).map_err(|error| self.way.failed(error))?;
             ::tench_protocol::transport::check(answer.tag, || answer.words[0])?;
             let length = answer.tag.length().min(answer.words.len());
             let mut source = wire::Source::new(&answer.words[..length], &[], &kept);
@@ -178,7 +178,7 @@ fn short_call(client: &Ident, constant: &Ident, arguments: &[(&Ident, &Shape)], 
         }
         let mut request = ::tench_protocol::sys::Message::new(#client::<()>::#constant);
         #(Encode::encode(&#names, &mut request);)*
-        let answer = self.way.call(&request, &[]).map_err(::tench_protocol::Failure::Lost)?;
+        let answer = self.way.call(&request, &[]).map_err(|error| self.way.failed(error))?;
         ::tench_protocol::transport::check(answer.tag(), || answer.word(0))?;
         let mut source = wire::Source::new(answer.words(), answer.caps(), &kept);
         let result = Decode::decode(&mut source).ok_or(::tench_protocol::Failure::Malformed)?;
@@ -230,7 +230,7 @@ fn long_call(
         let kept = ::core::cell::Cell::new(0);
         let mut request = ::tench_protocol::sys::Message::new(#client::<()>::#constant);
         #(#put)*
-        let answer = self.way.call(&request, &[#(#slots),*]).map_err(::tench_protocol::Failure::Lost)?;
+        let answer = self.way.call(&request, &[#(#slots),*]).map_err(|error| self.way.failed(error))?;
         ::tench_protocol::transport::check(answer.tag(), || answer.word(0))?;
         let mut source = wire::Source::new(answer.words(), answer.caps(), &kept);
         let result = #take;

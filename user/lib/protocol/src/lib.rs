@@ -29,7 +29,7 @@ pub use replies::{Factory, Later, Pending, Replies};
 pub use tench_protocol_macros::{Words, interface};
 pub use tench_sys as sys;
 use tench_sys::{Cap, Endpoint, Error, Message, Received, Tag};
-pub use transport::Transport;
+pub use transport::{Transport, again};
 pub use wire::{Any, Arrived, Bytes, Decode, Encode, Given, Lent, List, Sent, Text};
 
 /// Label of a reply that says that all went well.
@@ -235,6 +235,9 @@ pub enum Failure<E> {
     TooLong,
     /// The kernel could not deliver it, or the server is gone.
     Lost(Error),
+    /// The server was started again. It has forgotten what it does not promise to keep, and may or may not have done what
+    /// was asked; it can be asked again.
+    Restarted,
     /// The answer is not one of this protocol.
     Malformed,
 }
@@ -246,6 +249,7 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
             Failure::Rejected(rejection) => rejection.fmt(f),
             Failure::TooLong => f.write_str("a text or list is longer than the interface allows"),
             Failure::Lost(error) => write!(f, "the server was not reached: {error}"),
+            Failure::Restarted => f.write_str("the server was started again meanwhile; ask again"),
             Failure::Malformed => f.write_str("the server's answer is not one of its protocol"),
         }
     }

@@ -1,6 +1,6 @@
 //! How a client reaches its server.
 
-use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Received, Tag, Words, offer_slots};
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Received, Tag, Words, offer_slots, offered_slots};
 
 use crate::wire::{Encode, Registers};
 use crate::{Code, DONE, Failure, Rejection};
@@ -10,6 +10,12 @@ use crate::{Code, DONE, Failure, Rejection};
 pub trait Transport: Copy {
     /// A message that travels in registers; at most as many words come back. A longer answer is cut.
     fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error>;
+
+    /// What it means that a call ended with an error of the kernel's.
+    #[cold]
+    fn failed<E>(self, error: Error) -> Failure<E> {
+        Failure::Lost(error)
+    }
 
     /// A message of any length. Capabilities that come back go to the offered slots, which are empty.
     fn call(self, request: &Message, offered: &[CapAddress]) -> Result<Received, Error>;
@@ -38,10 +44,11 @@ impl Transport for Cap<Endpoint> {
         if offered.is_empty() {
             return Cap::<Endpoint>::call(self, request);
         }
+        // The program may be about to receive something else in slots that it offered.
+        let others = offered_slots();
         offer_slots(offered);
         let reply = Cap::<Endpoint>::call(self, request);
-        // What is not offered cannot arrive by surprise.
-        offer_slots(&[]);
+        offer_slots(&others);
         reply
     }
 }
@@ -64,6 +71,16 @@ fn failure<E: Code>(code: u64, word: u64) -> Failure<E> {
         return Failure::Refused(error);
     }
     Rejection::from_code(code, word).map_or(Failure::Malformed, Failure::Rejected)
+}
+
+/// Makes a request that may be made twice, and makes it again as often as the server is started again.
+pub fn again<T, E>(mut request: impl FnMut() -> Result<T, Failure<E>>) -> Result<T, Failure<E>> {
+    loop {
+        match request() {
+            Err(Failure::Restarted) => {}
+            answer => return answer,
+        }
+    }
 }
 
 /// Words that travel in registers.

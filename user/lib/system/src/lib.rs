@@ -35,7 +35,7 @@ pub const DEFAULT_PRIORITY: u8 = 100;
 pub const DEFAULT_STACK_SIZE: u64 = 64 * 1024;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TSYS");
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -75,6 +75,12 @@ pub struct Program<'a> {
     pub start: bool,
     /// Whether it gets an endpoint of its own in `slot::SERVICE`, and others can name it in `service:`.
     pub server: bool,
+    /// How often within a minute it is started again when it ends; 0: never.
+    pub restart: u32,
+    /// Milliseconds until it is started again the first time; twice as many each further time within a minute.
+    pub restart_delay: u32,
+    /// Bytes of memory that stay when it is started again, a power of two; 0: none.
+    pub keep: u64,
     /// Its arguments, without the program's name, which goes before them.
     #[serde(borrow)]
     pub arguments: Strings<'a>,

@@ -53,6 +53,7 @@ pub use tench_mem_client as mem;
 pub use tench_names_client as names;
 pub use tench_paging as paging;
 pub use tench_procs_client as procs;
+pub use tench_protocol::again;
 pub use {tench_abi as abi, tench_sys as sys};
 
 /// Names the function with which the program begins: `entry!(main)`.

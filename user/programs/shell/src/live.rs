@@ -16,15 +16,15 @@ use tench::mem::protocol::MAX_EXTENTS;
 use tench::mem::{Account, Extent, Mem, Totals};
 use tench::names::Names;
 use tench::procs::protocol::{Error as ProcsError, MAX_FILE_TEXT};
-use tench::procs::{Capability, Procs, Spawn, Status};
+use tench::procs::{Capability, Procs, Spawn, Standing, Status};
 use tench::sys::abi::layout::slot;
 use tench::sys::abi::object::Statistic;
 use tench::sys::thread::yield_now;
 use tench::sys::{Cap, CapAddress, Error, Instant, Kernel, Notification, Thread};
-use tench::{memory, process, thread};
+use tench::{again, memory, process, thread};
 use tench_shell::system::{End, File, Input, Name, OnInterrupt, Process, Refusal, System, Waited};
 
-const CONSOLE: Console = Console::STANDARD;
+const CONSOLE: Console<Standing> = Console::STANDARD;
 const PROCS: Procs = Procs::STANDARD;
 
 /// What Ctrl-C is about: a process to kill, or one of the following.
@@ -217,7 +217,7 @@ impl System for Live {
     }
 
     fn next_name(&mut self, after: &str) -> Option<Name> {
-        let (name, pid) = Names::STANDARD.next(after).ok()?;
+        let (name, pid) = again(|| Names::STANDARD.next(after)).ok()?;
         Some(Name { pid, name: name.as_str().into() })
     }
 

@@ -1,13 +1,16 @@
 //! Requests and interrupts.
 
-use tench::memory::{self, Error as MemoryError};
+use tench::memory::{self, Error as MemoryError, Window};
 use tench_abi::layout::slot;
-use tench_console::terminal::{Answer, Terminal};
+use tench_console::kept::{Kept, Memory, Ownership};
+use tench_console::terminal::{Answer, OUTPUT_LIMIT, Terminal};
 use tench_console_client::Console;
 use tench_console_client::protocol::{ConsoleService, Error, MAX_TEXT, Mode};
 use tench_protocol::{Arrived, Bytes, Caller, Event, Later, Pending, Port, Replies};
 use tench_sys::thread::Binding;
-use tench_sys::{Bindings, Cap, CapAddress, Error as Refusal, Frame, Interrupt, Notification, OWN_SPACE, Thread, Wait};
+use tench_sys::{
+    Bindings, Cap, CapAddress, Error as Refusal, Frame, Interrupt, Kind, Notification, OWN_SPACE, Thread, Wait,
+};
 
 use crate::uart::Uart;
 
@@ -17,6 +20,26 @@ const REGISTERS: Cap<Frame> = Cap::new(slot::EXTRA);
 const INTERRUPT: Cap<Interrupt> = Cap::new(CapAddress(slot::EXTRA.0 + 1));
 /// Threads that can wait.
 const MAX_WAITERS: usize = 256;
+/// Bytes for what is kept, if nobody says it.
+const MEMORY: u64 = 64 * 1024;
+
+/// Where it is kept.
+struct Place(Window);
+
+impl Memory for Place {
+    fn size(&self) -> usize {
+        self.0.size() / 8
+    }
+
+    fn read(&self, index: usize) -> u64 {
+        self.0.read64(index * 8)
+    }
+
+    fn write(&mut self, index: usize, word: u64) {
+        self.0.write64(index * 8, word);
+    }
+}
+
 /// Somebody who waits.
 enum Waiter {
     /// For input.
@@ -29,19 +52,33 @@ enum Waiter {
 pub struct Server {
     uart: Uart,
     terminal: Terminal<Waiter>,
-    /// What Ctrl-C signals.
+    /// What Ctrl-C signals; it lies in a slot that is kept.
     foreground: Option<Cap<Notification>>,
+    kept: Kept<Place>,
+    /// As it is kept.
+    ownership: Ownership,
+    /// The slot that is kept.
+    slot: CapAddress,
 }
 
 impl Server {
     /// Sets up the device and its interrupt.
     pub fn new() -> Result<Server, MemoryError> {
+        let (slots, window) = tench::server::Kept::open(MEMORY)?;
+        let kept = Kept::new(Place(window));
+        let mut terminal = Terminal::new(MAX_WAITERS);
+        if let Some(ownership) = kept.ownership() {
+            terminal.resume(ownership, kept.output(OUTPUT_LIMIT));
+        }
+        let slot = slots.slot(0);
+        let foreground = is_notification(slot).then_some(Cap::new(slot));
+        let ownership = terminal.ownership();
         let uart = Uart::new(REGISTERS)?;
         let notification = memory::make::<Notification>(0)?.leak();
         let bindings = Bindings { notification: Binding::To(notification), ..Bindings::KEEP };
         Cap::<Thread>::new(slot::THREAD).bind(bindings)?;
         INTERRUPT.bind(Some(notification))?;
-        Ok(Server { uart, terminal: Terminal::new(MAX_WAITERS), foreground: None })
+        Ok(Server { uart, terminal, foreground, kept, ownership, slot })
     }
 
     /// Answers requests and interrupts for ever.
@@ -55,6 +92,18 @@ impl Server {
                 Event::Nothing => {}
             }
             self.deliver(&mut port);
+            // Before anybody is told that it was done.
+            self.keep();
+        }
+    }
+
+    /// Keeps what must not be lost when the server is started again.
+    fn keep(&mut self) {
+        self.kept.set_output(&self.terminal.output);
+        let ownership = self.terminal.ownership();
+        if self.ownership != ownership {
+            self.kept.set_ownership(ownership);
+            self.ownership = ownership;
         }
     }
 
@@ -77,10 +126,9 @@ impl Server {
     /// Sends what the device has room for, and asks for an interrupt if more is to come.
     fn send(&mut self) {
         while self.uart.can_send() {
-            match self.terminal.output.pop() {
-                Some(byte) => self.uart.send(byte),
-                None => break,
-            }
+            let Some(byte) = self.terminal.output.front() else { break };
+            self.uart.send(byte);
+            self.terminal.output.pop();
         }
         self.terminal.sent();
         self.uart.want_transmit_interrupt(!self.terminal.output.is_empty());
@@ -110,12 +158,14 @@ impl Server {
     /// Keeps what Ctrl-C signals from now on.
     fn set_interrupt(&mut self, notification: Option<Cap<Notification>>) {
         self.forget_interrupt();
-        self.foreground = notification;
+        // It has been forgotten, so the slot is empty.
+        self.foreground = notification.and_then(|notification| notification.copy_to(self.slot).ok());
     }
 
     fn forget_interrupt(&mut self) {
-        if let Some(old) = self.foreground.take() {
-            discard(old.address());
+        if self.foreground.take().is_some() {
+            // It is there, unless whoever gave it has ended.
+            let _ = OWN_SPACE.delete_at(self.slot);
         }
     }
 }
@@ -164,7 +214,7 @@ impl ConsoleService for Server {
         interrupt: Arrived<'_, Notification>,
     ) -> Result<(), Error> {
         self.terminal.set_foreground(caller.0, process)?;
-        self.set_interrupt(Some(interrupt.keep()));
+        self.set_interrupt(Some(interrupt.cap()));
         Ok(())
     }
 
@@ -190,9 +240,7 @@ impl ConsoleService for Server {
     }
 }
 
-/// Deletes a capability and gives its slot back.
-fn discard(cap: CapAddress) {
-    if OWN_SPACE.delete_at(cap).is_ok() {
-        memory::free_slot(cap);
-    }
+/// Whether a notification lies in a slot.
+fn is_notification(slot: CapAddress) -> bool {
+    OWN_SPACE.identify_at(slot).is_ok_and(|found| found.kind == Kind::Notification)
 }

@@ -5,11 +5,12 @@ use alloc::vec::Vec;
 
 use tench_console_client::protocol::{Error, MAX_TEXT, Mode};
 
+use crate::kept::Ownership;
 use crate::line::{Line, Typed};
 use crate::output::Output;
 
 /// Bytes that writers can be ahead of the line.
-const OUTPUT_LIMIT: usize = 8192;
+pub const OUTPUT_LIMIT: usize = 8000;
 
 /// A thread that waits for input. `R` is what it takes to answer.
 struct Reader<R> {
@@ -162,6 +163,19 @@ impl<R> Terminal<R> {
     /// The mode, the foreground process, and whether the output so far ends in the middle of a line.
     pub fn mode(&self) -> (Mode, u64, bool) {
         (self.line.mode(), self.foreground, self.output.is_mid_line())
+    }
+
+    /// Goes on as another terminal ended.
+    pub fn resume(&mut self, ownership: Ownership, output: Output) {
+        self.output = output;
+        self.owner = ownership.owner;
+        self.foreground = ownership.foreground;
+        self.line.set_mode(ownership.mode);
+    }
+
+    /// Whose the terminal is.
+    pub const fn ownership(&self) -> Ownership {
+        Ownership { mode: self.line.mode(), owner: self.owner, foreground: self.foreground }
     }
 
     /// Sets the mode.

@@ -9,5 +9,8 @@ tench::entry!(main);
 
 /// Answers requests for ever.
 fn main() {
-    server::Server::new().serve()
+    match server::Server::new() {
+        Ok(mut server) => server.serve(),
+        Err(error) => panic!("finding memory for names: {error}"),
+    }
 }

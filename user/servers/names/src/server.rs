@@ -1,26 +1,64 @@
 //! Requests carried out.
 
-use tench::memory;
+use tench::memory::{Error as MemoryError, Window};
+use tench::server::Kept;
+use tench_names::kept::{Journal, Memory};
 use tench_names::table::Table;
 use tench_names_client::Names;
 use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
 use tench_protocol::{Arrived, Caller, Event, Later, Pending, Replies, Sent, Text};
-use tench_sys::{Cap, Endpoint, OWN_SPACE, Wait};
+use tench_sys::{Cap, Endpoint, Kind, OWN_SPACE, Wait};
 
-/// Names that can be registered.
-const MAX_NAMES: usize = 1024;
 /// Threads that can wait for names.
 const MAX_WAITERS: usize = 256;
+/// Bytes for the names, if nobody says it.
+const MEMORY: u64 = 128 * 1024;
 
 /// The server's state.
 pub struct Server {
-    table: Table<Cap<Endpoint>, Pending<Sent<Endpoint>, Error>>,
+    /// Each name stands for an entry of the journal.
+    table: Table<u32, Pending<Sent<Endpoint>, Error>>,
+    journal: Journal<Place>,
+    kept: Kept,
+}
+
+/// Where the journal lies.
+struct Place(Window);
+
+impl Memory for Place {
+    fn size(&self) -> usize {
+        self.0.size() / 8
+    }
+
+    fn read(&self, index: usize) -> u64 {
+        self.0.read64(index * 8)
+    }
+
+    fn write(&mut self, index: usize, word: u64) {
+        self.0.write64(index * 8, word);
+    }
 }
 
 impl Server {
-    /// A server that knows no names.
-    pub const fn new() -> Server {
-        Server { table: Table::new(MAX_NAMES, MAX_WAITERS) }
+    /// A server that knows the names that its predecessor knew.
+    pub fn new() -> Result<Server, MemoryError> {
+        let (kept, window) = Kept::open(MEMORY)?;
+        let mut journal = Journal::new(Place(window), Kept::SLOTS);
+        let mut table = Table::new(journal.count() as usize, MAX_WAITERS);
+        for number in 0..journal.count() {
+            let found = OWN_SPACE.identify_at(kept.slot(number)).map_or(Kind::Null, |found| found.kind);
+            let known = journal.entry(number).filter(|_| found == Kind::Endpoint);
+            // An entry without its capability, or the other way round, was on its way; its registrant was not answered.
+            let is_known = known.is_some_and(|entry| table.register(&entry.name, entry.owner, number).is_ok());
+            if !is_known {
+                journal.clear(number);
+                if found != Kind::Null {
+                    // It is there.
+                    let _ = OWN_SPACE.delete_at(kept.slot(number));
+                }
+            }
+        }
+        Ok(Server { table, journal, kept })
     }
 
     /// Answers requests for ever.
@@ -32,6 +70,18 @@ impl Server {
             }
         }
     }
+
+    /// The capability of an entry.
+    const fn endpoint(&self, number: u32) -> Cap<Endpoint> {
+        Cap::new(self.kept.slot(number))
+    }
+
+    /// An entry is free again.
+    fn discard(&mut self, number: u32) {
+        self.journal.clear(number);
+        // It is there, unless its server has ended.
+        let _ = OWN_SPACE.delete_at(self.kept.slot(number));
+    }
 }
 
 impl NamesService for Server {
@@ -42,9 +92,11 @@ impl NamesService for Server {
         name: Text<'_, MAX_NAME>,
         endpoint: Arrived<'_, Endpoint>,
     ) -> Result<(), Error> {
-        let waiters = self.table.register(&name, caller.0, endpoint.cap())?;
-        let cap = endpoint.keep();
-        for waiter in waiters {
+        self.table.check_register(&name)?;
+        let number = self.journal.free_entry().ok_or(Error::Full)?;
+        let cap = endpoint.cap().copy_to(self.kept.slot(number)).map_err(|_| Error::Full)?;
+        self.journal.write(number, caller.0, &name);
+        for waiter in self.table.register(&name, caller.0, number)? {
             // Who gave up meanwhile is answered nothing.
             let _ = replies.answer(waiter, &Ok(Sent::new(cap)));
         }
@@ -52,7 +104,7 @@ impl NamesService for Server {
     }
 
     fn look_up(&mut self, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint>, Error> {
-        self.table.look_up(&name).map(Sent::new)
+        self.table.look_up(&name).map(|number| Sent::new(self.endpoint(number)))
     }
 
     fn wait_for(
@@ -62,7 +114,7 @@ impl NamesService for Server {
         name: Text<'_, MAX_NAME>,
     ) -> Result<Option<Sent<Endpoint>>, Error> {
         match self.table.look_up(&name) {
-            Ok(cap) => Ok(Some(Sent::new(cap))),
+            Ok(number) => Ok(Some(Sent::new(self.endpoint(number)))),
             Err(Error::Unknown) if self.table.may_wait() => {
                 self.table.wait(&name, caller.0, later.keep().map_err(|_| Error::Full)?);
                 Ok(None)
@@ -73,7 +125,8 @@ impl NamesService for Server {
     }
 
     fn unregister(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<(), Error> {
-        discard(self.table.unregister(&name, caller.0)?);
+        let number = self.table.unregister(&name, caller.0)?;
+        self.discard(number);
         Ok(())
     }
 
@@ -83,16 +136,9 @@ impl NamesService for Server {
     }
 
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error> {
-        let (caps, waiters) = self.table.process_ended(process);
-        caps.into_iter().for_each(discard);
+        let (numbers, waiters) = self.table.process_ended(process);
+        numbers.into_iter().for_each(|number| self.discard(number));
         waiters.into_iter().for_each(|waiter| replies.forget(waiter));
         Ok(())
-    }
-}
-
-/// Deletes a capability and gives its slot back.
-fn discard(cap: Cap<Endpoint>) {
-    if OWN_SPACE.delete_at(cap.address()).is_ok() {
-        memory::free_slot(cap.address());
     }
 }

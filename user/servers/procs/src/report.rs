@@ -1,7 +1,6 @@
 //! What is said about a fault, and where.
 
 use alloc::format;
-use alloc::string::String;
 use core::time::Duration;
 
 use tench::time;
@@ -26,7 +25,7 @@ pub fn fault(console: Option<Cap<Endpoint>>, name: &str, pid: u64, fault: &Fault
 
 /// A server that is waited for a limited time.
 #[derive(Clone, Copy)]
-struct Patient(Cap<Endpoint>);
+pub struct Patient(pub Cap<Endpoint>);
 
 impl Transport for Patient {
     fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error> {
@@ -42,7 +41,7 @@ impl Transport for Patient {
 }
 
 /// Prints on the console, or, if that does not answer, on the kernel's early output.
-pub fn say(console: Option<Cap<Endpoint>>, text: &String) {
+pub fn say(console: Option<Cap<Endpoint>>, text: &str) {
     let printed = console.is_some_and(|console| {
         text.as_bytes().chunks(MAX_TEXT).all(|part| {
             // Another answer than success is no reason to say it twice.

@@ -1,35 +1,34 @@
 //! Requests and faults, one after another.
 
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use tench::memory;
 use tench_abi::CapAddress;
 use tench_abi::fault::Report;
 use tench_abi::fault::answer::STOP;
-use tench_abi::layout::slot;
-use tench_console_client::Console;
 use tench_loader::fault::{Fault, OwnReport};
 use tench_loader::{LoadError, Window};
 use tench_mem_client::Mem;
 use tench_mem_client::protocol::NO_QUOTA;
-use tench_names_client::Names;
 use tench_procs::records::{Condition, Record, Records};
+use tench_procs::supervisor::Supervisor;
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::{
     CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_FILE_TEXT, MAX_NAME, OwnFault, ProcsService,
     State, Status, Strings, pid,
 };
 use tench_protocol::{
-    Any, ArrayString, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Text,
+    Any, ArrayString, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text,
 };
-use tench_sys::{Cap, Endpoint, Error as Refusal, Message, Received, Wait};
+use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Message, Received, Wait};
 use tench_system::DEFAULT_PRIORITY;
 
 use crate::boot::{Boot, OwnSpace};
 use crate::report;
-use crate::spawn::{Living, Loader, Preparation, stack_size};
+use crate::services::{Connecting, Plan};
+use crate::spawn::{Living, Preparation, stack_size};
 
 /// What is kept of a process that has not ended.
 pub enum Kept {
@@ -52,10 +51,14 @@ pub struct Server {
     answers: Vec<(Waiter, Option<Result<Status, Error>>)>,
     /// Of the file that was listed last.
     pub(crate) path: ArrayString<MAX_NAME>,
-    window: Window,
-    mem: Mem,
-    names: Option<Cap<Endpoint>>,
-    console: Option<Cap<Endpoint>>,
+    pub(crate) window: Window,
+    pub(crate) mem: Mem,
+    /// Servers that are started again when they end.
+    pub(crate) supervisor: Supervisor<Plan, Connecting>,
+    /// Those who waited for a server: the process, the server if it runs, how to answer.
+    pub(crate) connections: Vec<(u64, Option<&'static str>, Connecting)>,
+    /// Where a capability is made before it leaves.
+    pub(crate) outgoing: CapAddress,
 }
 
 impl Server {
@@ -84,8 +87,9 @@ impl Server {
             path: ArrayString::new_const(),
             window: Window::new(&mut OwnSpace)?,
             mem: Mem::at(mem),
-            names: boot.service("names"),
-            console: boot.service("console"),
+            supervisor: Supervisor::default(),
+            connections: Vec::new(),
+            outgoing: memory::take_slot().map_err(|_| LoadError::OutOfMemory)?,
         })
     }
 
@@ -93,17 +97,21 @@ impl Server {
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(1);
         loop {
-            if let Event::Request(request) = port.next(Wait::FOREVER) {
+            let wait = match self.supervisor.next_deadline() {
+                Some(deadline) => Wait::until(Instant::from_ticks(deadline)),
+                None => Wait::FOREVER,
+            };
+            if let Event::Request(request) = port.next(wait) {
                 port.carry_out(&request, |request, context, answer| {
-                    let flow = if request.is_fault() {
+                    if request.is_fault() {
                         self.fault_message(request, answer)
                     } else {
                         Procs::dispatch(self, request, context, answer)
-                    };
-                    self.tell(context.replies);
-                    flow
+                    }
                 });
             }
+            self.restart_servers();
+            self.tell(&mut port.replies);
         }
     }
 
@@ -116,6 +124,7 @@ impl Server {
                 None => replies.forget(waiter),
             }
         }
+        self.answer_connections(replies);
     }
 
     /// The preparation of a process that `caller` prepares.
@@ -126,60 +135,8 @@ impl Server {
         }
     }
 
-    /// Loads a process in preparation and lets it run.
-    fn load(&mut self, caller: u64, process: u64) -> Result<Option<Defect>, Error> {
-        self.preparation(caller, process)?;
-        let quota = self.records.get(process)?.quota;
-        if quota != NO_QUOTA && self.mem.set_quota(process, quota).is_err() {
-            return Err(Error::OutOfMemory);
-        }
-        let servers = self.servers();
-        let loader = Loader { boot: &self.boot, mem: self.mem, window: self.window, servers: &servers };
-        let Some(Kept::Preparing(mut preparation)) = self.records.get_mut(process)?.kernel.take() else {
-            return Err(Error::WrongState);
-        };
-        let started = preparation.load(&loader, process).and_then(|(mut living, size, frequency)| {
-            let record = self.records.get(process).map_err(|_| Refusal::InvalidArgument)?;
-            living.serves_at(preparation.take_service());
-            match living.start(process, record.priority, record.ceiling, frequency) {
-                Ok(()) => Ok((living, size)),
-                Err(error) => {
-                    living.end();
-                    Err(LoadError::Kernel(error))
-                }
-            }
-        });
-        preparation.abandon();
-        match started {
-            Ok((living, size)) => {
-                let record = self.records.get_mut(process)?;
-                record.kernel = Some(Kept::Living(Box::new(living)));
-                record.status = Condition::plain(State::Running);
-                record.size = size;
-                Ok(None)
-            }
-            Err(error) => {
-                self.discard_record(process);
-                match error {
-                    LoadError::Defect(defect) => Ok(Some(defect)),
-                    LoadError::OutOfMemory => Err(Error::OutOfMemory),
-                    LoadError::Kernel(error) => {
-                        report::say(self.console, &format!("procs: starting process {process}: {error}\n"));
-                        Err(Error::Internal)
-                    }
-                }
-            }
-        }
-    }
-
-    /// The servers that every process reaches.
-    fn servers(&self) -> Vec<(CapAddress, &'static str, Cap<Endpoint>)> {
-        let known = [("mem", slot::MEM), ("names", slot::NAMES), ("console", slot::CONSOLE)];
-        known.into_iter().filter_map(|(name, to)| Some((to, name, self.boot.service(name)?))).collect()
-    }
-
     /// Removes the record of a process that did not start.
-    fn discard_record(&mut self, process: u64) {
+    pub(crate) fn discard_record(&mut self, process: u64) {
         let Some(ended) = self.records.discard(process) else { return };
         if let Some(Kept::Preparing(preparation)) = ended.kernel {
             preparation.abandon();
@@ -210,7 +167,7 @@ impl Server {
             return Err(Error::NoSuchProcess);
         };
         // The console cannot report its own end.
-        let console = self.console.filter(|_| !name.ends_with("console"));
+        let console = self.service("console").filter(|_| !name.ends_with("console"));
         let kind = report::fault(console, name, process, &Fault { report, layout: &living.layout, own });
         self.end(process, Condition { state: State::Faulted, detail: kind as u64 })
     }
@@ -227,13 +184,8 @@ impl Server {
         if let Some(Kept::Living(living)) = ended.kernel {
             living.end();
         }
-        // If such a server is gone, it has nothing to forget.
-        if let Some(names) = self.names {
-            let _ = Names::at(names).process_ended(process);
-        }
-        if let Some(console) = self.console {
-            let _ = Console::at(console).process_ended(process);
-        }
+        self.tell_servers(process);
+        self.supervise_end(process, status);
         let answer = self.describe(process);
         self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Some(answer))));
         self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, None)));
@@ -314,7 +266,8 @@ impl ProcsService for Server {
     }
 
     fn start(&mut self, caller: Caller, process: u64) -> Result<Option<Defect>, Error> {
-        self.load(caller.0, process)
+        self.preparation(caller.0, process)?;
+        self.start_prepared(process)
     }
 
     fn exit(&mut self, caller: Caller, _: Later<'_, (), Error>, code: u64) -> Result<Option<()>, Error> {
@@ -411,6 +364,15 @@ impl ProcsService for Server {
             self.mem.set_quota(process, bytes).map_err(|_| Error::OutOfMemory)?;
         }
         Ok(())
+    }
+
+    fn reconnect(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Sent<Endpoint, Given>, Error>,
+        slot: CapAddress,
+    ) -> Result<Option<Sent<Endpoint, Given>>, Error> {
+        self.connect_again(caller.0, later, slot)
     }
 
     fn fault(&mut self, caller: Caller, _: Later<'_, (), Error>, fault: OwnFault) -> Result<Option<()>, Error> {

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use tench::memory as own_memory;
+use tench::memory::{self as own_memory, Made};
 use tench_abi::layout::{address, slot};
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::{CapAddress, Rights};
@@ -13,7 +13,7 @@ use tench_loader::{LoadError, Machine, Process, Program, Schedule, Window};
 use tench_mem_client::Mem;
 use tench_procs_client::protocol::{Error, MAX_STACK, Strings};
 use tench_protocol::{Any, Arrived};
-use tench_sys::{Cap, Endpoint, Error as Refusal, OWN_SPACE};
+use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, OWN_SPACE};
 use tench_system::{Capability, DEFAULT_STACK_SIZE, Program as Entry};
 
 use crate::boot::Boot;
@@ -25,6 +25,7 @@ pub const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
 const SLICES_PER_SECOND: u64 = 100;
 
 /// What a process is to start with.
+#[derive(Default)]
 pub struct Preparation {
     /// Path of its program in the archive.
     path: String,
@@ -47,7 +48,39 @@ pub struct Living {
     /// Where its objects' memory comes from.
     memory: ProcessMemory,
     /// Where it serves others.
-    service: Option<CapAddress>,
+    service: Option<Service>,
+    /// The servers that it got capabilities to from this one, by slot.
+    pub connected: Vec<(CapAddress, &'static str)>,
+}
+
+/// Where a server receives.
+pub enum Service {
+    /// What its parent gave.
+    Given(CapAddress),
+    /// What was made when it was started again.
+    Made(Made<Endpoint>),
+}
+
+impl Service {
+    /// The endpoint.
+    pub const fn endpoint(&self) -> Cap<Endpoint> {
+        match self {
+            Service::Given(slot) => Cap::new(*slot),
+            Service::Made(made) => made.cap(),
+        }
+    }
+
+    /// Nobody will ever answer there: who waits is refused, and who comes. If the capability is no original, somebody
+    /// else decides that.
+    pub fn close(self) {
+        match self {
+            Service::Given(slot) => {
+                let _ = OWN_SPACE.revoke_at(slot);
+                discard(slot);
+            }
+            Service::Made(made) => drop(made),
+        }
+    }
 }
 
 impl Living {
@@ -56,12 +89,14 @@ impl Living {
         // It must not run while it is being taken apart. That it is gone already is no error.
         let _ = self.process.thread.suspend();
         if let Some(service) = self.service {
-            // Nobody will ever answer there: who waits is refused, and who comes. If the capability is no original,
-            // somebody else decides that.
-            let _ = OWN_SPACE.revoke_at(service);
-            discard(service);
+            service.close();
         }
         self.memory.close();
+    }
+
+    /// Where it serves others.
+    pub fn service(&self) -> Option<Cap<Endpoint>> {
+        self.service.as_ref().map(Service::endpoint)
     }
 }
 
@@ -74,7 +109,9 @@ pub struct Loader<'a> {
     /// Where frames are filled.
     pub window: Window,
     /// The other servers that every process reaches, without badges: slot, name, endpoint.
-    pub servers: &'a [(CapAddress, &'static str, Cap<Endpoint>)],
+    pub servers: &'a [(CapAddress, &'static str, Option<Cap<Endpoint>>)],
+    /// What a server kept when it ended.
+    pub kept: Option<(Cap<Frame>, Cap<CapNode>)>,
 }
 
 /// Stack size that is possible: whole pages, at least one.
@@ -142,6 +179,16 @@ impl Preparation {
         Some(self.given.swap_remove(place).1)
     }
 
+    /// Sets where the process will serve others.
+    pub fn serve_at(&mut self, endpoint: Cap<Endpoint>) {
+        self.given.push((slot::SERVICE, endpoint.address()));
+    }
+
+    /// Path of its program.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Gives up what was prepared.
     pub fn abandon(self) {
         self.given.into_iter().for_each(|(_, from)| discard(from));
@@ -169,11 +216,12 @@ impl Preparation {
         };
         let mut memory = ProcessMemory::new(pid, loader.mem);
         let made = Process::new(&mut Machine::new(&mut memory, loader.window), &program, &description)
-            .and_then(|process| self.connect(loader, pid, &process).map(|()| process).map_err(LoadError::from));
+            .and_then(|process| Ok((self.connect(loader, pid, &process)?, process)));
         match made {
-            Ok(process) => {
+            Ok((connected, process)) => {
                 let layout = Layout::new(&program, &description);
-                Ok((Living { process, layout, memory, service: None }, program.size(), description.counter_frequency))
+                let living = Living { process, layout, memory, service: None, connected };
+                Ok((living, program.size(), description.counter_frequency))
             }
             Err(error) => {
                 memory.close();
@@ -182,24 +230,33 @@ impl Preparation {
         }
     }
 
-    /// Gives a process its capabilities to servers, and copies of what its parent gave.
-    fn connect(&self, loader: &Loader<'_>, pid: u64, process: &Process) -> Result<(), Refusal> {
+    /// Gives a process its capabilities to servers, and copies of what its parent gave. Answers which servers.
+    fn connect(
+        &self,
+        loader: &Loader<'_>,
+        pid: u64,
+        process: &Process,
+    ) -> Result<Vec<(CapAddress, &'static str)>, Refusal> {
         for (to, from) in &self.given {
             process.give(*to, *from)?;
         }
+        if let Some((frame, node)) = loader.kept {
+            process.give(slot::KEPT_MEMORY, frame)?;
+            process.give(slot::KEPT_CAPABILITIES, node)?;
+        }
         process.give_client(slot::PROCS, SERVICE, pid)?;
         let own_name = self.path.rsplit('/').next().unwrap_or(&self.path);
-        for (to, name, endpoint) in loader.servers {
-            // A server does not call itself.
-            if *name != own_name && !self.has(*to) {
-                match process.give_client(*to, *endpoint, pid) {
-                    // The server has ended: the process does without it.
-                    Ok(()) | Err(Refusal::InvalidCapability) => {}
-                    Err(error) => return Err(error),
-                }
+        // A server does not call itself.
+        let connected = loader.servers.iter().filter(|(to, name, _)| *name != own_name && !self.has(*to));
+        for (to, _, endpoint) in connected.clone() {
+            match endpoint.map_or(Ok(()), |endpoint| process.give_client(*to, endpoint, pid)) {
+                // The server has ended: the process does without it, or asks for it again.
+                Ok(()) | Err(Refusal::InvalidCapability) => {}
+                Err(error) => return Err(error),
             }
         }
-        let Some(entry) = loader.boot.system.find_path(&self.path) else { return Ok(()) };
+        let connected = connected.map(|(to, name, _)| (*to, *name)).collect();
+        let Some(entry) = loader.boot.system.find_path(&self.path) else { return Ok(connected) };
         for capability in entry.capabilities.iter() {
             let cap = match capability {
                 Capability::Kernel => slot::KERNEL,
@@ -211,13 +268,13 @@ impl Preparation {
                 process.give(cap, cap)?;
             }
         }
-        Ok(())
+        Ok(connected)
     }
 }
 
 impl Living {
     /// From now on, whoever waits for it at `service` is refused when it ends.
-    pub fn serves_at(&mut self, service: Option<CapAddress>) {
+    pub fn serves_at(&mut self, service: Option<Service>) {
         self.service = service;
     }
 

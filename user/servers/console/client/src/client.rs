@@ -1,23 +1,26 @@
 //! What is easier to use than the requests themselves.
 
 use tench_abi::layout::slot;
+use tench_procs_client::Standing;
+use tench_protocol::again;
 use tench_sys::{Cap, Notification};
 
 use crate::Failure;
 use crate::protocol::{Console, MAX_TEXT};
 
-impl Console {
+impl Console<Standing> {
     /// Standard input and output as every process finds them.
-    pub const STANDARD: Console = Console::at(Cap::new(slot::CONSOLE));
+    pub const STANDARD: Console<Standing> = Console::at(Standing(slot::CONSOLE));
 
-    /// Writes text of any length. Each [`MAX_TEXT`] bytes of it stay together.
+    /// Writes text of any length. Each [`MAX_TEXT`] bytes of it stay together. If the server is started again meanwhile, what
+    /// was on the way may appear twice, and is not lost.
     pub fn write(self, text: &[u8]) -> Result<(), Failure> {
-        text.chunks(MAX_TEXT).try_for_each(|part| self.put(part))
+        text.chunks(MAX_TEXT).try_for_each(|part| again(|| self.put(part)))
     }
 
     /// Waits for input and reads as much as is there, at most [`MAX_TEXT`] bytes. 0 is the end of the input.
     pub fn read(self, buffer: &mut [u8]) -> Result<usize, Failure> {
-        let text = self.get(buffer.len().min(MAX_TEXT))?;
+        let text = again(|| self.get(buffer.len().min(MAX_TEXT)))?;
         buffer.get_mut(..text.len()).ok_or(Failure::Malformed)?.copy_from_slice(&text);
         Ok(text.len())
     }
@@ -29,9 +32,9 @@ impl Console {
 
     /// Sets which process reads (0: every one), and what Ctrl-C signals in canonical mode.
     pub fn set_foreground(self, process: u64, interrupt: Option<Cap<Notification>>) -> Result<(), Failure> {
-        match interrupt {
+        again(|| match interrupt {
             Some(notification) => self.set_reader_and_signal(process, notification),
             None => self.set_reader(process),
-        }
+        })
     }
 }

@@ -1,8 +1,9 @@
 //! The name server's interface.
 
 use tench_abi::layout::slot;
+use tench_procs_client::Standing;
 use tench_protocol::{Arrived, Caller, Later, Replies, Sent, Text, interface};
-use tench_sys::{Cap, Endpoint};
+use tench_sys::Endpoint;
 
 /// Endpoints by name.
 #[interface(client = Names, version = 1)]
@@ -50,9 +51,9 @@ pub trait NamesService {
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error>;
 }
 
-impl Names {
+impl Names<Standing> {
     /// The name server as every process finds it.
-    pub const STANDARD: Names = Names::at(Cap::new(slot::NAMES));
+    pub const STANDARD: Names<Standing> = Names::at(Standing(slot::NAMES));
 }
 
 /// Bytes of the longest name.

@@ -6,7 +6,8 @@
 
 use tench_abi::fault::Report;
 use tench_abi::{CapAddress, Kind, Rights};
-use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, List, Text, Words, interface};
+use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, List, Sent, Text, Words, interface};
+use tench_sys::Endpoint;
 
 /// Processes.
 #[interface(client = Procs, version = 1)]
@@ -131,6 +132,17 @@ pub trait ProcsService {
     /// Errors: `NoSuchProcess`, `NotAllowed` (also for more than the caller may have), `WrongState`, `OutOfMemory`.
     #[method(19)]
     fn limit(&mut self, caller: Caller, process: u64, bytes: u64) -> Result<(), Error>;
+
+    /// The capability to one of the servers that every process gets, in this slot, after the server was started again; it
+    /// goes to the empty slot on offer. Answers when the server runs.
+    /// Errors: `BadSlot` (no such server, or somebody else gave that capability), `GivenUp`, `Full`.
+    #[method(21)]
+    fn reconnect(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Sent<Endpoint, Given>, Error>,
+        slot: CapAddress,
+    ) -> Result<Option<Sent<Endpoint, Given>>, Error>;
 
     /// Ends the calling process as after a fault for which it found no remedy itself. There is no answer.
     #[method(20)]
@@ -391,6 +403,8 @@ tench_protocol::codes! {
         NoSuchFile = 14, "no such file in the boot archive";
         /// The kernel refused what should be possible.
         Internal = 15, "the kernel contradicts the process server's books; this is a defect";
+        /// The server ended too often and is not started again.
+        GivenUp = 17, "the server ended too often and is not started again";
         /// The process is `init`, `mem` or `procs`.
         Essential = 16, "nothing would go on without it";
     }
