@@ -7,7 +7,7 @@ use tench_clock::time::{nanoseconds, next_tick};
 use tench_clock_client::Clock;
 use tench_clock_client::protocol::{ClockService, Error, Event};
 use tench_names_client::{Failure, Names};
-use tench_protocol::{Caller, Event as Happened, Failure as AnyFailure, Later, Pending, Port, Replies};
+use tench_protocol::{Caller, Event as Happened, Failure as AnyFailure, Later, Pending, Port, Replies, again};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Rights, Wait};
 
 /// The badge of everybody who found the server by its name.
@@ -27,7 +27,7 @@ impl Server {
         let slot = memory::take_slot().map_err(|_| AnyFailure::Lost(Refusal::NoSuchSlot))?;
         let service = Cap::<Endpoint>::new(slot::SERVICE);
         let public = service.mint_to(slot, Rights::WRITE | Rights::CALL, ANYBODY).map_err(AnyFailure::Lost)?;
-        Names::STANDARD.register(Clock::NAME, public)?;
+        again(|| Names::STANDARD.register(Clock::NAME, public))?;
         Ok(Server { queue: Queue::new(MAX_WAITERS), frequency: tench::time::frequency() })
     }
 

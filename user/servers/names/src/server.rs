@@ -92,6 +92,11 @@ impl NamesService for Server {
         name: Text<'_, MAX_NAME>,
         endpoint: Arrived<'_, Endpoint>,
     ) -> Result<(), Error> {
+        if let Some(number) = self.table.own(&name, caller.0) {
+            // It may not know that it has registered the name before, if this server was started again meanwhile.
+            self.table.unregister(&name, caller.0)?;
+            self.discard(number);
+        }
         self.table.check_register(&name)?;
         let number = self.journal.free_entry().ok_or(Error::Full)?;
         let cap = endpoint.cap().copy_to(self.kept.slot(number)).map_err(|_| Error::Full)?;

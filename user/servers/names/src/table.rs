@@ -50,6 +50,11 @@ impl<C: Copy, R> Table<C, R> {
         Ok(())
     }
 
+    /// What a process has registered under this name itself.
+    pub fn own(&self, name: &str, process: u64) -> Option<C> {
+        self.names.get(name).filter(|entry| entry.owner == process).map(|entry| entry.cap)
+    }
+
     /// Registers a name, and answers who waited for it, in the order in which they came.
     pub fn register(&mut self, name: &str, owner: u64, cap: C) -> Result<Vec<R>, Error> {
         self.check_register(name)?;

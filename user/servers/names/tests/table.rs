@@ -15,6 +15,7 @@ fn a_registered_name_is_found() {
     assert_eq!(table.look_up("clock"), Ok(70));
     assert_eq!(table.register("clock", 6, 71), Err(Error::Taken));
     assert_eq!(table.look_up("clock"), Ok(70));
+    assert_eq!((table.own("clock", 5), table.own("clock", 6), table.own("klock", 5)), (Some(70), None, None));
 }
 
 #[test]

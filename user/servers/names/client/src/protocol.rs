@@ -9,8 +9,8 @@ use tench_sys::Endpoint;
 #[interface(client = Names, version = 1)]
 pub trait NamesService {
     /// Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
-    /// one that allows no more than to call.
-    /// Errors: `BadName`, `Taken`, `Full`.
+    /// one that allows no more than to call. A name that the process has registered before stands for the new endpoint.
+    /// Errors: `BadName`, `Taken` (by another process), `Full`.
     #[method(1)]
     fn register(
         &mut self,
