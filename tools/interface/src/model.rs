@@ -124,7 +124,10 @@ impl Parse for Options {
                 input.parse::<Token![,]>()?;
             }
         }
-        let missing = |what| input.error(format!("`{what}` is missing: #[interface(client = Clock, version = 1)]"));
+        let missing = |what| {
+            let text = format!("`{what}` is missing: #[interface(client = Clock, version = 1)]");
+            syn::Error::new(proc_macro2::Span::call_site(), text)
+        };
         Ok(Options {
             client: client.ok_or_else(|| missing("client"))?,
             version: version.ok_or_else(|| missing("version"))?,
@@ -138,19 +141,14 @@ impl Interface {
         Self::new(attribute, syn::parse2(item)?)
     }
 
-    /// The interfaces of a source file.
-    pub fn all_of(source: &str) -> Result<Vec<Interface>> {
-        let mut found = Vec::new();
-        for item in syn::parse_file(source)?.items {
-            let syn::Item::Trait(mut service) = item else { continue };
-            let is_ours = |attribute: &Attribute| {
-                attribute.path().segments.last().is_some_and(|segment| segment.ident == "interface")
-            };
-            let Some(place) = service.attrs.iter().position(is_ours) else { continue };
-            let attribute = service.attrs.remove(place);
-            found.push(Self::new(attribute.meta.require_list()?.tokens.clone(), service)?);
-        }
-        Ok(found)
+    /// The interface that a trait with the attribute is; `None` if it has none.
+    pub fn marked(mut service: ItemTrait) -> Result<Option<Interface>> {
+        let is_ours = |attribute: &Attribute| {
+            attribute.path().segments.last().is_some_and(|segment| segment.ident == "interface")
+        };
+        let Some(place) = service.attrs.iter().position(is_ours) else { return Ok(None) };
+        let attribute = service.attrs.remove(place);
+        Self::new(attribute.meta.require_list()?.tokens.clone(), service).map(Some)
     }
 
     fn new(attribute: TokenStream, mut service: ItemTrait) -> Result<Interface> {
@@ -192,7 +190,7 @@ fn text(of: &Type) -> String {
 }
 
 /// The lines of a documentation comment.
-fn documentation(attributes: &[Attribute]) -> Vec<String> {
+pub(crate) fn documentation(attributes: &[Attribute]) -> Vec<String> {
     let mut lines = Vec::new();
     for attribute in attributes {
         if let Meta::NameValue(pair) = &attribute.meta

@@ -270,7 +270,8 @@ fn dispatch(interface: &Interface) -> TokenStream {
             if request.is_fault() {
                 return Rejection::NoSuchMethod.write(answer);
             }
-            let mut source = wire::Source::new(request.words(), request.caps(), &context.kept);
+            let mut source =
+                wire::Source::new(request.words(), request.caps(), &context.kept).with_kinds(context.kind_of);
             match request.label() {
                 #(#arms)*
                 label => Rejection::of_label(label, #client::<()>::INTERFACE, #version).write(answer),

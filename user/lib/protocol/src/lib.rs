@@ -26,7 +26,7 @@ use core::fmt;
 pub use arrayvec::{ArrayString, ArrayVec};
 pub use port::{Caller, Context, Event, Flow, Port, Slots};
 pub use replies::{Factory, Later, Pending, Replies};
-pub use tench_protocol_macros::{Words, interface};
+pub use tench_protocol_macros::{Words, interface, probe};
 pub use tench_sys as sys;
 use tench_sys::{Cap, Endpoint, Error, Message, Received, Tag};
 pub use transport::Transport;
@@ -159,7 +159,7 @@ pub enum Rejection {
 
 impl Rejection {
     /// The lowest code. Codes of a server's own errors lie below.
-    const FIRST: u64 = 1 << 16;
+    pub const FIRST: u64 = 1 << 16;
 
     /// Code and word of an answer that says so.
     const fn parts(self) -> (u64, u64) {
@@ -173,8 +173,8 @@ impl Rejection {
         }
     }
 
-    /// What an answer says.
-    fn from_code(code: u64, word: u64) -> Option<Rejection> {
+    /// What the label and the first word of an answer say.
+    pub fn from_code(code: u64, word: u64) -> Option<Rejection> {
         let rejections = [
             Rejection::BadArguments,
             Rejection::NoSuchMethod,
@@ -237,6 +237,19 @@ pub enum Failure<E> {
     Lost(Error),
     /// The answer is not one of this protocol.
     Malformed,
+}
+
+impl<E> Failure<E> {
+    /// The same with what `of` makes of the server's error.
+    pub fn map<F>(self, of: impl FnOnce(E) -> F) -> Failure<F> {
+        match self {
+            Failure::Refused(error) => Failure::Refused(of(error)),
+            Failure::Rejected(rejection) => Failure::Rejected(rejection),
+            Failure::TooLong => Failure::TooLong,
+            Failure::Lost(error) => Failure::Lost(error),
+            Failure::Malformed => Failure::Malformed,
+        }
+    }
 }
 
 impl<E: fmt::Display> fmt::Display for Failure<E> {

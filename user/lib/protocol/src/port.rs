@@ -15,7 +15,7 @@ use tench_abi::message::MAX_CAPS;
 use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Wait, offer_slots};
 
 use crate::replies::{self, Pending, Replies};
-use crate::wire::Encode;
+use crate::wire::{Encode, KindOf, own_kind_of};
 use crate::{Code, DONE};
 
 /// Who asks: the badge of the capability that was used. The process server gives each process capabilities with the
@@ -47,6 +47,15 @@ pub struct Context<'a> {
     pub kept: Cell<u8>,
     /// Reply objects.
     pub replies: &'a mut Replies,
+    /// What capabilities that come along are for.
+    pub kind_of: KindOf,
+}
+
+impl<'a> Context<'a> {
+    /// Of a request from this caller.
+    pub const fn new(caller: Caller, replies: &'a mut Replies) -> Context<'a> {
+        Context { caller, kept: Cell::new(0), replies, kind_of: own_kind_of }
+    }
 }
 
 /// What has happened.
@@ -116,7 +125,7 @@ impl Port {
         dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
     ) {
         let caller = Caller(request.badge());
-        let mut context = Context { caller, kept: Cell::new(0), replies: &mut self.replies };
+        let mut context = Context::new(caller, &mut self.replies);
         self.flow = dispatch(request, &mut context, &mut self.answer);
         let kept = context.kept.get();
         for (index, cap) in request.caps().iter().enumerate() {

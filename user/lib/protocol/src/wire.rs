@@ -86,13 +86,28 @@ pub struct Source<'a> {
     caps: &'a [CapAddress],
     next_cap: usize,
     kept: &'a Cell<u8>,
+    kind_of: KindOf,
+}
+
+/// What a capability in a slot is for; `None` if the slot is empty.
+pub type KindOf = fn(CapAddress) -> Option<Kind>;
+
+/// What a capability of this process is for.
+pub fn own_kind_of(cap: CapAddress) -> Option<Kind> {
+    OWN_SPACE.identify_at(cap).ok().map(|found| found.kind)
 }
 
 impl<'a> Source<'a> {
     /// Reads these words and capabilities; of capabilities that are kept, the bit of their index is set in `kept`.
     #[inline]
     pub const fn new(words: &'a [u64], caps: &'a [CapAddress], kept: &'a Cell<u8>) -> Source<'a> {
-        Source { words: Reader::new(words), caps, next_cap: 0, kept }
+        Source { words: Reader::new(words), caps, next_cap: 0, kept, kind_of: own_kind_of }
+    }
+
+    /// The same with something else than the kernel that knows what capabilities are for.
+    #[inline]
+    pub const fn with_kinds(self, kind_of: KindOf) -> Source<'a> {
+        Source { kind_of, ..self }
     }
 
     /// The next word.
@@ -333,7 +348,7 @@ const fn text_words(bytes: usize) -> usize {
 }
 
 /// Text of at most `MAX` bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Text<'a, const MAX: usize>(&'a str);
 
 impl<'a, const MAX: usize> Text<'a, MAX> {
@@ -500,18 +515,18 @@ pub enum Any {}
 
 /// What a capability in an interface may be for.
 pub trait Expected {
-    /// Whether a capability is for that.
-    fn is_at(cap: CapAddress) -> bool;
+    /// Whether a capability is for that, when `kind_of` knows what it is for.
+    fn is_at(cap: CapAddress, kind_of: KindOf) -> bool;
 }
 
 impl<T: Object> Expected for T {
-    fn is_at(cap: CapAddress) -> bool {
-        OWN_SPACE.identify_at(cap).is_ok_and(|found| found.kind == T::KIND)
+    fn is_at(cap: CapAddress, kind_of: KindOf) -> bool {
+        kind_of(cap) == Some(T::KIND)
     }
 }
 
 impl Expected for Any {
-    fn is_at(_: CapAddress) -> bool {
+    fn is_at(_: CapAddress, _: KindOf) -> bool {
         true
     }
 }
@@ -519,7 +534,7 @@ impl Expected for Any {
 impl<'a, T: Expected, How> Decode<'a> for Arrived<'a, T, How> {
     fn decode(from: &mut Source<'a>) -> Option<Self> {
         let (cap, index) = from.cap()?;
-        T::is_at(cap).then_some(Arrived { cap: Cap::new(cap), index, kept: from.kept, how: PhantomData })
+        T::is_at(cap, from.kind_of).then_some(Arrived { cap: Cap::new(cap), index, kept: from.kept, how: PhantomData })
     }
 }
 
