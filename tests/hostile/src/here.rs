@@ -3,16 +3,56 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
+use std::rc::Rc;
 
 use tench_abi::message::{MAX_CAPS, MAX_WORDS};
 use tench_protocol::wire::Registers;
-use tench_protocol::{Caller, Context, DONE, Factory, Failure, Flow, Rejection, Replies, Transport};
-use tench_sys::{Cap, CapAddress, Error, Message, Received, Reply, Words};
+use tench_protocol::{
+    Attachments, Caller, Context, DONE, Factory, Failure, Flow, Memory, Rejection, Replies, Shares, Transport,
+};
+use tench_sys::{Cap, CapAddress, Error, Frame, Message, Received, Reply, Words};
 
-use crate::{Dice, Outcome, Probe, Tape, kind_of};
+use crate::{Dice, Outcome, Probe, SHARED, Tape, kind_of};
+
+/// The memory that both share.
+#[derive(Debug)]
+pub struct Plain(pub RefCell<Vec<u8>>);
+
+impl Memory for Plain {
+    fn size(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) {
+        to.copy_from_slice(&self.0.borrow()[offset..offset + to.len()]);
+    }
+
+    fn write(&self, offset: usize, from: &[u8]) {
+        self.0.borrow_mut()[offset..offset + from.len()].copy_from_slice(from);
+    }
+}
+
+/// It, shared with every caller.
+#[derive(Debug)]
+struct Everybody(Rc<Plain>);
+
+impl Attachments for Everybody {
+    fn attach(&mut self, _: Caller, bytes: u64) -> Result<(Cap<Frame>, u64), Error> {
+        if bytes <= SHARED as u64 {
+            Ok((Cap::new(CapAddress(9)), u64::from(SHARED.ilog2())))
+        } else {
+            Err(Error::OutOfMemory)
+        }
+    }
+
+    fn memory(&self, _: Caller) -> Option<&dyn Memory> {
+        Some(&*self.0)
+    }
+}
 
 /// The server.
 struct Here<P> {
+    shared: Rc<Plain>,
     tape: Tape,
     /// Decides what happens to messages on their way; without, nothing does.
     hostile: Option<Dice>,
@@ -38,7 +78,8 @@ fn make() -> Result<Cap<Reply>, Error> {
 impl<P: Probe> Here<P> {
     fn new(tape: Dice, hostile: Option<Dice>, caller: Caller) -> Here<P> {
         let replies = Replies::new(Cap::new(CapAddress(1)), Factory { make, delete: |_| {} });
-        Here { tape: Tape::new(tape), hostile, replies, caller, probe: PhantomData }
+        let shared = Rc::new(Plain(RefCell::new(vec![0; SHARED])));
+        Here { shared, tape: Tape::new(tape), hostile, replies, caller, probe: PhantomData }
     }
 
     /// Carries a message there and back.
@@ -70,7 +111,10 @@ impl<P: Probe> Here<P> {
     fn serve(&mut self, request: &Received) -> (Flow, Message) {
         self.tape.clear();
         let mut answer = Message::with_words(77, &[7, 7, 7]);
-        let mut context = Context { kind_of, ..Context::new(self.caller, &mut self.replies) };
+        let mut everybody = Everybody(self.shared.clone());
+        let mut context = Context::new(self.caller, &mut self.replies);
+        context.kind_of = kind_of;
+        context.attachments = Some(&mut everybody);
         let flow = P::dispatch(&mut self.tape, request, &mut context, &mut answer);
         let kept = context.kept.get();
         assert_eq!(kept, self.tape.kept, "what the server keeps is what is kept");
@@ -97,6 +141,7 @@ impl<P: Probe> Here<P> {
                     Rejection::OtherVersion(version) => assert!(method.is_none() && version == P::VERSION),
                     Rejection::NoSuchMethod | Rejection::OtherInterface(_) => assert!(method.is_none()),
                     Rejection::Busy => panic!("there are reply objects enough"),
+                    Rejection::NotAttached | Rejection::NoBuffer => panic!("everybody shares memory"),
                 }
             }
             [seen] => {
@@ -140,6 +185,13 @@ impl<P: Probe> Transport for Way<'_, P> {
 
     fn call(self, request: &Message, _: &[CapAddress]) -> Result<Received, Error> {
         self.0.borrow_mut().carry(request)
+    }
+}
+
+impl<P: Probe> Shares for Way<'_, P> {
+    fn share<T>(self, with: impl FnOnce(&dyn Memory) -> T) -> T {
+        let shared = self.0.borrow().shared.clone();
+        with(&*shared)
     }
 }
 

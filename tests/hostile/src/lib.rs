@@ -17,9 +17,10 @@
 
 mod dice;
 mod here;
+pub mod notes_protocol;
 mod random;
 
-use tench_protocol::{Context, Failure, Flow, Transport, probe};
+use tench_protocol::{Context, Failure, Flow, Shares, probe};
 use tench_sys::{CapAddress, Kind, Message, Received};
 
 pub use dice::Dice;
@@ -31,6 +32,11 @@ probe!(console as tench_console_client::protocol in "../../user/servers/console/
 probe!(names as tench_names_client::protocol in "../../user/servers/names/client/src/protocol.rs");
 probe!(pager as tench_pager::protocol in "../../user/lib/pager/src/protocol.rs");
 probe!(procs as tench_procs_client::protocol in "../../user/servers/procs/client/src/protocol.rs");
+
+probe!(notes as crate::notes_protocol in "src/notes_protocol.rs");
+
+/// Bytes of memory that client and server share.
+pub const SHARED: usize = 512;
 
 /// What is known about a method.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +65,7 @@ pub trait Probe {
     fn is_error(code: u64) -> bool;
 
     /// Asks for random things by the client. Answers the message as the test would have written it, and what came of it.
-    fn call<Way: Transport>(label: u64, dice: &mut Dice, way: Way) -> (Message, Outcome);
+    fn call<Way: Shares>(label: u64, dice: &mut Dice, way: Way) -> (Message, Outcome);
 }
 
 /// What the client says that came of a request.

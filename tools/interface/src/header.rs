@@ -47,7 +47,8 @@ pub fn header(source: &Source) -> Result<String> {
     for record in in_order(source) {
         lines.extend(structure(source, record)?);
     }
-    for method in &interface.methods {
+    // The runtime for C has no shared buffers.
+    for method in interface.methods.iter().filter(|method| !method.shares()) {
         lines.extend(function(source, method)?);
     }
     lines.extend(["#endif".to_string(), String::new()]);
@@ -245,6 +246,7 @@ fn argument(source: &Source, name: &str, shape: &Shape) -> Result<Argument> {
             let verb = if *given { "give" } else { "lend" };
             simple(format!("tench_cap {name}"), vec![format!("tench_{verb}(message, {name});")])
         }
+        Shape::Shared(_) => unreachable!("methods with shared memory have no function in C"),
     })
 }
 
@@ -274,6 +276,7 @@ fn result(source: &Source, name: &str, shape: &Shape) -> Result<(Vec<String>, Ve
             (members, take)
         }
         Shape::Cap(..) => (Vec::new(), vec!["tench_take_cap(reader);".into()]),
+        Shape::Shared(_) => unreachable!("shared memory is no result"),
     })
 }
 

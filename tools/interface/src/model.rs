@@ -24,6 +24,9 @@ pub struct Interface {
     pub methods: Vec<Method>,
 }
 
+/// Number of the request for a buffer that client and server share.
+pub const ATTACH: u16 = u16::MAX;
+
 /// One method.
 pub struct Method {
     /// Its name.
@@ -74,6 +77,8 @@ pub enum Shape {
     List(Type, GenericArgument),
     /// A capability of this kind; whether it leaves its slot.
     Cap(Type, bool),
+    /// `Shared<'_>`, or `SharedMut<'_>`, into which the server writes.
+    Shared(bool),
 }
 
 impl Shape {
@@ -92,6 +97,11 @@ impl Method {
     /// Whether the server may answer it later.
     pub fn may_answer_later(&self) -> bool {
         self.parameters.iter().any(|parameter| matches!(parameter.of, Of::Later))
+    }
+
+    /// Whether arguments lie in memory that is shared.
+    pub fn shares(&self) -> bool {
+        self.arguments().any(|(_, shape)| matches!(shape, Shape::Shared(_)))
     }
 
     /// What comes from the request.
@@ -168,6 +178,9 @@ impl Interface {
             errors.push(error);
         }
         methods.sort_by_key(|method| method.number);
+        if let Some(last) = methods.iter().find(|method| method.number == ATTACH) {
+            return Err(syn::Error::new(last.name.span(), "the highest number is that of attach_buffer"));
+        }
         let Some(error) = errors.first().cloned() else {
             return Err(syn::Error::new_spanned(&service.ident, "an interface has at least one method"));
         };
@@ -176,6 +189,11 @@ impl Interface {
         }
         let documentation = documentation(&service.attrs);
         Ok(Interface { service, client, version, documentation, error, methods })
+    }
+
+    /// Whether arguments of a method lie in memory that is shared.
+    pub fn shares(&self) -> bool {
+        self.methods.iter().any(Method::shares)
     }
 
     /// The interface's number, which tells it from others.
@@ -247,6 +265,10 @@ fn method(function: &mut TraitItemFn) -> Result<(Method, Type)> {
         Type::Tuple(tuple) => tuple.elems.iter().map(shape).collect::<Result<Vec<_>>>()?,
         one => vec![shape(one)?],
     };
+    if results.iter().any(|shape| matches!(shape, Shape::Shared(_))) {
+        let text = "shared memory is an argument: SharedMut<'_> is room for what the server writes";
+        return Err(syn::Error::new_spanned(&result, text));
+    }
     let method = Method {
         name: signature.ident.clone(),
         number: marks.number,
@@ -353,6 +375,8 @@ fn shape(of: &Type) -> Result<Shape> {
         ("List", [element, max]) => Ok(Shape::List(kind(element)?, max.clone())),
         ("Arrived" | "Sent", [object]) => Ok(Shape::Cap(kind(object)?, false)),
         ("Arrived" | "Sent", [object, how]) => Ok(Shape::Cap(kind(object)?, is_given(how))),
+        ("Shared", []) => Ok(Shape::Shared(false)),
+        ("SharedMut", []) => Ok(Shape::Shared(true)),
         ("Text" | "Bytes", _) => Err(wrong("write the most bytes that it may have: Text<'_, 255>")),
         ("List", _) => Err(wrong("write the most elements that it may have: List<Extent, 16>")),
         ("Arrived" | "Sent", _) => Err(wrong("write what the capability is for: Arrived<'_, Endpoint>")),

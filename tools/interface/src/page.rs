@@ -74,7 +74,11 @@ fn section(page: &mut String, source: &Source, method: &Method) -> Result<()> {
     if method.may_answer_later() {
         page.push_str("\nThe answer may come later.\n");
     }
-    let _ = writeln!(page, "\n```c\n{};\n```", header::prototype(source, method)?);
+    if method.shares() {
+        page.push_str("\nNot for C: it needs a buffer that is shared with the server.\n");
+    } else {
+        let _ = writeln!(page, "\n```c\n{};\n```", header::prototype(source, method)?);
+    }
     Ok(())
 }
 
@@ -124,6 +128,8 @@ pub fn phrase(shape: &Shape) -> String {
         Shape::Text(max) => format!("text of at most `{}` bytes", code(max)),
         Shape::Bytes(max) => format!("at most `{}` bytes", code(max)),
         Shape::List(element, max) => format!("at most `{}` `{}`", code(max), code(element)),
+        Shape::Shared(false) => "bytes in shared memory".into(),
+        Shape::Shared(true) => "room in shared memory".into(),
         Shape::Cap(object, true) => format!("a capability that is given away: `{}`", code(object)),
         Shape::Cap(object, false) => format!("a capability: `{}`", code(object)),
     }

@@ -103,6 +103,11 @@ fn recorded(interface: &Interface, method: &Method) -> TokenStream {
             assert!(#name.len() <= #max, "too many");
             #name.encode(&mut recorded_seen);
         },
+        Shape::Shared(_) => quote! {
+            recorded_seen.push(#name.region().offset as u64);
+            recorded_seen.push(#name.region().length as u64);
+            assert!(#name.region().offset + #name.len() <= crate::SHARED, "beyond the memory");
+        },
         Shape::Cap(object, _) => {
             let check = expected_kind(object).map(|kind| quote!(crate::expect(#name.cap().address(), #kind);));
             quote! {
@@ -169,6 +174,7 @@ fn result((index, shape): (usize, &Shape)) -> (TokenStream, TokenStream) {
             quote!(self.bytes[#index] = self.dice.bytes(#max);),
             quote!(::tench_protocol::Bytes::<#max>::new(&self.bytes[#index]).expect("they are few enough")),
         ),
+        Shape::Shared(_) => unreachable!("shared memory is no result"),
         Shape::Cap(_, _) => (quote!(), quote!(::tench_protocol::Sent::new(sys::Cap::new(self.dice.cap(None))))),
     }
 }
@@ -214,7 +220,7 @@ fn probe(source: &Source) -> TokenStream {
                 <#error as ::tench_protocol::Code>::from_code(code).is_some()
             }
 
-            fn call<Way: ::tench_protocol::Transport>(
+            fn call<Way: ::tench_protocol::Shares>(
                 label: u64,
                 dice: &mut crate::Dice,
                 way: Way,
@@ -250,6 +256,12 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
             let #name = dice.bytes(#max);
             sent.push_text(&#name);
         },
+        Shape::Shared(_) => ours! {
+            let mut #name = dice.bytes(100);
+            sent.push(used);
+            sent.push(#name.len() as u64);
+            used += #name.len() as u64;
+        },
         Shape::Cap(object, _) => {
             let kind = expected_kind(object).map_or_else(|| ours!(None), |kind| ours!(Some(#kind)));
             ours! {
@@ -260,7 +272,8 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
     });
     let given = method.arguments().map(|(name, shape)| match shape {
         Shape::Plain(_) | Shape::Cap(..) => ours!(#name),
-        Shape::Text(_) | Shape::Bytes(_) | Shape::List(..) => ours!(&#name),
+        Shape::Text(_) | Shape::Bytes(_) | Shape::List(..) | Shape::Shared(false) => ours!(&#name),
+        Shape::Shared(true) => ours!(&mut #name),
     });
     let slots = method.results.iter().filter(|shape| matches!(shape, Shape::Cap(..))).map(|_| ours!(dice.cap(None)));
     let names: Vec<_> = (0..method.results.len()).map(|index| format_ident!("value_{}", index)).collect();
@@ -269,13 +282,17 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
         several => ours!((#(#several),*)),
     };
     let got = method.results.iter().zip(&names).map(|(shape, name)| match shape {
+        Shape::Shared(_) => unreachable!("shared memory is no result"),
         Shape::Plain(_) | Shape::List(..) | Shape::Text(_) => ours!(#name.encode(&mut got);),
         Shape::Bytes(_) => ours!({ got.push_text(&#name); }),
         Shape::Cap(..) => ours!({ got.copy_cap(#name.address()); }),
     });
+    // Bytes of shared memory that are in use.
+    let used = method.shares().then(|| ours!(let mut used = 0_u64;));
     ours! {
         #client::<()>::#constant => {
             let mut sent = sys::Message::new(label);
+            #used
             #(#arguments)*
             let outcome = match client.#name(#(#given,)* #(#slots,)*) {
                 Ok(#pattern) => {

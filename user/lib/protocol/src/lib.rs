@@ -18,6 +18,7 @@
 
 pub mod port;
 pub mod replies;
+pub mod shared;
 pub mod transport;
 pub mod wire;
 
@@ -26,6 +27,7 @@ use core::fmt;
 pub use arrayvec::{ArrayString, ArrayVec};
 pub use port::{Caller, Context, Event, Flow, Port, Slots};
 pub use replies::{Factory, Later, Pending, Replies};
+pub use shared::{Attachments, Memory, Region, Shared, SharedMut, Shares};
 pub use tench_protocol_macros::{Words, interface, probe};
 pub use tench_sys as sys;
 use tench_sys::{Cap, Endpoint, Error, Message, Received, Tag};
@@ -155,6 +157,10 @@ pub enum Rejection {
     NotAllowed,
     /// The server cannot remember one more request that it would answer later.
     Busy,
+    /// The method's arguments lie in memory that is shared, and this client shares none with the server.
+    NotAttached,
+    /// The server gives no such buffer: it is too large, or the server has no memory or too many clients.
+    NoBuffer,
 }
 
 impl Rejection {
@@ -170,6 +176,8 @@ impl Rejection {
             Rejection::OtherInterface(number) => (Self::FIRST + 3, number as u64),
             Rejection::NotAllowed => (Self::FIRST + 4, 0),
             Rejection::Busy => (Self::FIRST + 5, 0),
+            Rejection::NotAttached => (Self::FIRST + 6, 0),
+            Rejection::NoBuffer => (Self::FIRST + 7, 0),
         }
     }
 
@@ -182,6 +190,8 @@ impl Rejection {
             Rejection::OtherInterface(word as u16),
             Rejection::NotAllowed,
             Rejection::Busy,
+            Rejection::NotAttached,
+            Rejection::NoBuffer,
         ];
         rejections.into_iter().find(|rejection| rejection.parts().0 == code)
     }
@@ -220,6 +230,8 @@ impl fmt::Display for Rejection {
             }
             Rejection::NotAllowed => f.write_str("only the servers that start the others may do this"),
             Rejection::Busy => f.write_str("too many requests wait at the server; try again later"),
+            Rejection::NotAttached => f.write_str("no memory is shared with the server; attach a buffer first"),
+            Rejection::NoBuffer => f.write_str("the server shares no such buffer; ask for a smaller one, or later"),
         }
     }
 }

@@ -9,9 +9,9 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 
 use arrayvec::{ArrayString, ArrayVec};
-use tench_abi::message::{MAX_WORDS, REGISTER_WORDS};
+use tench_abi::message::{MAX_CAPS, REGISTER_WORDS};
 use tench_sys::cap::Object;
-use tench_sys::{Cap, CapAddress, Instant, Kind, Message, OWN_SPACE, Reader, Rights};
+use tench_sys::{Cap, CapAddress, Carried, Instant, Kind, Message, OWN_SPACE, Reader, Rights};
 
 /// Where the words of a message go.
 pub trait Sink {
@@ -47,13 +47,32 @@ impl Sink for Message {
     }
 }
 
-/// The words of a message that travels in registers.
+/// A message whose words travel in registers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Registers {
     /// The words; those beyond the length are 0.
     pub words: [u64; REGISTER_WORDS],
-    /// How many.
+    /// How many. More than there are say that the message is too long.
     pub length: usize,
+    caps: [Carried; MAX_CAPS],
+    cap_count: usize,
+}
+
+impl Registers {
+    /// The capabilities that go along.
+    #[inline(always)]
+    pub fn caps(&self) -> &[Carried] {
+        &self.caps[..self.cap_count.min(MAX_CAPS)]
+    }
+
+    #[inline(always)]
+    fn carry(&mut self, cap: Carried) {
+        // Stubs use this only for values whose capabilities fit.
+        if let Some(place) = self.caps.get_mut(self.cap_count) {
+            *place = cap;
+        }
+        self.cap_count += 1;
+    }
 }
 
 impl Sink for Registers {
@@ -66,17 +85,26 @@ impl Sink for Registers {
         self.length += 1;
     }
 
-    fn text(&mut self, _: &[u8]) {
-        // Text never travels in registers alone; a length that does not fit is refused.
-        self.length = MAX_WORDS + 1;
+    #[inline(always)]
+    fn text(&mut self, bytes: &[u8]) {
+        self.word(bytes.len() as u64);
+        let (chunks, rest) = bytes.as_chunks::<8>();
+        for chunk in chunks {
+            self.word(u64::from_le_bytes(*chunk));
+        }
+        if !rest.is_empty() {
+            self.word(rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        }
     }
 
-    fn lend(&mut self, _: CapAddress) {
-        self.length = MAX_WORDS + 1;
+    #[inline(always)]
+    fn lend(&mut self, cap: CapAddress) {
+        self.carry(Carried::copy(cap));
     }
 
-    fn give(&mut self, _: CapAddress) {
-        self.length = MAX_WORDS + 1;
+    #[inline(always)]
+    fn give(&mut self, cap: CapAddress) {
+        self.carry(Carried::moved(cap));
     }
 }
 

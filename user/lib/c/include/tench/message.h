@@ -31,6 +31,8 @@ enum tench_rejection {
     TENCH_OTHER_INTERFACE,
     TENCH_NOT_ALLOWED,
     TENCH_BUSY,
+    TENCH_NOT_ATTACHED,
+    TENCH_NO_BUFFER,
 };
 /* A text or list is longer than the interface allows; nothing was sent. */
 #define TENCH_TOO_LONG (-1000)
