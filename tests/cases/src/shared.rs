@@ -42,7 +42,7 @@ pub trait BlocksService {
 
     /// The client has done everything.
     #[method(4)]
-    fn done(&mut self, caller: Caller, _nothing: bool) -> Result<(), Error>;
+    fn done(&mut self) -> Result<(), Error>;
 }
 
 tench_protocol::codes! {
@@ -86,7 +86,7 @@ impl BlocksService for Server {
         Ok(())
     }
 
-    fn done(&mut self, _: Caller, _nothing: bool) -> Result<(), Error> {
+    fn done(&mut self) -> Result<(), Error> {
         self.done = true;
         Ok(())
     }
@@ -128,7 +128,7 @@ fn two_processes(_: &mut Stage) -> Outcome {
 pub fn child() -> i32 {
     let server = Cap::<Endpoint>::new(slot::EXTRA);
     let step = client(server).err().unwrap_or(0);
-    if Blocks::at(server).done(false).is_err() { 100 } else { step }
+    if Blocks::at(server).done().is_err() { 100 } else { step }
 }
 
 fn demand(holds: bool, step: i32) -> Result<(), i32> {

@@ -97,7 +97,7 @@ impl Dice {
             message.push(self.word());
         }
         for _ in 0..self.below(6) {
-            if self.byte() % 2 == 0 {
+            if self.byte().is_multiple_of(2) {
                 message.copy_cap(self.cap(None))
             } else {
                 message.move_cap(self.cap(None))
@@ -124,7 +124,8 @@ impl Dice {
                 }
                 _ if !words.is_empty() => {
                     let index = self.below(words.len());
-                    words[index] = if self.byte() % 2 == 0 { self.word() } else { words[index] ^ 1 << self.below(64) };
+                    words[index] =
+                        if self.byte().is_multiple_of(2) { self.word() } else { words[index] ^ 1 << self.below(64) };
                 }
                 _ => {}
             }

@@ -245,7 +245,7 @@ pub fn hostile<P: Probe>(bytes: &[u8]) -> usize {
     let mut reached = 0;
     while !client.is_done() {
         here.borrow_mut().caller = Caller(u64::from(client.byte() % 2));
-        if client.byte() % 2 == 0 {
+        if client.byte().is_multiple_of(2) {
             let message = client.message(&labels);
             if let Ok(request) = arrive(&message, 0) {
                 // What must be true of the answer is checked there.

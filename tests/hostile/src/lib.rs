@@ -69,6 +69,7 @@ pub trait Probe {
 }
 
 /// What the client says that came of a request.
+#[allow(clippy::large_enum_variant)] // One lives at a time.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// It was answered; the values, written again as a message.
@@ -113,7 +114,7 @@ impl Tape {
 
     /// A text of so many bytes is at this word.
     fn tail(&mut self, word: usize, length: usize) {
-        if length % 8 != 0 {
+        if !length.is_multiple_of(8) {
             self.tails.push((word + 1 + length / 8, length % 8 * 8));
         }
     }

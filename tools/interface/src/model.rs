@@ -54,6 +54,7 @@ pub struct Parameter {
 }
 
 /// What a server's method gets.
+#[allow(clippy::large_enum_variant)] // There are a few dozen.
 pub enum Of {
     /// Something from the request.
     Argument(Shape),
@@ -66,6 +67,7 @@ pub enum Of {
 }
 
 /// How a value is passed.
+#[allow(clippy::large_enum_variant)] // There are a few dozen.
 pub enum Shape {
     /// As some words.
     Plain(Type),
