@@ -92,33 +92,7 @@ fn recorder(interface: &Interface) -> TokenStream {
 /// The body of a method that records.
 fn recorded(interface: &Interface, method: &Method) -> TokenStream {
     let (client, constant) = (&interface.client, method.constant());
-    let arguments = method.arguments().map(|(name, shape)| match shape {
-        Shape::Plain(_) => quote!(#name.encode(&mut recorded_seen);),
-        Shape::Text(max) | Shape::Bytes(max) => quote! {
-            assert!(#name.len() <= #max, "too long");
-            self.tail(recorded_seen.length(), #name.len());
-            #name.encode(&mut recorded_seen);
-        },
-        Shape::List(_, max) => quote! {
-            assert!(#name.len() <= #max, "too many");
-            #name.encode(&mut recorded_seen);
-        },
-        Shape::Shared(_) => quote! {
-            recorded_seen.push(#name.region().offset as u64);
-            recorded_seen.push(#name.region().length as u64);
-            assert!(#name.region().offset + #name.len() <= crate::SHARED, "beyond the memory");
-        },
-        Shape::Cap(object, _) => {
-            let check = expected_kind(object).map(|kind| quote!(crate::expect(#name.cap().address(), #kind);));
-            quote! {
-                #check
-                recorded_seen.copy_cap(#name.cap().address());
-                if self.keeps() {
-                    #name.keep();
-                }
-            }
-        }
-    });
+    let arguments = method.arguments().map(|(name, shape)| recorded_argument(name, shape));
     let later = method.parameters.iter().find_map(|parameter| match parameter.of {
         Of::Later => Some(&parameter.name),
         _ => None,
@@ -157,6 +131,37 @@ fn recorded(interface: &Interface, method: &Method) -> TokenStream {
         recorded_value.encode(&mut recorded_answer);
         self.answer = Some(recorded_answer);
         #done
+    }
+}
+
+/// How an argument that has reached the server is recorded.
+fn recorded_argument(name: &Ident, shape: &Shape) -> TokenStream {
+    match shape {
+        Shape::Plain(_) => quote!(#name.encode(&mut recorded_seen);),
+        Shape::Text(max) | Shape::Bytes(max) => quote! {
+            assert!(#name.len() <= #max, "too long");
+            self.tail(recorded_seen.length(), #name.len());
+            #name.encode(&mut recorded_seen);
+        },
+        Shape::List(_, max) => quote! {
+            assert!(#name.len() <= #max, "too many");
+            #name.encode(&mut recorded_seen);
+        },
+        Shape::Shared(_) => quote! {
+            recorded_seen.push(#name.region().offset as u64);
+            recorded_seen.push(#name.region().length as u64);
+            assert!(#name.region().offset + #name.len() <= crate::SHARED, "beyond the memory");
+        },
+        Shape::Cap(object, _) => {
+            let check = expected_kind(object).map(|kind| quote!(crate::expect(#name.cap().address(), #kind);));
+            quote! {
+                #check
+                recorded_seen.copy_cap(#name.cap().address());
+                if self.keeps() {
+                    #name.keep();
+                }
+            }
+        }
     }
 }
 
@@ -235,11 +240,10 @@ fn probe(source: &Source) -> TokenStream {
     }
 }
 
-/// Asks for one thing.
-fn arm(interface: &Interface, method: &Method) -> TokenStream {
-    let (client, constant, name) = (&interface.client, method.constant(), &method.name);
+/// A random argument of a request, and what it adds to the message as the test writes it.
+fn random_argument(name: &Ident, shape: &Shape) -> TokenStream {
     let random = |of: &dyn quote::ToTokens| ours!(<#of as crate::Random>::random(dice));
-    let arguments = method.arguments().map(|(name, shape)| match shape {
+    match shape {
         Shape::Plain(of) => {
             let value = random(of);
             ours!(let #name = #value; #name.encode(&mut sent);)
@@ -269,7 +273,13 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
                 sent.copy_cap(#name.address());
             }
         }
-    });
+    }
+}
+
+/// Asks for one thing.
+fn arm(interface: &Interface, method: &Method) -> TokenStream {
+    let (client, constant, name) = (&interface.client, method.constant(), &method.name);
+    let arguments = method.arguments().map(|(name, shape)| random_argument(name, shape));
     let given = method.arguments().map(|(name, shape)| match shape {
         Shape::Plain(_) | Shape::Cap(..) => ours!(#name),
         Shape::Text(_) | Shape::Bytes(_) | Shape::List(..) | Shape::Shared(false) => ours!(&#name),

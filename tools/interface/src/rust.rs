@@ -18,22 +18,9 @@ pub fn expand(interface: &Interface) -> TokenStream {
     let (name, version) = (interface.name(), interface.version);
     let summary = format!("Client of [`{trait_name}`].");
     let stubs = interface.methods.iter().map(|method| stub(interface, method));
-    let constants = interface.methods.iter().map(|method| {
-        let (constant, number) = (method.constant(), method.number);
-        let text = format!("Label of [`{}`]({trait_name}::{}).", method.name, method.name);
-        quote! {
-            #[doc = #text]
-            pub const #constant: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, #number);
-        }
-    });
+    let constants = constants(interface);
     let dispatch = dispatch(interface);
     let attach = interface.shares().then(|| attach_stub(interface));
-    let attach_label = interface.shares().then(|| {
-        quote! {
-            /// Label of `attach_buffer`.
-            pub const ATTACH_BUFFER: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, #ATTACH);
-        }
-    });
     quote! {
         #service
 
@@ -48,8 +35,7 @@ pub fn expand(interface: &Interface) -> TokenStream {
             pub const INTERFACE: u16 = ::tench_protocol::interface_number(#name);
             /// Version of the interface.
             pub const VERSION: u16 = #version;
-            #(#constants)*
-            #attach_label
+            #constants
 
             #dispatch
         }
@@ -73,6 +59,29 @@ pub fn expand(interface: &Interface) -> TokenStream {
             #(#stubs)*
             #attach
         }
+    }
+}
+
+/// The labels of the methods.
+fn constants(interface: &Interface) -> TokenStream {
+    let (client, trait_name, version) = (&interface.client, &interface.service.ident, interface.version);
+    let constants = interface.methods.iter().map(|method| {
+        let (constant, number) = (method.constant(), method.number);
+        let text = format!("Label of [`{}`]({trait_name}::{}).", method.name, method.name);
+        quote! {
+            #[doc = #text]
+            pub const #constant: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, #number);
+        }
+    });
+    let attach_label = interface.shares().then(|| {
+        quote! {
+            /// Label of `attach_buffer`.
+            pub const ATTACH_BUFFER: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, #ATTACH);
+        }
+    });
+    quote! {
+        #(#constants)*
+        #attach_label
     }
 }
 
@@ -294,15 +303,9 @@ fn short_call(client: &Ident, constant: &Ident, arguments: &[(&Ident, &Shape)], 
     }
 }
 
-/// A call with text, lists or capabilities.
-fn long_call(
-    client: &Ident,
-    constant: &Ident,
-    arguments: &[(&Ident, &Shape)],
-    method: &Method,
-    slots: &[Ident],
-) -> TokenStream {
-    let put = arguments.iter().map(|(name, shape)| match shape {
+/// What puts an argument into the message.
+fn put(name: &Ident, shape: &Shape) -> TokenStream {
+    match shape {
         Shape::Plain(_) => ours!(Encode::encode(&#name, &mut request);),
         Shape::Text(max) => ours! {
             Encode::encode(&wire::Text::<#max>::new(#name).ok_or(::tench_protocol::Failure::TooLong)?, &mut request);
@@ -322,7 +325,18 @@ fn long_call(
             let region = region(name);
             ours!(Encode::encode(&#region, &mut request);)
         }
-    });
+    }
+}
+
+/// A call with text, lists or capabilities.
+fn long_call(
+    client: &Ident,
+    constant: &Ident,
+    arguments: &[(&Ident, &Shape)],
+    method: &Method,
+    slots: &[Ident],
+) -> TokenStream {
+    let put: Vec<_> = arguments.iter().map(|(name, shape)| put(name, shape)).collect();
     let take: Vec<_> = method
         .results
         .iter()
@@ -339,7 +353,6 @@ fn long_call(
     let take = together(&take);
     let arguments: Vec<_> = arguments.iter().map(|(_, shape)| measured(shape)).collect();
     let results: Vec<_> = method.results.iter().map(measured).collect();
-    let put: Vec<_> = put.collect();
     ours! {
         use ::tench_protocol::{Decode, Encode, wire};
         const FITS: bool = 0 #(+ <#arguments as Encode>::WORDS)* <= ::tench_protocol::transport::SHORT

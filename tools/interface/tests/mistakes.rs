@@ -97,6 +97,20 @@ fn arguments_are_values_that_travel() {
 }
 
 #[test]
+fn shared_memory_is_an_argument_and_has_a_request_of_its_own() {
+    for of in ["Shared<'_>", "SharedMut<'_>", "(u64, SharedMut<'_>)"] {
+        assert_eq!(
+            with("", &format!("Result<{of}, Error>")),
+            "shared memory is an argument: SharedMut<'_> is room for what the server writes"
+        );
+    }
+    assert_eq!(
+        said("#[method(65535)] fn wait(&mut self) -> Result<(), Error>;"),
+        "the highest number is that of attach_buffer"
+    );
+}
+
+#[test]
 fn structures_that_travel_have_named_fields_and_no_parameters() {
     let said = |item: &str| words::derive(item.parse().expect("tokens")).expect_err("it is a mistake").to_string();
     assert_eq!(said("struct A(u64);"), "the fields of a structure that travels have names");

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod caps;
 pub mod port;
 pub mod replies;
 pub mod shared;

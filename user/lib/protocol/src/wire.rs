@@ -5,13 +5,13 @@
 //! Whatever arrives is checked while it is read: what is not a value of its type is refused.
 
 use core::cell::Cell;
-use core::marker::PhantomData;
 use core::ops::Deref;
 
 use arrayvec::{ArrayString, ArrayVec};
 use tench_abi::message::{MAX_CAPS, REGISTER_WORDS};
-use tench_sys::cap::Object;
-use tench_sys::{Cap, CapAddress, Carried, Instant, Kind, Message, OWN_SPACE, Reader, Rights};
+use tench_sys::{CapAddress, Carried, Instant, Kind, Message, Reader, Rights};
+
+pub use crate::caps::{Any, Arrived, Expected, Given, KindOf, Lent, Sent, own_kind_of};
 
 /// Where the words of a message go.
 pub trait Sink {
@@ -113,16 +113,8 @@ pub struct Source<'a> {
     words: Reader<'a>,
     caps: &'a [CapAddress],
     next_cap: usize,
-    kept: &'a Cell<u8>,
-    kind_of: KindOf,
-}
-
-/// What a capability in a slot is for; `None` if the slot is empty.
-pub type KindOf = fn(CapAddress) -> Option<Kind>;
-
-/// What a capability of this process is for.
-pub fn own_kind_of(cap: CapAddress) -> Option<Kind> {
-    OWN_SPACE.identify_at(cap).ok().map(|found| found.kind)
+    pub(crate) kept: &'a Cell<u8>,
+    pub(crate) kind_of: KindOf,
 }
 
 impl<'a> Source<'a> {
@@ -150,7 +142,7 @@ impl<'a> Source<'a> {
     }
 
     /// The next capability and its index.
-    fn cap(&mut self) -> Option<(CapAddress, usize)> {
+    pub(crate) fn cap(&mut self) -> Option<(CapAddress, usize)> {
         let index = self.next_cap;
         self.next_cap += 1;
         self.caps.get(index).map(|cap| (*cap, index))
@@ -506,107 +498,6 @@ impl<'a, T: Decode<'a>, const MAX: usize> Decode<'a> for List<T, MAX> {
             values.push(T::decode(from)?);
         }
         Some(values)
-    }
-}
-
-/// In a request: a copy of the client's capability. In an answer: a copy of the server's.
-pub enum Lent {}
-
-/// In a request or an answer: a capability that leaves its slot.
-pub enum Given {}
-
-/// A capability that came with a request. The server has it until the request is answered, or [keeps](Self::keep) it.
-#[derive(Debug)]
-pub struct Arrived<'a, T, How = Lent> {
-    cap: Cap<T>,
-    index: usize,
-    kept: &'a Cell<u8>,
-    how: PhantomData<How>,
-}
-
-impl<T, How> Arrived<'_, T, How> {
-    /// The capability.
-    pub const fn cap(&self) -> Cap<T> {
-        self.cap
-    }
-
-    /// Keeps it; its slot is the server's to free.
-    pub fn keep(self) -> Cap<T> {
-        self.kept.set(self.kept.get() | 1 << self.index);
-        self.cap
-    }
-}
-
-/// A capability of any kind.
-#[derive(Debug)]
-pub enum Any {}
-
-/// What a capability in an interface may be for.
-pub trait Expected {
-    /// Whether a capability is for that, when `kind_of` knows what it is for.
-    fn is_at(cap: CapAddress, kind_of: KindOf) -> bool;
-}
-
-impl<T: Object> Expected for T {
-    fn is_at(cap: CapAddress, kind_of: KindOf) -> bool {
-        kind_of(cap) == Some(T::KIND)
-    }
-}
-
-impl Expected for Any {
-    fn is_at(_: CapAddress, _: KindOf) -> bool {
-        true
-    }
-}
-
-impl<'a, T: Expected, How> Decode<'a> for Arrived<'a, T, How> {
-    fn decode(from: &mut Source<'a>) -> Option<Self> {
-        let (cap, index) = from.cap()?;
-        T::is_at(cap, from.kind_of).then_some(Arrived { cap: Cap::new(cap), index, kept: from.kept, how: PhantomData })
-    }
-}
-
-/// A capability that is sent: [`Lent`] or [`Given`].
-#[derive(Debug)]
-pub struct Sent<T, How = Lent> {
-    cap: Cap<T>,
-    how: PhantomData<How>,
-}
-
-impl<T, How> Sent<T, How> {
-    /// Sends this one.
-    pub const fn new(cap: Cap<T>) -> Sent<T, How> {
-        Sent { cap, how: PhantomData }
-    }
-
-    /// The capability, with whom it arrived at.
-    pub const fn cap(self) -> Cap<T> {
-        self.cap
-    }
-}
-
-impl<T> Encode for Sent<T, Lent> {
-    const WORDS: usize = 0;
-    const CAPS: usize = 1;
-
-    fn encode(&self, to: &mut impl Sink) {
-        to.lend(self.cap.address());
-    }
-}
-
-impl<T> Encode for Sent<T, Given> {
-    const WORDS: usize = 0;
-    const CAPS: usize = 1;
-
-    fn encode(&self, to: &mut impl Sink) {
-        to.give(self.cap.address());
-    }
-}
-
-/// Who asks trusts the server as to what its capability is for; using it as something else is refused by the kernel.
-impl<T, How> Decode<'_> for Sent<T, How> {
-    fn decode(from: &mut Source<'_>) -> Option<Self> {
-        from.cap().map(|(cap, _)| Sent::new(Cap::new(cap)))
     }
 }
 
