@@ -106,7 +106,7 @@ struct Way<'h>(&'h RefCell<Here>, Caller);
 
 impl Transport for Way<'_> {
     fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Lost> {
-        Ok(self.call_short(label, words, &[])?.words)
+        Ok(self.call_short(label, words, 0, &[])?.words)
     }
 
     fn call(self, request: &Message, _: &[CapAddress]) -> Result<Received, Lost> {

@@ -236,7 +236,7 @@ fn attach_stub(interface: &Interface) -> TokenStream {
             use ::tench_protocol::{Decode, Encode, wire};
             let mut request = wire::Registers::default();
             bytes.encode(&mut request);
-            let answer = self.way.call_short(#client::<()>::ATTACH_BUFFER, &request, &[slot]);
+            let answer = self.way.call_short(#client::<()>::ATTACH_BUFFER, &request, 0, &[slot]);
             let answer = answer.map_err(::tench_protocol::Failure::Lost)?;
             ::tench_protocol::transport::check(answer.words.tag, || answer.words.words[0])?;
             let words = answer.words().ok_or(::tench_protocol::Failure::Malformed)?;
@@ -357,11 +357,12 @@ fn long_call(
         use ::tench_protocol::{Decode, Encode, wire};
         const FITS: bool = 0 #(+ <#arguments as Encode>::WORDS)* <= ::tench_protocol::transport::SHORT
             && 0 #(+ <#results as Encode>::WORDS)* <= ::tench_protocol::transport::SHORT;
+        const CAPS: usize = 0 #(+ <#arguments as Encode>::CAPS)*;
         let kept = ::core::cell::Cell::new(0);
         if FITS {
             let mut request = wire::Registers::default();
             #(#put)*
-            let answer = self.way.call_short(#client::<()>::#constant, &request, &[#(#slots),*]);
+            let answer = self.way.call_short(#client::<()>::#constant, &request, CAPS, &[#(#slots),*]);
             let answer = answer.map_err(::tench_protocol::Failure::Lost)?;
             ::tench_protocol::transport::check(answer.words.tag, || answer.words.words[0])?;
             let words = answer.words().ok_or(::tench_protocol::Failure::Malformed)?;

@@ -11,12 +11,12 @@ pub trait Transport: Copy {
     /// A message that travels in registers; at most as many words come back. A longer answer is cut.
     fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error>;
 
-    /// A message of which nobody knows beforehand how many of at most eight words it has, or which carries capabilities; at
+    /// A message of which nobody knows beforehand how many of at most eight words it has, and with the `caps` capabilities that it carries; at
     /// most as many words come back. Capabilities that come back go to the offered slots, which are empty.
-    fn call_short(self, label: u64, request: &Registers, offered: &[CapAddress]) -> Result<Short, Error> {
+    fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
         let words = request.words.get(..request.length).ok_or(Error::MessageTooLong)?;
         let mut message = Message::with_words(label, words);
-        request.caps().iter().for_each(|cap| _ = message.carry(*cap));
+        request.caps(caps).iter().for_each(|cap| _ = message.carry(*cap));
         let answer = self.call(&message, offered)?;
         let mut words = Words { tag: answer.tag(), badge: answer.badge(), words: [0; SHORT] };
         words.words.iter_mut().zip(answer.words()).for_each(|(place, word)| *place = *word);
@@ -72,11 +72,11 @@ impl Transport for Cap<Endpoint> {
     }
 
     #[inline(always)]
-    fn call_short(self, label: u64, request: &Registers, offered: &[CapAddress]) -> Result<Short, Error> {
+    fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
         if !offered.is_empty() {
             offer_slots(offered);
         }
-        let answer = Cap::<Endpoint>::call_short(self, label, request.length, &request.words, request.caps());
+        let answer = Cap::<Endpoint>::call_short(self, label, request.length, &request.words, request.caps(caps));
         let answer = answer.map(|words| Short { words, caps: words.take_caps() });
         if !offered.is_empty() {
             // What is not offered cannot arrive by surprise.

@@ -129,8 +129,14 @@ impl Transport for &Connection {
         Transport::call_registers(self.endpoint, label, words)
     }
 
-    fn call_short(self, label: u64, words: &Registers, offered: &[CapAddress]) -> Result<transport::Short, Error> {
-        Transport::call_short(self.endpoint, label, words, offered)
+    fn call_short(
+        self,
+        label: u64,
+        words: &Registers,
+        caps: usize,
+        offered: &[CapAddress],
+    ) -> Result<transport::Short, Error> {
+        Transport::call_short(self.endpoint, label, words, caps, offered)
     }
 
     fn call(self, request: &Message, offered: &[CapAddress]) -> Result<Received, Error> {
