@@ -10,8 +10,7 @@ use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
 use crate::faults::Deed;
-use crate::paging;
-use crate::slabs;
+use crate::{paging, shared, slabs};
 
 /// Exit code of a child that does as it is told and nothing else.
 pub const OBEDIENT: u64 = 7;
@@ -24,6 +23,7 @@ pub fn run() -> Option<i32> {
     match arguments.next()? {
         "obey" => Some(OBEDIENT as i32),
         "bundle" => Some(slabs::leave_a_bundle()),
+        "shared" => Some(shared::child()),
         "hog" => Some(hog().unwrap_or(0)),
         "paging" => Some(paging::child(arguments.next()?).unwrap_or(1)),
         "fault" => Some(fault(arguments.next()?)),

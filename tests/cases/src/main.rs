@@ -42,6 +42,7 @@ mod random;
 mod registers;
 mod reply;
 mod scheduling;
+mod shared;
 mod slabs;
 mod space;
 mod thread;
@@ -79,6 +80,7 @@ const CASES: &[&[Case]] = &[
     blocks::CASES,
     paging::CASES,
     slabs::CASES,
+    shared::CASES,
 ];
 
 fn play() -> i32 {

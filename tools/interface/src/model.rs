@@ -24,6 +24,9 @@ pub struct Interface {
     pub methods: Vec<Method>,
 }
 
+/// Number of the request for a buffer that client and server share.
+pub const ATTACH: u16 = u16::MAX;
+
 /// One method.
 pub struct Method {
     /// Its name.
@@ -51,6 +54,7 @@ pub struct Parameter {
 }
 
 /// What a server's method gets.
+#[allow(clippy::large_enum_variant)] // There are a few dozen.
 pub enum Of {
     /// Something from the request.
     Argument(Shape),
@@ -63,6 +67,7 @@ pub enum Of {
 }
 
 /// How a value is passed.
+#[allow(clippy::large_enum_variant)] // There are a few dozen.
 pub enum Shape {
     /// As some words.
     Plain(Type),
@@ -74,6 +79,8 @@ pub enum Shape {
     List(Type, GenericArgument),
     /// A capability of this kind; whether it leaves its slot.
     Cap(Type, bool),
+    /// `Shared<'_>`, or `SharedMut<'_>`, into which the server writes.
+    Shared(bool),
 }
 
 impl Shape {
@@ -92,6 +99,11 @@ impl Method {
     /// Whether the server may answer it later.
     pub fn may_answer_later(&self) -> bool {
         self.parameters.iter().any(|parameter| matches!(parameter.of, Of::Later))
+    }
+
+    /// Whether arguments lie in memory that is shared.
+    pub fn shares(&self) -> bool {
+        self.arguments().any(|(_, shape)| matches!(shape, Shape::Shared(_)))
     }
 
     /// What comes from the request.
@@ -124,7 +136,10 @@ impl Parse for Options {
                 input.parse::<Token![,]>()?;
             }
         }
-        let missing = |what| input.error(format!("`{what}` is missing: #[interface(client = Clock, version = 1)]"));
+        let missing = |what| {
+            let text = format!("`{what}` is missing: #[interface(client = Clock, version = 1)]");
+            syn::Error::new(proc_macro2::Span::call_site(), text)
+        };
         Ok(Options {
             client: client.ok_or_else(|| missing("client"))?,
             version: version.ok_or_else(|| missing("version"))?,
@@ -138,19 +153,14 @@ impl Interface {
         Self::new(attribute, syn::parse2(item)?)
     }
 
-    /// The interfaces of a source file.
-    pub fn all_of(source: &str) -> Result<Vec<Interface>> {
-        let mut found = Vec::new();
-        for item in syn::parse_file(source)?.items {
-            let syn::Item::Trait(mut service) = item else { continue };
-            let is_ours = |attribute: &Attribute| {
-                attribute.path().segments.last().is_some_and(|segment| segment.ident == "interface")
-            };
-            let Some(place) = service.attrs.iter().position(is_ours) else { continue };
-            let attribute = service.attrs.remove(place);
-            found.push(Self::new(attribute.meta.require_list()?.tokens.clone(), service)?);
-        }
-        Ok(found)
+    /// The interface that a trait with the attribute is; `None` if it has none.
+    pub fn marked(mut service: ItemTrait) -> Result<Option<Interface>> {
+        let is_ours = |attribute: &Attribute| {
+            attribute.path().segments.last().is_some_and(|segment| segment.ident == "interface")
+        };
+        let Some(place) = service.attrs.iter().position(is_ours) else { return Ok(None) };
+        let attribute = service.attrs.remove(place);
+        Self::new(attribute.meta.require_list()?.tokens.clone(), service).map(Some)
     }
 
     fn new(attribute: TokenStream, mut service: ItemTrait) -> Result<Interface> {
@@ -170,6 +180,9 @@ impl Interface {
             errors.push(error);
         }
         methods.sort_by_key(|method| method.number);
+        if let Some(last) = methods.iter().find(|method| method.number == ATTACH) {
+            return Err(syn::Error::new(last.name.span(), "the highest number is that of attach_buffer"));
+        }
         let Some(error) = errors.first().cloned() else {
             return Err(syn::Error::new_spanned(&service.ident, "an interface has at least one method"));
         };
@@ -178,6 +191,11 @@ impl Interface {
         }
         let documentation = documentation(&service.attrs);
         Ok(Interface { service, client, version, documentation, error, methods })
+    }
+
+    /// Whether arguments of a method lie in memory that is shared.
+    pub fn shares(&self) -> bool {
+        self.methods.iter().any(Method::shares)
     }
 
     /// The interface's number, which tells it from others.
@@ -192,7 +210,7 @@ fn text(of: &Type) -> String {
 }
 
 /// The lines of a documentation comment.
-fn documentation(attributes: &[Attribute]) -> Vec<String> {
+pub(crate) fn documentation(attributes: &[Attribute]) -> Vec<String> {
     let mut lines = Vec::new();
     for attribute in attributes {
         if let Meta::NameValue(pair) = &attribute.meta
@@ -249,6 +267,10 @@ fn method(function: &mut TraitItemFn) -> Result<(Method, Type)> {
         Type::Tuple(tuple) => tuple.elems.iter().map(shape).collect::<Result<Vec<_>>>()?,
         one => vec![shape(one)?],
     };
+    if results.iter().any(|shape| matches!(shape, Shape::Shared(_))) {
+        let text = "shared memory is an argument: SharedMut<'_> is room for what the server writes";
+        return Err(syn::Error::new_spanned(&result, text));
+    }
     let method = Method {
         name: signature.ident.clone(),
         number: marks.number,
@@ -355,6 +377,8 @@ fn shape(of: &Type) -> Result<Shape> {
         ("List", [element, max]) => Ok(Shape::List(kind(element)?, max.clone())),
         ("Arrived" | "Sent", [object]) => Ok(Shape::Cap(kind(object)?, false)),
         ("Arrived" | "Sent", [object, how]) => Ok(Shape::Cap(kind(object)?, is_given(how))),
+        ("Shared", []) => Ok(Shape::Shared(false)),
+        ("SharedMut", []) => Ok(Shape::Shared(true)),
         ("Text" | "Bytes", _) => Err(wrong("write the most bytes that it may have: Text<'_, 255>")),
         ("List", _) => Err(wrong("write the most elements that it may have: List<Extent, 16>")),
         ("Arrived" | "Sent", _) => Err(wrong("write what the capability is for: Arrived<'_, Endpoint>")),

@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::Ident;
 
-use crate::model::{Interface, Method, Of, Shape};
+use crate::model::{ATTACH, Interface, Method, Of, Shape};
 
 /// Writes tokens whose variables nobody's parameters can be mistaken for.
 macro_rules! ours {
@@ -18,15 +18,9 @@ pub fn expand(interface: &Interface) -> TokenStream {
     let (name, version) = (interface.name(), interface.version);
     let summary = format!("Client of [`{trait_name}`].");
     let stubs = interface.methods.iter().map(|method| stub(interface, method));
-    let constants = interface.methods.iter().map(|method| {
-        let (constant, number) = (method.constant(), method.number);
-        let text = format!("Label of [`{}`]({trait_name}::{}).", method.name, method.name);
-        quote! {
-            #[doc = #text]
-            pub const #constant: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, #number);
-        }
-    });
+    let constants = constants(interface);
     let dispatch = dispatch(interface);
+    let attach = interface.shares().then(|| attach_stub(interface));
     quote! {
         #service
 
@@ -41,7 +35,7 @@ pub fn expand(interface: &Interface) -> TokenStream {
             pub const INTERFACE: u16 = ::tench_protocol::interface_number(#name);
             /// Version of the interface.
             pub const VERSION: u16 = #version;
-            #(#constants)*
+            #constants
 
             #dispatch
         }
@@ -63,7 +57,31 @@ pub fn expand(interface: &Interface) -> TokenStream {
         #[allow(clippy::too_many_arguments)]
         impl<Way: ::tench_protocol::Transport> #client<Way> {
             #(#stubs)*
+            #attach
         }
+    }
+}
+
+/// The labels of the methods.
+fn constants(interface: &Interface) -> TokenStream {
+    let (client, trait_name, version) = (&interface.client, &interface.service.ident, interface.version);
+    let constants = interface.methods.iter().map(|method| {
+        let (constant, number) = (method.constant(), method.number);
+        let text = format!("Label of [`{}`]({trait_name}::{}).", method.name, method.name);
+        quote! {
+            #[doc = #text]
+            pub const #constant: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, #number);
+        }
+    });
+    let attach_label = interface.shares().then(|| {
+        quote! {
+            /// Label of `attach_buffer`.
+            pub const ATTACH_BUFFER: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, #ATTACH);
+        }
+    });
+    quote! {
+        #(#constants)*
+        #attach_label
     }
 }
 
@@ -75,6 +93,8 @@ fn given(shape: &Shape) -> TokenStream {
         Shape::Bytes(_) => quote!(&[u8]),
         Shape::List(element, _) => quote!(&[#element]),
         Shape::Cap(object, _) => quote!(::tench_protocol::sys::Cap<#object>),
+        Shape::Shared(false) => quote!(&[u8]),
+        Shape::Shared(true) => quote!(&mut [u8]),
     }
 }
 
@@ -86,6 +106,7 @@ fn gotten(shape: &Shape) -> TokenStream {
         Shape::Bytes(max) => quote!(::tench_protocol::ArrayVec<u8, #max>),
         Shape::List(element, max) => quote!(::tench_protocol::List<#element, #max>),
         Shape::Cap(object, _) => quote!(::tench_protocol::sys::Cap<#object>),
+        Shape::Shared(_) => quote!(::tench_protocol::Region),
     }
 }
 
@@ -98,6 +119,7 @@ fn travelling(shape: &Shape) -> TokenStream {
         Shape::List(element, max) => quote!(::tench_protocol::List<#element, #max>),
         Shape::Cap(object, true) => quote!(::tench_protocol::Sent<#object, ::tench_protocol::Given>),
         Shape::Cap(object, false) => quote!(::tench_protocol::Sent<#object>),
+        Shape::Shared(_) => quote!(::tench_protocol::Region),
     }
 }
 
@@ -143,6 +165,12 @@ fn stub(interface: &Interface, method: &Method) -> TokenStream {
     } else {
         long_call(client, &constant, &arguments, method, &slots)
     };
+    let result = ours!(::core::result::Result<#answer, ::tench_protocol::Failure<#error>>);
+    let (condition, body) = if method.shares() {
+        (ours!(where Way: ::tench_protocol::Shares), sharing(&arguments, &result, &body))
+    } else {
+        (ours!(), body)
+    };
     ours! {
         #(#[doc = #documentation])*
         #[inline]
@@ -150,8 +178,95 @@ fn stub(interface: &Interface, method: &Method) -> TokenStream {
             self,
             #(#parameters,)*
             #(#slots: ::tench_protocol::sys::CapAddress,)*
-        ) -> ::core::result::Result<#answer, ::tench_protocol::Failure<#error>> {
+        ) -> #result
+        #condition
+        {
             #body
+        }
+    }
+}
+
+/// The variable that says where in the shared memory an argument is.
+fn region(argument: &Ident) -> Ident {
+    format_ident!("region_of_{}", argument, span = Span::mixed_site())
+}
+
+/// A call whose arguments are put into shared memory before, and taken out of it afterwards.
+fn sharing(arguments: &[(&Ident, &Shape)], result: &TokenStream, body: &TokenStream) -> TokenStream {
+    let too_long = ours!(ok_or(::tench_protocol::Failure::TooLong)?);
+    let put = arguments.iter().filter_map(|(name, shape)| {
+        let region = region(name);
+        match shape {
+            Shape::Shared(false) => Some(ours!(let #region = room.put(#name).#too_long;)),
+            Shape::Shared(true) => Some(ours!(let #region = room.reserve(#name.len()).#too_long;)),
+            _ => None,
+        }
+    });
+    let take = arguments.iter().filter_map(|(name, shape)| {
+        let region = region(name);
+        matches!(shape, Shape::Shared(true)).then(|| ours!(room.take(#region, #name);))
+    });
+    ours! {
+        self.way.share(|memory| -> #result {
+            let mut room = ::tench_protocol::shared::Room::new(memory);
+            #(#put)*
+            let outcome = (|| -> #result { #body })();
+            if outcome.is_ok() {
+                #(#take)*
+            }
+            outcome
+        })
+    }
+}
+
+/// The request for a buffer: the client's side.
+fn attach_stub(interface: &Interface) -> TokenStream {
+    let (client, error) = (&interface.client, &interface.error);
+    ours! {
+        /// Asks for a buffer of at least so many bytes that is shared with the server; the capability to its frame goes to the
+        /// empty slot. Answers it and log2 of its size. It takes the place of the one that this client had.
+        pub fn attach_buffer(
+            self,
+            bytes: u64,
+            slot: ::tench_protocol::sys::CapAddress,
+        ) -> ::core::result::Result<
+            (::tench_protocol::sys::Cap<::tench_protocol::sys::Frame>, u64),
+            ::tench_protocol::Failure<#error>,
+        > {
+            use ::tench_protocol::{Decode, Encode, wire};
+            let mut request = wire::Registers::default();
+            bytes.encode(&mut request);
+            let answer = self.way.call_short(#client::<()>::ATTACH_BUFFER, &request, 0, &[slot]);
+            let answer = answer.map_err(|error| self.way.failed(error))?;
+            ::tench_protocol::transport::check(answer.words.tag, || answer.words.words[0])?;
+            let words = answer.words().ok_or(::tench_protocol::Failure::Malformed)?;
+            let kept = ::core::cell::Cell::new(0);
+            let mut source = wire::Source::new(words, answer.caps(), &kept);
+            let (frame, bits) = <(wire::Sent<::tench_protocol::sys::Frame>, u64)>::decode(&mut source)
+                .ok_or(::tench_protocol::Failure::Malformed)?;
+            if source.is_done() { Ok((frame.cap(), bits)) } else { Err(::tench_protocol::Failure::Malformed) }
+        }
+    }
+}
+
+/// The request for a buffer: the server's side.
+fn attach_arm(interface: &Interface) -> TokenStream {
+    let (client, error) = (&interface.client, &interface.error);
+    ours! {
+        #client::<()>::ATTACH_BUFFER => {
+            let Some(bytes) = Decode::decode(&mut source) else { return Rejection::BadArguments.write(answer) };
+            if !source.is_done() {
+                return Rejection::BadArguments.write(answer);
+            }
+            let Some(attachments) = &mut context.attachments else { return Rejection::NoBuffer.write(answer) };
+            match attachments.attach(context.caller, bytes) {
+                Ok((frame, bits)) => {
+                    let buffer = (wire::Sent::<::tench_protocol::sys::Frame>::new(frame), bits);
+                    ::tench_protocol::replies::write::<_, #error>(&Ok(buffer), answer);
+                    Flow::Answer
+                }
+                Err(_) => Rejection::NoBuffer.write(answer),
+            }
         }
     }
 }
@@ -171,14 +286,16 @@ fn short_call(client: &Ident, constant: &Ident, arguments: &[(&Ident, &Shape)], 
             #(Encode::encode(&#names, &mut words);)*
             let answer = self.way.call_registers(#client::<()>::#constant, &words).map_err(|error| self.way.failed(error))?;
             ::tench_protocol::transport::check(answer.tag, || answer.words[0])?;
-            let length = answer.tag.length().min(answer.words.len());
-            let mut source = wire::Source::new(&answer.words[..length], &[], &kept);
+            let words = answer.words.get(..answer.tag.length()).ok_or(::tench_protocol::Failure::Malformed)?;
+            let mut source = wire::Source::new(words, &[], &kept);
             let result = Decode::decode(&mut source).ok_or(::tench_protocol::Failure::Malformed)?;
             return if source.is_done() { Ok(result) } else { Err(::tench_protocol::Failure::Malformed) };
         }
         let mut request = ::tench_protocol::sys::Message::new(#client::<()>::#constant);
         #(Encode::encode(&#names, &mut request);)*
-        let answer = self.way.call(&request, &[]).map_err(|error| self.way.failed(error))?;
+        // Borrowed from where it arrived: it is large.
+        let answer = self.way.call(&request, &[]);
+        let answer = answer.as_ref().map_err(|error| self.way.failed(*error))?;
         ::tench_protocol::transport::check(answer.tag(), || answer.word(0))?;
         let mut source = wire::Source::new(answer.words(), answer.caps(), &kept);
         let result = Decode::decode(&mut source).ok_or(::tench_protocol::Failure::Malformed)?;
@@ -186,15 +303,9 @@ fn short_call(client: &Ident, constant: &Ident, arguments: &[(&Ident, &Shape)], 
     }
 }
 
-/// A call with text, lists or capabilities.
-fn long_call(
-    client: &Ident,
-    constant: &Ident,
-    arguments: &[(&Ident, &Shape)],
-    method: &Method,
-    slots: &[Ident],
-) -> TokenStream {
-    let put = arguments.iter().map(|(name, shape)| match shape {
+/// What puts an argument into the message.
+fn put(name: &Ident, shape: &Shape) -> TokenStream {
+    match shape {
         Shape::Plain(_) => ours!(Encode::encode(&#name, &mut request);),
         Shape::Text(max) => ours! {
             Encode::encode(&wire::Text::<#max>::new(#name).ok_or(::tench_protocol::Failure::TooLong)?, &mut request);
@@ -210,7 +321,22 @@ fn long_call(
             Encode::encode(&wire::Sent::<#object, wire::Given>::new(#name), &mut request);
         },
         Shape::Cap(object, false) => ours!(Encode::encode(&wire::Sent::<#object>::new(#name), &mut request);),
-    });
+        Shape::Shared(_) => {
+            let region = region(name);
+            ours!(Encode::encode(&#region, &mut request);)
+        }
+    }
+}
+
+/// A call with text, lists or capabilities.
+fn long_call(
+    client: &Ident,
+    constant: &Ident,
+    arguments: &[(&Ident, &Shape)],
+    method: &Method,
+    slots: &[Ident],
+) -> TokenStream {
+    let put: Vec<_> = arguments.iter().map(|(name, shape)| put(name, shape)).collect();
     let take: Vec<_> = method
         .results
         .iter()
@@ -218,19 +344,37 @@ fn long_call(
             let of = travelling(shape);
             let value = ours!(<#of as Decode>::decode(&mut source).ok_or(::tench_protocol::Failure::Malformed)?);
             match shape {
-                Shape::Plain(_) | Shape::List(..) => value,
+                Shape::Plain(_) | Shape::List(..) | Shape::Shared(_) => value,
                 Shape::Text(_) | Shape::Bytes(_) => ours!(#value.to_owned()),
                 Shape::Cap(..) => ours!(#value.cap()),
             }
         })
         .collect();
     let take = together(&take);
+    let arguments: Vec<_> = arguments.iter().map(|(_, shape)| measured(shape)).collect();
+    let results: Vec<_> = method.results.iter().map(measured).collect();
     ours! {
         use ::tench_protocol::{Decode, Encode, wire};
+        const FITS: bool = 0 #(+ <#arguments as Encode>::WORDS)* <= ::tench_protocol::transport::SHORT
+            && 0 #(+ <#results as Encode>::WORDS)* <= ::tench_protocol::transport::SHORT;
+        const CAPS: usize = 0 #(+ <#arguments as Encode>::CAPS)*;
         let kept = ::core::cell::Cell::new(0);
+        if FITS {
+            let mut request = wire::Registers::default();
+            #(#put)*
+            let answer = self.way.call_short(#client::<()>::#constant, &request, CAPS, &[#(#slots),*]);
+            let answer = answer.map_err(|error| self.way.failed(error))?;
+            ::tench_protocol::transport::check(answer.words.tag, || answer.words.words[0])?;
+            let words = answer.words().ok_or(::tench_protocol::Failure::Malformed)?;
+            let mut source = wire::Source::new(words, answer.caps(), &kept);
+            let result = #take;
+            return if source.is_done() { Ok(result) } else { Err(::tench_protocol::Failure::Malformed) };
+        }
         let mut request = ::tench_protocol::sys::Message::new(#client::<()>::#constant);
         #(#put)*
-        let answer = self.way.call(&request, &[#(#slots),*]).map_err(|error| self.way.failed(error))?;
+        // Borrowed from where it arrived: it is large.
+        let answer = self.way.call(&request, &[#(#slots),*]);
+        let answer = answer.as_ref().map_err(|error| self.way.failed(*error))?;
         ::tench_protocol::transport::check(answer.tag(), || answer.word(0))?;
         let mut source = wire::Source::new(answer.words(), answer.caps(), &kept);
         let result = #take;
@@ -242,6 +386,7 @@ fn long_call(
 fn dispatch(interface: &Interface) -> TokenStream {
     let (client, service, version) = (&interface.client, &interface.service.ident, interface.version);
     let arms = interface.methods.iter().map(|method| arm(interface, method));
+    let attach = interface.shares().then(|| attach_arm(interface));
     let limits = interface.methods.iter().map(|method| {
         let arguments: Vec<_> = method.arguments().map(|(_, shape)| measured(shape)).collect();
         let results: Vec<_> = method.results.iter().map(measured).collect();
@@ -270,9 +415,11 @@ fn dispatch(interface: &Interface) -> TokenStream {
             if request.is_fault() {
                 return Rejection::NoSuchMethod.write(answer);
             }
-            let mut source = wire::Source::new(request.words(), request.caps(), &context.kept);
+            let mut source =
+                wire::Source::new(request.words(), request.caps(), &context.kept).with_kinds(context.kind_of);
             match request.label() {
                 #(#arms)*
+                #attach
                 label => Rejection::of_label(label, #client::<()>::INTERFACE, #version).write(answer),
             }
         }
@@ -290,9 +437,21 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
             }
         }
     });
-    let takes = method.arguments().map(|(name, _)| {
+    let memory = method.shares().then(|| {
         ours! {
-            let Some(#name) = Decode::decode(&mut source) else { return Rejection::BadArguments.write(answer) };
+            let Some(memory) = ::tench_protocol::shared::memory_of(&context.attachments, context.caller) else {
+                return Rejection::NotAttached.write(answer);
+            };
+        }
+    });
+    let takes = method.arguments().map(|(name, shape)| {
+        let decoded = match shape {
+            Shape::Shared(false) => ours!(::tench_protocol::Shared::decode(&mut source, memory)),
+            Shape::Shared(true) => ours!(::tench_protocol::SharedMut::decode(&mut source, memory)),
+            _ => ours!(Decode::decode(&mut source)),
+        };
+        ours! {
+            let Some(#name) = #decoded else { return Rejection::BadArguments.write(answer) };
         }
     });
     let parameters = method.parameters.iter().map(|parameter| {
@@ -319,6 +478,7 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
     ours! {
         #client::<()>::#constant => {
             #authority
+            #memory
             #(#takes)*
             if !source.is_done() {
                 return Rejection::BadArguments.write(answer);

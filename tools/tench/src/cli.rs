@@ -28,6 +28,8 @@ pub enum Command {
     /// Replay allocation traces on this machine, under any policy.
     #[command(subcommand)]
     Memlab(MemlabCommand),
+    /// Write the headers for C and the pages of the manual that are made from interfaces.
+    Interfaces(InterfacesOptions),
     /// Say what is installed, what is missing, and what to do about it.
     Doctor,
 }
@@ -95,6 +97,13 @@ pub struct LabOptions {
     /// Print result.json instead of the table.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub struct InterfacesOptions {
+    /// Write nothing: status 1 if a file is not what its interface says.
+    #[arg(long)]
+    pub check: bool,
 }
 
 #[derive(Subcommand)]

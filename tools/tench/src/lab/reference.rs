@@ -130,3 +130,19 @@ pub const HEAP_TARGETS: &[(&str, f64)] = &[("rust_1024_requests", 8.0), ("c_1024
 
 /// The largest good cost of an operation of the memory manager among a million free extents.
 pub const MM_TARGETS: &[(&str, f64)] = &[("alloc_1000000", 1500.0), ("free_1000000", 1500.0)];
+
+/// A generated stub costs at most so much more than the bare call.
+pub const STUBS_TARGETS: &[(&str, f64)] = &[
+    ("stub_0_over", 30.0),
+    ("stub_1_over", 30.0),
+    ("stub_4_over", 30.0),
+    ("stub_8_over", 30.0),
+    ("stub_text_over", 30.0),
+    ("stub_cap_over", 30.0),
+];
+
+/// R2's table 9.1: lines of assembler and cycles of a stub by hand and by its generic interface, both optimised.
+pub const R2_STUBS: [(&str, f64, f64); 2] = [("by hand", 41.0, 60.0), ("convenience interface", 254.0, 221.0)];
+
+/// R2's section 7.1: cycles of `task_info` by its generic layer and by a stub of its own.
+pub const R2_TASK_INFO: [(&str, f64); 2] = [("generic layer", 6023.0), ("stub", 3970.0)];

@@ -7,6 +7,7 @@
 //! memory     malloc and its relatives
 //! text       strings
 //! profile    requests for memory of applications that are studied
+//! call       requests to servers, for the headers of interfaces
 //! ```
 //! The functions have the names of standard C on the target alone; on the host they would take the place of the real
 //! ones. `memcpy` and its relatives come with the compiler's library. C has no safe functions, so nearly everything here
@@ -19,6 +20,7 @@
 extern crate alloc;
 
 mod arguments;
+mod call;
 mod format;
 mod memory;
 mod output;

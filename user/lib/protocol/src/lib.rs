@@ -16,8 +16,10 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod caps;
 pub mod port;
 pub mod replies;
+pub mod shared;
 pub mod transport;
 pub mod wire;
 
@@ -26,7 +28,8 @@ use core::fmt;
 pub use arrayvec::{ArrayString, ArrayVec};
 pub use port::{Caller, Context, Event, Flow, Port, Slots};
 pub use replies::{Factory, Later, Pending, Replies};
-pub use tench_protocol_macros::{Words, interface};
+pub use shared::{Attachments, Memory, Region, Shared, SharedMut, Shares};
+pub use tench_protocol_macros::{Words, interface, probe};
 pub use tench_sys as sys;
 use tench_sys::{Cap, Endpoint, Error, Message, Received, Tag};
 pub use transport::{Transport, again};
@@ -155,11 +158,15 @@ pub enum Rejection {
     NotAllowed,
     /// The server cannot remember one more request that it would answer later.
     Busy,
+    /// The method's arguments lie in memory that is shared, and this client shares none with the server.
+    NotAttached,
+    /// The server gives no such buffer: it is too large, or the server has no memory or too many clients.
+    NoBuffer,
 }
 
 impl Rejection {
     /// The lowest code. Codes of a server's own errors lie below.
-    const FIRST: u64 = 1 << 16;
+    pub const FIRST: u64 = 1 << 16;
 
     /// Code and word of an answer that says so.
     const fn parts(self) -> (u64, u64) {
@@ -170,11 +177,13 @@ impl Rejection {
             Rejection::OtherInterface(number) => (Self::FIRST + 3, number as u64),
             Rejection::NotAllowed => (Self::FIRST + 4, 0),
             Rejection::Busy => (Self::FIRST + 5, 0),
+            Rejection::NotAttached => (Self::FIRST + 6, 0),
+            Rejection::NoBuffer => (Self::FIRST + 7, 0),
         }
     }
 
-    /// What an answer says.
-    fn from_code(code: u64, word: u64) -> Option<Rejection> {
+    /// What the label and the first word of an answer say.
+    pub fn from_code(code: u64, word: u64) -> Option<Rejection> {
         let rejections = [
             Rejection::BadArguments,
             Rejection::NoSuchMethod,
@@ -182,6 +191,8 @@ impl Rejection {
             Rejection::OtherInterface(word as u16),
             Rejection::NotAllowed,
             Rejection::Busy,
+            Rejection::NotAttached,
+            Rejection::NoBuffer,
         ];
         rejections.into_iter().find(|rejection| rejection.parts().0 == code)
     }
@@ -220,6 +231,8 @@ impl fmt::Display for Rejection {
             }
             Rejection::NotAllowed => f.write_str("only the servers that start the others may do this"),
             Rejection::Busy => f.write_str("too many requests wait at the server; try again later"),
+            Rejection::NotAttached => f.write_str("no memory is shared with the server; attach a buffer first"),
+            Rejection::NoBuffer => f.write_str("the server shares no such buffer; ask for a smaller one, or later"),
         }
     }
 }
@@ -240,6 +253,19 @@ pub enum Failure<E> {
     Restarted,
     /// The answer is not one of this protocol.
     Malformed,
+}
+
+impl<E> Failure<E> {
+    /// The same with what `of` makes of the server's error.
+    pub fn map<F>(self, of: impl FnOnce(E) -> F) -> Failure<F> {
+        match self {
+            Failure::Refused(error) => Failure::Refused(of(error)),
+            Failure::Rejected(rejection) => Failure::Rejected(rejection),
+            Failure::TooLong => Failure::TooLong,
+            Failure::Lost(error) => Failure::Lost(error),
+            Failure::Malformed => Failure::Malformed,
+        }
+    }
 }
 
 impl<E: fmt::Display> fmt::Display for Failure<E> {

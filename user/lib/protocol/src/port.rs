@@ -15,7 +15,8 @@ use tench_abi::message::MAX_CAPS;
 use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Wait, offer_slots};
 
 use crate::replies::{self, Pending, Replies};
-use crate::wire::Encode;
+use crate::shared::Attachments;
+use crate::wire::{Encode, KindOf, own_kind_of};
 use crate::{Code, DONE};
 
 /// Who asks: the badge of the capability that was used. The process server gives each process capabilities with the
@@ -47,6 +48,17 @@ pub struct Context<'a> {
     pub kept: Cell<u8>,
     /// Reply objects.
     pub replies: &'a mut Replies,
+    /// What capabilities that come along are for.
+    pub kind_of: KindOf,
+    /// The memory that the server shares with its callers, if it does.
+    pub attachments: Option<&'a mut dyn Attachments>,
+}
+
+impl<'a> Context<'a> {
+    /// Of a request from this caller.
+    pub const fn new(caller: Caller, replies: &'a mut Replies) -> Context<'a> {
+        Context { caller, kept: Cell::new(0), replies, kind_of: own_kind_of, attachments: None }
+    }
 }
 
 /// What has happened.
@@ -115,8 +127,31 @@ impl Port {
         request: &Received,
         dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
     ) {
+        self.carry_out_with(request, None, dispatch);
+    }
+
+    /// The same for a server that shares memory with its callers.
+    pub fn carry_out_sharing(
+        &mut self,
+        request: &Received,
+        attachments: &mut dyn Attachments,
+        dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
+    ) {
+        self.carry_out_with(request, Some(attachments), dispatch);
+    }
+
+    #[inline]
+    fn carry_out_with(
+        &mut self,
+        request: &Received,
+        attachments: Option<&mut dyn Attachments>,
+        dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
+    ) {
         let caller = Caller(request.badge());
-        let mut context = Context { caller, kept: Cell::new(0), replies: &mut self.replies };
+        let mut context = Context::new(caller, &mut self.replies);
+        if let Some(attachments) = attachments {
+            context.attachments = Some(attachments);
+        }
         self.flow = dispatch(request, &mut context, &mut self.answer);
         let kept = context.kept.get();
         for (index, cap) in request.caps().iter().enumerate() {

@@ -17,8 +17,45 @@ pub trait Transport: Copy {
         Failure::Lost(error)
     }
 
+    /// A message of which nobody knows beforehand how many of at most eight words it has, and with the `caps` capabilities that it carries; at
+    /// most as many words come back. Capabilities that come back go to the offered slots, which are empty.
+    fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
+        let words = request.words.get(..request.length).ok_or(Error::MessageTooLong)?;
+        let mut message = Message::with_words(label, words);
+        request.caps(caps).iter().for_each(|cap| _ = message.carry(*cap));
+        let answer = self.call(&message, offered)?;
+        let mut words = Words { tag: answer.tag(), badge: answer.badge(), words: [0; SHORT] };
+        words.words.iter_mut().zip(answer.words()).for_each(|(place, word)| *place = *word);
+        let mut caps = [CapAddress::NULL; CAPS];
+        caps.iter_mut().zip(answer.caps()).for_each(|(place, cap)| *place = *cap);
+        Ok(Short { words, caps })
+    }
+
     /// A message of any length. Capabilities that come back go to the offered slots, which are empty.
     fn call(self, request: &Message, offered: &[CapAddress]) -> Result<Received, Error>;
+}
+
+/// An answer of at most eight words.
+#[derive(Clone, Copy, Debug)]
+pub struct Short {
+    /// Its words, and what describes them.
+    pub words: Words,
+    /// Where its capabilities lie.
+    pub caps: [CapAddress; CAPS],
+}
+
+impl Short {
+    /// Its words, without those that are none; `None` if it was cut.
+    #[inline(always)]
+    pub fn words(&self) -> Option<&[u64]> {
+        self.words.words.get(..self.words.tag.length())
+    }
+
+    /// Its capabilities.
+    #[inline(always)]
+    pub fn caps(&self) -> &[CapAddress] {
+        &self.caps[..self.words.tag.caps().min(CAPS)]
+    }
 }
 
 impl Transport for Cap<Endpoint> {
@@ -38,6 +75,21 @@ impl Transport for Cap<Endpoint> {
             8 => self.call8(label, a, b, c, d, e, f, g, h),
             _ => Err(Error::MessageTooLong),
         }
+    }
+
+    #[inline(always)]
+    fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
+        if offered.is_empty() {
+            let answer = Cap::<Endpoint>::call_short(self, label, request.length, &request.words, request.caps(caps));
+            return answer.map(|words| Short { words, caps: words.take_caps() });
+        }
+        // The program may be about to receive something else in slots that it offered.
+        let others = offered_slots();
+        offer_slots(offered);
+        let answer = Cap::<Endpoint>::call_short(self, label, request.length, &request.words, request.caps(caps));
+        let answer = answer.map(|words| Short { words, caps: words.take_caps() });
+        offer_slots(&others);
+        answer
     }
 
     fn call(self, request: &Message, offered: &[CapAddress]) -> Result<Received, Error> {

@@ -5,13 +5,13 @@
 //! Whatever arrives is checked while it is read: what is not a value of its type is refused.
 
 use core::cell::Cell;
-use core::marker::PhantomData;
 use core::ops::Deref;
 
 use arrayvec::{ArrayString, ArrayVec};
-use tench_abi::message::{MAX_WORDS, REGISTER_WORDS};
-use tench_sys::cap::Object;
-use tench_sys::{Cap, CapAddress, Instant, Kind, Message, OWN_SPACE, Reader, Rights};
+use tench_abi::message::{MAX_CAPS, REGISTER_WORDS};
+use tench_sys::{CapAddress, Carried, Instant, Kind, Message, Reader, Rights};
+
+pub use crate::caps::{Any, Arrived, Expected, Given, KindOf, Lent, Sent, own_kind_of};
 
 /// Where the words of a message go.
 pub trait Sink {
@@ -47,13 +47,33 @@ impl Sink for Message {
     }
 }
 
-/// The words of a message that travels in registers.
+/// A message whose words travel in registers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Registers {
     /// The words; those beyond the length are 0.
     pub words: [u64; REGISTER_WORDS],
-    /// How many.
+    /// How many. More than there are say that the message is too long.
     pub length: usize,
+    caps: [Carried; MAX_CAPS],
+    cap_count: usize,
+}
+
+impl Registers {
+    /// The first `count` capabilities that go along. Who knows the count at compile time says it, so that nothing is done for
+    /// capabilities that never come.
+    #[inline(always)]
+    pub fn caps(&self, count: usize) -> &[Carried] {
+        &self.caps[..count.min(MAX_CAPS)]
+    }
+
+    #[inline(always)]
+    fn carry(&mut self, cap: Carried) {
+        // Stubs use this only for values whose capabilities fit.
+        if let Some(place) = self.caps.get_mut(self.cap_count) {
+            *place = cap;
+        }
+        self.cap_count += 1;
+    }
 }
 
 impl Sink for Registers {
@@ -66,17 +86,26 @@ impl Sink for Registers {
         self.length += 1;
     }
 
-    fn text(&mut self, _: &[u8]) {
-        // Text never travels in registers alone; a length that does not fit is refused.
-        self.length = MAX_WORDS + 1;
+    #[inline(always)]
+    fn text(&mut self, bytes: &[u8]) {
+        self.word(bytes.len() as u64);
+        let (chunks, rest) = bytes.as_chunks::<8>();
+        for chunk in chunks {
+            self.word(u64::from_le_bytes(*chunk));
+        }
+        if !rest.is_empty() {
+            self.word(rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        }
     }
 
-    fn lend(&mut self, _: CapAddress) {
-        self.length = MAX_WORDS + 1;
+    #[inline(always)]
+    fn lend(&mut self, cap: CapAddress) {
+        self.carry(Carried::copy(cap));
     }
 
-    fn give(&mut self, _: CapAddress) {
-        self.length = MAX_WORDS + 1;
+    #[inline(always)]
+    fn give(&mut self, cap: CapAddress) {
+        self.carry(Carried::moved(cap));
     }
 }
 
@@ -85,14 +114,21 @@ pub struct Source<'a> {
     words: Reader<'a>,
     caps: &'a [CapAddress],
     next_cap: usize,
-    kept: &'a Cell<u8>,
+    pub(crate) kept: &'a Cell<u8>,
+    pub(crate) kind_of: KindOf,
 }
 
 impl<'a> Source<'a> {
     /// Reads these words and capabilities; of capabilities that are kept, the bit of their index is set in `kept`.
     #[inline]
     pub const fn new(words: &'a [u64], caps: &'a [CapAddress], kept: &'a Cell<u8>) -> Source<'a> {
-        Source { words: Reader::new(words), caps, next_cap: 0, kept }
+        Source { words: Reader::new(words), caps, next_cap: 0, kept, kind_of: own_kind_of }
+    }
+
+    /// The same with something else than the kernel that knows what capabilities are for.
+    #[inline]
+    pub const fn with_kinds(self, kind_of: KindOf) -> Source<'a> {
+        Source { kind_of, ..self }
     }
 
     /// The next word.
@@ -107,7 +143,7 @@ impl<'a> Source<'a> {
     }
 
     /// The next capability and its index.
-    fn cap(&mut self) -> Option<(CapAddress, usize)> {
+    pub(crate) fn cap(&mut self) -> Option<(CapAddress, usize)> {
         let index = self.next_cap;
         self.next_cap += 1;
         self.caps.get(index).map(|cap| (*cap, index))
@@ -333,7 +369,7 @@ const fn text_words(bytes: usize) -> usize {
 }
 
 /// Text of at most `MAX` bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Text<'a, const MAX: usize>(&'a str);
 
 impl<'a, const MAX: usize> Text<'a, MAX> {
@@ -463,107 +499,6 @@ impl<'a, T: Decode<'a>, const MAX: usize> Decode<'a> for List<T, MAX> {
             values.push(T::decode(from)?);
         }
         Some(values)
-    }
-}
-
-/// In a request: a copy of the client's capability. In an answer: a copy of the server's.
-pub enum Lent {}
-
-/// In a request or an answer: a capability that leaves its slot.
-pub enum Given {}
-
-/// A capability that came with a request. The server has it until the request is answered, or [keeps](Self::keep) it.
-#[derive(Debug)]
-pub struct Arrived<'a, T, How = Lent> {
-    cap: Cap<T>,
-    index: usize,
-    kept: &'a Cell<u8>,
-    how: PhantomData<How>,
-}
-
-impl<T, How> Arrived<'_, T, How> {
-    /// The capability.
-    pub const fn cap(&self) -> Cap<T> {
-        self.cap
-    }
-
-    /// Keeps it; its slot is the server's to free.
-    pub fn keep(self) -> Cap<T> {
-        self.kept.set(self.kept.get() | 1 << self.index);
-        self.cap
-    }
-}
-
-/// A capability of any kind.
-#[derive(Debug)]
-pub enum Any {}
-
-/// What a capability in an interface may be for.
-pub trait Expected {
-    /// Whether a capability is for that.
-    fn is_at(cap: CapAddress) -> bool;
-}
-
-impl<T: Object> Expected for T {
-    fn is_at(cap: CapAddress) -> bool {
-        OWN_SPACE.identify_at(cap).is_ok_and(|found| found.kind == T::KIND)
-    }
-}
-
-impl Expected for Any {
-    fn is_at(_: CapAddress) -> bool {
-        true
-    }
-}
-
-impl<'a, T: Expected, How> Decode<'a> for Arrived<'a, T, How> {
-    fn decode(from: &mut Source<'a>) -> Option<Self> {
-        let (cap, index) = from.cap()?;
-        T::is_at(cap).then_some(Arrived { cap: Cap::new(cap), index, kept: from.kept, how: PhantomData })
-    }
-}
-
-/// A capability that is sent: [`Lent`] or [`Given`].
-#[derive(Debug)]
-pub struct Sent<T, How = Lent> {
-    cap: Cap<T>,
-    how: PhantomData<How>,
-}
-
-impl<T, How> Sent<T, How> {
-    /// Sends this one.
-    pub const fn new(cap: Cap<T>) -> Sent<T, How> {
-        Sent { cap, how: PhantomData }
-    }
-
-    /// The capability, with whom it arrived at.
-    pub const fn cap(self) -> Cap<T> {
-        self.cap
-    }
-}
-
-impl<T> Encode for Sent<T, Lent> {
-    const WORDS: usize = 0;
-    const CAPS: usize = 1;
-
-    fn encode(&self, to: &mut impl Sink) {
-        to.lend(self.cap.address());
-    }
-}
-
-impl<T> Encode for Sent<T, Given> {
-    const WORDS: usize = 0;
-    const CAPS: usize = 1;
-
-    fn encode(&self, to: &mut impl Sink) {
-        to.give(self.cap.address());
-    }
-}
-
-/// Who asks trusts the server as to what its capability is for; using it as something else is refused by the kernel.
-impl<T, How> Decode<'_> for Sent<T, How> {
-    fn decode(from: &mut Source<'_>) -> Option<Self> {
-        from.cap().map(|(cap, _)| Sent::new(Cap::new(cap)))
     }
 }
 

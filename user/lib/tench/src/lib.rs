@@ -21,6 +21,7 @@
 //! | [`sync`] | mutex, condition variable, once | none without contention |
 //! | [`time`] | now, sleep | one to sleep |
 //! | [`server`] | what a server receives with | none |
+//! | [`shared`] | memory that client and server share | a few to attach it |
 //! | [`upcall`] | handling one's own faults and foreign system calls | one to return |
 //!
 //! `unsafe` is allowed in: `runtime` (first instructions), `process` (the information block), `heap`, `thread`, `sync`
@@ -41,6 +42,7 @@ pub mod memory;
 pub mod process;
 pub mod runtime;
 pub mod server;
+pub mod shared;
 pub mod sync;
 pub mod thread;
 pub mod time;

@@ -1,6 +1,7 @@
 //! Servers that may be started again.
 
 use tench_protocol::wire::Registers;
+use tench_protocol::transport::Short;
 use tench_protocol::{Failure, Transport};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Kind, Message, OWN_SPACE, Received, Words};
 
@@ -31,6 +32,11 @@ impl Transport for Standing {
     #[inline(always)]
     fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error> {
         self.endpoint().call_registers(label, words)
+    }
+
+    #[inline(always)]
+    fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
+        self.endpoint().call_short(label, request, caps, offered)
     }
 
     #[inline(always)]
