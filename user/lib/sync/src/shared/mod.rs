@@ -176,11 +176,9 @@ impl<W: Word> Gate<W> {
                     self.pass_on(crowd, free);
                     return Some(taken);
                 }
-            } else if let Some(first) = first.filter(|_| look) {
-                if !crowd.is_alive(first) {
-                    self.remove(first);
-                    continue;
-                }
+            } else if let Some(first) = first.filter(|first| look && !crowd.is_alive(*first)) {
+                self.remove(first);
+                continue;
             }
             match crowd.sleep(deadline) {
                 Slept::Woken => look = false,

@@ -51,8 +51,7 @@ impl<W: Word> Permits<W> {
     /// Takes a permit, and waits for it if need be; until a time if there is one. Answers whether it has one.
     #[inline]
     pub fn acquire(&self, crowd: &impl Crowd<Word = W>, deadline: Option<u64>) -> bool {
-        self.try_acquire()
-            || self.gate.pass(crowd, deadline, |_| self.take(), || self.free.load(SeqCst) > 0).is_some()
+        self.try_acquire() || self.gate.pass(crowd, deadline, |_| self.take(), || self.free.load(SeqCst) > 0).is_some()
     }
 
     /// Gives a permit back.
