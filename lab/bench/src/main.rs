@@ -15,6 +15,7 @@
 //! | `fault` | [`fault`] | pages that come when they are touched |
 //! | `paging` | [`paging`] | address spaces: regions, mappings, how costs grow |
 //! | `heap` | [`heap`] | what the heap asks of the system |
+//! | `threads` | [`threads`] | a shared counter with turn-taking, by locks |
 //! | `boot` | [`boot`] | instructions until here |
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
@@ -43,6 +44,8 @@ mod siblings;
 mod slabs;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod srr;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod threads;
 
 use alloc::format;
 use alloc::string::String;
@@ -74,6 +77,7 @@ fn measure() -> Result<(), String> {
         Some("heap") => heap::run(),
         Some("mm") => mm::run(),
         Some("slabs-latency") => slabs::run(),
+        Some("threads") => threads::run(),
         Some("boot") => boot::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
         None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),
@@ -85,6 +89,8 @@ fn client() -> Option<Result<(), String>> {
     match tench::args().nth(1)? {
         "fault-parent" => Some(fault::parent()),
         "fault-child" => Some(fault::child()),
+        "threads-server" => Some(threads::serve()),
+        "threads-child" => Some(threads::child()),
         _ => None,
     }
 }
