@@ -69,6 +69,32 @@ fn a_lock_that_is_taken_again_and_again_is_handed_over() {
 }
 
 #[test]
+fn a_lock_goes_to_whoever_waits_and_not_to_whoever_is_there_first() {
+    check(3, || {
+        let shared = Arc::new((FairLock::<Loom>::new(), Guarded::new()));
+        shared.0.lock();
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.0.lock();
+                shared.1.increment();
+                // SAFETY: it was taken above.
+                unsafe { shared.0.unlock() };
+            })
+        };
+        while !shared.0.is_waited_for() {
+            thread::yield_now();
+        }
+        // SAFETY: it was taken above.
+        unsafe { shared.0.unlock() };
+        // It is never free before the other has had it.
+        assert!(!shared.0.try_lock() || shared.1.get() == 1);
+        other.join().unwrap();
+        assert_eq!(shared.1.get(), 1);
+    });
+}
+
+#[test]
 fn a_notification_is_not_missed() {
     check(3, || {
         let shared = Arc::new((FairLock::<Loom>::new(), Guarded::new(), Condition::<Loom>::new()));
