@@ -16,6 +16,7 @@
 //! | `paging` | [`paging`] | address spaces: regions, mappings, how costs grow |
 //! | `heap` | [`heap`] | what the heap asks of the system |
 //! | `stubs` | [`stubs`] | generated stubs, bare calls and the message builder |
+//! | `threads` | [`threads`] | a shared counter with turn-taking, by locks |
 //! | `boot` | [`boot`] | instructions until here |
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
@@ -46,6 +47,7 @@ mod slabs;
 mod srr;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod stubs;
+mod threads;
 
 use alloc::format;
 use alloc::string::String;
@@ -78,6 +80,7 @@ fn measure() -> Result<(), String> {
         Some("mm") => mm::run(),
         Some("slabs-latency") => slabs::run(),
         Some("stubs") => stubs::run(),
+        Some("threads") => threads::run(),
         Some("boot") => boot::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
         None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),
@@ -89,6 +92,8 @@ fn client() -> Option<Result<(), String>> {
     match tench::args().nth(1)? {
         "fault-parent" => Some(fault::parent()),
         "fault-child" => Some(fault::child()),
+        "threads-server" => Some(threads::serve()),
+        "threads-child" => Some(threads::child()),
         _ => None,
     }
 }

@@ -174,6 +174,14 @@ pub const EXPERIMENTS: &[Experiment] = &[
         ..USUAL
     },
     Experiment {
+        name: "threads",
+        title: "A shared counter with turn-taking, by number of threads: locks of the process, of a server, of two processes",
+        columns: &[Column { title: "R2, cycles", values: reference::THREADS_R2 }],
+        targets: reference::THREADS_TARGETS,
+        plots: threads,
+        ..USUAL
+    },
+    Experiment {
         name: "boot",
         title: "Instructions until the system is up, and the sizes of what is booted in bytes",
         unit: "instructions, bytes",
@@ -243,6 +251,20 @@ fn mm(_: &Measured) -> Vec<Plot> {
         plot.with(by_extents("instructions, mean", "")).with(by_extents("instructions, dearest", "_worst")),
         sequences.with(in_order("4k")).with(in_order("4m")),
     ]
+}
+
+/// Instructions for each increment by the number of threads.
+fn threads(_: &Measured) -> Vec<Plot> {
+    let kinds = [
+        ("local", "in the address space", BLUE),
+        ("shared", "shared by two processes", GREEN),
+        ("server", "through a server", ORANGE),
+    ];
+    let empty = Panel::new("threads", "instructions for each increment").log_x();
+    let panel = kinds.into_iter().fold(empty, |panel, (series, label, colour)| {
+        panel.line(series, label, colour).marks(series, "", colour, Shape::Dot)
+    });
+    vec![Plot::new("plot", "A shared counter with turn-taking").with(panel)]
 }
 
 /// Machine code of the kernel, and whole sizes of init and the programs as they lie in the boot archive.

@@ -37,7 +37,8 @@ impl<P: Policy> Server<P> {
     pub fn run(mut self) -> Pager<Frames> {
         let slots = Slots { take: || memory::take_slot().ok(), count: 1 };
         let mut port = Port::new(self.endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots);
-        while let (false, Event::Request(request)) = (self.stopped, port.next(Wait::FOREVER)) {
+        while !self.stopped {
+            let Event::Request(request) = port.next(Wait::FOREVER) else { break };
             port.carry_out(&request, |request, context, answer| {
                 if request.is_fault() {
                     self.fault(request, answer)

@@ -17,8 +17,8 @@
 //! | [`io`] | `print!`, `println!`, `eprintln!`, reading lines | one call to the console for each line |
 //! | [`memory`] | slots, kernel objects, mapped memory | a block of memory at a time |
 //! | `heap` | `alloc`: `Box`, `Vec`, `String`, … | while it grows |
-//! | [`thread`] | threads with guarded stacks | a dozen to start one |
-//! | [`sync`] | mutex, condition variable, once | none without contention |
+//! | [`thread`] | threads with guarded stacks, data of each thread | a dozen to start one |
+//! | [`sync`] | mutex, condition variable, semaphore, read-write lock, barrier, once; [shared](sync::shared) ones | none without contention |
 //! | [`time`] | now, sleep | one to sleep |
 //! | [`server`] | what a server receives with | none |
 //! | [`shared`] | memory that client and server share | a few to attach it |
