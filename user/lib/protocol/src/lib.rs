@@ -263,6 +263,7 @@ impl<E> Failure<E> {
             Failure::Rejected(rejection) => Failure::Rejected(rejection),
             Failure::TooLong => Failure::TooLong,
             Failure::Lost(error) => Failure::Lost(error),
+            Failure::Restarted => Failure::Restarted,
             Failure::Malformed => Failure::Malformed,
         }
     }

@@ -36,7 +36,7 @@ impl Transport for Standing {
 
     #[inline(always)]
     fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
-        self.endpoint().call_short(label, request, caps, offered)
+        Transport::call_short(self.endpoint(), label, request, caps, offered)
     }
 
     #[inline(always)]
