@@ -70,6 +70,12 @@ pub mod address {
     pub const STACK_TOP: u64 = 0x7ffe_0000_0000;
     /// Bytes of the main thread's stack.
     pub const STACK_SIZE: u64 = 64 * 1024;
+    /// Top of the stack on which a program begins that makes the main thread's itself. It lies where the page tables are
+    /// that show the information page and the message areas; a guard page lies below it.
+    pub const FIRST_STACK_TOP: u64 = 0x7fff_0020_0000;
+    /// Bytes of that stack: enough to find memory for another, and to handle page faults, also in a program that was compiled
+    /// without optimisation.
+    pub const FIRST_STACK_SIZE: u64 = 32 * 1024;
     /// Where `init` maps the boot archive.
     pub const BOOT_ARCHIVE: u64 = 0x6000_0000_0000;
     /// Where libraries allocate: heap, thread stacks, mapped frames.

@@ -9,6 +9,18 @@ pub const INFO_PAGES: usize = 4;
 /// Segments described in [`Info`].
 pub const MAX_SEGMENTS: usize = 16;
 
+/// The note (`PT_NOTE`) in a program's file that says what the program does for itself. A program without it does
+/// nothing for itself.
+pub mod note {
+    /// The note's name, with the zero byte at its end.
+    pub const NAME: &[u8] = b"Tench\0";
+    /// The note's type. Its contents are a word of 32 bits: flags.
+    pub const KIND: u32 = 1;
+    /// A flag: the program makes its main thread's stack itself, of memory that comes on demand. It is started on a
+    /// small one ([`FIRST_STACK_SIZE`](crate::layout::address::FIRST_STACK_SIZE)), and can keep that for its page faults.
+    pub const OWN_STACK: u32 = 1;
+}
+
 /// A mapped part of the program, for fault reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -41,12 +53,13 @@ pub struct Info {
     pub extra_count: u64,
     /// Ticks of the system counter per second.
     pub counter_frequency: u64,
-    /// Lowest address of the main thread's stack; the page below is the guard.
+    /// Lowest address of the stack on which the process begins; the page below is the guard, and all of it is mapped.
     pub stack_bottom: u64,
-    /// One past the highest address of the main thread's stack.
+    /// One past the highest address of the stack on which the process begins.
     pub stack_top: u64,
-    /// Page tables of level 1 to 3 below `VSPACE` are the loader's; the program hangs further ones in itself.
-    pub reserved: u64,
+    /// Bytes of the stack that the program makes for its main thread itself ([`note::OWN_STACK`]); 0: it stays on the one
+    /// on which it begins.
+    pub own_stack: u64,
     /// Segments in use.
     pub segment_count: u64,
     /// The program's segments.

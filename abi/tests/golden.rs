@@ -65,9 +65,17 @@ fn sizes(dump: &mut String) {
     constants!(dump, slot::MESSAGE_FRAME.0, slot::KERNEL.0, slot::INTERRUPT_CONTROL.0, slot::SERVICE.0, slot::NODE0.0);
     constants!(dump, slot::EXTRA.0, slot::EXTRA_COUNT, slot::FIRST_FREE.0, slot::BOOT_UNTYPED.0, slot::BOOT_OBJECTS.0);
     constants!(dump, address::PROCESS_INFO, address::MESSAGE_AREAS, address::STACK_TOP, address::STACK_SIZE);
+    constants!(dump, address::FIRST_STACK_TOP, address::FIRST_STACK_SIZE);
     constants!(dump, address::BOOT_ARCHIVE, address::DYNAMIC, address::DYNAMIC_END, address::PROGRAM);
     constants!(dump, boot::MAGIC, boot::VERSION, boot::MAX_SEGMENTS, boot::MAX_UNTYPED);
-    constants!(dump, process::MAGIC, process::INFO_PAGES, process::MAX_SEGMENTS);
+    constants!(
+        dump,
+        process::MAGIC,
+        process::INFO_PAGES,
+        process::MAX_SEGMENTS,
+        process::note::KIND,
+        process::note::OWN_STACK
+    );
 }
 
 fn layouts(dump: &mut String) {
@@ -78,7 +86,7 @@ fn layouts(dump: &mut String) {
     fields!(dump, boot::Segment: address, offset, size, flags);
     fields!(dump, process::Segment: address, size, flags);
     fields!(dump, process::Info: magic, pid, argument_count, arguments_offset, environment_count, environment_offset,
-        extra_count, counter_frequency, stack_bottom, stack_top, reserved, segment_count, segments);
+        extra_count, counter_frequency, stack_bottom, stack_top, own_stack, segment_count, segments);
     fields!(dump, boot::UntypedInfo: address, size_bits, kind);
     fields!(dump, boot::BootInfo: magic, version, untyped_count, archive_address, archive_size, device_tree,
         device_tree_size, counter_frequency, core, untyped);

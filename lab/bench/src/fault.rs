@@ -9,6 +9,8 @@
 //! |---|---|
 //! | `lazy_upcall` | a store to a page of memory that comes on demand: the process itself finds a page, has the kernel zero it, and maps it |
 //! | `lazy_upcall_worst` | the dearest of them: a block from the memory server and a page table, too |
+//! | `lazy_run` | the same for a run of 16 pages, which comes where the pages before came |
+//! | `lazy_in_order` | storing to each page of such memory in order: most of them are there then |
 //! | `lazy_external` | a store to a page of a region that an external pager provides: it zeroes and maps a new page |
 //! | `cow_read` | a load from a page that another process shows too: mapped for reading |
 //! | `cow_copy` | a store to one: copied, unmapped, and the copy mapped |
@@ -19,6 +21,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::Display;
 
 use tench::abi::Rights;
@@ -43,6 +46,8 @@ const PAGES: u64 = 256;
 const COPIED: u64 = 128;
 /// The first touches do not count: the libraries come to have what they need.
 const WARM_UP: u64 = 8;
+/// Pages of the largest run.
+const RUN: u64 = 16;
 /// Numbers of the clients.
 const PARENT: u64 = 1;
 const CHILD: u64 = 2;
@@ -123,25 +128,41 @@ pub fn run() -> Result<(), String> {
     }
 }
 
-/// What this process's own handler takes for a page.
-fn self_paging() -> Result<(), String> {
-    let memory = Anonymous::new(PAGES as usize * PAGE_SIZE).map_err(problem("addresses"))?;
+/// Stores to some pages of new memory, and answers what each took.
+fn touches(pages: impl Iterator<Item = u64>, size: u64) -> Result<Vec<u64>, String> {
+    let memory = Anonymous::new(size as usize * PAGE_SIZE).map_err(problem("addresses"))?;
     let place = core::ptr::with_exposed_provenance_mut::<u64>(memory.address());
+    let mut costs = Vec::with_capacity(PAGES as usize);
     let before = instructions();
     let readings = instructions() - before;
-    let (mut sum, mut worst) = (0, 0);
-    for page in 0..PAGES {
+    for page in pages {
         let before = instructions();
         // SAFETY: it lies in memory that only this function uses.
         unsafe { place.wrapping_byte_add(page as usize * PAGE_SIZE).write_volatile(page) };
-        let cost = instructions() - before - readings;
-        sum += if page < WARM_UP { 0 } else { cost };
-        worst = worst.max(cost);
+        costs.push(instructions() - before - readings);
     }
-    let counted = PAGES - WARM_UP;
-    crate::figure("lazy_upcall", format!("{}.{}", sum / counted, sum % counted * 10 / counted));
-    crate::figure("lazy_upcall_worst", worst);
-    Ok(())
+    Ok(costs)
+}
+
+/// Prints the mean of some costs.
+fn mean(key: &str, costs: &[u64]) {
+    let (sum, count) = (costs.iter().sum::<u64>(), costs.len() as u64);
+    crate::figure(key, format!("{}.{}", sum / count, sum % count * 10 / count));
+}
+
+/// What this process's own handler takes for a page: one that has no neighbours, and those that come in runs.
+fn self_paging() -> Result<(), String> {
+    let apart = touches((0..PAGES).map(|page| page * 2), PAGES * 2)?;
+    mean("lazy_upcall", &apart[WARM_UP as usize..]);
+    crate::figure("lazy_upcall_worst", apart.iter().max().copied().unwrap_or(0));
+    let in_order = touches(0..PAGES, PAGES)?;
+    let in_order = &in_order[RUN as usize..];
+    mean("lazy_in_order", in_order);
+    let runs: Vec<u64> = in_order.iter().step_by(RUN as usize).copied().collect();
+    mean("lazy_run", &runs);
+    // Nothing else may fault, or runs are shorter than that.
+    let rest = in_order.iter().sum::<u64>() - runs.iter().sum::<u64>();
+    if rest < in_order.len() as u64 * 4 { Ok(()) } else { Err(format!("fault: runs are not {RUN} pages")) }
 }
 
 /// Touches pages, and prints the mean of what each took.

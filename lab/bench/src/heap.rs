@@ -3,12 +3,20 @@
 //! | key | what |
 //! |---|---|
 //! | `rust_1024_requests` | how often 1,024 allocations of 4 bytes ask for addresses |
-//! | `c_1024_requests` | the same with `malloc(4)`: the piece and its header, as the C library asks for them |
-//! | `…_blocks` | how often they ask the memory server |
-//! | `rust_4`, `c_4`, `free_4` | the mean cost of one |
+//! | `rust_1024_blocks` | how often they ask the memory server |
+//! | `rust_4`, `free_rust_4` | the mean cost of one |
+//! | `c_1024_requests`, `c_1024_blocks` | the same in a C program (`c/heap.c`) that has just begun, for 1,024 × `malloc(4)` |
+//! | `c_1024_kib`, `c_1024_left_kib` | what its heap has grown by then, and what of that it keeps when all is freed, in KiB |
+//! | `c_4`, `free_c_4` | the mean cost of one |
+//! | `c_1024xSIZE_…`, `c_SIZE`, `free_c_SIZE` | the same for larger pieces |
+//! | `many_requests`, `many_blocks` | the same two for 32,768 allocations of 64 bytes |
+//! | `many_64`, `free_many_64` | the mean cost of one, with the pages that come when they are touched |
 //! | `rust_256m`, `free_256m` | a piece of 256 MiB: addresses alone; its memory comes when it is touched |
 //! | `touched_256m_kib` | memory that the process has more after touching each 64th page of it, in KiB |
 //! | `left_256m_kib` | and what it has more when the piece is freed |
+//!
+//! Samples over the number of the allocation: `many` and `free_many` are means of 256, `…_worst` the dearest of them,
+//! `requests` and `blocks` how often the system was asked until then.
 
 use alloc::alloc::{alloc, dealloc};
 use alloc::format;
@@ -18,13 +26,18 @@ use core::alloc::Layout;
 
 use tench::abi::memory::PAGE_SIZE;
 use tench::mem::Mem;
+use tench::procs::Procs;
 use tench::time::instructions;
-use tench::{memory, process};
+use tench::{memory, println, process};
 
 /// Pieces of a series.
 const COUNT: usize = 1024;
-/// Bytes before each piece of a C program.
-const HEADER: usize = 16;
+/// Pieces of the long series.
+const MANY: usize = 32 * 1024;
+/// Bytes of each.
+const MANY_SIZE: usize = 64;
+/// Pieces that a point of a curve is the mean of.
+const FEW: usize = 256;
 /// A large piece.
 const LARGE: usize = 256 << 20;
 
@@ -34,7 +47,7 @@ fn layout(size: usize, alignment: usize) -> Result<Layout, String> {
 }
 
 /// Allocates many small pieces, and frees them; prints requests and means.
-fn series(name: &str, layout: Layout) -> Result<(), String> {
+fn series(layout: Layout) -> Result<(), String> {
     let mut pieces = Vec::with_capacity(COUNT);
     let (regions, blocks) = (memory::heap_requests(), memory::requests());
     let before = instructions();
@@ -43,9 +56,9 @@ fn series(name: &str, layout: Layout) -> Result<(), String> {
         pieces.push(unsafe { alloc(layout) });
     }
     let cost = instructions() - before;
-    crate::figure(&format!("{name}_1024_requests"), memory::heap_requests() - regions);
-    crate::figure(&format!("{name}_1024_blocks"), memory::requests() - blocks);
-    crate::figure(&format!("{name}_4"), cost / COUNT as u64);
+    crate::figure("rust_1024_requests", memory::heap_requests() - regions);
+    crate::figure("rust_1024_blocks", memory::requests() - blocks);
+    crate::figure("rust_4", cost / COUNT as u64);
     if pieces.iter().any(|piece| piece.is_null()) {
         return Err("heap: there is no memory for small pieces".into());
     }
@@ -55,7 +68,70 @@ fn series(name: &str, layout: Layout) -> Result<(), String> {
         unsafe { dealloc(piece, layout) };
     }
     let cost = instructions() - before;
-    crate::figure(&format!("free_{name}_4"), cost / COUNT as u64);
+    crate::figure("free_rust_4", cost / COUNT as u64);
+    Ok(())
+}
+
+/// Lets a C program measure, which prints its figures itself.
+fn in_c() -> Result<(), String> {
+    let problem = |failure| format!("heap: the C program: {failure}");
+    let status = Procs::STANDARD.spawn("heap", &[]).and_then(|process| Procs::STANDARD.wait(process));
+    match status.map_err(problem)?.exit_code() {
+        Some(0) => Ok(()),
+        _ => Err("heap: the C program has not measured".into()),
+    }
+}
+
+/// Prints a point of a curve, and of the curve of the dearest.
+fn curve(series: &str, x: usize, costs: &[u64]) {
+    println!("sample: {series} {x} {}", costs.iter().sum::<u64>() / costs.len() as u64);
+    println!("sample: {series}_worst {x} {}", costs.iter().max().unwrap_or(&0));
+}
+
+/// Allocates so many pieces that the heap grows, and frees them.
+fn many() -> Result<(), String> {
+    let layout = layout(MANY_SIZE, 8)?;
+    let mut pieces = Vec::with_capacity(MANY);
+    let mut costs = Vec::with_capacity(MANY);
+    let mut asked = Vec::with_capacity(MANY / FEW);
+    // They are there before, so that what is measured does not touch them for the first time.
+    pieces.resize(MANY, core::ptr::null_mut());
+    costs.resize(MANY, 0);
+    let (regions, blocks) = (memory::heap_requests(), memory::requests());
+    let before = instructions();
+    let readings = instructions() - before;
+    for (number, (piece, cost)) in pieces.iter_mut().zip(&mut costs).enumerate() {
+        let before = instructions();
+        // SAFETY: the size is not zero.
+        *piece = unsafe { alloc(layout) };
+        if piece.is_null() {
+            return Err("heap: there is no memory for many pieces".into());
+        }
+        // SAFETY: it lies in the piece.
+        unsafe { piece.write_volatile(1) };
+        *cost = instructions() - before - readings;
+        if number % FEW == FEW - 1 {
+            asked.push((memory::heap_requests() - regions, memory::requests() - blocks));
+        }
+    }
+    crate::figure("many_requests", memory::heap_requests() - regions);
+    crate::figure("many_blocks", memory::requests() - blocks);
+    crate::figure("many_64", costs.iter().sum::<u64>() / MANY as u64);
+    for (number, (requests, blocks)) in asked.into_iter().enumerate() {
+        curve("many", number * FEW + 1, &costs[number * FEW..(number + 1) * FEW]);
+        println!("sample: requests {} {requests}", (number + 1) * FEW);
+        println!("sample: blocks {} {blocks}", (number + 1) * FEW);
+    }
+    for (piece, cost) in pieces.into_iter().zip(&mut costs) {
+        let before = instructions();
+        // SAFETY: it was allocated with this layout.
+        unsafe { dealloc(piece, layout) };
+        *cost = instructions() - before - readings;
+    }
+    crate::figure("free_many_64", costs.iter().sum::<u64>() / MANY as u64);
+    for (number, costs) in costs.chunks(FEW).enumerate() {
+        curve("free_many", number * FEW + 1, costs);
+    }
     Ok(())
 }
 
@@ -67,8 +143,9 @@ fn used() -> Result<u64, String> {
 
 /// Measures everything.
 pub fn run() -> Result<(), String> {
-    series("rust", layout(4, 4)?)?;
-    series("c", layout(4 + HEADER, HEADER)?)?;
+    series(layout(4, 4)?)?;
+    in_c()?;
+    many()?;
     let layout = layout(LARGE, PAGE_SIZE)?;
     let kib = used()?;
     let before = instructions();

@@ -18,6 +18,7 @@
 //! | `stubs` | [`stubs`] | generated stubs, bare calls and the message builder |
 //! | `threads` | [`threads`] | a shared counter with turn-taking, by locks |
 //! | `boot` | [`boot`] | instructions until here |
+//! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
 //! was measured.
@@ -43,6 +44,8 @@ mod paging;
 mod siblings;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod slabs;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod soak;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod srr;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -82,6 +85,7 @@ fn measure() -> Result<(), String> {
         Some("stubs") => stubs::run(),
         Some("threads") => threads::run(),
         Some("boot") => boot::run(),
+        Some("soak") => soak::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
         None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),
     }
@@ -94,6 +98,7 @@ fn client() -> Option<Result<(), String>> {
         "fault-child" => Some(fault::child()),
         "threads-server" => Some(threads::serve()),
         "threads-child" => Some(threads::child()),
+        "soak-client" => Some(soak::client()),
         _ => None,
     }
 }

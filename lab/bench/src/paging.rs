@@ -10,16 +10,21 @@
 //! | `map_4m_percent` | the first in per cent of the second |
 //! | `alloc_N`, `find_N`, `free_N` | reserving a page, finding a region, and freeing one, among N regions |
 //!
+//! Samples `alloc_4k` and so on: means over the number of the operation, and of the dearest among them (`…_worst`). Samples
+//! `alloc`, `find`, `free`: the mean over the number of regions; `…_worst` the dearest.
+//!
 //! Instructions, the kernel's included, without the locks of the user library; what two readings cost is taken off. All
 //! of it is done to another address space than the own, whose page tables are real.
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::{Debug, Display};
 
 use tench::abi::memory::MapFlags;
 use tench::memory::{self, Carrier, Made, make};
 use tench::paging::{FrameCap, Kind, Paging, Request};
+use tench::println;
 use tench::sync::Mutex;
 use tench::sys::{Frame, PageTable};
 use tench::time::instructions;
@@ -31,8 +36,10 @@ const LARGE: (&str, u64, usize) = ("4m", 4 << 20, 400);
 const SIZES: [usize; 7] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
 /// Operations at each size.
 const ROUNDS: usize = 64;
-/// Operations that a sample is the mean of.
+/// Operations that a figure on the way is the mean of.
 const SAMPLE: usize = 100;
+/// Points of a curve over the operations.
+const POINTS: usize = 80;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 /// Where the addresses lie.
 const LOW: u64 = 0x1000_0000_0000;
@@ -62,37 +69,44 @@ fn mean(key: impl Display, sum: u64, count: usize) {
     crate::figure(&format!("{key}"), format!("{}.{}", sum / count, sum % count * 10 / count));
 }
 
-/// Sums of a series of operations, with samples on the way.
+/// What the operations of a series cost, with figures on the way.
 struct Series<'a> {
     name: &'a str,
     size: &'a str,
-    every: usize,
-    count: usize,
-    sum: u64,
-    recent: u64,
+    costs: Vec<u64>,
 }
 
 impl<'a> Series<'a> {
     fn new(name: &'a str, (size, _, count): (&'a str, u64, usize)) -> Series<'a> {
-        Series { name, size, every: count / 8, count: 0, sum: 0, recent: 0 }
+        Series { name, size, costs: Vec::with_capacity(count) }
     }
 
     fn add(&mut self, cost: u64) {
-        let sample = SAMPLE.min(self.every);
-        self.count += 1;
-        self.sum += cost;
-        if self.count % self.every > self.every - sample || self.count % self.every == 0 {
-            self.recent += cost;
-        }
-        if self.count % self.every == 0 {
-            mean(format_args!("{}_{}_at_{}", self.name, self.size, self.count), self.recent, sample);
-            self.recent = 0;
-        }
+        self.costs.push(cost);
     }
 
+    /// Prints the mean of all, that of the last of each eighth, and the curve.
     fn end(self) {
-        mean(format_args!("{}_{}", self.name, self.size), self.sum, self.count);
+        let (name, size) = (self.name, self.size);
+        let eighth = self.costs.len() / 8;
+        let last = SAMPLE.min(eighth);
+        for end in (1..=8).map(|number| number * eighth) {
+            let sum = self.costs[end - last..end].iter().sum();
+            mean(format_args!("{name}_{size}_at_{end}"), sum, last);
+        }
+        mean(format_args!("{name}_{size}"), self.costs.iter().sum(), self.costs.len());
+        let few = self.costs.len() / POINTS;
+        for (number, costs) in self.costs.chunks(few).enumerate() {
+            curve(format_args!("{name}_{size}"), number * few + 1, costs);
+        }
     }
+}
+
+/// Prints a point of a curve, and one of the curve of the dearest.
+fn curve(series: impl Display, x: usize, costs: &[u64]) {
+    let mean = costs.iter().sum::<u64>() / costs.len() as u64;
+    println!("sample: {series} {x} {mean}");
+    println!("sample: {series}_worst {x} {}", costs.iter().max().unwrap_or(&0));
 }
 
 /// Reserves ranges, and frees them in order; with a frame, maps and unmaps it.
@@ -168,7 +182,7 @@ fn growth() -> Result<(), String> {
             memory::with_paging(|_, carrier| space.alloc(carrier, &request)).map_err(problem("reserving"))?;
             count += 1;
         }
-        let (mut alloc, mut find, mut free) = (0, 0, 0);
+        let mut costs = [const { Vec::new() }; 3];
         for round in 0..ROUNDS {
             // Somewhere else each time, all over the regions.
             let address = LOW + (round * 7919 % size) as u64 * PAGE;
@@ -178,10 +192,13 @@ fn growth() -> Result<(), String> {
             if made.0 != address {
                 return Err(format!("paging: {:#x} was reserved, and {address:#x} was free", made.0));
             }
-            (find, free, alloc) = (find + found.1, free + freed.1, alloc + made.1);
+            for (costs, cost) in costs.iter_mut().zip([made.1, found.1, freed.1]) {
+                costs.push(cost);
+            }
         }
-        for (name, sum) in [("alloc", alloc), ("find", find), ("free", free)] {
-            mean(format_args!("{name}_{size}"), sum, ROUNDS);
+        for (name, costs) in ["alloc", "find", "free"].into_iter().zip(&costs) {
+            mean(format_args!("{name}_{size}"), costs.iter().sum(), costs.len());
+            curve(name, size, costs);
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
 use crate::faults::Deed;
-use crate::{paging, shared, slabs};
+use crate::{exhaustion, handlers, paging, shared, slabs};
 
 /// Exit code of a child that does as it is told and nothing else.
 pub const OBEDIENT: u64 = 7;
@@ -24,9 +24,11 @@ pub fn run() -> Option<i32> {
         "obey" => Some(OBEDIENT as i32),
         "bundle" => Some(slabs::leave_a_bundle()),
         "shared" => Some(shared::child()),
+        "library" => Some(exhaustion::use_library().unwrap_or(1)),
         "hog" => Some(hog().unwrap_or(0)),
         "paging" => Some(paging::child(arguments.next()?).unwrap_or(1)),
         "fault" => Some(fault(arguments.next()?)),
+        "handler" => Some(handlers::child(arguments.next()?).unwrap_or(1)),
         "random" => {
             let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
             random(number(arguments.next())?, number(arguments.next())?);

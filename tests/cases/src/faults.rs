@@ -305,7 +305,7 @@ fn reports(stage: &mut Stage) -> Outcome {
 }
 
 /// Starts this program as a process of its own, waits for its end, and looks that another one still runs.
-fn play_child(arguments: &[&str]) -> Outcome<tench::procs::Status> {
+pub fn play_child(arguments: &[&str]) -> Outcome<tench::procs::Status> {
     let procs = Procs::STANDARD;
     let status = procs.wait(procs.spawn("cases", arguments)?)?;
     let other = procs.wait(procs.spawn("cases", &["obey"])?)?;

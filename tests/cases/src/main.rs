@@ -31,7 +31,9 @@ mod bytes;
 mod child;
 mod division;
 mod endpoint;
+mod exhaustion;
 mod faults;
+mod handlers;
 mod kernel;
 mod memory;
 mod node;
@@ -74,6 +76,7 @@ const CASES: &[&[Case]] = &[
     registers::CASES,
     faults::CASES,
     upcall::CASES,
+    handlers::CASES,
     random::CASES,
     kernel::CASES,
     bytes::CASES,
@@ -81,6 +84,7 @@ const CASES: &[&[Case]] = &[
     paging::CASES,
     slabs::CASES,
     shared::CASES,
+    exhaustion::CASES,
 ];
 
 fn play() -> i32 {

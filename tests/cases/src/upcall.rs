@@ -80,8 +80,12 @@ fn found() -> [u64; 4] {
 
 fn page_fault(stage: &mut Stage) -> Outcome {
     let handler = (Class::PageFault, handle as Handler, 0);
-    // SAFETY: the fault is handled.
-    let worker = self_reliant(stage, handler, None, || unsafe { assembly::load(24) + assembly::load(32) })?;
+    let worker = self_reliant(stage, handler, None, || {
+        // SAFETY: the fault is handled.
+        let first = unsafe { assembly::load(24) };
+        // SAFETY: as above.
+        first + unsafe { assembly::load(32) }
+    })?;
     equal!(worker.join()?, 154);
     equal!(found()[..3], [Class::PageFault as u64, 32, assembly::load as *const () as u64]);
     Ok(())

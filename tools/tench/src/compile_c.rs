@@ -20,8 +20,9 @@ const FRAMES: [&str; 3] =
 /// Compiles `source` (relative to the root) and links it with `runtime`. Answers the program, symbols included.
 pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<PathBuf> {
     let name = source.with_extension("").to_string_lossy().replace('/', "-");
-    let directory = workspace.target.join("tench/c");
-    std::fs::create_dir_all(&directory).into_diagnostic().wrap_err("cannot make target/tench/c")?;
+    // Beside the runtime, of which there is one for each profile.
+    let directory = runtime.with_file_name("c");
+    std::fs::create_dir_all(&directory).into_diagnostic().wrap_err("cannot make a directory for C programs")?;
     let (object, program) = (directory.join(format!("{name}.o")), directory.join(&name));
     let clang = toolchain::find_clang().ok_or_else(|| missing("clang-19"))?;
     let linker = toolchain::find_linker().ok_or_else(|| missing("lld-19"))?;

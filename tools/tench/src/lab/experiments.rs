@@ -38,6 +38,8 @@ pub struct Experiment {
     pub targets: &'static [(&'static str, f64)],
     /// Rows of the table that add figures up.
     pub sums: &'static [Sum],
+    /// Whether it goes on for as long as it is told.
+    pub endless: bool,
     /// Its pictures. If there are none, there is `plot.svg`: a curve for each series, or a bar for each figure.
     pub plots: fn(&Measured) -> Vec<Plot>,
     /// Its tables, besides that of all figures.
@@ -68,6 +70,7 @@ const USUAL: Experiment = Experiment {
     columns: &[],
     targets: &[],
     sums: &[],
+    endless: false,
     plots: |_| Vec::new(),
     tables: |_| Vec::new(),
 };
@@ -115,6 +118,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "fault",
         title: "Pages that come when they are touched: by upcall, from an external pager, and copied on write",
+        targets: reference::FAULT_TARGETS,
         ..USUAL
     },
     Experiment {
@@ -153,6 +157,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "paging",
         title: "Address spaces: reserving, mapping, unmapping, and how that grows with the number of regions",
         targets: reference::PAGING_TARGETS,
+        plots: paging,
         ..USUAL
     },
     Experiment {
@@ -161,6 +166,14 @@ pub const EXPERIMENTS: &[Experiment] = &[
         unit: "requests, instructions, KiB",
         columns: &[Column { title: "R0", values: reference::HEAP_R0 }],
         targets: reference::HEAP_TARGETS,
+        plots: heap,
+        ..USUAL
+    },
+    Experiment {
+        name: "soak",
+        title: "Random clients that come, take, give back and are killed: whether all memory comes back",
+        unit: "rounds, bytes",
+        endless: true,
         ..USUAL
     },
     Experiment {
@@ -265,6 +278,52 @@ fn threads(_: &Measured) -> Vec<Plot> {
         panel.line(series, label, colour).marks(series, "", colour, Shape::Dot)
     });
     vec![Plot::new("plot", "A shared counter with turn-taking").with(panel)]
+}
+
+/// R0's figures 7 to 10, and the costs by the number of regions.
+fn paging(_: &Measured) -> Vec<Plot> {
+    let sequence = |file: &str, title: &str, size: &str, first: (&str, &str), second: (&str, &str)| {
+        let panel = |empty: Panel, suffix: &str| {
+            [(first, BLUE), (second, ORANGE)].into_iter().fold(empty, |panel, ((series, label), colour)| {
+                panel.line(format!("{series}_{size}{suffix}"), label, colour)
+            })
+        };
+        let mean = panel(Panel::new("operation", "instructions, mean of a few"), "");
+        let dearest = panel(Panel::new("operation", "instructions, dearest of them").log_y(), "_worst");
+        Plot::new(file, title).with(mean).with(dearest)
+    };
+    let by_regions = |title: &str, suffix: &str| {
+        let kinds = [("alloc", "reserve a page", BLUE), ("free", "free it", ORANGE), ("find", "find a region", GREEN)];
+        kinds.into_iter().fold(Panel::new("regions", title).log_x(), |panel, (series, label, colour)| {
+            let series = format!("{series}{suffix}");
+            panel.line(&series, label, colour).marks(&series, "", colour, Shape::Dot)
+        })
+    };
+    let (reserve, free) = (("alloc", "reserve"), ("free", "free"));
+    let (map, unmap) = (("map", "reserve and map"), ("unmap", "unmap and free"));
+    let growth = Plot::new("plot", "Address spaces by the number of regions");
+    vec![
+        growth.with(by_regions("instructions, mean", "")).with(by_regions("instructions, dearest", "_worst")),
+        sequence("figure-7", "4 KiB reserved 8,000 times, and freed in order", "4k", reserve, free),
+        sequence("figure-8", "4 KiB mapped 8,000 times, and unmapped in order", "4k", map, unmap),
+        sequence("figure-9", "4 MiB reserved 400 times, and freed in order", "4m", reserve, free),
+        sequence("figure-10", "4 MiB mapped 400 times, and unmapped in order", "4m", map, unmap),
+    ]
+}
+
+/// What pieces of the heap cost, and how often the system is asked meanwhile.
+fn heap(_: &Measured) -> Vec<Plot> {
+    let costs = Panel::new("piece of 64 bytes", "instructions, mean of 256")
+        .line("many", "allocate and touch", BLUE)
+        .line("free_many", "free", ORANGE);
+    let dearest = Panel::new("piece of 64 bytes", "instructions, dearest of 256")
+        .log_y()
+        .line("many_worst", "allocate and touch", BLUE)
+        .line("free_many_worst", "free", ORANGE);
+    let asked = Panel::new("piece of 64 bytes", "requests until then")
+        .steps("requests", "for addresses", GREEN, false)
+        .steps("blocks", "for memory", PURPLE, true);
+    vec![Plot::new("plot", "32,768 pieces of the heap").with(costs).with(dearest).with(asked)]
 }
 
 /// Machine code of the kernel, and whole sizes of init and the programs as they lie in the boot archive.

@@ -16,6 +16,8 @@ use crate::workspace::Workspace;
 /// The program that measures.
 const PROGRAM: &str = "bench";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(120), total: Duration::from_secs(1200) };
+/// For a run that is told how long to go on: it prints something now and then, and takes as long as it takes.
+const ENDURANCE: Patience = Patience { silence: Duration::from_secs(1200), total: Duration::from_secs(86_400) };
 
 /// Numbers by key.
 pub type Figures = BTreeMap<String, f64>;
@@ -60,17 +62,31 @@ pub struct Booted<'b> {
     pub build: &'b Build,
 }
 
+/// How long a run goes on, for an experiment that can go on for ever.
+#[derive(Clone, Copy, Debug)]
+pub struct Length {
+    /// Instructions.
+    pub instructions: u64,
+    /// Where the random numbers begin.
+    pub seed: u64,
+}
+
 /// Runs an experiment: first the host's part, then the boots.
-pub fn measure(workspace: &Workspace, booted: Option<Booted>, experiment: &Experiment) -> Result<Measured> {
+pub fn measure(
+    workspace: &Workspace,
+    booted: Option<Booted>,
+    experiment: &Experiment,
+    length: Option<Length>,
+) -> Result<Measured> {
     let mut measured = (experiment.on_host)(workspace)?;
     let Some(Booted { packages, system, build }) = booted else { return Ok(measured) };
     measured.figures.extend((experiment.from_build)(system, build)?);
     for run in experiment.runs {
         if run.optimised {
-            boot(workspace, system, build, experiment, run, &mut measured)?;
+            boot(workspace, system, build, experiment, (run, length), &mut measured)?;
         } else {
             let build = Build::with(workspace, packages, &[system], Optimisation::AllButPrograms)?;
-            boot(workspace, system, &build, experiment, run, &mut measured)?;
+            boot(workspace, system, &build, experiment, (run, length), &mut measured)?;
         }
     }
     Ok(measured)
@@ -82,18 +98,20 @@ fn boot(
     system: &System,
     build: &Build,
     experiment: &Experiment,
-    run: &Run,
+    (run, length): (&Run, Option<Length>),
     measured: &mut Measured,
 ) -> Result<()> {
     let mut system = system.clone();
-    let arguments: Vec<String> =
+    let mut arguments: Vec<String> =
         std::iter::once(experiment.name).chain(run.arguments.iter().copied()).map(str::to_owned).collect();
+    arguments.extend(length.into_iter().flat_map(|length| [length.instructions, length.seed]).map(|n| n.to_string()));
     system.set_arguments(PROGRAM, &arguments);
     let label = format!("lab-{}{}", run.prefix, experiment.name);
     let files = prepare::prepare(workspace, build, &system, &label, &[])?;
     let mut symbols = build.symbols(workspace, &system)?;
     let machine = Machine { icount: true, ..Machine::default() };
-    let outcome = script::run(&mut machine.command(&files, Serial::Pipe), &[], PATIENCE, |line| symbols.explain(line))?;
+    let patience = if length.is_some() { ENDURANCE } else { PATIENCE };
+    let outcome = script::run(&mut machine.command(&files, Serial::Pipe), &[], patience, |line| symbols.explain(line))?;
     for note in outcome.lines.iter().filter_map(|line| line.strip_prefix("note: ")) {
         eprintln!("{}: {note}", experiment.name);
     }

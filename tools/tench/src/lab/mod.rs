@@ -28,7 +28,7 @@ use crate::cli::LabOptions;
 use crate::system::{Packages, System};
 use crate::workspace::Workspace;
 pub use experiments::{EXPERIMENTS, Experiment};
-pub use measure::{Booted, Measured, measure};
+pub use measure::{Booted, Length, Measured, measure};
 pub use write::{format_number, number};
 
 /// Runs experiments; the status is 1 if a figure differs from the recorded one.
@@ -42,6 +42,13 @@ pub fn run(workspace: &Workspace, options: &LabOptions) -> Result<u8> {
         return Ok(0);
     }
     let chosen = choose(options)?;
+    let length = options.instructions.map(|instructions| Length { instructions, seed: options.seed });
+    if length.is_some() && chosen.iter().any(|experiment| !experiment.endless) {
+        return Err(miette!(
+            help = "ask for soak alone",
+            "--instructions is for an experiment that can go on for ever"
+        ));
+    }
     let mut names: Vec<&str> = chosen.iter().filter_map(|experiment| experiment.boots()).collect();
     names.sort();
     names.dedup();
@@ -53,7 +60,7 @@ pub fn run(workspace: &Workspace, options: &LabOptions) -> Result<u8> {
             Some(Booted { packages, system, build })
         });
         let compiler = compiler(&booted);
-        let measured = measure(workspace, booted, experiment)?;
+        let measured = measure(workspace, booted, experiment, length)?;
         good &= conclude(workspace, options, experiment, &measured, &compiler)?;
     }
     Ok(u8::from(!good))

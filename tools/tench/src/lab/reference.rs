@@ -122,6 +122,9 @@ pub const BOOT_TARGETS: &[(&str, f64)] = &[("kernel_to_user", 400_000.0), ("kern
 /// Large pages: 4 MiB in at most a twentieth of what its pages take one by one.
 pub const PAGING_TARGETS: &[(&str, f64)] = &[("map_4m_percent", 5.0)];
 
+/// A page on demand without neighbours, the kernel's part and everything that is needed now and then included.
+pub const FAULT_TARGETS: &[(&str, f64)] = &[("lazy_upcall", 2500.0)];
+
 /// A student system of R0's course: `malloc(4)` 1,024 times.
 pub const HEAP_R0: &[(&str, f64)] = &[("c_1024_requests", 8.0)];
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use miette::Result;
-use tench_system::{Capability, DEFAULT_PRIORITY, DEFAULT_STACK_SIZE, Device, FORMS};
+use tench_system::{Capability, DEFAULT_PRIORITY, Device, FORMS};
 use toml::{Spanned, Value};
 
 use super::mistake::{Mistake, Mistakes};
@@ -101,7 +101,8 @@ impl Checker<'_> {
         let stack_size = self.number(
             "stack_size",
             text.stack_size.as_ref(),
-            DEFAULT_STACK_SIZE as i64,
+            // As usual.
+            0,
             PAGE_SIZE..=MAX_STACK_SIZE,
             PAGE_SIZE,
             "a multiple of 4096, from 4096 to 16777216",

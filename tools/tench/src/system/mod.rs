@@ -43,7 +43,7 @@ pub struct Program {
     pub priority: u8,
     /// Highest priority that it may give to others.
     pub ceiling: u8,
-    /// Bytes of its main thread's stack.
+    /// Bytes of its main thread's stack; 0: as usual.
     pub stack_size: u64,
     /// Bytes of memory that it may have; all ones for no limit.
     pub quota: u64,

@@ -15,7 +15,7 @@ pub fn run(target: &Target, experiment: &'static Experiment, report: &mut Report
         None => None,
     };
     let compiler = lab::compiler(&booted);
-    let measured = lab::measure(target.workspace, booted, experiment)?;
+    let measured = lab::measure(target.workspace, booted, experiment, None)?;
     match baseline::check(target.workspace, experiment, &measured.figures, &compiler)? {
         baseline::Verdict::Equal => report.passed(&name),
         baseline::Verdict::OtherCompiler { recorded } => {

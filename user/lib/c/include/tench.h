@@ -2,7 +2,7 @@
  * What a C program on Tench can call. One program is one or more C files, compiled for aarch64-none-elf without floating
  * point and linked with the runtime library; docs/manual/writing-a-program.md shows how.
  *
- * The names are those of standard C, so <stdio.h>, <stdlib.h> and <string.h> beside this file include this one.
+ * The names are those of standard C, so <errno.h>, <stdio.h>, <stdlib.h> and <string.h> beside this file include this one.
  */
 #ifndef TENCH_H
 #define TENCH_H
@@ -14,8 +14,7 @@
 #define EXIT_SUCCESS 0
 #define EXIT_FAILURE 1
 
-/* What the program defines; either parameter list that standard C allows will do. */
-int main(int argc, char **argv);
+/* The program defines main(void) or main(int argc, char **argv). */
 
 /*
  * Asks for the memory that R1's application of this name asks for, while slabs are set up (memctl slabs); it is given back
@@ -53,11 +52,22 @@ static inline int snprintf(char *buffer, size_t size, const char *format, ...)
 /* Input: a byte, or -1 at the end. */
 int getchar(void);
 
-/* Memory. */
+/* Why a function that says so has failed. */
+#include <errno.h>
+
+/*
+ * Memory. Where there is none, they answer null with ENOMEM, and what the program has stays as it is. A piece of no bytes is
+ * one like others: it has an address of its own and is freed; so is what realloc makes of no bytes. aligned_alloc takes any
+ * size; an alignment that is no power of two is answered with null and EINVAL.
+ */
 void *malloc(size_t size);
 void *calloc(size_t count, size_t size);
+void *aligned_alloc(size_t alignment, size_t size);
 void *realloc(void *memory, size_t size);
 void free(void *memory);
+uint64_t tench_heap_requests(void);   /* how often the heap has asked for addresses */
+uint64_t tench_heap_size(void);       /* bytes of addresses that it has */
+uint64_t tench_memory_requests(void); /* how often the memory server was asked for memory */
 void *memcpy(void *to, const void *from, size_t size);
 void *memmove(void *to, const void *from, size_t size);
 void *memset(void *memory, int byte, size_t size);
@@ -81,6 +91,7 @@ char *getenv(const char *name);
 unsigned sleep(unsigned seconds);
 void tench_sleep(uint64_t milliseconds);
 uint64_t tench_uptime(void); /* milliseconds since the machine was started */
+uint64_t tench_instructions(void); /* that the processor has executed */
 uint64_t tench_process(void); /* the process identifier */
 
 #endif

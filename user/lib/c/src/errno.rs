@@ -9,6 +9,8 @@ pub const EPERM: c_int = 1;
 pub const ESRCH: c_int = 3;
 /// Not now, or no more.
 pub const EAGAIN: c_int = 11;
+/// There is no memory.
+pub const ENOMEM: c_int = 12;
 /// In use.
 pub const EBUSY: c_int = 16;
 /// An argument is not one of those that are allowed.
@@ -32,9 +34,20 @@ extern "C" fn tench_errno() -> *mut c_int {
     ERRNO.with(Cell::as_ptr)
 }
 
+/// Sets the running thread's error number.
+pub fn set(error: c_int) {
+    ERRNO.with(|errno| errno.set(error));
+}
+
+/// The running thread's error number.
+#[cfg(test)]
+pub fn get() -> c_int {
+    ERRNO.with(Cell::get)
+}
+
 /// Sets the running thread's error number, and answers -1.
 pub fn fail(error: c_int) -> c_int {
-    ERRNO.with(|errno| errno.set(error));
+    set(error);
     -1
 }
 

@@ -4,7 +4,7 @@
 //! start      arguments, and the call of main
 //! format     printf's format language
 //! output     printf and its relatives         arguments: a C argument list, read word by word
-//! memory     malloc and its relatives
+//! memory     malloc and its relatives         errno: why they failed
 //! text       strings
 //! pthread    POSIX threads                    semaphore: POSIX semaphores
 //! emulated   variables of which each thread has its own

@@ -1,61 +1,93 @@
 //! `malloc` and its relatives, on the heap of the user library.
 //!
-//! The heap wants to know the size of what it takes back, so the size lies before each piece.
+//! The heap wants to know the size and alignment of what it takes back, so they lie before each piece:
+//!
+//! ```text
+//!   start                     piece, what the program gets
+//!   │ … │ bytes │ lead │      │
+//!       └── 16 bytes ──┘
+//!   └──────── lead ───────────┘   16, or the alignment if that is more
+//! ```
+//! Pieces of no bytes are pieces like others: no two have the same address. Where there is no memory, all answer null and
+//! set `errno`; what the program has stays as it is.
 
 use alloc::alloc::{alloc, alloc_zeroed, dealloc};
 use core::alloc::Layout;
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
 
-/// Alignment of all memory, and bytes before each piece.
+use crate::errno::{self, EINVAL, ENOMEM};
+
+/// Alignment of all memory, and bytes of a header.
 const HEADER: usize = 16;
 
-/// How a piece of `size` bytes lies in memory, its header included.
-fn layout(size: usize) -> Option<Layout> {
-    Layout::from_size_align(size.checked_add(HEADER)?, HEADER).ok()
+/// How a piece of `size` bytes behind a lead lies in memory.
+fn layout(size: usize, lead: usize) -> Option<Layout> {
+    Layout::from_size_align(size.checked_add(lead)?, lead).ok()
+}
+
+/// Answers null, and says why.
+fn refuse(reason: c_int) -> *mut c_void {
+    errno::set(reason);
+    null_mut()
 }
 
 /// Writes the header, and answers what the program gets.
 ///
 /// # Safety
-/// `start` is null or was allocated with the layout for `size`.
-unsafe fn finish(start: *mut u8, size: usize) -> *mut c_void {
+/// `start` is null or was allocated with the layout for `size` and `lead`.
+unsafe fn finish(start: *mut u8, size: usize, lead: usize) -> *mut c_void {
     if start.is_null() {
-        return core::ptr::null_mut();
+        return refuse(ENOMEM);
     }
-    // SAFETY: there is room for the header, which is aligned.
-    unsafe { start.cast::<usize>().write(size) };
-    start.wrapping_add(HEADER).cast()
+    let piece = start.wrapping_add(lead);
+    // SAFETY: there is room for the header before the piece, which is aligned.
+    unsafe { piece.cast::<[usize; 2]>().wrapping_sub(1).write([size, lead]) };
+    piece.cast()
 }
 
-/// The start and size of a piece.
+/// The size and lead of a piece.
 ///
 /// # Safety
 /// `memory` came from here and was not freed.
-unsafe fn piece(memory: *mut c_void) -> (*mut u8, usize) {
-    let start = memory.cast::<u8>().wrapping_sub(HEADER);
+unsafe fn header(memory: *mut c_void) -> [usize; 2] {
     // SAFETY: the header was written when the piece was made.
-    (start, unsafe { start.cast::<usize>().read() })
+    unsafe { memory.cast::<[usize; 2]>().wrapping_sub(1).read() }
+}
+
+/// Allocates memory behind a lead, or answers null.
+fn allocate(size: usize, lead: usize) -> *mut c_void {
+    let Some(layout) = layout(size, lead) else { return refuse(ENOMEM) };
+    // SAFETY: the size is not zero.
+    let start = unsafe { alloc(layout) };
+    // SAFETY: it was just allocated with this layout.
+    unsafe { finish(start, size, lead) }
 }
 
 /// Allocates memory, or answers null.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn malloc(size: usize) -> *mut c_void {
-    let Some(layout) = layout(size) else { return core::ptr::null_mut() };
-    // SAFETY: the size is not zero.
-    let start = unsafe { alloc(layout) };
-    // SAFETY: it was just allocated with this layout.
-    unsafe { finish(start, size) }
+    allocate(size, HEADER)
 }
 
 /// Allocates zeroed memory for `count` objects of `size` bytes, or answers null.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
-    let Some(size) = count.checked_mul(size) else { return core::ptr::null_mut() };
-    let Some(layout) = layout(size) else { return core::ptr::null_mut() };
+    let Some(size) = count.checked_mul(size) else { return refuse(ENOMEM) };
+    let Some(layout) = layout(size, HEADER) else { return refuse(ENOMEM) };
     // SAFETY: the size is not zero.
     let start = unsafe { alloc_zeroed(layout) };
     // SAFETY: it was just allocated with this layout.
-    unsafe { finish(start, size) }
+    unsafe { finish(start, size, HEADER) }
+}
+
+/// Allocates memory at a multiple of `alignment`, a power of two, or answers null.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        return refuse(EINVAL);
+    }
+    allocate(size, alignment.max(HEADER))
 }
 
 /// Frees memory.
@@ -68,14 +100,15 @@ unsafe extern "C" fn free(memory: *mut c_void) {
         return;
     }
     // SAFETY: the caller says where it came from.
-    let (start, size) = unsafe { piece(memory) };
-    if let Some(layout) = layout(size) {
-        // SAFETY: it was allocated with this layout.
-        unsafe { dealloc(start, layout) };
+    let [size, lead] = unsafe { header(memory) };
+    if let Some(layout) = layout(size, lead) {
+        // SAFETY: it was allocated with this layout, as many bytes before.
+        unsafe { dealloc(memory.cast::<u8>().wrapping_sub(lead), layout) };
     }
 }
 
-/// Makes memory larger or smaller, elsewhere if need be; answers null, and changes nothing, if that cannot be.
+/// Makes memory larger or smaller, elsewhere if need be; answers null, and changes nothing, if that cannot be. Elsewhere it
+/// is aligned as `malloc` does it.
 ///
 /// # Safety
 /// As for `free`; where null is answered, the memory is still in use.
@@ -85,12 +118,41 @@ unsafe extern "C" fn realloc(memory: *mut c_void, size: usize) -> *mut c_void {
         return malloc(size);
     }
     // SAFETY: the caller says where it came from.
-    let (start, old_size) = unsafe { piece(memory) };
-    let (Some(old), Some(new)) = (layout(old_size), layout(size)) else { return core::ptr::null_mut() };
-    // SAFETY: it was allocated with the old layout, and the new size is not zero and fits the alignment.
-    let start = unsafe { alloc::alloc::realloc(start, old, new.size()) };
-    // SAFETY: it is allocated with the new layout now.
-    unsafe { finish(start, size) }
+    let [old_size, lead] = unsafe { header(memory) };
+    if lead == HEADER {
+        let (Some(old), Some(new)) = (layout(old_size, HEADER), layout(size, HEADER)) else { return refuse(ENOMEM) };
+        let start = memory.cast::<u8>().wrapping_sub(HEADER);
+        // SAFETY: it was allocated with the old layout, and the new size is not zero and fits the alignment.
+        let start = unsafe { alloc::alloc::realloc(start, old, new.size()) };
+        // SAFETY: it is allocated with the new layout now.
+        return unsafe { finish(start, size, HEADER) };
+    }
+    let new = malloc(size);
+    if !new.is_null() {
+        // SAFETY: both have as many bytes, and they are apart.
+        unsafe { core::ptr::copy_nonoverlapping(memory.cast::<u8>(), new.cast(), size.min(old_size)) };
+        // SAFETY: the caller gives it up.
+        unsafe { free(memory) };
+    }
+    new
+}
+
+/// How often the heap of this process has asked for addresses.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn tench_heap_requests() -> u64 {
+    tench::memory::heap_requests()
+}
+
+/// Bytes of addresses that the heap has.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn tench_heap_size() -> u64 {
+    tench::memory::heap_size()
+}
+
+/// How often this process has asked the memory server for a block.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn tench_memory_requests() -> u64 {
+    tench::memory::requests()
 }
 
 #[cfg(test)]
@@ -111,16 +173,73 @@ mod tests {
         unsafe { free(memory.cast()) };
     }
 
+    // One test, because `errno` is the process's.
     #[test]
-    fn too_much_is_refused() {
-        assert!(malloc(usize::MAX).is_null() && malloc(usize::MAX - HEADER).is_null());
-        assert!(calloc(usize::MAX, 2).is_null());
+    fn what_cannot_be_is_refused_with_the_reason() {
+        /// A call that is refused.
+        type Call = fn() -> *mut c_void;
+        let refused: [(Call, c_int); 10] = [
+            (|| malloc(usize::MAX), ENOMEM),
+            (|| malloc(usize::MAX - HEADER), ENOMEM),
+            (|| calloc(usize::MAX, 2), ENOMEM),
+            (|| calloc(1 << 32, 1 << 32), ENOMEM),
+            (|| aligned_alloc(4096, usize::MAX - 100), ENOMEM),
+            (|| aligned_alloc(1 << 63, 1), ENOMEM),
+            (|| aligned_alloc(0, 8), EINVAL),
+            (|| aligned_alloc(3, 8), EINVAL),
+            (|| aligned_alloc(24, 8), EINVAL),
+            (|| aligned_alloc(usize::MAX, 8), EINVAL),
+        ];
+        for (refused, reason) in refused {
+            errno::set(0);
+            assert!(refused().is_null());
+            assert_eq!(errno::get(), reason);
+        }
+    }
+
+    #[test]
+    fn what_cannot_grow_stays() {
         let zeroed = calloc(3, 8).cast::<[u64; 3]>();
         // SAFETY: 24 bytes are there, and they are zero.
+        assert_eq!(unsafe { *zeroed }, [0; 3]);
+        // SAFETY: it came from `calloc`; without room it stays.
+        assert!(unsafe { realloc(zeroed.cast(), usize::MAX) }.is_null());
+        // SAFETY: as above.
         assert_eq!(unsafe { *zeroed }, [0; 3]);
         // SAFETY: it came from `calloc`.
         unsafe { free(zeroed.cast()) };
         // SAFETY: null is allowed.
-        unsafe { free(core::ptr::null_mut()) };
+        unsafe { free(null_mut()) };
+    }
+
+    #[test]
+    fn pieces_of_no_bytes_are_distinct() {
+        let pieces = [malloc(0), calloc(0, 8), calloc(8, 0), aligned_alloc(64, 0), malloc(0)];
+        for (index, piece) in pieces.iter().enumerate() {
+            assert!(!piece.is_null() && !pieces[..index].contains(piece));
+        }
+        for piece in pieces {
+            // SAFETY: it came from here.
+            let piece = unsafe { realloc(piece, 0) };
+            assert!(!piece.is_null());
+            // SAFETY: as above.
+            unsafe { free(piece) };
+        }
+    }
+
+    #[test]
+    fn an_alignment_is_kept() {
+        for bits in 0..17 {
+            let piece = aligned_alloc(1 << bits, 100);
+            assert_eq!(piece.addr() % (1 << bits), 0);
+            // SAFETY: a hundred bytes are there.
+            unsafe { piece.cast::<u8>().write_bytes(bits, 100) };
+            // SAFETY: it came from `aligned_alloc`.
+            let longer = unsafe { realloc(piece, 3000) }.cast::<u8>();
+            // SAFETY: a hundred bytes were kept.
+            assert_eq!(unsafe { core::slice::from_raw_parts(longer, 100) }, [bits; 100]);
+            // SAFETY: it came from `realloc`.
+            unsafe { free(longer.cast()) };
+        }
     }
 }

@@ -88,6 +88,12 @@ extern "C" fn tench_uptime() -> u64 {
     time::uptime().as_millis() as u64
 }
 
+/// Instructions that the processor has executed.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn tench_instructions() -> u64 {
+    time::instructions()
+}
+
 /// The process identifier.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_process() -> u64 {

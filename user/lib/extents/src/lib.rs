@@ -50,7 +50,8 @@ pub const PATIENCE: usize = 8;
 pub const NODES_PER_ADD: usize = 1;
 /// Nodes that an allocation may need: for the block, and for what is left behind it.
 pub const NODES_PER_ALLOC: usize = 2;
-/// Nodes that [`Manager::free`] may need: for the free part, and for what stays used behind it.
+/// Nodes that [`Manager::free`] may need for part of a block: for the free part, and for what stays used behind it. For a
+/// whole block it needs none.
 pub const NODES_PER_FREE: usize = 2;
 /// Nodes that [`Manager::split`] needs.
 pub const NODES_PER_SPLIT: usize = 1;

@@ -232,7 +232,8 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         Ok(())
     }
 
-    /// Frees a block, or part of one, and joins it with free neighbours. Errors: `BadSize`, `NotGiven`, `NeedsNodes`.
+    /// Frees a block, or part of one, and joins it with free neighbours. Errors: `BadSize`, `NotGiven`, and for a part
+    /// `NeedsNodes`: a whole block can be freed whatever has run out.
     pub fn free(&mut self, base: u64, size: u64) -> Result<Freed, Error> {
         if size == 0 || !size.is_multiple_of(GRANULE) || !base.is_multiple_of(GRANULE) {
             return Err(Error::BadSize);
@@ -243,13 +244,13 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         if end < base || end - base < size {
             return Err(Error::NotGiven);
         }
-        self.arena.require(NODES_PER_FREE)?;
         let whole = base == start && base + size == end;
         if whole {
             self.used.remove(&mut Used(self.arena.nodes_mut()), id);
             self.arena.node_mut(id).state = State::Free;
             self.totals.blocks -= 1;
         } else {
+            self.arena.require(NODES_PER_FREE)?;
             self.cut_out(id, base, base + size)?;
         }
         self.totals.free += size;

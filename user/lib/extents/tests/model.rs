@@ -298,6 +298,29 @@ fn blocks_are_divided() {
 }
 
 #[test]
+fn whole_blocks_are_freed_when_no_node_is_left() {
+    for nodes in 3..40 {
+        let mut manager = Manager::new(vec![Node::EMPTY; nodes]);
+        manager.add(0, 4096 * GRANULE).unwrap();
+        let mut given = Vec::new();
+        // Each leaves a hole before it.
+        while let Ok(place) =
+            manager.alloc_from_range_aligned(2 * given.len() as u64 * GRANULE + GRANULE, u64::MAX, GRANULE, GRANULE, 7)
+        {
+            given.push(place);
+        }
+        assert!(manager.nodes_left() < NODES_PER_ALLOC && !given.is_empty());
+        // From the middle, so that some have no free neighbour to join, and others two.
+        while !given.is_empty() {
+            let place = given.remove(given.len() / 2);
+            assert_eq!(manager.free(place, GRANULE), Ok(tench_extents::Freed::Whole));
+            manager.check_invariants();
+        }
+        assert_eq!(manager.totals().largest, 4096 * GRANULE);
+    }
+}
+
+#[test]
 fn without_nodes_nothing_changes() {
     for nodes in 0..8 {
         let mut manager = Manager::new(vec![Node::EMPTY; nodes]);

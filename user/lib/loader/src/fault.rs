@@ -39,10 +39,12 @@ impl Part {
 pub struct Layout {
     /// The program's segments.
     pub segments: ArrayVec<Part, MAX_SEGMENTS>,
-    /// Lowest address of the main thread's stack.
+    /// Lowest address of the stack on which the process began.
     pub stack_bottom: u64,
     /// One past its highest address.
     pub stack_top: u64,
+    /// Whether the program handles its page faults, as one does that makes its stack itself.
+    pub handles_faults: bool,
 }
 
 /// What lies at an address.
@@ -52,7 +54,7 @@ pub enum Region {
     FirstPage,
     /// A segment of the program.
     Segment(Part),
-    /// The main thread's stack.
+    /// The stack on which the process began.
     Stack,
     /// The page below it.
     StackGuard,
@@ -73,7 +75,12 @@ impl Layout {
     pub fn new(program: &Program, description: &Description) -> Layout {
         let parts = program.segments.iter();
         let parts = parts.map(|segment| Part { address: segment.address, size: segment.size, flags: segment.flags });
-        Layout { segments: parts.collect(), stack_bottom: description.stack_bottom, stack_top: description.stack_top }
+        Layout {
+            segments: parts.collect(),
+            stack_bottom: description.stack.bottom,
+            stack_top: description.stack.top,
+            handles_faults: description.stack.own != 0,
+        }
     }
 
     /// What lies at `address`.
@@ -182,6 +189,9 @@ impl Fault<'_> {
             Region::FirstPage => FaultKind::NullDereference,
             Region::Kernel => FaultKind::KernelAddress,
             Region::StackGuard => FaultKind::GuardPage,
+            // It would have been the process's own to handle, and memory may come on demand there. So the thread was in
+            // an upcall.
+            Region::Dynamic | Region::Nothing if self.layout.handles_faults => FaultKind::InHandler,
             _ if self.report.is_permission() => FaultKind::RightsViolation,
             // The loader maps these whole, so a missing entry there is one that the program removed.
             _ => FaultKind::NeverAllocated,

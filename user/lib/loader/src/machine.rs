@@ -167,7 +167,7 @@ impl Process {
             message: Cap::new(image.message),
             space: image.space,
             entry: program.entry,
-            stack_top: description.stack_top,
+            stack_top: description.stack.top,
         };
         for (to, from) in [
             (slot::CSPACE, root.address()),

@@ -2,13 +2,14 @@
 
 use arrayvec::ArrayVec;
 use elf::ElfBytes;
-use elf::abi::{EM_AARCH64, ET_EXEC, PF_R, PF_W, PF_X, PT_INTERP, PT_LOAD};
+use elf::abi::{EM_AARCH64, ET_EXEC, PF_R, PF_W, PF_X, PT_INTERP, PT_LOAD, PT_NOTE};
 use elf::endian::LittleEndian;
 use elf::file::Class;
+use elf::note::Note;
 use elf::segment::ProgramHeader;
 use tench_abi::layout::address;
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
-use tench_abi::process::MAX_SEGMENTS;
+use tench_abi::process::{MAX_SEGMENTS, note};
 use tench_procs_client::protocol::Defect;
 
 const PAGE: u64 = PAGE_SIZE as u64;
@@ -42,6 +43,8 @@ pub struct Program<'a> {
     pub entry: u64,
     /// Its segments, by rising address, with no page in common.
     pub segments: ArrayVec<Segment<'a>, MAX_SEGMENTS>,
+    /// Whether it makes its main thread's stack itself ([`note::OWN_STACK`]).
+    pub makes_stack: bool,
 }
 
 impl<'a> Program<'a> {
@@ -58,6 +61,7 @@ impl<'a> Program<'a> {
             return Err(Defect::NotExecutable);
         }
         let mut segments = ArrayVec::new();
+        let mut makes_stack = false;
         for header in elf.segments().ok_or(Defect::NoSegments)?.iter() {
             match header.p_type {
                 PT_INTERP => return Err(Defect::NeedsInterpreter),
@@ -65,6 +69,7 @@ impl<'a> Program<'a> {
                     let segment = segment(file, &header)?;
                     segments.try_push(segment).map_err(|_| Defect::TooManySegments)?;
                 }
+                PT_NOTE => makes_stack |= has_note(&elf, &header),
                 _ => {}
             }
         }
@@ -75,7 +80,7 @@ impl<'a> Program<'a> {
         if segments.windows(2).any(|pair| pair[0].end() > pair[1].address) {
             return Err(Defect::SegmentsOverlap);
         }
-        let program = Program { entry: elf.ehdr.e_entry, segments };
+        let program = Program { entry: elf.ehdr.e_entry, segments, makes_stack };
         match program.segment_at(program.entry) {
             Some(segment) if segment.flags.contains(MapFlags::EXECUTE) && program.entry.is_multiple_of(4) => {
                 Ok(program)
@@ -93,6 +98,20 @@ impl<'a> Program<'a> {
     pub fn size(&self) -> u64 {
         self.segments.iter().map(|segment| segment.size).sum()
     }
+}
+
+/// Whether a part of the file has the note with which a program says that it makes its stack itself. What is no note, or
+/// one of somebody else, says nothing: the program gets a stack that is there.
+fn has_note(elf: &ElfBytes<LittleEndian>, header: &ProgramHeader) -> bool {
+    elf.segment_data_as_notes(header).is_ok_and(|mut notes| {
+        notes.any(|found| match found {
+            Note::Unknown(found) if found.name == note::NAME && found.n_type == u64::from(note::KIND) => {
+                let flags = found.desc.try_into().map_or(0, u32::from_le_bytes);
+                flags & note::OWN_STACK != 0
+            }
+            _ => false,
+        })
+    })
 }
 
 /// Checks one program header.

@@ -198,8 +198,8 @@ pub fn image(builder: &mut impl Builder, program: &Program, description: &Descri
         space.region(builder, region)?;
     }
     let stack = Region {
-        address: description.stack_bottom,
-        size: description.stack_top - description.stack_bottom,
+        address: description.stack.bottom,
+        size: description.stack.size(),
         flags: MapFlags::READ | MapFlags::WRITE,
         contents: &[],
         lead: 0,

@@ -22,6 +22,7 @@ fn layout() -> Layout {
         .collect(),
         stack_bottom: 0x7ffd_ffff_0000,
         stack_top: 0x7ffe_0000_0000,
+        handles_faults: false,
     }
 }
 
@@ -162,6 +163,23 @@ fn unknown_classes_are_still_described() {
     let layout = Layout::default();
     let report = Report { class: 99, address: 5, instruction: 0, syndrome: u64::MAX };
     assert!(Fault { report, layout: &layout, own: None }.to_string().starts_with("exception: "));
+}
+
+#[test]
+fn a_process_that_handles_its_faults_reports_none_but_those_of_its_handlers() {
+    let layout = Layout { handles_faults: true, ..layout() };
+    let kind = |address, syndrome| {
+        let report = Report { class: Class::PageFault as u64, address, instruction: 0x20_1004, syndrome };
+        let fault = Fault { report, layout: &layout, own: None };
+        (fault.kind(), fault.to_string())
+    };
+    let text = "page fault in a fault handler: write to 0x123456789000 at instruction 0x201004 (region dynamic memory)";
+    assert_eq!(kind(0x1234_5678_9000, WRITE), (FaultKind::InHandler, text.to_string()));
+    assert_eq!(kind(0x30_0000, READ).0, FaultKind::InHandler);
+    // Where nothing could have come on demand, the kind of access says more.
+    assert_eq!(kind(8, READ).0, FaultKind::NullDereference);
+    assert_eq!(kind(0x20_0010, WRITE_PERMISSION).0, FaultKind::RightsViolation);
+    assert_eq!(kind(0x7ffd_fffe_fff8, WRITE).0, FaultKind::GuardPage);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tench_abi::memory::MapFlags;
 use tench_abi::{CapAddress, Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::RAM;
-use tench_loader::information::Description;
+use tench_loader::information::{Description, Stack};
 use tench_loader::space::Image;
 use tench_loader::{Builder, LoadError, Program, space};
 
@@ -74,8 +74,7 @@ fn load(kernel: &mut Kernel) -> Result<Image, LoadError> {
         environment: b"",
         extra_count: 0,
         counter_frequency: 1,
-        stack_bottom: 0x7ffd_fffe_f000,
-        stack_top: 0x7ffe_0000_0000,
+        stack: Stack::whole(0x11000),
     };
     space::image(kernel, &program, &description)
 }

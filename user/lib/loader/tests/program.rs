@@ -134,6 +134,41 @@ fn a_program_for_a_dynamic_linker_is_refused() {
     assert_eq!(defect(&elf), Defect::NeedsInterpreter);
 }
 
+/// Whether a program with these notes makes its stack itself.
+fn makes_stack(notes: &[Header]) -> bool {
+    let file = with(|elf| elf.headers.extend(notes.iter().cloned())).write();
+    Program::parse(&file).unwrap().makes_stack
+}
+
+#[test]
+fn a_note_says_that_a_program_makes_its_stack() {
+    let note = || Header::note(b"Tench\0", 1, &[1, 0, 0, 0]);
+    assert!(!makes_stack(&[]));
+    assert!(makes_stack(&[note()]));
+    // Among others, in the same part of the file and in another, with flags that are not known here.
+    let others = Header::note(b"GNU\0", 3, b"an identifier 123456");
+    let mut both = others.clone();
+    both.contents.extend(Header::note(b"Tench\0", 1, &[0xff, 1, 0, 0]).contents);
+    both.memory_size = both.contents.len() as u64;
+    assert!(makes_stack(&[both]));
+    assert!(makes_stack(&[others, note()]));
+}
+
+#[test]
+fn what_is_no_such_note_says_nothing() {
+    let note = |name: &[u8], kind, description: &[u8]| makes_stack(&[Header::note(name, kind, description)]);
+    assert!(!note(b"Trench\0", 1, &[1, 0, 0, 0]) && !note(b"Tench", 1, &[1, 0, 0, 0]), "another name");
+    assert!(!note(b"Tench\0", 2, &[1, 0, 0, 0]), "another type");
+    assert!(!note(b"Tench\0", 1, &[2, 0, 0, 0]), "another flag");
+    assert!(!note(b"Tench\0", 1, &[1]) && !note(b"Tench\0", 1, &[1; 5]), "no word");
+    let good = Header::note(b"Tench\0", 1, &[1, 0, 0, 0]);
+    assert!(!makes_stack(&[Header { offset: Some(u64::MAX), ..good.clone() }]), "outside of the file");
+    assert!(!makes_stack(&[Header { alignment: 0, ..good.clone() }]), "no alignment");
+    for length in 0..good.contents.len() {
+        assert!(!makes_stack(&[Header { file_size: Some(length as u64), ..good.clone() }]), "cut off at {length}");
+    }
+}
+
 /// What the rest of the loader relies on.
 fn check(program: &Program) {
     assert!(!program.segments.is_empty());
@@ -161,6 +196,17 @@ proptest! {
         if let Ok(program) = Program::parse(&file) {
             check(&program);
         }
+    }
+
+    #[test]
+    fn any_note_is_read_or_ignored(
+        contents in proptest::collection::vec(prop_oneof![Just(0u8), 1..8u8, any::<u8>()], 0..60),
+        alignment in prop_oneof![0..9u64, any::<u64>()],
+        size in prop_oneof![Just(None), (0..99u64).prop_map(Some), any::<u64>().prop_map(Some)],
+    ) {
+        let note = Header { contents, alignment, file_size: size, ..Header::note(b"", 0, b"") };
+        let file = with(|elf| elf.headers.push(note)).write();
+        check(&Program::parse(&file).unwrap());
     }
 
     #[test]

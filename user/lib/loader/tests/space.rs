@@ -10,7 +10,7 @@ use tench_abi::memory::MapFlags;
 use tench_abi::object::{FRAME_MAX_BITS, FRAME_MIN_BITS};
 use tench_abi::process::{Info, MAGIC};
 use tench_abi::{CapAddress, Kind};
-use tench_loader::information::{BLOCK_SIZE, Description, TEXT_SIZE};
+use tench_loader::information::{BLOCK_SIZE, Description, Stack, TEXT_SIZE};
 use tench_loader::place::{Run, chunks, runs};
 use tench_loader::{Builder, LoadError, Program, space};
 use tench_procs_client::protocol::Defect;
@@ -122,19 +122,24 @@ const DESCRIPTION: Description = Description {
     environment: b"COLOUR=no\0",
     extra_count: 2,
     counter_frequency: 62_500_000,
-    stack_bottom: 0x7ffd_ffff_0000,
-    stack_top: 0x7ffe_0000_0000,
+    stack: Stack::whole(0),
 };
 
 /// Compares every page of a loaded program with what the file says.
 fn check(elf: &Elf) {
+    check_with(elf, 0);
+}
+
+/// The same with a stack size. Answers the model of the machine, and the address space.
+fn check_with(elf: &Elf, stack_size: u64) -> (Model, CapAddress) {
     let file = elf.write();
     let program = Program::parse(&file).unwrap();
     let mut model = Model::default();
-    let image = space::image(&mut model, &program, &DESCRIPTION).unwrap();
+    let stack = Stack::of(&program, stack_size);
+    let image = space::image(&mut model, &program, &Description { stack, ..DESCRIPTION }).unwrap();
     let root = image.space.root();
 
-    let mut pages = 16 + BLOCK_SIZE / 4096 + 1;
+    let mut pages = stack.size() as usize / 4096 + BLOCK_SIZE / 4096 + 1;
     for segment in &program.segments {
         pages += segment.size as usize / 4096;
         let mut wanted = vec![0; segment.size as usize];
@@ -146,11 +151,44 @@ fn check(elf: &Elf) {
     }
     assert_eq!(model.pages(), pages, "nothing else is mapped");
     assert!(model.page(root, 0).is_none());
-    assert!(model.page(root, DESCRIPTION.stack_bottom - 4096).is_none(), "guard page");
-    let (_, flags) = model.page(root, DESCRIPTION.stack_bottom).unwrap();
-    assert_eq!(flags, MapFlags::READ | MapFlags::WRITE);
+    assert!(model.page(root, stack.bottom - 4096).is_none(), "guard page");
+    for page in (stack.bottom..stack.top).step_by(4096) {
+        let (_, flags) = model.page(root, page).unwrap();
+        assert_eq!(flags, MapFlags::READ | MapFlags::WRITE);
+    }
+    assert!(model.page(root, stack.top).is_none());
     let (_, flags) = model.page(root, 0x7fff_0000_0000).unwrap();
     assert_eq!(flags, MapFlags::READ);
+    (model, root)
+}
+
+/// The information block's word number `n`.
+fn word(model: &Model, root: CapAddress, n: usize) -> u64 {
+    let (page, _) = model.page(root, 0x7fff_0000_0000).unwrap();
+    u64::from_le_bytes(page[n * 8..][..8].try_into().unwrap())
+}
+
+#[test]
+fn a_program_that_makes_its_stack_begins_on_a_small_one() {
+    let mut elf = Elf::good();
+    elf.headers.push(Header::note(b"Tench\0", 1, &1u32.to_le_bytes()));
+    for (asked, own) in [(0, 1 << 20), (0x3000, 0x3000), (16 << 20, 16 << 20)] {
+        let (model, root) = check_with(&elf, asked);
+        let words: Vec<u64> = (8..11).map(|n| word(&model, root, n)).collect();
+        assert_eq!(words, [0x7fff_001f_c000, 0x7fff_0020_0000, own]);
+        // It lies where tables are anyway: those of the segments, and those of all else.
+        let tables = model.objects.iter().filter(|object| matches!(object, Object::Table { .. }));
+        assert_eq!(tables.count(), 1 + 3 + 3);
+    }
+}
+
+#[test]
+fn a_program_that_does_not_gets_all_of_its_stack() {
+    for (asked, size) in [(0, 0x1_0000), (0x3000, 0x3000), (16 << 20, 16 << 20)] {
+        let (model, root) = check_with(&Elf::good(), asked);
+        let words: Vec<u64> = (8..11).map(|n| word(&model, root, n)).collect();
+        assert_eq!(words, [0x7ffe_0000_0000 - size, 0x7ffe_0000_0000, 0]);
+    }
 }
 
 #[test]

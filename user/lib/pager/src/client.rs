@@ -135,8 +135,9 @@ impl Region {
     }
 }
 
-/// Runs a function with the thread's page faults going to a pager, and then to where they went before a handler was set:
-/// the process server. The function touches no memory that comes on demand otherwise: 16 KiB of stack are made to be there
+/// Runs a function with the thread's page faults going to a pager. Afterwards they are the process's own to handle again
+/// ([`upcall::stop_handling`]): its memory comes on demand, and a handler that the program has set for page faults is
+/// forgotten. The function touches no memory that comes on demand otherwise: 16 KiB of stack are made to be there
 /// before, but a heap that has to grow would ask the pager for its pages.
 ///
 /// # Errors

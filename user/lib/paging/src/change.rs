@@ -3,9 +3,12 @@
 use tench_abi::memory::{MapFlags, TABLE_ENTRIES, entry_bits};
 
 use crate::backend::Backend;
-use crate::paging::{Error, Mapping, Need, Paging, Piece, Reserve, is_range, runs};
+use crate::mapping::{Mapping, Piece, runs};
+use crate::paging::{Need, Paging, is_range};
 use crate::regions::Kind;
+use crate::reserve::Reserve;
 use crate::shadow::{Entry, ROOT};
+use crate::types::Error;
 
 /// Rights, as against attributes.
 const RIGHTS: MapFlags = MapFlags::READ.union(MapFlags::WRITE).union(MapFlags::EXECUTE);
@@ -19,7 +22,7 @@ impl Paging {
     ///
     /// If a mapping cannot be unmapped, those before it are, and all regions stay; the call can be repeated.
     pub fn unmap<B: Backend>(&mut self, backend: &mut B, start: u64, size: u64) -> Result<(), Error<B::Error>> {
-        self.ensure(backend, Need { regions: 2, ..Need::default() })?;
+        self.ensure(backend, Need { regions: 1, ..Need::default() })?;
         self.clear(backend, start, size)?;
         self.regions.free(start, size);
         if size >= 1 << entry_bits(2) {
@@ -67,15 +70,20 @@ impl Paging {
         if !is_range(start, size) {
             return Err(Error::BadRange);
         }
-        while let Some(place) = self.tables.first_mapping(start, start + size) {
+        let stop = start + size;
+        // Before this address nothing of the range is mapped any more.
+        let mut at = start;
+        while let Some(place) = self.tables.first_mapping(at, stop) {
             let mapping = *self.mappings.get(place);
-            let (first, end) = (self.start_of(&mapping), self.start_of(&mapping) + self.size_of(&mapping));
-            if start <= first && end <= start + size {
+            let first = self.start_of(&mapping);
+            let end = first + self.size_of(&mapping);
+            if start <= first && end <= stop {
                 self.drop_mapping(backend, place, None)?;
-                self.drop_table(backend, mapping.table as usize, start, start + size);
+                self.drop_table(backend, mapping.table as usize, start, stop);
             } else {
-                self.replace(backend, place, start, start + size, None)?;
+                self.replace(backend, place, start, stop, None)?;
             }
+            at = end.min(stop);
         }
         Ok(())
     }
@@ -209,7 +217,7 @@ impl Paging {
     ) -> Result<(), Error<B::Error>> {
         self.drop_mapping(backend, place, Some(reserve))?;
         for part in parts.iter().flatten() {
-            let Err(error) = self.map_piece(backend, part, reserve) else { continue };
+            let Err(error) = self.map_piece(backend, part, Some(reserve)) else { continue };
             let mut mapped = self.tables.first_mapping(whole.address, whole.address + whole.size);
             while let Some(place) = mapped {
                 if self.drop_mapping(backend, place, Some(reserve)).is_err() {
@@ -218,7 +226,7 @@ impl Paging {
                 mapped = self.tables.first_mapping(whole.address, whole.address + whole.size);
             }
             // Whether this succeeds or not, the books say what is mapped.
-            let _ = self.map_piece(backend, whole, reserve);
+            let _ = self.map_piece(backend, whole, Some(reserve));
             return Err(error);
         }
         Ok(())

@@ -19,7 +19,7 @@
 //!   mapped again. Everything that this takes is there before the deletion, and if it still fails, the old mapping is
 //!   made again.
 //! - *Lazily backed* regions find their memory on the first access, which faults: [`Paging::classify`] says what a fault
-//!   means, and [`Paging::back`] maps zeroed memory.
+//!   means, [`Paging::back`] maps zeroed memory, and [`Paging::fault`] does both.
 //! - *Books never run out within an operation.* Each operation counts first what it can need at worst, and has the books
 //!   grow before it changes anything. Growing is the backend's affair and does not use the books, so it cannot nest.
 //!
@@ -32,12 +32,18 @@
 
 mod backend;
 mod change;
+mod demand;
+mod mapping;
 mod paging;
-mod pool;
+pub mod pool;
 mod regions;
+mod reserve;
 mod shadow;
+mod types;
 
 pub use backend::{Backend, Object, Run};
-pub use paging::{Account, Error, FrameCap, Paging, Request, Verdict};
-pub use regions::{Kind, Region, Regions};
+pub use demand::RUN_SIZE;
+pub use paging::Paging;
+pub use regions::{Kind, Region};
 pub use tench_abi::memory::MapFlags;
+pub use types::{Account, Error, FrameCap, Request, Verdict};

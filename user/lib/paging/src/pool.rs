@@ -8,8 +8,8 @@
 //! first nodes are part of the array, so that a small program needs no further memory; chunks come from the
 //! [`Backend`](crate::Backend) between operations, never within one.
 
-/// Chunks that an array can have. The last ends far beyond what a machine's memory can hold.
-const CHUNKS: usize = 26;
+/// Chunks that an array can have: one for each bit of a place, so that none need be looked for in vain.
+const CHUNKS: usize = 32;
 
 /// What lies in an array.
 pub trait Node: Copy + Default + 'static {
@@ -34,7 +34,7 @@ impl<T: 'static, const N: usize> Array<T, N> {
 
     /// Number of nodes.
     #[inline]
-    pub const fn len(&self) -> usize {
+    pub const fn capacity(&self) -> usize {
         N << self.grown
     }
 
@@ -73,7 +73,7 @@ impl<T: 'static, const N: usize> Array<T, N> {
 
     /// How many nodes the next chunk must have, if there can be one.
     pub const fn next_chunk(&self) -> Option<usize> {
-        if self.grown < CHUNKS { Some(self.len()) } else { None }
+        if self.grown < CHUNKS { Some(self.capacity()) } else { None }
     }
 
     /// Adds a chunk of exactly [`next_chunk`](Self::next_chunk) nodes; one of another size is not taken.
@@ -105,7 +105,7 @@ impl<T: Node, const N: usize> Pool<T, N> {
     /// Nodes that can still be taken.
     #[inline]
     pub const fn left(&self) -> usize {
-        self.nodes.len() - self.used
+        self.nodes.capacity() - self.used
     }
 
     /// Nodes in use.
@@ -174,7 +174,7 @@ impl<T: Node, const N: usize> Pool<T, N> {
             next = *node.link();
         }
         assert_eq!(linked + self.used, self.touched, "a node is used or unused");
-        assert!(self.touched <= self.nodes.len(), "only nodes that are there are used");
+        assert!(self.touched <= self.nodes.capacity(), "only nodes that are there are used");
     }
 }
 
@@ -220,8 +220,8 @@ mod tests {
     fn a_chunk_of_another_size_is_not_taken() {
         let mut array = Array::<u8, 2>::new([0; 2]);
         array.add(vec![0; 3].leak());
-        assert_eq!(array.len(), 2);
+        assert_eq!(array.capacity(), 2);
         array.add(vec![7; 2].leak());
-        assert_eq!((array.len(), *array.get(3)), (4, 7));
+        assert_eq!((array.capacity(), *array.get(3)), (4, 7));
     }
 }

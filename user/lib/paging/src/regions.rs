@@ -9,9 +9,12 @@
 //!                                               │
 //!                                           end, gap 4
 //! ```
-//! A node of no size stands at the end of the address space, so that the last gap belongs to a node too. The lowest gap
-//! that is large enough, from an address on, is found in O(log n): up from the first region behind the address, past
-//! subtrees whose largest gap is too small, then down into the first whose is not.
+//! A node of no size stands at the end of the address space, so that the last gap belongs to a node too. Of a gap only the
+//! part counts in which addresses may be chosen. So the lowest gap that is large enough is found on one way down: into the
+//! first subtree whose largest gap is not too small.
+//!
+//! An operation looks a region up once, and goes up from it once: a region that is added below a gap, or taken away, has no
+//! part in what the nodes above know; the gap that becomes smaller or larger has, and is the only one.
 
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
 use tench_tree::{Id, Links, Nodes, Tree, View};
@@ -72,7 +75,9 @@ pub(crate) struct RegionNode {
     size: u64,
     /// Free bytes before it.
     gap: u64,
-    /// The largest gap in its subtree.
+    /// Those of them that may be chosen.
+    room: u64,
+    /// The largest such room in its subtree.
     largest: u64,
     links: Links,
     unused: u32,
@@ -86,6 +91,7 @@ impl RegionNode {
         start: 0,
         size: 0,
         gap: 0,
+        room: 0,
         largest: 0,
         links: Links::NONE,
         unused: 0,
@@ -128,12 +134,37 @@ impl Nodes for RegionPool {
         &mut self.get_mut(id.place()).links
     }
 
-    #[inline]
+    #[inline(always)]
     fn summarise(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
         let below = |child: Option<Id>| child.map_or(0, |child| self.get(child.place()).largest);
-        let largest = below(left).max(below(right)).max(self.get(id.place()).gap);
+        let below = below(left).max(below(right));
         let node = self.get_mut(id.place());
+        let largest = node.room.max(below);
         core::mem::replace(&mut node.largest, largest) != largest
+    }
+
+    #[inline]
+    fn summarise_leaf(&mut self, id: Id) -> u32 {
+        let node = self.get_mut(id.place());
+        node.largest = node.room;
+        if node.room == 0 { 0 } else { u32::MAX }
+    }
+
+    #[inline]
+    fn summarise_added(&mut self, id: Id, leaf: Id, which: u32) -> u32 {
+        let added = self.get(leaf.place()).largest;
+        let node = self.get_mut(id.place());
+        if node.largest >= added {
+            return 0;
+        }
+        node.largest = added;
+        which
+    }
+
+    #[inline]
+    fn inherit_summary(&mut self, to: Id, from: Id) -> bool {
+        self.get_mut(to.place()).largest = self.get(from.place()).largest;
+        true
     }
 }
 
@@ -146,25 +177,44 @@ pub struct Regions {
     pool: RegionPool,
     tree: Tree,
     base: u64,
+    /// Where addresses are chosen: from, to.
+    choice: (u64, u64),
     /// The node at the end; none before the beginning.
     last: Option<Id>,
+    /// Place of the region that was found last by [`find_again`](Self::find_again). If it has gone, its node has no
+    /// addresses, or is another region's.
+    recent: usize,
 }
 
 impl Regions {
     /// None, of an address space without addresses.
     pub const fn new() -> Regions {
-        Regions { pool: Pool::new([RegionNode::ZERO; BUILT_IN]), tree: Tree::new(), base: 0, last: None }
+        Regions {
+            pool: Pool::new([RegionNode::ZERO; BUILT_IN]),
+            tree: Tree::new(),
+            base: 0,
+            choice: (0, 0),
+            last: None,
+            recent: 0,
+        }
     }
 
-    /// Says which addresses there are.
-    pub fn initialise(&mut self, base: u64, end: u64) {
+    /// Says which addresses there are, and between which of them [`search`](Self::search) chooses.
+    pub fn initialise(&mut self, base: u64, end: u64, choice: (u64, u64)) {
         if self.last.is_none() && base <= end {
-            self.base = base;
-            let node = RegionNode { start: end, gap: end - base, ..RegionNode::ZERO };
+            (self.base, self.choice) = (base, choice);
+            let gap = end - base;
+            let node = RegionNode { start: end, gap, room: self.room(end, gap), ..RegionNode::ZERO };
             let id = Id::new(self.pool.take(node) as u32);
             self.tree.insert(&mut self.pool, id, |_, _| false);
             self.last = Some(id);
         }
+    }
+
+    /// Of the gap before `end`, the bytes that may be chosen.
+    #[inline]
+    fn room(&self, end: u64, gap: u64) -> u64 {
+        end.min(self.choice.1).saturating_sub((end - gap).max(self.choice.0))
     }
 
     /// The addresses there are: first, and one past the last.
@@ -203,6 +253,24 @@ impl Regions {
         self.first_from(address).filter(|region| region.start <= address)
     }
 
+    /// The same for addresses that often lie in the same region.
+    #[inline]
+    pub fn find_again(&mut self, address: u64) -> Option<Region> {
+        let recent = self.pool.get(self.recent);
+        if address.wrapping_sub(recent.start) < recent.size {
+            return Some(recent.region());
+        }
+        let id = self.at_or_after(address)?;
+        let node = self.node(id);
+        // The node at the end has no addresses.
+        if address.wrapping_sub(node.start) >= node.size {
+            return None;
+        }
+        let region = node.region();
+        self.recent = id.place();
+        Some(region)
+    }
+
     /// The first region that ends behind `address`.
     #[inline]
     pub fn first_from(&self, address: u64) -> Option<Region> {
@@ -213,83 +281,92 @@ impl Regions {
     /// Whether no region has an address of this range.
     #[inline]
     pub fn is_free(&self, start: u64, size: u64) -> bool {
-        let (base, end) = self.bounds();
-        let inside = start >= base && start <= end && size <= end - start;
-        inside && self.first_from(start).is_none_or(|region| region.start >= start + size)
+        self.free_at(start, size).is_some()
     }
 
-    /// The lowest free range of `size` bytes at a multiple of `alignment` (a power of two) between `from` and `to`.
-    pub fn search(&self, size: u64, alignment: u64, from: u64, to: u64) -> Option<u64> {
+    /// Where [`insert_at`](Self::insert_at) puts regions into this range, if no region has an address of it.
+    #[inline]
+    pub fn free_at(&self, start: u64, size: u64) -> Option<Id> {
         let (base, end) = self.bounds();
-        let (from, to) = (from.max(base), to.min(end));
-        let first = self.at_or_after(from)?;
-        let fits = |low: u64, high: u64| {
-            let address = low.checked_next_multiple_of(alignment)?;
-            (address.checked_add(size)? <= high.min(to)).then_some(address)
+        if start < base || start > end || size > end - start {
+            return None;
+        }
+        self.at_or_after(start).filter(|next| self.node(*next).start >= start + size)
+    }
+
+    /// The lowest free range of `size` bytes at a multiple of `alignment` (a power of two): its first address, and where
+    /// [`insert_at`](Self::insert_at) puts regions into it.
+    pub fn search(&self, size: u64, alignment: u64) -> Option<(u64, Id)> {
+        let root = self.tree.root()?;
+        let largest = self.node(root).largest;
+        let fits = |id: Id| {
+            let node = self.node(id);
+            let high = node.start.min(self.choice.1);
+            let address = (high - node.room).checked_next_multiple_of(alignment)?;
+            (address.checked_add(size)? <= high).then_some((address, id))
         };
-        // Of the gap in which `from` lies, only a part may count.
-        let node = self.node(first);
-        if let Some(address) = fits(from.max(node.start - node.gap), node.start) {
-            return Some(address);
-        }
-        let gap = |id: Id| (self.node(id).start - self.node(id).gap, self.node(id).start);
         let surely = size.checked_add(alignment - (PAGE_SIZE as u64).min(alignment))?;
-        if let Some(id) = self.next_gap(first, surely)
-            && let Some(address) = fits(gap(id).0, gap(id).1)
-        {
-            return Some(address);
+        if largest >= surely {
+            return fits(self.first_room_below(root, surely));
         }
-        let mut next = first;
+        let mut next = (largest >= size).then(|| self.first_room_below(root, size));
         for _ in 0..PATIENCE {
-            next = self.next_gap(next, size)?;
-            let (low, high) = gap(next);
-            if low >= to {
-                return None;
+            let id = next?;
+            if let Some(found) = fits(id) {
+                return Some(found);
             }
-            if let Some(address) = fits(low, high) {
-                return Some(address);
-            }
+            next = self.next_room(id, size);
         }
         None
     }
 
-    /// The first node behind `id` with a gap of at least `size` bytes.
-    fn next_gap(&self, id: Id, size: u64) -> Option<Id> {
+    /// The first node behind `id` with room for at least `size` bytes.
+    fn next_room(&self, id: Id, size: u64) -> Option<Id> {
         let mut at = id;
         loop {
             if let Some(right) = self.node(at).links.right()
                 && self.node(right).largest >= size
             {
-                return Some(self.first_gap_below(right, size));
+                return Some(self.first_room_below(right, size));
             }
             at = self.tree.next_above(&self.pool, at)?;
-            if self.node(at).gap >= size {
+            if self.node(at).room >= size {
                 return Some(at);
             }
         }
     }
 
-    /// The first node of a subtree, whose largest gap is at least `size` bytes, that has such a gap.
-    fn first_gap_below(&self, top: Id, size: u64) -> Id {
+    /// The first node of a subtree with room for `size` bytes, which there is.
+    #[inline]
+    fn first_room_below(&self, top: Id, size: u64) -> Id {
         let mut at = top;
         loop {
             let node = self.node(at);
             match (node.links.left(), node.links.right()) {
                 (Some(left), _) if self.node(left).largest >= size => at = left,
-                (_, Some(right)) if node.gap < size => at = right,
+                (_, Some(right)) if node.room < size => at = right,
                 _ => return at,
             }
         }
     }
 
-    /// Adds a region where all is free. There is a node for it.
-    pub fn insert(&mut self, region: Region) {
-        let Some(next) = self.at_or_after(region.start) else { return };
-        let before = self.node(next).start - self.node(next).gap;
+    /// Adds a region into the gap before `next`. There is a node for it.
+    pub fn insert_at(&mut self, next: Id, region: Region) {
+        let following = self.node(next);
+        let before = following.start - following.gap;
+        let left = following.start - region.end();
+        let id = self.add_node(region, region.start - before);
+        self.set_gap(next, left);
+        self.tree.insert_before(&mut self.pool, id, next);
+    }
+
+    /// Takes a node for a region with a gap before it.
+    fn add_node(&mut self, region: Region, gap: u64) -> Id {
         let node = RegionNode {
             start: region.start,
             size: region.size,
-            gap: region.start - before,
+            gap,
+            room: self.room(region.start, gap),
             largest: 0,
             links: Links::NONE,
             unused: 0,
@@ -297,47 +374,71 @@ impl Regions {
             flags: region.flags.bits() as u8,
             granule: region.granule,
         };
-        let id = Id::new(self.pool.take(node) as u32);
-        let gap = self.node(next).start - region.end();
-        self.pool.get_mut(next.place()).gap = gap;
-        self.tree.insert_before(&mut self.pool, id, next);
-        self.tree.changed(&mut self.pool, next);
+        Id::new(self.pool.take(node) as u32)
     }
 
-    /// Removes the region that begins at `start`.
-    fn remove(&mut self, id: Id) {
-        let Some(next) = self.tree.next(&self.pool, id) else { return };
-        let (size, gap) = (self.node(id).size, self.node(id).gap);
-        self.tree.remove(&mut self.pool, id);
-        self.pool.give(id.place());
-        self.pool.get_mut(next.place()).gap += size + gap;
-        self.tree.changed(&mut self.pool, next);
+    /// Says how many bytes before a region are free, and has the nodes above know.
+    #[inline]
+    fn set_gap(&mut self, id: Id, gap: u64) {
+        let room = self.room(self.node(id).start, gap);
+        let node = self.pool.get_mut(id.place());
+        node.gap = gap;
+        let before = core::mem::replace(&mut node.room, room);
+        if before < room {
+            self.tree.enlarged(&mut self.pool, id);
+        } else if before > room {
+            self.tree.changed(&mut self.pool, id);
+        }
     }
 
     /// Divides the region in which `address` lies, if it does not begin there. There is a node for it.
-    pub fn split(&mut self, address: u64) {
-        let Some(region) = self.find(address).filter(|region| region.start < address) else { return };
+    fn split(&mut self, address: u64) {
         let Some(id) = self.at_or_after(address) else { return };
-        let cut = region.end() - address;
-        self.pool.get_mut(id.place()).size -= cut;
-        if let Some(next) = self.tree.next(&self.pool, id) {
-            self.pool.get_mut(next.place()).gap += cut;
-            self.tree.changed(&mut self.pool, next);
+        let region = self.node(id).region();
+        if Some(id) == self.last || region.start >= address {
+            return;
         }
-        self.insert(Region { start: address, size: cut, ..region });
+        self.pool.get_mut(id.place()).size = address - region.start;
+        let behind = self.add_node(Region { start: address, size: region.end() - address, ..region }, 0);
+        self.tree.insert_after(&mut self.pool, behind, id);
     }
 
-    /// Frees all addresses of a range; regions that lie in it in part are cut. There are nodes for two more regions, one of which
-    /// is free again afterwards.
+    /// Frees all addresses of a range; regions that lie in it in part are cut. There is a node for one more region.
     pub fn free(&mut self, start: u64, size: u64) {
-        self.split(start);
-        self.split(start + size);
-        while let Some(id) = self.at_or_after(start)
-            && Some(id) != self.last
-            && self.node(id).start < start + size
-        {
-            self.remove(id);
+        let end = start + size;
+        let Some(mut id) = self.at_or_after(start) else { return };
+        // What comes free right before the region at hand.
+        let mut freed = 0;
+        let region = self.node(id).region();
+        if Some(id) != self.last && region.start < start {
+            self.pool.get_mut(id.place()).size = start - region.start;
+            if region.end() > end {
+                let behind = self.add_node(Region { start: end, size: region.end() - end, ..region }, size);
+                self.tree.insert_after(&mut self.pool, behind, id);
+                return;
+            }
+            freed = region.end() - start;
+            let Some(next) = self.tree.next(&self.pool, id) else { return };
+            id = next;
         }
+        while Some(id) != self.last
+            && self.node(id).end() <= end
+            && let Some(next) = self.tree.next(&self.pool, id)
+        {
+            freed += self.node(id).gap + self.node(id).size;
+            self.tree.remove(&mut self.pool, id);
+            self.pool.give(id.place());
+            id = next;
+        }
+        let node = self.node(id);
+        if Some(id) != self.last && node.start < end {
+            let cut = end - node.start;
+            freed += cut;
+            let node = self.pool.get_mut(id.place());
+            (node.start, node.size) = (end, node.size - cut);
+        }
+        let gap = self.node(id).gap + freed;
+        self.set_gap(id, gap);
     }
 
     /// Gives all regions of a range other rights; regions that lie in it in part are divided. There are two nodes.
@@ -363,8 +464,9 @@ impl Regions {
             let before = previous.map_or(base, |previous| pool.get(previous.place()).end());
             assert!(before <= node.start, "regions do not overlap");
             assert_eq!(node.gap, node.start - before, "a gap is what is free");
+            assert_eq!(node.room, self.room(node.start, node.gap), "of a gap that may be chosen which may");
             let below = [node.links.left(), node.links.right()].into_iter().flatten();
-            let largest = below.map(|child| pool.get(child.place()).largest).fold(node.gap, u64::max);
+            let largest = below.map(|child| pool.get(child.place()).largest).fold(node.room, u64::max);
             assert_eq!(node.largest, largest, "the largest gap is known");
             assert!(self.last == Some(id) || node.size > 0, "a region has addresses");
         });

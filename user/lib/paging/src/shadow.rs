@@ -83,6 +83,8 @@ const NO_HEAD: Head = Head { object: Object::NONE, base: 0, mapped: 0, parent: 0
 pub struct Tables {
     heads: Pool<Head, BUILT_IN>,
     entries: Array<Entries, BUILT_IN>,
+    /// The table of pages that was asked for last. Whatever lies in its place now, its head says what it shows.
+    recent: usize,
 }
 
 /// The root's place.
@@ -94,6 +96,7 @@ impl Tables {
         Tables {
             heads: Pool::new([NO_HEAD; BUILT_IN]),
             entries: Array::new([const { Entries([0; TABLE_ENTRIES]) }; BUILT_IN]),
+            recent: ROOT,
         }
     }
 
@@ -170,6 +173,29 @@ impl Tables {
                 entry => return (table, entry),
             }
         }
+    }
+
+    /// The table of level 3 that shows an address, if it is there.
+    #[inline]
+    pub fn page_table(&mut self, address: u64) -> Option<usize> {
+        let head = self.heads.get(self.recent);
+        // A place that is not in use shows nothing: its level is 0, as the root's is.
+        if head.level == 3 && (head.base ^ address) >> entry_bits(2) == 0 {
+            return Some(self.recent);
+        }
+        let (table, _) = self.walk(address);
+        if self.level(table) != 3 {
+            return None;
+        }
+        self.recent = table;
+        Some(table)
+    }
+
+    /// Whether neighbouring entries of a table show nothing.
+    #[inline]
+    pub fn is_empty(&self, table: usize, first: u16, count: u16) -> bool {
+        let first = usize::from(first);
+        self.entries.get(table).0[first..first + usize::from(count)].iter().all(|word| *word == 0)
     }
 
     /// The first mapping that covers an address of a range.

@@ -132,7 +132,7 @@ impl Bench {
     fn step(&mut self, step: Step) -> Outcome {
         let address = self.address(step);
         let size = self.size(step, address);
-        match step.what % 9 {
+        match step.what % 10 {
             0 => self.alloc(&Self::request(step)),
             1 => self.alloc_fixed(address, &Request { size, ..Self::request(step) }),
             2 => self.map(self.frames[step.size as usize % self.frames.len()], RW),
@@ -140,6 +140,7 @@ impl Bench {
             5 => self.unmap(address, size),
             6 => self.protect(address, size, [RW, MapFlags::READ, RX][step.size as usize % 3]),
             7 => self.back(address),
+            8 => self.go_through(address, step),
             _ => self.clear(address, size),
         }
     }
@@ -286,7 +287,7 @@ impl Bench {
                 assert_eq!((self.machine.frames.len(), flags), (frames + 1, page.flags));
                 let bits = self.machine.frames[&frame].0;
                 let start = address - offset;
-                assert!(bits <= page.granule && start.is_multiple_of(1 << bits));
+                assert!(bits <= self.most(address, &page) && start.is_multiple_of(1 << bits));
                 let region = |at| self.pages[&at].region;
                 assert!(Self::range(start, 1 << bits).all(|at| region(at) == page.region));
                 self.show(start, 1 << bits, frame, 0, page.flags);
@@ -298,6 +299,43 @@ impl Bench {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Log2 of what may be backed at once with a page: the granule, or twice as much as came next to it.
+    fn most(&self, address: u64, page: &Page) -> u8 {
+        let run = |next: u64, back: bool| {
+            let Some(other) = self.pages.get(&next) else { return 0 };
+            let Some((frame, mut offset, _)) = other.mapped else { return 0 };
+            if other.region != page.region || !self.machine.frames[&frame].1 {
+                return 0;
+            }
+            // Pages that show the same frame in the same order.
+            let mut pages = 0;
+            let mut at = next;
+            while let Some((f, o, _)) = self.pages.get(&at).and_then(|page| page.mapped)
+                && (f, o) == (frame, offset)
+            {
+                pages += 1;
+                at = if back { at - PAGE } else { at + PAGE };
+                offset = if back { offset.wrapping_sub(PAGE) } else { offset + PAGE };
+            }
+            pages
+        };
+        let pages: u64 = run(address - PAGE, true).max(run(address + PAGE, false));
+        let bits = if pages == 0 { 12 } else { 12 + pages.ilog2() as u8 + 1 };
+        bits.min(16).max(page.granule)
+    }
+
+    /// Touches pages one after the other, upwards or downwards.
+    fn go_through(&mut self, address: u64, step: Step) -> Outcome {
+        let count = u64::from(step.size % 48);
+        for page in 0..count {
+            let at = if step.extra >> 1 & 1 == 0 { address + page * PAGE } else { address.wrapping_sub(page * PAGE) };
+            if (LOW..HIGH).contains(&at) {
+                self.back(at)?;
+            }
+        }
+        Ok(())
     }
 
     /// Compares an address with the model.
@@ -344,7 +382,7 @@ impl Bench {
         self.machine.fails_at = None;
         match outcome {
             Ok(()) => {}
-            Err(_) if matches!(step.what % 9, 5 | 6 | 8) => {
+            Err(_) if matches!(step.what % 10, 5 | 6 | 8 | 9) => {
                 // Part of it may be done. The books are right, and the rest can be done.
                 self.paging.check_invariants();
                 self.books_are_the_hardware();

@@ -197,6 +197,11 @@ impl Rejection {
         rejections.into_iter().find(|rejection| rejection.parts().0 == code)
     }
 
+    /// Whether an answer says so.
+    pub(crate) fn is(self, message: &Message) -> bool {
+        message.label() == self.parts().0
+    }
+
     /// Writes the answer that says so.
     #[cold]
     pub fn write(self, message: &mut Message) -> Flow {

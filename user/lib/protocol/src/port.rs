@@ -17,7 +17,7 @@ use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Wait, o
 use crate::replies::{self, Pending, Replies};
 use crate::shared::Attachments;
 use crate::wire::{Encode, KindOf, own_kind_of};
-use crate::{Code, DONE};
+use crate::{Code, DONE, Rejection};
 
 /// Who asks: the badge of the capability that was used. The process server gives each process capabilities with the
 /// process's number.
@@ -95,6 +95,8 @@ pub struct Port {
     pub replies: Replies,
     slots: Slots,
     incoming: [Option<CapAddress>; MAX_CAPS],
+    /// Fewer slots are on offer than capabilities may come along.
+    is_short: bool,
     answer: Message,
     flow: Flow,
 }
@@ -103,7 +105,7 @@ impl Port {
     /// A server that receives here.
     pub const fn new(endpoint: Cap<Endpoint>, replies: Replies, slots: Slots) -> Port {
         let incoming = [None; MAX_CAPS];
-        Port { endpoint, replies, slots, incoming, answer: Message::new(DONE), flow: Flow::Later }
+        Port { endpoint, replies, slots, incoming, answer: Message::new(DONE), is_short: false, flow: Flow::Later }
     }
 
     /// Answers the last request, if it is to be answered now, and waits for the next.
@@ -153,6 +155,10 @@ impl Port {
             context.attachments = Some(attachments);
         }
         self.flow = dispatch(request, &mut context, &mut self.answer);
+        if self.is_short && self.flow == Flow::Answer && Rejection::BadArguments.is(&self.answer) {
+            // Perhaps something was missing for which there was no slot: that is no fault of the caller's.
+            self.flow = Rejection::Busy.write(&mut self.answer);
+        }
         let kept = context.kept.get();
         for (index, cap) in request.caps().iter().enumerate() {
             if kept >> index & 1 != 0 {
@@ -214,6 +220,7 @@ impl Port {
                 count += 1;
             }
         }
+        self.is_short = count < self.slots.count;
         offer_slots(&offered[..count]);
     }
 }

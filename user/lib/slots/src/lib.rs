@@ -1,5 +1,7 @@
 //! Which slots of a capability space are free: one bit for each slot of each second-level node that is there.
 //!
+//! The lowest free slot is taken first, so that the last node is sooner or later all free and can be given back.
+//!
 //! Used by every process through the user library, and by the memory server, which cannot use that library because it
 //! asks nobody for memory. Nothing here makes a system call.
 
@@ -10,27 +12,36 @@
 use tench_abi::CapAddress;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 
-/// Second-level nodes that can be managed: 65,536 slots.
+/// Second-level nodes that a map can have: 65,536 slots.
 pub const MAX_NODES: usize = 256;
 /// Bits of a word of the map.
 const WORD_BITS: usize = u64::BITS as usize;
 /// Words for one node.
 const NODE_WORDS: usize = NODE_SLOTS / WORD_BITS;
+/// Words that are looked at for slots side by side when others would do, too.
+const NEARBY: usize = 2 * NODE_WORDS;
 
-/// The free slots. A set bit is a free slot.
-pub struct SlotMap {
-    words: [u64; MAX_NODES * NODE_WORDS],
+/// The free slots of at most `NODES` second-level nodes. A set bit is a free slot.
+pub struct SlotMap<const NODES: usize = MAX_NODES> {
+    nodes: [[u64; NODE_WORDS]; NODES],
+    /// A set bit for each node with a free slot.
+    summary: [u64; MAX_NODES / WORD_BITS],
     /// Nodes that are there besides node 0. (An empty map is all zero, so that it takes no room in the program's file.)
     further_nodes: usize,
     free: usize,
-    /// Where the last slot was found.
-    hint: usize,
 }
 
-impl SlotMap {
+impl<const NODES: usize> Default for SlotMap<NODES> {
+    fn default() -> Self {
+        SlotMap::new()
+    }
+}
+
+impl<const NODES: usize> SlotMap<NODES> {
     /// A map with node 0, of which no slot is free.
-    pub const fn new() -> SlotMap {
-        SlotMap { words: [0; MAX_NODES * NODE_WORDS], further_nodes: 0, free: 0, hint: 0 }
+    pub const fn new() -> Self {
+        const { assert!(NODES > 0 && NODES <= MAX_NODES) };
+        SlotMap { nodes: [[0; NODE_WORDS]; NODES], summary: [0; MAX_NODES / WORD_BITS], further_nodes: 0, free: 0 }
     }
 
     /// Makes the slots from `first` to before `end`, all of one node, free.
@@ -43,11 +54,11 @@ impl SlotMap {
     /// Adds the next node, all of whose slots are free, and answers its first slot; `None` if there cannot be more.
     pub fn add_node(&mut self) -> Option<CapAddress> {
         let index = self.nodes();
-        if index == MAX_NODES {
+        if index == NODES {
             return None;
         }
         let first = CapAddress::new(index as u32, 0);
-        self.words[index * NODE_WORDS..][..NODE_WORDS].fill(u64::MAX);
+        (index * NODE_WORDS..(index + 1) * NODE_WORDS).for_each(|word| self.set(word, u64::MAX));
         self.further_nodes += 1;
         self.free += NODE_SLOTS;
         Some(first)
@@ -68,28 +79,87 @@ impl SlotMap {
         self.free
     }
 
-    /// Takes a free slot.
+    /// Removes the last node if all its slots are free, and answers its index. Node 0 stays.
+    pub fn remove_last_node(&mut self) -> Option<u32> {
+        let last = self.last_node_if_free()?;
+        let first = last as usize * NODE_WORDS;
+        (first..first + NODE_WORDS).for_each(|word| self.set(word, 0));
+        self.further_nodes -= 1;
+        self.free -= NODE_SLOTS;
+        Some(last)
+    }
+
+    /// The last node if all its slots are free, and it is not node 0.
+    pub fn last_node_if_free(&self) -> Option<u32> {
+        let words = self.nodes.get(self.further_nodes)?;
+        let is_free = self.further_nodes > 0 && words.iter().all(|word| *word == u64::MAX);
+        is_free.then_some(self.further_nodes as u32)
+    }
+
+    /// The words of all nodes, one after another.
+    const fn words(&self) -> &[u64] {
+        self.nodes.as_flattened()
+    }
+
+    /// Changes a word of the map.
+    fn set(&mut self, index: usize, word: u64) {
+        let number = index / NODE_WORDS;
+        let node = &mut self.nodes[number];
+        node[index % NODE_WORDS] = word;
+        let is_full = node.iter().all(|word| *word == 0);
+        let bit = 1 << (number % WORD_BITS);
+        let summary = &mut self.summary[number / WORD_BITS];
+        *summary = if is_full { *summary & !bit } else { *summary | bit };
+    }
+
+    /// Takes the lowest free slot.
     pub fn take(&mut self) -> Option<CapAddress> {
-        let count = self.nodes() * NODE_WORDS;
-        for step in 0..count {
-            let index = (self.hint + step) % count;
-            let word = self.words[index];
-            if word != 0 {
-                let bit = word.trailing_zeros();
-                self.words[index] = word & (word - 1);
-                self.hint = index;
-                self.free -= 1;
-                return Some(CapAddress((index * WORD_BITS) as u32 + bit));
+        let index = self.lowest_word()?;
+        let word = self.words()[index];
+        self.set(index, word & (word - 1));
+        self.free -= 1;
+        Some(CapAddress((index * WORD_BITS) as u32 + word.trailing_zeros()))
+    }
+
+    /// The lowest word with a free slot.
+    fn lowest_word(&self) -> Option<usize> {
+        let (part, summary) = self.summary.iter().enumerate().find(|(_, summary)| **summary != 0)?;
+        let number = part * WORD_BITS + summary.trailing_zeros() as usize;
+        Some(number * NODE_WORDS + self.nodes[number].iter().position(|word| *word != 0)?)
+    }
+
+    /// Takes `count` free slots side by side in one word, if there are some near to the lowest free slot.
+    pub fn take_run_nearby(&mut self, count: usize) -> Option<CapAddress> {
+        if count == 0 || count > WORD_BITS {
+            return None;
+        }
+        let lowest = self.lowest_word()?;
+        for index in lowest..(lowest + NEARBY).min(self.nodes() * NODE_WORDS) {
+            let word = self.words()[index];
+            if let Some(first) = run_in(word, count) {
+                self.set(index, word & !((u64::MAX >> (WORD_BITS - count)) << first));
+                self.free -= count;
+                return Some(CapAddress((index * WORD_BITS + first) as u32));
             }
         }
         None
+    }
+
+    /// Takes a certain slot, if it is free.
+    pub fn remove(&mut self, slot: CapAddress) {
+        if self.is_free(slot) {
+            let index = slot.0 as usize;
+            self.set(index / WORD_BITS, self.words()[index / WORD_BITS] & !(1 << (index % WORD_BITS)));
+            self.free -= 1;
+        }
     }
 
     /// Takes `count` free slots side by side in one node, and answers the first.
     pub fn take_run(&mut self, count: usize) -> Option<CapAddress> {
         let first = self.find_run(count)?;
         for taken in first..first + count as u32 {
-            self.words[taken as usize / WORD_BITS] &= !(1 << (taken as usize % WORD_BITS));
+            let index = taken as usize / WORD_BITS;
+            self.set(index, self.words()[index] & !(1 << (taken as usize % WORD_BITS)));
         }
         self.free -= count;
         Some(CapAddress(first))
@@ -107,7 +177,7 @@ impl SlotMap {
         }
         // Free slots right before the word at hand, in the same node.
         let mut before = 0;
-        for (index, &word) in self.words[..self.nodes() * NODE_WORDS].iter().enumerate() {
+        for (index, &word) in self.words()[..self.nodes() * NODE_WORDS].iter().enumerate() {
             if index.is_multiple_of(NODE_WORDS) {
                 before = 0;
             }
@@ -126,14 +196,14 @@ impl SlotMap {
     /// Whether a slot is free.
     pub fn is_free(&self, slot: CapAddress) -> bool {
         let index = slot.0 as usize;
-        self.words.get(index / WORD_BITS).is_some_and(|word| word & 1 << (index % WORD_BITS) != 0)
+        self.words().get(index / WORD_BITS).is_some_and(|word| word & 1 << (index % WORD_BITS) != 0)
     }
 
     /// Makes a slot free. One that is free already, or of no managed node, stays as it is.
     pub fn free(&mut self, slot: CapAddress) {
         let index = slot.0 as usize;
         if index >> NODE_BITS < self.nodes() && !self.is_free(slot) && index != 0 {
-            self.words[index / WORD_BITS] |= 1 << (index % WORD_BITS);
+            self.set(index / WORD_BITS, self.words()[index / WORD_BITS] | 1 << (index % WORD_BITS));
             self.free += 1;
         }
     }
@@ -196,6 +266,28 @@ mod tests {
     }
 
     #[test]
+    fn the_lowest_slot_is_taken_and_the_last_node_goes_when_it_is_free() {
+        let mut map = map();
+        assert_eq!(map.remove_last_node(), None, "node 0 stays");
+        map.add_node();
+        map.add_node();
+        let taken: std::vec::Vec<_> = core::iter::from_fn(|| map.take()).collect();
+        assert!(taken.is_sorted() && taken.len() == 208 + 512);
+        for slot in taken.iter().rev().take(512) {
+            assert_eq!(map.last_node_if_free(), None);
+            map.free(*slot);
+            if slot.0 == 512 {
+                assert_eq!(map.remove_last_node(), Some(2));
+                assert_eq!((map.next_node(), map.count()), (2, 0));
+            }
+        }
+        assert_eq!((map.take(), map.remove_last_node()), (Some(CapAddress(256)), None));
+        map.free(CapAddress(256));
+        assert_eq!((map.remove_last_node(), map.take()), (Some(1), None));
+        assert_eq!((map.add_node(), map.take()), (Some(CapAddress(256)), Some(CapAddress(256))));
+    }
+
+    #[test]
     fn runs_lie_in_one_node() {
         let mut map = map();
         map.add_node();
@@ -232,6 +324,60 @@ mod tests {
     }
 
     #[test]
+    fn a_million_operations_are_those_of_a_set() {
+        let (mut map, mut free) = (map(), (48..256).collect::<BTreeSet<u32>>());
+        let mut taken = std::vec::Vec::new();
+        let mut seed = 3_u64;
+        let mut below = move |limit: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % limit
+        };
+        for step in 0..1_000_000 {
+            // Phases of growing and of shrinking, so that nodes come and go.
+            let grows = if step / 20_000 % 2 == 0 { 6 } else { 3 };
+            if below(10) < grows || taken.is_empty() {
+                if free.is_empty()
+                    && let Some(first) = map.add_node()
+                {
+                    free.extend(first.0..first.0 + 256);
+                }
+                let slot = map.take().map(|slot| slot.0);
+                assert_eq!(slot, free.pop_first());
+                taken.extend(slot);
+            } else {
+                let slot = taken.swap_remove(below(taken.len() as u64) as usize);
+                map.free(CapAddress(slot));
+                free.insert(slot);
+            }
+            if step % 997 == 0
+                && let Some(node) = map.remove_last_node()
+            {
+                assert_eq!(free.split_off(&(node * 256)).len(), 256);
+            }
+            assert_eq!(map.count(), free.len());
+        }
+        assert!(map.nodes() > 3);
+    }
+
+    #[test]
+    fn runs_nearby_lie_in_one_word() {
+        let mut map = map();
+        assert_eq!((map.take(), map.take()), (Some(CapAddress(48)), Some(CapAddress(49))));
+        map.free(CapAddress(48));
+        assert_eq!(map.take_run_nearby(8), Some(CapAddress(50)));
+        assert_eq!(map.take_run_nearby(8), Some(CapAddress(64)), "six are left in the first word, and one before");
+        assert_eq!(map.take_run_nearby(6), Some(CapAddress(58)));
+        assert_eq!((map.take_run_nearby(0), map.take_run_nearby(65)), (None, None));
+        assert_eq!(map.take_run_nearby(64), Some(CapAddress(128)));
+        assert_eq!(map.take_run_nearby(57), Some(CapAddress(192)));
+        assert_eq!(map.take_run_nearby(57), None, "56 are left in one word, and seven in another");
+        assert_eq!((map.count(), map.take()), (1 + 56 + 7, Some(CapAddress(48))));
+        let rest = (72..128).chain(249..256).map(|slot| Some(CapAddress(slot)));
+        assert!(rest.eq((0..63).map(|_| map.take())));
+        assert_eq!((map.take(), map.take_run_nearby(1)), (None, None));
+    }
+
+    #[test]
     fn nonsense_is_not_freed() {
         let mut map = map();
         map.free(CapAddress(0));
@@ -240,5 +386,9 @@ mod tests {
         map.free(CapAddress(50));
         assert_eq!(map.count(), 208);
         assert!(!map.is_free(CapAddress(47)));
+        map.remove(CapAddress(47));
+        map.remove(CapAddress(50));
+        map.remove(CapAddress(50));
+        assert!(map.count() == 207 && !map.is_free(CapAddress(50)));
     }
 }

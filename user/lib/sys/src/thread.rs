@@ -188,6 +188,17 @@ pub unsafe fn upcall_return(registers: &Registers) -> Error {
         return Error::NoMessageArea;
     }
     // SAFETY: the caller answers for the registers.
+    unsafe { upcall_resume() }
+}
+
+/// Ends an upcall: the thread continues where it was, with the registers that the kernel left in the message area. Returns
+/// only if that is refused.
+///
+/// # Safety
+/// The thread is in an upcall, nothing has changed the registers in the message area, and what made the instruction at
+/// which the thread was fail has been mended.
+pub unsafe fn upcall_resume() -> Error {
+    // SAFETY: the caller answers for the registers.
     match unsafe { raw::call0(Operation::UpcallReturn, 0, 0) }.done() {
         Ok(()) => Error::WrongState,
         Err(error) => error,

@@ -31,8 +31,6 @@ pub use strings::{Iter as StringsIter, Strings};
 pub const ARCHIVE_PATH: &str = "etc/system";
 /// Priority of a program that the description does not say one for.
 pub const DEFAULT_PRIORITY: u8 = 100;
-/// Bytes of the main thread's stack of a program that the description does not say it for.
-pub const DEFAULT_STACK_SIZE: u64 = 64 * 1024;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TSYS");
 const VERSION: u32 = 3;
@@ -67,7 +65,7 @@ pub struct Program<'a> {
     pub priority: u8,
     /// Highest priority that it may give to others.
     pub ceiling: u8,
-    /// Bytes of the main thread's stack, a multiple of the page size.
+    /// Bytes of the main thread's stack, a multiple of the page size; 0: as usual.
     pub stack_size: u64,
     /// Bytes of memory that it may have; all ones for no limit.
     pub quota: u64,

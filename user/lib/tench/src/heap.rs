@@ -6,9 +6,13 @@
 //!    live 2               live 2                live 1
 //! ```
 //! The allocator is talc (boundary tags in bins by size). It lies in regions of addresses, each of which doubles the heap,
-//! so that few requests go to the system; a large piece gets a region of its own. Regions count the pieces in them. A
+//! so that few requests go to the system; a large piece gets a region of its own. There is a region only if there is memory
+//! for all of it (`memory::promise`), so that whoever asks for too much is told so. Regions count the pieces in them. A
 //! region without pieces is given back with its memory, unless it is small and the only one: whoever allocates and frees in
 //! turn does not ask the system each time. The first region stays, because the bins lie in it.
+//!
+//! A program that must not end for want of memory keeps some in reserve ([`reserve`]): then what it allocates in the middle
+//! of something is there, and a region is not given back if the reserve lies in it.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
@@ -27,6 +31,8 @@ const USUAL: usize = 4 << 20;
 const LARGE: usize = 1 << 20;
 /// What the allocator itself needs for its bins and tags.
 const OVERHEAD: usize = 2048;
+/// Alignment of what is kept in reserve.
+const ALIGNMENT: usize = 16;
 /// Regions that there can be.
 const MAX_REGIONS: usize = 128;
 
@@ -51,6 +57,8 @@ struct Regions {
     first: usize,
     /// Regions without pieces.
     spare: usize,
+    /// Bytes that are kept in reserve.
+    reserve: usize,
 }
 
 // SAFETY: the spans say which memory the allocator manages; they are no more bound to a thread than the allocator.
@@ -59,7 +67,7 @@ unsafe impl Send for Regions {}
 impl Regions {
     const fn new() -> Regions {
         let none = Region { start: 0, size: 0, span: Span::empty(), live: 0 };
-        Regions { regions: [none; MAX_REGIONS], count: 0, total: 0, first: 0, spare: 0 }
+        Regions { regions: [none; MAX_REGIONS], count: 0, total: 0, first: 0, spare: 0, reserve: 0 }
     }
 
     /// Bytes by which the heap should grow for a piece, and bytes that would do.
@@ -71,6 +79,19 @@ impl Regions {
         }
         let usual = self.total.clamp(FIRST, USUAL.max(self.total / 4));
         Some((least.max(usual.next_multiple_of(PAGE_SIZE)), least))
+    }
+
+    /// Takes `wanted` bytes of addresses; if there is not as much memory as one would like, less, and at last `least`.
+    fn take(&self, wanted: usize, least: usize) -> Option<(usize, usize)> {
+        let regions = self.regions[..self.count].iter().map(|region| (region.start, region.size));
+        let mut bytes = wanted;
+        loop {
+            match take_heap(bytes, regions.clone()) {
+                Ok(taken) => return Some(taken),
+                Err(_) if bytes == least => return None,
+                Err(_) => bytes = (bytes / 2).next_multiple_of(PAGE_SIZE).max(least),
+            }
+        }
     }
 
     /// The place of the region in which an address lies.
@@ -123,7 +144,13 @@ impl Regions {
         }
         self.spare += 1;
         let is_enough = self.spare > 1 || region.size > USUAL;
-        (is_enough && region.start != self.first).then_some(place)
+        (is_enough && region.start != self.first && self.has_reserve_besides(place)).then_some(place)
+    }
+
+    /// Whether what is kept in reserve fits into another region without pieces.
+    fn has_reserve_besides(&self, place: usize) -> bool {
+        let others = || self.regions[..self.count].iter().enumerate().filter(|(other, _)| *other != place);
+        self.reserve == 0 || others().any(|(_, other)| other.live == 0 && other.size >= self.reserve + OVERHEAD)
     }
 }
 
@@ -134,8 +161,7 @@ impl OomHandler for Regions {
         }
         let need = layout.size().checked_add(layout.align()).ok_or(())?;
         let (wanted, least) = talc.oom_handler.growth(need).ok_or(())?;
-        // If there is not as much memory as one would like, as much as is needed will do.
-        let (start, size) = take_heap(wanted).or_else(|_| take_heap(least)).map_err(drop)?;
+        let (start, size) = talc.oom_handler.take(wanted, least).ok_or(())?;
         let base = core::ptr::with_exposed_provenance_mut::<u8>(start);
         // SAFETY: the memory is new, readable and writable, and nothing else knows of it.
         let span = unsafe { talc.claim(Span::new(base, base.wrapping_add(size))) }?;
@@ -196,6 +222,19 @@ unsafe impl GlobalAlloc for Heap {
         }
         new
     }
+}
+
+/// Sees to it that `bytes` bytes can be allocated in small pieces, and keeps them as long as nothing else is reserved.
+/// Answers whether there was memory for that; a smaller reserve that was there before stays otherwise.
+pub fn reserve(bytes: usize) -> bool {
+    let Ok(layout) = Layout::from_size_align(bytes.max(1), ALIGNMENT) else { return false };
+    let mut talc = HEAP_ALLOCATOR.talc.lock();
+    // SAFETY: the size is not zero.
+    let Ok(place) = (unsafe { talc.malloc(layout) }) else { return false };
+    talc.oom_handler.reserve = talc.oom_handler.reserve.max(bytes);
+    // SAFETY: it came from `malloc` just above, with this layout. Its region is not given back, whoever else is in it.
+    unsafe { talc.free(place, layout) };
+    true
 }
 
 #[cfg_attr(target_os = "none", global_allocator)]
@@ -270,7 +309,25 @@ mod tests {
     }
 
     #[test]
+    fn a_region_that_holds_the_reserve_stays() {
+        let mut regions = Regions::new();
+        regions.reserve = FIRST / 2;
+        for start in [0x1000_0000, 0x2000_0000, 0x3000_0000] {
+            regions.add(start, FIRST, Span::empty());
+            regions.allocated(start);
+        }
+        assert_eq!(regions.freed(0x2000_0000), None, "the reserve may lie in it");
+        assert_eq!(regions.freed(0x3000_0000), Some(2), "the reserve fits into the other one");
+        regions.remove(2);
+        regions.reserve = FIRST;
+        regions.add(0x4000_0000, USUAL + PAGE_SIZE, Span::empty());
+        regions.allocated(0x4000_0000);
+        assert_eq!(regions.freed(0x4000_0000), None, "the other one is too small");
+    }
+
+    #[test]
     fn without_memory_there_is_none() {
+        assert!(!reserve(1));
         // SAFETY: the layout's size is not zero.
         let place = unsafe { HEAP_ALLOCATOR.alloc(Layout::new::<u64>()) };
         assert!(place.is_null());

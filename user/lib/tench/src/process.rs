@@ -58,6 +58,12 @@ pub(crate) fn is_first() -> bool {
     magic() == boot::MAGIC
 }
 
+/// Bytes of the stack that the main thread is to make itself; `None`: it stays on the one on which it begins.
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+pub(crate) fn own_stack() -> Option<usize> {
+    info().map(|info| info.own_stack as usize).filter(|size| *size != 0)
+}
+
 /// The whole block, arguments and environment included.
 fn block() -> &'static [u8] {
     if magic() != MAGIC {

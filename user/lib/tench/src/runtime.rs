@@ -40,15 +40,19 @@ impl<T: Termination, E: Display> Termination for Result<T, E> {
 #[cfg(target_os = "none")]
 mod start {
     use tench_abi::layout::{address, slot};
-    use tench_procs_client::protocol::pid;
+    use tench_abi::process::note;
     use tench_sys::{Cap, ThreadBlock};
 
-    use crate::{memory, process, thread, upcall};
+    use crate::memory::{self, Anonymous};
+    use crate::{eprintln, process, thread, upcall};
 
     unsafe extern "Rust" {
         /// Defined by [`entry!`](crate::entry), or by the C runtime.
         safe fn tench_main() -> i32;
     }
+
+    /// Exit code of a program for whose main thread there was no stack.
+    const NO_STACK: i32 = 102;
 
     /// The main thread's block. Only that thread uses it.
     struct MainThread(ThreadBlock);
@@ -60,13 +64,31 @@ mod start {
 
     /// Where the process begins: `x0` is the address of the information block, the stack pointer is set. A frame record
     /// of zeros ends every backtrace here.
+    ///
+    /// The note beside it says that this library makes the main thread's stack: whoever begins here can.
     #[unsafe(no_mangle)]
     #[unsafe(naked)]
     extern "C" fn _start() -> ! {
-        core::arch::naked_asm!("mov x29, xzr", "mov x30, xzr", "b {}", sym start)
+        core::arch::naked_asm!(
+            ".pushsection .note.tench, \"a\", %note",
+            ".balign 4",
+            ".word {name_size}, 4, {kind}",
+            ".asciz \"Tench\"",
+            ".balign 4",
+            ".word {flags}",
+            ".popsection",
+            "mov x29, xzr",
+            "mov x30, xzr",
+            "b {start}",
+            name_size = const note::NAME.len(),
+            kind = const note::KIND,
+            flags = const note::OWN_STACK,
+            start = sym start,
+        )
     }
 
-    /// Sets up the main thread, and runs `main`.
+    /// Sets up the main thread, and runs `main`: on a stack that comes on demand, unless the loader has given it a whole one.
+    /// (It gives one to those that serve everybody, who do without memory on demand.)
     extern "C" fn start(information: usize) -> ! {
         // SAFETY: this is the address that the loader passed.
         unsafe { process::set_block(information) };
@@ -82,19 +104,43 @@ mod start {
         block.runtime.set(thread::main_record());
         // SAFETY: the loader has mapped the message area there, and this is the only thread.
         unsafe { block.install() };
-        handle_page_faults();
-        process::exit(tench_main())
-    }
-
-    /// Lets memory come on demand, in a process that others serve: those that serve everybody do without.
-    fn handle_page_faults() {
-        if process::id() > pid::PROCS {
-            // SAFETY: the stack is the main thread's, for this.
-            let handled = unsafe { upcall::handle_page_faults(Cap::new(slot::THREAD), thread::main_fault_stack()) };
-            if handled.is_ok() {
-                memory::enable_demand();
+        let Some(size) = process::own_stack() else { process::exit(tench_main()) };
+        memory::enable_demand();
+        match Anonymous::stack(size) {
+            Ok(stack) => {
+                block.stack_bottom.set(stack.address());
+                block.stack_top.set(stack.end());
+                let top = stack.end();
+                // It stays as long as the process.
+                core::mem::forget(stack);
+                // SAFETY: it is the end of a new stack, and this function has nothing to return to.
+                unsafe { continue_at(top) }
+            }
+            Err(error) => {
+                eprintln!("{}: there is no stack: {error}", process::name());
+                process::exit(NO_STACK)
             }
         }
+    }
+
+    /// Goes on in [`run_on_demand`] on another stack.
+    ///
+    /// # Safety
+    /// `top` is the end of a stack that nothing else uses, and a multiple of 16.
+    #[unsafe(naked)]
+    unsafe extern "C" fn continue_at(top: usize) -> ! {
+        core::arch::naked_asm!("mov sp, x0", "mov x29, xzr", "mov x30, xzr", "b {}", sym run_on_demand)
+    }
+
+    /// Lets page faults be handled on the stack on which the process began, and runs `main`. Until then there is no fault:
+    /// a part of the new stack is there, and the memory manager, who looks further down, is not called.
+    extern "C" fn run_on_demand() -> ! {
+        // SAFETY: the main thread has left that stack, and only its page faults use it from now on.
+        if let Err(error) = unsafe { upcall::handle_page_faults(Cap::new(slot::THREAD), thread::main_fault_stack()) } {
+            eprintln!("{}: the kernel refused to let it handle page faults: {error}", process::name());
+            process::exit(101)
+        }
+        process::exit(tench_main())
     }
 
     /// Prints why and where, and ends the process with exit code 101.

@@ -17,7 +17,7 @@ use tench_abi::layout::slot;
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::{FaultKind, OwnFault, Region as Part, RegionKind};
 use tench_sys::block::{Staged, read_registers};
-use tench_sys::thread::upcall_return;
+use tench_sys::thread::{upcall_resume, upcall_return};
 use tench_sys::{Cap, Endpoint, Error, OWN_SPACE, Thread};
 
 use crate::memory::{self, Outcome};
@@ -33,16 +33,18 @@ static HANDLERS: [AtomicPtr<()>; Class::COUNT] = [const { AtomicPtr::new(core::p
 
 /// Makes `handler` the process's for a class of faults, and the running thread use it.
 ///
-/// `stack` is where the handler runs: 0 for the stack in use when the fault happens, otherwise the top of a stack for
-/// this thread alone. A handler for faults of the stack itself needs one. (Page faults have one anyway, if memory comes
-/// on demand: 0 means that.)
+/// `stack` is where the handler runs: the top of a stack for this thread alone, or 0. If memory comes on demand, 0 means the
+/// stack on which the thread's page faults are handled (12 KiB), which is always there: one upcall runs at a time.
+/// Otherwise, and in threads that this library has not made, it means the stack in use when the fault happens; a handler
+/// for faults of the stack itself needs one of its own then.
 ///
 /// # Safety
 /// The handler leaves registers with which the thread can go on, and takes no lock that the interrupted code may hold;
 /// `stack` is 0 or the end of mapped memory that nothing else uses.
 pub unsafe fn handle(class: Class, handler: Handler, stack: usize) -> Result<(), Error> {
     HANDLERS[class as usize].store(handler as *mut (), Ordering::Release);
-    let stack = if class == Class::PageFault && stack == 0 { thread::fault_stack() } else { stack };
+    // Where memory comes on demand, the stack in use may end just below.
+    let stack = if stack == 0 { thread::fault_stack() } else { stack };
     // SAFETY: `enter` handles an upcall, and the caller answers for the stack.
     unsafe { thread::current_thread().faults_upcall(class, server(), enter as *const () as usize, stack) }
 }
@@ -74,30 +76,42 @@ fn server() -> Option<Cap<Endpoint>> {
     found.is_ok_and(|found| found.kind == Kind::Endpoint).then_some(Cap::new(slot::PROCS))
 }
 
-/// Where the kernel lets a faulting thread continue. All its registers lie in the message area.
+/// Where the kernel lets a faulting thread continue. All its registers lie in the message area, and so may a message that
+/// it was about to send: what remedies a page fault leaves both as they are.
 extern "C" fn enter(class: u64, address: u64, instruction: u64, syndrome: u64) -> ! {
+    let report = Report { class, address, instruction, syndrome };
+    let error = if is_remedied(&report) {
+        // SAFETY: this is an upcall, and the memory that the instruction needs is there now.
+        unsafe { upcall_resume() }
+    } else {
+        call_handler(&report)
+    };
+    eprintln!("{}: the kernel refused to end an upcall: {error}", process::name());
+    process::exit(101)
+}
+
+/// Lets the program's handler decide, and ends the upcall. Returns only if that is refused.
+///
+/// What it keeps takes more than a kibibyte of the stack, which a fault that is remedied needs for other things.
+#[inline(never)]
+fn call_handler(report: &Report) -> Error {
     // A page fault can happen while the interrupted code writes a message; the handler may send some itself. A foreign
     // system call happens only where the program makes one.
-    let staged = if class == Class::PageFault as u64 { Staged::save() } else { None };
-    let pointer = HANDLERS.get(class as usize).map_or(core::ptr::null_mut(), |place| place.load(Ordering::Acquire));
-    let report = Report { class, address, instruction, syndrome };
-    if let Some(mut registers) = read_registers() {
-        if !is_remedied(&report) {
-            if pointer.is_null() {
-                end(&report);
-            }
-            // SAFETY: only `handle` stores there, and only handlers.
-            let handler = unsafe { core::mem::transmute::<*mut (), Handler>(pointer) };
-            handler(&report, &mut registers);
-        }
-        if let Some(staged) = staged {
-            staged.restore();
-        }
-        // SAFETY: this is an upcall, and `handle`'s caller answers for what the handler leaves.
-        let error = unsafe { upcall_return(&registers) };
-        eprintln!("{}: the kernel refused to end an upcall: {error}", process::name());
+    let staged = if report.class == Class::PageFault as u64 { Staged::save() } else { None };
+    let place = HANDLERS.get(report.class as usize);
+    let pointer = place.map_or(core::ptr::null_mut(), |place| place.load(Ordering::Acquire));
+    if pointer.is_null() {
+        end(report);
     }
-    process::exit(101)
+    let Some(mut registers) = read_registers() else { return Error::NoMessageArea };
+    // SAFETY: only `handle` stores there, and only handlers.
+    let handler = unsafe { core::mem::transmute::<*mut (), Handler>(pointer) };
+    handler(report, &mut registers);
+    if let Some(staged) = staged {
+        staged.restore();
+    }
+    // SAFETY: this is an upcall, and `handle`'s caller answers for what the handler leaves.
+    unsafe { upcall_return(&registers) }
 }
 
 /// Whether it was a page fault where memory comes on demand, and the memory is there now.

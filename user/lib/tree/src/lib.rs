@@ -106,8 +106,8 @@ pub trait Nodes: View {
         if self.summarise(id, left, right) { u32::MAX } else { 0 }
     }
 
-    /// Makes the parts in `which` of a node's summary anew after a leaf was added somewhere below it. Answers which have
-    /// changed.
+    /// Makes the parts in `which` of a node's summary anew after a leaf was added somewhere below it, or after the summary of
+    /// such a node has become larger. Answers which have changed.
     #[inline(always)]
     fn summarise_added(&mut self, id: Id, leaf: Id, which: u32) -> u32 {
         let _ = leaf;
@@ -266,6 +266,20 @@ impl Tree {
     #[inline]
     pub fn changed<N: Nodes>(&mut self, nodes: &mut N, id: Id) {
         renew_upwards(nodes, Some(id), None, ALL);
+    }
+
+    /// The same after what a node adds to summaries has become larger: only the node's own summary is made anew from its
+    /// children, and those above it by [`Nodes::summarise_added`].
+    #[inline]
+    pub fn enlarged<N: Nodes>(&mut self, nodes: &mut N, id: Id) {
+        let Links { left, right, mut parent, .. } = *nodes.links(id);
+        let mut which = nodes.summarise_parts(id, left, right, ALL);
+        while let Some(at) = parent
+            && which != 0
+        {
+            which = nodes.summarise_added(at, id, which);
+            parent = nodes.links(at).parent;
+        }
     }
 
     /// The first node in order.

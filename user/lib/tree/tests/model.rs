@@ -30,6 +30,12 @@ impl Nodes for Arena {
         let largest = children.chain([self.0[id.place()].value]).max().unwrap_or_default();
         std::mem::replace(&mut self.0[id.place()].largest, largest) != largest
     }
+
+    fn summarise_added(&mut self, id: Id, leaf: Id, _: u32) -> u32 {
+        let added = self.0[leaf.place()].largest;
+        let largest = &mut self.0[id.place()].largest;
+        if std::mem::replace(largest, added.max(*largest)) < added { u32::MAX } else { 0 }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -90,7 +96,12 @@ fn play(steps: &[Step]) {
                 let place = index.index(order.len());
                 let next = order.get(place + 1).map_or(2000, |next| arena.0[next.place()].value);
                 arena.0[order[place].place()].value = next;
-                tree.changed(&mut arena, order[place]);
+                // It has become larger, or is the same.
+                if place % 2 == 0 {
+                    tree.changed(&mut arena, order[place]);
+                } else {
+                    tree.enlarged(&mut arena, order[place]);
+                }
             }
             Step::Remove(_) | Step::Change(_) => {}
         }

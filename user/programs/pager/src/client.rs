@@ -1,5 +1,7 @@
 //! A process whose memory another provides.
 
+use alloc::vec;
+
 use tench::abi::layout::slot;
 use tench::abi::memory::PAGE_SIZE;
 use tench::sys::{Cap, Endpoint};
@@ -10,6 +12,8 @@ use crate::Problem;
 
 /// Pages that it touches.
 pub const PAGES: u64 = 64;
+/// Bytes of memory on demand that the process touches when its faults are its own again.
+const OWN: usize = 1 << 20;
 /// The pager, given by whoever started this process.
 const PAGER: Cap<Endpoint> = Cap::new(slot::EXTRA);
 
@@ -23,7 +27,10 @@ pub fn run(task: &str) -> Result<(), Problem> {
             // The next pages are those that have just been given back.
             region.detach()?;
             let again = regions.attach(PAGER, 1)?;
-            paged(PAGER, || right && (0..PAGES * PAGE_SIZE as u64).step_by(8).all(|at| again.read64(at) == 0))
+            let zero = paged(PAGER, || (0..PAGES * PAGE_SIZE as u64).step_by(8).all(|at| again.read64(at) == 0));
+            // Faults are the process's own to handle again: its memory comes on demand, and the pager knows nothing of it.
+            let own = vec![7u8; OWN];
+            Ok(right && zero? && own.iter().step_by(PAGE_SIZE).all(|byte| *byte == 7))
         }
         "stray" => {
             let gone = regions.attach(PAGER, 1)?;

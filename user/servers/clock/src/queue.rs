@@ -3,6 +3,9 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+/// Bytes of heap that a request may need, with at most 1024 threads that wait. A test counts.
+pub const GROWTH: usize = 30 << 10;
+
 /// Somebody who waits. `R` is what it takes to answer.
 struct Waiter<R> {
     process: u64,

@@ -2,7 +2,7 @@
 
 use tench::memory;
 use tench_abi::layout::slot;
-use tench_clock::queue::Queue;
+use tench_clock::queue::{GROWTH, Queue};
 use tench_clock::time::{nanoseconds, next_tick};
 use tench_clock_client::Clock;
 use tench_clock_client::protocol::{ClockService, Error, Event};
@@ -24,6 +24,7 @@ pub struct Server {
 impl Server {
     /// Registers the server.
     pub fn new() -> Result<Server, Failure> {
+        memory::serve_without_faults(2 * GROWTH).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
         let slot = memory::take_slot().map_err(|_| AnyFailure::Lost(Refusal::NoSuchSlot))?;
         let service = Cap::<Endpoint>::new(slot::SERVICE);
         let public = service.mint_to(slot, Rights::WRITE | Rights::CALL, ANYBODY).map_err(AnyFailure::Lost)?;
@@ -72,6 +73,8 @@ impl Server {
         if self.queue.is_full() {
             return Err(Error::Full);
         }
+        // As much again stays for those who end.
+        memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;
         let waiter = later.keep().map_err(|_| Error::Full)?;
         self.queue.push(deadline, caller.0, waiter);
         Ok(None)

@@ -50,7 +50,12 @@ pub struct Line {
 
 impl Default for Line {
     fn default() -> Line {
-        Line { mode: Mode::Canonical, edit: Vec::new(), ready: VecDeque::new() }
+        Line {
+            mode: Mode::Canonical,
+            edit: Vec::with_capacity(MAX_LINE),
+            // What a reader did not take comes back.
+            ready: VecDeque::with_capacity(MAX_AHEAD + MAX_LINE + 1),
+        }
     }
 }
 

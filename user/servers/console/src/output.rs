@@ -13,13 +13,15 @@ pub struct Output {
 
 impl Output {
     /// An empty buffer for `limit` bytes.
-    pub const fn new(limit: usize) -> Output {
-        Output { bytes: VecDeque::new(), limit, last: 0, taken: 0 }
+    pub fn new(limit: usize) -> Output {
+        Output { bytes: VecDeque::with_capacity(limit), limit, last: 0, taken: 0 }
     }
 
     /// A buffer from which so many bytes were taken, and which holds these.
     pub fn resume(limit: usize, taken: u64, bytes: &[u8]) -> Output {
-        Output { bytes: bytes.iter().copied().collect(), limit, last: bytes.last().copied().unwrap_or(0), taken }
+        let mut output = Output { taken, last: bytes.last().copied().unwrap_or(0), ..Output::new(limit) };
+        output.bytes.extend(bytes.iter().take(limit));
+        output
     }
 
     /// Bytes that were taken so far.

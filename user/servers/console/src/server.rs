@@ -3,7 +3,7 @@
 use tench::memory::{self, Error as MemoryError, Window};
 use tench_abi::layout::slot;
 use tench_console::kept::{Kept, Memory, Ownership};
-use tench_console::terminal::{Answer, OUTPUT_LIMIT, Terminal};
+use tench_console::terminal::{Answer, GROWTH, OUTPUT_LIMIT, Terminal};
 use tench_console_client::Console;
 use tench_console_client::protocol::{ConsoleService, Error, MAX_TEXT, Mode};
 use tench_protocol::{Arrived, Bytes, Caller, Event, Later, Pending, Port, Replies};
@@ -64,6 +64,7 @@ pub struct Server {
 impl Server {
     /// Sets up the device and its interrupt.
     pub fn new() -> Result<Server, MemoryError> {
+        memory::serve_without_faults(2 * GROWTH)?;
         let (slots, window) = tench::server::Kept::open(MEMORY)?;
         let kept = Kept::new(Place(window));
         let mut terminal = Terminal::new(MAX_WAITERS);
@@ -177,7 +178,7 @@ impl ConsoleService for Server {
         later: Later<'_, (), Error>,
         text: Bytes<'_, MAX_TEXT>,
     ) -> Result<Option<()>, Error> {
-        let pending = later.keep().map_err(|_| Error::Full)?;
+        let pending = keep(later)?;
         self.terminal.write(caller.0, &text, Waiter::Writer(pending));
         Ok(None)
     }
@@ -188,7 +189,7 @@ impl ConsoleService for Server {
         later: Later<'_, Bytes<'static, MAX_TEXT>, Error>,
         max: usize,
     ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error> {
-        let pending = later.keep().map_err(|_| Error::Full)?;
+        let pending = keep(later)?;
         self.terminal.read(caller.0, max, Waiter::Reader(pending));
         Ok(None)
     }
@@ -233,11 +234,18 @@ impl ConsoleService for Server {
     }
 
     fn drain(&mut self, caller: Caller, later: Later<'_, (), Error>) -> Result<Option<()>, Error> {
-        let pending = later.keep().map_err(|_| Error::Full)?;
+        let pending = keep(later)?;
         self.uart.flush();
         self.terminal.drain(caller.0, Waiter::Writer(pending));
         Ok(None)
     }
+}
+
+/// Keeps a request for the terminal.
+fn keep<T>(later: Later<'_, T, Error>) -> Result<Pending<T, Error>, Error> {
+    // As much again stays for what is typed, and for those who end.
+    memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;
+    later.keep().map_err(|_| Error::Full)
 }
 
 /// Whether a notification lies in a slot.

@@ -11,6 +11,9 @@ use crate::output::Output;
 
 /// Bytes that writers can be ahead of the line.
 pub const OUTPUT_LIMIT: usize = 8000;
+/// Bytes of heap that a request or an input may need, with at most 256 threads that wait: beside what the terminal has from
+/// its beginning on. A test counts.
+pub const GROWTH: usize = 30 << 10;
 
 /// A thread that waits for input. `R` is what it takes to answer.
 struct Reader<R> {
@@ -62,10 +65,11 @@ impl<R> Terminal<R> {
             output: Output::new(OUTPUT_LIMIT),
             owner: 0,
             foreground: 0,
-            readers: VecDeque::new(),
-            writers: VecDeque::new(),
-            drainers: Vec::new(),
-            answers: VecDeque::new(),
+            readers: VecDeque::with_capacity(limit),
+            writers: VecDeque::with_capacity(limit),
+            drainers: Vec::with_capacity(limit),
+            // One who need not wait is answered, too.
+            answers: VecDeque::with_capacity(limit + 1),
             limit,
         }
     }

@@ -2,9 +2,9 @@
 
 use arrayvec::ArrayVec;
 use tench_abi::boot::BootInfo;
-use tench_abi::layout::{address, slot};
+use tench_abi::layout::slot;
 use tench_abi::{CapAddress, Kind, Rights};
-use tench_loader::information::Description;
+use tench_loader::information::{Description, Stack};
 use tench_loader::{Machine, Process, Program, Resources, Schedule, Window};
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::{Strings, pid};
@@ -130,8 +130,8 @@ impl Starter<'_> {
             environment: program.environment.bytes(),
             extra_count,
             counter_frequency: self.info.counter_frequency,
-            stack_bottom: address::STACK_TOP - program.stack_size,
-            stack_top: address::STACK_TOP,
+            // Who serves everybody else does without memory on demand.
+            stack: Stack::whole(program.stack_size),
         };
         let mut machine = Machine::new(&mut self.pool, window);
         let loaded = Process::new(&mut machine, &image, &description).map_err(loading)?;

@@ -11,9 +11,11 @@ use tench_mem_client::protocol::NO_QUOTA;
 pub struct Account {
     /// Its number: the client's badge.
     pub number: u64,
-    /// Bytes in use.
+    /// Bytes of its blocks.
     pub used: u64,
-    /// Bytes that may be in use.
+    /// Bytes of its objects in slabs. Their memory is on the server's own account.
+    pub objects: u64,
+    /// Bytes that may be in use, in blocks and objects together.
     pub quota: u64,
     /// Blocks in use.
     pub blocks: u64,
@@ -27,7 +29,20 @@ impl Account {
 
     /// An account without blocks and without limit.
     pub const fn new(number: u64) -> Account {
-        Account { number, used: 0, quota: NO_QUOTA, blocks: 0, head: Head::EMPTY }
+        Account { number, used: 0, objects: 0, quota: NO_QUOTA, blocks: 0, head: Head::EMPTY }
+    }
+}
+
+impl Account {
+    /// Whether it may have so many bytes more.
+    pub fn allows(&self, bytes: u64) -> bool {
+        let used = self.used.saturating_add(self.objects);
+        used.checked_add(bytes).is_some_and(|used| used <= self.quota)
+    }
+
+    /// Whether nothing is on it.
+    pub const fn is_empty(&self) -> bool {
+        self.blocks == 0 && self.objects == 0
     }
 }
 
@@ -101,14 +116,14 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         self.storage.as_mut().get_mut(place)
     }
 
-    /// Forgets an account if nothing is said in it: it has no blocks and no limit.
+    /// Forgets an account if nothing is said in it: it has neither blocks nor objects, and no limit.
     pub fn close(&mut self, number: u64) {
-        if self.get(number).is_some_and(|account| account.blocks == 0 && account.quota == NO_QUOTA) {
+        if self.get(number).is_some_and(|account| account.is_empty() && account.quota == NO_QUOTA) {
             self.remove(number);
         }
     }
 
-    /// Forgets an account, which has no blocks.
+    /// Forgets an account, on which nothing is.
     pub fn remove(&mut self, number: u64) {
         if let Ok(place) = self.place(number) {
             self.storage.as_mut().copy_within(place + 1..self.count, place);

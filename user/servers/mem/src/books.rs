@@ -14,6 +14,8 @@
 //! - those of the extents: free and used ones cover each region exactly, and no two free ones touch;
 //! - each used extent is one block, under the slot that the extent names;
 //! - an account's `used` and `blocks` are the sums over its list, and every block is in the list of its account.
+//!
+//! What an account has in slabs is a number that the slabs' books keep ([`Books::charge`]).
 
 use arrayvec::ArrayVec;
 use tench_abi::CapAddress;
@@ -156,6 +158,11 @@ where
         Ok(())
     }
 
+    /// The regions, in order of their addresses.
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
     /// The region in which an address lies.
     pub fn region_of(&self, address: u64) -> Option<Region> {
         let place = self.regions.partition_point(|region| region.address <= address).checked_sub(1)?;
@@ -175,7 +182,7 @@ where
             return Err(Error::TooManyBlocks);
         }
         let account = self.accounts.open(number).ok_or(Error::TooManyBlocks)?;
-        if account.used.checked_add(size).is_none_or(|used| used > account.quota) {
+        if !account.allows(size) {
             self.accounts.close(number);
             return Err(Error::QuotaExceeded);
         }
@@ -204,6 +211,11 @@ where
         let slot = CapAddress(used.tag as u32);
         let block = self.blocks.get(slot).filter(|block| block.address == address && block.holder == holder);
         Ok((slot, block.ok_or(Error::NoSuchBlock)?))
+    }
+
+    /// Whether a block is entered under a slot.
+    pub fn holds(&self, slot: CapAddress) -> bool {
+        self.blocks.get(slot).is_some()
     }
 
     /// Returns the block in a slot to what is free.
@@ -247,11 +259,47 @@ where
         Some((slot, self.blocks.get(slot)?))
     }
 
-    /// Forgets an account, which must have no blocks any more.
+    /// Counts bytes of objects in slabs against an account's quota. Errors: `QuotaExceeded`, `TooManyBlocks`.
+    pub fn charge(&mut self, number: u64, bytes: u64) -> Result<(), Error> {
+        let account = self.accounts.open(number).ok_or(Error::TooManyBlocks)?;
+        if !account.allows(bytes) {
+            self.accounts.close(number);
+            return Err(Error::QuotaExceeded);
+        }
+        account.objects += bytes;
+        Ok(())
+    }
+
+    /// Takes back what was [charged](Self::charge).
+    pub fn credit(&mut self, number: u64, bytes: u64) {
+        if let Some(account) = self.accounts.get_mut(number) {
+            account.objects = account.objects.saturating_sub(bytes);
+        }
+        self.accounts.close(number);
+    }
+
+    /// Forgets an account, on which nothing may be any more.
     pub fn close(&mut self, account: u64) {
-        if self.accounts.get(account).is_some_and(|account| account.blocks == 0) {
+        if self.accounts.get(account).is_some_and(Account::is_empty) {
             self.accounts.remove(account);
         }
+    }
+
+    /// Forgets an account if it says nothing: nothing is on it, and it has no quota.
+    pub fn close_unused(&mut self, account: u64) {
+        self.accounts.close(account);
+    }
+
+    /// Begins to let the extents' array grow, if it is time for that and it is not growing already; what is taken until
+    /// [`end_refill`](Self::end_refill) comes out of what was kept in reserve.
+    #[must_use]
+    pub fn begin_refill(&mut self) -> bool {
+        self.extents.begin_refill()
+    }
+
+    /// Ends what [`begin_refill`](Self::begin_refill) began.
+    pub const fn end_refill(&mut self) {
+        self.extents.end_refill();
     }
 
     /// Sets how many bytes an account may use. Blocks in use beyond it stay.

@@ -1,7 +1,12 @@
 //! The memory server's books: which blocks exist, who has them, and what is free.
 //!
-//! Nothing here makes a system call, so all of it is tested on the host. `main.rs` turns entries of the books into
-//! untyped capabilities.
+//! ```text
+//! store       books, slots and capabilities together, and what lets them grow
+//! books       who has what, and what is free; its parts: blocks, accounts
+//! machine     what the store asks of the kernel
+//! ```
+//! Nothing here makes a system call, so all of it is tested on the host, where the kernel is one that refuses whatever the
+//! test wants.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -20,3 +25,5 @@ pub const ARENA_SIZE: usize = 1 << 20;
 pub mod accounts;
 pub mod blocks;
 pub mod books;
+pub mod machine;
+pub mod store;

@@ -3,7 +3,7 @@
 //! ```text
 //! main      entry point and loop
 //! server    requests carried out
-//! store     books, slots and capabilities together, and what lets them grow
+//! kernel    what the books' store (in the library) asks of the kernel
 //! own       arrays that grow in place: nobody gives memory to the one who gives memory
 //! slabs     slab mode: bundles of objects, of slabs with watermarks
 //! heap      a heap of fixed size, for slab mode
@@ -19,10 +19,10 @@ extern crate alloc;
 
 #[cfg(target_os = "none")]
 mod heap;
+mod kernel;
 mod own;
 mod server;
 mod slabs;
-mod store;
 #[cfg(target_os = "none")]
 mod thread;
 

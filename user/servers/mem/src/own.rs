@@ -10,47 +10,20 @@
 
 use core::marker::PhantomData;
 
-use tench_abi::CapAddress;
 use tench_abi::layout::{address, slot};
 use tench_abi::memory::{PAGE_BITS, TABLE_ENTRIES, entry_bits};
+use tench_mem::machine::{STEP_BITS, Step, Use};
 use tench_sys::{Cap, Error, Frame, MapFlags, PageTable};
 
-/// Log2 of the bytes by which an array grows.
-pub const STEP_BITS: u32 = 16;
-/// Slots that a step may need: for a frame, a table of level 3, and a mapping.
-pub const SLOTS_PER_STEP: usize = 3;
 /// Bytes of addresses of the largest array.
 const RANGE: u64 = 1 << 29;
 
-/// What a step needs, made before.
-pub struct Step {
-    /// A frame of 2^[`STEP_BITS`] bytes.
-    pub frame: Cap<Frame>,
-    /// A table of level 3, if the array [wants](Grown::wants_table) one.
-    pub table: Option<Cap<PageTable>>,
-    /// An empty slot for the mapping.
-    pub mapping: CapAddress,
-}
-
-/// Which array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
-    /// What is free and what is not.
-    Extents,
-    /// What is known of blocks.
-    Blocks,
-    /// Who has how much.
-    Accounts,
-}
-
-impl Use {
-    /// First address, and bytes of addresses.
-    const fn range(self) -> (u64, u64) {
-        match self {
-            Use::Extents => (address::DYNAMIC, RANGE),
-            Use::Blocks => (address::DYNAMIC + RANGE, RANGE / 2),
-            Use::Accounts => (address::DYNAMIC + RANGE + RANGE / 2, RANGE / 2),
-        }
+/// First address of an array, and bytes of addresses.
+const fn range(purpose: Use) -> (u64, u64) {
+    match purpose {
+        Use::Extents => (address::DYNAMIC, RANGE),
+        Use::Blocks => (address::DYNAMIC + RANGE, RANGE / 2),
+        Use::Accounts => (address::DYNAMIC + RANGE + RANGE / 2, RANGE / 2),
     }
 }
 
@@ -90,7 +63,7 @@ pub struct Grown<T> {
 impl<T: Copy> Grown<T> {
     /// An empty array. There must be one for each use.
     pub const fn new(purpose: Use) -> Grown<T> {
-        let (start, limit) = purpose.range();
+        let (start, limit) = range(purpose);
         Grown { start, limit, mapped: 0, last_table: None, length: 0, kind: PhantomData }
     }
 
@@ -99,24 +72,35 @@ impl<T: Copy> Grown<T> {
         self.last_table.is_none() || (self.start + self.mapped).is_multiple_of(1 << entry_bits(2))
     }
 
-    /// Maps one more step, and fills it.
+    /// Maps one more step, and fills it. One that fails leaves nothing behind.
     pub fn grow(&mut self, tables: Tables, step: &Step, fill: T) -> Result<(), Error> {
         if self.mapped + (1 << STEP_BITS) > self.limit {
             return Err(Error::OutOfMemory);
         }
         let end = self.start + self.mapped;
-        if let Some(table) = step.table {
-            table.hang(tables.middle, entry(end, 2))?;
-            self.last_table = Some(table);
-        }
-        let table = self.last_table.ok_or(Error::NotMapped)?;
+        let table = match step.table.map(Cap::<PageTable>::new) {
+            Some(table) => {
+                table.hang(tables.middle, entry(end, 2))?;
+                table
+            }
+            None => self.last_table.ok_or(Error::NotMapped)?,
+        };
         let flags = MapFlags::READ | MapFlags::WRITE;
-        step.frame.map(table, entry(end, 3), 1 << (STEP_BITS - PAGE_BITS), 0, flags, step.mapping)?;
+        // If this fails the table goes with its capability, which is deleted next, and is not remembered.
+        Cap::<Frame>::new(step.frame).map(
+            table,
+            entry(end, 3),
+            1 << (STEP_BITS - PAGE_BITS),
+            0,
+            flags,
+            step.mapping,
+        )?;
+        self.last_table = Some(table);
         self.mapped += 1 << STEP_BITS;
         let length = self.mapped as usize / size_of::<T>();
         for index in self.length..length {
             // SAFETY: the place lies in mapped memory of this array, is aligned, and no reference to it exists yet.
-            unsafe { self.first().add(index).write(fill) };
+            unsafe { self.first().wrapping_add(index).write(fill) };
         }
         self.length = length;
         Ok(())

@@ -1,29 +1,26 @@
 //! Requests carried out: the books say what is possible, the kernel does it.
-//!
-//! ```text
-//! region (init's untyped)
-//!   └─ block      an untyped of exactly the block, kept here
-//!        └─ the client's untyped, of the same memory; it left with the reply
-//! ```
-//! Revoking the block deletes the client's untyped and everything made of it, wherever that has gone.
 
+use arrayvec::ArrayVec;
+use tench_abi::layout::slot;
 use tench_abi::message::MAX_WORDS;
-use tench_mem::blocks::Block;
-use tench_mem::books::Request;
+use tench_mem::books::{MAX_REGIONS, Region, Request};
+use tench_mem::store::Store;
 use tench_mem_client::protocol::{Error, FREE, Label, MAX_EXTENTS, USED};
 use tench_mem_client::slabs;
 use tench_protocol::DONE;
-use tench_sys::{Cap, CapAddress, Error as Refusal, Kind, Message, OWN_SPACE, Place, Received, Untyped, offer_slots};
+use tench_sys::{Cap, CapAddress, Error as Refusal, Message, OWN_SPACE, Received, Untyped, offer_slots};
 
+use crate::kernel::Kernel;
 use crate::slabs::Slabs;
-use crate::store::Store;
 
 /// The badge of those who may do everything.
 const AUTHORITY: u64 = 0;
+/// The node with the regions, which `init` fills.
+const REGIONS_NODE: u32 = 1;
 
 /// The server's state.
 pub struct Server {
-    store: Store,
+    store: Store<Kernel>,
     slabs: Slabs,
     /// Where a client's untyped is made before it leaves.
     outgoing: CapAddress,
@@ -34,9 +31,9 @@ pub struct Server {
 impl Server {
     /// Takes the regions that `init` has put into their node into the books.
     pub fn new() -> Result<Server, Refusal> {
-        let mut store = Store::new()?;
-        let outgoing = store.slots.take().ok_or(Refusal::NoSuchSlot)?;
-        let incoming = store.slots.take().ok_or(Refusal::NoSuchSlot)?;
+        let mut store = Store::new(Kernel::new(), slot::FIRST_FREE, &regions())?;
+        let outgoing = store.own.take().ok_or(Refusal::NoSuchSlot)?;
+        let incoming = store.own.take().ok_or(Refusal::NoSuchSlot)?;
         offer_slots(&[incoming]);
         Ok(Server { store, slabs: Slabs::new(), outgoing, incoming })
     }
@@ -77,7 +74,10 @@ impl Server {
                 self.store.free(slot)?;
                 Ok(done(&[block.size()]))
             }
-            (Label::Divide, &[address, ..]) => self.divide(client, address),
+            (Label::Divide, &[address, ..]) => {
+                let lower = self.store.divide(client, address)?;
+                Ok(done(&[u64::from(lower.size_bits)]))
+            }
             (Label::CloseAccount, &[account, ..]) => {
                 authority()?;
                 self.close(account)
@@ -94,61 +94,38 @@ impl Server {
             }
             (Label::NextAccount, &[after, ..]) => {
                 let account = self.store.books.next_account(after).ok_or(Error::NoSuchAccount)?;
-                Ok(done(&[account.number, account.used, account.quota, account.blocks]))
+                Ok(done(&[account.number, account.used, account.quota, account.blocks, account.objects]))
             }
             (Label::Extents, &[from, ..]) => Ok(self.extents(from)),
+            (Label::Audit, _) => self.audit(),
             _ => Err(Error::BadRequest),
         }
     }
 
     /// A block for a client; its capability leaves with the answer.
     fn allocate(&mut self, request: &Request) -> Result<Message, Error> {
-        self.store.refill();
-        let (slot, block) = self.store.allocate(request)?;
-        if let Err(error) = self.lend(slot, block) {
-            self.store.forget(slot);
-            return Err(error);
-        }
+        let block = self.store.give(request, self.outgoing)?;
         let mut answer = done(&[block.address, u64::from(block.size_bits)]);
         answer.move_cap(self.outgoing);
         Ok(answer)
-    }
-
-    /// Makes the client's untyped, of the whole block.
-    fn lend(&self, slot: CapAddress, block: Block) -> Result<(), Error> {
-        let untyped = Cap::<Untyped>::new(slot);
-        let bits = u64::from(block.size_bits);
-        let lend = || untyped.retype_many(Kind::Untyped, bits, 1, Place::At(0), OWN_SPACE, self.outgoing);
-        let made = match lend() {
-            // A client that offered no slot has left its untyped here; its memory is on its account all the same.
-            Err(Refusal::SlotOccupied) => OWN_SPACE.delete_at(self.outgoing).and_then(|_| lend()),
-            made => made,
-        };
-        made.map(drop).map_err(|_| Error::Internal)
-    }
-
-    /// Makes two blocks of one. The kernel looks that nothing lies across.
-    fn divide(&mut self, client: u64, address: u64) -> Result<Message, Error> {
-        self.store.refill();
-        let (slot, _) = self.store.books.block(client, address)?;
-        let upper = self.store.slots.take().ok_or(Error::TooManyBlocks)?;
-        let divided = self.store.books.check_divide(slot, upper).and_then(|()| {
-            Cap::<Untyped>::new(slot).split(upper).map_err(|refusal| match refusal {
-                Refusal::Overlap => Error::NotDivided,
-                _ => Error::Internal,
-            })
-        });
-        if let Err(error) = divided {
-            self.store.slots.free(upper);
-            return Err(error);
-        }
-        Ok(done(&[u64::from(self.store.books.divide(slot, upper)?.size_bits)]))
     }
 
     /// Takes back everything that is on an account.
     fn close(&mut self, account: u64) -> Result<Message, Error> {
         let objects = self.slabs.close(&mut self.store, account)?;
         Ok(done(&[objects + self.store.close(account)?]))
+    }
+
+    /// The books beside the kernel's account.
+    fn audit(&self) -> Result<Message, Error> {
+        let totals = self.store.books.totals();
+        let (mut bytes, mut objects) = (0, 0);
+        for region in self.store.books.regions() {
+            let made = Cap::<Untyped>::new(region.slot).children().map_err(|_| Error::Internal)?;
+            bytes += made.bytes;
+            objects += made.objects;
+        }
+        Ok(done(&[totals.total - totals.free, totals.blocks, bytes, objects]))
     }
 
     /// What lies from an address on.
@@ -163,6 +140,17 @@ impl Server {
         }
         done(&words[..count * 4])
     }
+}
+
+/// The regions that `init` has put into their node.
+fn regions() -> ArrayVec<Region, MAX_REGIONS> {
+    let slots = (0..MAX_REGIONS as u32).map(|number| CapAddress::new(REGIONS_NODE, number));
+    slots
+        .map_while(|slot| {
+            let account = Cap::<Untyped>::new(slot).query().ok()?;
+            Some(Region { address: account.address, size_bits: account.size_bits, slot })
+        })
+        .collect()
 }
 
 /// An answer that all went well, with these words.

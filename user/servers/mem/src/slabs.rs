@@ -17,16 +17,16 @@ use arrayvec::ArrayVec;
 use tench_abi::message::MAX_WORDS;
 use tench_abi::object::NODE_SLOTS;
 use tench_mem::books::Request;
+use tench_mem::store::{SlotMap, Store};
 use tench_mem::{ARENA_SIZE, MAX_BUNDLES, MAX_PARTS};
 use tench_mem_client::protocol::Error;
 use tench_mem_client::slabs::{Descriptor, Figures, Label, MAX_DESCRIPTORS, MAX_TRACE, TRACE_BYTES};
 use tench_procs_client::protocol::pid;
 use tench_slabs::{Backend, Lifetime, Piece, Policy, Recorder, Refused, Slabs as Books};
-use tench_slots::SlotMap;
 use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, Message, OWN_SPACE, Place, Received, Untyped};
 
+use crate::kernel::Kernel;
 use crate::server::done;
-use crate::store::Store;
 
 /// Log2 of the bytes of all slabs together, at most.
 const MAX_BITS: u32 = 30;
@@ -55,6 +55,8 @@ struct State {
 struct Bundle {
     client: u64,
     parts: Vec<Part>,
+    /// Bytes of its objects, which count against its owner's quota.
+    bytes: u64,
     /// Whether a client has copies.
     lent: bool,
     /// Its number in the trace that is being recorded.
@@ -75,8 +77,21 @@ struct Part {
 const _: () = {
     let bundles = MAX_BUNDLES * (size_of::<(u64, Bundle)>() + 16);
     let parts = MAX_PARTS * size_of::<Part>();
-    assert!(2 * (bundles + parts + MAX_TRACE) <= ARENA_SIZE);
+    assert!(2 * (bundles + parts + MAX_TRACE) + ROOM <= ARENA_SIZE);
 };
+
+/// Bytes of heap that setting slabs up, or granting one bundle, can need: vectors of less than a hundred entries, and a
+/// node of the map for each of its levels.
+const ROOM: usize = 32 << 10;
+
+/// Whether so much is left. What needs it is refused otherwise: nothing runs out in the middle.
+fn has_room() -> bool {
+    let mut room = Vec::<u8>::new();
+    let found = room.try_reserve_exact(ROOM).is_ok();
+    // Otherwise the compiler may take for granted that there is memory, and ask nobody.
+    core::hint::black_box(&mut room);
+    found
+}
 
 impl Slabs {
     /// None.
@@ -87,7 +102,7 @@ impl Slabs {
     /// The answer to a request about slabs.
     pub fn carry_out(
         &mut self,
-        store: &mut Store,
+        store: &mut Store<Kernel>,
         client: u64,
         label: Label,
         request: &Received,
@@ -139,7 +154,7 @@ impl Slabs {
     }
 
     /// Makes slabs of these sizes (log2); after a 0, those for static objects.
-    fn set_up(&mut self, store: &mut Store, sizes: &[u64]) -> Result<Message, Error> {
+    fn set_up(&mut self, store: &mut Store<Kernel>, sizes: &[u64]) -> Result<Message, Error> {
         if self.state.is_some() {
             return Err(Error::SlabsInUse);
         }
@@ -166,6 +181,9 @@ impl Slabs {
         if wanted.is_empty() || end > 1 << MAX_BITS {
             return Err(Error::BadSize);
         }
+        if !has_room() {
+            return Err(Error::TooManyBlocks);
+        }
         store.ensure_slots(wanted.len() + 1);
         let bits = u64::from(end.next_power_of_two().ilog2());
         let (block, place) = store.allocate(&Request::anywhere(pid::MEM, pid::MEM, bits))?;
@@ -185,7 +203,7 @@ impl Slabs {
 
     fn make_slabs(
         &self,
-        store: &mut Store,
+        store: &mut Store<Kernel>,
         block: CapAddress,
         base: u64,
         wanted: &[(u32, Lifetime)],
@@ -202,7 +220,7 @@ impl Slabs {
             let made = untyped.retype_many(Kind::Untyped, bits.into(), 1, Place::At(offset), OWN_SPACE, slot);
             if made.is_err() {
                 // The others go with the block; their slots are empty then.
-                memory.into_iter().for_each(|slot| store.slots.free(slot));
+                store.free_slots(memory);
                 return Err(Error::Internal);
             }
         }
@@ -210,13 +228,13 @@ impl Slabs {
     }
 
     /// Gives the memory of the slabs back.
-    fn take_down(&mut self, store: &mut Store) -> Result<Message, Error> {
+    fn take_down(&mut self, store: &mut Store<Kernel>) -> Result<Message, Error> {
         if !self.state()?.bundles.is_empty() {
             return Err(Error::SlabsInUse);
         }
         if let Some(state) = self.state.take() {
             store.free(state.block)?;
-            state.memory.into_iter().for_each(|slot| store.slots.free(slot));
+            store.free_slots(state.memory);
         }
         Ok(done(&[]))
     }
@@ -224,7 +242,7 @@ impl Slabs {
     /// Grants a bundle.
     fn grant(
         &mut self,
-        store: &mut Store,
+        store: &mut Store<Kernel>,
         client: u64,
         lifetime: u64,
         destination: Option<(Cap<CapNode>, u64)>,
@@ -235,32 +253,22 @@ impl Slabs {
             1 => Lifetime::Static,
             _ => return Err(Error::BadRequest),
         };
-        if descriptors.is_empty() || descriptors.len() > MAX_DESCRIPTORS {
-            return Err(Error::BadSize);
-        }
-        let mut wanted = ArrayVec::<Descriptor, MAX_DESCRIPTORS>::new();
-        let mut sizes = ArrayVec::<tench_slabs::Descriptor, MAX_DESCRIPTORS>::new();
-        for &word in descriptors {
-            let one = Descriptor::from_word(word).filter(|one| (1..=NODE_SLOTS as u32).contains(&one.count));
-            let one = one.ok_or(Error::BadSize)?;
-            wanted.push(one);
-            sizes.push(tench_slabs::Descriptor::new(one.object_size().ok_or(Error::BadSize)?, one.count));
-        }
-        let objects: usize = wanted.iter().map(|one| one.count as usize).sum();
-        if objects > NODE_SLOTS {
-            return Err(Error::BadSize);
-        }
+        let (wanted, sizes) = read_bundle(descriptors)?;
+        let objects = wanted.iter().map(|one| one.count as usize).sum();
+        let bytes = sizes.iter().map(|one| one.size.saturating_mul(one.count.into())).fold(0, u64::saturating_add);
         store.refill();
         store.ensure_slots(objects);
         let state = self.state()?;
-        if state.bundles.len() >= MAX_BUNDLES || state.parts + wanted.len() > MAX_PARTS {
+        if state.bundles.len() >= MAX_BUNDLES || state.parts + wanted.len() > MAX_PARTS || !has_room() {
             return Err(Error::TooManyBlocks);
         }
+        store.books.charge(client, bytes)?;
         let mut kernel =
-            Kernel { slots: &mut store.slots, memory: &state.memory, wanted: &wanted, made: ArrayVec::new() };
+            Maker { slots: &mut store.slots, memory: &state.memory, wanted: &wanted, made: ArrayVec::new() };
         let granted = state.books.grant(&sizes, lifetime, &mut kernel);
         let parts: Vec<Part> = kernel.made.into_iter().collect();
         if let Err(error) = granted {
+            store.books.credit(client, bytes);
             if error == tench_slabs::Error::OutOfMemory {
                 self.note(|recorder| recorder.failed(&sizes, lifetime));
             }
@@ -271,7 +279,7 @@ impl Slabs {
         state.parts += parts.len();
         let lent = destination.is_some();
         let copied = destination.map_or(Ok(()), |(space, first)| lend(space, first, &parts));
-        state.bundles.insert(number, Bundle { client, parts, lent, recorded: None });
+        state.bundles.insert(number, Bundle { client, parts, bytes, lent, recorded: None });
         if let Err(error) = copied {
             self.free(store, number)?;
             return Err(error);
@@ -287,10 +295,11 @@ impl Slabs {
     }
 
     /// Deletes a bundle's objects.
-    fn free(&mut self, store: &mut Store, number: u64) -> Result<(), Error> {
+    fn free(&mut self, store: &mut Store<Kernel>, number: u64) -> Result<(), Error> {
         let state = self.state()?;
         let bundle = state.bundles.remove(&number).ok_or(Error::NoSuchBundle)?;
         state.parts -= bundle.parts.len();
+        store.books.credit(bundle.client, bundle.bytes);
         for part in &bundle.parts {
             for object in 0..part.count {
                 let slot = CapAddress(part.first.0 + object);
@@ -298,7 +307,7 @@ impl Slabs {
                     OWN_SPACE.revoke_at(slot).map_err(|_| Error::Internal)?;
                 }
                 let deleted = OWN_SPACE.delete_at(slot).map_err(|_| Error::Internal)?;
-                store.slots.free(slot);
+                store.free_slots([slot]);
                 let freed = deleted.freed.ok_or(Error::Internal)?;
                 state.books.freed(freed.address, 1 << freed.size_bits).map_err(|_| Error::Internal)?;
             }
@@ -310,7 +319,7 @@ impl Slabs {
     }
 
     /// Frees everything that a client has. Answers the bytes.
-    pub fn close(&mut self, store: &mut Store, client: u64) -> Result<u64, Error> {
+    pub fn close(&mut self, store: &mut Store<Kernel>, client: u64) -> Result<u64, Error> {
         let mut bytes = 0;
         while let Some(state) = &self.state {
             let found = state.bundles.iter().find(|(_, bundle)| bundle.client == client);
@@ -400,6 +409,24 @@ impl Slabs {
     }
 }
 
+/// The descriptors of a bundle, as the client and as the slabs' library say them. At most 256 objects.
+fn read_bundle(
+    words: &[u64],
+) -> Result<(ArrayVec<Descriptor, MAX_DESCRIPTORS>, ArrayVec<tench_slabs::Descriptor, MAX_DESCRIPTORS>), Error> {
+    if words.is_empty() || words.len() > MAX_DESCRIPTORS {
+        return Err(Error::BadSize);
+    }
+    let (mut wanted, mut sizes, mut objects) = (ArrayVec::new(), ArrayVec::new(), 0);
+    for &word in words {
+        let one = Descriptor::from_word(word).filter(|one| (1..=NODE_SLOTS as u32).contains(&one.count));
+        let one = one.ok_or(Error::BadSize)?;
+        objects += one.count as usize;
+        wanted.push(one);
+        sizes.push(tench_slabs::Descriptor::new(one.object_size().ok_or(Error::BadSize)?, one.count));
+    }
+    if objects > NODE_SLOTS { Err(Error::BadSize) } else { Ok((wanted, sizes)) }
+}
+
 /// Gives a client copies of objects, or of untyped memory a child, side by side from a slot of its space on.
 fn lend(space: Cap<CapNode>, first: u64, parts: &[Part]) -> Result<(), Error> {
     let mut to = u32::try_from(first).map_err(|_| Error::NoSuchSlot)?;
@@ -431,15 +458,15 @@ const fn refusal(error: tench_slabs::Error) -> Error {
     }
 }
 
-/// The kernel, as the library sees it.
-struct Kernel<'a> {
+/// The kernel, as the slabs' library sees it.
+struct Maker<'a> {
     slots: &'a mut SlotMap,
     memory: &'a [CapAddress],
     wanted: &'a [Descriptor],
     made: ArrayVec<Part, MAX_DESCRIPTORS>,
 }
 
-impl Backend for Kernel<'_> {
+impl Backend for Maker<'_> {
     fn retype(
         &mut self,
         slab: usize,

@@ -1,67 +1,83 @@
 //! The books with what they stand for: slots and capabilities; and the arrays behind them, which grow between requests.
+//!
+//! ```text
+//! region (init's untyped)
+//!   └─ block      an untyped of exactly the block, kept here
+//!        └─ the client's untyped, of the same memory; it left with the reply
+//! ```
+//! Revoking the block deletes the client's untyped and everything made of it, wherever that has gone.
+//!
+//! Slots are of two sorts. What is the server's own, and stays, lies in the first two nodes: some 230 slots, when as many
+//! blocks are in use as there can be, of some 450. All others are for blocks that clients have, and for objects in slabs:
+//! of these, nodes are added when they are wanted and given back when they are empty.
+//!
+//! Whatever the kernel refuses, and wherever memory runs out: the request is refused with a named error, and books, slots
+//! and capabilities are as before. A test lets each step of each request fail (`tests/exhaustion.rs`).
 
 use arrayvec::ArrayVec;
-use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
+use tench_abi::{CapAddress, Error as Refusal, Kind};
 use tench_extents::Node;
-use tench_mem::accounts::Account;
-use tench_mem::blocks::{Block, Entry};
-use tench_mem::books::{Books, MAX_REGIONS, Need, Region, Request};
 use tench_mem_client::protocol::{Error, MIN_BLOCK_BITS};
 use tench_procs_client::protocol::pid;
-use tench_slots::SlotMap;
-use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, OWN_SPACE, PageTable, Place, Untyped};
 
-use crate::own::{Grown, SLOTS_PER_STEP, STEP_BITS, Step, Tables, Use};
+use crate::accounts::Account;
+use crate::blocks::{Block, Entry};
+use crate::books::{Books, Need, Region, Request};
+use crate::machine::{Machine, STEP_BITS, Step, Use};
 
-/// The root of the own space.
-const ROOT: Cap<CapNode> = Cap::new(slot::CSPACE);
-/// The node with the regions, which `init` fills.
-const REGIONS_NODE: u32 = 1;
-/// Slots that are kept for growing: a node of slots, a step of each array, and one for the request at hand.
-const RESERVED_SLOTS: usize = 1 + 3 * SLOTS_PER_STEP + 1;
+/// Free slots, besides those of the node itself, with which a node of slots goes back: so many that it is not wanted
+/// again at once.
+const SPARE_SLOTS: usize = NODE_SLOTS / 2;
+/// The first node of slots for clients' blocks. Those before it hold what is the server's own.
+const FIRST_NODE: u32 = 2;
+/// Entries of the root, as the loader makes it.
+const ROOT_ENTRIES: usize = 64;
+/// The free slots of all of them.
+pub type SlotMap = tench_slots::SlotMap<ROOT_ENTRIES>;
 /// Log2 of the memory that the first steps come from: one for each array, and the tables for them.
 const FIRST_BITS: u32 = STEP_BITS + 2;
 /// Objects made of it: three frames and five tables.
 const FIRST_OBJECTS: usize = 8;
-/// Entries of the root, as the loader makes it.
-const ROOT_ENTRIES: usize = 64;
+
+/// The books whose arrays lie where a machine puts them.
+type BooksOf<M> = Books<<M as Machine>::Array<Node>, <M as Machine>::Array<Entry>, <M as Machine>::Array<Account>>;
 
 /// The books, and what they are about.
-pub struct Store {
+pub struct Store<M: Machine> {
     /// The books.
-    pub books: Books<Grown<Node>, Grown<Entry>, Grown<Account>>,
-    /// Empty slots.
+    pub books: BooksOf<M>,
+    /// Empty slots for blocks of clients and objects in slabs.
     pub slots: SlotMap,
-    tables: Tables,
+    /// Empty slots for what is the server's own.
+    pub own: SlotMap,
+    /// The kernel.
+    pub machine: M,
+    /// Under which slot the books have each node of slots that was added. The capability itself is in the root.
+    nodes: [CapAddress; ROOT_ENTRIES],
 }
 
-impl Store {
-    /// Takes the regions that `init` has put into their node into the books.
-    pub fn new() -> Result<Store, Refusal> {
-        let mut slots = SlotMap::new();
-        slots.add_range(slot::FIRST_FREE, CapAddress::new(REGIONS_NODE, 0));
-        // The node with the regions is there, and none of its slots is free.
-        slots.add_node();
-        while slots.take_run(NODE_SLOTS).is_some() {}
-        let regions = regions();
-        let mut first = First::new(&mut slots, &regions)?;
-        let (mut extents, mut blocks, mut accounts) =
-            (Grown::new(Use::Extents), Grown::new(Use::Blocks), Grown::new(Use::Accounts));
+impl<M: Machine> Store<M> {
+    /// Takes regions into the books, whose capabilities are in node 1 from its beginning on. The slots of node 0 are empty
+    /// from `first_free` on.
+    pub fn new(mut machine: M, first_free: CapAddress, regions: &[Region]) -> Result<Store<M>, Refusal> {
+        let (mut own, slots) = empty_slots(first_free, regions.len());
+        let mut first = First::new(&mut machine, &mut own, regions)?;
         // The frames come before the tables, which are smaller: so all are aligned.
-        let steps = [first.step()?, first.step()?, first.step()?];
-        let tables = Tables::new(first.table(1)?, first.table(2)?)?;
-        for (index, mut step) in steps.into_iter().enumerate() {
+        let mut steps = [first.step()?, first.step()?, first.step()?];
+        let (upper, middle) = (first.table(1)?, first.table(2)?);
+        for step in &mut steps {
             step.table = Some(first.table(3)?);
-            match index {
-                0 => extents.grow(tables, &step, Node::EMPTY)?,
-                1 => blocks.grow(tables, &step, Entry::EMPTY)?,
-                _ => accounts.grow(tables, &step, Account::EMPTY)?,
-            }
         }
         let made = first.made;
+        machine.prepare(upper, middle)?;
+        let (mut extents, mut blocks, mut accounts) =
+            (machine.array(Use::Extents), machine.array(Use::Blocks), machine.array(Use::Accounts));
+        machine.grow(&mut extents, &steps[0], Node::EMPTY)?;
+        machine.grow(&mut blocks, &steps[1], Entry::EMPTY)?;
+        machine.grow(&mut accounts, &steps[2], Account::EMPTY)?;
         let mut books = Books::new(extents, blocks, accounts);
-        for region in &regions {
+        for region in regions {
             // A region that is too small for a block is left alone.
             let _ = books.add(*region);
         }
@@ -71,28 +87,38 @@ impl Store {
             let anywhere = Request::anywhere(pid::MEM, pid::MEM, u64::from(size_bits));
             books.allocate(&Request { base: address, limit, ..anywhere }, slot).map_err(|_| Refusal::OutOfMemory)?;
         }
-        Ok(Store { books, slots, tables })
+        let mut store = Store { books, slots, own, machine, nodes: [CapAddress::NULL; ROOT_ENTRIES] };
+        store.add_slots().ok_or(Refusal::OutOfMemory)?;
+        Ok(store)
     }
+
+    // ── Growing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Lets everything grow that will soon be short. Where there is no memory for it, what is left is used up first, and
     /// then requests are refused. It does not nest: what it takes itself, it takes from what was kept in reserve.
     pub fn refill(&mut self) {
         while let Some(need) = self.books.need() {
-            if self.grow(need).is_none() {
+            // The books of the extents know by themselves that they are being refilled.
+            if need == Need::Extents && !self.books.begin_refill() {
+                return;
+            }
+            let grown = self.grow(need);
+            if need == Need::Extents {
+                self.books.end_refill();
+            }
+            if grown.is_none() {
                 return;
             }
         }
-        if self.slots.count() < RESERVED_SLOTS {
-            // Without more slots those that are left are used up.
+        if self.slots.count() == 0 {
+            // Without a slot the request is refused.
             let _ = self.add_slots();
         }
     }
 
-    /// Sees to it, as far as there is memory for it, that `count` slots side by side can be taken besides those in
-    /// reserve.
+    /// Sees to it, as far as there is memory for it, that `count` slots side by side can be taken.
     pub fn ensure_slots(&mut self, count: usize) {
-        let is_enough = |slots: &SlotMap| slots.count() >= RESERVED_SLOTS + count && slots.has_run(count);
-        while !is_enough(&self.slots) && self.add_slots().is_some() {
+        while !self.slots.has_run(count) && self.add_slots().is_some() {
             self.refill();
         }
     }
@@ -100,30 +126,30 @@ impl Store {
     /// Lets one of the arrays grow.
     fn grow(&mut self, need: Need) -> Option<()> {
         let wants_table = match need {
-            Need::Extents => self.books.extents_storage().wants_table(),
-            Need::Blocks => self.books.blocks_storage().wants_table(),
-            Need::Accounts => self.books.accounts_storage().wants_table(),
+            Need::Extents => self.machine.wants_table(self.books.extents_storage()),
+            Need::Blocks => self.machine.wants_table(self.books.blocks_storage()),
+            Need::Accounts => self.machine.wants_table(self.books.accounts_storage()),
         };
-        let (mapping, frame) = (self.slots.take()?, self.object(Kind::Frame, u64::from(STEP_BITS)));
+        let (mapping, frame) = (self.own.take()?, self.object(Kind::Frame, u64::from(STEP_BITS)));
         let table = if wants_table { self.object(Kind::PageTable, 3).map(Some) } else { Some(None) };
         let grown = match (frame, table) {
             (Some(frame), Some(table)) => {
-                let step = Step { frame: Cap::new(frame), table: table.map(Cap::new), mapping };
-                let tables = self.tables;
+                let step = Step { frame, table, mapping };
+                let machine = &mut self.machine;
                 match need {
-                    Need::Extents => self.books.extents_storage().grow(tables, &step, Node::EMPTY),
-                    Need::Blocks => self.books.blocks_storage().grow(tables, &step, Entry::EMPTY),
-                    Need::Accounts => self.books.accounts_storage().grow(tables, &step, Account::EMPTY),
+                    Need::Extents => machine.grow(self.books.extents_storage(), &step, Node::EMPTY),
+                    Need::Blocks => machine.grow(self.books.blocks_storage(), &step, Entry::EMPTY),
+                    Need::Accounts => machine.grow(self.books.accounts_storage(), &step, Account::EMPTY),
                 }
                 .ok()
             }
             _ => None,
         };
         if grown.is_none() {
-            self.slots.free(mapping);
+            self.own.free(mapping);
             for object in [frame, table.flatten()].into_iter().flatten() {
-                // What is still in use, because only part of the step was made, stays.
-                let _ = self.free(object);
+                // Nothing uses it: a step is made whole or not at all.
+                self.free_object(object);
             }
         }
         grown
@@ -133,124 +159,219 @@ impl Store {
     fn object(&mut self, kind: Kind, size: u64) -> Option<CapAddress> {
         let bits = u64::from(kind.object_bits(size)?);
         let request = Request::anywhere(pid::MEM, pid::MEM, bits);
-        let (slot, _) = self.allocate_as(&request, kind, size).ok()?;
-        Some(slot)
+        let slot = self.own.take()?;
+        match self.make(&request, kind, size, slot) {
+            Ok(_) => Some(slot),
+            Err(_) => {
+                self.own.free(slot);
+                None
+            }
+        }
+    }
+
+    /// Takes back an object of the server itself.
+    fn free_object(&mut self, slot: CapAddress) {
+        // If the kernel did not let it go it would stay on the server's account.
+        if self.release(slot).is_ok() {
+            self.own.free(slot);
+        }
     }
 
     /// Adds a node of slots, once there are entries for the blocks in them.
     fn add_slots(&mut self) -> Option<()> {
         let index = self.slots.next_node();
-        while self.books.blocks_storage().as_ref().len() < (index as usize + 1) * NODE_SLOTS {
-            self.grow(Need::Blocks)?;
-        }
         if index as usize >= ROOT_ENTRIES {
             return None;
         }
+        while self.books.blocks_storage().as_ref().len() < (index as usize + 1) * NODE_SLOTS {
+            self.grow(Need::Blocks)?;
+        }
         let slot = self.object(Kind::CapNode, u64::from(NODE_BITS))?;
-        if ROOT.install_node(index, Cap::new(slot)).is_err() {
-            let _ = self.free(slot);
+        if self.machine.install_node(index, slot).is_err() {
+            self.free_object(slot);
             return None;
         }
-        // The capability lies in the root now; the block stays in the books under its slot, which is used no more.
+        // The capability lies in the root now; the block stays in the books under its slot.
+        self.nodes[index as usize] = slot;
         self.slots.add_node().map(drop)
+    }
+
+    /// Gives nodes of slots back that are not needed any more.
+    fn give_slots_back(&mut self) {
+        while let Some(index) = self.slots.last_node_if_free() {
+            let slot = self.nodes[index as usize];
+            let is_needed = index <= FIRST_NODE || self.slots.count() < NODE_SLOTS + SPARE_SLOTS;
+            if is_needed || self.machine.remove_node(index, slot).is_err() {
+                return;
+            }
+            self.slots.remove_last_node();
+            self.free_object(slot);
+        }
+    }
+
+    // ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// A block for a client: its untyped is made in `outgoing`, to leave with the answer.
+    pub fn give(&mut self, request: &Request, outgoing: CapAddress) -> Result<Block, Error> {
+        self.refill();
+        let (slot, block) = self.allocate(request)?;
+        let bits = u64::from(block.size_bits);
+        let made = match self.machine.retype(slot, Kind::Untyped, bits, 0, outgoing) {
+            // A client that offered no slot has left its untyped here; its memory is on its account all the same.
+            Err(Refusal::SlotOccupied) => {
+                self.machine.delete(outgoing).and_then(|()| self.machine.retype(slot, Kind::Untyped, bits, 0, outgoing))
+            }
+            made => made,
+        };
+        if made.is_err() {
+            // Nothing was made of it.
+            let _ = self.machine.delete(slot);
+            self.forget(slot);
+            self.slots.free(slot);
+            return Err(Error::Internal);
+        }
+        Ok(block)
+    }
+
+    /// Makes two blocks of one. The kernel looks that nothing lies across. Answers the lower half.
+    pub fn divide(&mut self, client: u64, address: u64) -> Result<Block, Error> {
+        self.refill();
+        let (slot, _) = self.books.block(client, address)?;
+        let upper = self.slots.take().ok_or(Error::TooManyBlocks)?;
+        let divided = self.books.check_divide(slot, upper).and_then(|()| {
+            self.machine.split(slot, upper).map_err(|refusal| match refusal {
+                Refusal::Overlap => Error::NotDivided,
+                _ => Error::Internal,
+            })
+        });
+        if let Err(error) = divided {
+            self.slots.free(upper);
+            return Err(error);
+        }
+        self.books.divide(slot, upper)
     }
 
     /// Takes a block from the books, and makes untyped memory of it.
     pub fn allocate(&mut self, request: &Request) -> Result<(CapAddress, Block), Error> {
-        self.allocate_as(request, Kind::Untyped, request.size_bits.max(u64::from(MIN_BLOCK_BITS)))
+        let slot = self.slots.take().ok_or(Error::TooManyBlocks)?;
+        match self.make(request, Kind::Untyped, request.size_bits.max(u64::from(MIN_BLOCK_BITS)), slot) {
+            Ok(block) => Ok((slot, block)),
+            Err(error) => {
+                self.slots.free(slot);
+                Err(error)
+            }
+        }
     }
 
-    fn allocate_as(&mut self, request: &Request, kind: Kind, size: u64) -> Result<(CapAddress, Block), Error> {
-        let slot = self.slots.take().ok_or(Error::TooManyBlocks)?;
-        let block = self.books.allocate(request, slot).inspect_err(|_| self.slots.free(slot))?;
+    /// Makes an object of a block from the books. If that fails, books and slot are as before.
+    fn make(&mut self, request: &Request, kind: Kind, size: u64, slot: CapAddress) -> Result<Block, Error> {
+        let block = self.books.allocate(request, slot)?;
         let made = match self.books.region_of(block.address) {
-            Some(region) => {
-                let untyped = Cap::<Untyped>::new(region.slot);
-                let place = Place::At(block.address - region.address);
-                untyped.retype_many(kind, size, 1, place, OWN_SPACE, slot).map_err(|_| Error::Internal)
-            }
+            Some(region) => self
+                .machine
+                .retype(region.slot, kind, size, block.address - region.address, slot)
+                .map_err(|_| Error::Internal),
             None => Err(Error::Internal),
         };
         if let Err(error) = made {
             self.forget(slot);
             return Err(error);
         }
-        Ok((slot, block))
+        Ok(block)
     }
 
-    /// Takes a block back of which not everything could be made.
-    pub fn forget(&mut self, slot: CapAddress) {
-        // If the slot is empty there is nothing to delete, and the books know the block.
-        let _ = OWN_SPACE.delete_at(slot);
-        if self.books.release(slot).is_ok() {
-            self.slots.free(slot);
+    /// Takes a block out of the books of which nothing could be made. The account may have been opened for it.
+    fn forget(&mut self, slot: CapAddress) {
+        if let Ok(block) = self.books.release(slot) {
+            self.books.close_unused(block.account);
         }
     }
 
     /// Takes a block back, and with it everything that was made of it.
     pub fn free(&mut self, slot: CapAddress) -> Result<(), Error> {
-        OWN_SPACE.revoke_at(slot).map_err(|_| Error::Internal)?;
-        OWN_SPACE.delete_at(slot).map_err(|_| Error::Internal)?;
-        self.books.release(slot)?;
+        self.free_block(slot)?;
+        self.give_slots_back();
+        Ok(())
+    }
+
+    fn free_block(&mut self, slot: CapAddress) -> Result<(), Error> {
+        self.release(slot)?;
         self.slots.free(slot);
         Ok(())
+    }
+
+    /// Deletes what lies in a slot and was made of it, and takes its block out of the books.
+    fn release(&mut self, slot: CapAddress) -> Result<(), Error> {
+        self.machine.revoke(slot).map_err(|_| Error::Internal)?;
+        self.machine.delete(slot).map_err(|_| Error::Internal)?;
+        self.books.release(slot).map(drop)
+    }
+
+    /// Gives back slots that were taken from [`slots`](Self::slots) and are empty.
+    pub fn free_slots(&mut self, slots: impl IntoIterator<Item = CapAddress>) {
+        slots.into_iter().for_each(|slot| self.slots.free(slot));
+        self.give_slots_back();
     }
 
     /// Takes back all blocks of an account, and forgets it. Answers the bytes.
     pub fn close(&mut self, account: u64) -> Result<u64, Error> {
         let mut bytes = 0;
-        while let Some((slot, block)) = self.books.first_of(account) {
-            self.free(slot)?;
+        while let Some((slot, block)) = self.books.first_of(account).filter(|_| account != pid::MEM) {
+            self.free_block(slot)?;
             bytes += block.size();
         }
         self.books.close(account);
+        self.give_slots_back();
         Ok(bytes)
     }
 }
 
-/// The regions that `init` has put into their node.
-fn regions() -> ArrayVec<Region, MAX_REGIONS> {
-    let slots = (0..MAX_REGIONS as u32).map(|number| CapAddress::new(REGIONS_NODE, number));
-    slots
-        .map_while(|slot| {
-            let account = Cap::<Untyped>::new(slot).query().ok()?;
-            Some(Region { address: account.address, size_bits: account.size_bits, slot })
-        })
-        .collect()
+/// The empty slots: the server's own, and those for clients, of which there are none yet.
+fn empty_slots(first_free: CapAddress, regions: usize) -> (SlotMap, SlotMap) {
+    let (mut own, mut slots) = (SlotMap::new(), SlotMap::new());
+    own.add_range(first_free, CapAddress::new(1, 0));
+    own.add_node();
+    slots.add_node();
+    // The node is empty but for the regions; and to the clients all of it is taken.
+    while slots.take().is_some() {}
+    for region in 0..regions as u32 {
+        own.remove(CapAddress::new(1, region));
+    }
+    (own, slots)
 }
 
 /// Makes the first objects, one after another at the beginning of a region.
-struct First<'a> {
+struct First<'a, M> {
+    machine: &'a mut M,
     slots: &'a mut SlotMap,
     region: Region,
     used: u64,
     made: ArrayVec<(CapAddress, u64, u32), FIRST_OBJECTS>,
 }
 
-impl<'a> First<'a> {
+impl<'a, M: Machine> First<'a, M> {
     /// In the smallest region that is large enough: the last one, because the largest comes first.
-    fn new(slots: &'a mut SlotMap, regions: &[Region]) -> Result<First<'a>, Refusal> {
+    fn new(machine: &'a mut M, slots: &'a mut SlotMap, regions: &[Region]) -> Result<First<'a, M>, Refusal> {
         let region = regions.iter().rfind(|region| region.size_bits >= FIRST_BITS).ok_or(Refusal::OutOfMemory)?;
-        Ok(First { slots, region: *region, used: 0, made: ArrayVec::new() })
+        Ok(First { machine, slots, region: *region, used: 0, made: ArrayVec::new() })
     }
 
     fn make(&mut self, kind: Kind, size: u64) -> Result<CapAddress, Refusal> {
         let bits = kind.object_bits(size).ok_or(Refusal::InvalidArgument)?;
         let slot = self.slots.take().ok_or(Refusal::NoSuchSlot)?;
-        let untyped = Cap::<Untyped>::new(self.region.slot);
-        untyped.retype_many(kind, size, 1, Place::At(self.used), OWN_SPACE, slot)?;
+        self.machine.retype(self.region.slot, kind, size, self.used, slot)?;
         self.made.try_push((slot, self.region.address + self.used, bits)).map_err(|_| Refusal::NoSuchSlot)?;
         self.used += 1 << bits;
         Ok(slot)
     }
 
-    fn table(&mut self, level: u64) -> Result<Cap<PageTable>, Refusal> {
-        self.make(Kind::PageTable, level).map(Cap::new)
+    fn table(&mut self, level: u64) -> Result<CapAddress, Refusal> {
+        self.make(Kind::PageTable, level)
     }
 
     /// A step without a table.
     fn step(&mut self) -> Result<Step, Refusal> {
-        let frame = Cap::new(self.make(Kind::Frame, u64::from(STEP_BITS))?);
+        let frame = self.make(Kind::Frame, u64::from(STEP_BITS))?;
         let mapping = self.slots.take().ok_or(Refusal::NoSuchSlot)?;
         Ok(Step { frame, table: None, mapping })
     }

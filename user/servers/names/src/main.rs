@@ -11,6 +11,6 @@ tench::entry!(main);
 fn main() {
     match server::Server::new() {
         Ok(mut server) => server.serve(),
-        Err(error) => panic!("finding memory for names: {error}"),
+        Err(error) => panic!("starting the name server: {error}"),
     }
 }

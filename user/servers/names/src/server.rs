@@ -1,9 +1,9 @@
 //! Requests carried out.
 
-use tench::memory::{Error as MemoryError, Window};
+use tench::memory::{self, Error as MemoryError, Window};
 use tench::server::Kept;
 use tench_names::kept::{Journal, Memory};
-use tench_names::table::Table;
+use tench_names::table::{GROWTH, Table};
 use tench_names_client::Names;
 use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
 use tench_protocol::{Arrived, Caller, Event, Later, Pending, Replies, Sent, Text};
@@ -42,6 +42,7 @@ impl Memory for Place {
 impl Server {
     /// A server that knows the names that its predecessor knew.
     pub fn new() -> Result<Server, MemoryError> {
+        memory::serve_without_faults(2 * GROWTH)?;
         let (kept, window) = Kept::open(MEMORY)?;
         let mut journal = Journal::new(Place(window), Kept::SLOTS);
         let mut table = Table::new(journal.count() as usize, MAX_WAITERS);
@@ -97,6 +98,7 @@ impl NamesService for Server {
             self.table.unregister(&name, caller.0)?;
             self.discard(number);
         }
+        reserve()?;
         self.table.check_register(&name)?;
         let number = self.journal.free_entry().ok_or(Error::Full)?;
         let cap = endpoint.cap().copy_to(self.kept.slot(number)).map_err(|_| Error::Full)?;
@@ -121,6 +123,7 @@ impl NamesService for Server {
         match self.table.look_up(&name) {
             Ok(number) => Ok(Some(Sent::new(self.endpoint(number)))),
             Err(Error::Unknown) if self.table.may_wait() => {
+                reserve()?;
                 self.table.wait(&name, caller.0, later.keep().map_err(|_| Error::Full)?);
                 Ok(None)
             }
@@ -146,4 +149,9 @@ impl NamesService for Server {
         waiters.into_iter().for_each(|waiter| replies.forget(waiter));
         Ok(())
     }
+}
+
+/// Sees to it that there is memory for one more name, or somebody who waits for one; as much again stays for those who end.
+fn reserve() -> Result<(), Error> {
+    memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)
 }

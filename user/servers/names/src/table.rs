@@ -8,6 +8,10 @@ use core::ops::Bound;
 
 use tench_names_client::protocol::{Error, MAX_NAME};
 
+/// Bytes of heap that [`Table::register`] or [`Table::wait`] may need, or any other request until it is answered, with
+/// at most 1024 names and 256 waiting threads. A test counts.
+pub const GROWTH: usize = 24 << 10;
+
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<C> {

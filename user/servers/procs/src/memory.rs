@@ -58,6 +58,7 @@ impl ProcessMemory {
 
 impl Resources for ProcessMemory {
     fn slot(&mut self) -> Result<CapAddress, LoadError> {
+        self.slots.try_reserve(1).map_err(|_| LoadError::OutOfMemory)?;
         let slot = memory::take_slot().map_err(|_| LoadError::OutOfMemory)?;
         self.slots.push(slot);
         Ok(slot)

@@ -1,4 +1,8 @@
 //! What is known about each process, living or ended.
+//!
+//! Ending a process needs no memory that stays: its place among the ended is made when it is prepared. What else a
+//! request allocates is bounded, [`GROWTH`] by one that adds something and [`BRIEFLY`] by any, so that the server can see
+//! to it before that there is so much; a test counts.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,6 +18,12 @@ pub const MAX_LIVING: usize = 1024;
 pub const MAX_ENDED: usize = 4096;
 /// Threads that can wait for one process.
 pub const MAX_WAITERS: usize = 256;
+
+/// Bytes of heap that [`Records::prepare`] or [`Records::wait`] may need, beside arrays that may grow and say if they
+/// cannot.
+pub const GROWTH: usize = 12 << 10;
+/// Bytes of heap that any request may need until it is answered.
+pub const BRIEFLY: usize = 24 << 10;
 
 /// How a process ended or what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +97,9 @@ impl<K, R> Records<K, R> {
         if self.living >= MAX_LIVING {
             return Err(Error::TooManyProcesses);
         }
+        // Arrays that grow for ever, and the place where this process will be when it has ended.
+        self.records.try_reserve(2).map_err(|_| Error::OutOfMemory)?;
+        self.ended.try_reserve(self.living + 1).map_err(|_| Error::OutOfMemory)?;
         if self.records.is_empty() {
             self.records.push(None); // 0 is no process
         }
@@ -174,13 +187,17 @@ impl<K, R> Records<K, R> {
         found
     }
 
-    /// How a process ended, or `None` if one more thread may wait for that.
-    pub fn check_wait(&self, pid: u64) -> Result<Option<Condition>, Error> {
-        let record = self.get(pid)?;
+    /// How a process ended, or `None` if one more thread may wait for that: there is room for it.
+    pub fn check_wait(&mut self, pid: u64) -> Result<Option<Condition>, Error> {
+        let record = self.get_mut(pid)?;
         if record.status.state.has_ended() {
             return Ok(Some(record.status));
         }
-        if record.waiters.len() >= MAX_WAITERS { Err(Error::Full) } else { Ok(None) }
+        if record.waiters.len() >= MAX_WAITERS {
+            return Err(Error::Full);
+        }
+        record.waiters.try_reserve(1).map_err(|_| Error::OutOfMemory)?;
+        Ok(None)
     }
 
     /// Lets `waiter`'s thread wait for the end of a process that has not ended.

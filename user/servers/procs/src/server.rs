@@ -9,10 +9,11 @@ use tench_abi::CapAddress;
 use tench_abi::fault::Report;
 use tench_abi::fault::answer::STOP;
 use tench_loader::fault::{Fault, OwnReport};
+use tench_loader::information::TEXT_SIZE;
 use tench_loader::{LoadError, Window};
 use tench_mem_client::Mem;
 use tench_mem_client::protocol::NO_QUOTA;
-use tench_procs::records::{Condition, Record, Records};
+use tench_procs::records::{self, Condition, Record, Records};
 use tench_procs::supervisor::Supervisor;
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::{
@@ -29,6 +30,13 @@ use crate::boot::{Boot, OwnSpace};
 use crate::report;
 use crate::services::{Connecting, Plan};
 use crate::spawn::{Living, Preparation, stack_size};
+
+/// Bytes of heap that a request may need that adds something: for a record, the texts that a process is started with,
+/// twice, and what is known of its address space.
+const GROWTH: usize = records::GROWTH + 3 * TEXT_SIZE;
+/// Bytes of heap that any other request may need until it is answered: always kept in reserve, so that a process can end
+/// when there is no memory left.
+const BRIEFLY: usize = records::BRIEFLY + (8 << 10);
 
 /// What is kept of a process that has not ended.
 pub enum Kept {
@@ -47,8 +55,8 @@ pub type Waiter = Pending<Status, Error>;
 pub struct Server {
     pub(crate) boot: Boot,
     pub(crate) records: Records<Kept, Waiter>,
-    /// Answers to those who waited; `None` to those who have ended themselves.
-    answers: Vec<(Waiter, Option<Result<Status, Error>>)>,
+    /// Those who waited, and for the end of which process; `None` for those who have ended themselves.
+    answers: Vec<(Waiter, Option<u64>)>,
     /// Of the file that was listed last.
     pub(crate) path: ArrayString<MAX_NAME>,
     pub(crate) window: Window,
@@ -64,6 +72,7 @@ pub struct Server {
 impl Server {
     /// A server that knows of the processes that `init` has started itself.
     pub fn new(boot: Boot) -> Result<Server, LoadError> {
+        memory::serve_without_faults(GROWTH + BRIEFLY).map_err(|_| LoadError::OutOfMemory)?;
         let mem = boot.service("mem").ok_or(LoadError::Kernel(Refusal::InvalidCapability))?;
         let mut records = Records::default();
         for (number, name, parent) in
@@ -117,10 +126,10 @@ impl Server {
 
     /// Answers those who waited for a process that has ended.
     fn tell(&mut self, replies: &mut Replies) {
-        for (waiter, answer) in core::mem::take(&mut self.answers) {
-            match answer {
+        for (waiter, process) in core::mem::take(&mut self.answers) {
+            match process {
                 // Who gave up meanwhile is answered nothing.
-                Some(answer) => drop(replies.answer(waiter, &answer)),
+                Some(process) => drop(replies.answer(waiter, &self.describe(process))),
                 None => replies.forget(waiter),
             }
         }
@@ -141,7 +150,7 @@ impl Server {
         if let Some(Kept::Preparing(preparation)) = ended.kernel {
             preparation.abandon();
         }
-        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Some(Err(Error::NoSuchProcess)))));
+        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Some(process))));
     }
 
     /// A thread has faulted: its process ends. There is nothing to answer, unless this server knows of no such process.
@@ -186,8 +195,7 @@ impl Server {
         }
         self.tell_servers(process);
         self.supervise_end(process, status);
-        let answer = self.describe(process);
-        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Some(answer))));
+        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Some(process))));
         self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, None)));
         Ok(())
     }
@@ -209,6 +217,7 @@ impl Server {
 
 impl ProcsService for Server {
     fn create(&mut self, caller: Caller, program: Text<'_, MAX_NAME>) -> Result<u64, Error> {
+        reserve()?;
         let file = self.boot.archive.find_program(&program).ok_or(Error::NoSuchProgram)?;
         let path = file.path.to_string();
         let entry = self.boot.system.find_path(&path);
@@ -222,10 +231,12 @@ impl ProcsService for Server {
     }
 
     fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error> {
+        reserve()?;
         self.preparation(caller.0, process)?.append(to, &text)
     }
 
     fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error> {
+        reserve()?;
         self.preparation(caller.0, process)?.give(slot, cap)
     }
 
@@ -236,6 +247,7 @@ impl ProcsService for Server {
         slot: CapAddress,
         cap: Arrived<'_, Any, Given>,
     ) -> Result<(), Error> {
+        reserve()?;
         self.preparation(caller.0, process)?.give(slot, cap)
     }
 
@@ -266,6 +278,7 @@ impl ProcsService for Server {
     }
 
     fn start(&mut self, caller: Caller, process: u64) -> Result<Option<Defect>, Error> {
+        reserve()?;
         self.preparation(caller.0, process)?;
         self.start_prepared(process)
     }
@@ -289,6 +302,7 @@ impl ProcsService for Server {
     }
 
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error> {
+        reserve()?;
         if self.records.check_wait(process)?.is_some() {
             return self.describe(process).map(Some);
         }
@@ -372,6 +386,7 @@ impl ProcsService for Server {
         later: Later<'_, Sent<Endpoint, Given>, Error>,
         slot: CapAddress,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error> {
+        reserve()?;
         self.connect_again(caller.0, later, slot)
     }
 
@@ -380,4 +395,9 @@ impl ProcsService for Server {
         self.faulted(caller.0, fault.report(), Some(OwnReport { kind: fault.kind, region }))?;
         Ok(None)
     }
+}
+
+/// Sees to it that there is memory for a request that adds something that stays. All others are carried out in any case.
+fn reserve() -> Result<(), Error> {
+    memory::reserve_heap(GROWTH + BRIEFLY).map_err(|_| Error::OutOfMemory)
 }

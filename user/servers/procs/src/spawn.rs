@@ -4,17 +4,17 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tench::memory::{self as own_memory, Made};
-use tench_abi::layout::{address, slot};
+use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::{CapAddress, Rights};
 use tench_loader::fault::Layout;
-use tench_loader::information::{Description, TEXT_SIZE};
+use tench_loader::information::{Description, Stack, TEXT_SIZE};
 use tench_loader::{LoadError, Machine, Process, Program, Schedule, Window};
 use tench_mem_client::Mem;
 use tench_procs_client::protocol::{Error, MAX_STACK, Strings};
 use tench_protocol::{Any, Arrived};
 use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, OWN_SPACE};
-use tench_system::{Capability, DEFAULT_STACK_SIZE, Program as Entry};
+use tench_system::{Capability, Program as Entry};
 
 use crate::boot::Boot;
 use crate::memory::ProcessMemory;
@@ -35,7 +35,7 @@ pub struct Preparation {
     environment: Vec<u8>,
     /// Capabilities that its parent gave along: the slot for each, and where this server has it.
     given: Vec<(CapAddress, CapAddress)>,
-    /// Bytes of its stack.
+    /// Bytes of its main thread's stack; 0: as usual.
     stack_size: u64,
 }
 
@@ -114,11 +114,10 @@ pub struct Loader<'a> {
     pub kept: Option<(Cap<Frame>, Cap<CapNode>)>,
 }
 
-/// Stack size that is possible: whole pages, at least one.
+/// Stack size that is possible: whole pages, or 0 for the usual one.
 pub fn stack_size(bytes: u64) -> Result<u64, Error> {
     match bytes {
-        0 => Ok(DEFAULT_STACK_SIZE),
-        1..=MAX_STACK => Ok(bytes.next_multiple_of(PAGE_SIZE as u64)),
+        0..=MAX_STACK => Ok(bytes.next_multiple_of(PAGE_SIZE as u64)),
         _ => Err(Error::StackTooLarge),
     }
 }
@@ -139,7 +138,7 @@ impl Preparation {
             arguments: Vec::new(),
             environment: Vec::new(),
             given: Vec::new(),
-            stack_size: entry.map_or(DEFAULT_STACK_SIZE, |entry| entry.stack_size),
+            stack_size: entry.map_or(0, |entry| entry.stack_size),
         }
     }
 
@@ -153,10 +152,12 @@ impl Preparation {
         if self.arguments.len() + self.environment.len() + text.len() > TEXT_SIZE {
             return Err(Error::TextTooLong);
         }
-        match to {
-            Strings::Arguments => self.arguments.extend_from_slice(text),
-            Strings::Environment => self.environment.extend_from_slice(text),
-        }
+        let strings = match to {
+            Strings::Arguments => &mut self.arguments,
+            Strings::Environment => &mut self.environment,
+        };
+        strings.try_reserve(text.len()).map_err(|_| Error::OutOfMemory)?;
+        strings.extend_from_slice(text);
         Ok(())
     }
 
@@ -211,8 +212,7 @@ impl Preparation {
             environment: &or_described(&self.environment, entry.map(|entry| entry.environment.bytes())),
             extra_count: extra.map(|(to, _)| u64::from(to.0 - slot::EXTRA.0 + 1)).max().unwrap_or(0),
             counter_frequency: tench::time::frequency(),
-            stack_bottom: address::STACK_TOP - self.stack_size,
-            stack_top: address::STACK_TOP,
+            stack: Stack::of(&program, self.stack_size),
         };
         let mut memory = ProcessMemory::new(pid, loader.mem);
         let made = Process::new(&mut Machine::new(&mut memory, loader.window), &program, &description)

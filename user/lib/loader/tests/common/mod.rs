@@ -14,10 +14,12 @@ pub struct Header {
     pub file_size: Option<u64>,
     /// Instead of where `contents` lies.
     pub offset: Option<u64>,
+    pub alignment: u64,
 }
 
 pub const LOAD: u32 = 1;
 pub const INTERPRETER: u32 = 3;
+pub const NOTE: u32 = 4;
 pub const R: u32 = 4;
 pub const RW: u32 = 6;
 pub const RX: u32 = 5;
@@ -26,7 +28,20 @@ pub const RWX: u32 = 7;
 impl Header {
     pub fn load(flags: u32, address: u64, memory_size: u64, contents: &[u8]) -> Header {
         let contents = contents.to_vec();
-        Header { kind: LOAD, flags, address, memory_size, contents, file_size: None, offset: None }
+        Header { kind: LOAD, flags, address, memory_size, contents, file_size: None, offset: None, alignment: 4096 }
+    }
+
+    /// A note.
+    pub fn note(name: &[u8], kind: u32, description: &[u8]) -> Header {
+        let mut contents = Vec::new();
+        for word in [name.len() as u32, description.len() as u32, kind] {
+            contents.extend(word.to_le_bytes());
+        }
+        for part in [name, description] {
+            contents.extend(part);
+            contents.resize(contents.len().next_multiple_of(4), 0);
+        }
+        Header { kind: NOTE, alignment: 4, ..Header::load(R, 0x20_0100, contents.len() as u64, &contents) }
     }
 }
 
@@ -82,7 +97,7 @@ impl Elf {
                 header.address,
                 header.file_size.unwrap_or(size),
                 header.memory_size,
-                4096,
+                header.alignment,
             ];
             for word in words {
                 file.extend(word.to_le_bytes());

@@ -1,7 +1,8 @@
 //! A machine for tests: capabilities, page tables as the hardware would see them, and failures on request. Whatever a
 //! kernel would refuse, and whatever would be an error of the library, panics.
 
-#![allow(missing_docs)]
+// Each file of tests uses a part of it.
+#![allow(missing_docs, dead_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

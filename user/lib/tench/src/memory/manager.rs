@@ -17,10 +17,12 @@ use crate::process;
 
 /// Log2 of the largest frame that is mapped whole.
 pub const MAX_REGION_BITS: u8 = 30;
-/// Bytes at the top of a new stack that are there from the start.
-const FIRST_STACK: u64 = 8192;
+/// Log2 of the bytes of a stack that are found at once, at least, because a stack is used without gaps. As many at its top are there
+/// from the start: a thread that calls the memory manager soon has them below it (`STACK_NEED`).
+const STACK_BITS: u8 = 14;
+const FIRST_STACK: u64 = 1 << STACK_BITS;
 /// Regions of memory that comes on demand are this large at least; a smaller one is one frame from the start.
-const LAZY_SIZE: u64 = 128 * 1024;
+pub const LAZY_SIZE: u64 = 128 * 1024;
 
 const PAGE: u64 = PAGE_SIZE as u64;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
@@ -63,11 +65,16 @@ impl Manager {
         Manager { resources: Resources::new(), paging: Paging::new(), lazy: false, ready: false }
     }
 
-    /// Fills in what is free.
+    /// Fills in what is free, once.
+    #[inline]
     pub fn initialise(&mut self) {
-        if self.ready {
-            return;
+        if !self.ready {
+            self.fill_in();
         }
+    }
+
+    #[cold]
+    fn fill_in(&mut self) {
         self.ready = true;
         self.resources.initialise(process::is_first());
         self.paging.initialise(slot::VSPACE, address::DYNAMIC, address::DYNAMIC_END);
@@ -91,10 +98,9 @@ impl Manager {
         let _ = self.paging.alloc_fixed(&mut self.resources, start, &request);
     }
 
-    /// From now on page faults are handled.
-    #[cfg_attr(not(target_os = "none"), allow(dead_code))]
-    pub const fn set_lazy(&mut self) {
-        self.lazy = true;
+    /// Whether memory comes on demand from now on.
+    pub const fn set_lazy(&mut self, lazy: bool) {
+        self.lazy = lazy;
     }
 
     /// Whether page faults are handled.
@@ -134,7 +140,9 @@ impl Manager {
         let is_stack = kind == Kind::Stack;
         let lazy = self.lazy && (size >= LAZY_SIZE || is_stack && size > FIRST_STACK);
         if lazy {
-            let request = Request { guard, ..Request::lazy(size, kind) };
+            // So that its first and last pages can belong to whole runs.
+            let granule = if is_stack { STACK_BITS } else { PAGE_BITS as u8 };
+            let request = Request { alignment: tench_paging::RUN_SIZE, granule, guard, ..Request::lazy(size, kind) };
             let address = self.paging.alloc(&mut self.resources, &request)?;
             let mapped = Mapped { address, size, guard };
             if is_stack {
@@ -167,7 +175,12 @@ impl Manager {
     /// Gives a range back with its memory, if that was found for it.
     pub fn unmap(&mut self, mapped: &Mapped) -> Result<(), Error> {
         let (start, size) = (mapped.address - mapped.guard, mapped.size + mapped.guard);
-        Ok(self.paging.unmap(&mut self.resources, start, size)?)
+        self.paging.unmap(&mut self.resources, start, size)?;
+        // The block of these frames should go back with the others.
+        if size >= LAZY_SIZE {
+            self.resources.release_ahead();
+        }
+        Ok(())
     }
 
     /// Handles a page fault.
@@ -176,18 +189,18 @@ impl Manager {
         if !(1..=3).contains(&(report.syndrome >> 2 & 0xf)) {
             return Outcome::Refused(Verdict::NotAllocated);
         }
-        let verdict = self.paging.classify(report.address, report.access());
-        match verdict {
-            Verdict::Lazy(region) => match self.paging.back(&mut self.resources, report.address) {
-                Ok(()) => Outcome::Backed,
-                Err(_) => Outcome::NoMemory(region),
-            },
+        match self.paging.fault(&mut self.resources, report.address, report.access()) {
+            Ok(None) => Outcome::Backed,
             // Another thread was faster; but a mapping that is gone would fault for ever.
-            Verdict::Mapped(region, mapping) => match OWN_SPACE.identify_at(mapping) {
+            Ok(Some(Verdict::Mapped(region, mapping))) => match OWN_SPACE.identify_at(mapping) {
                 Ok(found) if found.kind == tench_abi::Kind::Mapping => Outcome::Backed,
                 _ => Outcome::Refused(Verdict::NotBacked(region)),
             },
-            refused => Outcome::Refused(refused),
+            Ok(Some(refused)) => Outcome::Refused(refused),
+            Err(_) => match self.paging.find(report.address) {
+                Some(region) => Outcome::NoMemory(region),
+                None => Outcome::Refused(Verdict::NotAllocated),
+            },
         }
     }
 

@@ -9,13 +9,15 @@
 //!                                                          books: memory for its nodes
 //! ```
 //! A process that handles its page faults (all that the process server starts) gets memory *on demand*: large heap
-//! regions, stacks and [`Anonymous`] memory are addresses at first, and a page of zeroed memory is mapped when it is
-//! first touched. The handler needs the manager, so what runs under the manager's lock must never fault: the books and
+//! regions, stacks and [`Anonymous`] memory are addresses at first, and a page of zeroed memory, or a run of pages, is mapped
+//! when it is first touched. The handler needs the manager, so what runs under the manager's lock must never fault: the books and
 //! the manager are always there, and before the lock is taken, so is the stack that will be needed.
 
+mod ahead;
 mod books;
 mod manager;
 mod pieces;
+mod promise;
 mod resources;
 mod window;
 
@@ -48,12 +50,16 @@ pub enum Error {
     NoSlots,
     /// No free range of addresses is large enough.
     NoAddresses,
+    /// There is no memory to keep books of more.
+    NoBooks,
     /// Something is there already.
     Taken,
     /// Nothing was reserved there.
     NotAllocated,
     /// Nothing can have this size, or this place, or these rights.
     BadSize,
+    /// The heap could not grow.
+    NoHeap,
 }
 
 impl From<tench_paging::Error<Error>> for Error {
@@ -61,7 +67,8 @@ impl From<tench_paging::Error<Error>> for Error {
         use tench_paging::Error as Paging;
         match error {
             Paging::Backend(error) => error,
-            Paging::NoAddresses | Paging::NoBooks => Error::NoAddresses,
+            Paging::NoAddresses => Error::NoAddresses,
+            Paging::NoBooks => Error::NoBooks,
             Paging::Taken | Paging::Mapped => Error::Taken,
             Paging::NotAllocated | Paging::SeveralRegions => Error::NotAllocated,
             Paging::BadRange | Paging::BadRights => Error::BadSize,
@@ -82,8 +89,10 @@ impl core::fmt::Display for Error {
             Error::Kernel(error) => error.fmt(f),
             Error::NoSlots => f.write_str("the capability space is full; delete capabilities, or use a larger root"),
             Error::NoAddresses => f.write_str("no free range of addresses is large enough; unmap something"),
+            Error::NoBooks => f.write_str("there is no memory to keep books of more; free something"),
             Error::Taken => f.write_str("something is there already; unmap it, or take another place"),
             Error::NotAllocated => f.write_str("nothing was reserved there; reserve it first"),
+            Error::NoHeap => f.write_str("the heap could not grow; free memory"),
             Error::BadSize => f.write_str("nothing can have this size, place or rights; use whole pages"),
         }
     }
@@ -97,7 +106,7 @@ static MANAGER: Mutex<Manager> = Mutex::new(Manager::new());
 static HOLDER: AtomicPtr<ThreadBlock> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Stack, in bytes, that the manager may use while it is locked.
-const STACK_NEED: usize = 2 * PAGE_SIZE;
+const STACK_NEED: usize = if cfg!(unoptimised) { 6 } else { 2 } * PAGE_SIZE;
 
 /// The manager, locked.
 pub(crate) struct Locked(MutexGuard<'static, Manager>);
@@ -131,13 +140,14 @@ fn own_block() -> *mut ThreadBlock {
 /// Locks the manager.
 fn manager() -> Locked {
     touch_stack();
-    lock()
+    lock(own_block())
 }
 
-/// Locks the manager, on a stack that is there.
-fn lock() -> Locked {
+/// Locks the manager, on a stack that is there, for the thread with this block.
+#[inline]
+fn lock(block: *mut ThreadBlock) -> Locked {
     let mut manager = MANAGER.lock();
-    HOLDER.store(own_block(), Ordering::Relaxed);
+    HOLDER.store(block, Ordering::Relaxed);
     manager.initialise();
     Locked(manager)
 }
@@ -167,13 +177,13 @@ pub(crate) fn handle_fault(report: &Report) -> Option<Outcome> {
     if !block.is_null() && HOLDER.load(Ordering::Relaxed) == block {
         return None;
     }
-    Some(lock().fault(report))
+    Some(lock(block).fault(report))
 }
 
 /// From now on page faults are handled, and memory comes on demand.
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 pub(crate) fn enable_demand() {
-    manager().set_lazy();
+    manager().set_lazy(true);
 }
 
 /// Whether the process handles its page faults.
@@ -185,6 +195,24 @@ pub fn comes_on_demand() -> bool {
 /// of upcalls.
 pub fn make_present(address: usize, size: usize) -> Result<(), Error> {
     manager().make_present(address as u64, size as u64)
+}
+
+/// For a server, which must not end for want of memory. From now on the heap's memory is there when it is promised,
+/// instead of coming on demand; so is the running thread's stack; and `heap` bytes of heap are kept in reserve.
+pub fn serve_without_faults(heap: usize) -> Result<(), Error> {
+    manager().set_lazy(false);
+    if let Some(block) = ThreadBlock::current() {
+        let (bottom, top) = (block.stack_bottom.get(), block.stack_top.get());
+        make_present(bottom, top - bottom)?;
+    }
+    reserve_heap(heap)
+}
+
+/// Sees to it that `bytes` bytes of heap can be allocated in small pieces, whatever happens meanwhile to the system's
+/// memory: before a request that may need so much, so that it does not run out in the middle. The reserve stays until a
+/// larger one is asked for; what is allocated comes out of it.
+pub fn reserve_heap(bytes: usize) -> Result<(), Error> {
+    if crate::heap::reserve(bytes) { Ok(()) } else { Err(Error::NoHeap) }
 }
 
 /// How often this process has asked the memory server for a block.
@@ -220,8 +248,8 @@ pub fn free_slot(slot: CapAddress) {
 
 /// Gives untyped memory of `1 << bits` bytes to this process's own books. For the first processes, which have no
 /// memory server to ask.
-pub fn donate(untyped: Cap<Untyped>, bits: u8) {
-    manager().resources.donate(untyped, bits);
+pub fn donate(untyped: Cap<Untyped>, bits: u8) -> Result<(), Error> {
+    manager().resources.donate(untyped, bits)
 }
 
 /// A kernel object that this process made. Dropping it deletes it and every copy of the capability; its memory and slot
@@ -319,7 +347,7 @@ fn region_bits(bytes: usize) -> Result<u8, Error> {
     if bits > MAX_REGION_BITS { Err(Error::BadSize) } else { Ok(bits) }
 }
 
-/// Zeroed memory that comes on demand, a page at a time, where it is touched. Dropping it gives it back.
+/// Zeroed memory that comes on demand, a page or a run of pages at a time, where it is touched. Dropping it gives it back.
 #[derive(Debug)]
 pub struct Anonymous {
     mapped: Mapped,
@@ -365,22 +393,37 @@ impl Drop for Anonymous {
 
 /// Regions that the heap has asked for.
 static HEAP_REQUESTS: AtomicU64 = AtomicU64::new(0);
+/// Their bytes.
+static HEAP_SIZE: AtomicU64 = AtomicU64::new(0);
 
 /// How often the heap of this process has asked for addresses.
 pub fn heap_requests() -> u64 {
     HEAP_REQUESTS.load(Ordering::Relaxed)
 }
 
-/// Memory for the heap: first address and bytes.
-pub(crate) fn take_heap(bytes: usize) -> Result<(usize, usize), Error> {
+/// Bytes of addresses that the heap of this process has.
+pub fn heap_size() -> u64 {
+    HEAP_SIZE.load(Ordering::Relaxed)
+}
+
+/// Memory for the heap, besides its `regions` (first address and bytes of each): first address and bytes.
+pub(crate) fn take_heap(
+    bytes: usize,
+    regions: impl Iterator<Item = (usize, usize)> + Clone,
+) -> Result<(usize, usize), Error> {
+    if !promise::can_be_kept(bytes as u64, regions) {
+        return Err(Error::Memory(Failure::Refused(tench_mem_client::protocol::Error::OutOfMemory)));
+    }
     HEAP_REQUESTS.fetch_add(1, Ordering::Relaxed);
     let mapped = manager().anonymous(bytes as u64, Kind::Heap, 0)?;
+    HEAP_SIZE.fetch_add(mapped.size, Ordering::Relaxed);
     Ok((mapped.address as usize, mapped.size as usize))
 }
 
 /// Gives memory of the heap back.
 pub(crate) fn give_heap(address: usize, size: usize) {
     let mapped = Mapped { address: address as u64, size: size as u64, guard: 0 };
+    HEAP_SIZE.fetch_sub(mapped.size, Ordering::Relaxed);
     // What cannot be unmapped stays; there is nobody to tell.
     let _ = manager().unmap(&mapped);
 }

@@ -1,16 +1,30 @@
 //! Free pieces of the process's untyped memory: a buddy system over the blocks that the memory server gave.
 //!
-//! A block is one untyped capability; a piece is an aligned power of two of bytes in it. The pieces lie in a fixed
-//! array, because the heap itself is made of them. A piece that is given back when the array is full and that joins no
-//! other is forgotten until the process ends; a piece that could be split only so far as there is room is given whole.
+//! A block is one untyped capability; a piece is an aligned power of two of bytes in it.
+//!
+//! ```text
+//! by size:  12 ─▶ piece ⇄ piece        16 ─▶ piece        what is taken, the smallest that is large enough
+//!                   │       │                  │
+//! by place:      bucket  bucket             bucket         whether the other half is free, too
+//! ```
+//! Both are found without a search, however many pieces there are. Each free piece has a node. There are always as many
+//! unused nodes as pieces were given out, so that each of them can come back: [`take`](Pieces::take) refuses otherwise,
+//! and nothing is ever forgotten. Nodes come from the books ([`array`](Pieces::array)) before a piece is taken.
 
 use tench_abi::CapAddress;
+use tench_paging::pool::{Array, Node, Pool};
 
-/// Free pieces that are remembered.
-const MAX_PIECES: usize = 256;
+/// Log2 of sizes that pieces can have: less than this.
+const SIZES: usize = 48;
+/// Lists of pieces by place.
+const BUCKETS: usize = 128;
+/// Parts in which a piece can come back.
+const PARTS: usize = 8;
+/// Nodes that taking a piece needs at most: for the other halves of what is split, and for its parts.
+const SPLITS: usize = SIZES + PARTS;
 
 /// A piece of untyped memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
     /// The block.
     pub untyped: CapAddress,
@@ -29,6 +43,7 @@ impl Piece {
     }
 
     /// The piece that it would form a larger one with, if it is not a whole block.
+    #[inline]
     const fn buddy(&self) -> Option<Piece> {
         if self.bits < self.block_bits {
             Some(Piece { untyped: self.untyped, offset: self.offset ^ 1 << self.bits, ..*self })
@@ -51,59 +66,228 @@ impl Piece {
     pub const fn is_block(&self) -> bool {
         self.bits == self.block_bits
     }
+
+    /// The list by place that it belongs to. Neighbours of one size belong to different ones.
+    #[inline]
+    const fn bucket(&self) -> usize {
+        let number = (self.offset >> self.bits) + self.untyped.0 as u64 * 31 + self.bits as u64 * 7;
+        (number ^ number >> 7) as usize % BUCKETS
+    }
 }
 
-/// The free pieces.
-pub struct Pieces {
-    pieces: [Piece; MAX_PIECES],
-    count: usize,
+/// A node of a free piece. Links are one more than the place of a node, 0 for none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Free {
+    piece: Piece,
+    /// The next and the previous one of the same size.
+    next: u32,
+    previous: u32,
+    /// The next one of the same bucket; in an unused node, the next unused one.
+    chain: u32,
 }
 
-impl Pieces {
+impl Free {
+    const NONE: Free = Free {
+        piece: Piece { untyped: CapAddress::NULL, offset: 0, bits: 0, block_bits: 0 },
+        next: 0,
+        previous: 0,
+        chain: 0,
+    };
+}
+
+impl Node for Free {
+    fn link(&mut self) -> &mut u32 {
+        &mut self.chain
+    }
+}
+
+/// The free pieces, `N` of which need no further memory.
+pub struct Pieces<const N: usize> {
+    nodes: Pool<Free, N>,
+    sizes: [u32; SIZES],
+    buckets: [u32; BUCKETS],
+    /// A bit for each size of which there are pieces.
+    present: u64,
+    /// Free pieces that are whole blocks.
+    blocks: usize,
+    /// Pieces that were given out and may come back.
+    owed: usize,
+}
+
+impl<const N: usize> Pieces<N> {
     /// None.
-    pub const fn new() -> Pieces {
-        Pieces { pieces: [Piece::block(CapAddress::NULL, 0); MAX_PIECES], count: 0 }
+    pub const fn new() -> Self {
+        Pieces {
+            nodes: Pool::new([Free::NONE; N]),
+            sizes: [0; SIZES],
+            buckets: [0; BUCKETS],
+            present: 0,
+            blocks: 0,
+            owed: 0,
+        }
     }
 
-    /// Takes a piece of at least `1 << bits` bytes: out of the smallest that is large enough.
+    /// Whether nodes should come before a further piece is taken: there is room for one piece, and for that with which
+    /// the nodes come.
+    #[inline]
+    pub const fn is_short(&self) -> bool {
+        self.nodes.left() < self.owed + 2 * (1 + SPLITS)
+    }
+
+    /// Whether a piece can be taken, or a block be added, such that all that were given out can come back.
+    #[inline]
+    pub const fn has_room(&self) -> bool {
+        self.nodes.left() > self.owed + SPLITS
+    }
+
+    /// The nodes, for growing.
+    pub const fn array(&mut self) -> &mut Array<Free, N> {
+        self.nodes.array()
+    }
+
+    /// Takes a piece of `1 << bits` bytes: out of the smallest that is large enough. `None` if there is none, or no room.
     pub fn take(&mut self, bits: u8) -> Option<Piece> {
-        let fits = |(_, piece): &(usize, &Piece)| piece.bits >= bits;
-        let (index, _) = self.pieces[..self.count].iter().enumerate().filter(fits).min_by_key(|(_, p)| p.bits)?;
-        let mut piece = self.pieces[index];
-        self.count -= 1;
-        self.pieces[index] = self.pieces[self.count];
-        while piece.bits > bits && self.count < MAX_PIECES {
+        let piece = self.take_for_ever(bits)?;
+        self.owed += 1;
+        Some(piece)
+    }
+
+    /// Takes a piece that will not come back, but perhaps through [`put_back`](Self::put_back) at once.
+    pub fn take_for_ever(&mut self, bits: u8) -> Option<Piece> {
+        if usize::from(bits) >= SIZES || !self.has_room() {
+            return None;
+        }
+        let larger = self.present >> bits;
+        if larger == 0 {
+            return None;
+        }
+        let size = usize::from(bits) + larger.trailing_zeros() as usize;
+        let mut piece = self.remove(self.sizes[size] as usize - 1);
+        while piece.bits > bits {
             piece.bits -= 1;
-            self.push(Piece { offset: piece.offset + (1 << piece.bits), ..piece });
+            self.insert(Piece { offset: piece.offset + (1 << piece.bits), ..piece });
         }
         Some(piece)
     }
 
-    /// Gives a piece back. If its whole block is free now, the block is answered, and no longer known here.
-    pub fn free(&mut self, mut piece: Piece) -> Option<Piece> {
+    /// Says that the piece taken last comes back in so many parts, at most 8.
+    pub const fn divide(&mut self, parts: usize) {
+        self.owed += parts - 1;
+    }
+
+    /// Gives a piece back that was taken. If its whole block is free now, the block is answered, and no longer known here.
+    pub fn free(&mut self, piece: Piece) -> Option<Piece> {
+        self.owed = self.owed.saturating_sub(1);
+        self.put_back(piece)
+    }
+
+    /// Gives a piece back that was taken for ever, just now.
+    pub fn put_back(&mut self, mut piece: Piece) -> Option<Piece> {
         while let Some(buddy) = piece.buddy() {
-            let Some(index) = self.pieces[..self.count].iter().position(|other| *other == buddy) else {
-                self.push(piece);
+            let Some(place) = self.find(&buddy) else {
+                self.insert(piece);
                 return None;
             };
-            self.count -= 1;
-            self.pieces[index] = self.pieces[self.count];
+            self.remove(place);
             piece = Piece { offset: piece.offset & !(1 << piece.bits), bits: piece.bits + 1, ..piece };
         }
         Some(piece)
     }
 
-    /// Adds a free piece, a block that just came for instance.
-    pub fn push(&mut self, piece: Piece) {
-        if self.count < MAX_PIECES {
-            self.pieces[self.count] = piece;
-            self.count += 1;
-        }
+    /// Adds a block. There is room for it, or it was answered by [`free`](Self::free).
+    pub fn push(&mut self, block: Piece) {
+        self.insert(block);
     }
 
     /// Whether a whole block is free.
-    pub fn has_block(&self) -> bool {
-        self.pieces[..self.count].iter().any(Piece::is_block)
+    pub const fn has_block(&self) -> bool {
+        self.blocks > 0
+    }
+
+    /// The node of a piece, if it is free.
+    #[inline]
+    fn find(&self, piece: &Piece) -> Option<usize> {
+        let mut next = self.buckets[piece.bucket()];
+        while next != 0 {
+            let node = self.nodes.get(next as usize - 1);
+            if node.piece == *piece {
+                return Some(next as usize - 1);
+            }
+            next = node.chain;
+        }
+        None
+    }
+
+    /// Enters a piece. A node is there: as many are unused as pieces were given out, and taking looks for more.
+    fn insert(&mut self, piece: Piece) {
+        let (size, bucket) = (usize::from(piece.bits), piece.bucket());
+        let next = self.sizes[size];
+        let node = Free { piece, next, previous: 0, chain: self.buckets[bucket] };
+        let link = self.nodes.take(node) as u32 + 1;
+        if next != 0 {
+            self.nodes.get_mut(next as usize - 1).previous = link;
+        }
+        (self.sizes[size], self.buckets[bucket]) = (link, link);
+        self.present |= 1 << size;
+        self.blocks += usize::from(piece.is_block());
+    }
+
+    /// Takes out the piece of a node.
+    fn remove(&mut self, place: usize) -> Piece {
+        let Free { piece, next, previous, chain } = *self.nodes.get(place);
+        let size = usize::from(piece.bits);
+        if next != 0 {
+            self.nodes.get_mut(next as usize - 1).previous = previous;
+        }
+        match previous {
+            0 => {
+                self.sizes[size] = next;
+                if next == 0 {
+                    self.present &= !(1 << size);
+                }
+            }
+            _ => self.nodes.get_mut(previous as usize - 1).next = next,
+        }
+        self.unchain(piece.bucket(), place as u32 + 1, chain);
+        self.nodes.give(place);
+        self.blocks -= usize::from(piece.is_block());
+        piece
+    }
+
+    /// Takes a node out of its bucket.
+    fn unchain(&mut self, bucket: usize, link: u32, next: u32) {
+        if self.buckets[bucket] == link {
+            self.buckets[bucket] = next;
+            return;
+        }
+        let mut at = self.buckets[bucket] as usize - 1;
+        while self.nodes.get(at).chain != link {
+            at = self.nodes.get(at).chain as usize - 1;
+        }
+        self.nodes.get_mut(at).chain = next;
+    }
+
+    /// Panics unless each free piece is in both of its lists, and is no half of a larger free one.
+    #[cfg(test)]
+    fn check_invariants(&self) {
+        self.nodes.check_invariants();
+        let mut count = 0;
+        let mut blocks = 0;
+        for (size, first) in self.sizes.iter().enumerate() {
+            assert_eq!(*first != 0, self.present >> size & 1 == 1, "a size with pieces has its bit");
+            let (mut next, mut previous) = (*first, 0);
+            while next != 0 {
+                let node = self.nodes.get(next as usize - 1);
+                assert_eq!((usize::from(node.piece.bits), node.previous), (size, previous), "a list has one size");
+                assert_eq!(self.find(&node.piece), Some(next as usize - 1), "a piece is found by its place");
+                assert!(node.piece.buddy().is_none_or(|buddy| self.find(&buddy).is_none()), "halves have joined");
+                count += 1;
+                blocks += usize::from(node.piece.is_block());
+                (previous, next) = (next, node.next);
+            }
+        }
+        assert_eq!((count, blocks), (self.nodes.used(), self.blocks), "each node is of a free piece");
+        assert!(self.nodes.left() >= self.owed, "what was given out can come back");
     }
 }
 
@@ -112,6 +296,8 @@ mod tests {
     extern crate std;
 
     use super::*;
+    use std::collections::BTreeMap;
+    use std::vec;
     use std::vec::Vec;
 
     const BLOCK: Piece = Piece::block(CapAddress(100), 16);
@@ -121,12 +307,19 @@ mod tests {
         a.untyped == b.untyped && a.offset < b.offset + (1 << b.bits) && b.offset < a.offset + (1 << a.bits)
     }
 
+    /// Lets the nodes grow.
+    fn grow<const N: usize>(pieces: &mut Pieces<N>) {
+        let count = pieces.array().next_chunk().unwrap();
+        pieces.array().add(vec![Free::default(); count].leak());
+    }
+
     #[test]
     fn a_block_is_split_and_joined_again() {
-        let mut pieces = Pieces::new();
+        let mut pieces = Pieces::<128>::new();
         assert_eq!(pieces.take(5), None);
         pieces.push(BLOCK);
         let taken: Vec<Piece> = [5, 12, 13, 5, 7, 15].iter().map(|bits| pieces.take(*bits).unwrap()).collect();
+        pieces.check_invariants();
         for (index, a) in taken.iter().enumerate() {
             assert_eq!(a.offset % (1 << a.bits), 0);
             assert!(taken[..index].iter().all(|b| !overlap(a, b)));
@@ -135,7 +328,8 @@ mod tests {
         assert!(!pieces.has_block());
         let back: Vec<Option<Piece>> = taken.iter().map(|piece| pieces.free(*piece)).collect();
         assert_eq!(back, [None, None, None, None, None, Some(BLOCK)]);
-        assert_eq!(pieces.count, 0);
+        pieces.check_invariants();
+        assert_eq!((pieces.nodes.used(), pieces.owed), (0, 0));
     }
 
     #[test]
@@ -146,7 +340,7 @@ mod tests {
 
     #[test]
     fn blocks_do_not_join_each_other() {
-        let mut pieces = Pieces::new();
+        let mut pieces = Pieces::<128>::new();
         pieces.push(BLOCK);
         pieces.push(Piece::block(CapAddress(101), 16));
         let (a, b) = (pieces.take(16).unwrap(), pieces.take(16).unwrap());
@@ -154,18 +348,115 @@ mod tests {
         pieces.push(a);
         assert!(pieces.has_block());
         assert_eq!(pieces.free(b), Some(b));
+        pieces.check_invariants();
     }
 
     #[test]
-    fn without_room_to_split_more_is_given() {
-        let mut pieces = Pieces::new();
-        for slot in 0..MAX_PIECES as u32 {
-            pieces.push(Piece::block(CapAddress(slot + 1), 20));
+    fn nothing_is_taken_that_could_not_come_back() {
+        let mut pieces = Pieces::<128>::new();
+        pieces.push(Piece::block(CapAddress(1), 20));
+        let mut taken = Vec::new();
+        while let Some(piece) = pieces.take(12) {
+            taken.push(piece);
+            pieces.check_invariants();
         }
-        // Taking one frees one place, so one split is remembered.
-        let piece = pieces.take(5).unwrap();
-        assert_eq!(piece.bits, 19);
-        assert_eq!(pieces.count, MAX_PIECES);
-        assert_eq!(pieces.free(piece), Some(Piece { bits: 20, ..piece }));
+        assert!(taken.len() < 128 && pieces.is_short() && !pieces.has_room(), "there was more, but no room");
+        grow(&mut pieces);
+        grow(&mut pieces);
+        assert!(pieces.has_room() && !pieces.is_short());
+        while let Some(piece) = pieces.take(12) {
+            taken.push(piece);
+        }
+        pieces.check_invariants();
+        assert_eq!(taken.len(), 256);
+        // Each second one first: not one joins another, and every one has its place.
+        let (even, odd): (Vec<_>, Vec<_>) = taken.into_iter().partition(|piece| piece.offset >> 12 & 1 == 0);
+        assert!(even.iter().all(|piece| pieces.free(*piece).is_none()));
+        pieces.check_invariants();
+        assert_eq!(pieces.nodes.used(), 128);
+        let blocks: Vec<Piece> = odd.iter().filter_map(|piece| pieces.free(*piece)).collect();
+        assert_eq!(blocks, [Piece::block(CapAddress(1), 20)]);
+        pieces.check_invariants();
+    }
+
+    #[test]
+    fn a_piece_can_come_back_in_parts() {
+        let mut pieces = Pieces::<128>::new();
+        pieces.push(BLOCK);
+        let memory = pieces.take(15).unwrap();
+        pieces.divide(8);
+        pieces.check_invariants();
+        let part = |number: u64| Piece { offset: memory.offset + (number << 12), bits: 12, ..memory };
+        assert!([6, 1, 4, 3, 0, 7, 2].iter().all(|number| pieces.free(part(*number)).is_none()));
+        pieces.check_invariants();
+        assert_eq!((pieces.free(part(5)), pieces.owed), (Some(BLOCK), 0));
+    }
+
+    #[test]
+    fn what_is_taken_for_ever_needs_no_room() {
+        let mut pieces = Pieces::<64>::new();
+        for block in 0..100 {
+            pieces.push(Piece::block(CapAddress(1 + block), 16));
+            for _ in 0..16 {
+                let piece = pieces.take_for_ever(12).unwrap();
+                // It may turn out that it is not needed.
+                if let Some(block) = pieces.put_back(piece) {
+                    pieces.push(block);
+                }
+                assert_eq!(pieces.take_for_ever(12), Some(piece));
+                pieces.check_invariants();
+            }
+        }
+        assert_eq!((pieces.take_for_ever(12), pieces.nodes.used()), (None, 0));
+    }
+
+    #[test]
+    fn random_pieces_never_overlap_and_all_come_back() {
+        let mut pieces = Pieces::<128>::new();
+        let mut taken: Vec<Piece> = Vec::new();
+        let mut bytes = BTreeMap::new();
+        let mut seed = 7_u64;
+        let mut most = 0;
+        for step in 0..40_000_u64 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let number = seed >> 33;
+            // Many for a while, then few.
+            let takes = number % 16 < if step / 4000 % 2 == 0 { 11 } else { 5 };
+            if takes {
+                let bits = [5, 6, 9, 12, 12, 12, 13, 16][(number >> 8) as usize % 8];
+                while pieces.is_short() {
+                    grow(&mut pieces);
+                }
+                let piece = pieces.take(bits).unwrap_or_else(|| {
+                    pieces.push(Piece::block(CapAddress(1 + step as u32), 18));
+                    pieces.take(bits).unwrap()
+                });
+                assert_eq!(piece.bits, bits);
+                let key = (piece.untyped.0, piece.offset);
+                let before =
+                    bytes.range(..key).next_back().map(|((block, offset), bits)| (*block, offset + (1_u64 << bits)));
+                let behind = bytes.range(key..).next().map(|((block, offset), _)| (*block, *offset));
+                assert!(before.is_none_or(|(block, end)| block != key.0 || end <= key.1));
+                assert!(behind.is_none_or(|(block, start)| block != key.0 || start >= key.1 + (1 << bits)));
+                bytes.insert(key, bits);
+                taken.push(piece);
+            } else if !taken.is_empty() {
+                let piece = taken.swap_remove((number >> 8) as usize % taken.len());
+                bytes.remove(&(piece.untyped.0, piece.offset));
+                if let Some(block) = pieces.free(piece) {
+                    assert!(block.is_block() && taken.iter().all(|other| other.untyped != block.untyped));
+                }
+            }
+            most = most.max(taken.len());
+            if step % 16 == 0 {
+                pieces.check_invariants();
+            }
+        }
+        assert!(most > 1000, "the run was not trivial");
+        while let Some(piece) = taken.pop() {
+            pieces.free(piece);
+        }
+        pieces.check_invariants();
+        assert_eq!((pieces.nodes.used(), pieces.owed), (0, 0), "all blocks have gone back");
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! Nothing here nests: making an object takes a slot and a piece; a piece may need a block from the memory server, whose
 //! capability needs one more slot; a new node of slots needs a block and two slots. So the last few slots are kept back
-//! for that. And nothing here touches memory that comes on demand.
+//! for that, and nodes for free pieces are kept back likewise. And nothing here touches memory that comes on demand, or
+//! leaves another message than before in the message area.
 
 use tench_abi::layout::slot;
-use tench_abi::memory::MapFlags;
+use tench_abi::memory::{MapFlags, PAGE_BITS};
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind};
 use tench_mem_client::Mem;
@@ -14,6 +15,7 @@ use tench_slots::SlotMap;
 use tench_sys::{Cap, CapNode, Frame, Mapping, OWN_SPACE, PageTable, Place, Untyped, offer_slots, offered_slots};
 
 use super::Error;
+use super::ahead::{AHEAD, Ahead, MEMORY_BITS};
 use super::books::Books;
 use super::pieces::{Piece, Pieces};
 
@@ -24,17 +26,25 @@ const BLOCK_BITS: u8 = 16;
 /// Log2 of the smallest block that is asked for after some requests.
 const LARGE_BLOCK_BITS: u8 = 18;
 /// As many requests are for small blocks.
-const FEW_REQUESTS: u64 = 8;
+const FEW_REQUESTS: u64 = 4;
 /// Log2 of bytes of a second-level node.
 const NODE_SIZE_BITS: u8 = (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8;
+
+/// Free pieces whose nodes are there from the start: enough for a small program.
+const PIECES: usize = 256;
+/// The same of pieces that do not come back. There is one of each size at most, because only a size of which there is none
+/// asks for a block.
+const LASTING_PIECES: usize = 128;
 
 /// All of it.
 pub struct Resources {
     slots: SlotMap,
-    pieces: Pieces,
+    pieces: Pieces<PIECES>,
     /// Blocks for what stays until the process ends, so that it does not keep others from going back.
-    lasting: Pieces,
+    lasting: Pieces<LASTING_PIECES>,
     books: Books,
+    /// Frames for pages that will be needed.
+    ahead: Ahead,
     /// Blocks that were asked for.
     requests: u64,
 }
@@ -47,6 +57,7 @@ impl Resources {
             pieces: Pieces::new(),
             lasting: Pieces::new(),
             books: Books::new(),
+            ahead: Ahead::new(),
             requests: 0,
         }
     }
@@ -118,30 +129,65 @@ impl Resources {
 
     /// Takes untyped memory, from the memory server if need be.
     fn piece(&mut self, bits: u8) -> Result<Piece, Error> {
+        if self.pieces.is_short() {
+            self.grow_pieces()?;
+        }
+        self.piece_at_hand(bits)
+    }
+
+    /// The same without making room in the books for it, of which some is kept back.
+    fn piece_at_hand(&mut self, bits: u8) -> Result<Piece, Error> {
         if let Some(piece) = self.pieces.take(bits) {
             return Ok(piece);
         }
+        if !self.pieces.has_room() {
+            return Err(Error::NoBooks);
+        }
         // A process that has much will want more; but what is needed will do.
         let wanted = if self.requests < FEW_REQUESTS { BLOCK_BITS } else { LARGE_BLOCK_BITS };
-        let block = self.request_block(bits.max(wanted)).or_else(|_| self.request_block(bits.max(BLOCK_BITS)))?;
-        self.pieces.push(block);
-        self.pieces.take(bits).ok_or(Error::NoSlots)
+        let mut refusal = Error::NoBooks;
+        for bits in [bits.max(wanted), bits.max(BLOCK_BITS), bits] {
+            match self.request_block(bits) {
+                Ok(block) => {
+                    self.pieces.push(block);
+                    break;
+                }
+                Err(error) => refusal = error,
+            }
+        }
+        if let Some(piece) = self.pieces.take(bits) {
+            return Ok(piece);
+        }
+        // Perhaps it was only kept for pages.
+        self.release_ahead();
+        self.pieces.take(bits).ok_or(refusal)
+    }
+
+    /// Makes room for more free pieces.
+    fn grow_pieces(&mut self) -> Result<(), Error> {
+        let count = self.pieces.array().next_chunk().ok_or(Error::NoBooks)?;
+        match Backend::grow(self, count) {
+            Some(nodes) => self.pieces.array().add(nodes),
+            None if self.pieces.has_room() => {}
+            None => return Err(Error::NoBooks),
+        }
+        Ok(())
     }
 
     /// Takes untyped memory for what stays until the process ends. In the first process, all memory is what it was given.
     fn lasting_piece(&mut self, bits: u8) -> Result<Piece, Error> {
-        if let Some(piece) = self.lasting.take(bits) {
+        if let Some(piece) = self.lasting.take_for_ever(bits) {
             return Ok(piece);
         }
         if let Ok(block) = self.request_block(bits.max(BLOCK_BITS)) {
             self.lasting.push(block);
         }
-        self.lasting.take(bits).map_or_else(|| self.piece(bits), Ok)
+        self.lasting.take_for_ever(bits).map_or_else(|| self.piece_at_hand(bits), Ok)
     }
 
     /// Gives back what was taken for something that stays.
     fn give_back_lasting(&mut self, piece: Piece) {
-        if let Some(block) = self.lasting.free(piece) {
+        if let Some(block) = self.lasting.put_back(piece) {
             self.lasting.push(block);
         }
     }
@@ -161,8 +207,12 @@ impl Resources {
     }
 
     /// Adds untyped memory that the process got in another way.
-    pub(super) fn donate(&mut self, untyped: Cap<Untyped>, bits: u8) {
+    pub(super) fn donate(&mut self, untyped: Cap<Untyped>, bits: u8) -> Result<(), Error> {
+        if self.pieces.is_short() {
+            self.grow_pieces()?;
+        }
         self.pieces.push(Piece::block(untyped.address(), bits));
+        Ok(())
     }
 
     /// Gives untyped memory back. Nothing is made of it any more.
@@ -177,7 +227,8 @@ impl Resources {
     /// Asks the memory server for a block.
     fn request_block(&mut self, bits: u8) -> Result<Piece, Error> {
         let place = self.slots.take().ok_or(Error::NoSlots)?;
-        // The program may be about to receive something in slots that it offered.
+        // This may be a page fault, and the program about to send something, or to receive in slots that it offered. The
+        // request and its answer have few words, which travel in registers, and a capability comes but none goes.
         let offered = offered_slots();
         self.requests += 1;
         let block = Mem::STANDARD.allocate(u32::from(bits), place);
@@ -218,6 +269,54 @@ impl Resources {
         Ok((place, piece))
     }
 
+    /// Makes a frame of one page, or takes one that was made ahead.
+    fn make_page(&mut self) -> Result<(CapAddress, Piece), Error> {
+        if self.ahead.need() {
+            // If they cannot be had, one may.
+            let _ = self.make_ahead();
+        }
+        match self.ahead.take() {
+            Some(page) => Ok(page),
+            None => self.make(Kind::Frame, u64::from(PAGE_BITS)),
+        }
+    }
+
+    /// Makes frames ahead of need.
+    fn make_ahead(&mut self) -> Result<(), Error> {
+        self.keep_reserve(AHEAD as usize)?;
+        let slot = self.slots.take_run_nearby(AHEAD as usize).ok_or(Error::NoSlots)?;
+        let made = self.piece(MEMORY_BITS).and_then(|memory| {
+            let untyped = Cap::<Untyped>::new(memory.untyped);
+            let (size, count) = (u64::from(PAGE_BITS), u64::from(AHEAD));
+            match untyped.retype_many(Kind::Frame, size, count, Place::At(memory.offset), OWN_SPACE, slot) {
+                Ok(_) => Ok(memory),
+                Err(error) => {
+                    self.give_back(memory);
+                    Err(Error::Kernel(error))
+                }
+            }
+        });
+        match made {
+            Ok(memory) => {
+                self.pieces.divide(AHEAD as usize);
+                self.ahead.add(memory, slot);
+                Ok(())
+            }
+            Err(error) => {
+                (slot.0..slot.0 + AHEAD).for_each(|slot| self.slots.free(CapAddress(slot)));
+                Err(error)
+            }
+        }
+    }
+
+    /// Destroys the frames that were made ahead and are left.
+    pub(super) fn release_ahead(&mut self) {
+        while let Some((slot, memory)) = self.ahead.take() {
+            // What the kernel does not let go stays; there is nobody to tell.
+            let _ = self.destroy(slot, memory);
+        }
+    }
+
     /// Destroys an object that `make` made, and every capability to it.
     pub(super) fn destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), Error> {
         OWN_SPACE.revoke_at(place)?;
@@ -232,7 +331,8 @@ impl Backend for Resources {
     type Error = Error;
 
     fn make_frame(&mut self, bits: u8) -> Result<Object, Error> {
-        let (cap, piece) = self.make(Kind::Frame, u64::from(bits))?;
+        let (cap, piece) =
+            if u32::from(bits) == PAGE_BITS { self.make_page()? } else { self.make(Kind::Frame, u64::from(bits))? };
         Ok(Object { cap, token: piece.to_words() })
     }
 

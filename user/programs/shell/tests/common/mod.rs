@@ -202,8 +202,8 @@ impl System for Fake {
 
     fn next_account(&mut self, after: u64) -> Option<Account> {
         let accounts = [
-            Account { process: 2, used: 300 << 10, quota: u64::MAX, blocks: 4 },
-            Account { process: 7, used: 1_300_000, quota: 4 << 20, blocks: 5 },
+            Account { process: 2, used: 300 << 10, quota: u64::MAX, blocks: 4, objects: 0 },
+            Account { process: 7, used: 1_300_000, quota: 4 << 20, blocks: 5, objects: 0 },
         ];
         accounts.into_iter().find(|account| account.process > after)
     }

@@ -45,12 +45,32 @@ pub struct Totals {
 pub struct Account {
     /// The process.
     pub process: u64,
-    /// Bytes in use.
+    /// Bytes in use, without those of slabs.
     pub used: u64,
     /// Bytes that may be in use.
     pub quota: u64,
     /// Blocks in use.
     pub blocks: u64,
+    /// Bytes of objects in slabs, for which the quota counts, too.
+    pub objects: u64,
+}
+
+/// Memory in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InUse {
+    /// Bytes.
+    pub bytes: u64,
+    /// Blocks.
+    pub blocks: u64,
+}
+
+/// The server's books beside the kernel's account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// What the books say.
+    pub books: InUse,
+    /// What the kernel says.
+    pub kernel: InUse,
 }
 
 /// Where a block may lie.
@@ -141,11 +161,17 @@ impl Mem {
         Ok(Totals { total, free, largest, blocks, accounts })
     }
 
+    /// The books beside the kernel's account of the same memory: they are equal, or something is wrong.
+    pub fn audit(self) -> Result<Audit, Failure> {
+        let [bytes, blocks, kernel_bytes, objects, ..] = call_words(self.endpoint, Label::Audit as u64, [0; 4])?;
+        Ok(Audit { books: InUse { bytes, blocks }, kernel: InUse { bytes: kernel_bytes, blocks: objects } })
+    }
+
     /// The account of the next process after `after`, or `NoSuchAccount`.
     pub fn next_account(self, after: u64) -> Result<Account, Failure> {
-        let [process, used, quota, blocks, ..] =
+        let [process, used, quota, blocks, objects, ..] =
             call_words(self.endpoint, Label::NextAccount as u64, [after, 0, 0, 0])?;
-        Ok(Account { process, used, quota, blocks })
+        Ok(Account { process, used, quota, blocks, objects })
     }
 
     /// Sets how many bytes a process may use. Needs authority.

@@ -8,7 +8,7 @@ mod client;
 pub mod protocol;
 pub mod slabs;
 
-pub use client::{Account, Block, Extent, Mem, Totals, Within};
+pub use client::{Account, Audit, Block, Extent, InUse, Mem, Totals, Within};
 pub use protocol::Error;
 
 /// Why a request had no success.

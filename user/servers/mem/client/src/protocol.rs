@@ -18,8 +18,9 @@ tench_protocol::codes! {
         Free = 2;
         /// **Totals**. Answers bytes in all, free bytes, bytes of the largest free block, blocks in use, accounts.
         Totals = 3;
-        /// **Next account**. Words: a number. Answers the account with the next higher number: number, bytes used,
-        /// quota in bytes, blocks. Errors: `NoSuchAccount` when there is none.
+        /// **Next account**. Words: a number. Answers the account with the next higher number: number, bytes in
+        /// blocks, quota in bytes, blocks, bytes of objects in slabs; the quota is for both together.
+        /// Errors: `NoSuchAccount` when there is none.
         NextAccount = 4;
         /// **Allocate for** another account. Words: account, log2 of size. Answers and errors as `Allocate`.
         /// Needs authority.
@@ -38,6 +39,9 @@ tench_protocol::codes! {
         /// before. Answers log2 of the size of a half. Errors: `NoSuchBlock`, `NotDivided`, `BadSize` (a half would be
         /// too small for a block), `TooManyBlocks`.
         Divide = 9;
+        /// **Audit**: what the server's books say of all blocks in use, and what the kernel says was made of the same
+        /// memory. Answers bytes and blocks by the books, then bytes and objects by the kernel. They are equal.
+        Audit = 10;
     }
 }
 

@@ -15,7 +15,7 @@ tench_protocol::codes! {
     pub enum Label {
         /// **Set up** slabs. Words: log2 of the size of each, the largest first; those after a word of 0 are for static
         /// objects. Answers the number of slabs.
-        /// Errors: `OutOfMemory`, `BadSize`, `SlabsInUse` (there are some).
+        /// Errors: `OutOfMemory`, `BadSize`, `TooManyBlocks`, `SlabsInUse` (there are some).
         SetUp = 32;
         /// **Take down** the slabs: their memory is free again. Errors: `NoSlabs`, `SlabsInUse` (objects live in them).
         TakeDown = 33;
@@ -23,7 +23,8 @@ tench_protocol::codes! {
         /// the client's space (0: the objects stay with the server), then descriptors ([`Descriptor`]). With a slot, one
         /// capability: the root of that space; the objects' capabilities are copied there, side by side.
         /// Answers the bundle's number, then [`Figures`].
-        /// Errors: `OutOfMemory`, `BadSize`, `NoSlabs`, `TooManyBlocks`, `NoSuchSlot`.
+        /// The objects count against the client's quota.
+        /// Errors: `OutOfMemory`, `QuotaExceeded`, `BadSize`, `NoSlabs`, `TooManyBlocks`, `NoSuchSlot`.
         Grant = 34;
         /// **Free** a bundle: its objects are deleted. Words: its number. Answers [`Figures`].
         /// Errors: `NoSuchBundle`.

@@ -14,25 +14,25 @@ use tench_sys::Endpoint;
 pub trait ProcsService {
     /// Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for in
     /// `bin/`. Its first argument is the text as it was given. Answers the process's number.
-    /// Errors: `NoSuchProgram`, `TooManyProcesses`.
+    /// Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`.
     #[method(1)]
     fn create(&mut self, caller: Caller, program: Text<'_, MAX_NAME>) -> Result<u64, Error>;
 
     /// Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with zero
     /// bytes, and one string can be spread over several requests.
-    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `OutOfMemory`.
     #[method(2)]
     fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error>;
 
     /// Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to
     /// `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `KERNEL`, `INTERRUPT_CONTROL`, `SERVICE`.
-    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
     #[method(3)]
     fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error>;
 
     /// The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends with
     /// the server: its clients are refused from then on instead of waiting for ever.
-    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
     #[method(4)]
     fn give_away(
         &mut self,
@@ -73,7 +73,7 @@ pub trait ProcsService {
     fn kill(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
 
     /// Waits until a process has ended.
-    /// Errors: `NoSuchProcess`, `Full`.
+    /// Errors: `NoSuchProcess`, `Full`, `OutOfMemory`.
     #[method(9)]
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error>;
 
@@ -333,6 +333,9 @@ tench_protocol::codes! {
         Other = 11, "exception";
         /// An access to memory that comes on demand, and none is left.
         OutOfMemory = 12, "out of memory";
+        /// A page fault in memory of the process's own while one of its threads handled a fault or a foreign system
+        /// call: page faults are not handled then.
+        InHandler = 13, "page fault in a fault handler";
     }
 }
 

@@ -1,7 +1,7 @@
 //! Servers that may be started again.
 
-use tench_protocol::wire::Registers;
 use tench_protocol::transport::Short;
+use tench_protocol::wire::Registers;
 use tench_protocol::{Failure, Transport};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Kind, Message, OWN_SPACE, Received, Words};
 

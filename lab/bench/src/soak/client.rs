@@ -1,0 +1,114 @@
+//! One client: which kinds there are, and what they have in common.
+
+use alloc::format;
+use alloc::string::String;
+
+use tench::mem::Failure as MemFailure;
+use tench::mem::protocol::Error as Refusal;
+use tench::procs::{Failure, Procs};
+use tench::{memory, println};
+
+use super::random::Random;
+use super::{memory as space, requests};
+
+/// What went wrong that must not; memory that runs out is not that.
+pub type Outcome<T = ()> = Result<T, &'static str>;
+
+/// What a client of a kind does: so many steps.
+pub type Kind = fn(&mut Random, u64) -> Outcome;
+
+/// Every kind, by name.
+pub const KINDS: &[(&str, Kind)] = &[
+    ("blocks", requests::blocks),
+    ("hog", requests::hog),
+    ("bundles", requests::bundles),
+    ("names", requests::names),
+    ("spawn", requests::spawn),
+    ("regions", space::regions),
+    ("frames", space::frames),
+    ("heap", space::heap),
+];
+
+/// Steps that a client makes, at most.
+const MAX_STEPS: u64 = 400;
+/// Exit code of one that found something wrong. A good one ends with its steps above these eight bits.
+const WRONG: i32 = 3;
+
+/// Starts a client.
+pub fn start(kind: &str, seed: u64, quota: Option<u64>, priority: u8) -> Result<u64, Failure> {
+    let spawn = Procs::STANDARD.prepare("bench")?;
+    let mut digits = [0; 20];
+    let prepared = ["soak-client", kind, decimal(seed, &mut digits)]
+        .into_iter()
+        .try_for_each(|argument| spawn.argument(argument))
+        .and_then(|()| spawn.configure(priority, priority, 0, false))
+        .and_then(|()| quota.map_or(Ok(()), |bytes| spawn.limit(bytes)));
+    match prepared {
+        Ok(()) => spawn.start(),
+        Err(failure) => {
+            spawn.abandon();
+            Err(failure)
+        }
+    }
+}
+
+/// A number as text, without the heap: a client may have no memory left.
+fn decimal(number: u64, digits: &mut [u8; 20]) -> &str {
+    let (mut rest, mut first) = (number, digits.len());
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    core::str::from_utf8(&digits[first..]).unwrap_or("0")
+}
+
+/// Is a client: does what its arguments say, and ends the process.
+pub fn run() -> Result<(), String> {
+    let mut arguments = tench::args().skip(2);
+    let name = arguments.next().unwrap_or("");
+    let (_, kind) =
+        KINDS.iter().find(|(kind, _)| *kind == name).ok_or_else(|| format!("no client is called {name}"))?;
+    let seed = arguments.next().and_then(|text| text.parse().ok()).ok_or("a client needs a seed")?;
+    let mut random = Random::new(seed);
+    let steps = 1 + random.below(MAX_STEPS);
+    match kind(&mut random, steps) {
+        Ok(()) => tench::exit((steps as i32) << 8),
+        Err(wrong) => {
+            println!("soak: client {name} {seed}: {wrong}");
+            tench::exit(WRONG)
+        }
+    }
+}
+
+/// Whether the memory server refused for want of memory.
+pub const fn is_short(failure: &MemFailure) -> bool {
+    matches!(failure, MemFailure::Refused(Refusal::OutOfMemory | Refusal::QuotaExceeded | Refusal::TooManyBlocks))
+}
+
+/// What was made, or nothing if memory was short.
+pub fn made<T>(answer: Result<T, memory::Error>, wrong: &'static str) -> Outcome<Option<T>> {
+    match answer {
+        Ok(made) => Ok(Some(made)),
+        Err(memory::Error::Memory(failure)) if is_short(&failure) => Ok(None),
+        Err(memory::Error::NoSlots) => Ok(None),
+        // The books of the address space could not grow.
+        Err(memory::Error::NoAddresses) => Ok(None),
+        Err(_) => Err(wrong),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_people_write_them() {
+        for number in [0, 7, 10, 999, 1_000, u64::MAX] {
+            assert_eq!(decimal(number, &mut [0; 20]), format!("{number}"));
+        }
+    }
+}

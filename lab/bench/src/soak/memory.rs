@@ -1,0 +1,209 @@
+//! Clients that work on their own address space: memory on demand, frames at several places, the heap.
+
+use alloc::vec::Vec;
+
+use tench::abi::memory::{MapFlags, PAGE_SIZE};
+use tench::memory::{self, Anonymous, Error, Made, make_present, with_paging};
+use tench::paging::FrameCap;
+use tench::sys::Frame;
+
+use super::client::{Outcome, made};
+use super::random::Random;
+
+/// Ranges that a client has, at most.
+const RANGES: usize = 8;
+/// Frames that a client has, at most, and places for each.
+const FRAMES: usize = 4;
+const PLACES: usize = 5;
+/// Pieces of the heap that a client has, at most.
+const PIECES: usize = 32;
+const PAGE: u64 = PAGE_SIZE as u64;
+const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
+
+/// Reads a word of memory that this program has mapped.
+fn read(address: usize) -> u64 {
+    // SAFETY: the clients read only what they have mapped, and any bits are a number.
+    unsafe { core::ptr::with_exposed_provenance::<u64>(address).read_volatile() }
+}
+
+/// Writes a word of memory that this program has mapped for itself.
+fn write(address: usize, value: u64) {
+    // SAFETY: the clients write only to memory that they have mapped, to which there are no references.
+    unsafe { core::ptr::with_exposed_provenance_mut::<u64>(address).write_volatile(value) };
+}
+
+// ── Memory on demand ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Pages of a range whose contents are looked at.
+const WATCHED: usize = 16;
+
+/// A range, and which of its pages hold what.
+struct Range {
+    memory: Anonymous,
+    /// Every so many pages one is watched.
+    stride: usize,
+    written: [bool; WATCHED],
+}
+
+impl Range {
+    fn new(random: &mut Random) -> Outcome<Option<Range>> {
+        let pages = WATCHED << random.below(5);
+        let memory = made(Anonymous::new(pages * PAGE_SIZE), "no range of addresses")?;
+        Ok(memory.map(|memory| Range { memory, stride: pages / WATCHED, written: [false; WATCHED] }))
+    }
+
+    fn place(&self, page: usize) -> usize {
+        self.memory.address() + page * self.stride * PAGE_SIZE
+    }
+
+    /// Touches a page: it holds what was written, or nothing.
+    fn touch(&mut self, page: usize, random: &mut Random) -> Outcome {
+        let place = self.place(page);
+        // Mostly one looks first whether there is memory; a fault without memory ends the process.
+        if !random.once_in(16) && made(make_present(place, 8), "a page could not be made present")?.is_none() {
+            return Ok(());
+        }
+        let expected = if self.written[page] { place as u64 ^ 0x5555 } else { 0 };
+        if read(place) != expected || read(place + PAGE_SIZE - 8) != expected {
+            return Err("a page does not hold what was written");
+        }
+        write(place, place as u64 ^ 0x5555);
+        write(place + PAGE_SIZE - 8, place as u64 ^ 0x5555);
+        self.written[page] = true;
+        Ok(())
+    }
+
+    /// Makes a page read-only, reads it, and makes it writable again.
+    fn protect(&self, page: usize) -> Outcome {
+        let place = self.place(page);
+        if !self.written[page] {
+            return Ok(());
+        }
+        let set = |flags| with_paging(|paging, carrier| paging.protect(carrier, place as u64, PAGE, flags));
+        let shut = made(set(MapFlags::READ).map_err(Error::from), "a page could not be protected")?;
+        if read(place) != place as u64 ^ 0x5555 {
+            return Err("a protected page does not hold what was written");
+        }
+        // What could be divided needs no memory to go back.
+        match shut {
+            Some(()) => set(RW).map_err(|_| "a page could not be made writable again"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reserves, touches, protects and gives back ranges.
+pub fn regions(random: &mut Random, steps: u64) -> Outcome {
+    let mut held: [Option<Range>; RANGES] = [const { None }; RANGES];
+    for _ in 0..steps {
+        let place = &mut held[random.index(RANGES)];
+        match place {
+            None => *place = Range::new(random)?,
+            Some(range) => match random.below(8) {
+                0 => *place = None,
+                1 => range.protect(random.index(WATCHED))?,
+                _ => range.touch(random.index(WATCHED), random)?,
+            },
+        }
+    }
+    with_paging(|paging, _| paging.check_invariants());
+    Ok(())
+}
+
+// ── Frames ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// A frame, and where it is mapped.
+struct Shown {
+    frame: Made<Frame>,
+    bits: u8,
+    places: [Option<u64>; PLACES],
+}
+
+impl Shown {
+    fn new(random: &mut Random) -> Outcome<Option<Shown>> {
+        let bits = 12 + random.below(10) as u8;
+        let frame = made(memory::make::<Frame>(u64::from(bits)), "no frame")?;
+        Ok(frame.map(|frame| Shown { frame, bits, places: [None; PLACES] }))
+    }
+
+    /// Maps it once more, or at one place no more. What is written at one place is seen at all.
+    fn change(&mut self, random: &mut Random) -> Outcome {
+        let index = random.index(PLACES);
+        match self.places[index].take() {
+            None => {
+                let cap = FrameCap { cap: self.frame.cap().address(), bits: self.bits };
+                let mapped = with_paging(|paging, carrier| paging.map(carrier, cap, RW)).map_err(Error::from);
+                self.places[index] = made(mapped, "a frame was not mapped")?;
+            }
+            Some(place) => unmap(place, 1 << self.bits)?,
+        }
+        let value = random.next();
+        let offset = random.below(1 << (self.bits - 3)) << 3;
+        if let Some(place) = self.places.iter().flatten().next() {
+            write((place + offset) as usize, value);
+        }
+        if self.places.iter().flatten().any(|place| read((place + offset) as usize) != value) {
+            return Err("a frame is not the same everywhere");
+        }
+        Ok(())
+    }
+
+    /// Takes it away everywhere.
+    fn end(self) -> Outcome {
+        self.places.iter().flatten().try_for_each(|place| unmap(*place, 1 << self.bits))
+    }
+}
+
+/// Unmaps a range.
+fn unmap(start: u64, size: u64) -> Outcome {
+    with_paging(|paging, carrier| paging.unmap(carrier, start, size)).map_err(|_| "a frame was not unmapped")
+}
+
+/// Makes frames, maps each at some places, unmaps and deletes them.
+pub fn frames(random: &mut Random, steps: u64) -> Outcome {
+    let mut held: [Option<Shown>; FRAMES] = [const { None }; FRAMES];
+    for _ in 0..steps {
+        let place = &mut held[random.index(FRAMES)];
+        match place.take() {
+            None => *place = Shown::new(random)?,
+            Some(shown) if random.once_in(12) => shown.end()?,
+            Some(mut shown) => {
+                shown.change(random)?;
+                *place = Some(shown);
+            }
+        }
+    }
+    with_paging(|paging, _| paging.check_invariants());
+    Ok(())
+}
+
+// ── Heap ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Allocates, fills, looks at and frees pieces of the heap.
+pub fn heap(random: &mut Random, steps: u64) -> Outcome {
+    let mut held: [Vec<u64>; PIECES] = [const { Vec::new() }; PIECES];
+    for _ in 0..steps {
+        let piece = &mut held[random.index(PIECES)];
+        let scale = 1 + random.below(16);
+        let words = 1 + random.index(1 << scale);
+        if piece.is_empty() {
+            // Without memory there is none.
+            if piece.try_reserve(words).is_ok() {
+                piece.extend((0..words as u64).map(|word| word * 0x9e37_79b9));
+            }
+            continue;
+        }
+        if piece.iter().enumerate().any(|(index, word)| *word != index as u64 * 0x9e37_79b9) {
+            return Err("the heap does not hold what was written");
+        }
+        match random.below(3) {
+            0 if piece.try_reserve(words).is_ok() => {
+                let length = piece.len() as u64;
+                piece.extend((length..length + words as u64).map(|word| word * 0x9e37_79b9));
+            }
+            1 => piece.truncate(words),
+            _ => *piece = Vec::new(),
+        }
+    }
+    Ok(())
+}

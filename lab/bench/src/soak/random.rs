@@ -1,0 +1,52 @@
+//! Numbers that look random and are the same each time.
+
+/// The generator (xorshift64*).
+pub struct Random(u64);
+
+impl Random {
+    /// From a seed.
+    pub const fn new(seed: u64) -> Random {
+        // Neighbouring seeds begin far apart, and none is 0.
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// The next number.
+    pub const fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `end`, which is not 0.
+    pub const fn below(&mut self, end: u64) -> u64 {
+        (self.next() >> 16) % end
+    }
+
+    /// Whether something happens that happens once in so many times.
+    pub const fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    /// A place in a list of so many.
+    pub const fn index(&mut self, length: usize) -> usize {
+        self.below(length as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_in_range_and_every_one_comes() {
+        let mut random = Random::new(7);
+        let mut seen = [0; 10];
+        for _ in 0..1000 {
+            seen[random.index(10)] += 1;
+        }
+        assert!(seen.iter().all(|count| (50..200).contains(count)), "{seen:?}");
+        assert_ne!(Random::new(1).next(), Random::new(2).next());
+        assert_eq!(Random::new(3).next(), Random::new(3).next());
+    }
+}

@@ -1,0 +1,425 @@
+//! Memory that runs out, wherever that is: who asks gets an error with a name, the system goes on, and nothing is lost.
+//!
+//! A server's account gets a quota of what it has and so much more, a little more in each round, until everything that is
+//! asked of the server succeeds: so each of its requests for memory is the one that fails in some round. docs/manual/exhaustion.md
+//! lists the places.
+
+use alloc::format;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tench::abi::layout::slot;
+use tench::abi::memory::PAGE_SIZE;
+use tench::clock::Clock;
+use tench::mem::protocol::{Error as Refusal, NO_QUOTA};
+use tench::mem::slabs::{Descriptor, Lifetime, Slabs};
+use tench::mem::{Block, Failure as MemFailure, Mem};
+use tench::memory::{self, Anonymous, Pages, Window, make};
+use tench::names::protocol::Error as NamesError;
+use tench::names::{Failure as NamesFailure, Names};
+use tench::procs::protocol::{Error as ProcsError, FaultKind, State, pid};
+use tench::procs::{Failure as ProcsFailure, Procs};
+use tench::sys::{Cap, CapAddress, Endpoint, Frame, Kind, MapFlags};
+use tench::{println, process};
+use tench_protocol::Rejection;
+
+use crate::case::{Case, Failure, Outcome};
+use crate::child::OBEDIENT;
+use crate::stage::Stage;
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("EXH0001", "the name server refuses names for which it can have no memory", names),
+    Case::new("EXH0002", "the process server refuses processes for which it can have no memory", processes),
+    Case::new("EXH0003", "the memory server refuses blocks for which its books can have no memory", books),
+    Case::new("EXH0004", "without any memory the servers go on, and what was taken comes back", nothing_left),
+    Case::new("EXH0005", "a program that may have little gets errors from its library, and no worse", library),
+    Case::new("EXH0006", "bundles count against the quota, and go back with their owner", bundles),
+];
+
+const MEM: Mem = Mem::STANDARD;
+const PROCS: Procs = Procs::STANDARD;
+/// The memory server with authority: the second of what the system description gives this program.
+const AUTHORITY: Mem = Mem::at(Cap::new(CapAddress(slot::EXTRA.0 + 1)));
+/// Bytes by which a quota rises from round to round: less than what the library asks for at a time.
+const STEP: u64 = 32 << 10;
+/// Rounds at most.
+const ROUNDS: u64 = 200;
+
+/// Bytes on an account.
+fn used(process: u64) -> Outcome<u64> {
+    let account = MEM.next_account(process - 1)?;
+    equal!(account.process, process);
+    Ok(account.used)
+}
+
+/// Whether the name server has no memory: for the name, or for a slot in which its capability could arrive.
+fn is_full(refusal: &NamesFailure) -> bool {
+    matches!(refusal, NamesFailure::Refused(NamesError::Full) | NamesFailure::Rejected(Rejection::Busy))
+}
+
+/// The books are those of the kernel.
+fn audit() -> Outcome {
+    let audit = MEM.audit()?;
+    equal!(audit.books, audit.kernel);
+    Ok(())
+}
+
+/// Lets a server have ever more memory, until `play` says that nothing was refused. Something must be in the first round.
+fn walk(server: u64, mut play: impl FnMut() -> Outcome<bool>) -> Outcome {
+    let mut outcome = Err(Failure::new("something is refused in every round"));
+    for round in 0..ROUNDS {
+        AUTHORITY.set_quota(server, used(server)? + round * STEP)?;
+        let played = play().and_then(|was_enough| audit().map(|()| was_enough));
+        match played {
+            Ok(true) if round == 0 => outcome = Err(Failure::new("nothing is refused: there is no need for memory")),
+            Ok(true) => outcome = Ok(()),
+            Ok(false) => continue,
+            Err(failure) => outcome = Err(failure),
+        }
+        break;
+    }
+    AUTHORITY.set_quota(server, NO_QUOTA)?;
+    outcome
+}
+
+/// A process starts and ends.
+fn all_is_well() -> Outcome {
+    equal!(PROCS.wait(PROCS.spawn("cases", &["obey"])?)?.exit_code(), Some(OBEDIENT));
+    audit()
+}
+
+// ── Servers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Names that are registered at a time: as many as the server has room for, about.
+const NAMES: usize = 900;
+
+fn names(stage: &mut Stage) -> Outcome {
+    let endpoint = stage.endpoint()?;
+    let place = stage.slot();
+    let names = Names::STANDARD;
+    let name = |number: usize| format!("{number:x>180}");
+    let server = PROCS.find("names", 0)?;
+    walk(server, || {
+        let mut registered = 0;
+        let refusal = loop {
+            match names.register(&name(registered), endpoint) {
+                Ok(()) => registered += 1,
+                Err(failure) => break Some(failure),
+            }
+            if registered == NAMES {
+                break None;
+            }
+        };
+        // Without a slot the capability does not arrive; without heap the name has no place.
+        check!(match &refusal {
+            None => true,
+            Some(refusal) => is_full(refusal),
+        });
+        for number in 0..registered {
+            let found = names.look_up(&name(number), place).map_err(|_| Failure::new("a name is not there"))?;
+            found.delete()?;
+            names.unregister(&name(number)).map_err(|_| Failure::new("a name does not go"))?;
+        }
+        Ok(refusal.is_none())
+    })?;
+    all_is_well()
+}
+
+/// Processes in preparation at a time.
+const PROCESSES: usize = 300;
+
+fn processes(_: &mut Stage) -> Outcome {
+    walk(pid::PROCS, || {
+        let mut prepared = Vec::with_capacity(PROCESSES);
+        let mut was_enough = true;
+        while prepared.len() < PROCESSES {
+            match PROCS.prepare("cases") {
+                Ok(spawn) => {
+                    was_enough &= append(&spawn)?;
+                    prepared.push(spawn);
+                }
+                Err(ProcsFailure::Refused(ProcsError::OutOfMemory)) => {
+                    was_enough = false;
+                    break;
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        // One that is there can still be started, or is refused and gone; one that runs can end.
+        if let Some(spawn) = prepared.pop() {
+            spawn.configure(100, 100, 0, false)?;
+            match spawn.start() {
+                Ok(process) => {
+                    let _ = PROCS.kill(process);
+                }
+                Err(ProcsFailure::Refused(ProcsError::OutOfMemory)) => was_enough = false,
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        prepared.into_iter().for_each(|spawn| spawn.abandon());
+        Ok(was_enough)
+    })?;
+    all_is_well()
+}
+
+/// Gives a process in preparation some arguments. Answers whether there was memory for them.
+fn append(spawn: &tench::procs::Spawn) -> Outcome<bool> {
+    for _ in 0..3 {
+        match spawn.argument(core::str::from_utf8(&[b'a'; 900]).unwrap_or("a")) {
+            Ok(()) => {}
+            Err(ProcsFailure::Refused(ProcsError::OutOfMemory)) => return Ok(false),
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+    Ok(true)
+}
+
+// ── The memory server ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Blocks at a time: so many that slots and the books of extents have to grow.
+const BLOCKS: usize = 3000;
+
+fn books(_: &mut Stage) -> Outcome {
+    let mut held: Vec<Block> = Vec::with_capacity(BLOCKS);
+    // The slots of this process are there before, whatever happens to the memory server.
+    let slots = take_slots(BLOCKS)?;
+    let before = MEM.totals()?;
+    let outcome = walk(pid::MEM, || {
+        let mut was_enough = true;
+        for slot in &slots {
+            match MEM.allocate(12, *slot) {
+                Ok(block) => held.push(block),
+                Err(MemFailure::Refused(Refusal::TooManyBlocks)) => {
+                    was_enough = false;
+                    break;
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        audit()?;
+        held.drain(..).try_for_each(|block| MEM.free(block.address).map(drop))?;
+        Ok(was_enough)
+    });
+    slots.into_iter().for_each(memory::free_slot);
+    outcome?;
+    // The arrays stay as large as they had to be, and nothing else.
+    let after = MEM.totals()?;
+    check!(before.free - after.free < 2 << 20 && after.accounts == before.accounts);
+    all_is_well()
+}
+
+fn take_slots(count: usize) -> Outcome<Vec<CapAddress>> {
+    let mut slots = Vec::with_capacity(count);
+    for _ in 0..count {
+        slots.push(memory::take_slot()?);
+    }
+    Ok(slots)
+}
+
+/// Takes all memory there is, in blocks as large as there are.
+fn take_all(held: &mut Vec<Block>, slots: &[CapAddress]) -> Outcome {
+    let mut slots = slots.iter();
+    for bits in (12..31).rev() {
+        loop {
+            let slot = slots.as_slice().first().ok_or_else(|| Failure::new("memory is in too many pieces"))?;
+            match MEM.allocate(bits, *slot) {
+                Ok(block) => held.push(block),
+                Err(MemFailure::Refused(Refusal::OutOfMemory)) => break,
+                Err(failure) => return Err(failure.into()),
+            }
+            slots.next();
+        }
+    }
+    Ok(())
+}
+
+fn nothing_left(stage: &mut Stage) -> Outcome {
+    all_is_well()?;
+    let (mut held, slots) = (Vec::with_capacity(1000), take_slots(1000)?);
+    let endpoint = stage.endpoint()?;
+    let place = stage.slot();
+    let found = Names::STANDARD.look_up(Clock::NAME, place).map_err(|_| Failure::new("there is no clock"))?;
+    let clock = Clock::at(found);
+    let before = MEM.totals()?;
+    let taken = take_all(&mut held, &slots);
+    let outcome = taken.and_then(|()| {
+        equal!(MEM.totals()?.free, 0);
+        without_memory(endpoint, clock)
+    });
+    for block in held {
+        MEM.free(block.address)?;
+    }
+    slots.into_iter().for_each(memory::free_slot);
+    found.delete()?;
+    outcome?;
+    // Servers may have lent what they had to spare, and taken it back.
+    check!(MEM.totals()?.free + (256 << 10) >= before.free);
+    all_is_well()
+}
+
+/// Everything is asked of everybody; what needs memory is refused, or served from what the server has.
+fn without_memory(endpoint: Cap<Endpoint>, clock: Clock) -> Outcome {
+    for number in 0..20 {
+        match PROCS.spawn("cases", &["obey"]) {
+            Err(ProcsFailure::Refused(ProcsError::OutOfMemory)) => {}
+            Err(failure) => return Err(failure.into()),
+            Ok(_) => return Err(Failure::new("a process was started without memory")),
+        }
+        let name = ["soon", "gone"][number % 2];
+        match Names::STANDARD.register(name, endpoint) {
+            Ok(()) => Names::STANDARD.unregister(name).map_err(|_| Failure::new("a name does not go"))?,
+            Err(refusal) if is_full(&refusal) => {}
+            Err(_) => return Err(Failure::new("a name was refused for another reason")),
+        }
+        clock.delay(10).map_err(|_| Failure::new("the clock does not answer"))?;
+        println!("  without memory: {number}");
+        tench::time::sleep(Duration::from_micros(50));
+        check!(make::<Frame>(20).is_err() && Pages::new(1 << 20).is_err());
+        audit()?;
+    }
+    Ok(())
+}
+
+// ── The library ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+fn library(_: &mut Stage) -> Outcome {
+    all_is_well()?;
+    let mut pages = 16;
+    loop {
+        let spawn = PROCS.prepare("cases")?;
+        spawn.argument("library")?;
+        spawn.limit(pages * PAGE_SIZE as u64)?;
+        let was_enough = match spawn.start() {
+            Err(ProcsFailure::Refused(ProcsError::OutOfMemory)) => false,
+            Err(failure) => return Err(failure.into()),
+            Ok(process) => {
+                let status = PROCS.wait(process)?;
+                match (status.state, status.exit_code(), status.fault()) {
+                    (State::Exited, Some(OBEDIENT), _) => true,
+                    // Something was refused, as it should be; or a stack, or a page of it, could not be had.
+                    (State::Exited, Some(REFUSED | NO_STACK), _)
+                    | (State::Faulted, _, Some(FaultKind::OutOfMemory)) => false,
+                    _ => return Err(Failure::new(format!("{pages} pages: {:?} {}", status.state, status.detail))),
+                }
+            }
+        };
+        audit()?;
+        if was_enough {
+            return Ok(());
+        }
+        check!(pages < 4096);
+        pages += 3;
+    }
+}
+
+/// Exit code of a program for whose main thread there was no stack.
+const NO_STACK: u64 = 102;
+/// Exit code of a child to whom something was refused.
+const REFUSED: u64 = 8;
+
+/// What the child does: asks its library for everything, some of which is refused, and gives it back.
+pub fn use_library() -> Result<i32, memory::Error> {
+    let mut refused = false;
+    for round in 0..3 {
+        let before = tench::memory::with_paging(|paging, _| paging.account());
+        let mut made = [const { None }; 24];
+        for (number, place) in made.iter_mut().enumerate() {
+            *place = take(number + round);
+            refused |= place.is_none();
+        }
+        drop(made);
+        let after = tench::memory::with_paging(|paging, _| {
+            paging.check_invariants();
+            paging.account()
+        });
+        // What cannot be had leaves nothing behind. (Tables stay, and so do heap regions, with the pages at their ends and
+        // where pieces were.)
+        let kept = after.regions.saturating_sub(before.regions);
+        if kept > 2 || after.mappings > before.mappings + 2 + 4 * kept {
+            return Ok(1);
+        }
+    }
+    Ok(if refused { REFUSED as i32 } else { OBEDIENT as i32 })
+}
+
+/// Something that the library gives.
+enum Taken {
+    Object(#[expect(dead_code, reason = "it is held")] memory::Made<Endpoint>),
+    Pages(#[expect(dead_code, reason = "it is held")] Pages),
+    Anonymous(#[expect(dead_code, reason = "it is held")] Anonymous),
+    Shown(
+        #[expect(dead_code, reason = "it is held")] Window,
+        #[expect(dead_code, reason = "it is held")] memory::Made<Frame>,
+    ),
+    Heap(#[expect(dead_code, reason = "it is held")] Vec<u8>),
+    Slots(CapAddress, u32),
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Taken::Slots(first, count) = self {
+            (first.0..first.0 + *count).for_each(|slot| memory::free_slot(CapAddress(slot)));
+        }
+    }
+}
+
+/// Takes one of them; nothing if it is refused.
+fn take(number: usize) -> Option<Taken> {
+    let scale = number / 6 % 4;
+    Some(match number % 6 {
+        0 => Taken::Object(make(0).ok()?),
+        1 => Taken::Pages(Pages::with_guard(PAGE_SIZE << (2 * scale)).ok()?),
+        2 => {
+            let anonymous = Anonymous::new(PAGE_SIZE << (3 * scale)).ok()?;
+            memory::make_present(anonymous.address(), anonymous.size().min(8 * PAGE_SIZE)).ok()?;
+            Taken::Anonymous(anonymous)
+        }
+        3 => {
+            let bits = 12 + 2 * scale as u32;
+            let frame = make::<Frame>(u64::from(bits)).ok()?;
+            let window = Window::new(frame.cap(), bits, MapFlags::READ | MapFlags::WRITE).ok()?;
+            window.write64(0, number as u64);
+            Taken::Shown(window, frame)
+        }
+        4 => {
+            let mut bytes = Vec::new();
+            bytes.try_reserve_exact(1000 << (2 * scale)).ok()?;
+            Taken::Heap(bytes)
+        }
+        _ => {
+            let count = 60 << (scale % 3);
+            Taken::Slots(memory::take_slots(count).ok()?, count as u32)
+        }
+    })
+}
+
+// ── Slabs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+fn bundles(_: &mut Stage) -> Outcome {
+    let slabs = Slabs::STANDARD;
+    let own = process::id();
+    let before = MEM.totals()?;
+    slabs.set_up(&[18, 16], &[])?;
+    let bundle = [Descriptor { kind: Kind::Untyped, size: 12, count: 4 }];
+    let grant = || slabs.grant(Lifetime::Dynamic, &bundle, None);
+    let objects = || -> Outcome<u64> { Ok(MEM.next_account(own - 1)?.objects) };
+    let first = grant()?;
+    equal!(objects()?, 4 << 12);
+    AUTHORITY.set_quota(own, used(own)? + (8 << 12))?;
+    let second = grant()?;
+    let refused = grant();
+    // A block counts, too.
+    let block = MEM.allocate(12, memory::take_slot()?);
+    AUTHORITY.set_quota(own, NO_QUOTA)?;
+    equal!(refused.map(|_| ()), Err::<(), _>(MemFailure::Refused(Refusal::QuotaExceeded)));
+    equal!(block.map(|_| ()), Err::<(), _>(MemFailure::Refused(Refusal::QuotaExceeded)));
+    equal!(slabs.figures()?.objects, 8);
+    slabs.free(second.number)?;
+    equal!(objects()?, 4 << 12);
+    slabs.free(first.number)?;
+    equal!(objects()?, 0);
+    slabs.take_down()?;
+    equal!(MEM.totals()?, before);
+    Ok(())
+}

@@ -1,0 +1,233 @@
+//! Memory on demand: what a page fault means, and how the memory comes.
+//!
+//! A fault brings a page, or more if its neighbours came before: where the page next to it belongs to a run of `n` pages
+//! that came on demand, the fault brings a run of `2n`, to 16 pages. A run is one frame and one mapping; it is aligned to
+//! its size, so that it never reaches beyond what the run before it suggests.
+//!
+//! ```text
+//! touched in order:   page 0 │ 1 │ 2 3 │ 4 5 6 7 │ 8 … 15 │ 16 … 31 │ 32 … 47 │ …     each │ is a fault
+//! every second one:   page 0 │ 2 │ 4 │ 6 │ …                                        nothing else comes
+//! ```
+//! So whoever goes through memory pays for a fault in 16 pages, downwards as well as upwards, and in several places at
+//! once; and whoever touches a page here and there gets no more than that. Where there is not memory enough for a run,
+//! one page will do.
+
+use tench_abi::CapAddress;
+use tench_abi::fault::Access;
+use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE, entry_bits};
+
+use crate::backend::{Backend, Object};
+use crate::mapping::{Frame, Mapping, Piece};
+use crate::paging::{Need, Paging, is_range};
+use crate::regions::{Kind, Region};
+use crate::shadow::{Entry, Tables};
+use crate::types::{Error, Verdict};
+
+const PAGE: u64 = PAGE_SIZE as u64;
+/// Log2 of a page.
+const ONE: u8 = PAGE_BITS as u8;
+/// Log2 of the largest run that comes because its neighbours came.
+const RUN_BITS: u8 = ONE + 4;
+/// Bytes of the largest run that comes because its neighbours came. Runs are aligned to their size.
+pub const RUN_SIZE: u64 = 1 << RUN_BITS;
+
+impl Paging {
+    /// Finds memory for the page of a lazily backed region in which an address lies, and for as many neighbours as the
+    /// region's granule says or as came next to it before, if they have none yet. Nothing happens where something is
+    /// mapped.
+    pub fn back<B: Backend>(&mut self, backend: &mut B, address: u64) -> Result<(), Error<B::Error>> {
+        let region = self.regions.find(address).filter(Region::is_lazy).ok_or(Error::NotAllocated)?;
+        let table = self.tables.page_table(address);
+        if let Entry::Mapping(_) = self.shown_in(table, address) {
+            return Ok(());
+        }
+        self.back_empty(backend, &region, table, address)
+    }
+
+    /// Handles a page fault: finds memory where memory is to be found, and answers `None` then; otherwise what the fault
+    /// means. The same as [`classify`](Self::classify) and [`back`](Self::back), in one go.
+    pub fn fault<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        address: u64,
+        access: Access,
+    ) -> Result<Option<Verdict>, Error<B::Error>> {
+        if let Some(region) = self.regions.find_again(address)
+            && region.is_lazy()
+            && region.flags.contains(right(access))
+        {
+            let table = self.tables.page_table(address);
+            if !matches!(self.shown_in(table, address), Entry::Mapping(_)) {
+                return self.back_empty(backend, &region, table, address).map(|()| None);
+            }
+        }
+        Ok(Some(self.classify(address, access)))
+    }
+
+    /// What is shown at an address, whose table of pages is known if there is one.
+    #[inline]
+    fn shown_in(&self, table: Option<usize>, address: u64) -> Entry {
+        match table {
+            Some(table) => self.tables.entry(table, Tables::index(address, 3)),
+            None => self.tables.walk(address).1,
+        }
+    }
+
+    /// Finds memory where nothing is mapped; `table` is the table of pages there, if it is there.
+    fn back_empty<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        region: &Region,
+        table: Option<usize>,
+        address: u64,
+    ) -> Result<(), Error<B::Error>> {
+        let bits = self.wish(region, table, address);
+        let (start, bits) = self.granule(region, table, address, bits);
+        let piece = Piece {
+            frame: CapAddress::NULL,
+            owner: 0,
+            offset: 0,
+            address: start,
+            size: 1 << bits,
+            flags: region.flags,
+        };
+        match self.back_piece(backend, table, piece, bits) {
+            Err(Error::Backend(_)) if bits > ONE => {
+                let page = Piece { address: address & !(PAGE - 1), size: PAGE, ..piece };
+                let table = self.tables.page_table(address);
+                self.back_piece(backend, table, page, ONE)
+            }
+            done => done,
+        }
+    }
+
+    /// Makes a frame of `1 << bits` bytes, the size of the piece, and maps it.
+    fn back_piece<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        table: Option<usize>,
+        piece: Piece,
+        bits: u8,
+    ) -> Result<(), Error<B::Error>> {
+        // A whole table becomes a large page instead.
+        let table = table.filter(|_| u32::from(bits) < entry_bits(2));
+        match table {
+            Some(_) => self.ensure(backend, Need { mappings: 1, frames: 1, ..Need::default() })?,
+            None => {
+                self.prepare(backend, &piece)?;
+                self.ensure(backend, Need { frames: 1, ..Need::default() })?;
+            }
+        }
+        let object = backend.make_frame(bits)?;
+        let frame = self.frames.take(Frame::new(object));
+        let piece = Piece { frame: object.cap, owner: frame as u32 + 1, ..piece };
+        let mapped = match table {
+            Some(table) => self.map_pages(backend, table, &piece),
+            None => self.map_piece(backend, &piece, None),
+        };
+        if mapped.is_err() {
+            self.forget_unshown(backend, frame, object);
+        }
+        mapped
+    }
+
+    /// Lets a frame go that could not be mapped; what could not be unmapped again keeps it.
+    #[cold]
+    fn forget_unshown<B: Backend>(&mut self, backend: &mut B, frame: usize, object: Object) {
+        if self.frames.get(frame).mappings == 0 {
+            self.frames.give(frame);
+            backend.destroy(object);
+        }
+    }
+
+    /// Log2 of what a fault at an address should bring: the region's granule, or twice the run next to it.
+    #[inline]
+    fn wish(&self, region: &Region, table: Option<usize>, address: u64) -> u8 {
+        let page = address & !(PAGE - 1);
+        let mut pages = 0;
+        for next in [page.wrapping_sub(PAGE), page + PAGE] {
+            // A table has few edges, so nearly always the neighbour lies in the same one.
+            let same = table.filter(|_| (next ^ page) >> entry_bits(2) == 0);
+            // What lies next to the region has another purpose.
+            if next.wrapping_sub(region.start) < region.size
+                && let Entry::Mapping(place) = self.shown_in(same, next)
+            {
+                pages = pages.max(self.run_of(self.mappings.get(place), region));
+            }
+        }
+        let run = if pages == 0 { ONE } else { (ONE + pages.ilog2() as u8 + 1).min(RUN_BITS) };
+        run.max(region.granule)
+    }
+
+    /// Pages of a mapping, if it came on demand in a region that is like this one; otherwise 0.
+    #[inline]
+    fn run_of(&self, mapping: &Mapping, region: &Region) -> u16 {
+        let like = mapping.owner != 0 && mapping.flags() == region.flags;
+        if like && self.tables.level(mapping.table as usize) == 3 { mapping.count } else { 0 }
+    }
+
+    /// What is backed at once with an address of a lazily backed region where nothing is mapped: first address, and log2
+    /// of its size, at most `bits`.
+    fn granule(&self, region: &Region, table: Option<usize>, address: u64, bits: u8) -> (u64, u8) {
+        let mut bits = bits.max(ONE);
+        loop {
+            let (start, size) = (address & !((1 << bits) - 1), 1 << bits);
+            let inside = start >= region.start && start + size <= region.end();
+            if bits == ONE || inside && self.is_unmapped(table, start, size) {
+                return (start, bits);
+            }
+            bits -= 1;
+        }
+    }
+
+    /// Whether nothing is mapped in a range that is aligned to its size, a power of two.
+    fn is_unmapped(&self, table: Option<usize>, start: u64, size: u64) -> bool {
+        match table {
+            Some(table) if size < 1 << entry_bits(2) => {
+                self.tables.is_empty(table, Tables::index(start, 3), (size >> PAGE_BITS) as u16)
+            }
+            _ => self.tables.first_mapping(start, start + size).is_none(),
+        }
+    }
+
+    /// Backs every page of a range, which must lie in lazily backed regions.
+    pub fn populate<B: Backend>(&mut self, backend: &mut B, start: u64, size: u64) -> Result<(), Error<B::Error>> {
+        if !is_range(start, size) {
+            return Err(Error::BadRange);
+        }
+        for page in (start..start + size).step_by(PAGE_SIZE) {
+            self.back(backend, page)?;
+        }
+        Ok(())
+    }
+
+    /// What a page fault means.
+    pub fn classify(&self, address: u64, access: Access) -> Verdict {
+        if address < PAGE {
+            return Verdict::Null;
+        }
+        let Some(region) = self.regions.find(address) else { return Verdict::NotAllocated };
+        if region.kind == Kind::Guard {
+            return Verdict::Guard(region);
+        }
+        let right = right(access);
+        match self.tables.walk(address).1 {
+            Entry::Mapping(mapping) if self.mappings.get(mapping).flags().contains(right) => {
+                Verdict::Mapped(region, self.mappings.get(mapping).slot)
+            }
+            Entry::Mapping(_) => Verdict::Rights(region),
+            _ if !region.flags.contains(right) => Verdict::Rights(region),
+            _ if region.is_lazy() => Verdict::Lazy(region),
+            _ => Verdict::NotBacked(region),
+        }
+    }
+}
+
+/// The right that an access needs.
+const fn right(access: Access) -> MapFlags {
+    match access {
+        Access::Read => MapFlags::READ,
+        Access::Write => MapFlags::WRITE,
+        Access::Execute => MapFlags::EXECUTE,
+    }
+}

@@ -1,0 +1,331 @@
+//! What is mapped: pieces of frames, cut into runs of entries of one table, each of which is a mapping.
+
+use tench_abi::CapAddress;
+use tench_abi::memory::{MapFlags, PAGE_BITS, TABLE_ENTRIES, entry_bits};
+
+use crate::backend::{Backend, Object, Run};
+use crate::paging::{Need, Paging};
+use crate::pool::Node;
+use crate::reserve::Reserve;
+use crate::shadow::{Entry, ROOT, Tables};
+use crate::types::Error;
+
+/// A mapping: one kernel object.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mapping {
+    pub(crate) slot: CapAddress,
+    pub(crate) frame: CapAddress,
+    /// Where in the frame, in bytes.
+    pub(crate) offset: u64,
+    pub(crate) table: u32,
+    /// One more than the place of the frame in the books, if it was made here; otherwise 0.
+    pub(crate) owner: u32,
+    pub(crate) first: u16,
+    pub(crate) count: u16,
+    pub(crate) flags: u8,
+    /// Rights with which it was made, to which it can be protected.
+    pub(crate) made: u8,
+    unused: u32,
+}
+
+impl Mapping {
+    pub(crate) const ZERO: Mapping = Mapping {
+        slot: CapAddress::NULL,
+        frame: CapAddress::NULL,
+        offset: 0,
+        table: 0,
+        owner: 0,
+        first: 0,
+        count: 0,
+        flags: 0,
+        made: 0,
+        unused: 0,
+    };
+
+    pub(crate) fn flags(&self) -> MapFlags {
+        MapFlags::from_bits_truncate(u64::from(self.flags))
+    }
+
+    pub(crate) fn made(&self) -> MapFlags {
+        MapFlags::from_bits_truncate(u64::from(self.made))
+    }
+}
+
+impl Node for Mapping {
+    fn link(&mut self) -> &mut u32 {
+        &mut self.unused
+    }
+}
+
+/// A frame that was made for a lazily backed region. It goes with the last mapping that shows a part of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Frame {
+    pub(crate) object: Object,
+    pub(crate) mappings: u32,
+    unused: u32,
+}
+
+impl Frame {
+    pub(crate) const ZERO: Frame = Frame::new(Object::NONE);
+
+    /// One that nothing shows yet.
+    pub(crate) const fn new(object: Object) -> Frame {
+        Frame { object, mappings: 0, unused: 0 }
+    }
+}
+
+impl Node for Frame {
+    fn link(&mut self) -> &mut u32 {
+        &mut self.unused
+    }
+}
+
+/// Memory that is to be shown somewhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) frame: CapAddress,
+    pub(crate) owner: u32,
+    pub(crate) offset: u64,
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    pub(crate) flags: MapFlags,
+}
+
+impl Paging {
+    /// First address that a mapping shows.
+    pub(crate) fn start_of(&self, mapping: &Mapping) -> u64 {
+        self.tables.address(mapping.table as usize, mapping.first)
+    }
+
+    /// Bytes that a mapping shows.
+    pub(crate) fn size_of(&self, mapping: &Mapping) -> u64 {
+        u64::from(mapping.count) << entry_bits(u32::from(self.tables.level(mapping.table as usize)))
+    }
+
+    /// Page tables that mapping a piece takes at most.
+    pub(crate) fn missing_tables(&self, piece: &Piece, runs: usize) -> usize {
+        let there = usize::from(self.tables.level(self.tables.walk(piece.address).0));
+        let last = piece.address + piece.size - 1;
+        let crossed = |level| (last >> entry_bits(level)) - (piece.address >> entry_bits(level));
+        // Each further run begins another table of its level, and perhaps one further up.
+        3 - there + runs - 1 + (crossed(1) + crossed(0)) as usize
+    }
+
+    /// Maps a piece where nothing may be mapped yet.
+    pub(crate) fn show<B: Backend>(&mut self, backend: &mut B, piece: &Piece) -> Result<(), Error<B::Error>> {
+        // Most pieces are pages of a table that is there.
+        let last = piece.address + piece.size - 1;
+        if (piece.address ^ last) >> entry_bits(2) == 0
+            && piece.size < 1 << entry_bits(2)
+            && let Some(table) = self.tables.page_table(piece.address)
+        {
+            let count = (piece.size >> PAGE_BITS) as u16;
+            if !self.tables.is_empty(table, Tables::index(piece.address, 3), count) {
+                return Err(Error::Mapped);
+            }
+            self.ensure(backend, Need { mappings: 1, ..Need::default() })?;
+            return self.map_pages(backend, table, piece);
+        }
+        self.prepare(backend, piece)?;
+        self.map_piece(backend, piece, None)
+    }
+
+    /// Maps a piece of pages of one table, in which nothing is mapped there; the books have room. (Each page fault comes here.)
+    #[inline(always)]
+    pub(crate) fn map_pages<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        table: usize,
+        piece: &Piece,
+    ) -> Result<(), Error<B::Error>> {
+        let run = (table, Tables::index(piece.address, 3), (piece.size >> PAGE_BITS) as u16);
+        let slot = backend.take_slot()?;
+        let mapped = self.map_entries(backend, run, piece, piece.offset, slot);
+        if mapped.is_err() {
+            backend.give_slot(slot);
+        }
+        mapped
+    }
+
+    /// Maps a piece where nothing is mapped; the books have room. If it fails, nothing of the piece is mapped, unless
+    /// unmapping fails too.
+    pub(crate) fn map_piece<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        piece: &Piece,
+        mut reserve: Option<&mut Reserve>,
+    ) -> Result<(), Error<B::Error>> {
+        for (address, size, level) in runs(piece) {
+            if let Err(error) = self.map_run(backend, piece, address, size, level, reserve.as_deref_mut()) {
+                while let Some(mapping) = self.tables.first_mapping(piece.address, address) {
+                    if self.drop_mapping(backend, mapping, reserve.as_deref_mut()).is_err() {
+                        break;
+                    }
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps neighbouring entries of one table, which is made if need be.
+    fn map_run<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        piece: &Piece,
+        address: u64,
+        size: u64,
+        level: u8,
+        mut reserve: Option<&mut Reserve>,
+    ) -> Result<(), Error<B::Error>> {
+        let table = self.table(backend, address, level, reserve.as_deref_mut())?;
+        let (first, count) = (Tables::index(address, level), (size >> entry_bits(u32::from(level))) as u16);
+        if level < 3 {
+            for entry in first..first + count {
+                while let Some(object) = self.tables.take_empty(table, entry) {
+                    backend.destroy(object);
+                }
+            }
+        }
+        let slot = match reserve.as_deref_mut().and_then(Reserve::take_slot) {
+            Some(slot) => slot,
+            None => backend.take_slot()?,
+        };
+        let offset = piece.offset + (address - piece.address);
+        let mapped = self.map_entries(backend, (table, first, count), piece, offset, slot);
+        if mapped.is_err() {
+            keep_slot(backend, reserve, slot);
+        }
+        mapped
+    }
+
+    /// Maps entries of a table (the table, the first one, how many), which are empty, and enters it in the books, which
+    /// have room. They show a piece's frame from `offset` on.
+    fn map_entries<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        (table, first, count): (usize, u16, u16),
+        piece: &Piece,
+        offset: u64,
+        slot: CapAddress,
+    ) -> Result<(), Error<B::Error>> {
+        let &Piece { frame, owner, flags, .. } = piece;
+        backend.map(&Run { frame, offset, table: self.tables.cap(table), first, count, flags, slot })?;
+        let bits = flags.bits() as u8;
+        let mapping = Mapping {
+            slot,
+            frame,
+            offset,
+            table: table as u32,
+            owner,
+            first,
+            count,
+            flags: bits,
+            made: bits,
+            unused: 0,
+        };
+        let mapping = self.mappings.take(mapping);
+        self.tables.cover(table, first, count, mapping);
+        self.hold(owner);
+        Ok(())
+    }
+
+    /// The table of `level` that shows an address, made if need be. The books have room.
+    fn table<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        address: u64,
+        level: u8,
+        mut reserve: Option<&mut Reserve>,
+    ) -> Result<usize, Error<B::Error>> {
+        let mut table = ROOT;
+        while self.tables.level(table) < level {
+            let index = Tables::index(address, self.tables.level(table));
+            table = match self.tables.entry(table, index) {
+                Entry::Table(next) => next,
+                Entry::Mapping(_) => return Err(Error::Mapped),
+                Entry::Empty => {
+                    let next = self.tables.level(table) + 1;
+                    let object = match reserve.as_deref_mut().and_then(|reserve| reserve.take_table(next)) {
+                        Some(object) => object,
+                        None => backend.make_table(next)?,
+                    };
+                    if let Err(error) = backend.hang(object.cap, self.tables.cap(table), index) {
+                        backend.destroy(object);
+                        return Err(Error::Backend(error));
+                    }
+                    self.tables.add(table, index, object)
+                }
+            };
+        }
+        Ok(table)
+    }
+
+    /// Unmaps a whole mapping, and lets a frame go that was made for it and is shown nowhere else. Its slot goes to the
+    /// reserve, or back.
+    pub(crate) fn drop_mapping<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        place: usize,
+        reserve: Option<&mut Reserve>,
+    ) -> Result<(), Error<B::Error>> {
+        let mapping = *self.mappings.get(place);
+        backend.unmap(mapping.slot)?;
+        keep_slot(backend, reserve, mapping.slot);
+        self.tables.uncover(mapping.table as usize, mapping.first, mapping.count);
+        self.mappings.give(place);
+        self.release(backend, mapping.owner);
+        Ok(())
+    }
+
+    /// One mapping fewer shows a frame.
+    pub(crate) fn release<B: Backend>(&mut self, backend: &mut B, owner: u32) {
+        let Some(place) = owner.checked_sub(1) else { return };
+        let frame = self.frames.get_mut(place as usize);
+        frame.mappings -= 1;
+        if frame.mappings == 0 {
+            let object = frame.object;
+            self.frames.give(place as usize);
+            backend.destroy(object);
+        }
+    }
+
+    /// One mapping more will show a frame, which so stays while its mappings are replaced.
+    pub(crate) fn hold(&mut self, owner: u32) {
+        if let Some(place) = owner.checked_sub(1) {
+            self.frames.get_mut(place as usize).mappings += 1;
+        }
+    }
+}
+
+/// Puts an empty slot into the reserve, or gives it back.
+fn keep_slot<B: Backend>(backend: &mut B, reserve: Option<&mut Reserve>, slot: CapAddress) {
+    match reserve {
+        Some(reserve) => reserve.keep_slot(backend, slot),
+        None => backend.give_slot(slot),
+    }
+}
+
+/// Cuts a piece into runs of entries of one table: address, bytes, level. The largest pages that fit are used.
+pub(crate) fn runs(piece: &Piece) -> impl Iterator<Item = (u64, u64, u8)> + use<> {
+    let end = piece.address + piece.size;
+    let (start, offset) = (piece.address, piece.offset);
+    let mut address = start;
+    core::iter::from_fn(move || {
+        if address >= end {
+            return None;
+        }
+        let place = address | (offset + (address - start));
+        let fits = |level: u8| {
+            let bits = entry_bits(u32::from(level));
+            place.trailing_zeros() >= bits && (end - address) >> bits > 0
+        };
+        let level = [1, 2].into_iter().find(|level| fits(*level)).unwrap_or(3);
+        let bits = entry_bits(u32::from(level));
+        let in_table = (TABLE_ENTRIES as u64 - u64::from(Tables::index(address, level))) << bits;
+        let size = in_table.min((end - address) >> bits << bits);
+        let run = (address, size, level);
+        address += size;
+        Some(run)
+    })
+}

@@ -1,0 +1,108 @@
+//! What is kept ready while a mapping is replaced.
+
+use tench_abi::CapAddress;
+
+use crate::backend::{Backend, Object};
+
+/// What is kept ready while a mapping is replaced, so that it cannot fail for want of it.
+#[derive(Debug)]
+pub(crate) struct Reserve {
+    slots: [CapAddress; SLOTS],
+    slot_count: usize,
+    tables: [(u8, Object); TABLES],
+    table_count: usize,
+    /// Slots that become free are kept.
+    keeps: bool,
+}
+
+/// Slots for the rests of a mapping: to each side of what goes, pages of three sizes; and one.
+const SLOTS: usize = 7 + 6;
+/// Tables for them: two levels on each side.
+const TABLES: usize = 4;
+
+impl Reserve {
+    /// Nothing.
+    pub(crate) const fn new() -> Reserve {
+        Reserve {
+            slots: [CapAddress::NULL; SLOTS],
+            slot_count: 0,
+            tables: [(0, Object::NONE); TABLES],
+            table_count: 0,
+            keeps: false,
+        }
+    }
+
+    /// Takes slots and tables from the backend; those of the tables by level from 2 on. If it fails, nothing is taken.
+    pub(crate) fn fill<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        slots: usize,
+        tables: [usize; 2],
+    ) -> Result<(), B::Error> {
+        self.keeps = true;
+        for _ in 0..slots.min(SLOTS) {
+            match backend.take_slot() {
+                Ok(slot) => self.keep_slot(backend, slot),
+                Err(error) => {
+                    self.empty(backend);
+                    return Err(error);
+                }
+            }
+        }
+        for (level, count) in [2, 3].into_iter().zip(tables) {
+            for _ in 0..count {
+                match backend.make_table(level) {
+                    Ok(object) => self.keep_table(backend, level, object),
+                    Err(error) => {
+                        self.empty(backend);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives everything back.
+    pub(crate) fn empty<B: Backend>(&mut self, backend: &mut B) {
+        self.keeps = false;
+        while let Some(slot) = self.take_slot() {
+            backend.give_slot(slot);
+        }
+        while self.table_count > 0 {
+            self.table_count -= 1;
+            backend.destroy(self.tables[self.table_count].1);
+        }
+    }
+
+    pub(crate) fn take_slot(&mut self) -> Option<CapAddress> {
+        self.slot_count = self.slot_count.checked_sub(1)?;
+        Some(self.slots[self.slot_count])
+    }
+
+    /// Takes in a slot that is empty.
+    pub(crate) fn keep_slot<B: Backend>(&mut self, backend: &mut B, slot: CapAddress) {
+        if self.keeps && self.slot_count < SLOTS {
+            self.slots[self.slot_count] = slot;
+            self.slot_count += 1;
+        } else {
+            backend.give_slot(slot);
+        }
+    }
+
+    fn keep_table<B: Backend>(&mut self, backend: &mut B, level: u8, object: Object) {
+        if self.table_count < TABLES {
+            self.tables[self.table_count] = (level, object);
+            self.table_count += 1;
+        } else {
+            backend.destroy(object);
+        }
+    }
+
+    pub(crate) fn take_table(&mut self, level: u8) -> Option<Object> {
+        let place = self.tables[..self.table_count].iter().position(|(has, _)| *has == level)?;
+        self.table_count -= 1;
+        self.tables.swap(place, self.table_count);
+        Some(self.tables[self.table_count].1)
+    }
+}

@@ -1,0 +1,9 @@
+//! Tells the library whether it is compiled without optimisation: its functions take several times as much stack then.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-check-cfg=cfg(unoptimised)");
+    if std::env::var("OPT_LEVEL").is_ok_and(|level| level == "0") {
+        println!("cargo::rustc-cfg=unoptimised");
+    }
+}

@@ -1,0 +1,87 @@
+//! Frames of one page that were made ahead of need.
+//!
+//! Making eight frames in one call costs less than three times as much as making one. So a process that keeps needing
+//! single pages has them made so: side by side in memory and in slots. They are given out one by one, each to go its own
+//! way; what is left can be given back at any time.
+
+use tench_abi::CapAddress;
+use tench_abi::memory::PAGE_BITS;
+
+use super::pieces::Piece;
+
+/// Log2 of the frames made at once.
+pub const AHEAD_BITS: u8 = 3;
+/// Frames made at once.
+pub const AHEAD: u32 = 1 << AHEAD_BITS;
+/// Log2 of the memory for them.
+pub const MEMORY_BITS: u8 = PAGE_BITS as u8 + AHEAD_BITS;
+/// As many frames of one page are made one by one before: a process that stops soon needs no others.
+const FEW: u32 = 8;
+
+/// What is left of the last ones that were made.
+pub struct Ahead {
+    /// All memory of them.
+    memory: Piece,
+    /// The first one's slot.
+    slot: CapAddress,
+    /// Frames that are left: the last ones.
+    left: u32,
+    /// Frames of one page that were needed, to a few.
+    needed: u32,
+}
+
+impl Ahead {
+    /// None.
+    pub const fn new() -> Ahead {
+        Ahead { memory: Piece::block(CapAddress::NULL, 0), slot: CapAddress::NULL, left: 0, needed: 0 }
+    }
+
+    /// Notes that a frame is needed. Answers whether others should be made first.
+    #[inline]
+    pub const fn need(&mut self) -> bool {
+        if self.needed < FEW {
+            self.needed += 1;
+            return false;
+        }
+        self.left == 0
+    }
+
+    /// Takes in frames that were made of `memory`, the first of them in `slot`. None are left of others.
+    pub const fn add(&mut self, memory: Piece, slot: CapAddress) {
+        (self.memory, self.slot, self.left) = (memory, slot, AHEAD);
+    }
+
+    /// Takes a frame: its capability and memory.
+    #[inline]
+    pub fn take(&mut self) -> Option<(CapAddress, Piece)> {
+        if self.left == 0 {
+            return None;
+        }
+        let number = AHEAD - self.left;
+        self.left -= 1;
+        let offset = self.memory.offset + (u64::from(number) << PAGE_BITS);
+        Some((CapAddress(self.slot.0 + number), Piece { offset, bits: PAGE_BITS as u8, ..self.memory }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_made_ahead_for_who_needs_many_and_given_out_once() {
+        let mut ahead = Ahead::new();
+        assert_eq!(ahead.take(), None);
+        assert!((0..FEW).all(|_| !ahead.need()));
+        assert!(ahead.need());
+        let memory = Piece { untyped: CapAddress(9), offset: 3 << MEMORY_BITS, bits: MEMORY_BITS, block_bits: 18 };
+        ahead.add(memory, CapAddress(100));
+        for number in 0..AHEAD {
+            assert!(!ahead.need(), "there are some");
+            let offset = memory.offset + (u64::from(number) << 12);
+            assert_eq!(ahead.take(), Some((CapAddress(100 + number), Piece { offset, bits: 12, ..memory })));
+        }
+        assert_eq!(ahead.take(), None);
+        assert!(ahead.need());
+    }
+}

@@ -1,0 +1,49 @@
+//! How much heap the terminal needs for one request or one typed byte: what the server keeps in reserve is enough.
+
+use tench_console::terminal::{GROWTH, Terminal};
+use tench_console_client::protocol::{MAX_TEXT, Mode};
+use tench_counting::{Counting, peak};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const WAITERS: u64 = 256;
+
+#[test]
+fn no_request_needs_more_than_is_kept_in_reserve() {
+    let mut terminal = Terminal::<u64>::new(WAITERS as usize);
+    let mut most = 0;
+    let mut count = |bytes: usize| most = most.max(bytes);
+    let text = [b'a'; MAX_TEXT];
+    // Some write until their texts have to wait, some wait for input, and one for the end of it all.
+    let mut number = 0;
+    while number < WAITERS {
+        count(peak(|| terminal.write(number % 3, &text, number)).1);
+        count(peak(|| terminal.read(number % 3, MAX_TEXT, number)).1);
+        count(peak(|| terminal.drain(number % 3, number)).1);
+        while terminal.next_answer().is_some() {}
+        number += 1;
+    }
+    // Everything that can be typed ahead, and read at once.
+    for _ in 0..5 {
+        (0..1023).for_each(|_| count(peak(|| terminal.typed(b'x')).1));
+        count(peak(|| terminal.typed(b'\n')).1);
+    }
+    count(peak(|| terminal.set_mode(0, Mode::Raw)).1);
+    count(peak(|| terminal.typed(b'y')).1);
+    for process in 0..3 {
+        count(peak(|| terminal.process_ended(process)).1);
+    }
+    while terminal.output.pop().is_some() {}
+    count(peak(|| terminal.sent()).1);
+    let mut read = 0;
+    while let Some((_, answer)) = terminal.next_answer() {
+        if let tench_console::terminal::Answer::Input(bytes) = answer {
+            read += bytes.len();
+            let (_, bytes) = peak(|| terminal.undelivered(&bytes));
+            count(bytes);
+        }
+    }
+    assert!(read > 0);
+    assert!(most <= GROWTH && most > GROWTH / 16, "{most} bytes");
+}

@@ -1,0 +1,344 @@
+//! Whatever runs out, and wherever: the request is refused, and books, slots and the kernel's account are right.
+//!
+//! The same requests are made again and again; each time another call to the kernel is refused, from the first to the
+//! last, alone or with some or all that follow.
+
+mod machine;
+
+use machine::Model;
+use proptest::prelude::*;
+use tench_abi::{CapAddress, Kind};
+use tench_mem::books::{Region, Request};
+use tench_mem::machine::{Machine, STEP_BITS};
+use tench_mem::store::Store;
+use tench_mem_client::protocol::Error;
+use tench_procs_client::protocol::pid;
+
+const REGIONS: [u32; 2] = [256, 257];
+/// Where the server makes a client's untyped, and where clients have theirs.
+const OUTGOING: CapAddress = CapAddress(40);
+const CLIENTS: u32 = 1 << 20;
+/// The first slot that is free.
+const FIRST: CapAddress = CapAddress(48);
+
+/// The server, and what its clients have.
+struct Server {
+    store: Store<Model>,
+    /// Blocks by account: address and log2 of the size.
+    given: Vec<(u64, u64, u32)>,
+    carried: u32,
+}
+
+impl Server {
+    fn new(bits: [u32; 2]) -> Server {
+        Server::with(Model::default(), bits)
+    }
+
+    /// One whose arrays grow by as much as a step has room for.
+    fn with_usual_steps(bits: [u32; 2]) -> Server {
+        let mut model = Model::default();
+        model.growth = 1 << STEP_BITS;
+        Server::with(model, bits)
+    }
+
+    fn with(mut model: Model, bits: [u32; 2]) -> Server {
+        let mut regions = Vec::new();
+        for (slot, bits) in REGIONS.into_iter().zip(bits) {
+            let address = 0x4000_0000 + (u64::from(slot - 256) << 32);
+            model.objects.insert(slot, machine::Object { kind: Kind::Untyped, address, bits, parent: 0 });
+            regions.push(Region { address, size_bits: bits, slot: CapAddress(slot) });
+        }
+        let store = Store::new(model, FIRST, &regions).unwrap();
+        Server { store, given: Vec::new(), carried: 0 }
+    }
+
+    /// From now on the call after so many is refused, and some after it.
+    fn refuse(&mut self, after: u64, count: u64) {
+        let machine = &mut self.store.machine;
+        machine.refused = Some((machine.calls + after, count));
+    }
+
+    fn refuse_nothing(&mut self) {
+        self.store.machine.refused = None;
+    }
+
+    fn allocate(&mut self, account: u64, bits: u32) -> Result<u64, Error> {
+        let block = self.store.give(&Request::anywhere(account, account, bits.into()), OUTGOING)?;
+        self.store.machine.carry(OUTGOING, CLIENTS + self.carried);
+        self.carried += 1;
+        self.given.push((account, block.address, block.size_bits));
+        Ok(block.address)
+    }
+
+    fn free(&mut self, index: usize) -> Result<(), Error> {
+        let (account, address, bits) = self.given[index];
+        let (slot, block) = self.store.books.block(account, address)?;
+        assert_eq!(block.size_bits, bits);
+        self.store.free(slot)?;
+        self.given.swap_remove(index);
+        Ok(())
+    }
+
+    fn divide(&mut self, index: usize) -> Result<(), Error> {
+        let (account, address, bits) = self.given[index];
+        // The client gives its untyped up first.
+        let (slot, _) = self.store.books.block(account, address)?;
+        self.store.machine.revoke(slot).unwrap();
+        self.store.divide(account, address)?;
+        self.given[index].2 -= 1;
+        self.given.push((account, address + (1 << (bits - 1)), bits - 1));
+        Ok(())
+    }
+
+    fn close(&mut self, account: u64) {
+        self.store.close(account).unwrap();
+        self.given.retain(|given| given.0 != account);
+    }
+
+    /// Books, kernel and clients agree about everything.
+    fn check(&mut self) {
+        self.store.books.check_invariants();
+        let totals = self.store.books.totals();
+        let in_use = (totals.total - totals.free, totals.blocks);
+        assert_eq!(self.store.machine.in_use(&REGIONS), in_use, "the kernel's account is that of the books");
+        let own = self.store.books.next_account(pid::MEM - 1).map_or(0, |account| account.blocks);
+        assert_eq!(own + self.given.len() as u64, totals.blocks, "nobody has a block that was not given");
+        for &(account, address, bits) in &self.given {
+            let found = self.store.books.block(account, address).map(|(_, block)| block.size_bits);
+            assert_eq!(found, Ok(bits));
+        }
+        // A slot is free if, and only if, nothing lies there and the server does not mean to put something there.
+        let store = &self.store;
+        for slot in (FIRST.0..store.slots.next_node() * 256).filter(|slot| !REGIONS.contains(slot)) {
+            let is_empty = !store.machine.objects.contains_key(&slot) && !self.is_kept(slot);
+            let pool = if slot < 512 { &store.own } else { &store.slots };
+            assert_eq!(pool.is_free(CapAddress(slot)), is_empty, "slot {slot}");
+        }
+    }
+
+    /// Whether a block is in the books under a slot whose capability is elsewhere: a node of slots.
+    fn is_kept(&self, slot: u32) -> bool {
+        let is_empty = !self.store.machine.objects.contains_key(&slot);
+        is_empty && self.store.books.holds(CapAddress(slot))
+    }
+}
+
+/// Requests that make every array grow, add nodes of slots, and give them back.
+fn requests(server: &mut Server, check: bool) -> u64 {
+    let mut refusals = 0;
+    let mut outcome = |answer: Result<(), Error>| match answer {
+        Ok(()) => {}
+        Err(Error::OutOfMemory | Error::TooManyBlocks | Error::Internal) => refusals += 1,
+        Err(other) => panic!("refused for another reason: {other:?}"),
+    };
+    for step in 0..330_u64 {
+        // Many accounts, so that their array grows, too.
+        outcome(server.allocate(10 + step, 12 + (step % 3) as u32).map(drop));
+        if step % 7 == 0 && !server.given.is_empty() {
+            let index = step as usize % server.given.len();
+            if server.given[index].2 > 12 {
+                outcome(server.divide(index));
+            }
+        }
+        if check && step % 20 == 0 {
+            server.check();
+        }
+    }
+    while let Some(index) = server.given.len().checked_sub(3) {
+        server.free(index / 2).unwrap();
+    }
+    refusals
+}
+
+/// What is on the server's own account: the steps of its arrays, tables for them, and nodes of slots.
+fn own(server: &Server) -> u64 {
+    server.store.books.next_account(pid::MEM - 1).map_or(0, |account| account.used)
+}
+
+/// Ends all clients.
+fn close_all(server: &mut Server) {
+    (10..400).for_each(|account| server.close(account));
+    server.check();
+    assert_eq!(server.store.books.totals().accounts, 1, "nobody has an account but the server");
+    assert_eq!(server.store.machine.nodes.len(), 1, "nodes of slots are given back but for the first");
+    let (frames, tables) = (server.store.machine.frames, server.store.machine.tables + 2);
+    assert_eq!(
+        own(server),
+        (frames << STEP_BITS) + tables * 8192 + 16384,
+        "the arrays stay as large as they had to be, and that is all"
+    );
+}
+
+#[test]
+fn every_call_can_be_refused_alone_or_with_those_that_follow() {
+    let mut server = Server::new([24, 22]);
+    requests(&mut server, true);
+    let calls = server.store.machine.calls;
+    close_all(&mut server);
+    assert!(calls > 600, "{calls}");
+    for (step, count) in [(1, 1), (7, 5), (17, 40), (41, u64::MAX / 2)] {
+        for after in (1..=calls).step_by(step) {
+            let mut server = Server::new([24, 22]);
+            server.refuse(after, count);
+            requests(&mut server, false);
+            server.check();
+            server.refuse_nothing();
+            // What was refused can be had now.
+            assert_eq!(server.allocate(10, 13).map(drop), Ok(()), "{after}");
+            close_all(&mut server);
+        }
+    }
+}
+
+#[test]
+fn memory_that_is_used_up_comes_back_whole() {
+    // The region of 256 KiB goes to the server; the other one is small, so that growing fails, too.
+    for bits in 15..21 {
+        let mut server = Server::with_usual_steps([bits, 18]);
+        let mut step = 0;
+        while server.allocate(10 + step % 9, 12).is_ok() {
+            server.check();
+            step += 1;
+        }
+        let refused = server.allocate(10, 12);
+        assert!(matches!(refused, Err(Error::OutOfMemory | Error::TooManyBlocks)), "{refused:?}");
+        // Nothing is left, or not enough for one more step of an array.
+        assert!(server.store.books.totals().largest < 64 << 10, "{step} pages of {bits}");
+        close_all(&mut server);
+        let totals = server.store.books.totals();
+        assert_eq!(totals.free, totals.total - own(&server));
+    }
+}
+
+#[test]
+fn what_is_there_can_be_freed_when_the_books_are_full() {
+    for holes in [2, 3, 5] {
+        let mut server = Server::new([24, 22]);
+        server.store.machine.is_full = true;
+        // Blocks of changing sizes and holes between them: the extents are used up, to the last node.
+        for step in 0..200 {
+            if server.allocate(10, 12 + step % holes).is_ok() && step % holes == 0 {
+                server.free(step as usize / 3 % server.given.len()).unwrap();
+            }
+        }
+        server.check();
+        let refused = (0..400).filter(|_| server.allocate(10, 12).is_err()).count();
+        assert!(refused > 100, "{refused}");
+        while !server.given.is_empty() {
+            server.free(server.given.len() / 2).unwrap();
+            server.check();
+        }
+        server.store.machine.is_full = false;
+        assert!(server.allocate(10, 12).is_ok());
+        close_all(&mut server);
+    }
+}
+
+#[test]
+fn nodes_of_slots_are_bounded_and_go_back() {
+    let mut server = Server::with_usual_steps([28, 24]);
+    let mut blocks = 0_u64;
+    // Every slot that the root has room for.
+    let refused = loop {
+        match server.allocate(10 + blocks % 50, 12) {
+            Ok(_) => blocks += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused, Error::TooManyBlocks);
+    assert!(blocks == 62 * 256 && server.store.machine.nodes.len() == 62, "{blocks}");
+    server.check();
+    // Half of them go, from anywhere, and then the rest.
+    for index in 0..8000 {
+        let index = index * 7919 % server.given.len();
+        server.free(index).unwrap();
+    }
+    server.check();
+    close_all(&mut server);
+}
+
+#[test]
+fn a_refill_does_not_nest() {
+    let mut server = Server::new([24, 22]);
+    while server.store.books.need().is_none() {
+        server.allocate(10, 12).unwrap();
+    }
+    // While one is under way, another one does nothing.
+    assert!(server.store.books.begin_refill());
+    let calls = server.store.machine.calls;
+    server.store.refill();
+    assert!(!server.store.books.begin_refill());
+    assert_eq!(server.store.machine.calls, calls);
+    server.store.books.end_refill();
+    server.store.refill();
+    assert!(server.store.books.need().is_none() && server.store.machine.calls > calls);
+    server.check();
+}
+
+#[test]
+fn a_million_requests_keep_the_books_right() {
+    let mut server = Server::with_usual_steps([28, 22]);
+    let mut seed = 11_u64;
+    let mut below = move |limit: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % limit
+    };
+    let mut refused = 0;
+    for step in 0..1_000_000_u64 {
+        // Phases of growing and of shrinking, so that memory and slots run out, and all of it comes back.
+        let grows = if step / 40_000 % 2 == 0 { 7 } else { 4 };
+        let given = server.given.len() as u64;
+        match below(10) {
+            0 if below(50) == 0 => server.refuse(below(20), below(5)),
+            0 if below(300) == 0 => server.close(10 + below(200)),
+            1 if given > 0 => {
+                let index = below(given) as usize;
+                if server.given[index].2 > 12 {
+                    refused += u64::from(server.divide(index).is_err());
+                }
+            }
+            number if number < grows || given == 0 => {
+                let most = 1 + below(9);
+                let bits = 12 + below(most) as u32;
+                refused += u64::from(server.allocate(10 + below(200), bits).is_err());
+            }
+            _ => server.free(below(given) as usize).unwrap(),
+        }
+        if step % 20_011 == 0 {
+            server.check();
+        }
+    }
+    assert!(refused > 1000, "{refused}");
+    server.refuse_nothing();
+    close_all(&mut server);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn random_requests_and_refusals(
+        steps in proptest::collection::vec((0_u8..12, 0_u64..40, 12_u32..20, 1_u64..6), 1..600),
+    ) {
+        let mut server = Server::new([23, 20]);
+        for (what, number, bits, calls) in steps {
+            let given = server.given.len();
+            match what {
+                0..=5 => drop(server.allocate(10 + number, bits)),
+                6..=7 if given > 0 => server.free(number as usize % given).unwrap(),
+                8 if given > 0 => {
+                    let index = number as usize % given;
+                    if server.given[index].2 > 12 {
+                        let _ = server.divide(index);
+                    }
+                }
+                9 => server.close(10 + number),
+                10 => server.refuse(calls, number),
+                _ => server.refuse_nothing(),
+            }
+            server.check();
+        }
+        server.refuse_nothing();
+        close_all(&mut server);
+    }
+}

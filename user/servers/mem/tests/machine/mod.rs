@@ -1,0 +1,226 @@
+//! A kernel that knows only what the store asks of it, keeps its own account, and refuses the call that a test wants.
+
+use std::collections::BTreeMap;
+
+use tench_abi::{CapAddress, Error, Kind};
+use tench_mem::machine::{Machine, STEP_BITS, Step, Use};
+
+/// What lies in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    pub kind: Kind,
+    pub address: u64,
+    pub bits: u32,
+    /// The slot of the untyped that it was made of; 0 for a region.
+    pub parent: u32,
+}
+
+impl Object {
+    fn end(&self) -> u64 {
+        self.address + (1 << self.bits)
+    }
+
+    /// By what it is found among what was made of the same untyped.
+    fn key(&self) -> (u32, u64) {
+        (self.parent, self.address)
+    }
+}
+
+/// The kernel.
+pub struct Model {
+    pub objects: BTreeMap<u32, Object>,
+    /// Nodes of slots in the root, by index.
+    pub nodes: BTreeMap<u32, Object>,
+    /// What was made of an untyped, by that one's slot and the address: where it ends, and its slot (0: in the root).
+    made: BTreeMap<(u32, u64), (u64, u32)>,
+    /// Calls that can be refused, so far.
+    pub calls: u64,
+    /// The call that is refused, and how many after it are, too.
+    pub refused: Option<(u64, u64)>,
+    /// Frames that arrays lie in.
+    pub frames: u64,
+    /// Tables of level 3 that show them.
+    pub tables: u64,
+    /// Bytes of each that are used.
+    pub growth: usize,
+    /// Whether arrays can grow no more.
+    pub is_full: bool,
+}
+
+impl Default for Model {
+    fn default() -> Model {
+        let (objects, nodes, made) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Model { objects, nodes, made, calls: 0, refused: None, frames: 0, tables: 0, growth: GROWTH, is_full: false }
+    }
+}
+
+impl Model {
+    /// Counts a call that can run out of something; refuses it if it is its turn.
+    fn call(&mut self) -> Result<(), Error> {
+        self.calls += 1;
+        match self.refused {
+            Some((first, count)) if (first..first + count).contains(&self.calls) => Err(Error::OutOfMemory),
+            _ => Ok(()),
+        }
+    }
+
+    fn children(&self, slot: u32) -> Vec<u32> {
+        self.made.range((slot, 0)..(slot + 1, 0)).map(|(_, (_, child))| *child).collect()
+    }
+
+    /// Bytes and objects that were made of regions: what is in the root and in slots.
+    pub fn in_use(&self, regions: &[u32]) -> (u64, u64) {
+        let all = regions.iter().flat_map(|&region| self.made.range((region, 0)..(region + 1, 0)));
+        all.fold((0, 0), |(bytes, objects), ((_, start), (end, _))| (bytes + end - start, objects + 1))
+    }
+
+    /// Moves what lies in a slot to another one, as a message does.
+    pub fn carry(&mut self, from: CapAddress, to: u32) {
+        let object = self.take(from.0).expect("there is something to move");
+        self.put(to, object);
+    }
+
+    /// Takes out what lies in a slot.
+    fn take(&mut self, slot: u32) -> Option<Object> {
+        let object = self.objects.remove(&slot)?;
+        if object.kind != Kind::Mapping {
+            self.made.remove(&object.key());
+        }
+        Some(object)
+    }
+
+    /// Puts something into an empty slot.
+    fn put(&mut self, slot: u32, object: Object) {
+        assert!(self.objects.insert(slot, object).is_none(), "slot {slot} was empty");
+        self.made.insert(object.key(), (object.end(), slot));
+    }
+}
+
+/// An array that grows by a frame at a time.
+pub struct Steps<T> {
+    items: Vec<T>,
+    bytes: usize,
+}
+
+impl<T> AsRef<[T]> for Steps<T> {
+    fn as_ref(&self) -> &[T] {
+        &self.items
+    }
+}
+
+impl<T> AsMut<[T]> for Steps<T> {
+    fn as_mut(&mut self) -> &mut [T] {
+        &mut self.items
+    }
+}
+
+/// Bytes that one table of level 3 shows.
+const TABLE_BYTES: usize = 2 << 20;
+/// Bytes of a step that the model's arrays use: little, so that they grow often.
+const GROWTH: usize = 12 << 10;
+
+impl Machine for Model {
+    type Array<T: Copy> = Steps<T>;
+
+    fn prepare(&mut self, upper: CapAddress, middle: CapAddress) -> Result<(), Error> {
+        for table in [upper, middle] {
+            assert_eq!(self.objects.get(&table.0).map(|object| object.kind), Some(Kind::PageTable));
+        }
+        Ok(())
+    }
+
+    fn array<T: Copy>(&mut self, _: Use) -> Steps<T> {
+        Steps { items: Vec::new(), bytes: 0 }
+    }
+
+    fn wants_table<T: Copy>(&self, array: &Steps<T>) -> bool {
+        array.bytes.is_multiple_of(TABLE_BYTES)
+    }
+
+    fn grow<T: Copy>(&mut self, array: &mut Steps<T>, step: &Step, fill: T) -> Result<(), Error> {
+        self.call()?;
+        if self.is_full {
+            return Err(Error::OutOfMemory);
+        }
+        assert_eq!(self.wants_table(array), step.table.is_some());
+        assert_eq!(self.objects[&step.frame.0].bits, STEP_BITS);
+        assert!(!self.objects.contains_key(&step.mapping.0), "the mapping's slot is empty");
+        // The mapping lies in its slot for ever; it is no memory.
+        let frame = self.objects[&step.frame.0];
+        self.objects.insert(step.mapping.0, Object { kind: Kind::Mapping, bits: 0, parent: step.frame.0, ..frame });
+        self.frames += 1;
+        self.tables += u64::from(step.table.is_some());
+        array.bytes += self.growth;
+        array.items.resize(array.bytes / size_of::<T>(), fill);
+        Ok(())
+    }
+
+    fn retype(
+        &mut self,
+        untyped: CapAddress,
+        kind: Kind,
+        size: u64,
+        offset: u64,
+        slot: CapAddress,
+    ) -> Result<(), Error> {
+        self.call()?;
+        let from = *self.objects.get(&untyped.0).ok_or(Error::InvalidCapability)?;
+        assert_eq!(from.kind, Kind::Untyped);
+        let bits = kind.object_bits(size).ok_or(Error::InvalidArgument)?;
+        let object = Object { kind, address: from.address + offset, bits, parent: untyped.0 };
+        assert!(object.end() <= from.end() && object.address.is_multiple_of(1 << bits), "the books know better");
+        let below = self.made.range((untyped.0, 0)..(untyped.0, object.end())).next_back();
+        if below.is_some_and(|(_, (end, _))| *end > object.address) {
+            return Err(Error::Overlap);
+        }
+        if self.objects.contains_key(&slot.0) {
+            return Err(Error::SlotOccupied);
+        }
+        self.put(slot.0, object);
+        Ok(())
+    }
+
+    fn split(&mut self, untyped: CapAddress, upper: CapAddress) -> Result<(), Error> {
+        self.call()?;
+        if !self.children(untyped.0).is_empty() {
+            // The client's untyped, of the same size, lies across; the tests divide blocks whose untyped is gone.
+            return Err(Error::Overlap);
+        }
+        let whole = self.take(untyped.0).ok_or(Error::InvalidCapability)?;
+        let lower = Object { bits: whole.bits - 1, ..whole };
+        self.put(untyped.0, lower);
+        self.put(upper.0, Object { address: lower.end(), ..lower });
+        Ok(())
+    }
+
+    fn revoke(&mut self, slot: CapAddress) -> Result<(), Error> {
+        for child in self.children(slot.0) {
+            self.revoke(CapAddress(child))?;
+            self.take(child);
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, slot: CapAddress) -> Result<(), Error> {
+        assert!(self.children(slot.0).is_empty(), "what was made of it is gone before");
+        self.take(slot.0).map(drop).ok_or(Error::InvalidCapability)
+    }
+
+    fn install_node(&mut self, index: u32, node: CapAddress) -> Result<(), Error> {
+        self.call()?;
+        let object = self.take(node.0).ok_or(Error::InvalidCapability)?;
+        assert_eq!(object.kind, Kind::CapNode);
+        self.made.insert(object.key(), (object.end(), 0));
+        assert!(self.nodes.insert(index, object).is_none(), "the entry was empty");
+        Ok(())
+    }
+
+    fn remove_node(&mut self, index: u32, slot: CapAddress) -> Result<(), Error> {
+        let slots = CapAddress::new(index, 0).0..CapAddress::new(index + 1, 0).0;
+        assert_eq!(self.objects.range(slots).next(), None, "the node's slots are empty");
+        let object = self.nodes.remove(&index).ok_or(Error::NoSuchSlot)?;
+        self.made.remove(&object.key());
+        self.put(slot.0, object);
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! How much heap the table needs for one request: what the server keeps in reserve is enough.
+
+use tench_counting::{Counting, peak};
+use tench_names::table::{GROWTH, Table};
+use tench_names_client::protocol::MAX_NAME;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A name of the longest kind.
+fn name(number: u64) -> String {
+    format!("{number:x>width$}", width = MAX_NAME)
+}
+
+#[test]
+fn no_request_needs_more_than_is_kept_in_reserve() {
+    let mut table = Table::<u32, u64>::new(1024, 256);
+    let mut most = 0;
+    let mut count = |bytes: usize| most = most.max(bytes);
+    for number in 0..1024 {
+        let name = name(number);
+        count(peak(|| table.register(&name, number % 2, 5).unwrap()).1);
+    }
+    // All wait for the same name, and then it comes.
+    for number in 0..256 {
+        let awaited = name(5000);
+        let ((), bytes) = peak(|| table.wait(&awaited, number % 2, number));
+        count(bytes);
+    }
+    count(peak(|| table.unregister(&name(0), 0).unwrap()).1);
+    let (waiters, bytes) = peak(|| table.register(&name(5000), 7, 5).unwrap());
+    assert_eq!(waiters.len(), 256);
+    count(bytes);
+    for number in 0..256 {
+        table.wait(&name(6000), 0, number);
+    }
+    let (gone, bytes) = peak(|| table.process_ended(0));
+    assert_eq!((gone.0.len(), gone.1.len()), (511, 256));
+    count(bytes);
+    count(peak(|| table.process_ended(1)).1);
+    assert!(most <= GROWTH && most > GROWTH / 8, "{most} bytes");
+}

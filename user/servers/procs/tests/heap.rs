@@ -1,0 +1,61 @@
+//! How much heap the records need for one request: what the server keeps in reserve is enough.
+
+use tench_counting::{Counting, peak};
+use tench_procs::records::{BRIEFLY, Condition, GROWTH, MAX_ENDED, MAX_LIVING, MAX_WAITERS, Records};
+use tench_procs_client::protocol::{MAX_NAME, State};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What the server keeps of a process in preparation, about: texts and lists.
+type Kept = [u64; 24];
+
+/// Bytes of arrays that grow for ever, or to a bound, and say so if they cannot: for so many records ever, and the place of
+/// each that has ended.
+fn arrays(records: u64) -> usize {
+    let grown = |length: u64, size: usize| (length as usize).next_power_of_two() * size * 2 + 64;
+    grown(records + 2, 8) + grown(records.min((MAX_ENDED + MAX_LIVING) as u64 + 2), 8)
+}
+
+/// A long name; every fourth is the same, the others differ, so that names have one process or many.
+fn name(number: u64) -> String {
+    let base = if number.is_multiple_of(4) { "same".into() } else { format!("other{number}") };
+    format!("bin/{base:x<width$}", width = MAX_NAME - 4)
+}
+
+#[test]
+fn no_request_needs_more_than_is_kept_in_reserve() {
+    let mut records = Records::<Kept, u64>::default();
+    let mut most = (0, 0);
+    let mut living = Vec::new();
+    for number in 0..3 * MAX_LIVING as u64 {
+        if living.len() == MAX_LIVING {
+            // Those in the middle end; each was waited for by as many as can wait.
+            for process in living.split_off(MAX_LIVING / 2) {
+                let (ended, bytes) = peak(|| records.end(process, Condition::plain(State::Exited)).unwrap());
+                most.1 = most.1.max(bytes);
+                drop(ended);
+            }
+        }
+        let name = name(number);
+        let (process, bytes) = peak(|| records.prepare(&name, 0, Some([0; 24])).unwrap());
+        most.0 = most.0.max(bytes.saturating_sub(arrays(process)));
+        living.push(process);
+        for waiter in 0..if number % 64 == 0 { MAX_WAITERS as u64 } else { 1 } {
+            let (ended, bytes) = peak(|| {
+                let ended = records.check_wait(process);
+                records.wait(process, waiter, waiter);
+                ended
+            });
+            assert_eq!(ended, Ok(None));
+            most.0 = most.0.max(bytes);
+        }
+    }
+    let (prepared, bytes) = peak(|| records.prepared_by(0));
+    assert_eq!(prepared.len(), living.len());
+    most.1 = most.1.max(bytes);
+    records.check_invariants();
+    println!("adds {} ends {}", most.0, most.1);
+    assert!(most.0 <= GROWTH && most.0 > GROWTH / 8, "{} bytes for one that adds", most.0);
+    assert!(most.1 <= BRIEFLY && most.1 > BRIEFLY / 8, "{} bytes for one that ends", most.1);
+}
