@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use miette::Result;
+use tench_abi::layout::slot;
 use tench_system::{Capability, DEFAULT_PRIORITY, Device, FORMS};
 use toml::{Spanned, Value};
 
@@ -14,6 +15,8 @@ use super::{Origin, Program, Surroundings, System, text};
 const MAX_STACK_SIZE: i64 = 16 << 20;
 /// Unit of a stack's size.
 const PAGE_SIZE: i64 = tench_abi::memory::PAGE_SIZE as i64;
+/// Unit of slots that a server keeps.
+const SLOTS: i64 = 256;
 /// Longest name of a program.
 const MAX_NAME: usize = 32;
 
@@ -129,6 +132,14 @@ impl Checker<'_> {
             restart_delay: self.number("restart_delay", text.restart_delay.as_ref(), 10, 0..=60_000, 1, "0 to 60000")
                 as u32,
             keep: self.keep(text.keep.as_ref()),
+            keep_nodes: (self.number(
+                "keep_slots",
+                text.keep_slots.as_ref(),
+                if text.keep.is_some() { SLOTS } else { 0 },
+                SLOTS..=SLOTS * i64::from(slot::KEPT_NODES),
+                SLOTS,
+                "256, 512, 768, 1024",
+            ) / SLOTS) as u32,
             arguments: text.arguments.iter().map(|argument| self.argument(argument)).collect(),
             environment: text.environment.iter().map(|entry| self.environment(entry)).collect(),
             capabilities: text.capabilities.iter().map(|capability| self.capability(capability)).collect(),
@@ -304,7 +315,11 @@ impl Checker<'_> {
             programs.iter().filter(|program| program.server).map(|program| program.name.as_str()).collect();
         let mut given: BTreeMap<&str, &str> = BTreeMap::new();
         for (text, program) in std::iter::zip(&text.program, programs) {
-            for (key, value) in [("restart", &text.get_ref().restart), ("keep", &text.get_ref().keep)] {
+            for (key, value) in [
+                ("restart", &text.get_ref().restart),
+                ("keep", &text.get_ref().keep),
+                ("keep_slots", &text.get_ref().keep_slots),
+            ] {
                 let is_restarted = program.server && program.start && !matches!(&*program.name, "mem" | "procs");
                 if let Some(value) = value.as_ref().filter(|_| !is_restarted) {
                     let message = format!(

@@ -57,6 +57,8 @@ pub struct Program {
     pub restart_delay: u32,
     /// Bytes of memory that stay meanwhile.
     pub keep: u64,
+    /// Slots that stay, by 256.
+    pub keep_nodes: u32,
     /// Its arguments, without its name.
     pub arguments: Vec<String>,
     /// Its environment, `NAME=value` each.
@@ -115,6 +117,7 @@ impl System {
                 restart: program.restart,
                 restart_delay: program.restart_delay,
                 keep: program.keep,
+                keep_nodes: program.keep_nodes,
                 arguments: Strings::new(arguments),
                 environment: Strings::new(environment),
                 capabilities: Capabilities::new(Strings::new(capabilities)),

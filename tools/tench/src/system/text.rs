@@ -30,6 +30,7 @@ pub struct Program {
     pub restart: Option<Spanned<Value>>,
     pub restart_delay: Option<Spanned<Value>>,
     pub keep: Option<Spanned<Value>>,
+    pub keep_slots: Option<Spanned<Value>>,
     #[serde(default)]
     pub arguments: Vec<Spanned<Value>>,
     #[serde(default)]

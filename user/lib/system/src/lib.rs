@@ -79,6 +79,8 @@ pub struct Program<'a> {
     pub restart_delay: u32,
     /// Bytes of memory that stay when it is started again, a power of two; 0: none.
     pub keep: u64,
+    /// Nodes of 256 slots that stay as well.
+    pub keep_nodes: u32,
     /// Its arguments, without the program's name, which goes before them.
     #[serde(borrow)]
     pub arguments: Strings<'a>,

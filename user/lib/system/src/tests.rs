@@ -17,6 +17,7 @@ fn sample() -> [Program<'static>; 2] {
         restart: 5,
         restart_delay: 10,
         keep: 4096,
+        keep_nodes: 1,
         arguments: Strings::new(b"--policy\0best fit\0"),
         environment: Strings::new(b"COLOUR=no\0"),
         capabilities: Capabilities::new(Strings::new(b"untyped:all\0service:names\0interrupt:virtio7\0")),

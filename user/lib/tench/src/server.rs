@@ -33,30 +33,40 @@ fn delete(reply: Cap<Reply>) {
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
     first: CapAddress,
+    nodes: u32,
 }
 
 impl Kept {
-    /// Slots that are kept.
-    pub const SLOTS: u32 = 1 << NODE_BITS;
-
-    /// What the process server gave: slots and memory; if it gave nothing, as much that does not stay.
-    pub fn open(bytes: u64) -> Result<(Kept, Window), memory::Error> {
+    /// What the process server gave: slots and memory; if it gave nothing, as many nodes of 256 slots and as many bytes, which
+    /// do not stay.
+    pub fn open(bytes: u64, nodes: u32) -> Result<(Kept, Window), memory::Error> {
         let frame = given(slot::KEPT_MEMORY, Kind::Frame);
         let frame =
             frame.map_or_else(|| memory::make::<Frame>(u64::from(bytes.ilog2())).map(memory::Made::leak), Ok)?;
         let window = Window::new(frame, frame.identify()?.size_bits, MapFlags::READ | MapFlags::WRITE)?;
-        let node = given(slot::KEPT_CAPABILITIES, Kind::CapNode);
-        let node = node.map_or_else(|| memory::make::<CapNode>(u64::from(NODE_BITS)).map(memory::Made::leak), Ok)?;
-        // The last entry of the root, so that the library's own nodes find theirs.
+        // The last entries of the root, so that the library's own nodes find theirs.
         let root = Cap::<CapNode>::new(slot::CSPACE);
         let entries = 1u32 << root.identify()?.size_bits.saturating_sub(SLOT_SIZE.trailing_zeros());
-        root.install_node(entries - 1, node)?;
-        Ok((Kept { first: CapAddress::new(entries - 1, 0) }, window))
+        let place = |node: u32| CapAddress(slot::KEPT_CAPABILITIES.0 + node);
+        let is_given = |node: u32| given::<CapNode>(place(node), Kind::CapNode).is_some();
+        let found = (0..slot::KEPT_NODES).take_while(|node| is_given(*node)).count() as u32;
+        let nodes = if found > 0 { found } else { nodes };
+        for node in 0..nodes {
+            let made = || memory::make::<CapNode>(u64::from(NODE_BITS)).map(memory::Made::leak);
+            let cap = given(place(node), Kind::CapNode).map_or_else(made, Ok)?;
+            root.install_node(entries - nodes + node, cap)?;
+        }
+        Ok((Kept { first: CapAddress::new(entries - nodes, 0), nodes }, window))
     }
 
-    /// The slot of this number, less than [`SLOTS`](Self::SLOTS).
+    /// How many slots.
+    pub const fn slots(&self) -> u32 {
+        self.nodes << NODE_BITS
+    }
+
+    /// The slot of this number, less than [`slots`](Self::slots).
     pub const fn slot(&self, number: u32) -> CapAddress {
-        CapAddress(self.first.0 + number % Self::SLOTS)
+        CapAddress(self.first.0 + number % self.slots())
     }
 }
 

@@ -65,7 +65,7 @@ impl Server {
     /// Sets up the device and its interrupt.
     pub fn new() -> Result<Server, MemoryError> {
         memory::serve_without_faults(2 * GROWTH)?;
-        let (slots, window) = tench::server::Kept::open(MEMORY)?;
+        let (slots, window) = tench::server::Kept::open(MEMORY, 1)?;
         let kept = Kept::new(Place(window));
         let mut terminal = Terminal::new(MAX_WAITERS);
         if let Some(ownership) = kept.ownership() {

@@ -1,5 +1,6 @@
 //! Requests carried out.
 
+use tench::abi::layout::slot;
 use tench::memory::{self, Error as MemoryError, Window};
 use tench::server::Kept;
 use tench_names::kept::{Journal, Memory};
@@ -12,7 +13,7 @@ use tench_sys::{Cap, Endpoint, Kind, OWN_SPACE, Wait};
 /// Threads that can wait for names.
 const MAX_WAITERS: usize = 256;
 /// Bytes for the names, if nobody says it.
-const MEMORY: u64 = 128 * 1024;
+const MEMORY: u64 = 256 * 1024;
 
 /// The server's state.
 pub struct Server {
@@ -43,8 +44,8 @@ impl Server {
     /// A server that knows the names that its predecessor knew.
     pub fn new() -> Result<Server, MemoryError> {
         memory::serve_without_faults(2 * GROWTH)?;
-        let (kept, window) = Kept::open(MEMORY)?;
-        let mut journal = Journal::new(Place(window), Kept::SLOTS);
+        let (kept, window) = Kept::open(MEMORY, slot::KEPT_NODES)?;
+        let mut journal = Journal::new(Place(window), kept.slots());
         let mut table = Table::new(journal.count() as usize, MAX_WAITERS);
         for number in 0..journal.count() {
             let found = OWN_SPACE.identify_at(kept.slot(number)).map_or(Kind::Null, |found| found.kind);

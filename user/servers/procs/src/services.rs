@@ -37,7 +37,15 @@ pub struct Plan {
     manager: bool,
     quota: u64,
     /// What stays when it ends.
-    kept: Option<(Made<Frame>, Made<CapNode>)>,
+    kept: Option<Keepsake>,
+}
+
+/// What stays when a server ends.
+pub struct Keepsake {
+    /// Memory.
+    pub memory: Made<Frame>,
+    /// Nodes of slots.
+    pub nodes: Vec<Made<CapNode>>,
 }
 
 impl Server {
@@ -70,7 +78,7 @@ impl Server {
         }
         let entry = self.boot.system.find_path(preparation.path());
         let entry = entry.filter(|entry| service.is_some() && entry.restart > 0);
-        let kept = match entry.map_or(Ok(None), |entry| keep(entry.keep)) {
+        let kept = match entry.map_or(Ok(None), |entry| keep(entry.keep, entry.keep_nodes)) {
             Ok(kept) => kept,
             Err(_) => {
                 preparation.abandon();
@@ -116,12 +124,11 @@ impl Server {
         process: u64,
         preparation: &mut Preparation,
         service: Option<Service>,
-        kept: Option<&(Made<Frame>, Made<CapNode>)>,
+        kept: Option<&Keepsake>,
     ) -> Result<(), LoadError> {
         let gone = |_| LoadError::Kernel(Refusal::InvalidArgument);
         let quota = self.records.get(process).map_err(gone)?.quota;
         let servers = self.servers();
-        let kept = kept.map(|(frame, node)| (frame.cap(), node.cap()));
         let loader = Loader { boot: &self.boot, mem: self.mem, window: self.window, servers: &servers, kept };
         let limited = quota == NO_QUOTA || self.mem.set_quota(process, quota).is_ok();
         let loaded = if limited { preparation.load(&loader, process) } else { Err(LoadError::OutOfMemory) };
@@ -236,7 +243,7 @@ impl Server {
     fn relaunch(
         &mut self,
         preparation: &mut Preparation,
-        kept: Option<&(Made<Frame>, Made<CapNode>)>,
+        kept: Option<&Keepsake>,
         set: impl FnOnce(&mut crate::server::ProcessRecord),
         parent: u64,
     ) -> Result<u64, LoadError> {
@@ -296,13 +303,14 @@ impl Server {
     }
 }
 
-/// What stays when a server ends: memory of so many bytes, and slots.
-fn keep(bytes: u64) -> Result<Option<(Made<Frame>, Made<CapNode>)>, memory::Error> {
+/// Makes what stays when a server ends: memory of so many bytes, and slots.
+fn keep(bytes: u64, nodes: u32) -> Result<Option<Keepsake>, memory::Error> {
     if bytes == 0 {
         return Ok(None);
     }
-    let frame = memory::make::<Frame>(u64::from(bytes.ilog2()))?;
-    Ok(Some((frame, memory::make::<CapNode>(u64::from(NODE_BITS))?)))
+    let memory = memory::make::<Frame>(u64::from(bytes.ilog2()))?;
+    let make = |_| memory::make::<CapNode>(u64::from(NODE_BITS));
+    Ok(Some(Keepsake { memory, nodes: (0..nodes).map(make).collect::<Result<_, _>>()? }))
 }
 
 /// Tells a server that a process has ended. It has a limited time to answer, because it may be about to end itself.

@@ -13,11 +13,12 @@ use tench_loader::{LoadError, Machine, Process, Program, Schedule, Window};
 use tench_mem_client::Mem;
 use tench_procs_client::protocol::{Error, MAX_STACK, Strings};
 use tench_protocol::{Any, Arrived};
-use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, OWN_SPACE};
+use tench_sys::{Cap, Endpoint, Error as Refusal, OWN_SPACE};
 use tench_system::{Capability, Program as Entry};
 
 use crate::boot::Boot;
 use crate::memory::ProcessMemory;
+use crate::services::Keepsake;
 
 /// Where requests and faults arrive.
 pub const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
@@ -111,7 +112,7 @@ pub struct Loader<'a> {
     /// The other servers that every process reaches, without badges: slot, name, endpoint.
     pub servers: &'a [(CapAddress, &'static str, Option<Cap<Endpoint>>)],
     /// What a server kept when it ended.
-    pub kept: Option<(Cap<Frame>, Cap<CapNode>)>,
+    pub kept: Option<&'a Keepsake>,
 }
 
 /// Stack size that is possible: whole pages, or 0 for the usual one.
@@ -240,9 +241,11 @@ impl Preparation {
         for (to, from) in &self.given {
             process.give(*to, *from)?;
         }
-        if let Some((frame, node)) = loader.kept {
-            process.give(slot::KEPT_MEMORY, frame)?;
-            process.give(slot::KEPT_CAPABILITIES, node)?;
+        if let Some(kept) = loader.kept {
+            process.give(slot::KEPT_MEMORY, kept.memory.cap())?;
+            for (number, node) in (0..).zip(&kept.nodes) {
+                process.give(CapAddress(slot::KEPT_CAPABILITIES.0 + number), node.cap())?;
+            }
         }
         process.give_client(slot::PROCS, SERVICE, pid)?;
         let own_name = self.path.rsplit('/').next().unwrap_or(&self.path);
