@@ -313,8 +313,8 @@ fn library(_: &mut Stage) -> Outcome {
     }
 }
 
-/// Exit code of a program for whose main thread there was no stack.
-const NO_STACK: u64 = 102;
+/// For its main thread there was no stack.
+const NO_STACK: u64 = tench::runtime::NO_STACK as u64;
 /// Exit code of a child to whom something was refused.
 const REFUSED: u64 = 8;
 

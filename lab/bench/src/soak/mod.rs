@@ -185,12 +185,16 @@ fn end_early(client: u64, random: &mut Random) -> Result<(), String> {
     }
 }
 
+/// For its main thread there was no stack.
+const NO_STACK: u64 = tench::runtime::NO_STACK as u64;
+
 /// Whether a client came to an end that is allowed.
 fn judge(status: Status, tally: &mut Tally) -> Result<(), String> {
     match (status.state, status.exit_code(), status.fault()) {
         (State::Killed, ..) => tally.killed += 1,
         (State::Exited, Some(code), _) if code & 0xff == 0 => tally.requests += code >> 8,
         (State::Faulted, _, Some(FaultKind::OutOfMemory)) => tally.exhausted += 1,
+        (State::Exited, Some(NO_STACK), _) => tally.refused += 1,
         _ => return Err(format!("soak: client {} ended with {:?} {}", status.process, status.state, status.detail)),
     }
     Ok(())

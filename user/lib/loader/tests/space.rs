@@ -175,7 +175,7 @@ fn a_program_that_makes_its_stack_begins_on_a_small_one() {
     for (asked, own) in [(0, 1 << 20), (0x3000, 0x3000), (16 << 20, 16 << 20)] {
         let (model, root) = check_with(&elf, asked);
         let words: Vec<u64> = (8..11).map(|n| word(&model, root, n)).collect();
-        assert_eq!(words, [0x7fff_001f_c000, 0x7fff_0020_0000, own]);
+        assert_eq!(words, [0x7fff_001f_8000, 0x7fff_0020_0000, own]);
         // It lies where tables are anyway: those of the segments, and those of all else.
         let tables = model.objects.iter().filter(|object| matches!(object, Object::Table { .. }));
         assert_eq!(tables.count(), 1 + 3 + 3);

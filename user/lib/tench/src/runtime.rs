@@ -37,6 +37,9 @@ impl<T: Termination, E: Display> Termination for Result<T, E> {
     }
 }
 
+/// Exit code of a program for whose main thread there was no stack.
+pub const NO_STACK: i32 = 102;
+
 #[cfg(target_os = "none")]
 mod start {
     use tench_abi::layout::{address, slot};
@@ -50,9 +53,6 @@ mod start {
         /// Defined by [`entry!`](crate::entry), or by the C runtime.
         safe fn tench_main() -> i32;
     }
-
-    /// Exit code of a program for whose main thread there was no stack.
-    const NO_STACK: i32 = 102;
 
     /// The main thread's block. Only that thread uses it.
     struct MainThread(ThreadBlock);
@@ -118,7 +118,7 @@ mod start {
             }
             Err(error) => {
                 eprintln!("{}: there is no stack: {error}", process::name());
-                process::exit(NO_STACK)
+                process::exit(super::NO_STACK)
             }
         }
     }
