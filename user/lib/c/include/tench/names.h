@@ -79,8 +79,8 @@ static inline int tench_names_call(tench_cap server, struct tench_message *messa
 
 /*
  * Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
- * one that allows no more than to call.
- * Errors: `BadName`, `Taken`, `Full`.
+ * one that allows no more than to call. A name that the process has registered before stands for the new endpoint.
+ * Errors: `BadName`, `Taken` (by another process), `Full`.
  */
 static inline int tench_names_register(tench_cap server, const char *name, size_t name_length, tench_cap endpoint)
 {

@@ -147,6 +147,11 @@ enum tench_procs_fault_kind {
     TENCH_PROCS_FAULT_KIND_OTHER = 11,
     /* An access to memory that comes on demand, and none is left. */
     TENCH_PROCS_FAULT_KIND_OUT_OF_MEMORY = 12,
+    /*
+     * A page fault in memory of the process's own while one of its threads handled a fault or a foreign system
+     * call: page faults are not handled then.
+     */
+    TENCH_PROCS_FAULT_KIND_IN_HANDLER = 13,
 };
 
 /* Whether it is one of them. */
@@ -165,6 +170,7 @@ static inline bool tench_procs_fault_kind_is(uint64_t code)
     case TENCH_PROCS_FAULT_KIND_FOREIGN_CALL:
     case TENCH_PROCS_FAULT_KIND_OTHER:
     case TENCH_PROCS_FAULT_KIND_OUT_OF_MEMORY:
+    case TENCH_PROCS_FAULT_KIND_IN_HANDLER:
         return true;
     default:
         return false;
@@ -199,6 +205,8 @@ static inline const char *tench_procs_fault_kind_text(uint64_t code)
         return "exception";
     case TENCH_PROCS_FAULT_KIND_OUT_OF_MEMORY:
         return "out of memory";
+    case TENCH_PROCS_FAULT_KIND_IN_HANDLER:
+        return "page fault in a fault handler";
     default:
         return NULL;
     }
@@ -329,6 +337,8 @@ enum tench_procs_error {
     TENCH_PROCS_ERROR_NO_SUCH_FILE = 14,
     /* The kernel refused what should be possible. */
     TENCH_PROCS_ERROR_INTERNAL = 15,
+    /* The server ended too often and is not started again. */
+    TENCH_PROCS_ERROR_GIVEN_UP = 17,
     /* The process is `init`, `mem` or `procs`. */
     TENCH_PROCS_ERROR_ESSENTIAL = 16,
 };
@@ -352,6 +362,7 @@ static inline bool tench_procs_error_is(uint64_t code)
     case TENCH_PROCS_ERROR_FULL:
     case TENCH_PROCS_ERROR_NO_SUCH_FILE:
     case TENCH_PROCS_ERROR_INTERNAL:
+    case TENCH_PROCS_ERROR_GIVEN_UP:
     case TENCH_PROCS_ERROR_ESSENTIAL:
         return true;
     default:
@@ -393,6 +404,8 @@ static inline const char *tench_procs_error_text(uint64_t code)
         return "no such file in the boot archive";
     case TENCH_PROCS_ERROR_INTERNAL:
         return "the kernel contradicts the process server's books; this is a defect";
+    case TENCH_PROCS_ERROR_GIVEN_UP:
+        return "the server ended too often and is not started again";
     case TENCH_PROCS_ERROR_ESSENTIAL:
         return "nothing would go on without it";
     default:
@@ -575,7 +588,7 @@ struct tench_procs_create_answer {
 /*
  * Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for in
  * `bin/`. Its first argument is the text as it was given. Answers the process's number.
- * Errors: `NoSuchProgram`, `TooManyProcesses`.
+ * Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`.
  */
 static inline int tench_procs_create(tench_cap server, const char *program, size_t program_length,
     struct tench_procs_create_answer *answer)
@@ -598,7 +611,7 @@ static inline int tench_procs_create(tench_cap server, const char *program, size
 /*
  * Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with zero
  * bytes, and one string can be spread over several requests.
- * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `OutOfMemory`.
  */
 static inline int tench_procs_append(tench_cap server, uint64_t process, enum tench_procs_strings to, const void *text,
     size_t text_length)
@@ -622,7 +635,7 @@ static inline int tench_procs_append(tench_cap server, uint64_t process, enum te
 /*
  * Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to
  * `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `KERNEL`, `INTERRUPT_CONTROL`, `SERVICE`.
- * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
  */
 static inline int tench_procs_lend(tench_cap server, uint64_t process, tench_cap slot_, tench_cap cap)
 {
@@ -643,7 +656,7 @@ static inline int tench_procs_lend(tench_cap server, uint64_t process, tench_cap
 /*
  * The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends with
  * the server: its clients are refused from then on instead of waiting for ever.
- * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
  */
 static inline int tench_procs_give_away(tench_cap server, uint64_t process, tench_cap slot_, tench_cap cap)
 {
@@ -759,7 +772,7 @@ struct tench_procs_wait_answer {
 
 /*
  * Waits until a process has ended.
- * Errors: `NoSuchProcess`, `Full`.
+ * Errors: `NoSuchProcess`, `Full`, `OutOfMemory`.
  */
 static inline int tench_procs_wait(tench_cap server, uint64_t process, struct tench_procs_wait_answer *answer)
 {
@@ -1025,6 +1038,27 @@ static inline int tench_procs_fault(tench_cap server, const struct tench_procs_o
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_RECONNECT UINT64_C(0xb19600010015)
+
+/*
+ * The capability to one of the servers that every process gets, in this slot, after the server was started again; it
+ * goes to the empty slot on offer. Answers when the server runs.
+ * Errors: `BadSlot` (no such server, or somebody else gave that capability), `GivenUp`, `Full`.
+ */
+static inline int tench_procs_reconnect(tench_cap server, tench_cap slot_, tench_cap slot)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_RECONNECT);
+    tench_put(message, (uint64_t)slot_);
+    tench_offer(message, slot);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_take_cap(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
