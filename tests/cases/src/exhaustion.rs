@@ -402,7 +402,7 @@ fn bundles(_: &mut Stage) -> Outcome {
     let before = MEM.totals()?;
     slabs.set_up(&[18, 16], &[])?;
     let bundle = [Descriptor { kind: Kind::Untyped, size: 12, count: 4 }];
-    let grant = || slabs.grant(Lifetime::Dynamic, &bundle, None);
+    let grant = || slabs.ask(Lifetime::Dynamic, &bundle, None);
     let objects = || -> Outcome<u64> { Ok(MEM.next_account(own - 1)?.objects) };
     let first = grant()?;
     equal!(objects()?, 4 << 12);

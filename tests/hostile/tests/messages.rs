@@ -51,4 +51,4 @@ macro_rules! interfaces {
     )* };
 }
 
-interfaces! { clock console names notes pager procs }
+interfaces! { clock console mem names notes pager procs slabs }

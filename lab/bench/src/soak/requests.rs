@@ -181,7 +181,7 @@ fn grant(random: &mut Random) -> Outcome<Option<Held>> {
     };
     let lifetime = if random.once_in(8) { Lifetime::Static } else { Lifetime::Dynamic };
     let destination = copies.map(|(first, _)| (Cap::<CapNode>::new(slot::CSPACE), first));
-    match SLABS.grant(lifetime, wanted, destination) {
+    match SLABS.ask(lifetime, wanted, destination) {
         Ok(granted) => Ok(Some(Held { number: granted.number, copies })),
         Err(failure) if is_short(&failure) => {
             give_slots(copies);

@@ -8,8 +8,8 @@ mod client;
 pub mod protocol;
 pub mod slabs;
 
-pub use client::{Account, Audit, Block, Extent, InUse, Mem, Totals, Within};
-pub use protocol::Error;
+pub use client::Block;
+pub use protocol::{Account, Audit, Error, Extent, InUse, Mem, Totals, Within};
 
 /// Why a request had no success.
 pub type Failure = tench_protocol::Failure<Error>;
