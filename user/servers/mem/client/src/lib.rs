@@ -4,6 +4,9 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+// As others call it: interfaces are read by tools, too, from where `crate` is something else.
+extern crate self as tench_mem_client;
+
 mod client;
 pub mod protocol;
 pub mod slabs;

@@ -3,7 +3,7 @@
 use tench_protocol::{Arrived, Bytes, Caller, List, Words, interface};
 use tench_sys::{CapAddress, CapNode};
 
-pub use crate::protocol::Error;
+pub use tench_mem_client::protocol::Error;
 
 /// Memory in the manner of seL4's untyped objects, given in bundles. What for: docs/manual/policies.md.
 ///
