@@ -43,7 +43,13 @@ pub mod slot {
     /// First of the slots for capabilities that the parent gave along ([`EXTRA_COUNT`]).
     pub const EXTRA: CapAddress = CapAddress(16);
     /// Slots from [`EXTRA`] on.
-    pub const EXTRA_COUNT: u32 = 32;
+    pub const EXTRA_COUNT: u32 = 27;
+    /// Of a server that is started again when it ends: memory that stays, a frame.
+    pub const KEPT_MEMORY: CapAddress = CapAddress(43);
+    /// The same for capabilities: the first of at most `KEPT_NODES` nodes of 256 slots.
+    pub const KEPT_CAPABILITIES: CapAddress = CapAddress(44);
+    /// How many.
+    pub const KEPT_NODES: u32 = 4;
     /// First slot that the program may use as it likes.
     pub const FIRST_FREE: CapAddress = CapAddress(48);
     /// `init`: first untyped that the kernel handed over; [`crate::boot::BootInfo`] lists them.

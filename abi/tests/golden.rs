@@ -63,7 +63,15 @@ fn sizes(dump: &mut String) {
     constants!(dump, slot::CSPACE.0, slot::VSPACE.0, slot::THREAD.0, slot::SCHEDULING.0, slot::REPLY.0);
     constants!(dump, slot::PROCESS_INFO.0, slot::PROCS.0, slot::MEM.0, slot::NAMES.0, slot::CONSOLE.0);
     constants!(dump, slot::MESSAGE_FRAME.0, slot::KERNEL.0, slot::INTERRUPT_CONTROL.0, slot::SERVICE.0, slot::NODE0.0);
-    constants!(dump, slot::EXTRA.0, slot::EXTRA_COUNT, slot::FIRST_FREE.0, slot::BOOT_UNTYPED.0, slot::BOOT_OBJECTS.0);
+    constants!(
+        dump,
+        slot::EXTRA.0,
+        slot::EXTRA_COUNT,
+        slot::KEPT_NODES,
+        slot::FIRST_FREE.0,
+        slot::BOOT_UNTYPED.0,
+        slot::BOOT_OBJECTS.0
+    );
     constants!(dump, address::PROCESS_INFO, address::MESSAGE_AREAS, address::STACK_TOP, address::STACK_SIZE);
     constants!(dump, address::FIRST_STACK_TOP, address::FIRST_STACK_SIZE);
     constants!(dump, address::BOOT_ARCHIVE, address::DYNAMIC, address::DYNAMIC_END, address::PROGRAM);

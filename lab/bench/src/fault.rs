@@ -34,10 +34,9 @@ use tench::sys::{Cap, CapAddress, Endpoint, Notification};
 use tench::thread;
 use tench::time::instructions;
 use tench_pager::client::{Region, Regions, paged};
-use tench_pager::protocol::Label;
+use tench_pager::protocol::PagerClient;
 use tench_pager::server::{Policy, Server};
 use tench_pager::{Error, Frames, Pager};
-use tench_protocol::call_words;
 
 /// Log2 of the pager's pages.
 const POOL_BITS: u32 = 9;
@@ -80,11 +79,6 @@ impl Policy for Family {
     }
 }
 
-/// A request to the own pager.
-fn ask(pager: Cap<Endpoint>, label: Label, word: u64) -> Result<[u64; 8], String> {
-    call_words::<Error>(pager, label as u64, [word, 0, 0, 0]).map_err(problem("asking the pager"))
-}
-
 /// Starts a client.
 fn start(pager: Cap<Endpoint>, client: u64, role: &str, signals: &[Cap<Notification>; 3]) -> Result<u64, String> {
     let place = memory::take_slot().map_err(problem("a slot"))?;
@@ -105,7 +99,7 @@ fn start(pager: Cap<Endpoint>, client: u64, role: &str, signals: &[Cap<Notificat
 /// Waits until a client has ended well.
 fn wait(process: u64) -> Result<(), String> {
     let status = Procs::STANDARD.wait(process).map_err(problem("waiting for a client"))?;
-    if status.exit_code() == Some(0) { Ok(()) } else { Err(format!("fault: {} has not measured", status.name())) }
+    if status.exit_code() == Some(0) { Ok(()) } else { Err(format!("fault: {} has not measured", status.name)) }
 }
 
 /// Measures everything.
@@ -119,14 +113,15 @@ pub fn run() -> Result<(), String> {
     let frames = Frames::new(POOL_BITS).map_err(problem("pages"))?;
     let pool = frames.pool();
     let server = thread::spawn(move || Server::new(pager, Pager::new(frames, pool), Family).run().free());
+    let own = PagerClient::at(pager);
     let parent = start(pager, PARENT, "fault-parent", &signals)?;
     let child = start(pager, CHILD, "fault-child", &signals)?;
     wait(parent)?;
-    ask(pager, Label::Forget, PARENT)?;
+    own.forget(PARENT).map_err(problem("forgetting"))?;
     signals[2].signal().map_err(problem("a signal"))?;
     wait(child)?;
-    ask(pager, Label::Forget, CHILD)?;
-    ask(pager, Label::Stop, 0)?;
+    own.forget(CHILD).map_err(problem("forgetting"))?;
+    own.stop().map_err(problem("stopping"))?;
     match server.join() {
         free if free == 1 << POOL_BITS => Ok(()),
         free => Err(format!("fault: only {free} pages came back")),

@@ -15,6 +15,8 @@
 //! | `fault` | [`fault`] | pages that come when they are touched |
 //! | `paging` | [`paging`] | address spaces: regions, mappings, how costs grow |
 //! | `heap` | [`heap`] | what the heap asks of the system |
+//! | `stubs` | [`stubs`] | generated stubs, bare calls and the message builder |
+//! | `threads` | [`threads`] | a shared counter with turn-taking, by locks |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
 //!
@@ -46,6 +48,9 @@ mod slabs;
 mod soak;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod srr;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod stubs;
+mod threads;
 
 use alloc::format;
 use alloc::string::String;
@@ -77,6 +82,8 @@ fn measure() -> Result<(), String> {
         Some("heap") => heap::run(),
         Some("mm") => mm::run(),
         Some("slabs-latency") => slabs::run(),
+        Some("stubs") => stubs::run(),
+        Some("threads") => threads::run(),
         Some("boot") => boot::run(),
         Some("soak") => soak::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
@@ -89,6 +96,8 @@ fn client() -> Option<Result<(), String>> {
     match tench::args().nth(1)? {
         "fault-parent" => Some(fault::parent()),
         "fault-child" => Some(fault::child()),
+        "threads-server" => Some(threads::serve()),
+        "threads-child" => Some(threads::child()),
         "soak-client" => Some(soak::client()),
         _ => None,
     }

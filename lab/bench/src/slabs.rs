@@ -102,7 +102,7 @@ fn play(policy: Policy, chance: u32) -> Result<Run, String> {
                 let before = SLABS.figures().map_err(problem("figures"))?;
                 let blocks = server_blocks()?;
                 let start = instructions();
-                let answer = SLABS.grant(Lifetime::Dynamic, &wanted, None);
+                let answer = SLABS.ask(Lifetime::Dynamic, &wanted, None);
                 let end = instructions();
                 let after = SLABS.figures().map_err(problem("figures"))?;
                 let granted = match answer {

@@ -9,11 +9,8 @@ use tench::procs::{Failure as ProcsFailure, Procs};
 use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
-use crate::exhaustion;
 use crate::faults::Deed;
-use crate::handlers;
-use crate::paging;
-use crate::slabs;
+use crate::{exhaustion, handlers, paging, shared, slabs};
 
 /// Exit code of a child that does as it is told and nothing else.
 pub const OBEDIENT: u64 = 7;
@@ -26,6 +23,7 @@ pub fn run() -> Option<i32> {
     match arguments.next()? {
         "obey" => Some(OBEDIENT as i32),
         "bundle" => Some(slabs::leave_a_bundle()),
+        "shared" => Some(shared::child()),
         "library" => Some(exhaustion::use_library().unwrap_or(1)),
         "hog" => Some(hog().unwrap_or(0)),
         "paging" => Some(paging::child(arguments.next()?).unwrap_or(1)),

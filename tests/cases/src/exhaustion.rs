@@ -15,12 +15,13 @@ use tench::mem::protocol::{Error as Refusal, NO_QUOTA};
 use tench::mem::slabs::{Descriptor, Lifetime, Slabs};
 use tench::mem::{Block, Failure as MemFailure, Mem};
 use tench::memory::{self, Anonymous, Pages, Window, make};
-use tench::names::Names;
 use tench::names::protocol::Error as NamesError;
+use tench::names::{Failure as NamesFailure, Names};
 use tench::procs::protocol::{Error as ProcsError, FaultKind, State, pid};
 use tench::procs::{Failure as ProcsFailure, Procs};
 use tench::sys::{Cap, CapAddress, Endpoint, Frame, Kind, MapFlags};
 use tench::{println, process};
+use tench_protocol::Rejection;
 
 use crate::case::{Case, Failure, Outcome};
 use crate::child::OBEDIENT;
@@ -50,6 +51,11 @@ fn used(process: u64) -> Outcome<u64> {
     let account = MEM.next_account(process - 1)?;
     equal!(account.process, process);
     Ok(account.used)
+}
+
+/// Whether the name server has no memory: for the name, or for a slot in which its capability could arrive.
+fn is_full(refusal: &NamesFailure) -> bool {
+    matches!(refusal, NamesFailure::Refused(NamesError::Full) | NamesFailure::Rejected(Rejection::Busy))
 }
 
 /// The books are those of the kernel.
@@ -108,9 +114,7 @@ fn names(stage: &mut Stage) -> Outcome {
         // Without a slot the capability does not arrive; without heap the name has no place.
         check!(match &refusal {
             None => true,
-            Some(tench_protocol::Failure::Refused(error)) =>
-                matches!(error, NamesError::Full | NamesError::NoCapability),
-            Some(_) => false,
+            Some(refusal) => is_full(refusal),
         });
         for number in 0..registered {
             let found = names.look_up(&name(number), place).map_err(|_| Failure::new("a name is not there"))?;
@@ -265,7 +269,7 @@ fn without_memory(endpoint: Cap<Endpoint>, clock: Clock) -> Outcome {
         let name = ["soon", "gone"][number % 2];
         match Names::STANDARD.register(name, endpoint) {
             Ok(()) => Names::STANDARD.unregister(name).map_err(|_| Failure::new("a name does not go"))?,
-            Err(tench_protocol::Failure::Refused(NamesError::Full | NamesError::NoCapability)) => {}
+            Err(refusal) if is_full(&refusal) => {}
             Err(_) => return Err(Failure::new("a name was refused for another reason")),
         }
         clock.delay(10).map_err(|_| Failure::new("the clock does not answer"))?;
@@ -398,7 +402,7 @@ fn bundles(_: &mut Stage) -> Outcome {
     let before = MEM.totals()?;
     slabs.set_up(&[18, 16], &[])?;
     let bundle = [Descriptor { kind: Kind::Untyped, size: 12, count: 4 }];
-    let grant = || slabs.grant(Lifetime::Dynamic, &bundle, None);
+    let grant = || slabs.ask(Lifetime::Dynamic, &bundle, None);
     let objects = || -> Outcome<u64> { Ok(MEM.next_account(own - 1)?.objects) };
     let first = grant()?;
     equal!(objects()?, 4 << 12);

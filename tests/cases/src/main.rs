@@ -44,6 +44,7 @@ mod random;
 mod registers;
 mod reply;
 mod scheduling;
+mod shared;
 mod slabs;
 mod space;
 mod thread;
@@ -82,6 +83,7 @@ const CASES: &[&[Case]] = &[
     blocks::CASES,
     paging::CASES,
     slabs::CASES,
+    shared::CASES,
     exhaustion::CASES,
 ];
 

@@ -92,7 +92,7 @@ fn random(_: &mut Stage) -> Outcome {
                 } else {
                     let one = |bits: u64, count: u64| untyped(4 + bits as u32, 1 + count as u32);
                     let bundle = [one(below(9), below(3)), one(below(9), below(3))];
-                    match SLABS.grant(Lifetime::Dynamic, &bundle[..1 + below(2) as usize], None) {
+                    match SLABS.ask(Lifetime::Dynamic, &bundle[..1 + below(2) as usize], None) {
                         Ok(granted) => bundles.push(granted.number),
                         Err(MemFailure::Refused(Refusal::OutOfMemory)) => {}
                         Err(failure) => return Err(failure.into()),
@@ -115,10 +115,10 @@ fn whole(_: &mut Stage) -> Outcome {
             SLABS.set_policy(code, false)?;
             // There is room for the first, and for the second alone, but not for both.
             let both = [untyped(16, 1), untyped(16, 1)];
-            is_refused(SLABS.grant(Lifetime::Dynamic, &both, None), Refusal::OutOfMemory)?;
+            is_refused(SLABS.ask(Lifetime::Dynamic, &both, None), Refusal::OutOfMemory)?;
             equal!(agree(code)?, 0);
             equal!(SLABS.figures()?.out_of_memory, 1);
-            let one = SLABS.grant(Lifetime::Dynamic, &both[..1], None)?;
+            let one = SLABS.ask(Lifetime::Dynamic, &both[..1], None)?;
             SLABS.free(one.number)?;
         }
         Ok(())
@@ -131,7 +131,7 @@ fn used(stage: &mut Stage) -> Outcome {
         let kind = |kind, size, count| Descriptor { kind, size, count };
         let bundle = [kind(Kind::Frame, 12, 1), kind(Kind::Untyped, 8, 2), kind(Kind::Notification, 0, 1)];
         let destination = Some((Cap::<CapNode>::new(slot::CSPACE), first));
-        let granted = SLABS.grant(Lifetime::Dynamic, &bundle, destination)?;
+        let granted = SLABS.ask(Lifetime::Dynamic, &bundle, destination)?;
         let at = |number| CapAddress(first.0 + number);
         let kinds = [at(0), at(1), at(2), at(3)].map(|place| identify(place).map(|found| found.kind));
         equal!(kinds, [Ok(Kind::Frame), Ok(Kind::Untyped), Ok(Kind::Untyped), Ok(Kind::Notification)]);
@@ -147,7 +147,7 @@ fn used(stage: &mut Stage) -> Outcome {
         }
         // Slots that are in use: the bundle is not granted.
         let occupied = Some((Cap::<CapNode>::new(slot::CSPACE), slot::CSPACE));
-        is_refused(SLABS.grant(Lifetime::Dynamic, &bundle, occupied), Refusal::NoSuchSlot)?;
+        is_refused(SLABS.ask(Lifetime::Dynamic, &bundle, occupied), Refusal::NoSuchSlot)?;
         equal!(agree(1)?, 0);
         Ok(())
     })
@@ -156,12 +156,12 @@ fn used(stage: &mut Stage) -> Outcome {
 fn lifetimes(_: &mut Stage) -> Outcome {
     with_slabs(|| {
         let last = (SIZES.len() + STATICS.len() - 1) as u64;
-        let stays = SLABS.grant(Lifetime::Static, &[untyped(4, 3)], None)?;
+        let stays = SLABS.ask(Lifetime::Static, &[untyped(4, 3)], None)?;
         equal!((SLABS.books(last)?.objects, SLABS.books(last)?.live), (3, 48));
-        let goes = SLABS.grant(Lifetime::Dynamic, &[untyped(4, 3)], None)?;
+        let goes = SLABS.ask(Lifetime::Dynamic, &[untyped(4, 3)], None)?;
         equal!(SLABS.books(last)?.objects, 3);
         equal!(SLABS.free(goes.number)?.resets, 1);
-        is_refused(SLABS.grant(Lifetime::Static, &[untyped(13, 1)], None), Refusal::OutOfMemory)?;
+        is_refused(SLABS.ask(Lifetime::Static, &[untyped(13, 1)], None), Refusal::OutOfMemory)?;
         is_refused(SLABS.take_down(), Refusal::SlabsInUse)?;
         equal!(SLABS.free(stays.number)?.resets, 2);
         equal!(SLABS.books(last)?.watermark, 0);
@@ -184,13 +184,13 @@ fn mistakes(stage: &mut Stage) -> Outcome {
             &[untyped(3, 1)],
             &[Descriptor { kind: Kind::Mapping, size: 0, count: 1 }],
         ] {
-            is_refused(SLABS.grant(Lifetime::Dynamic, bundle, None), Refusal::BadSize)?;
+            is_refused(SLABS.ask(Lifetime::Dynamic, bundle, None), Refusal::BadSize)?;
         }
         is_refused(SLABS.free(0), Refusal::NoSuchBundle)?;
         is_refused(SLABS.books(99), Refusal::NoSuchSlab)?;
         is_refused(SLABS.kernel(99), Refusal::NoSuchSlab)?;
-        is_refused(SLABS.set_policy(99, false), Refusal::BadRequest)?;
-        let one = SLABS.grant(Lifetime::Dynamic, &[untyped(4, 1)], None)?;
+        is_refused(SLABS.set_policy(99, false), Refusal::NoSuchPolicy)?;
+        let one = SLABS.ask(Lifetime::Dynamic, &[untyped(4, 1)], None)?;
         is_refused(SLABS.set_policy(0, true), Refusal::SlabsInUse)?;
         SLABS.free(one.number)?;
         is_refused(SLABS.free(one.number), Refusal::NoSuchBundle)?;
@@ -216,7 +216,7 @@ fn ended(_: &mut Stage) -> Outcome {
 pub fn leave_a_bundle() -> i32 {
     let bundle = [untyped(8, 4), Descriptor { kind: Kind::Frame, size: 12, count: 1 }];
     let destination = tench::memory::take_slots(5).ok().map(|first| (Cap::<CapNode>::new(slot::CSPACE), first));
-    match SLABS.grant(Lifetime::Dynamic, &bundle, destination) {
+    match SLABS.ask(Lifetime::Dynamic, &bundle, destination) {
         Ok(granted) if OWN_SPACE.identify_at(slot::CSPACE).is_ok() => granted.figures.objects as i32,
         _ => -1,
     }

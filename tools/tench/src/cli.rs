@@ -28,6 +28,8 @@ pub enum Command {
     /// Replay allocation traces on this machine, under any policy.
     #[command(subcommand)]
     Memlab(MemlabCommand),
+    /// Write the headers for C and the pages of the manual that are made from interfaces.
+    Interfaces(InterfacesOptions),
     /// Say what is installed, what is missing, and what to do about it.
     Doctor,
 }
@@ -101,6 +103,13 @@ pub struct LabOptions {
     /// For `soak --instructions`: where the random numbers begin.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "instructions")]
     pub seed: u64,
+}
+
+#[derive(Args)]
+pub struct InterfacesOptions {
+    /// Write nothing: status 1 if a file is not what its interface says.
+    #[arg(long)]
+    pub check: bool,
 }
 
 #[derive(Subcommand)]

@@ -31,6 +31,8 @@ pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<P
             .current_dir(&workspace.root)
             .args(["--target=aarch64-none-elf", "-std=c17", "-ffreestanding", "-mgeneral-regs-only", "-O2", "-g"])
             .args(FRAMES)
+            // The thread pointer is not the C compiler's, so a thread's own variables are reached through a function.
+            .arg("-femulated-tls")
             .args(["-fno-pic", "-ffunction-sections", "-Wall", "-Wextra", "-I", INCLUDE, "-c", "-o"])
             .arg(&object)
             .arg(source),

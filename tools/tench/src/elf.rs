@@ -117,6 +117,17 @@ pub fn text_size(path: &Path) -> Result<u64> {
         .sum())
 }
 
+/// Names, without what they begin with, and sizes in bytes of the functions whose names begin with `prefix`.
+pub fn functions(path: &Path, prefix: &str) -> Result<Vec<(String, u64)>> {
+    let bytes = workspace::read_file(path)?;
+    let file = object::File::parse(&*bytes).into_diagnostic()?;
+    let named = |symbol: object::Symbol<'_, '_>| {
+        let name = symbol.name().ok()?.strip_prefix(prefix)?;
+        (symbol.size() > 0).then(|| (name.to_owned(), symbol.size()))
+    };
+    Ok(file.symbols().filter_map(named).collect())
+}
+
 /// Whether the bytes begin like an ELF file.
 pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(&elf::ELFMAG)

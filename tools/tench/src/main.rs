@@ -10,6 +10,7 @@
 //!                                                        ├─ test     everything that has to hold
 //!                                                        └─ lab      everything that is measured
 //! a trace of allocations ── memlab                          what a policy loses, without a target
+//! traits of servers ─────── interfaces                      headers for C, pages of the manual
 //! ```
 //! `workspace` knows where things lie, `process` starts other programs, `cli` what may be typed.
 
@@ -23,6 +24,7 @@ mod compile_c;
 mod doctor;
 mod elf;
 mod image;
+mod interfaces;
 mod lab;
 mod memlab;
 mod prepare;
@@ -50,6 +52,7 @@ fn main() -> std::process::ExitCode {
             Command::Test(options) => test::run(&workspace, &options),
             Command::Lab(options) => lab::run(&workspace, &options),
             Command::Memlab(command) => memlab::run(&command),
+            Command::Interfaces(options) => interfaces::run(&workspace, &options),
             Command::Doctor => doctor::run(&workspace),
         },
     };

@@ -10,7 +10,7 @@ use tench::procs::Procs;
 use tench::procs::protocol::Error as ProcsError;
 use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, OWN_SPACE, Place};
 use tench::{memory, process};
-use tench_protocol::Failure;
+use tench_protocol::{Failure, Rejection};
 
 use super::client::{self, KINDS, Outcome, is_short, made};
 use super::random::Random;
@@ -181,7 +181,7 @@ fn grant(random: &mut Random) -> Outcome<Option<Held>> {
     };
     let lifetime = if random.once_in(8) { Lifetime::Static } else { Lifetime::Dynamic };
     let destination = copies.map(|(first, _)| (Cap::<CapNode>::new(slot::CSPACE), first));
-    match SLABS.grant(lifetime, wanted, destination) {
+    match SLABS.ask(lifetime, wanted, destination) {
         Ok(granted) => Ok(Some(Held { number: granted.number, copies })),
         Err(failure) if is_short(&failure) => {
             give_slots(copies);
@@ -250,7 +250,7 @@ pub fn names(random: &mut Random, steps: u64) -> Outcome {
             match Names::STANDARD.register(name, endpoint.cap()) {
                 Ok(()) => known[number] = true,
                 // Without memory the server has no slot for the capability, or no room for the name.
-                Err(Failure::Refused(NamesError::NoCapability | NamesError::Full)) => {}
+                Err(Failure::Refused(NamesError::Full) | Failure::Rejected(Rejection::Busy)) => {}
                 Err(_) => return Err("a name was not registered"),
             }
         }

@@ -133,3 +133,44 @@ pub const HEAP_TARGETS: &[(&str, f64)] = &[("rust_1024_requests", 8.0), ("c_1024
 
 /// The largest good cost of an operation of the memory manager among a million free extents.
 pub const MM_TARGETS: &[(&str, f64)] = &[("alloc_1000000", 1500.0), ("free_1000000", 1500.0)];
+
+/// A generated stub costs at most so much more than the bare call.
+pub const STUBS_TARGETS: &[(&str, f64)] = &[
+    ("stub_0_over", 30.0),
+    ("stub_1_over", 30.0),
+    ("stub_4_over", 30.0),
+    ("stub_8_over", 30.0),
+    ("stub_text_over", 30.0),
+    ("stub_cap_over", 30.0),
+];
+
+/// R2's table 9.1: lines of assembler and cycles of a stub by hand and by its generic interface, both optimised.
+pub const R2_STUBS: [(&str, f64, f64); 2] = [("by hand", 41.0, 60.0), ("convenience interface", 254.0, 221.0)];
+
+/// R2's section 7.1: cycles of `task_info` by its generic layer and by a stub of its own.
+pub const R2_TASK_INFO: [(&str, f64); 2] = [("generic layer", 6023.0), ("stub", 3970.0)];
+
+/// R2's table 8.2 in cycles of its processor: Darwin's locks, which are semaphores in another address space (`server`), and
+/// those of its own library (`local`).
+pub const THREADS_R2: &[(&str, f64)] = &[
+    ("local_2", 6426.0),
+    ("local_3", 6433.0),
+    ("local_4", 6479.0),
+    ("local_5", 6522.0),
+    ("local_6", 6515.0),
+    ("local_7", 6544.0),
+    ("local_8", 6535.0),
+    ("local_9", 6531.0),
+    ("server_2", 12_089.0),
+    ("server_3", 13_944.0),
+    ("server_4", 15_878.0),
+    ("server_5", 16_582.0),
+    ("server_6", 16_957.0),
+    ("server_7", 17_113.0),
+    ("server_8", 17_362.0),
+    ("server_9", 17_256.0),
+    ("local_9_percent", 38.0),
+];
+
+/// As good as R2's library beside Darwin's locks, and as good with many threads as with two.
+pub const THREADS_TARGETS: &[(&str, f64)] = &[("local_9_percent", 38.0), ("local_64_percent", 105.0)];

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use miette::Result;
+use tench_abi::layout::slot;
 use tench_system::{Capability, DEFAULT_PRIORITY, Device, FORMS};
 use toml::{Spanned, Value};
 
@@ -14,6 +15,8 @@ use super::{Origin, Program, Surroundings, System, text};
 const MAX_STACK_SIZE: i64 = 16 << 20;
 /// Unit of a stack's size.
 const PAGE_SIZE: i64 = tench_abi::memory::PAGE_SIZE as i64;
+/// Unit of slots that a server keeps.
+const SLOTS: i64 = 256;
 /// Longest name of a program.
 const MAX_NAME: usize = 32;
 
@@ -125,6 +128,18 @@ impl Checker<'_> {
             quota,
             start: self.truth("start", text.start.as_ref()),
             server: self.truth("server", text.server.as_ref()),
+            restart: self.number("restart", text.restart.as_ref(), 0, 0..=100, 1, "0 to 100") as u32,
+            restart_delay: self.number("restart_delay", text.restart_delay.as_ref(), 10, 0..=60_000, 1, "0 to 60000")
+                as u32,
+            keep: self.keep(text.keep.as_ref()),
+            keep_nodes: (self.number(
+                "keep_slots",
+                text.keep_slots.as_ref(),
+                if text.keep.is_some() { SLOTS } else { 0 },
+                SLOTS..=SLOTS * i64::from(slot::KEPT_NODES),
+                SLOTS,
+                "256, 512, 768, 1024",
+            ) / SLOTS) as u32,
             arguments: text.arguments.iter().map(|argument| self.argument(argument)).collect(),
             environment: text.environment.iter().map(|entry| self.environment(entry)).collect(),
             capabilities: text.capabilities.iter().map(|capability| self.capability(capability)).collect(),
@@ -178,6 +193,15 @@ impl Checker<'_> {
         let lowest = priority as i64;
         let allowed = format!("{priority} (the program's priority) to 255");
         self.number("ceiling", value, lowest, lowest..=255, 1, &allowed) as u8
+    }
+
+    fn keep(&mut self, value: Option<&Spanned<Value>>) -> u64 {
+        let allowed = "a power of two, from 4096 to 1048576";
+        let bytes = self.number("keep", value, 0, PAGE_SIZE..=1 << 20, PAGE_SIZE, allowed);
+        if let Some(value) = value.filter(|_| bytes.count_ones() > 1) {
+            self.wrong("keep", value, allowed);
+        }
+        bytes as u64
     }
 
     fn name(&mut self, value: &Spanned<Value>) -> String {
@@ -291,6 +315,20 @@ impl Checker<'_> {
             programs.iter().filter(|program| program.server).map(|program| program.name.as_str()).collect();
         let mut given: BTreeMap<&str, &str> = BTreeMap::new();
         for (text, program) in std::iter::zip(&text.program, programs) {
+            for (key, value) in [
+                ("restart", &text.get_ref().restart),
+                ("keep", &text.get_ref().keep),
+                ("keep_slots", &text.get_ref().keep_slots),
+            ] {
+                let is_restarted = program.server && program.start && !matches!(&*program.name, "mem" | "procs");
+                if let Some(value) = value.as_ref().filter(|_| !is_restarted) {
+                    let message = format!(
+                        "`{key}` is said of {:?}, which is not started by the process server, or no server",
+                        program.name
+                    );
+                    self.mistake(value.span(), message, "servers with `start = true`, but for mem and procs");
+                }
+            }
             for (value, capability) in std::iter::zip(&text.get_ref().capabilities, &program.capabilities) {
                 match Capability::from_text(capability) {
                     Some(Capability::Kernel | Capability::InterruptControl) | None => {}

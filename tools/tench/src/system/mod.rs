@@ -51,6 +51,14 @@ pub struct Program {
     pub start: bool,
     /// Whether it has an endpoint of its own.
     pub server: bool,
+    /// How often within a minute it is started again when it ends.
+    pub restart: u32,
+    /// Milliseconds until then.
+    pub restart_delay: u32,
+    /// Bytes of memory that stay meanwhile.
+    pub keep: u64,
+    /// Slots that stay, by 256.
+    pub keep_nodes: u32,
     /// Its arguments, without its name.
     pub arguments: Vec<String>,
     /// Its environment, `NAME=value` each.
@@ -106,6 +114,10 @@ impl System {
                 quota: program.quota,
                 start: program.start,
                 server: program.server,
+                restart: program.restart,
+                restart_delay: program.restart_delay,
+                keep: program.keep,
+                keep_nodes: program.keep_nodes,
                 arguments: Strings::new(arguments),
                 environment: Strings::new(environment),
                 capabilities: Capabilities::new(Strings::new(capabilities)),

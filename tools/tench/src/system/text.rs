@@ -27,6 +27,10 @@ pub struct Program {
     pub quota: Option<Spanned<Value>>,
     pub start: Option<Spanned<Value>>,
     pub server: Option<Spanned<Value>>,
+    pub restart: Option<Spanned<Value>>,
+    pub restart_delay: Option<Spanned<Value>>,
+    pub keep: Option<Spanned<Value>>,
+    pub keep_slots: Option<Spanned<Value>>,
     #[serde(default)]
     pub arguments: Vec<Spanned<Value>>,
     #[serde(default)]

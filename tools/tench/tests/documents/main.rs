@@ -1,11 +1,12 @@
 //! The documents say what is true: each test compares a page with the source that it speaks of.
 //!
 //! `BLESS=1 cargo test -p tench-tool --test documents` writes the parts that are made from source: the table of system
-//! calls, the numbers of unsafe blocks (of which there may be fewer), the picture of a session.
+//! calls, the numbers of unsafe blocks (of which there may be fewer), the picture of a session, headers and pages of interfaces.
 
 #![forbid(unsafe_code)]
 
 mod dependencies;
+mod interfaces;
 mod links;
 mod operations;
 mod session;

@@ -53,10 +53,7 @@ static inline int snprintf(char *buffer, size_t size, const char *format, ...)
 int getchar(void);
 
 /* Why a function that says so has failed. */
-int *tench_errno(void);
-#define errno (*tench_errno())
-#define ENOMEM 12
-#define EINVAL 22
+#include <errno.h>
 
 /*
  * Memory. Where there is none, they answer null with ENOMEM, and what the program has stays as it is. A piece of no bytes is

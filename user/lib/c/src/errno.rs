@@ -1,29 +1,57 @@
-//! Why a function of the library has failed. A C program has one thread, so there is one.
+//! Error numbers, and `errno`.
 
+use core::cell::Cell;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicI32, Ordering};
 
+/// The caller may not do that, for instance give up a lock that it does not hold.
+pub const EPERM: c_int = 1;
+/// No such thread.
+pub const ESRCH: c_int = 3;
+/// Not now, or no more.
+pub const EAGAIN: c_int = 11;
 /// There is no memory.
 pub const ENOMEM: c_int = 12;
-/// An argument is none.
+/// In use.
+pub const EBUSY: c_int = 16;
+/// An argument is not one of those that are allowed.
 pub const EINVAL: c_int = 22;
+/// The caller would wait for itself.
+pub const EDEADLK: c_int = 35;
+/// As many as can be counted.
+pub const EOVERFLOW: c_int = 75;
+/// Not provided here.
+pub const ENOTSUP: c_int = 95;
+/// The time is up.
+pub const ETIMEDOUT: c_int = 110;
 
-/// The last reason.
-static ERRNO: AtomicI32 = AtomicI32::new(0);
-
-/// Sets the reason.
-pub fn set(reason: c_int) {
-    ERRNO.store(reason, Ordering::Relaxed);
+tench::thread_local! {
+    static ERRNO: Cell<c_int> = Cell::new(0);
 }
 
-/// The reason.
-#[cfg(test)]
-pub fn get() -> c_int {
-    ERRNO.load(Ordering::Relaxed)
-}
-
-/// Where it lies: `errno` is what this points to. The program may set it.
+/// Where the running thread's error number lies.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_errno() -> *mut c_int {
-    ERRNO.as_ptr()
+    ERRNO.with(Cell::as_ptr)
+}
+
+/// Sets the running thread's error number.
+pub fn set(error: c_int) {
+    ERRNO.with(|errno| errno.set(error));
+}
+
+/// The running thread's error number.
+#[cfg(test)]
+pub fn get() -> c_int {
+    ERRNO.with(Cell::get)
+}
+
+/// Sets the running thread's error number, and answers -1.
+pub fn fail(error: c_int) -> c_int {
+    set(error);
+    -1
+}
+
+/// 0 if something was done, otherwise the error.
+pub const fn done_or(done: bool, error: c_int) -> c_int {
+    if done { 0 } else { error }
 }

@@ -1,4 +1,4 @@
-//! What programs in C are linked with: `main`, output, memory, text, time. The declarations are in `include/tench.h`.
+//! What programs in C are linked with: `main`, output, memory, text, time. The declarations are in `include`.
 //!
 //! ```text
 //! start      arguments, and the call of main
@@ -6,7 +6,11 @@
 //! output     printf and its relatives         arguments: a C argument list, read word by word
 //! memory     malloc and its relatives         errno: why they failed
 //! text       strings
+//! pthread    POSIX threads                    semaphore: POSIX semaphores
+//! emulated   variables of which each thread has its own
+//! errno      error numbers                    time: points in time as C has them
 //! profile    requests for memory of applications that are studied
+//! call       requests to servers, for the headers of interfaces
 //! ```
 //! The functions have the names of standard C on the target alone; on the host they would take the place of the real
 //! ones. `memcpy` and its relatives come with the compiler's library. C has no safe functions, so nearly everything here
@@ -19,10 +23,15 @@
 extern crate alloc;
 
 mod arguments;
+mod call;
+mod emulated;
 mod errno;
 mod format;
 mod memory;
 mod output;
 mod profile;
+mod pthread;
+mod semaphore;
 mod start;
 mod text;
+mod time;

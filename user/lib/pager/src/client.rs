@@ -17,12 +17,11 @@ use tench::abi::fault::Class;
 use tench::abi::layout::slot;
 use tench::abi::memory::{TABLE_ENTRIES, entry_bits};
 use tench::memory::{self, Made};
-use tench::sys::{Cap, Endpoint, Error as KernelError, Message, PageTable};
+use tench::sys::{Cap, Endpoint, Error as KernelError, PageTable};
 use tench::{thread, upcall};
-use tench_protocol::{call, call_words};
 
 use crate::REGION_SIZE;
-use crate::protocol::{Error, Label};
+use crate::protocol::{Error, PagerClient};
 
 /// Why a region could not be had.
 pub type Failure = tench_protocol::Failure<Error>;
@@ -60,9 +59,7 @@ impl Regions {
         let hung = table.cap().hang(self.level2.cap(), index % TABLE_ENTRIES as u64);
         hung.map_err(|error| AttachError::Memory(error.into()))?;
         let address = BASE + index % TABLE_ENTRIES as u64 * REGION_SIZE;
-        let mut request = Message::with_words(Label::Attach as u64, &[address]);
-        request.copy_cap(table.cap());
-        call(pager, &request).map_err(AttachError::Pager)?;
+        PagerClient::at(pager).attach(address, table.cap()).map_err(AttachError::Pager)?;
         Ok(Region { pager, address, _table: table })
     }
 }
@@ -106,7 +103,7 @@ impl Region {
     /// # Errors
     /// What the pager refused, or that it was not reached.
     pub fn fork_from(&self, client: u64) -> Result<u64, Failure> {
-        Ok(call_words(self.pager, Label::Fork as u64, [self.address, client, 0, 0])?[0])
+        PagerClient::at(self.pager).fork(self.address, client)
     }
 
     /// Gives the pages back. From then on nothing in the region can be touched.
@@ -114,7 +111,7 @@ impl Region {
     /// # Errors
     /// What the pager refused, or that it was not reached.
     pub fn detach(&self) -> Result<(), Failure> {
-        call_words(self.pager, Label::Detach as u64, [self.address, 0, 0, 0]).map(drop)
+        PagerClient::at(self.pager).detach(self.address)
     }
 
     /// The place of a word, checked.

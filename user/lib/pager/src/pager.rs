@@ -22,7 +22,7 @@ use tench::abi::memory::{PAGE_BITS, TABLE_ENTRIES};
 
 use crate::REGION_SIZE;
 use crate::pool::{Page, Pool};
-use crate::protocol::Error;
+use crate::protocol::{Error, Statistics};
 
 /// How pages are shown and filled: by the kernel, or in tests by a table.
 pub trait Memory {
@@ -66,21 +66,6 @@ struct Shown<M> {
 struct Region<M: Memory> {
     table: M::Table,
     pages: Vec<Option<Shown<M::Mapping>>>,
-}
-
-/// What has been done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Pages that were new and zero.
-    pub fresh: u64,
-    /// Pages that were copied, because another region shows them too.
-    pub copied: u64,
-    /// Pages that were written in place, because no other region shows them any more.
-    pub kept: u64,
-    /// Shared pages that were mapped for reading.
-    pub joined: u64,
-    /// Faults that were refused.
-    pub refused: u64,
 }
 
 /// A pager's books. Clients are numbers: the badges of their capabilities.
@@ -226,7 +211,7 @@ impl<M: Memory> Pager<M> {
 
     /// What has been done so far.
     pub fn statistics(&self) -> Statistics {
-        self.statistics
+        Statistics { free: self.pool.free() as u64, ..self.statistics }
     }
 
     /// Pages that are free.

@@ -1,36 +1,64 @@
-//! What travels between a pager and its clients besides fault messages.
+//! A pager's interface, for requests; faults reach it as the kernel's messages.
 //!
 //! The client is known by the badge of its capability, as it is in a fault message.
 
+use tench::sys::PageTable;
+use tench_protocol::{Arrived, Caller, Words, interface};
+
+/// Pages for regions of its clients.
+#[interface(client = PagerClient, version = 1)]
+pub trait PagerService {
+    /// Attaches the region at an address, a multiple of 2 MiB, which the page table of level 3 shows that comes along.
+    /// Errors: `BadRegion`.
+    #[method(1)]
+    fn attach(&mut self, caller: Caller, address: u64, table: Arrived<'_, PageTable>) -> Result<(), Error>;
+
+    /// Detaches a region. Its pages are gone, except where another region shows them.
+    /// Errors: `NoSuchRegion`.
+    #[method(2)]
+    fn detach(&mut self, caller: Caller, address: u64) -> Result<(), Error>;
+
+    /// Lets the region at an address, which is attached and empty, show what another client's region at that address shows
+    /// now. Answers the number of pages.
+    /// Errors: `NoSuchRegion`, `NotEmpty`, `NotAllowed`, `Refused`.
+    #[method(3)]
+    fn fork(&mut self, caller: Caller, address: u64, from: u64) -> Result<u64, Error>;
+
+    /// Forgets a client that has ended: detaches all its regions.
+    #[method(4, authority)]
+    fn forget(&mut self, client: u64) -> Result<(), Error>;
+
+    /// What has happened so far.
+    #[method(5)]
+    fn statistics(&mut self) -> Result<Statistics, Error>;
+
+    /// Stops serving, once this is answered.
+    #[method(6, authority)]
+    fn stop(&mut self) -> Result<(), Error>;
+}
+
+/// What a pager has done: numbers of pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
+pub struct Statistics {
+    /// Zeroed pages.
+    pub fresh: u64,
+    /// Pages copied, because another client shows them.
+    pub copied: u64,
+    /// Pages written in place, because nobody else shows them any more.
+    pub kept: u64,
+    /// Pages that one more client shows.
+    pub joined: u64,
+    /// Faults that were refused.
+    pub refused: u64,
+    /// Pages that are free.
+    pub free: u64,
+}
+
 tench_protocol::codes! {
-    /// What can be asked.
-    pub enum Label {
-        /// **Attach** a region. Words: first address, a multiple of 2 MiB. One capability: the page table of level 3 that
-        /// shows it (`WRITE`). Errors: `BadRegion`, `NoTable`.
-        Attach = 16;
-        /// **Detach** a region. Words: first address. Its pages are gone, except where another region shows them.
-        /// Errors: `NoSuchRegion`.
-        Detach = 17;
-        /// **Fork** from another client: lets the region at an address, which is attached and empty, show what the other's
-        /// region at that address shows now. Words: address, the other client's number. Answers the number of pages.
-        /// Errors: `NoSuchRegion`, `NotEmpty`, `NotAllowed`, `Refused`.
-        Fork = 18;
-        /// **Forget** a client that has ended: detaches all its regions. Words: the client's number. Only by the capability
-        /// without a badge. Errors: `NotAllowed`.
-        Forget = 19;
-        /// **Statistics**. Answers pages that were new, copied, written in place, joined; faults refused; free pages.
-        Statistics = 20;
-        /// **Stop** serving, once this is answered. Only by the capability without a badge. Errors: `NotAllowed`.
-        Stop = 21;
-    }
     /// Why a request or a fault was refused.
     pub enum Error {
-        /// The label or the number of words is wrong.
-        BadRequest = 1, "the pager does not know this request; see its protocol";
         /// The region is not aligned, or attached already.
         BadRegion = 2, "a region begins at a multiple of 2 MiB, and is attached once";
-        /// No page table came with the request.
-        NoTable = 3, "no page table came along; pass the one of level 3 that shows the region";
         /// There is no such region.
         NoSuchRegion = 4, "no such region; attach it first";
         /// The region to fill is not empty.

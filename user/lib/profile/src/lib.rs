@@ -39,7 +39,7 @@ pub fn start(application: Application) -> Result<u64, Failure> {
     for (_, request) in kept {
         let descriptors = descriptors(&trace, request);
         if !descriptors.is_empty() {
-            Slabs::STANDARD.grant(Lifetime::Dynamic, &descriptors, None)?;
+            Slabs::STANDARD.ask(Lifetime::Dynamic, &descriptors, None)?;
             bytes += descriptors.iter().filter_map(|one| Some(one.object_size()? * u64::from(one.count))).sum::<u64>();
         }
     }

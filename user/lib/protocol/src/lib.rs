@@ -1,19 +1,39 @@
 //! What the protocols of all servers have in common.
 //!
 //! A request's label says what is asked, its words are the arguments. A reply's label is 0 for success, otherwise the
-//! code of an error; its words are the results. [`codes!`] defines the enumerations of a protocol, [`call`] makes a
-//! request, [`Replies`] keeps the reply objects of a server that answers later.
+//! code of an error; its words are the results. An interface is a trait with the attribute [`interface`], which writes
+//! client, checks and dispatch. [`codes!`] defines enumerations, [`Words`](derive@Words) makes a structure travel.
+//!
+//! ```text
+//! client ── Transport ──────────────────────────────▶ Port ── dispatch ──▶ the server's methods
+//!   values ▶ words, capabilities   (wire)   words, capabilities ▶ values, checked
+//! ```
+//! The label of a request has the interface's number in bits 32 to 47, its version in bits 16 to 31 and the method's
+//! number in bits 0 to 15. So a server refuses clients of other versions and of other servers by name, and a request that
+//! is known costs no more than one comparison.
 
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod caps;
+pub mod port;
 pub mod replies;
+pub mod shared;
+pub mod transport;
+pub mod wire;
 
 use core::fmt;
 
-pub use replies::Replies;
+pub use arrayvec::{ArrayString, ArrayVec};
+pub use port::{Caller, Context, Event, Flow, Port, Slots};
+pub use replies::{Factory, Later, Pending, Replies};
+pub use shared::{Attachments, Memory, Region, Shared, SharedMut, Shares};
+pub use tench_protocol_macros::{Words, interface, probe};
+pub use tench_sys as sys;
 use tench_sys::{Cap, Endpoint, Error, Message, Received, Tag};
+pub use transport::{Transport, again};
+pub use wire::{Any, Arrived, Bytes, Decode, Encode, Given, Lent, List, Sent, Text};
 
 /// Label of a reply that says that all went well.
 pub const DONE: u64 = 0;
@@ -87,8 +107,28 @@ macro_rules! codes {
         }
 
         impl $crate::Code for $type {
+            fn code(self) -> u64 {
+                self as u64
+            }
+
             fn from_code(code: u64) -> Option<$type> {
                 $type::from_code(code)
+            }
+        }
+
+        impl $crate::Encode for $type {
+            const WORDS: usize = 1;
+
+            #[inline(always)]
+            fn encode(&self, to: &mut impl $crate::wire::Sink) {
+                to.word(*self as u64);
+            }
+        }
+
+        impl $crate::Decode<'_> for $type {
+            #[inline]
+            fn decode(from: &mut $crate::wire::Source<'_>) -> Option<$type> {
+                $type::from_code(from.word()?)
             }
         }
     };
@@ -96,8 +136,110 @@ macro_rules! codes {
 
 /// An enumeration made by [`codes!`].
 pub trait Code: Copy {
+    /// Its number.
+    fn code(self) -> u64;
+
     /// The value with this number.
     fn from_code(code: u64) -> Option<Self>;
+}
+
+/// Why a request was refused before the server's own code saw it. These codes are the same for all servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// The arguments are not those of the method: too few, too many, out of their range, or a capability of another kind.
+    BadArguments,
+    /// The interface has no such method.
+    NoSuchMethod,
+    /// The server speaks another version of the interface: this one.
+    OtherVersion(u16),
+    /// The server has another interface: the one with this number.
+    OtherInterface(u16),
+    /// The method is for those with the capability without a badge.
+    NotAllowed,
+    /// The server cannot remember one more request that it would answer later.
+    Busy,
+    /// The method's arguments lie in memory that is shared, and this client shares none with the server.
+    NotAttached,
+    /// The server gives no such buffer: it is too large, or the server has no memory or too many clients.
+    NoBuffer,
+}
+
+impl Rejection {
+    /// The lowest code. Codes of a server's own errors lie below.
+    pub const FIRST: u64 = 1 << 16;
+
+    /// Code and word of an answer that says so.
+    const fn parts(self) -> (u64, u64) {
+        match self {
+            Rejection::BadArguments => (Self::FIRST, 0),
+            Rejection::NoSuchMethod => (Self::FIRST + 1, 0),
+            Rejection::OtherVersion(version) => (Self::FIRST + 2, version as u64),
+            Rejection::OtherInterface(number) => (Self::FIRST + 3, number as u64),
+            Rejection::NotAllowed => (Self::FIRST + 4, 0),
+            Rejection::Busy => (Self::FIRST + 5, 0),
+            Rejection::NotAttached => (Self::FIRST + 6, 0),
+            Rejection::NoBuffer => (Self::FIRST + 7, 0),
+        }
+    }
+
+    /// What the label and the first word of an answer say.
+    pub fn from_code(code: u64, word: u64) -> Option<Rejection> {
+        let rejections = [
+            Rejection::BadArguments,
+            Rejection::NoSuchMethod,
+            Rejection::OtherVersion(word as u16),
+            Rejection::OtherInterface(word as u16),
+            Rejection::NotAllowed,
+            Rejection::Busy,
+            Rejection::NotAttached,
+            Rejection::NoBuffer,
+        ];
+        rejections.into_iter().find(|rejection| rejection.parts().0 == code)
+    }
+
+    /// Whether an answer says so.
+    pub(crate) fn is(self, message: &Message) -> bool {
+        message.label() == self.parts().0
+    }
+
+    /// Writes the answer that says so.
+    #[cold]
+    pub fn write(self, message: &mut Message) -> Flow {
+        let (code, word) = self.parts();
+        *message = Message::with_words(code, &[word]);
+        Flow::Answer
+    }
+
+    /// Why a request is refused whose label is none of the interface's.
+    #[cold]
+    pub fn of_label(label: u64, interface: u16, version: u16) -> Rejection {
+        if (label >> 32) as u16 != interface {
+            Rejection::OtherInterface(interface)
+        } else if (label >> 16) as u16 != version {
+            Rejection::OtherVersion(version)
+        } else {
+            Rejection::NoSuchMethod
+        }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rejection::BadArguments => f.write_str("the server refuses these arguments; see its interface"),
+            Rejection::NoSuchMethod => f.write_str("the server has no such method; see its interface"),
+            Rejection::OtherVersion(version) => {
+                write!(f, "the server speaks version {version} of its interface; build the program anew")
+            }
+            Rejection::OtherInterface(number) => {
+                write!(f, "another server answered, with interface {number:#06x}; check who was given which capability")
+            }
+            Rejection::NotAllowed => f.write_str("only the servers that start the others may do this"),
+            Rejection::Busy => f.write_str("too many requests wait at the server; try again later"),
+            Rejection::NotAttached => f.write_str("no memory is shared with the server; attach a buffer first"),
+            Rejection::NoBuffer => f.write_str("the server shares no such buffer; ask for a smaller one, or later"),
+        }
+    }
 }
 
 /// Why a request had no success.
@@ -105,17 +247,41 @@ pub trait Code: Copy {
 pub enum Failure<E> {
     /// The server refused it.
     Refused(E),
+    /// It was refused before the server's own code saw it.
+    Rejected(Rejection),
+    /// A text or list is longer than the interface allows; nothing was sent.
+    TooLong,
     /// The kernel could not deliver it, or the server is gone.
     Lost(Error),
+    /// The server was started again. It has forgotten what it does not promise to keep, and may or may not have done what
+    /// was asked; it can be asked again.
+    Restarted,
     /// The answer is not one of this protocol.
     Malformed,
+}
+
+impl<E> Failure<E> {
+    /// The same with what `of` makes of the server's error.
+    pub fn map<F>(self, of: impl FnOnce(E) -> F) -> Failure<F> {
+        match self {
+            Failure::Refused(error) => Failure::Refused(of(error)),
+            Failure::Rejected(rejection) => Failure::Rejected(rejection),
+            Failure::TooLong => Failure::TooLong,
+            Failure::Lost(error) => Failure::Lost(error),
+            Failure::Restarted => Failure::Restarted,
+            Failure::Malformed => Failure::Malformed,
+        }
+    }
 }
 
 impl<E: fmt::Display> fmt::Display for Failure<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Refused(error) => error.fmt(f),
+            Failure::Rejected(rejection) => rejection.fmt(f),
+            Failure::TooLong => f.write_str("a text or list is longer than the interface allows"),
             Failure::Lost(error) => write!(f, "the server was not reached: {error}"),
+            Failure::Restarted => f.write_str("the server was started again meanwhile; ask again"),
             Failure::Malformed => f.write_str("the server's answer is not one of its protocol"),
         }
     }
@@ -151,7 +317,20 @@ fn check<E: Code>(tag: Tag) -> Result<(), Failure<E>> {
     }
 }
 
-/// The reply to a request that was refused.
-pub fn refusal(code: u64) -> Message {
-    Message::new(code)
+/// Number of an interface, from its name: what tells a request to one server from a request to another.
+pub const fn interface_number(name: &str) -> u16 {
+    // FNV-1a, folded to 16 bits.
+    let bytes = name.as_bytes();
+    let mut hash: u32 = 0x811c_9dc5;
+    let mut index = 0;
+    while index < bytes.len() {
+        hash = (hash ^ bytes[index] as u32).wrapping_mul(0x0100_0193);
+        index += 1;
+    }
+    (hash >> 16 ^ hash) as u16
+}
+
+/// Label of a method.
+pub const fn label(interface: u16, version: u16, method: u16) -> u64 {
+    (interface as u64) << 32 | (version as u64) << 16 | method as u64
 }

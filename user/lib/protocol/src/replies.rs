@@ -3,21 +3,72 @@
 //! A server receives with one reply object, its *current* one. To answer later it keeps that one, with the caller in it,
 //! and receives with another. Objects that are done with are used again.
 
-use arrayvec::ArrayVec;
-use tench_sys::{Cap, Error, Reply, Wait};
+use core::marker::PhantomData;
 
-/// The objects of one server, at most `N` of them beside the current one.
-pub struct Replies<const N: usize> {
+use arrayvec::ArrayVec;
+use tench_sys::{Cap, Error, Message, Reply, Wait};
+
+use crate::wire::Encode;
+use crate::{Code, DONE};
+
+/// Spare objects that are kept.
+const MAX_SPARE: usize = 64;
+
+/// Makes and deletes reply objects.
+#[derive(Clone, Copy, Debug)]
+pub struct Factory {
+    /// Makes an empty one.
+    pub make: fn() -> Result<Cap<Reply>, Error>,
+    /// Deletes one that is done with.
+    pub delete: fn(Cap<Reply>),
+}
+
+impl Factory {
+    /// Of a server that answers everything at once.
+    pub const NONE: Factory = Factory { make: || Err(Error::NoReplyObject), delete: |_| {} };
+}
+
+/// The reply objects of one server.
+#[derive(Debug)]
+pub struct Replies {
     /// The object that is bound to the thread.
     bound: Cap<Reply>,
     current: Cap<Reply>,
-    spare: ArrayVec<Cap<Reply>, N>,
+    spare: ArrayVec<Cap<Reply>, MAX_SPARE>,
+    factory: Factory,
 }
 
-impl<const N: usize> Replies<N> {
+/// The right to answer a request later. Dropping it leaves whoever asked waiting until the server ends: the server keeps
+/// it, [answers](Replies::answer) it, or [forgets](Replies::forget) it when the caller has gone.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "somebody waits for an answer"]
+pub struct Pending<T, E> {
+    reply: Cap<Reply>,
+    answer: PhantomData<fn() -> (T, E)>,
+}
+
+impl<T, E> Pending<T, E> {
+    /// Whoever waits in this reply object. (Tests make such rights out of nothing.)
+    pub const fn new(reply: Cap<Reply>) -> Pending<T, E> {
+        Pending { reply, answer: PhantomData }
+    }
+}
+
+/// An answer as a message.
+pub fn write<T: Encode, E: Code>(answer: &Result<T, E>, message: &mut Message) {
+    match answer {
+        Ok(value) => {
+            *message = Message::new(DONE);
+            value.encode(message);
+        }
+        Err(error) => *message = Message::new(error.code()),
+    }
+}
+
+impl Replies {
     /// Begins with the object that is bound to the server's thread, which must be empty.
-    pub const fn new(bound: Cap<Reply>) -> Replies<N> {
-        Replies { bound, current: bound, spare: ArrayVec::new_const() }
+    pub const fn new(bound: Cap<Reply>, factory: Factory) -> Replies {
+        Replies { bound, current: bound, spare: ArrayVec::new_const(), factory }
     }
 
     /// The object to receive with.
@@ -27,36 +78,78 @@ impl<const N: usize> Replies<N> {
 
     /// How to receive the next message: with the current object. The bound one is not named, because only messages that
     /// name none take the kernel's fast path.
+    #[inline]
     pub fn wait(&self, wait: Wait) -> Wait {
         if self.current == self.bound { wait } else { wait.with_reply(self.current) }
     }
 
-    /// Keeps the current object, with the caller in it, to answer later. `make` is asked for a new object if there is
-    /// no spare one; if it fails, nothing changes.
-    pub fn keep(&mut self, make: impl FnOnce() -> Result<Cap<Reply>, Error>) -> Result<Cap<Reply>, Error> {
+    /// Keeps the current object, with the caller in it, to answer later. If there is no spare object and none can be made,
+    /// nothing changes.
+    pub fn keep<T, E>(&mut self) -> Result<Pending<T, E>, Error> {
         let next = match self.spare.pop() {
             Some(spare) => spare,
-            None => make()?,
+            None => (self.factory.make)()?,
         };
-        Ok(core::mem::replace(&mut self.current, next))
+        Ok(Pending::new(core::mem::replace(&mut self.current, next)))
     }
 
-    /// Makes an object that was kept the current one again, so that its caller is answered and the next message received
-    /// with one system call. If there are `N` spare ones already, one is given back, for the caller to delete.
-    pub fn make_current(&mut self, reply: Cap<Reply>) -> Option<Cap<Reply>> {
-        let idle = core::mem::replace(&mut self.current, reply);
-        self.release(idle)
+    /// Answers a request that was kept. `NoCaller` says that whoever asked has gone.
+    pub fn answer<T: Encode, E: Code>(&mut self, pending: Pending<T, E>, answer: &Result<T, E>) -> Result<(), Error> {
+        let mut message = Message::new(DONE);
+        write(answer, &mut message);
+        let told = pending.reply.reply(&message);
+        self.forget(pending);
+        told
     }
 
-    /// Takes back an object whose caller was answered, or is gone. If there are `N` spare ones already it is given
-    /// back, for the caller to delete.
-    pub fn release(&mut self, reply: Cap<Reply>) -> Option<Cap<Reply>> {
-        self.spare.try_push(reply).err().map(|error| error.element())
+    /// Takes back the right to answer somebody who has gone.
+    pub fn forget<T, E>(&mut self, pending: Pending<T, E>) {
+        self.release(pending.reply);
+    }
+
+    /// Makes what was kept current again: its caller is answered by the next answer, and not by another system call.
+    pub fn make_current<T, E>(&mut self, pending: Pending<T, E>) {
+        let idle = core::mem::replace(&mut self.current, pending.reply);
+        self.release(idle);
+    }
+
+    /// An object is empty.
+    fn release(&mut self, reply: Cap<Reply>) {
+        if let Err(surplus) = self.spare.try_push(reply) {
+            (self.factory.delete)(surplus.element());
+        }
+    }
+}
+
+/// In a method that may answer later: how.
+#[derive(Debug)]
+pub struct Later<'a, T, E> {
+    replies: &'a mut Replies,
+    answer: PhantomData<fn() -> (T, E)>,
+}
+
+impl<'a, T, E> Later<'a, T, E> {
+    /// The answer to the request at hand.
+    #[inline(always)]
+    pub const fn new(replies: &'a mut Replies) -> Later<'a, T, E> {
+        Later { replies, answer: PhantomData }
+    }
+
+    /// Keeps the request, to answer it later. If that is impossible for lack of memory, nothing changes.
+    pub fn keep(self) -> Result<Pending<T, E>, Error> {
+        self.replies.keep()
+    }
+
+    /// The server's reply objects.
+    pub fn replies(self) -> &'a mut Replies {
+        self.replies
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::sync::atomic::{AtomicU32, Ordering};
+
     use tench_sys::CapAddress;
 
     use super::*;
@@ -67,19 +160,25 @@ mod tests {
 
     #[test]
     fn kept_objects_are_replaced_and_used_again() {
-        let mut replies: Replies<1> = Replies::new(object(1));
-        assert_eq!(replies.keep(|| Err(Error::OutOfMemory)), Err(Error::OutOfMemory));
+        static MADE: AtomicU32 = AtomicU32::new(1);
+        let make = || match MADE.fetch_add(1, Ordering::Relaxed) {
+            1 => Err(Error::OutOfMemory),
+            number => Ok(object(number)),
+        };
+        let mut replies = Replies::new(object(1), Factory { make, delete: |_| unreachable!() });
+        assert_eq!(replies.keep::<(), Never>(), Err(Error::OutOfMemory));
         assert_eq!(replies.current(), object(1));
-        assert_eq!(replies.keep(|| Ok(object(2))), Ok(object(1)));
-        assert_eq!(replies.current(), object(2));
+        let first = replies.keep::<(), Never>().unwrap();
+        assert_eq!((&first, replies.current()), (&Pending::new(object(1)), object(2)));
         assert_eq!(replies.wait(Wait::FOREVER), Wait::FOREVER.with_reply(object(2)));
-        assert_eq!(replies.release(object(1)), None);
-        assert_eq!(replies.release(object(7)), Some(object(7)));
-        assert_eq!(replies.keep(|| unreachable!()), Ok(object(2)));
+        replies.forget(first);
+        let second = replies.keep::<(), Never>().unwrap();
+        assert_eq!((&second, replies.current()), (&Pending::new(object(2)), object(1)));
         assert_eq!(replies.wait(Wait::FOREVER), Wait::FOREVER);
-        assert_eq!(replies.make_current(object(2)), None);
+        replies.make_current(second);
         assert_eq!(replies.current(), object(2));
-        assert_eq!(replies.keep(|| unreachable!()), Ok(object(2)));
-        assert_eq!(replies.current(), object(1));
     }
+
+    /// An error that does not happen.
+    type Never = ();
 }

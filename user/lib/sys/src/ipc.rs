@@ -1,9 +1,10 @@
 //! Endpoints, reply objects and notifications.
 
+use tench_abi::message::REGISTER_WORDS;
 use tench_abi::{Error, Operation, Tag};
 
 use crate::cap::{Cap, objects};
-use crate::message::{Message, Received, Words};
+use crate::message::{Carried, Message, Received, Words, stage_caps};
 use crate::raw::{self, Answer};
 use crate::time::Instant;
 
@@ -124,6 +125,25 @@ short! {
 }
 
 impl Cap<Endpoint> {
+    /// Calls with the first `length` (at most eight) words and with capabilities, where either is not known beforehand.
+    /// Rights and errors as for [`call`](Self::call).
+    #[inline(always)]
+    pub fn call_short(
+        self,
+        label: u64,
+        length: usize,
+        words: &[u64; REGISTER_WORDS],
+        caps: &[Carried],
+    ) -> Result<Words, Error> {
+        if !caps.is_empty() {
+            stage_caps(caps);
+        }
+        let tag = Tag::new(label, length.min(REGISTER_WORDS)).with_caps(caps.len()).0;
+        let [a, b, c, d, e, f, g, h] = *words;
+        // SAFETY: a message changes only message areas and offered slots.
+        Ok(unsafe { raw::call8(Operation::Call, self.raw(), tag, a, b, c, d, e, f, g, h) }.check()?.into())
+    }
+
     /// Sends a message and waits for the reply.
     /// Rights: `WRITE` and `CALL`; `GRANT` to send capabilities. Errors: `MessageTooLong`, `NoMessageArea`, `Aborted`
     /// (the endpoint, the reply object or the server is gone).

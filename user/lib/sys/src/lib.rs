@@ -41,7 +41,7 @@ pub use cap::{Cap, CapNode, Deleted, Freed, Identity, OWN_SPACE};
 pub use device::{Interrupt, InterruptControl, Kernel, Trigger};
 pub use ipc::{Endpoint, Notification, Reply, Wait};
 pub use memory::{Children, Frame, Mapping, MappingInfo, PageTable, Place, Untyped, UntypedInfo};
-pub use message::{Message, Reader, Received, Words};
+pub use message::{Carried, Message, Reader, Received, Words};
 pub use tench_abi as abi;
 pub use tench_abi::memory::MapFlags;
 pub use tench_abi::{CapAddress, Error, Kind, Rights, Tag};

@@ -156,6 +156,39 @@ const unsafe fn initialised(words: &[MaybeUninit<u64>]) -> &[u64] {
     unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
 }
 
+/// A capability that a message carries along: a copy, or the capability itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried(u32);
+
+impl Carried {
+    /// A copy.
+    pub const fn copy(cap: CapAddress) -> Carried {
+        Carried(cap.0)
+    }
+
+    /// It leaves its slot when the message is received.
+    pub const fn moved(cap: CapAddress) -> Carried {
+        Carried(cap.0 | MessageArea::MOVE)
+    }
+}
+
+impl Message {
+    /// Sends a capability along.
+    #[inline]
+    pub fn carry(&mut self, cap: Carried) -> &mut Message {
+        self.push_cap(cap.0)
+    }
+}
+
+/// Puts capabilities where the kernel looks for them when a message is sent.
+#[inline]
+pub(crate) fn stage_caps(caps: &[Carried]) {
+    // They are as they travel, a number each.
+    let mut numbers = [0; MAX_CAPS];
+    numbers.iter_mut().zip(caps).for_each(|(number, cap)| *number = cap.0);
+    block::write_caps(&numbers[..caps.len().min(MAX_CAPS)]);
+}
+
 /// A received message of at most eight words, or the first eight of a longer one.
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
@@ -172,6 +205,14 @@ impl Words {
     #[inline]
     pub const fn label(&self) -> u64 {
         self.tag.label()
+    }
+}
+
+impl Words {
+    /// Where the capabilities that came along lie now. Asked once, before the next message is received.
+    #[inline]
+    pub fn take_caps(&self) -> [CapAddress; MAX_CAPS] {
+        if self.tag.caps() > 0 { block::take_slots(self.tag.caps()) } else { [CapAddress::NULL; MAX_CAPS] }
     }
 }
 
@@ -211,6 +252,22 @@ impl Received {
         if tag.caps() > 0 {
             received.caps = block::take_slots(tag.caps());
         }
+        received
+    }
+
+    /// A message as it would arrive if it were sent, with the capabilities where they are. For tests of protocols, and
+    /// for ways of sending that are not the kernel's.
+    pub fn from_message(message: &Message, badge: u64) -> Received {
+        let mut received = Received {
+            tag: message.tag(),
+            badge,
+            words: [MaybeUninit::uninit(); MAX_WORDS],
+            caps: message.caps.map(|cap| CapAddress(cap & !MessageArea::MOVE)),
+        };
+        let words = message.registers.iter().chain(message.rest());
+        received.words.iter_mut().zip(words).for_each(|(place, word)| {
+            place.write(*word);
+        });
         received
     }
 

@@ -33,7 +33,7 @@ pub const ARCHIVE_PATH: &str = "etc/system";
 pub const DEFAULT_PRIORITY: u8 = 100;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TSYS");
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -73,6 +73,14 @@ pub struct Program<'a> {
     pub start: bool,
     /// Whether it gets an endpoint of its own in `slot::SERVICE`, and others can name it in `service:`.
     pub server: bool,
+    /// How often within a minute it is started again when it ends; 0: never.
+    pub restart: u32,
+    /// Milliseconds until it is started again the first time; twice as many each further time within a minute.
+    pub restart_delay: u32,
+    /// Bytes of memory that stay when it is started again, a power of two; 0: none.
+    pub keep: u64,
+    /// Nodes of 256 slots that stay as well.
+    pub keep_nodes: u32,
     /// Its arguments, without the program's name, which goes before them.
     #[serde(borrow)]
     pub arguments: Strings<'a>,

@@ -17,9 +17,11 @@
 //! | [`io`] | `print!`, `println!`, `eprintln!`, reading lines | one call to the console for each line |
 //! | [`memory`] | slots, kernel objects, mapped memory | a block of memory at a time |
 //! | `heap` | `alloc`: `Box`, `Vec`, `String`, … | while it grows |
-//! | [`thread`] | threads with guarded stacks | a dozen to start one |
-//! | [`sync`] | mutex, condition variable, once | none without contention |
+//! | [`thread`] | threads with guarded stacks, data of each thread | a dozen to start one |
+//! | [`sync`] | mutex, condition variable, semaphore, read-write lock, barrier, once; [shared](sync::shared) ones | none without contention |
 //! | [`time`] | now, sleep | one to sleep |
+//! | [`server`] | what a server receives with | none |
+//! | [`shared`] | memory that client and server share | a few to attach it |
 //! | [`upcall`] | handling one's own faults and foreign system calls | one to return |
 //!
 //! `unsafe` is allowed in: `runtime` (first instructions), `process` (the information block), `heap`, `thread`, `sync`
@@ -39,6 +41,8 @@ pub mod io;
 pub mod memory;
 pub mod process;
 pub mod runtime;
+pub mod server;
+pub mod shared;
 pub mod sync;
 pub mod thread;
 pub mod time;
@@ -51,6 +55,7 @@ pub use tench_mem_client as mem;
 pub use tench_names_client as names;
 pub use tench_paging as paging;
 pub use tench_procs_client as procs;
+pub use tench_protocol::again;
 pub use {tench_abi as abi, tench_sys as sys};
 
 /// Names the function with which the program begins: `entry!(main)`.

@@ -101,6 +101,7 @@ mod start {
         block.thread.set(slot::THREAD);
         block.stack_bottom.set(bottom as usize);
         block.stack_top.set(top as usize);
+        block.runtime.set(thread::main_record());
         // SAFETY: the loader has mapped the message area there, and this is the only thread.
         unsafe { block.install() };
         let Some(size) = process::own_stack() else { process::exit(tench_main()) };

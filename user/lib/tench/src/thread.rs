@@ -7,6 +7,7 @@
 //! 12288  message area, shared with the kernel
 //! 13312  thread block, where the thread pointer points
 //! 13376  how it ended: nobody waits, somebody waits, done
+//! 13384  the runtime's own: number, data of the thread, name
 //! 16384
 //! ```
 //! The main thread handles its page faults on the stack on which the process began (`runtime`).
@@ -14,6 +15,9 @@
 //! A thread cannot free the stack that it runs on. So when its function has returned it says that it is done and stops;
 //! whoever joins it, or starts the next thread, frees what it had. Saying so takes no lock, because from then on the
 //! thread may be deleted at any moment.
+
+mod local;
+mod own;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -31,6 +35,12 @@ use tench_sys::thread::{Binding, Bindings};
 use tench_sys::{Cap, Notification, Reply, SchedulingContext, Thread, ThreadBlock};
 
 use crate::memory::{self, Anonymous, Error, Made, Pages};
+pub use local::{LocalKey, Number, find as find_local, put as put_local};
+use own::Own;
+#[cfg(target_os = "none")]
+pub(crate) use own::main_record;
+pub use own::{MAX_NAME, Name};
+
 use crate::sync::{Mutex, Waiter};
 use crate::{process, upcall};
 
@@ -47,6 +57,7 @@ struct Control {
     area: MessageArea,
     block: ThreadBlock,
     exit: AtomicPtr<Waiter>,
+    own: Own,
 }
 
 /// In [`Control::exit`]: the thread is done.
@@ -102,6 +113,7 @@ static STARTED: AtomicUsize = AtomicUsize::new(0);
 pub struct Builder {
     stack_size: usize,
     priority: Option<u8>,
+    name: Name,
 }
 
 impl Default for Builder {
@@ -113,7 +125,7 @@ impl Default for Builder {
 impl Builder {
     /// A stack of [`DEFAULT_STACK_SIZE`], and the priority of whoever starts it.
     pub const fn new() -> Builder {
-        Builder { stack_size: DEFAULT_STACK_SIZE, priority: None }
+        Builder { stack_size: DEFAULT_STACK_SIZE, priority: None, name: Name::NONE }
     }
 
     /// Another size of the stack in bytes, rounded up to a power of two.
@@ -128,21 +140,44 @@ impl Builder {
         self
     }
 
+    /// A name, for people; what does not fit into [`MAX_NAME`] bytes is cut off.
+    pub fn name(mut self, name: &str) -> Builder {
+        self.name = Name::new(name);
+        self
+    }
+
     /// Starts a thread that runs `function`.
     pub fn spawn<F, T>(self, function: F) -> Result<JoinHandle<T>, Error>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        let result = Arc::new(Mutex::new(None));
+        let place = Arc::clone(&result);
+        let body: Body = Box::new(move || *place.lock() = Some(function()));
+        let argument = Box::into_raw(Box::new(body));
+        // SAFETY: `run_body` takes a box that nobody else has.
+        match unsafe { self.spawn_raw(run_body, argument.cast()) } {
+            Ok(thread) => Ok(JoinHandle { thread, result }),
+            Err(error) => {
+                // SAFETY: the thread does not run, so the box is still this function's.
+                drop(unsafe { Box::from_raw(argument) });
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts a thread that calls `function` with `argument`.
+    ///
+    /// # Safety
+    /// The call is sound in a new thread.
+    pub unsafe fn spawn_raw(self, function: extern "C" fn(*mut ()), argument: *mut ()) -> Result<RawThread, Error> {
         reap();
         // From now on somebody may have to wait for a lock.
         own_notification();
         let parts = self.build()?;
-        let result = Arc::new(Mutex::new(None));
-        let place = Arc::clone(&result);
-        let body: Body = Box::new(move || *place.lock() = Some(function()));
-        start(&parts, body)?;
-        Ok(JoinHandle { parts: Some(parts), result })
+        start(&parts, self.name, function, argument)?;
+        Ok(RawThread { parts: Some(parts) })
     }
 
     /// Makes everything that a thread consists of.
@@ -188,41 +223,47 @@ impl Builder {
 /// What a thread runs.
 type Body = Box<dyn FnOnce() + Send>;
 
+/// Runs the body in a box.
+extern "C" fn run_body(argument: *mut ()) {
+    // SAFETY: `spawn` made the box and passed it to this thread alone.
+    let body = unsafe { Box::from_raw(argument.cast::<Body>()) };
+    body();
+}
+
 /// Sets the thread's block and registers, and lets it run.
-fn start(parts: &Parts, body: Body) -> Result<(), Error> {
-    let block_address = parts.control() + offset_of!(Control, block);
+fn start(parts: &Parts, name: Name, function: extern "C" fn(*mut ()), argument: *mut ()) -> Result<(), Error> {
+    let address = parts.control();
+    let (block_address, own_address) = (address + offset_of!(Control, block), address + offset_of!(Control, own));
+    let own = Own::new(STARTED.fetch_add(1, Ordering::Relaxed) + 1, name);
+    // SAFETY: the page is mapped, this part of it is for the record, and the thread does not run yet.
+    unsafe { core::ptr::with_exposed_provenance_mut::<Own>(own_address).write(own) };
     let block = ThreadBlock::new();
     block.this.set(block_address);
-    block.message_area.set(parts.control());
+    block.message_area.set(address);
     block.thread.set(parts.thread.cap().address());
     block.notification.set(parts._notification.cap().address());
     block.stack_bottom.set(parts._stack.address());
     block.stack_top.set(parts._stack.end());
-    block.runtime.set(STARTED.fetch_add(1, Ordering::Relaxed) + 1);
-    // SAFETY: the page is mapped, this part of it is for the block, and the thread does not run yet.
+    block.runtime.set(own_address);
+    // SAFETY: as above, for the block.
     unsafe { core::ptr::with_exposed_provenance_mut::<ThreadBlock>(block_address).write(block) };
 
-    let body = Box::into_raw(Box::new(body));
     let mut registers = Registers::ZERO;
     registers.pc = entry() as u64;
     registers.sp = parts._stack.end() as u64;
-    registers.x[0] = body.expose_provenance() as u64;
+    registers.x[0] = function as usize as u64;
+    registers.x[1] = argument.expose_provenance() as u64;
     registers.thread_pointer = block_address as u64;
     // SAFETY: the thread is new, with a stack, block and message area of its own, and begins where threads begin.
-    let started = unsafe { parts.thread.cap().write_registers(&registers, true) };
-    if let Err(error) = started {
-        // SAFETY: the thread does not run, so the box is still this function's.
-        drop(unsafe { Box::from_raw(body) });
-        return Err(Error::Kernel(error));
-    }
-    Ok(())
+    unsafe { parts.thread.cap().write_registers(&registers, true) }.map_err(Error::Kernel)
 }
 
 /// Address of a thread's first instruction.
 fn entry() -> usize {
     #[cfg(target_os = "none")]
     {
-        /// Where a thread begins, with its body in `x0`. A frame record of zeros ends every backtrace here.
+        /// Where a thread begins, with its function in `x0` and its argument in `x1`. A frame record of zeros ends every
+        /// backtrace here.
         #[unsafe(naked)]
         extern "C" fn begin() -> ! {
             core::arch::naked_asm!("mov x29, xzr", "mov x30, xzr", "b {}", sym run)
@@ -235,12 +276,22 @@ fn entry() -> usize {
     }
 }
 
-/// Runs a thread's body, and ends it.
-extern "C" fn run(body: *mut Body) -> ! {
-    // SAFETY: `start` made the box and passed it to this thread alone.
-    let body = unsafe { Box::from_raw(body) };
-    body();
-    let Some(block) = ThreadBlock::current() else { unreachable!("a thread has a block") };
+/// Runs a thread's function, and ends it.
+extern "C" fn run(function: extern "C" fn(*mut ()), argument: *mut ()) -> ! {
+    function(argument);
+    // SAFETY: the function has returned, and nothing else is on this stack.
+    unsafe { end() }
+}
+
+/// Ends the running thread, as if its function had returned: what it has for itself is dropped, and whoever joins it goes on.
+/// The main thread's end is the end of the process.
+///
+/// # Safety
+/// What lies on the stack is never dropped. Nobody may rely on that, for instance to give up a lock or because another thread
+/// uses something that lies there; and a thread that was started with [`Builder::spawn`] has no result then.
+pub unsafe fn end() -> ! {
+    local::drop_all();
+    let Some(block) = ThreadBlock::current().filter(|_| current_id() != 0) else { crate::process::exit(0) };
     let control = block.this.get() - offset_of!(Control, block);
     let exit = core::ptr::with_exposed_provenance::<AtomicPtr<Waiter>>(control + offset_of!(Control, exit));
     let thread = Cap::<Thread>::new(block.thread.get());
@@ -270,24 +321,19 @@ fn reap() {
 }
 
 /// A thread that was started. Dropping it lets the thread go on by itself.
-pub struct JoinHandle<T> {
+pub struct RawThread {
     parts: Option<Parts>,
-    result: Arc<Mutex<Option<T>>>,
 }
 
-impl<T> JoinHandle<T> {
-    /// Waits until the thread's function has returned, and answers what it returned.
-    pub fn join(mut self) -> T {
+impl RawThread {
+    /// Waits until the thread has ended, and frees what it had.
+    pub fn join(mut self) {
         if let Some(parts) = self.parts.take() {
             parts.wait();
         }
-        match self.result.lock().take() {
-            Some(value) => value,
-            None => unreachable!("a thread that is done has a result"),
-        }
     }
 
-    /// Whether its function has returned.
+    /// Whether it has ended.
     pub fn is_finished(&self) -> bool {
         self.parts.as_ref().is_none_or(Parts::is_done)
     }
@@ -303,11 +349,48 @@ impl<T> JoinHandle<T> {
     }
 }
 
-impl<T> Drop for JoinHandle<T> {
+impl Drop for RawThread {
     fn drop(&mut self) {
         if let Some(parts) = self.parts.take() {
             DETACHED.lock().push(parts);
         }
+    }
+}
+
+/// A thread that was started, and what its function will return. Dropping it lets the thread go on by itself.
+pub struct JoinHandle<T> {
+    thread: RawThread,
+    result: Arc<Mutex<Option<T>>>,
+}
+
+impl<T> JoinHandle<T> {
+    /// Waits until the thread's function has returned, and answers what it returned.
+    pub fn join(self) -> T {
+        self.thread.join();
+        match self.result.lock().take() {
+            Some(value) => value,
+            None => unreachable!("a thread whose function has returned has a result"),
+        }
+    }
+
+    /// Lets the thread go on by itself; what it had is freed when it has ended.
+    pub fn detach(self) {
+        drop(self);
+    }
+
+    /// Whether its function has returned.
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// The thread.
+    pub fn thread(&self) -> Option<Cap<Thread>> {
+        self.thread.thread()
+    }
+
+    /// What it runs on.
+    pub fn scheduling(&self) -> Option<Cap<SchedulingContext>> {
+        self.thread.scheduling()
     }
 }
 
@@ -339,7 +422,7 @@ pub(crate) fn fault_stack() -> usize {
         return 0;
     }
     match ThreadBlock::current() {
-        Some(block) if block.runtime.get() != 0 => block.this.get() - offset_of!(Control, block),
+        Some(block) if block.runtime.get() != 0 && current_id() != 0 => block.this.get() - offset_of!(Control, block),
         Some(block) if block.thread.get() == slot::THREAD => main_fault_stack(),
         // A thread that the program made itself has none.
         _ => 0,
@@ -354,7 +437,19 @@ pub(crate) fn main_fault_stack() -> usize {
 
 /// Number of the running thread: 0 for the main thread, then in the order in which they were started.
 pub fn current_id() -> usize {
-    ThreadBlock::current().map_or(0, |block| block.runtime.get())
+    Own::current().map_or(0, |own| own.number.get())
+}
+
+/// The running thread's name; empty if it has none.
+pub fn current_name() -> Name {
+    Own::current().map_or(Name::NONE, |own| own.name.get())
+}
+
+/// Gives the running thread another name.
+pub fn set_name(name: &str) {
+    if let Some(own) = Own::current() {
+        own.name.set(Name::new(name));
+    }
 }
 
 /// The notification on which the running thread sleeps. Other threads get theirs when they are started; the main
@@ -383,6 +478,6 @@ mod tests {
         // As `upcall::handle` says.
         assert!(CONTROL_SIZE - PAGE_SIZE >= 12 * 1024);
         assert_eq!((offset_of!(Control, area), offset_of!(Control, block)), (0, 1024));
-        assert_eq!(offset_of!(Control, exit), 1088);
+        assert_eq!((offset_of!(Control, exit), offset_of!(Control, own)), (1088, 1096));
     }
 }

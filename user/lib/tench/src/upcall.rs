@@ -15,7 +15,7 @@ use tench_abi::Kind;
 use tench_abi::fault::{Class, Registers, Report};
 use tench_abi::layout::slot;
 use tench_procs_client::Procs;
-use tench_procs_client::protocol::{FaultKind, RegionKind};
+use tench_procs_client::protocol::{FaultKind, OwnFault, Region as Part, RegionKind};
 use tench_sys::block::{Staged, read_registers};
 use tench_sys::thread::{upcall_resume, upcall_return};
 use tench_sys::{Cap, Endpoint, Error, OWN_SPACE, Thread};
@@ -123,10 +123,12 @@ fn is_remedied(report: &Report) -> bool {
 /// Ends the process with a report of a fault for which there is no remedy.
 fn end(report: &Report) -> ! {
     let (kind, region) = if report.class == Class::PageFault as u64 { why(report) } else { (FaultKind::Other, None) };
-    let part = region.and_then(|region| Some((name(region.kind)?, region.start, region.size)));
+    let part =
+        region.and_then(|region| Some(Part { kind: name(region.kind)?, start: region.start, size: region.size }));
     // It answers only if it refuses.
-    let failure = Procs::STANDARD.fault(report, kind, part);
-    eprintln!("{}: {kind} at {:#x}, and {failure}", process::name(), report.address);
+    if let Err(failure) = Procs::STANDARD.fault(OwnFault::new(report, kind, part)) {
+        eprintln!("{}: {kind} at {:#x}, and {failure}", process::name(), report.address);
+    }
     process::exit(101)
 }
 

@@ -29,10 +29,9 @@ use tench::procs::Procs;
 use tench::sys::{Cap, CapAddress, Endpoint, Notification};
 use tench::{println, thread};
 use tench_pager::client::{Region, Regions, paged};
-use tench_pager::protocol::Label;
+use tench_pager::protocol::{PagerClient, Statistics};
 use tench_pager::server::{Policy, Server};
 use tench_pager::{Error, Frames, Pager};
-use tench_protocol::call_words;
 
 tench::entry!(main);
 
@@ -104,12 +103,12 @@ fn pager() -> Result<(), Problem> {
     let (parent, child) = (start(PARENT, "parent")?, start(CHILD, "child")?);
     let parent = Procs::STANDARD.wait(parent)?.exit_code();
     report(at, "when the parent has ended")?;
-    ask(at, Label::Forget, PARENT)?;
+    PagerClient::at(at).forget(PARENT)?;
     signals[2].cap().signal()?;
     let child = Procs::STANDARD.wait(child)?.exit_code();
     report(at, "when the child has ended")?;
-    ask(at, Label::Forget, CHILD)?;
-    ask(at, Label::Stop, 0)?;
+    PagerClient::at(at).forget(CHILD)?;
+    PagerClient::at(at).stop()?;
     let free = server.join();
     println!("cow: {free} of {all} pages are free again");
     match (parent, child) {
@@ -118,14 +117,9 @@ fn pager() -> Result<(), Problem> {
     }
 }
 
-/// A request to the own pager.
-fn ask(pager: Cap<Endpoint>, label: Label, word: u64) -> Result<[u64; 8], tench_pager::client::Failure> {
-    call_words(pager, label as u64, [word, 0, 0, 0])
-}
-
 /// Prints what the pager has done.
 fn report(pager: Cap<Endpoint>, when: &str) -> Result<(), Problem> {
-    let [fresh, copied, kept, joined, refused, free, ..] = ask(pager, Label::Statistics, 0)?;
+    let Statistics { fresh, copied, kept, joined, refused, free } = PagerClient::at(pager).statistics()?;
     println!(
         "cow: {when}: {fresh} pages new, {joined} shared for reading, {copied} copied, {kept} kept, {refused} refused; \
          {free} free"

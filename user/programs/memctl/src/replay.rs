@@ -83,7 +83,7 @@ fn requests(source: &mut dyn Source) -> Result<Outcome, String> {
                     Lifetime::Dynamic => slabs::Lifetime::Dynamic,
                     Lifetime::Static => slabs::Lifetime::Static,
                 };
-                match SLABS.grant(lifetime, &wanted, None) {
+                match SLABS.ask(lifetime, &wanted, None) {
                     Ok(granted) => {
                         bundles.insert(number, granted.number);
                         figures = granted.figures;

@@ -91,6 +91,6 @@ fn slab_page() -> Result<Given, String> {
 /// A bundle of one kind of object, with the first capability in a slot of this process.
 fn grant(descriptor: Descriptor, place: Option<tench::sys::CapAddress>) -> Result<Bundle, String> {
     let destination = place.map(|place| (Cap::new(slot::CSPACE), place));
-    let granted = SLABS.grant(Lifetime::Dynamic, &[descriptor], destination);
+    let granted = SLABS.ask(Lifetime::Dynamic, &[descriptor], destination);
     granted.map(|bundle| Bundle(bundle.number)).map_err(|failure| format!("the slabs: {failure}"))
 }

@@ -8,10 +8,10 @@ use tench::procs::{Procs, Status};
 use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::{Cap, Endpoint, Message, Notification, Wait, offer_slots};
 use tench::{println, thread};
-use tench_pager::protocol::Label;
+use tench_pager::protocol::{PagerClient, Statistics};
 use tench_pager::server::{Policy, Server};
 use tench_pager::{Error, Frames, Pager};
-use tench_protocol::{DONE, call_words};
+use tench_protocol::DONE;
 
 use crate::Problem;
 
@@ -64,9 +64,10 @@ pub fn honest(task: &str) -> Result<(), Problem> {
         Procs::STANDARD.kill(client)?;
     }
     let status: Status = Procs::STANDARD.wait(client)?;
-    let [fresh, _, _, _, refused, free, ..] = ask(at, Label::Statistics, 0)?;
-    ask(at, Label::Forget, CLIENT)?;
-    ask(at, Label::Stop, 0)?;
+    let own = PagerClient::at(at);
+    let Statistics { fresh, refused, free, .. } = own.statistics()?;
+    own.forget(CLIENT)?;
+    own.stop()?;
     let all = server.join() as u64;
     println!("  pages that were new: {fresh}; faults refused: {refused}; free pages: {free}, and {all} afterwards");
     match status.exit_code() {
@@ -74,11 +75,6 @@ pub fn honest(task: &str) -> Result<(), Problem> {
         None if task == "stray" => Ok(()),
         _ => Err("the client did not end as it should".into()),
     }
-}
-
-/// A request to the own pager.
-fn ask(pager: Cap<Endpoint>, label: Label, word: u64) -> Result<[u64; 8], tench_pager::client::Failure> {
-    call_words(pager, label as u64, [word, 0, 0, 0])
 }
 
 /// Takes regions like any other, and does with faults what it likes.

@@ -15,17 +15,16 @@ use tench::console::protocol::{Error as ConsoleError, Mode};
 use tench::mem::protocol::MAX_EXTENTS;
 use tench::mem::{Account, Extent, Mem, Totals};
 use tench::names::Names;
-use tench::names::protocol::MAX_NAME as MAX_REGISTERED_NAME;
-use tench::procs::protocol::{CAPABILITIES_PER_ANSWER, Error as ProcsError, MAX_FILE_TEXT, MAX_NAME};
-use tench::procs::{Capability, Procs, Spawn, Status};
+use tench::procs::protocol::{Error as ProcsError, MAX_FILE_TEXT};
+use tench::procs::{Capability, Procs, Spawn, Standing, Status};
 use tench::sys::abi::layout::slot;
 use tench::sys::abi::object::Statistic;
 use tench::sys::thread::yield_now;
 use tench::sys::{Cap, CapAddress, Error, Instant, Kernel, Notification, Thread};
-use tench::{memory, process, thread};
+use tench::{again, memory, process, thread};
 use tench_shell::system::{End, File, Input, Name, OnInterrupt, Process, Refusal, System, Waited};
 
-const CONSOLE: Console = Console::STANDARD;
+const CONSOLE: Console<Standing> = Console::STANDARD;
 const PROCS: Procs = Procs::STANDARD;
 
 /// What Ctrl-C is about: a process to kill, or one of the following.
@@ -87,7 +86,7 @@ fn process_of(status: &Status) -> Process {
         priority: status.priority,
         ticks: status.ticks,
         size: status.size,
-        name: status.name().into(),
+        name: status.name.as_str().into(),
     }
 }
 
@@ -194,9 +193,9 @@ impl System for Live {
         let mut capabilities = Vec::new();
         let mut from = CapAddress::NULL;
         loop {
-            let mut found = [None; CAPABILITIES_PER_ANSWER];
-            from = PROCS.capabilities(pid, from, &mut found)?;
-            capabilities.extend(found.into_iter().flatten());
+            let (next, found) = PROCS.capabilities(pid, from)?;
+            capabilities.extend(found);
+            from = next;
             if from == CapAddress::NULL {
                 return Ok(capabilities);
             }
@@ -218,15 +217,13 @@ impl System for Live {
     }
 
     fn next_name(&mut self, after: &str) -> Option<Name> {
-        let mut buffer = [0; MAX_REGISTERED_NAME];
-        let (name, pid) = Names::STANDARD.next(after, &mut buffer).ok()?;
-        Some(Name { pid, name: name.into() })
+        let (name, pid) = again(|| Names::STANDARD.next(after)).ok()?;
+        Some(Name { pid, name: name.as_str().into() })
     }
 
     fn file(&mut self, index: u64) -> Option<File> {
-        let mut buffer = [0; MAX_NAME];
-        let (path, size) = PROCS.file(index, &mut buffer).ok()?;
-        Some(File { path: path.into(), size })
+        let (path, size) = PROCS.file(index).ok()?;
+        Some(File { path: path.as_str().into(), size })
     }
 
     fn read_file(&mut self, path: &str, offset: u64) -> Result<Vec<u8>, Refusal> {

@@ -65,7 +65,6 @@ fn mistakes_get_one_helpful_line() {
         ("wait", "wait: the process is missing; usage: wait PID|NAME\n"),
         ("wait shell", "wait: the shell cannot wait for itself\n"),
         ("suspend shell", "suspend: nobody could resume the shell\n"),
-        ("kill console", "kill: the shell could not be seen or heard without the console\n"),
         ("suspend 5", "suspend: the shell could not be seen or heard without the console\n"),
         ("resume mem", "resume: process 2 is not suspended\n"),
         ("caps", "caps: the process is missing; usage: caps [--count] PID|NAME\n"),

@@ -25,14 +25,15 @@ impl<R> Queue<R> {
         Queue { waiters: BTreeMap::new(), arrivals: 0, limit }
     }
 
-    /// Lets somebody wait until `deadline`. Gives the reply back if the queue is full.
-    pub fn push(&mut self, deadline: u64, process: u64, reply: R) -> Result<(), R> {
-        if self.waiters.len() >= self.limit {
-            return Err(reply);
-        }
+    /// Whether nobody more may wait.
+    pub fn is_full(&self) -> bool {
+        self.waiters.len() >= self.limit
+    }
+
+    /// Lets somebody wait until `deadline`.
+    pub fn push(&mut self, deadline: u64, process: u64, reply: R) {
         self.arrivals += 1;
         self.waiters.insert((deadline, self.arrivals), Waiter { process, reply });
-        Ok(())
     }
 
     /// The earliest deadline.

@@ -8,7 +8,7 @@ use tench_clock::time::{nanoseconds, next_tick};
 fn the_earliest_is_first_and_equals_are_in_order_of_arrival() {
     let mut queue = Queue::new(10);
     for (deadline, name) in [(30, "d"), (10, "a"), (20, "b"), (20, "c")] {
-        queue.push(deadline, 1, name).unwrap();
+        queue.push(deadline, 1, name);
     }
     assert_eq!(queue.next_deadline(), Some(10));
     assert_eq!(queue.pop_expired(9), None);
@@ -21,20 +21,21 @@ fn the_earliest_is_first_and_equals_are_in_order_of_arrival() {
 }
 
 #[test]
-fn a_full_queue_gives_the_reply_back() {
+fn a_full_queue_has_room_when_somebody_leaves() {
     let mut queue = Queue::new(1);
-    queue.push(5, 1, 'a').unwrap();
-    assert_eq!(queue.push(1, 1, 'b'), Err('b'));
+    assert!(!queue.is_full());
+    queue.push(5, 1, 'a');
+    assert!(queue.is_full());
     assert_eq!(queue.pop_expired(5), Some('a'));
-    queue.push(1, 1, 'b').unwrap();
+    assert!(!queue.is_full());
 }
 
 #[test]
 fn those_of_an_ended_process_are_taken_out() {
     let mut queue = Queue::new(10);
-    queue.push(1, 7, 'a').unwrap();
-    queue.push(2, 8, 'b').unwrap();
-    queue.push(3, 7, 'c').unwrap();
+    queue.push(1, 7, 'a');
+    queue.push(2, 8, 'b');
+    queue.push(3, 7, 'c');
     assert_eq!(queue.process_ended(7), ['a', 'c']);
     assert_eq!(queue.next_deadline(), Some(2));
 }
@@ -61,7 +62,7 @@ proptest! {
         let mut wanted: Vec<_> = deadlines.iter().copied().enumerate().collect();
         wanted.sort_by_key(|&(_, deadline)| deadline);
         for (index, deadline) in deadlines.into_iter().enumerate() {
-            queue.push(deadline, 1, index).unwrap();
+            queue.push(deadline, 1, index);
         }
         let popped: Vec<_> = std::iter::from_fn(|| queue.pop_expired(100)).collect();
         prop_assert_eq!(popped, wanted.into_iter().map(|(index, _)| index).collect::<Vec<_>>());

@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod kept;
 pub mod line;
 pub mod output;
 pub mod terminal;

@@ -7,12 +7,36 @@ pub struct Output {
     bytes: VecDeque<u8>,
     limit: usize,
     last: u8,
+    /// Bytes that were taken so far.
+    taken: u64,
 }
 
 impl Output {
     /// An empty buffer for `limit` bytes.
     pub fn new(limit: usize) -> Output {
-        Output { bytes: VecDeque::with_capacity(limit), limit, last: 0 }
+        Output { bytes: VecDeque::with_capacity(limit), limit, last: 0, taken: 0 }
+    }
+
+    /// A buffer from which so many bytes were taken, and which holds these.
+    pub fn resume(limit: usize, taken: u64, bytes: &[u8]) -> Output {
+        let mut output = Output { taken, last: bytes.last().copied().unwrap_or(0), ..Output::new(limit) };
+        output.bytes.extend(bytes.iter().take(limit));
+        output
+    }
+
+    /// Bytes that were taken so far.
+    pub const fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Bytes on their way, in order.
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = &u8> {
+        self.bytes.iter()
+    }
+
+    /// The next byte for the line.
+    pub fn front(&self) -> Option<u8> {
+        self.bytes.front().copied()
     }
 
     /// Whether `text` fits, however many line feeds are in it.
@@ -44,7 +68,7 @@ impl Output {
 
     /// Takes the next byte for the line.
     pub fn pop(&mut self) -> Option<u8> {
-        self.bytes.pop_front()
+        self.bytes.pop_front().inspect(|_| self.taken += 1)
     }
 
     /// Whether everything has gone to the line.

@@ -5,11 +5,12 @@ use alloc::vec::Vec;
 
 use tench_console_client::protocol::{Error, MAX_TEXT, Mode};
 
+use crate::kept::Ownership;
 use crate::line::{Line, Typed};
 use crate::output::Output;
 
 /// Bytes that writers can be ahead of the line.
-const OUTPUT_LIMIT: usize = 8192;
+pub const OUTPUT_LIMIT: usize = 8000;
 /// Bytes of heap that a request or an input may need, with at most 256 threads that wait: beside what the terminal has from
 /// its beginning on. A test counts.
 pub const GROWTH: usize = 30 << 10;
@@ -97,12 +98,12 @@ impl<R> Terminal<R> {
 
     /// A thread wants to read.
     pub fn read(&mut self, process: u64, max: usize, reply: R) {
-        if max == 0 || max > MAX_TEXT {
-            self.answers.push_back((reply, Answer::Refused(Error::BadRequest)));
+        if max == 0 {
+            self.answers.push_back((reply, Answer::Input(Vec::new())));
         } else if self.waiting() >= self.limit {
             self.answers.push_back((reply, Answer::Refused(Error::Full)));
         } else {
-            self.readers.push_back(Reader { process, max, reply });
+            self.readers.push_back(Reader { process, max: max.min(MAX_TEXT), reply });
             self.serve();
         }
     }
@@ -166,6 +167,19 @@ impl<R> Terminal<R> {
     /// The mode, the foreground process, and whether the output so far ends in the middle of a line.
     pub fn mode(&self) -> (Mode, u64, bool) {
         (self.line.mode(), self.foreground, self.output.is_mid_line())
+    }
+
+    /// Goes on as another terminal ended.
+    pub fn resume(&mut self, ownership: Ownership, output: Output) {
+        self.output = output;
+        self.owner = ownership.owner;
+        self.foreground = ownership.foreground;
+        self.line.set_mode(ownership.mode);
+    }
+
+    /// Whose the terminal is.
+    pub const fn ownership(&self) -> Ownership {
+        Ownership { mode: self.line.mode(), owner: self.owner, foreground: self.foreground }
     }
 
     /// Sets the mode.

@@ -7,7 +7,7 @@ use tench_abi::{CapAddress, Kind, Rights};
 use tench_loader::information::{Description, Stack};
 use tench_loader::{Machine, Process, Program, Resources, Schedule, Window};
 use tench_procs_client::Procs;
-use tench_procs_client::protocol::{List, pid};
+use tench_procs_client::protocol::{Strings, pid};
 use tench_sys::{Cap, Endpoint};
 use tench_system::{Capability, Program as Entry};
 
@@ -175,8 +175,8 @@ impl Starter<'_> {
         let name = program.name;
         let failed = |failure| Failure::Start(name, failure, None);
         let spawn = Procs::STANDARD.prepare(program.path).map_err(failed)?;
-        spawn.strings(List::Arguments, program.arguments.bytes()).map_err(failed)?;
-        spawn.strings(List::Environment, program.environment.bytes()).map_err(failed)?;
+        spawn.strings(Strings::Arguments, program.arguments.bytes()).map_err(failed)?;
+        spawn.strings(Strings::Environment, program.environment.bytes()).map_err(failed)?;
         // Whoever may power the machine off can stop every process anyway, and so may manage them.
         let manager = program.capabilities.contains(Capability::Kernel);
         spawn.configure(program.priority, program.ceiling, program.stack_size, manager).map_err(failed)?;

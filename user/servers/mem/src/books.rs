@@ -96,7 +96,7 @@ const fn no_extent(error: tench_extents::Error) -> Error {
         tench_extents::Error::OutOfMemory => Error::OutOfMemory,
         tench_extents::Error::NeedsNodes => Error::TooManyBlocks,
         // The size was looked at: the range ends before it begins.
-        tench_extents::Error::BadSize => Error::BadRequest,
+        tench_extents::Error::BadSize => Error::BadRange,
         tench_extents::Error::Overlap | tench_extents::Error::NotGiven => Error::Internal,
     }
 }

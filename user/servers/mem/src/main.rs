@@ -27,7 +27,8 @@ mod slabs;
 mod thread;
 
 use tench_abi::layout::slot;
-use tench_sys::{Cap, Endpoint, Wait};
+use tench_protocol::DONE;
+use tench_sys::{Cap, Endpoint, Message, Wait};
 
 use crate::server::Server;
 
@@ -53,10 +54,14 @@ fn serve() -> ! {
         Ok(server) => server,
         Err(error) => panic!("taking over the memory: {error}"),
     };
+    let mut answer = Message::new(DONE);
     let mut request = SERVICE.receive(Wait::FOREVER);
     loop {
         request = match request {
-            Ok(request) => SERVICE.reply_receive(&server.answer(&request), Wait::FOREVER),
+            Ok(request) => {
+                server.answer(&request, &mut answer);
+                SERVICE.reply_receive(&answer, Wait::FOREVER)
+            }
             // Only an answer that the kernel refuses leads here, and there is none such.
             Err(error) => panic!("receiving: {error}"),
         };

@@ -2,19 +2,19 @@
 
 use arrayvec::ArrayVec;
 use tench_abi::layout::slot;
-use tench_abi::message::MAX_WORDS;
 use tench_mem::books::{MAX_REGIONS, Region, Request};
 use tench_mem::store::Store;
-use tench_mem_client::protocol::{Error, FREE, Label, MAX_EXTENTS, USED};
-use tench_mem_client::slabs;
-use tench_protocol::DONE;
+use tench_mem_client::protocol::{
+    Account, Audit, Error, Extent, Granted, InUse, MAX_EXTENTS, Mem, MemService, Totals, Within,
+};
+use tench_mem_client::slabs::Slabs as SlabsClient;
+use tench_protocol::{Caller, Context, Factory, Given, List, Replies, Sent};
+use tench_sys::ipc::BOUND_REPLY;
 use tench_sys::{Cap, CapAddress, Error as Refusal, Message, OWN_SPACE, Received, Untyped, offer_slots};
 
 use crate::kernel::Kernel;
-use crate::slabs::Slabs;
+use crate::slabs::{Both, Slabs};
 
-/// The badge of those who may do everything.
-const AUTHORITY: u64 = 0;
 /// The node with the regions, which `init` fills.
 const REGIONS_NODE: u32 = 1;
 
@@ -38,107 +38,110 @@ impl Server {
         Ok(Server { store, slabs: Slabs::new(), outgoing, incoming })
     }
 
-    /// The answer to a request.
-    pub fn answer(&mut self, request: &Received) -> Message {
-        let answer = self.carry_out(request).unwrap_or_else(|error| Message::new(error as u64));
+    /// Answers a request.
+    pub fn answer(&mut self, request: &Received, answer: &mut Message) {
+        let mut replies = Replies::new(BOUND_REPLY, Factory::NONE);
+        let mut context = Context::new(Caller(request.badge()), &mut replies);
+        let is_of_slabs = (request.label() >> 32) as u16 == SlabsClient::INTERFACE;
+        // Nothing is answered later.
+        let _ = if is_of_slabs {
+            let mut both = Both { slabs: &mut self.slabs, store: &mut self.store };
+            SlabsClient::dispatch(&mut both, request, &mut context, answer)
+        } else {
+            Mem::dispatch(self, request, &mut context, answer)
+        };
         if !request.caps().is_empty() {
             // What a client sent along is needed no longer than its request.
             let _ = OWN_SPACE.delete_at(self.incoming);
         }
         offer_slots(&[self.incoming]);
-        answer
-    }
-
-    fn carry_out(&mut self, request: &Received) -> Result<Message, Error> {
-        let client = request.badge();
-        if request.is_fault() {
-            return Err(Error::BadRequest);
-        }
-        if let Some(label) = slabs::Label::from_code(request.label()) {
-            return self.slabs.carry_out(&mut self.store, client, label, request);
-        }
-        let label = Label::from_code(request.label()).ok_or(Error::BadRequest)?;
-        let authority = || if client == AUTHORITY { Ok(()) } else { Err(Error::NotAllowed) };
-        match (label, request.words()) {
-            (Label::Allocate, &[size_bits]) => self.allocate(&Request::anywhere(client, client, size_bits)),
-            (Label::Allocate, &[size_bits, align_bits, base, limit, ..]) => {
-                let anywhere = Request::anywhere(client, client, size_bits);
-                self.allocate(&Request { align_bits, base, limit, ..anywhere })
-            }
-            (Label::AllocateFor, &[account, size_bits, ..]) => {
-                authority()?;
-                self.allocate(&Request::anywhere(client, account, size_bits))
-            }
-            (Label::Free, &[address, ..]) => {
-                let (slot, block) = self.store.books.block(client, address)?;
-                self.store.free(slot)?;
-                Ok(done(&[block.size()]))
-            }
-            (Label::Divide, &[address, ..]) => {
-                let lower = self.store.divide(client, address)?;
-                Ok(done(&[u64::from(lower.size_bits)]))
-            }
-            (Label::CloseAccount, &[account, ..]) => {
-                authority()?;
-                self.close(account)
-            }
-            (Label::SetQuota, &[account, bytes, ..]) => {
-                authority()?;
-                self.store.refill();
-                self.store.books.set_quota(account, bytes)?;
-                Ok(done(&[]))
-            }
-            (Label::Totals, _) => {
-                let totals = self.store.books.totals();
-                Ok(done(&[totals.total, totals.free, totals.largest, totals.blocks, totals.accounts]))
-            }
-            (Label::NextAccount, &[after, ..]) => {
-                let account = self.store.books.next_account(after).ok_or(Error::NoSuchAccount)?;
-                Ok(done(&[account.number, account.used, account.quota, account.blocks, account.objects]))
-            }
-            (Label::Extents, &[from, ..]) => Ok(self.extents(from)),
-            (Label::Audit, _) => self.audit(),
-            _ => Err(Error::BadRequest),
-        }
     }
 
     /// A block for a client; its capability leaves with the answer.
-    fn allocate(&mut self, request: &Request) -> Result<Message, Error> {
+    fn block(&mut self, request: &Request) -> Result<(Granted, Sent<Untyped, Given>), Error> {
         let block = self.store.give(request, self.outgoing)?;
-        let mut answer = done(&[block.address, u64::from(block.size_bits)]);
-        answer.move_cap(self.outgoing);
-        Ok(answer)
+        let granted = Granted { address: block.address, size_bits: u32::from(block.size_bits) };
+        Ok((granted, Sent::new(Cap::new(self.outgoing))))
+    }
+}
+
+impl MemService for Server {
+    fn give(
+        &mut self,
+        Caller(client): Caller,
+        size_bits: u32,
+        within: Within,
+    ) -> Result<(Granted, Sent<Untyped, Given>), Error> {
+        let Within { align_bits, base, limit } = within;
+        let anywhere = Request::anywhere(client, client, u64::from(size_bits));
+        self.block(&Request { align_bits: u64::from(align_bits), base, limit, ..anywhere })
     }
 
-    /// Takes back everything that is on an account.
-    fn close(&mut self, account: u64) -> Result<Message, Error> {
-        let objects = self.slabs.close(&mut self.store, account)?;
-        Ok(done(&[objects + self.store.close(account)?]))
+    fn give_for(
+        &mut self,
+        caller: Caller,
+        account: u64,
+        size_bits: u32,
+    ) -> Result<(Granted, Sent<Untyped, Given>), Error> {
+        self.block(&Request::anywhere(caller.0, account, u64::from(size_bits)))
     }
 
-    /// The books beside the kernel's account.
-    fn audit(&self) -> Result<Message, Error> {
+    fn free(&mut self, caller: Caller, address: u64) -> Result<u64, Error> {
+        let (slot, block) = self.store.books.block(caller.0, address)?;
+        self.store.free(slot)?;
+        Ok(block.size())
+    }
+
+    fn divide(&mut self, caller: Caller, address: u64) -> Result<u32, Error> {
+        Ok(u32::from(self.store.divide(caller.0, address)?.size_bits))
+    }
+
+    fn totals(&mut self) -> Result<Totals, Error> {
         let totals = self.store.books.totals();
-        let (mut bytes, mut objects) = (0, 0);
+        Ok(Totals {
+            total: totals.total,
+            free: totals.free,
+            largest: totals.largest,
+            blocks: totals.blocks,
+            accounts: totals.accounts,
+        })
+    }
+
+    fn next_account(&mut self, after: u64) -> Result<Account, Error> {
+        let found = self.store.books.next_account(after).ok_or(Error::NoSuchAccount)?;
+        Ok(Account {
+            process: found.number,
+            used: found.used,
+            quota: found.quota,
+            blocks: found.blocks,
+            objects: found.objects,
+        })
+    }
+
+    fn set_quota(&mut self, account: u64, bytes: u64) -> Result<(), Error> {
+        self.store.refill();
+        self.store.books.set_quota(account, bytes)
+    }
+
+    fn close_account(&mut self, account: u64) -> Result<u64, Error> {
+        let objects = self.slabs.close(&mut self.store, account)?;
+        Ok(objects + self.store.close(account)?)
+    }
+
+    fn describe(&mut self, from: u64) -> Result<List<Extent, MAX_EXTENTS>, Error> {
+        let extents = self.store.books.extents(from).take(MAX_EXTENTS);
+        Ok(extents.map(|(address, size, account)| Extent { address, size, account }).collect())
+    }
+
+    fn audit(&mut self) -> Result<Audit, Error> {
+        let totals = self.store.books.totals();
+        let mut kernel = InUse::default();
         for region in self.store.books.regions() {
             let made = Cap::<Untyped>::new(region.slot).children().map_err(|_| Error::Internal)?;
-            bytes += made.bytes;
-            objects += made.objects;
+            kernel.bytes += made.bytes;
+            kernel.blocks += made.objects;
         }
-        Ok(done(&[totals.total - totals.free, totals.blocks, bytes, objects]))
-    }
-
-    /// What lies from an address on.
-    fn extents(&self, from: u64) -> Message {
-        let mut words = [0; MAX_WORDS];
-        let mut count = 0;
-        let extents = self.store.books.extents(from).take(MAX_EXTENTS);
-        for (place, (address, size, account)) in words.chunks_exact_mut(4).zip(extents) {
-            let state = if account.is_some() { USED } else { FREE };
-            place.copy_from_slice(&[address, size, state, account.unwrap_or(0)]);
-            count += 1;
-        }
-        done(&words[..count * 4])
+        Ok(Audit { books: InUse { bytes: totals.total - totals.free, blocks: totals.blocks }, kernel })
     }
 }
 
@@ -151,9 +154,4 @@ fn regions() -> ArrayVec<Region, MAX_REGIONS> {
             Some(Region { address: account.address, size_bits: account.size_bits, slot })
         })
         .collect()
-}
-
-/// An answer that all went well, with these words.
-pub fn done(words: &[u64]) -> Message {
-    Message::with_words(DONE, words)
 }

@@ -14,19 +14,21 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use arrayvec::ArrayVec;
-use tench_abi::message::MAX_WORDS;
 use tench_abi::object::NODE_SLOTS;
 use tench_mem::books::Request;
 use tench_mem::store::{SlotMap, Store};
 use tench_mem::{ARENA_SIZE, MAX_BUNDLES, MAX_PARTS};
 use tench_mem_client::protocol::Error;
-use tench_mem_client::slabs::{Descriptor, Figures, Label, MAX_DESCRIPTORS, MAX_TRACE, TRACE_BYTES};
+use tench_mem_client::slabs::protocol::{
+    Books as SlabBooks, Bundle as Given, Figures, KernelAccount, MAX_DESCRIPTORS, MAX_SLABS, SlabsService, TRACE_BYTES,
+};
+use tench_mem_client::slabs::{Descriptor, MAX_TRACE};
 use tench_procs_client::protocol::pid;
+use tench_protocol::{Arrived, Bytes, Caller, List};
 use tench_slabs::{Backend, Lifetime, Piece, Policy, Recorder, Refused, Slabs as Books};
-use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, Message, OWN_SPACE, Place, Received, Untyped};
+use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, OWN_SPACE, Place, Untyped};
 
 use crate::kernel::Kernel;
-use crate::server::done;
 
 /// Log2 of the bytes of all slabs together, at most.
 const MAX_BITS: u32 = 30;
@@ -99,39 +101,6 @@ impl Slabs {
         Slabs { state: None, recorder: None, recording: false }
     }
 
-    /// The answer to a request about slabs.
-    pub fn carry_out(
-        &mut self,
-        store: &mut Store<Kernel>,
-        client: u64,
-        label: Label,
-        request: &Received,
-    ) -> Result<Message, Error> {
-        let words = request.words();
-        match (label, words) {
-            (Label::SetUp, sizes) => self.set_up(store, sizes),
-            (Label::TakeDown, _) => self.take_down(store),
-            (Label::Grant, &[lifetime, first, ref descriptors @ ..]) => {
-                let space = request.caps().first().map(|cap| Cap::<CapNode>::new(*cap));
-                let destination = if first == 0 { None } else { Some((space.ok_or(Error::NoSuchSlot)?, first)) };
-                self.grant(store, client, lifetime, destination, descriptors)
-            }
-            (Label::Free, &[number, ..]) => {
-                let state = self.state.as_ref().ok_or(Error::NoSlabs)?;
-                state.bundles.get(&number).filter(|bundle| bundle.client == client).ok_or(Error::NoSuchBundle)?;
-                self.free(store, number)?;
-                self.figures().map(|figures| done(&figures.words()))
-            }
-            (Label::Figures, _) => self.figures().map(|figures| done(&figures.words())),
-            (Label::Books, &[number, ..]) => self.books(number),
-            (Label::Kernel, &[number, ..]) => self.kernel(number),
-            (Label::Policy, &[code, lifted, ..]) => self.policy(code, lifted),
-            (Label::Record, &[on, ..]) => self.record(on),
-            (Label::ReadTrace, &[offset, ..]) => Ok(self.read_trace(offset)),
-            _ => Err(Error::BadRequest),
-        }
-    }
-
     fn state(&mut self) -> Result<&mut State, Error> {
         self.state.as_mut().ok_or(Error::NoSlabs)
     }
@@ -153,24 +122,24 @@ impl Slabs {
         })
     }
 
-    /// Makes slabs of these sizes (log2); after a 0, those for static objects.
-    fn set_up(&mut self, store: &mut Store<Kernel>, sizes: &[u64]) -> Result<Message, Error> {
+    /// Makes slabs of these sizes (log2).
+    fn set_up(&mut self, store: &mut Store<Kernel>, dynamic: &[u8], statics: &[u8]) -> Result<u64, Error> {
         if self.state.is_some() {
             return Err(Error::SlabsInUse);
         }
-        let mut lifetime = Lifetime::Dynamic;
-        let mut wanted = ArrayVec::<(u32, Lifetime), MAX_WORDS>::new();
-        for &bits in sizes {
-            match bits {
-                0 => lifetime = Lifetime::Static,
-                4..=30 => wanted.push((bits as u32, lifetime)),
-                _ => return Err(Error::BadSize),
+        let mut wanted = ArrayVec::<(u32, Lifetime), { 2 * MAX_SLABS }>::new();
+        for (sizes, lifetime) in [(dynamic, Lifetime::Dynamic), (statics, Lifetime::Static)] {
+            for &bits in sizes {
+                if !(4..=30).contains(&bits) {
+                    return Err(Error::BadSize);
+                }
+                wanted.push((u32::from(bits), lifetime));
             }
         }
         // As the books order them; so each is aligned where the one before ends.
-        wanted.sort_by_key(|&(bits, lifetime)| (lifetime == Lifetime::Static, Reverse(bits)));
+        wanted.sort_unstable_by_key(|&(bits, lifetime)| (lifetime == Lifetime::Static, Reverse(bits)));
         let mut end = 0;
-        let offsets: ArrayVec<u64, MAX_WORDS> = wanted
+        let offsets: ArrayVec<u64, { 2 * MAX_SLABS }> = wanted
             .iter()
             .map(|&(bits, _)| {
                 let offset = u64::next_multiple_of(end, 1 << bits);
@@ -192,7 +161,7 @@ impl Slabs {
             Ok(state) => {
                 let count = state.memory.len() as u64;
                 self.state = Some(state);
-                Ok(done(&[count]))
+                Ok(count)
             }
             Err(error) => {
                 store.free(block)?;
@@ -228,7 +197,7 @@ impl Slabs {
     }
 
     /// Gives the memory of the slabs back.
-    fn take_down(&mut self, store: &mut Store<Kernel>) -> Result<Message, Error> {
+    fn take_down(&mut self, store: &mut Store<Kernel>) -> Result<(), Error> {
         if !self.state()?.bundles.is_empty() {
             return Err(Error::SlabsInUse);
         }
@@ -236,7 +205,7 @@ impl Slabs {
             store.free(state.block)?;
             store.free_slots(state.memory);
         }
-        Ok(done(&[]))
+        Ok(())
     }
 
     /// Grants a bundle.
@@ -244,15 +213,10 @@ impl Slabs {
         &mut self,
         store: &mut Store<Kernel>,
         client: u64,
-        lifetime: u64,
-        destination: Option<(Cap<CapNode>, u64)>,
+        lifetime: Lifetime,
+        destination: Option<(Cap<CapNode>, CapAddress)>,
         descriptors: &[u64],
-    ) -> Result<Message, Error> {
-        let lifetime = match lifetime {
-            0 => Lifetime::Dynamic,
-            1 => Lifetime::Static,
-            _ => return Err(Error::BadRequest),
-        };
+    ) -> Result<Given, Error> {
         let (wanted, sizes) = read_bundle(descriptors)?;
         let objects = wanted.iter().map(|one| one.count as usize).sum();
         let bytes = sizes.iter().map(|one| one.size.saturating_mul(one.count.into())).fold(0, u64::saturating_add);
@@ -288,10 +252,7 @@ impl Slabs {
         if let Some(bundle) = self.state()?.bundles.get_mut(&number) {
             bundle.recorded = recorded;
         }
-        let mut words = ArrayVec::<u64, MAX_WORDS>::new();
-        words.push(number);
-        words.extend(self.figures()?.words());
-        Ok(done(&words))
+        Ok(Given { number, figures: self.figures()? })
     }
 
     /// Deletes a bundle's objects.
@@ -332,42 +293,40 @@ impl Slabs {
     }
 
     /// The books of a slab.
-    fn books(&mut self, number: u64) -> Result<Message, Error> {
+    fn books(&mut self, number: u64) -> Result<SlabBooks, Error> {
         let slab = self.state()?.books.slabs().get(number as usize).ok_or(Error::NoSuchSlab)?;
-        Ok(done(&[
-            slab.base(),
-            u64::from(slab.size().ilog2()),
-            slab.watermark(),
-            slab.objects(),
-            slab.live(),
-            slab.alignment_loss(),
-            slab.watermark_loss(),
-            slab.resets(),
-        ]))
+        Ok(SlabBooks {
+            address: slab.base(),
+            size_bits: slab.size().ilog2(),
+            watermark: slab.watermark(),
+            objects: slab.objects(),
+            live: slab.live(),
+            align_loss: slab.alignment_loss(),
+            watermark_loss: slab.watermark_loss(),
+            resets: slab.resets(),
+        })
     }
 
     /// The kernel's account of a slab.
-    fn kernel(&mut self, number: u64) -> Result<Message, Error> {
+    fn kernel(&mut self, number: u64) -> Result<KernelAccount, Error> {
         let slot = *self.state()?.memory.get(number as usize).ok_or(Error::NoSuchSlab)?;
         let untyped = Cap::<Untyped>::new(slot);
         let account = untyped.query().map_err(|_| Error::Internal)?;
         let children = untyped.children().map_err(|_| Error::Internal)?;
-        Ok(done(&[account.watermark, children.objects, children.bytes]))
+        Ok(KernelAccount { watermark: account.watermark, objects: children.objects, live: children.bytes })
     }
 
-    /// Asks for the policy, or changes it.
-    fn policy(&mut self, code: u64, lifted: u64) -> Result<Message, Error> {
+    /// Changes the policy.
+    fn set_policy(&mut self, code: u64, lifted: bool) -> Result<(), Error> {
         let books = &mut self.state()?.books;
-        if let Some(code) = code.checked_sub(1) {
-            let policy = Policy::from_code(code).ok_or(Error::BadRequest)?;
-            if books.lifted() != (lifted != 0) {
-                books.lift(lifted != 0).map_err(|_| Error::SlabsInUse)?;
-            }
-            books.set_policy(policy);
-            // So that what follows can be compared with a replay.
-            books.begin_measurement();
+        let policy = Policy::from_code(code).ok_or(Error::NoSuchPolicy)?;
+        if books.lifted() != lifted {
+            books.lift(lifted).map_err(|_| Error::SlabsInUse)?;
         }
-        Ok(done(&[books.policy().code(), u64::from(books.lifted())]))
+        books.set_policy(policy);
+        // So that what follows can be compared with a replay.
+        books.begin_measurement();
+        Ok(())
     }
 
     // ── Traces ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -378,8 +337,8 @@ impl Slabs {
     }
 
     /// Begins a trace, or ends it.
-    fn record(&mut self, on: u64) -> Result<Message, Error> {
-        self.recording = on != 0;
+    fn record(&mut self, on: bool) -> Result<u64, Error> {
+        self.recording = on;
         if self.recording {
             // The old one first: there is room for one.
             self.recorder = None;
@@ -390,23 +349,93 @@ impl Slabs {
             }
         }
         let bytes = self.recorder.as_ref().map_or(0, |recorder| recorder.text().len());
-        Ok(done(&[bytes as u64]))
+        Ok(bytes as u64)
     }
 
     /// Part of the trace.
-    fn read_trace(&self, offset: u64) -> Message {
+    fn part_of_trace(&self, offset: u64) -> Bytes<'_, TRACE_BYTES> {
         let text = self.recorder.as_ref().map_or("", |recorder| recorder.text()).as_bytes();
-        let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or_default();
-        let part = &rest[..rest.len().min(TRACE_BYTES)];
-        let mut words = ArrayVec::<u64, MAX_WORDS>::new();
-        words.push(part.len() as u64);
-        for bytes in part.chunks(8) {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            words.push(u64::from_le_bytes(word));
-        }
-        done(&words)
+        Bytes::first_of(usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or_default())
     }
+}
+
+/// The slabs, and the store whose memory and slots they use.
+pub struct Both<'a> {
+    /// The slabs.
+    pub slabs: &'a mut Slabs,
+    /// The store.
+    pub store: &'a mut Store<Kernel>,
+}
+
+impl SlabsService for Both<'_> {
+    fn set_up(&mut self, dynamic: List<u8, MAX_SLABS>, statics: List<u8, MAX_SLABS>) -> Result<u64, Error> {
+        self.slabs.set_up(self.store, &dynamic, &statics)
+    }
+
+    fn take_down(&mut self) -> Result<(), Error> {
+        self.slabs.take_down(self.store)
+    }
+
+    fn grant(
+        &mut self,
+        caller: Caller,
+        is_static: bool,
+        descriptors: List<u64, MAX_DESCRIPTORS>,
+    ) -> Result<Given, Error> {
+        self.slabs.grant(self.store, caller.0, lifetime(is_static), None, &descriptors)
+    }
+
+    fn grant_to(
+        &mut self,
+        caller: Caller,
+        is_static: bool,
+        first: CapAddress,
+        descriptors: List<u64, MAX_DESCRIPTORS>,
+        space: Arrived<'_, CapNode>,
+    ) -> Result<Given, Error> {
+        self.slabs.grant(self.store, caller.0, lifetime(is_static), Some((space.cap(), first)), &descriptors)
+    }
+
+    fn free(&mut self, caller: Caller, number: u64) -> Result<Figures, Error> {
+        let state = self.slabs.state()?;
+        state.bundles.get(&number).filter(|bundle| bundle.client == caller.0).ok_or(Error::NoSuchBundle)?;
+        self.slabs.free(self.store, number)?;
+        self.slabs.figures()
+    }
+
+    fn books(&mut self, number: u64) -> Result<SlabBooks, Error> {
+        self.slabs.books(number)
+    }
+
+    fn kernel(&mut self, number: u64) -> Result<KernelAccount, Error> {
+        self.slabs.kernel(number)
+    }
+
+    fn policy(&mut self) -> Result<(u64, bool), Error> {
+        let books = &self.slabs.state()?.books;
+        Ok((books.policy().code(), books.lifted()))
+    }
+
+    fn set_policy(&mut self, code: u64, lifted: bool) -> Result<(), Error> {
+        self.slabs.set_policy(code, lifted)
+    }
+
+    fn record(&mut self, on: bool) -> Result<u64, Error> {
+        self.slabs.record(on)
+    }
+
+    fn read_part(&mut self, offset: u64) -> Result<Bytes<'_, TRACE_BYTES>, Error> {
+        Ok(self.slabs.part_of_trace(offset))
+    }
+
+    fn figures(&mut self) -> Result<Figures, Error> {
+        self.slabs.figures()
+    }
+}
+
+/// How long objects live.
+const fn lifetime(is_static: bool) -> Lifetime {
+    if is_static { Lifetime::Static } else { Lifetime::Dynamic }
 }
 
 /// The descriptors of a bundle, as the client and as the slabs' library say them. At most 256 objects.
@@ -428,8 +457,8 @@ fn read_bundle(
 }
 
 /// Gives a client copies of objects, or of untyped memory a child, side by side from a slot of its space on.
-fn lend(space: Cap<CapNode>, first: u64, parts: &[Part]) -> Result<(), Error> {
-    let mut to = u32::try_from(first).map_err(|_| Error::NoSuchSlot)?;
+fn lend(space: Cap<CapNode>, first: CapAddress, parts: &[Part]) -> Result<(), Error> {
+    let mut to = first.0;
     for part in parts {
         for object in 0..part.count {
             let from = CapAddress(part.first.0 + object);

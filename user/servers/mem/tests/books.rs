@@ -116,7 +116,7 @@ fn small_requests_are_rounded_up_and_impossible_ones_refused() {
     assert_eq!(server.allocate(5, u64::MAX), Err(Error::BadSize));
     let anywhere = Request::anywhere(5, 5, 12);
     assert_eq!(server.ask(Request { align_bits: 64, ..anywhere }), Err(Error::BadSize));
-    assert_eq!(server.ask(Request { base: 8192, limit: 4096, ..anywhere }), Err(Error::BadRequest));
+    assert_eq!(server.ask(Request { base: 8192, limit: 4096, ..anywhere }), Err(Error::BadRange));
     assert_eq!(server.ask(Request { base: 0, limit: 4096, ..anywhere }), Err(Error::OutOfMemory));
 }
 

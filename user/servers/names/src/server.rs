@@ -1,191 +1,158 @@
 //! Requests carried out.
 
-use tench::memory;
-use tench_abi::layout::slot;
-use tench_names::table::{GROWTH, Table, Wait as Waiting};
-use tench_names_client::protocol::{Error, Label};
-use tench_protocol::{DONE, Replies};
-use tench_sys::{
-    Cap, CapAddress, Endpoint, Error as Refusal, Kind, Message, OWN_SPACE, Received, Reply, Wait, offer_slots,
-};
+use tench::abi::layout::slot;
+use tench::memory::{self, Error as MemoryError, Window};
+use tench::server::Kept;
+use tench_names::kept::{Journal, Memory};
+use tench_names::table::{GROWTH, Table};
+use tench_names_client::Names;
+use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
+use tench_protocol::{Arrived, Caller, Event, Later, Pending, Replies, Sent, Text};
+use tench_sys::{Cap, Endpoint, Kind, OWN_SPACE, Wait};
 
-/// Where requests arrive.
-const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
-/// The badge of those who may say that a process has ended.
-const AUTHORITY: u64 = 0;
-/// Names that can be registered.
-const MAX_NAMES: usize = 1024;
 /// Threads that can wait for names.
 const MAX_WAITERS: usize = 256;
+/// Bytes for the names, if nobody says it.
+const MEMORY: u64 = 256 * 1024;
 
 /// The server's state.
 pub struct Server {
-    table: Table<CapAddress, Cap<Reply>>,
-    replies: Replies<MAX_WAITERS>,
-    /// The slot for a capability that comes with the next request; empty.
-    incoming: Option<CapAddress>,
+    /// Each name stands for an entry of the journal.
+    table: Table<u32, Pending<Sent<Endpoint>, Error>>,
+    journal: Journal<Place>,
+    kept: Kept,
+}
+
+/// Where the journal lies.
+struct Place(Window);
+
+impl Memory for Place {
+    fn size(&self) -> usize {
+        self.0.size() / 8
+    }
+
+    fn read(&self, index: usize) -> u64 {
+        self.0.read64(index * 8)
+    }
+
+    fn write(&mut self, index: usize, word: u64) {
+        self.0.write64(index * 8, word);
+    }
 }
 
 impl Server {
-    /// A server that knows no names.
-    pub fn new() -> Result<Server, memory::Error> {
+    /// A server that knows the names that its predecessor knew.
+    pub fn new() -> Result<Server, MemoryError> {
         memory::serve_without_faults(2 * GROWTH)?;
-        let replies = Replies::new(Cap::new(slot::REPLY));
-        Ok(Server { table: Table::new(MAX_NAMES, MAX_WAITERS), replies, incoming: None })
+        let (kept, window) = Kept::open(MEMORY, slot::KEPT_NODES)?;
+        let mut journal = Journal::new(Place(window), kept.slots());
+        let mut table = Table::new(journal.count() as usize, MAX_WAITERS);
+        for number in 0..journal.count() {
+            let found = OWN_SPACE.identify_at(kept.slot(number)).map_or(Kind::Null, |found| found.kind);
+            let known = journal.entry(number).filter(|_| found == Kind::Endpoint);
+            // An entry without its capability, or the other way round, was on its way; its registrant was not answered.
+            let is_known = known.is_some_and(|entry| table.register(&entry.name, entry.owner, number).is_ok());
+            if !is_known {
+                journal.clear(number);
+                if found != Kind::Null {
+                    // It is there.
+                    let _ = OWN_SPACE.delete_at(kept.slot(number));
+                }
+            }
+        }
+        Ok(Server { table, journal, kept })
     }
 
     /// Answers requests for ever.
-    pub fn serve(&mut self) {
-        let mut answer = None;
+    pub fn serve(&mut self) -> ! {
+        let mut port = tench::server::port(1);
         loop {
-            self.offer();
-            let wait = self.replies.wait(Wait::FOREVER);
-            let received = match &answer {
-                Some(answer) => SERVICE.reply_receive(answer, wait),
-                None => SERVICE.receive(wait),
-            };
-            answer = match received {
-                Ok(request) => self.answer(&request),
-                Err(_) => None,
-            };
-        }
-    }
-
-    /// Offers a slot for a capability. Without one, registering is refused.
-    fn offer(&mut self) {
-        self.incoming = self.incoming.or_else(|| memory::take_slot().ok());
-        match self.incoming {
-            Some(slot) => offer_slots(&[slot]),
-            None => offer_slots(&[]),
-        }
-    }
-
-    /// The answer to a request, if it is answered now.
-    fn answer(&mut self, request: &Received) -> Option<Message> {
-        let cap = request.caps().first().copied();
-        let answer = match self.carry_out(request, cap) {
-            Ok(answer) => answer,
-            Err(error) => Some(Message::new(error as u64)),
-        };
-        if let (Some(cap), Some(slot)) = (cap, self.incoming)
-            && cap == slot
-        {
-            // Nobody has kept it; the slot is for the next one.
-            let _ = OWN_SPACE.delete_at(slot);
-        }
-        answer
-    }
-
-    fn carry_out(&mut self, request: &Received, cap: Option<CapAddress>) -> Result<Option<Message>, Error> {
-        let label = Label::from_code(request.label()).filter(|_| !request.is_fault()).ok_or(Error::BadRequest)?;
-        let process = request.badge();
-        if label == Label::ProcessEnded {
-            return self.process_ended(process, request.word(0)).map(Some);
-        }
-        // What is refused now would have to be refused in the middle; and as much again stays for those who end.
-        if matches!(label, Label::Register | Label::Await) && memory::reserve_heap(2 * GROWTH).is_err() {
-            return Err(Error::Full);
-        }
-        let name = request.reader().text().ok_or(Error::BadRequest)?;
-        let name = core::str::from_utf8(name).map_err(|_| Error::BadName)?;
-        match label {
-            Label::Register => self.register(name, process, cap).map(Some),
-            Label::LookUp => Ok(Some(found(self.table.look_up(name)?))),
-            Label::Await => self.wait(name, process),
-            Label::Unregister => {
-                let cap = self.table.unregister(name, process)?;
-                discard(cap);
-                Ok(Some(Message::new(DONE)))
+            if let Event::Request(request) = port.next(Wait::FOREVER) {
+                port.carry_out(&request, |request, context, answer| Names::dispatch(self, request, context, answer));
             }
-            Label::Next => {
-                let (next, owner) = self.table.next(name).ok_or(Error::Unknown)?;
-                let mut answer = Message::with_words(DONE, &[owner]);
-                answer.push_text(next.as_bytes());
-                Ok(Some(answer))
-            }
-            Label::ProcessEnded => Err(Error::BadRequest),
         }
     }
 
-    fn register(&mut self, name: &str, process: u64, cap: Option<CapAddress>) -> Result<Message, Error> {
-        let cap = cap.filter(|&cap| is_endpoint(cap)).ok_or(Error::NoCapability)?;
-        let waiters = self.table.register(name, process, cap)?;
-        self.incoming = None;
-        for reply in waiters {
+    /// The capability of an entry.
+    const fn endpoint(&self, number: u32) -> Cap<Endpoint> {
+        Cap::new(self.kept.slot(number))
+    }
+
+    /// An entry is free again.
+    fn discard(&mut self, number: u32) {
+        self.journal.clear(number);
+        // It is there, unless its server has ended.
+        let _ = OWN_SPACE.delete_at(self.kept.slot(number));
+    }
+}
+
+impl NamesService for Server {
+    fn register(
+        &mut self,
+        caller: Caller,
+        replies: &mut Replies,
+        name: Text<'_, MAX_NAME>,
+        endpoint: Arrived<'_, Endpoint>,
+    ) -> Result<(), Error> {
+        if let Some(number) = self.table.own(&name, caller.0) {
+            // It may not know that it has registered the name before, if this server was started again meanwhile.
+            self.table.unregister(&name, caller.0)?;
+            self.discard(number);
+        }
+        reserve()?;
+        self.table.check_register(&name)?;
+        let number = self.journal.free_entry().ok_or(Error::Full)?;
+        let cap = endpoint.cap().copy_to(self.kept.slot(number)).map_err(|_| Error::Full)?;
+        self.journal.write(number, caller.0, &name);
+        for waiter in self.table.register(&name, caller.0, number)? {
             // Who gave up meanwhile is answered nothing.
-            let _ = reply.reply(&found(cap));
-            self.release(reply);
+            let _ = replies.answer(waiter, &Ok(Sent::new(cap)));
         }
-        Ok(Message::new(DONE))
+        Ok(())
     }
 
-    fn wait(&mut self, name: &str, process: u64) -> Result<Option<Message>, Error> {
-        match self.table.look_up(name) {
-            Ok(cap) => return Ok(Some(found(cap))),
-            Err(Error::Unknown) => {}
-            Err(error) => return Err(error),
-        }
-        let reply = self.replies.keep(make_reply).map_err(|_| Error::Full)?;
-        match self.table.wait(name, process, reply) {
-            Waiting::Waits => Ok(None),
-            Waiting::Known(cap, reply) => {
-                self.resume(reply);
-                Ok(Some(found(cap)))
+    fn look_up(&mut self, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint>, Error> {
+        self.table.look_up(&name).map(|number| Sent::new(self.endpoint(number)))
+    }
+
+    fn wait_for(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Sent<Endpoint>, Error>,
+        name: Text<'_, MAX_NAME>,
+    ) -> Result<Option<Sent<Endpoint>>, Error> {
+        match self.table.look_up(&name) {
+            Ok(number) => Ok(Some(Sent::new(self.endpoint(number)))),
+            Err(Error::Unknown) if self.table.may_wait() => {
+                reserve()?;
+                self.table.wait(&name, caller.0, later.keep().map_err(|_| Error::Full)?);
+                Ok(None)
             }
-            Waiting::Refused(error, reply) => {
-                self.resume(reply);
-                Err(error)
-            }
+            Err(Error::Unknown) => Err(Error::Full),
+            Err(error) => Err(error),
         }
     }
 
-    fn process_ended(&mut self, caller: u64, process: u64) -> Result<Message, Error> {
-        if caller != AUTHORITY {
-            return Err(Error::NotAllowed);
-        }
-        let (caps, replies) = self.table.process_ended(process);
-        caps.into_iter().for_each(discard);
-        for reply in replies {
-            self.release(reply);
-        }
-        Ok(Message::new(DONE))
+    fn unregister(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<(), Error> {
+        let number = self.table.unregister(&name, caller.0)?;
+        self.discard(number);
+        Ok(())
     }
 
-    /// The caller in a kept reply object is answered at once after all.
-    fn resume(&mut self, reply: Cap<Reply>) {
-        if let Some(surplus) = self.replies.make_current(reply) {
-            discard(surplus.address());
-        }
+    fn next(&mut self, name: Text<'_, MAX_NAME>) -> Result<(Text<'_, MAX_NAME>, u64), Error> {
+        let (next, owner) = self.table.next(&name).ok_or(Error::Unknown)?;
+        Ok((Text::new(next).ok_or(Error::Unknown)?, owner))
     }
 
-    /// A reply object is done with.
-    fn release(&mut self, reply: Cap<Reply>) {
-        if let Some(surplus) = self.replies.release(reply) {
-            discard(surplus.address());
-        }
+    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error> {
+        let (numbers, waiters) = self.table.process_ended(process);
+        numbers.into_iter().for_each(|number| self.discard(number));
+        waiters.into_iter().for_each(|waiter| replies.forget(waiter));
+        Ok(())
     }
 }
 
-/// The answer with a copy of a capability.
-fn found(cap: CapAddress) -> Message {
-    let mut answer = Message::new(DONE);
-    answer.copy_cap(cap);
-    answer
-}
-
-/// Whether an endpoint lies in a slot.
-fn is_endpoint(cap: CapAddress) -> bool {
-    OWN_SPACE.identify_at(cap).is_ok_and(|identity| identity.kind == Kind::Endpoint)
-}
-
-/// Deletes a capability and gives its slot back.
-fn discard(cap: CapAddress) {
-    if OWN_SPACE.delete_at(cap).is_ok() {
-        memory::free_slot(cap);
-    }
-}
-
-/// A new reply object.
-fn make_reply() -> Result<Cap<Reply>, Refusal> {
-    memory::make::<Reply>(0).map(|made| made.leak()).map_err(|_| Refusal::OutOfMemory)
+/// Sees to it that there is memory for one more name, or somebody who waits for one; as much again stays for those who end.
+fn reserve() -> Result<(), Error> {
+    memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)
 }

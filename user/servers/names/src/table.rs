@@ -36,17 +36,6 @@ pub struct Table<C, R> {
     max_waiters: usize,
 }
 
-/// What happened to a request that may have to wait.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Wait<C, R> {
-    /// The name is known; the reply is given back.
-    Known(C, R),
-    /// The caller waits.
-    Waits,
-    /// The request was refused; the reply is given back.
-    Refused(Error, R),
-}
-
 impl<C: Copy, R> Table<C, R> {
     /// An empty table for `max_names` names and `max_waiters` waiting threads.
     pub const fn new(max_names: usize, max_waiters: usize) -> Table<C, R> {
@@ -65,6 +54,11 @@ impl<C: Copy, R> Table<C, R> {
         Ok(())
     }
 
+    /// What a process has registered under this name itself.
+    pub fn own(&self, name: &str, process: u64) -> Option<C> {
+        self.names.get(name).filter(|entry| entry.owner == process).map(|entry| entry.cap)
+    }
+
     /// Registers a name, and answers who waited for it, in the order in which they came.
     pub fn register(&mut self, name: &str, owner: u64, cap: C) -> Result<Vec<R>, Error> {
         self.check_register(name)?;
@@ -78,17 +72,14 @@ impl<C: Copy, R> Table<C, R> {
         self.names.get(name).map(|entry| entry.cap).ok_or(Error::Unknown)
     }
 
-    /// What a name stands for; if it is unknown, the caller waits.
-    pub fn wait(&mut self, name: &str, process: u64, reply: R) -> Wait<C, R> {
-        match self.look_up(name) {
-            Ok(cap) => Wait::Known(cap, reply),
-            Err(Error::Unknown) if self.waiters.len() < self.max_waiters => {
-                self.waiters.push(Waiter { name: name.to_owned(), process, reply });
-                Wait::Waits
-            }
-            Err(Error::Unknown) => Wait::Refused(Error::Full, reply),
-            Err(error) => Wait::Refused(error, reply),
-        }
+    /// Whether somebody more may wait.
+    pub const fn may_wait(&self) -> bool {
+        self.waiters.len() < self.max_waiters
+    }
+
+    /// Lets somebody wait for a name that is unknown.
+    pub fn wait(&mut self, name: &str, process: u64, reply: R) {
+        self.waiters.push(Waiter { name: name.to_owned(), process, reply });
     }
 
     /// Forgets a name, and answers the capability that it stood for.

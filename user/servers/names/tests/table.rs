@@ -1,6 +1,6 @@
 //! The name server's table.
 
-use tench_names::table::{Table, Wait};
+use tench_names::table::Table;
 use tench_names_client::protocol::Error;
 
 fn table() -> Table<u32, &'static str> {
@@ -15,6 +15,7 @@ fn a_registered_name_is_found() {
     assert_eq!(table.look_up("clock"), Ok(70));
     assert_eq!(table.register("clock", 6, 71), Err(Error::Taken));
     assert_eq!(table.look_up("clock"), Ok(70));
+    assert_eq!((table.own("clock", 5), table.own("clock", 6), table.own("klock", 5)), (Some(70), None, None));
 }
 
 #[test]
@@ -24,7 +25,6 @@ fn names_have_one_to_255_bytes_and_no_control_characters() {
         assert_eq!(table.register(bad, 1, 1), Err(Error::BadName));
         assert_eq!(table.look_up(bad), Err(Error::BadName));
         assert_eq!(table.unregister(bad, 1), Err(Error::BadName));
-        assert_eq!(table.wait(bad, 1, "r"), Wait::Refused(Error::BadName, "r"));
     }
     for good in ["a", "größe und so", "srr/rps", &"x".repeat(255)] {
         table.register(good, 1, 1).unwrap();
@@ -56,12 +56,13 @@ fn only_the_owner_unregisters() {
 #[test]
 fn those_who_wait_are_answered_in_order() {
     let mut table = table();
-    assert_eq!(table.wait("a", 1, "first"), Wait::Waits);
-    assert_eq!(table.wait("a", 2, "second"), Wait::Waits);
-    assert_eq!(table.wait("b", 3, "third"), Wait::Refused(Error::Full, "third"));
+    table.wait("a", 1, "first");
+    assert!(table.may_wait());
+    table.wait("a", 2, "second");
+    assert!(!table.may_wait());
     assert_eq!(table.register("b", 9, 1), Ok(vec![]));
     assert_eq!(table.register("a", 9, 2), Ok(vec!["first", "second"]));
-    assert_eq!(table.wait("a", 3, "third"), Wait::Known(2, "third"));
+    assert!(table.may_wait());
 }
 
 #[test]
@@ -70,8 +71,8 @@ fn what_a_process_had_goes_with_it() {
     table.register("a", 1, 10).unwrap();
     table.register("b", 2, 20).unwrap();
     table.register("c", 1, 30).unwrap();
-    assert_eq!(table.wait("d", 1, "mine"), Wait::Waits);
-    assert_eq!(table.wait("d", 2, "yours"), Wait::Waits);
+    table.wait("d", 1, "mine");
+    table.wait("d", 2, "yours");
     assert_eq!(table.process_ended(1), (vec![10, 30], vec!["mine"]));
     assert_eq!(table.process_ended(1), (vec![], vec![]));
     assert_eq!(table.look_up("b"), Ok(20));

@@ -1,63 +1,56 @@
 //! Requests that only look: processes, their capabilities, the boot archive.
 
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind};
-use tench_procs::records::Status;
-use tench_procs_client::protocol::{CAPABILITIES_PER_ANSWER, Error, MAX_FILE_TEXT, MAX_NAME};
-use tench_protocol::DONE;
-use tench_sys::Message;
+use tench_procs_client::protocol::{CAPABILITIES_PER_ANSWER, Capability, Error, MAX_FILE_TEXT, MAX_NAME, Status};
+use tench_protocol::{ArrayString, Bytes, List, Text};
 
-use crate::server::{Answer, Kept, ProcessRecord, Server, done};
+use crate::server::{Kept, ProcessRecord, Server};
 
-/// Slots that are looked at for one answer to `Capabilities`.
+/// Slots that are looked at for one answer to `capabilities`.
 const SLOTS_PER_ANSWER: u32 = 1024;
 
 impl Server {
-    /// Answers `Status`.
-    pub fn status(&mut self, process: u64) -> Answer {
-        self.records.get(process)?;
-        Ok(Some(self.describe(process)))
+    /// What is known about a process.
+    pub fn describe(&self, process: u64) -> Result<Status, Error> {
+        Ok(describe(process, self.records.get(process)?))
     }
 
-    /// What is known about a process, as an answer.
-    pub fn describe(&self, process: u64) -> Message {
-        match self.records.get(process) {
-            Ok(record) => describe(Message::new(DONE), record),
-            Err(error) => Message::new(error as u64),
-        }
-    }
-
-    /// Answers `Next`.
-    pub fn next(&mut self, after: u64) -> Answer {
+    /// What is known about the next process.
+    pub fn describe_next(&self, after: u64) -> Result<Status, Error> {
         let (process, record) = self.records.next(after).ok_or(Error::NoSuchProcess)?;
-        Ok(Some(describe(Message::with_words(DONE, &[process]), record)))
+        Ok(describe(process, record))
     }
 
-    /// Answers `Find`.
-    pub fn find(&mut self, after: u64, name: &str) -> Answer {
-        Ok(done(&[self.records.find(name, after).ok_or(Error::NoSuchProcess)?]))
-    }
-
-    /// Answers `Capabilities`.
-    pub fn capabilities(&mut self, caller: u64, process: u64, from: u64) -> Answer {
+    /// Capabilities of a process from an address on.
+    pub fn list_capabilities(
+        &mut self,
+        caller: u64,
+        process: u64,
+        from: CapAddress,
+    ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error> {
         self.records.check_manage(caller, process)?;
         let Some(Kept::Living(living)) = &self.records.get(process)?.kernel else { return Err(Error::WrongState) };
         let root = living.process.root;
         let nodes = 1u32 << root.identify().map_err(|_| Error::Internal)?.size_bits.saturating_sub(SLOT_SIZE.ilog2());
         let end = nodes << NODE_BITS;
-        let mut found = Vec::new();
-        let mut address = u32::try_from(from).unwrap_or(end);
+        let mut found = List::new();
+        let mut address = from.0;
         let stop = address.saturating_add(SLOTS_PER_ANSWER).min(end);
-        while address < stop && found.len() < CAPABILITIES_PER_ANSWER {
+        while address < stop && !found.is_full() {
             match root.identify_at(CapAddress(address)) {
                 Ok(one) if one.kind == Kind::Null => address += 1,
                 Ok(one) => {
-                    let (kind, rights) = (one.kind as u64, u64::from(one.rights.bits()));
-                    let size_bits = u64::from(one.size_bits);
-                    found.push([u64::from(address), kind, rights, size_bits, one.badge, one.address]);
+                    found.push(Capability {
+                        address: CapAddress(address),
+                        kind: one.kind,
+                        rights: one.rights,
+                        size_bits: one.size_bits,
+                        badge: one.badge,
+                        object: one.address,
+                    });
                     address += 1;
                 }
                 // Address 0 is never a capability; elsewhere the whole node is not there.
@@ -65,42 +58,40 @@ impl Server {
                 Err(_) => address = ((address >> NODE_BITS) + 1) << NODE_BITS,
             }
         }
-        let next = if address < end { u64::from(address) } else { 0 };
-        let mut answer = Message::with_words(DONE, &[next]);
-        for words in found {
-            answer.extend(&words);
-        }
-        Ok(Some(answer))
+        Ok((if address < end { CapAddress(address) } else { CapAddress::NULL }, found))
     }
 
-    /// Answers `File`.
-    pub fn file(&mut self, index: u64) -> Answer {
+    /// Path and size of a file of the boot archive. Paths are kept until the next is asked for.
+    pub fn list_file(&mut self, index: u64) -> Result<(Text<'_, MAX_NAME>, u64), Error> {
         let index = usize::try_from(index).map_err(|_| Error::NoSuchFile)?;
         let file = self.boot.archive.files().nth(index).ok_or(Error::NoSuchFile)?;
-        let mut answer = Message::with_words(DONE, &[file.contents.len() as u64]);
         let path = file.path.to_string();
-        answer.push_text(&path.as_bytes()[..path.len().min(MAX_NAME)]);
-        Ok(Some(answer))
+        self.path = ArrayString::from(&path[..path.floor_char_boundary(MAX_NAME)]).unwrap_or_default();
+        Ok((Text::new(&self.path).ok_or(Error::NoSuchFile)?, file.contents.len() as u64))
     }
 
-    /// Answers `ReadFile`.
-    pub fn read_file(&mut self, offset: u64, path: &str) -> Answer {
+    /// A part of a file of the boot archive.
+    pub fn part_of_file(&self, path: &str, offset: u64) -> Result<Bytes<'_, MAX_FILE_TEXT>, Error> {
         let file = self.boot.archive.find(path).ok_or(Error::NoSuchFile)?;
         let rest = usize::try_from(offset).ok().and_then(|offset| file.contents.get(offset..)).unwrap_or(&[]);
-        let mut answer = Message::with_words(DONE, &[file.contents.len() as u64]);
-        answer.push_text(&rest[..rest.len().min(MAX_FILE_TEXT)]);
-        Ok(Some(answer))
+        Ok(Bytes::first_of(rest))
     }
 }
 
-/// Appends what is known about a process.
-fn describe(mut answer: Message, record: &ProcessRecord) -> Message {
+/// What is known about a process.
+fn describe(process: u64, record: &ProcessRecord) -> Status {
     let ticks = match &record.kernel {
         Some(Kept::Living(living)) => living.process.thread.query().map_or(0, |info| info.ticks),
         _ => 0,
     };
-    let Status { state, detail } = record.status;
-    answer.extend(&[state as u64, detail, record.parent, u64::from(record.priority), ticks, record.size]);
-    answer.push_text(&record.name.as_bytes()[..record.name.len().min(MAX_NAME)]);
-    answer
+    Status {
+        process,
+        state: record.status.state,
+        detail: record.status.detail,
+        parent: record.parent,
+        priority: u64::from(record.priority),
+        ticks,
+        size: record.size,
+        name: ArrayString::from(&record.name[..record.name.floor_char_boundary(MAX_NAME)]).unwrap_or_default(),
+    }
 }

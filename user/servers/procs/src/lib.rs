@@ -1,4 +1,4 @@
-//! The process server's records. Nothing here makes a system call, so all of it is tested on the
+//! The process server's records, and its supervision of other servers. Nothing here makes a system call, so all of it is tested on the
 //! host; `main.rs` adds the kernel objects.
 
 #![no_std]
@@ -8,3 +8,4 @@
 extern crate alloc;
 
 pub mod records;
+pub mod supervisor;

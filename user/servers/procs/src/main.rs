@@ -5,9 +5,11 @@
 //! memory     slots and memory of one process, on its own account
 //! spawn      from a request to a running process
 //! server     requests and faults, one after another
+//! services   starting servers, also again when they end
 //! inspect    requests that only look
 //! report     what is said about a fault
 //! records    what is known about each process        (library)
+//! supervisor which servers are started again, and when (library)
 //! ```
 //! The server is nobody's client but for `mem`, `names` and `console`, none of which ever waits for it.
 
@@ -20,6 +22,7 @@ mod inspect;
 mod memory;
 mod report;
 mod server;
+mod services;
 mod spawn;
 
 tench::entry!(main);

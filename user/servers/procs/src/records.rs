@@ -27,17 +27,17 @@ pub const BRIEFLY: usize = 24 << 10;
 
 /// How a process ended or what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct Condition {
     /// Its state.
     pub state: State,
     /// What belongs to the state: exit code or kind of fault, otherwise 0.
     pub detail: u64,
 }
 
-impl Status {
+impl Condition {
     /// A status to which nothing belongs.
-    pub const fn plain(state: State) -> Status {
-        Status { state, detail: 0 }
+    pub const fn plain(state: State) -> Condition {
+        Condition { state, detail: 0 }
     }
 }
 
@@ -48,7 +48,7 @@ pub struct Record<K, R> {
     /// The process that started it; 0 for `init`.
     pub parent: u64,
     /// What it does.
-    pub status: Status,
+    pub status: Condition,
     /// Priority of its main thread.
     pub priority: u8,
     /// Highest priority that it may give.
@@ -109,7 +109,7 @@ impl<K, R> Records<K, R> {
         self.records.push(Some(Box::new(Record {
             name: String::from(name),
             parent,
-            status: Status::plain(State::Preparing),
+            status: Condition::plain(State::Preparing),
             priority,
             ceiling,
             manager: false,
@@ -187,25 +187,28 @@ impl<K, R> Records<K, R> {
         found
     }
 
-    /// Lets `waiter`'s thread wait for the end of a process. Gives the reply back with the status if it has ended, or
-    /// with the reason why it cannot wait.
-    pub fn wait(&mut self, pid: u64, waiter: u64, reply: R) -> Result<(), (R, Result<Status, Error>)> {
-        match self.get_mut(pid) {
-            Err(error) => Err((reply, Err(error))),
-            Ok(record) if record.status.state.has_ended() => Err((reply, Ok(record.status))),
-            Ok(record) if record.waiters.len() >= MAX_WAITERS => Err((reply, Err(Error::Full))),
-            Ok(record) => match record.waiters.try_reserve(1) {
-                Ok(()) => {
-                    record.waiters.push((waiter, reply));
-                    Ok(())
-                }
-                Err(_) => Err((reply, Err(Error::OutOfMemory))),
-            },
+    /// How a process ended, or `None` if one more thread may wait for that: there is room for it.
+    pub fn check_wait(&mut self, pid: u64) -> Result<Option<Condition>, Error> {
+        let record = self.get_mut(pid)?;
+        if record.status.state.has_ended() {
+            return Ok(Some(record.status));
+        }
+        if record.waiters.len() >= MAX_WAITERS {
+            return Err(Error::Full);
+        }
+        record.waiters.try_reserve(1).map_err(|_| Error::OutOfMemory)?;
+        Ok(None)
+    }
+
+    /// Lets `waiter`'s thread wait for the end of a process that has not ended.
+    pub fn wait(&mut self, pid: u64, waiter: u64, reply: R) {
+        if let Ok(record) = self.get_mut(pid) {
+            record.waiters.push((waiter, reply));
         }
     }
 
     /// Ends a process. Its record stays.
-    pub fn end(&mut self, pid: u64, status: Status) -> Result<Ended<K, R>, Error> {
+    pub fn end(&mut self, pid: u64, status: Condition) -> Result<Ended<K, R>, Error> {
         let record = self.get_mut(pid)?;
         if record.status.state.has_ended() {
             return Err(Error::WrongState);
@@ -231,7 +234,7 @@ impl<K, R> Records<K, R> {
 
     /// Removes a record that never became a process.
     pub fn discard(&mut self, pid: u64) -> Option<Ended<K, R>> {
-        let ended = self.end(pid, Status::plain(State::Killed)).ok()?;
+        let ended = self.end(pid, Condition::plain(State::Killed)).ok()?;
         self.ended.retain(|&other| other != pid);
         self.records[pid as usize] = None;
         Some(ended)

@@ -1,7 +1,6 @@
 //! Requests and faults, one after another.
 
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -9,27 +8,29 @@ use tench::memory;
 use tench_abi::CapAddress;
 use tench_abi::fault::Report;
 use tench_abi::fault::answer::STOP;
-use tench_abi::layout::slot;
-use tench_abi::message::MAX_CAPS;
-use tench_console_client::Console;
 use tench_loader::fault::{Fault, OwnReport};
 use tench_loader::information::TEXT_SIZE;
 use tench_loader::{LoadError, Window};
 use tench_mem_client::Mem;
 use tench_mem_client::protocol::NO_QUOTA;
-use tench_names_client::Names;
-use tench_procs::records::{self, Record, Records, Status};
-use tench_procs_client::protocol::{Error, FLAG_MANAGER, FaultKind, Label, List, MAX_NAME, RegionKind, State, pid};
-use tench_protocol::{DONE, Replies};
-use tench_sys::{Cap, Endpoint, Error as Refusal, Message, Reader, Received, Reply, Wait, offer_slots};
+use tench_procs::records::{self, Condition, Record, Records};
+use tench_procs::supervisor::Supervisor;
+use tench_procs_client::Procs;
+use tench_procs_client::protocol::{
+    CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_FILE_TEXT, MAX_NAME, OwnFault, ProcsService,
+    State, Status, Strings, pid,
+};
+use tench_protocol::{
+    Any, ArrayString, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text,
+};
+use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Message, Received, Wait};
 use tench_system::DEFAULT_PRIORITY;
 
 use crate::boot::{Boot, OwnSpace};
 use crate::report;
-use crate::spawn::{Living, Loader, Preparation, SERVICE, discard, stack_size};
+use crate::services::{Connecting, Plan};
+use crate::spawn::{Living, Preparation, stack_size};
 
-/// Spare reply objects that are kept.
-const MAX_SPARE: usize = 64;
 /// Bytes of heap that a request may need that adds something: for a record, the texts that a process is started with,
 /// twice, and what is known of its address space.
 const GROWTH: usize = records::GROWTH + 3 * TEXT_SIZE;
@@ -46,21 +47,26 @@ pub enum Kept {
 }
 
 /// A process's record.
-pub type ProcessRecord = Record<Kept, Cap<Reply>>;
-/// The answer to a request, or `None` if it is answered later or never.
-pub type Answer = Result<Option<Message>, Error>;
+pub type ProcessRecord = Record<Kept, Waiter>;
+/// Somebody who waits for the end of a process.
+pub type Waiter = Pending<Status, Error>;
 
 /// The server's state.
 pub struct Server {
     pub(crate) boot: Boot,
-    pub(crate) records: Records<Kept, Cap<Reply>>,
-    replies: Replies<MAX_SPARE>,
-    window: Window,
-    mem: Mem,
-    names: Option<Cap<Endpoint>>,
-    console: Option<Cap<Endpoint>>,
-    /// Empty slots for capabilities that come with the next request.
-    incoming: Vec<CapAddress>,
+    pub(crate) records: Records<Kept, Waiter>,
+    /// Those who waited, and for the end of which process; `None` for those who have ended themselves.
+    answers: Vec<(Waiter, Option<u64>)>,
+    /// Of the file that was listed last.
+    pub(crate) path: ArrayString<MAX_NAME>,
+    pub(crate) window: Window,
+    pub(crate) mem: Mem,
+    /// Servers that are started again when they end.
+    pub(crate) supervisor: Supervisor<Plan, Connecting>,
+    /// Those who waited for a server: the process, the server if it runs, how to answer.
+    pub(crate) connections: Vec<(u64, Option<&'static str>, Connecting)>,
+    /// Where a capability is made before it leaves.
+    pub(crate) outgoing: CapAddress,
 }
 
 impl Server {
@@ -77,7 +83,7 @@ impl Server {
             if made == Ok(number)
                 && let Ok(record) = records.get_mut(number)
             {
-                record.status = Status::plain(State::Running);
+                record.status = Condition::plain(State::Running);
                 record.priority = entry.map_or(u8::MAX, |entry| entry.priority);
                 record.ceiling = entry.map_or(u8::MAX, |entry| entry.ceiling);
                 record.manager = number == pid::INIT;
@@ -86,96 +92,48 @@ impl Server {
         Ok(Server {
             boot,
             records,
-            replies: Replies::new(Cap::new(slot::REPLY)),
+            answers: Vec::new(),
+            path: ArrayString::new_const(),
             window: Window::new(&mut OwnSpace)?,
             mem: Mem::at(mem),
-            names: boot.service("names"),
-            console: boot.service("console"),
-            incoming: Vec::new(),
+            supervisor: Supervisor::default(),
+            connections: Vec::new(),
+            outgoing: memory::take_slot().map_err(|_| LoadError::OutOfMemory)?,
         })
     }
 
-    /// Answers requests for ever.
-    pub fn serve(&mut self) {
-        let mut answer = None;
+    /// Answers requests and faults for ever.
+    pub fn serve(&mut self) -> ! {
+        let mut port = tench::server::port(1);
         loop {
-            self.offer();
-            let wait = self.replies.wait(Wait::FOREVER);
-            let received = match &answer {
-                Some(answer) => SERVICE.reply_receive(answer, wait),
-                None => SERVICE.receive(wait),
+            let wait = match self.supervisor.next_deadline() {
+                Some(deadline) => Wait::until(Instant::from_ticks(deadline)),
+                None => Wait::FOREVER,
             };
-            answer = received.ok().and_then(|message| self.answer(&message));
+            if let Event::Request(request) = port.next(wait) {
+                port.carry_out(&request, |request, context, answer| {
+                    if request.is_fault() {
+                        self.fault_message(request, answer)
+                    } else {
+                        Procs::dispatch(self, request, context, answer)
+                    }
+                });
+            }
+            self.restart_servers();
+            self.tell(&mut port.replies);
         }
     }
 
-    /// Offers slots for capabilities. With fewer slots, fewer arrive.
-    fn offer(&mut self) {
-        while self.incoming.len() < MAX_CAPS
-            && let Ok(slot) = memory::take_slot()
-        {
-            self.incoming.push(slot);
+    /// Answers those who waited for a process that has ended.
+    fn tell(&mut self, replies: &mut Replies) {
+        for (waiter, process) in core::mem::take(&mut self.answers) {
+            match process {
+                // Who gave up meanwhile is answered nothing.
+                Some(process) => drop(replies.answer(waiter, &self.describe(process))),
+                None => replies.forget(waiter),
+            }
         }
-        offer_slots(&self.incoming);
-    }
-
-    /// The answer to a message, if there is one now.
-    fn answer(&mut self, message: &Received) -> Option<Message> {
-        if message.is_fault() {
-            return self.fault(message);
-        }
-        // Capabilities arrive in the first of the slots; whoever keeps one has the slot, too.
-        let mut caps: Vec<CapAddress> = message.caps().to_vec();
-        self.incoming.retain(|slot| !caps.contains(slot));
-        let answer = self.carry_out(message, &mut caps);
-        caps.into_iter().for_each(discard);
-        answer.unwrap_or_else(|error| Some(Message::new(error as u64)))
-    }
-
-    fn carry_out(&mut self, message: &Received, caps: &mut Vec<CapAddress>) -> Answer {
-        let caller = message.badge();
-        let label = Label::from_code(message.label()).ok_or(Error::BadRequest)?;
-        let reader = &mut message.reader();
-        if adds(label) && memory::reserve_heap(GROWTH + BRIEFLY).is_err() {
-            return Err(Error::OutOfMemory);
-        }
-        match label {
-            Label::Prepare => self.prepare(caller, text(reader)?),
-            Label::Append => self.append(caller, word(reader)?, reader),
-            Label::Give => self.give(caller, word(reader)?, reader, caps),
-            Label::Limit => self.limit(caller, word(reader)?, word(reader)?),
-            Label::Configure => self.configure(caller, word(reader)?, reader),
-            Label::Start => self.start(caller, word(reader)?),
-            Label::Abandon => self.abandon(caller, word(reader)?),
-            Label::Exit => self.exit(caller, word(reader)?),
-            Label::Fault => self.own_fault(caller, reader),
-            Label::Kill => self.kill(caller, word(reader)?),
-            Label::Wait => self.wait(caller, word(reader)?),
-            Label::Suspend => self.suspend(caller, word(reader)?),
-            Label::Resume => self.resume(caller, word(reader)?),
-            Label::Status => self.status(word(reader)?),
-            Label::Next => self.next(word(reader)?),
-            Label::Find => self.find(word(reader)?, text(reader)?),
-            Label::Capabilities => self.capabilities(caller, word(reader)?, word(reader)?),
-            Label::File => self.file(word(reader)?),
-            Label::ReadFile => self.read_file(word(reader)?, text(reader)?),
-        }
-    }
-
-    fn prepare(&mut self, caller: u64, name: &str) -> Answer {
-        if name.len() > MAX_NAME {
-            return Err(Error::TextTooLong);
-        }
-        let file = self.boot.archive.find_program(name).ok_or(Error::NoSuchProgram)?;
-        let path = file.path.to_string();
-        let entry = self.boot.system.find_path(&path);
-        let preparation = Preparation::new(path.clone(), name, entry.as_ref());
-        let process = self.records.prepare(&path, caller, Some(Kept::Preparing(preparation)))?;
-        let record = self.records.get_mut(process)?;
-        record.priority = entry.map_or(DEFAULT_PRIORITY, |entry| entry.priority);
-        record.ceiling = entry.map_or(DEFAULT_PRIORITY, |entry| entry.ceiling);
-        record.quota = record.quota.min(entry.map_or(NO_QUOTA, |entry| entry.quota));
-        Ok(done(&[process]))
+        self.answer_connections(replies);
     }
 
     /// The preparation of a process that `caller` prepares.
@@ -186,155 +144,17 @@ impl Server {
         }
     }
 
-    fn append(&mut self, caller: u64, process: u64, reader: &mut Reader<'_>) -> Answer {
-        let preparation = self.preparation(caller, process)?;
-        let list = List::from_code(word(reader)?).ok_or(Error::BadRequest)?;
-        preparation.append(list, reader.text().ok_or(Error::BadRequest)?)?;
-        Ok(done(&[]))
-    }
-
-    fn give(&mut self, caller: u64, process: u64, reader: &mut Reader<'_>, caps: &mut Vec<CapAddress>) -> Answer {
-        let preparation = self.preparation(caller, process)?;
-        let slots = reader.rest();
-        if slots.is_empty() || slots.len() != caps.len() {
-            return Err(Error::BadSlot);
-        }
-        for slot in slots {
-            let to = u32::try_from(*slot).map_err(|_| Error::BadSlot)?;
-            preparation.give(CapAddress(to), caps[0])?;
-            caps.remove(0);
-        }
-        Ok(done(&[]))
-    }
-
-    fn configure(&mut self, caller: u64, process: u64, reader: &mut Reader<'_>) -> Answer {
-        let mut next = || word(reader);
-        let (priority, ceiling, stack, flags) = (next()?, next()?, next()?, next()?);
-        let (limit, manager) = self.records.get(caller).map_or((0, false), |record| (record.ceiling, record.manager));
-        let stack = stack_size(stack)?;
-        if priority > ceiling || ceiling > u64::from(limit) {
-            return Err(Error::PriorityTooHigh);
-        }
-        if flags & FLAG_MANAGER != 0 && !manager {
-            return Err(Error::NotAllowed);
-        }
-        self.preparation(caller, process)?.set_stack_size(stack);
-        let record = self.records.get_mut(process)?;
-        record.priority = priority as u8;
-        record.ceiling = ceiling as u8;
-        record.manager = flags & FLAG_MANAGER != 0;
-        Ok(done(&[]))
-    }
-
-    /// Sets how much memory a process may have: at most as much as the caller itself.
-    fn limit(&mut self, caller: u64, process: u64, bytes: u64) -> Answer {
-        self.records.check_manage(caller, process)?;
-        if self.records.get(caller).is_ok_and(|record| bytes > record.quota) {
-            return Err(Error::NotAllowed);
-        }
-        let record = self.records.get_mut(process)?;
-        if record.status.state.has_ended() {
-            return Err(Error::WrongState);
-        }
-        record.quota = bytes;
-        // One that is not loaded yet has no account; it gets this quota with it.
-        if record.status.state != State::Preparing {
-            self.mem.set_quota(process, bytes).map_err(|_| Error::OutOfMemory)?;
-        }
-        Ok(done(&[]))
-    }
-
-    fn start(&mut self, caller: u64, process: u64) -> Answer {
-        self.preparation(caller, process)?;
-        let quota = self.records.get(process)?.quota;
-        if quota != NO_QUOTA && self.mem.set_quota(process, quota).is_err() {
-            return Err(Error::OutOfMemory);
-        }
-        let servers = self.servers();
-        let loader = Loader { boot: &self.boot, mem: self.mem, window: self.window, servers: &servers };
-        let Some(Kept::Preparing(mut preparation)) = self.records.get_mut(process)?.kernel.take() else {
-            return Err(Error::WrongState);
-        };
-        let started = preparation.load(&loader, process).and_then(|(mut living, size, frequency)| {
-            let record = self.records.get(process).map_err(|_| Refusal::InvalidArgument)?;
-            living.serves_at(preparation.take_service());
-            match living.start(process, record.priority, record.ceiling, frequency) {
-                Ok(()) => Ok((living, size)),
-                Err(error) => {
-                    living.end();
-                    Err(LoadError::Kernel(error))
-                }
-            }
-        });
-        preparation.abandon();
-        match started {
-            Ok((living, size)) => {
-                let record = self.records.get_mut(process)?;
-                record.kernel = Some(Kept::Living(Box::new(living)));
-                record.status = Status::plain(State::Running);
-                record.size = size;
-                Ok(done(&[process]))
-            }
-            Err(error) => {
-                self.discard_record(process);
-                match error {
-                    LoadError::Defect(defect) => {
-                        Ok(Some(Message::with_words(Error::BadProgram as u64, &[defect as u64])))
-                    }
-                    LoadError::OutOfMemory => Err(Error::OutOfMemory),
-                    LoadError::Kernel(error) => {
-                        report::say(self.console, &format!("procs: starting process {process}: {error}\n"));
-                        Err(Error::Internal)
-                    }
-                }
-            }
-        }
-    }
-
-    /// The servers that every process reaches.
-    fn servers(&self) -> Vec<(CapAddress, &'static str, Cap<Endpoint>)> {
-        let known = [("mem", slot::MEM), ("names", slot::NAMES), ("console", slot::CONSOLE)];
-        known.into_iter().filter_map(|(name, to)| Some((to, name, self.boot.service(name)?))).collect()
-    }
-
-    fn abandon(&mut self, caller: u64, process: u64) -> Answer {
-        self.preparation(caller, process)?;
-        self.discard_record(process);
-        Ok(done(&[]))
-    }
-
     /// Removes the record of a process that did not start.
-    fn discard_record(&mut self, process: u64) {
+    pub(crate) fn discard_record(&mut self, process: u64) {
         let Some(ended) = self.records.discard(process) else { return };
         if let Some(Kept::Preparing(preparation)) = ended.kernel {
             preparation.abandon();
         }
-        for reply in ended.waiters {
-            let _ = reply.reply(&Message::new(Error::NoSuchProcess as u64));
-            self.release(reply);
-        }
-    }
-
-    fn exit(&mut self, caller: u64, code: u64) -> Answer {
-        self.end(caller, Status { state: State::Exited, detail: code })?;
-        Ok(None)
-    }
-
-    fn kill(&mut self, caller: u64, process: u64) -> Answer {
-        self.records.check_manage(caller, process)?;
-        match &self.records.get(process)?.kernel {
-            Some(Kept::Living(_)) => {}
-            Some(Kept::Preparing(_)) => return Err(Error::WrongState),
-            None if self.records.get(process)?.status.state.has_ended() => return Err(Error::WrongState),
-            None => return Err(Error::Essential),
-        }
-        self.end(process, Status::plain(State::Killed))?;
-        // Who has killed itself is not there to be answered.
-        Ok(if process == caller { None } else { done(&[]) })
+        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Some(process))));
     }
 
     /// A thread has faulted: its process ends. There is nothing to answer, unless this server knows of no such process.
-    fn fault(&mut self, message: &Received) -> Option<Message> {
+    fn fault_message(&mut self, message: &Received, answer: &mut Message) -> Flow {
         let report = Report {
             class: message.word(0),
             address: message.word(1),
@@ -342,23 +162,12 @@ impl Server {
             syndrome: message.word(3),
         };
         match self.faulted(message.badge(), report, None) {
-            Ok(()) => None,
-            Err(_) => Some(Message::new(STOP)),
+            Ok(()) => Flow::Later,
+            Err(_) => {
+                *answer = Message::new(STOP);
+                Flow::Answer
+            }
         }
-    }
-
-    /// A process found no remedy for its own fault, and ends.
-    fn own_fault(&mut self, caller: u64, reader: &mut Reader) -> Answer {
-        let mut words = [0; 8];
-        for place in &mut words {
-            *place = word(reader)?;
-        }
-        let [class, address, instruction, syndrome, kind, region, start, size] = words;
-        let kind = FaultKind::from_code(kind).ok_or(Error::BadRequest)?;
-        let region = RegionKind::from_code(region).map(|region| (region, start, size));
-        let report = Report { class, address, instruction, syndrome };
-        self.faulted(caller, report, Some(OwnReport { kind, region }))?;
-        Ok(None)
     }
 
     /// Reports a fault, and ends the process.
@@ -367,13 +176,13 @@ impl Server {
             return Err(Error::NoSuchProcess);
         };
         // The console cannot report its own end.
-        let console = self.console.filter(|_| !name.ends_with("console"));
+        let console = self.service("console").filter(|_| !name.ends_with("console"));
         let kind = report::fault(console, name, process, &Fault { report, layout: &living.layout, own });
-        self.end(process, Status { state: State::Faulted, detail: kind as u64 })
+        self.end(process, Condition { state: State::Faulted, detail: kind as u64 })
     }
 
     /// Ends a process, tells the other servers, and answers those who waited for it.
-    fn end(&mut self, process: u64, status: Status) -> Result<(), Error> {
+    fn end(&mut self, process: u64, status: Condition) -> Result<(), Error> {
         if !matches!(self.records.get(process)?.kernel, Some(Kept::Living(_))) {
             return Err(Error::WrongState);
         }
@@ -384,39 +193,11 @@ impl Server {
         if let Some(Kept::Living(living)) = ended.kernel {
             living.end();
         }
-        // If such a server is gone, it has nothing to forget.
-        if let Some(names) = self.names {
-            let _ = Names::at(names).process_ended(process);
-        }
-        if let Some(console) = self.console {
-            let _ = Console::at(console).process_ended(process);
-        }
-        let answer = self.describe(process);
-        for reply in ended.waiters {
-            // Who gave up meanwhile is answered nothing.
-            let _ = reply.reply(&answer);
-            self.release(reply);
-        }
-        for reply in ended.abandoned {
-            self.release(reply);
-        }
+        self.tell_servers(process);
+        self.supervise_end(process, status);
+        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Some(process))));
+        self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, None)));
         Ok(())
-    }
-
-    fn wait(&mut self, caller: u64, process: u64) -> Answer {
-        if self.records.get(process)?.status.state.has_ended() {
-            return Ok(Some(self.describe(process)));
-        }
-        let reply = self.replies.keep(make_reply).map_err(|_| Error::Full)?;
-        match self.records.wait(process, caller, reply) {
-            Ok(()) => Ok(None),
-            Err((reply, result)) => {
-                if let Some(surplus) = self.replies.make_current(reply) {
-                    discard(surplus.address());
-                }
-                result.map(|_| Some(self.describe(process)))
-            }
-        }
     }
 
     /// The process that `caller` may manage, if it runs.
@@ -432,53 +213,191 @@ impl Server {
             _ => Err(Error::WrongState),
         }
     }
+}
 
-    fn suspend(&mut self, caller: u64, process: u64) -> Answer {
-        let (record, thread) = self.managed(caller, process)?;
-        thread.suspend().map_err(|_| Error::Internal)?;
-        record.status = Status::plain(State::Suspended);
-        Ok(done(&[]))
+impl ProcsService for Server {
+    fn create(&mut self, caller: Caller, program: Text<'_, MAX_NAME>) -> Result<u64, Error> {
+        reserve()?;
+        let file = self.boot.archive.find_program(&program).ok_or(Error::NoSuchProgram)?;
+        let path = file.path.to_string();
+        let entry = self.boot.system.find_path(&path);
+        let preparation = Preparation::new(path.clone(), &program, entry.as_ref());
+        let process = self.records.prepare(&path, caller.0, Some(Kept::Preparing(preparation)))?;
+        let record = self.records.get_mut(process)?;
+        record.priority = entry.map_or(DEFAULT_PRIORITY, |entry| entry.priority);
+        record.ceiling = entry.map_or(DEFAULT_PRIORITY, |entry| entry.ceiling);
+        record.quota = record.quota.min(entry.map_or(NO_QUOTA, |entry| entry.quota));
+        Ok(process)
     }
 
-    fn resume(&mut self, caller: u64, process: u64) -> Answer {
-        let (record, thread) = self.managed(caller, process)?;
+    fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error> {
+        reserve()?;
+        self.preparation(caller.0, process)?.append(to, &text)
+    }
+
+    fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error> {
+        reserve()?;
+        self.preparation(caller.0, process)?.give(slot, cap)
+    }
+
+    fn give_away(
+        &mut self,
+        caller: Caller,
+        process: u64,
+        slot: CapAddress,
+        cap: Arrived<'_, Any, Given>,
+    ) -> Result<(), Error> {
+        reserve()?;
+        self.preparation(caller.0, process)?.give(slot, cap)
+    }
+
+    fn set_up(
+        &mut self,
+        Caller(caller): Caller,
+        process: u64,
+        priority: u8,
+        ceiling: u8,
+        stack: u64,
+        manager: bool,
+    ) -> Result<(), Error> {
+        let (limit, may_manage) =
+            self.records.get(caller).map_or((0, false), |record| (record.ceiling, record.manager));
+        let stack = stack_size(stack)?;
+        if priority > ceiling || ceiling > limit {
+            return Err(Error::PriorityTooHigh);
+        }
+        if manager && !may_manage {
+            return Err(Error::NotAllowed);
+        }
+        self.preparation(caller, process)?.set_stack_size(stack);
+        let record = self.records.get_mut(process)?;
+        record.priority = priority;
+        record.ceiling = ceiling;
+        record.manager = manager;
+        Ok(())
+    }
+
+    fn start(&mut self, caller: Caller, process: u64) -> Result<Option<Defect>, Error> {
+        reserve()?;
+        self.preparation(caller.0, process)?;
+        self.start_prepared(process)
+    }
+
+    fn exit(&mut self, caller: Caller, _: Later<'_, (), Error>, code: u64) -> Result<Option<()>, Error> {
+        self.end(caller.0, Condition { state: State::Exited, detail: code })?;
+        Ok(None)
+    }
+
+    fn kill(&mut self, Caller(caller): Caller, _: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error> {
+        self.records.check_manage(caller, process)?;
+        match &self.records.get(process)?.kernel {
+            Some(Kept::Living(_)) => {}
+            Some(Kept::Preparing(_)) => return Err(Error::WrongState),
+            None if self.records.get(process)?.status.state.has_ended() => return Err(Error::WrongState),
+            None => return Err(Error::Essential),
+        }
+        self.end(process, Condition::plain(State::Killed))?;
+        // Who has killed itself is not there to be answered.
+        Ok((process != caller).then_some(()))
+    }
+
+    fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error> {
+        reserve()?;
+        if self.records.check_wait(process)?.is_some() {
+            return self.describe(process).map(Some);
+        }
+        let waiter = later.keep().map_err(|_| Error::Full)?;
+        self.records.wait(process, caller.0, waiter);
+        Ok(None)
+    }
+
+    fn status(&mut self, process: u64) -> Result<Status, Error> {
+        self.describe(process)
+    }
+
+    fn next(&mut self, after: u64) -> Result<Status, Error> {
+        self.describe_next(after)
+    }
+
+    fn find(&mut self, name: Text<'_, MAX_NAME>, after: u64) -> Result<u64, Error> {
+        self.records.find(&name, after).ok_or(Error::NoSuchProcess)
+    }
+
+    fn suspend(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
+        let (record, thread) = self.managed(caller.0, process)?;
+        thread.suspend().map_err(|_| Error::Internal)?;
+        record.status = Condition::plain(State::Suspended);
+        Ok(())
+    }
+
+    fn resume(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
+        let (record, thread) = self.managed(caller.0, process)?;
         if record.status.state != State::Suspended {
             return Err(Error::WrongState);
         }
         thread.resume().map_err(|_| Error::Internal)?;
-        record.status = Status::plain(State::Running);
-        Ok(done(&[]))
+        record.status = Condition::plain(State::Running);
+        Ok(())
     }
 
-    /// A reply object is done with.
-    fn release(&mut self, reply: Cap<Reply>) {
-        if let Some(surplus) = self.replies.release(reply) {
-            discard(surplus.address());
+    fn capabilities(
+        &mut self,
+        caller: Caller,
+        process: u64,
+        from: CapAddress,
+    ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error> {
+        self.list_capabilities(caller.0, process, from)
+    }
+
+    fn file(&mut self, index: u64) -> Result<(Text<'_, MAX_NAME>, u64), Error> {
+        self.list_file(index)
+    }
+
+    fn read_part(&mut self, path: Text<'_, MAX_NAME>, offset: u64) -> Result<Bytes<'_, MAX_FILE_TEXT>, Error> {
+        self.part_of_file(&path, offset)
+    }
+
+    fn abandon(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
+        self.preparation(caller.0, process)?;
+        self.discard_record(process);
+        Ok(())
+    }
+
+    fn limit(&mut self, Caller(caller): Caller, process: u64, bytes: u64) -> Result<(), Error> {
+        self.records.check_manage(caller, process)?;
+        if self.records.get(caller).is_ok_and(|record| bytes > record.quota) {
+            return Err(Error::NotAllowed);
         }
+        let record = self.records.get_mut(process)?;
+        if record.status.state.has_ended() {
+            return Err(Error::WrongState);
+        }
+        record.quota = bytes;
+        // One that is not loaded yet has no account; it gets this quota with it.
+        if record.status.state != State::Preparing {
+            self.mem.set_quota(process, bytes).map_err(|_| Error::OutOfMemory)?;
+        }
+        Ok(())
+    }
+
+    fn reconnect(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Sent<Endpoint, Given>, Error>,
+        slot: CapAddress,
+    ) -> Result<Option<Sent<Endpoint, Given>>, Error> {
+        reserve()?;
+        self.connect_again(caller.0, later, slot)
+    }
+
+    fn fault(&mut self, caller: Caller, _: Later<'_, (), Error>, fault: OwnFault) -> Result<Option<()>, Error> {
+        let region = fault.region.map(|region| (region.kind, region.start, region.size));
+        self.faulted(caller.0, fault.report(), Some(OwnReport { kind: fault.kind, region }))?;
+        Ok(None)
     }
 }
 
-/// Whether a request adds something that stays. It is refused if there is not enough memory; all others are carried out.
-const fn adds(label: Label) -> bool {
-    matches!(label, Label::Prepare | Label::Append | Label::Give | Label::Start | Label::Wait)
-}
-
-/// The next word of a request.
-fn word(reader: &mut Reader<'_>) -> Result<u64, Error> {
-    reader.word().ok_or(Error::BadRequest)
-}
-
-/// The next text of a request.
-fn text<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Error> {
-    reader.text().and_then(|text| core::str::from_utf8(text).ok()).ok_or(Error::BadRequest)
-}
-
-/// An answer that all went well, with these words.
-pub fn done(words: &[u64]) -> Option<Message> {
-    Some(Message::with_words(DONE, words))
-}
-
-/// A new reply object.
-fn make_reply() -> Result<Cap<Reply>, Refusal> {
-    memory::make::<Reply>(0).map(|made| made.leak()).map_err(|_| Refusal::OutOfMemory)
+/// Sees to it that there is memory for a request that adds something that stays. All others are carried out in any case.
+fn reserve() -> Result<(), Error> {
+    memory::reserve_heap(GROWTH + BRIEFLY).map_err(|_| Error::OutOfMemory)
 }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use tench::memory as own_memory;
+use tench::memory::{self as own_memory, Made};
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::{CapAddress, Rights};
@@ -11,12 +11,14 @@ use tench_loader::fault::Layout;
 use tench_loader::information::{Description, Stack, TEXT_SIZE};
 use tench_loader::{LoadError, Machine, Process, Program, Schedule, Window};
 use tench_mem_client::Mem;
-use tench_procs_client::protocol::{Error, List, MAX_STACK};
+use tench_procs_client::protocol::{Error, MAX_STACK, Strings};
+use tench_protocol::{Any, Arrived};
 use tench_sys::{Cap, Endpoint, Error as Refusal, OWN_SPACE};
 use tench_system::{Capability, Program as Entry};
 
 use crate::boot::Boot;
 use crate::memory::ProcessMemory;
+use crate::services::Keepsake;
 
 /// Where requests and faults arrive.
 pub const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
@@ -24,6 +26,7 @@ pub const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
 const SLICES_PER_SECOND: u64 = 100;
 
 /// What a process is to start with.
+#[derive(Default)]
 pub struct Preparation {
     /// Path of its program in the archive.
     path: String,
@@ -46,7 +49,39 @@ pub struct Living {
     /// Where its objects' memory comes from.
     memory: ProcessMemory,
     /// Where it serves others.
-    service: Option<CapAddress>,
+    service: Option<Service>,
+    /// The servers that it got capabilities to from this one, by slot.
+    pub connected: Vec<(CapAddress, &'static str)>,
+}
+
+/// Where a server receives.
+pub enum Service {
+    /// What its parent gave.
+    Given(CapAddress),
+    /// What was made when it was started again.
+    Made(Made<Endpoint>),
+}
+
+impl Service {
+    /// The endpoint.
+    pub const fn endpoint(&self) -> Cap<Endpoint> {
+        match self {
+            Service::Given(slot) => Cap::new(*slot),
+            Service::Made(made) => made.cap(),
+        }
+    }
+
+    /// Nobody will ever answer there: who waits is refused, and who comes. If the capability is no original, somebody
+    /// else decides that.
+    pub fn close(self) {
+        match self {
+            Service::Given(slot) => {
+                let _ = OWN_SPACE.revoke_at(slot);
+                discard(slot);
+            }
+            Service::Made(made) => drop(made),
+        }
+    }
 }
 
 impl Living {
@@ -55,12 +90,14 @@ impl Living {
         // It must not run while it is being taken apart. That it is gone already is no error.
         let _ = self.process.thread.suspend();
         if let Some(service) = self.service {
-            // Nobody will ever answer there: who waits is refused, and who comes. If the capability is no original,
-            // somebody else decides that.
-            let _ = OWN_SPACE.revoke_at(service);
-            discard(service);
+            service.close();
         }
         self.memory.close();
+    }
+
+    /// Where it serves others.
+    pub fn service(&self) -> Option<Cap<Endpoint>> {
+        self.service.as_ref().map(Service::endpoint)
     }
 }
 
@@ -73,14 +110,16 @@ pub struct Loader<'a> {
     /// Where frames are filled.
     pub window: Window,
     /// The other servers that every process reaches, without badges: slot, name, endpoint.
-    pub servers: &'a [(CapAddress, &'static str, Cap<Endpoint>)],
+    pub servers: &'a [(CapAddress, &'static str, Option<Cap<Endpoint>>)],
+    /// What a server kept when it ended.
+    pub kept: Option<&'a Keepsake>,
 }
 
 /// Stack size that is possible: whole pages, or 0 for the usual one.
 pub fn stack_size(bytes: u64) -> Result<u64, Error> {
     match bytes {
         0..=MAX_STACK => Ok(bytes.next_multiple_of(PAGE_SIZE as u64)),
-        _ => Err(Error::BadRequest),
+        _ => Err(Error::StackTooLarge),
     }
 }
 
@@ -110,25 +149,25 @@ impl Preparation {
     }
 
     /// Appends text to a list.
-    pub fn append(&mut self, list: List, text: &[u8]) -> Result<(), Error> {
+    pub fn append(&mut self, to: Strings, text: &[u8]) -> Result<(), Error> {
         if self.arguments.len() + self.environment.len() + text.len() > TEXT_SIZE {
             return Err(Error::TextTooLong);
         }
-        let strings = match list {
-            List::Arguments => &mut self.arguments,
-            List::Environment => &mut self.environment,
+        let strings = match to {
+            Strings::Arguments => &mut self.arguments,
+            Strings::Environment => &mut self.environment,
         };
         strings.try_reserve(text.len()).map_err(|_| Error::OutOfMemory)?;
         strings.extend_from_slice(text);
         Ok(())
     }
 
-    /// Takes over a capability that came to this server's slot `from`.
-    pub fn give(&mut self, to: CapAddress, from: CapAddress) -> Result<(), Error> {
+    /// Takes over a capability that has come along.
+    pub fn give<How>(&mut self, to: CapAddress, cap: Arrived<'_, Any, How>) -> Result<(), Error> {
         if !may_be_given(to) || self.has(to) {
             return Err(Error::BadSlot);
         }
-        self.given.push((to, from));
+        self.given.push((to, cap.keep().address()));
         Ok(())
     }
 
@@ -140,6 +179,16 @@ impl Preparation {
     pub fn take_service(&mut self) -> Option<CapAddress> {
         let place = self.given.iter().position(|(to, _)| *to == slot::SERVICE)?;
         Some(self.given.swap_remove(place).1)
+    }
+
+    /// Sets where the process will serve others.
+    pub fn serve_at(&mut self, endpoint: Cap<Endpoint>) {
+        self.given.push((slot::SERVICE, endpoint.address()));
+    }
+
+    /// Path of its program.
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
     /// Gives up what was prepared.
@@ -168,11 +217,12 @@ impl Preparation {
         };
         let mut memory = ProcessMemory::new(pid, loader.mem);
         let made = Process::new(&mut Machine::new(&mut memory, loader.window), &program, &description)
-            .and_then(|process| self.connect(loader, pid, &process).map(|()| process).map_err(LoadError::from));
+            .and_then(|process| Ok((self.connect(loader, pid, &process)?, process)));
         match made {
-            Ok(process) => {
+            Ok((connected, process)) => {
                 let layout = Layout::new(&program, &description);
-                Ok((Living { process, layout, memory, service: None }, program.size(), description.counter_frequency))
+                let living = Living { process, layout, memory, service: None, connected };
+                Ok((living, program.size(), description.counter_frequency))
             }
             Err(error) => {
                 memory.close();
@@ -181,24 +231,35 @@ impl Preparation {
         }
     }
 
-    /// Gives a process its capabilities to servers, and copies of what its parent gave.
-    fn connect(&self, loader: &Loader<'_>, pid: u64, process: &Process) -> Result<(), Refusal> {
+    /// Gives a process its capabilities to servers, and copies of what its parent gave. Answers which servers.
+    fn connect(
+        &self,
+        loader: &Loader<'_>,
+        pid: u64,
+        process: &Process,
+    ) -> Result<Vec<(CapAddress, &'static str)>, Refusal> {
         for (to, from) in &self.given {
             process.give(*to, *from)?;
         }
-        process.give_client(slot::PROCS, SERVICE, pid)?;
-        let own_name = self.path.rsplit('/').next().unwrap_or(&self.path);
-        for (to, name, endpoint) in loader.servers {
-            // A server does not call itself.
-            if *name != own_name && !self.has(*to) {
-                match process.give_client(*to, *endpoint, pid) {
-                    // The server has ended: the process does without it.
-                    Ok(()) | Err(Refusal::InvalidCapability) => {}
-                    Err(error) => return Err(error),
-                }
+        if let Some(kept) = loader.kept {
+            process.give(slot::KEPT_MEMORY, kept.memory.cap())?;
+            for (number, node) in (0..).zip(&kept.nodes) {
+                process.give(CapAddress(slot::KEPT_CAPABILITIES.0 + number), node.cap())?;
             }
         }
-        let Some(entry) = loader.boot.system.find_path(&self.path) else { return Ok(()) };
+        process.give_client(slot::PROCS, SERVICE, pid)?;
+        let own_name = self.path.rsplit('/').next().unwrap_or(&self.path);
+        // A server does not call itself.
+        let connected = loader.servers.iter().filter(|(to, name, _)| *name != own_name && !self.has(*to));
+        for (to, _, endpoint) in connected.clone() {
+            match endpoint.map_or(Ok(()), |endpoint| process.give_client(*to, endpoint, pid)) {
+                // The server has ended: the process does without it, or asks for it again.
+                Ok(()) | Err(Refusal::InvalidCapability) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let connected = connected.map(|(to, name, _)| (*to, *name)).collect();
+        let Some(entry) = loader.boot.system.find_path(&self.path) else { return Ok(connected) };
         for capability in entry.capabilities.iter() {
             let cap = match capability {
                 Capability::Kernel => slot::KERNEL,
@@ -210,13 +271,13 @@ impl Preparation {
                 process.give(cap, cap)?;
             }
         }
-        Ok(())
+        Ok(connected)
     }
 }
 
 impl Living {
     /// From now on, whoever waits for it at `service` is refused when it ends.
-    pub fn serves_at(&mut self, service: Option<CapAddress>) {
+    pub fn serves_at(&mut self, service: Option<Service>) {
         self.service = service;
     }
 

@@ -1,7 +1,7 @@
 //! How much heap the records need for one request: what the server keeps in reserve is enough.
 
 use tench_counting::{Counting, peak};
-use tench_procs::records::{BRIEFLY, GROWTH, MAX_ENDED, MAX_LIVING, MAX_WAITERS, Records, Status};
+use tench_procs::records::{BRIEFLY, Condition, GROWTH, MAX_ENDED, MAX_LIVING, MAX_WAITERS, Records};
 use tench_procs_client::protocol::{MAX_NAME, State};
 
 #[global_allocator]
@@ -32,7 +32,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         if living.len() == MAX_LIVING {
             // Those in the middle end; each was waited for by as many as can wait.
             for process in living.split_off(MAX_LIVING / 2) {
-                let (ended, bytes) = peak(|| records.end(process, Status::plain(State::Exited)).unwrap());
+                let (ended, bytes) = peak(|| records.end(process, Condition::plain(State::Exited)).unwrap());
                 most.1 = most.1.max(bytes);
                 drop(ended);
             }
@@ -42,8 +42,12 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         most.0 = most.0.max(bytes.saturating_sub(arrays(process)));
         living.push(process);
         for waiter in 0..if number % 64 == 0 { MAX_WAITERS as u64 } else { 1 } {
-            let (answer, bytes) = peak(|| records.wait(process, waiter, waiter));
-            assert!(answer.is_ok());
+            let (ended, bytes) = peak(|| {
+                let ended = records.check_wait(process);
+                records.wait(process, waiter, waiter);
+                ended
+            });
+            assert_eq!(ended, Ok(None));
             most.0 = most.0.max(bytes);
         }
     }

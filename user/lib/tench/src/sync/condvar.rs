@@ -1,39 +1,30 @@
 //! Condition variables.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::AtomicUsize;
 
 use tench_sys::Instant;
 
-use super::mutex::{Mutex, MutexGuard};
-use super::queue::{Waiter, WaiterList};
+use super::mutex::MutexGuard;
+use super::{RawCondition, line};
 
 /// Lets threads wait until others say that something has changed.
 ///
 /// Waiters are woken in the order in which they came. There are no spurious wake-ups, but whoever is woken has to look
 /// again: somebody else may have been faster.
 pub struct Condvar {
-    /// Whether somebody waits, so that a notification without waiters costs one load.
-    waited: AtomicBool,
-    waiters: Mutex<Waiters>,
+    raw: RawCondition,
 }
-
-struct Waiters(WaiterList);
-
-// SAFETY: the list names waiters on other threads' stacks, and may be used by any thread that holds its lock.
-unsafe impl Send for Waiters {}
 
 impl Condvar {
     /// Nobody waits.
     pub const fn new() -> Condvar {
-        Condvar { waited: AtomicBool::new(false), waiters: Mutex::new(Waiters(WaiterList::new())) }
+        Condvar { raw: RawCondition::of(AtomicUsize::new(0), line()) }
     }
 
     /// Gives the lock up, waits to be notified, and takes the lock again.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        let waiter = Waiter::new();
-        let mutex = self.enqueue(&waiter, guard);
-        waiter.wait();
-        mutex.lock()
+        // SAFETY: the guard exists, so this thread holds the lock.
+        guard.wait_with(|lock| unsafe { self.raw.wait(lock) }).0
     }
 
     /// Waits as long as a condition holds.
@@ -50,59 +41,23 @@ impl Condvar {
 
     /// As [`wait`](Self::wait), until a time at most. Also answers whether it was notified.
     pub fn wait_until<'a, T>(&self, guard: MutexGuard<'a, T>, deadline: Instant) -> (MutexGuard<'a, T>, bool) {
-        let waiter = Waiter::new();
-        let mutex = self.enqueue(&waiter, guard);
-        if !waiter.wait_until(deadline) {
-            let waiters = self.waiters.lock();
-            let left = waiters.0.remove(&waiter);
-            self.waited.store(!waiters.0.is_empty(), Ordering::Relaxed);
-            drop(waiters);
-            if left {
-                return (mutex.lock(), false);
-            }
-            // Somebody took it out of the list and is about to wake it, and will touch it until then.
-            waiter.wait();
-        }
-        (mutex.lock(), true)
-    }
-
-    /// Puts a waiter in the list, and then gives the lock up.
-    fn enqueue<'a, T>(&self, waiter: &Waiter, guard: MutexGuard<'a, T>) -> &'a Mutex<T> {
-        let waiters = self.waiters.lock();
-        // SAFETY: the callers' waiters stay where they are until they were woken or have removed themselves.
-        unsafe { waiters.0.push(waiter) };
-        self.waited.store(true, Ordering::Relaxed);
-        drop(waiters);
-        guard.mutex()
+        // SAFETY: the guard exists, so this thread holds the lock.
+        guard.wait_with(|lock| unsafe { self.raw.wait_until(lock, deadline.ticks()) })
     }
 
     /// Wakes the thread that has waited longest.
     pub fn notify_one(&self) {
-        // Whoever began to wait before the caller changed something did so under the same lock as the caller.
-        if !self.waited.load(Ordering::Relaxed) {
-            return;
-        }
-        let waiters = self.waiters.lock();
-        let oldest = waiters.0.pop();
-        self.waited.store(!waiters.0.is_empty(), Ordering::Relaxed);
-        drop(waiters);
-        if let Some(waiter) = oldest {
-            // SAFETY: it was in the list, so it waits, and now it is in no list.
-            unsafe { Waiter::wake(waiter) };
-        }
+        self.raw.notify_one();
     }
 
     /// Wakes all threads that wait now.
     pub fn notify_all(&self) {
-        if !self.waited.load(Ordering::Relaxed) {
-            return;
-        }
-        let waiters = self.waiters.lock();
-        while let Some(waiter) = waiters.0.pop() {
-            // SAFETY: as in `notify_one`.
-            unsafe { Waiter::wake(waiter) };
-        }
-        self.waited.store(false, Ordering::Relaxed);
+        self.raw.notify_all();
+    }
+
+    /// How many wait. Panics if the state contradicts itself.
+    pub fn check_invariants(&self) -> usize {
+        self.raw.check_invariants()
     }
 }
 
@@ -114,6 +69,7 @@ impl Default for Condvar {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Mutex;
     use super::*;
     use std::collections::VecDeque;
 
@@ -152,7 +108,7 @@ mod tests {
         let (guard, notified) = condvar.wait_until(mutex.lock(), Instant::from_ticks(0));
         assert!(!notified && mutex.try_lock().is_none());
         drop(guard);
-        assert!(condvar.waiters.lock().0.is_empty() && !condvar.waited.load(Ordering::Relaxed));
+        assert_eq!(condvar.check_invariants(), 0);
         condvar.notify_one();
     }
 }

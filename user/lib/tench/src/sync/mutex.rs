@@ -5,13 +5,13 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use super::queue::RawMutex;
+use super::{RawLock, raw_lock};
 
-/// Data that one thread at a time can reach. Not fair: whoever comes first takes it, woken or not.
+/// Data that one thread at a time can reach, in the order in which they ask for it.
 ///
 /// A thread that panics while it holds the lock ends the process, so there is no poisoning.
 pub struct Mutex<T: ?Sized> {
-    raw: RawMutex,
+    raw: RawLock,
     data: UnsafeCell<T>,
 }
 
@@ -23,7 +23,7 @@ unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 impl<T> Mutex<T> {
     /// The data, with the lock free.
     pub const fn new(data: T) -> Mutex<T> {
-        Mutex { raw: RawMutex::new(), data: UnsafeCell::new(data) }
+        Mutex { raw: raw_lock(), data: UnsafeCell::new(data) }
     }
 
     /// The data, whose lock nobody can hold.
@@ -77,9 +77,10 @@ pub struct MutexGuard<'a, T: ?Sized> {
 unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
-    /// The mutex that it belongs to.
-    pub(super) const fn mutex(&self) -> &'a Mutex<T> {
-        self.mutex
+    /// Runs `wait`, which gives the lock up meanwhile and takes it again; afterwards the data may be different.
+    pub(super) fn wait_with<R>(self, wait: impl FnOnce(&RawLock) -> R) -> (Self, R) {
+        let result = wait(&self.mutex.raw);
+        (self, result)
     }
 }
 

@@ -193,14 +193,14 @@ fn kill(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
             // The same without losing what is still to be written.
             shell.leave()?;
         } else {
-            spare_console(&process)?;
             shell.system.kill(process.pid)?;
         }
     }
     Ok(())
 }
 
-/// Refuses the console that the system began with: without it nobody sees what the shell says, or is heard by it.
+/// Refuses the console that the system began with: while it stands still nobody sees what the shell says, or is heard by it.
+/// (One that is killed is started again.)
 fn spare_console(process: &Process) -> Outcome {
     if process.parent == pid::INIT && process.base_name() == "console" {
         return Err(Failure::Refused("the shell could not be seen or heard without the console".into()));

@@ -4,11 +4,9 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod client;
 pub mod protocol;
 
-pub use client::Clock;
-pub use protocol::Error;
+pub use protocol::{Clock, Error};
 
 /// Why a request had no success.
 pub type Failure = tench_protocol::Failure<Error>;

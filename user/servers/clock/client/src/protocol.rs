@@ -1,25 +1,49 @@
-//! What travels between the clock server and its clients.
-//!
-//! A request's label says what is asked, its words are the arguments. A reply's label is 0 for success, otherwise an
-//! [`Error`]; its words are the results. Time is counted in ticks of the system counter since the machine was started;
-//! the process information page says how many there are per second.
+//! The clock server's interface.
 
-tench_protocol::codes! {
-    /// What can be asked.
-    pub enum Label {
-        /// **Time**. Answers ticks, ticks per second, nanoseconds.
-        Time = 1;
-        /// **Delay**: the answer comes after as many ticks. Words: ticks. Answers the time in ticks.
-        /// Errors: `Full` (too many wait).
-        Delay = 2;
-        /// **Delay until** a time. Words: ticks. Answers the time in ticks, at once if it is past. Errors: `Full`.
-        DelayUntil = 3;
-        /// **Await** the next of the events. Words: [`Event`]. Answers the time in ticks.
-        /// Errors: `NoSuchEvent`, `Full`.
-        AwaitEvent = 4;
-        /// **A process ended**: its waits are forgotten. Words: process. Needs the capability without a badge.
-        ProcessEnded = 5;
-    }
+use tench_protocol::{Caller, Later, Replies, interface};
+use tench_sys::Instant;
+
+/// Time, and waiting for it. Time is counted in ticks of the system counter since the machine was started.
+#[interface(client = Clock, version = 1)]
+pub trait ClockService {
+    /// The time, ticks per second, and the time in nanoseconds.
+    #[method(1)]
+    fn time(&mut self) -> Result<(Instant, u64, u64), Error>;
+
+    /// Waits for as many ticks. Answers the time.
+    /// Errors: `Full`.
+    #[method(2)]
+    fn delay(&mut self, caller: Caller, later: Later<'_, Instant, Error>, ticks: u64)
+    -> Result<Option<Instant>, Error>;
+
+    /// Waits until a time. Answers the time, at once if it is past.
+    /// Errors: `Full`.
+    #[method(3)]
+    fn delay_until(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Instant, Error>,
+        time: Instant,
+    ) -> Result<Option<Instant>, Error>;
+
+    /// Waits for the next of the events. Answers the time.
+    /// Errors: `Full`.
+    #[method(4)]
+    fn await_event(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Instant, Error>,
+        event: Event,
+    ) -> Result<Option<Instant>, Error>;
+
+    /// A process has ended: its waits are forgotten.
+    #[method(5, authority)]
+    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error>;
+}
+
+impl Clock<()> {
+    /// The name under which the server is registered.
+    pub const NAME: &'static str = "clock";
 }
 
 tench_protocol::codes! {
@@ -36,13 +60,7 @@ pub const TICKS_PER_SECOND: u64 = 100;
 tench_protocol::codes! {
     /// Why a request was refused.
     pub enum Error {
-        /// The label or the number of words is wrong.
-        BadRequest = 1, "the clock server does not know this request; see its protocol";
         /// Too many threads wait.
-        Full = 2, "too many threads wait at the clock server; try again later";
-        /// There is no such event.
-        NoSuchEvent = 3, "no such event; 1 is the tick of 10 milliseconds";
-        /// The request needs the capability without a badge.
-        NotAllowed = 4, "only the process server may do this";
+        Full = 1, "too many threads wait at the clock server; try again later";
     }
 }

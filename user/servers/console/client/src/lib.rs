@@ -7,8 +7,7 @@
 mod client;
 pub mod protocol;
 
-pub use client::Console;
-pub use protocol::Error;
+pub use protocol::{Console, Error};
 
 /// Why a request had no success.
 pub type Failure = tench_protocol::Failure<Error>;

@@ -1,66 +1,165 @@
-//! What travels between the memory server and its clients.
+//! The memory server's interfaces.
 //!
-//! A request's label says what is asked, its words are the arguments. A reply's label is 0 for success, otherwise an
-//! [`Error`]; its words are the results. A client is known by the badge of its capability, which is also the number of
-//! its account. The capability without a badge is the authority over all accounts; `init` and the process server hold
-//! it.
+//! A client is known by the badge of its capability, which is also the number of its account. The capability without a badge
+//! is the authority over all accounts; `init` and the process server hold it.
 
-tench_protocol::codes! {
-    /// What can be asked.
-    pub enum Label {
-        /// **Allocate** a block. Words: log2 of its size in bytes; then, if it matters where it lies, log2 of its
-        /// alignment (0: its size), the lowest address and the first address above (0: no limit).
-        /// Answers the physical address, which names the block from now on, and log2 of the size that was granted; one
-        /// capability, to an untyped. Errors: `BadSize`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`.
-        Allocate = 1;
-        /// **Free** a block: everything made from it is deleted. Words: its physical address.
-        /// Answers the bytes that became free. Errors: `NoSuchBlock` (also for a block that somebody else allocated).
-        Free = 2;
-        /// **Totals**. Answers bytes in all, free bytes, bytes of the largest free block, blocks in use, accounts.
-        Totals = 3;
-        /// **Next account**. Words: a number. Answers the account with the next higher number: number, bytes in
-        /// blocks, quota in bytes, blocks, bytes of objects in slabs; the quota is for both together.
-        /// Errors: `NoSuchAccount` when there is none.
-        NextAccount = 4;
-        /// **Allocate for** another account. Words: account, log2 of size. Answers and errors as `Allocate`.
-        /// Needs authority.
-        AllocateFor = 5;
-        /// **Set the quota** of an account, which is opened if need be. Words: account, bytes. Needs authority.
-        SetQuota = 6;
-        /// **Close** an account: every block of it is freed. Words: account. Answers the bytes that became free. An
-        /// account that does not exist is no error. Needs authority.
-        CloseAccount = 7;
-        /// **Describe** what lies from an address on. Words: address. Answers up to [`MAX_EXTENTS`] times four words, in
-        /// order of addresses: physical address, bytes, [`USED`] or [`FREE`], and the account of what is used. None
-        /// follows after the last.
-        Extents = 8;
-        /// **Divide** a block into its halves, each a block of its own from now on, so that part of it can be freed
-        /// while the rest stays in use. Words: its physical address. Its owner divides the untyped with `UntypedSplit`
-        /// before. Answers log2 of the size of a half. Errors: `NoSuchBlock`, `NotDivided`, `BadSize` (a half would be
-        /// too small for a block), `TooManyBlocks`.
-        Divide = 9;
-        /// **Audit**: what the server's books say of all blocks in use, and what the kernel says was made of the same
-        /// memory. Answers bytes and blocks by the books, then bytes and objects by the kernel. They are equal.
-        Audit = 10;
-    }
+use tench_protocol::{Caller, Given, List, Sent, Words, interface};
+use tench_sys::Untyped;
+
+/// Blocks of physical memory.
+#[interface(client = Mem, version = 1)]
+pub trait MemService {
+    /// Gives a block of at least `1 << size_bits` bytes. Its physical address names it from now on. (The process server
+    /// alone can ask for it on the account of another.)
+    /// Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`.
+    #[method(1)]
+    fn give(
+        &mut self,
+        caller: Caller,
+        size_bits: u32,
+        within: Within,
+    ) -> Result<(Granted, Sent<Untyped, Given>), Error>;
+
+    /// The same on another account.
+    #[method(2, authority)]
+    fn give_for(
+        &mut self,
+        caller: Caller,
+        account: u64,
+        size_bits: u32,
+    ) -> Result<(Granted, Sent<Untyped, Given>), Error>;
+
+    /// Frees the block at an address: everything made from it is deleted. Answers the bytes that became free.
+    /// Errors: `NoSuchBlock` (also for a block that somebody else allocated).
+    #[method(3)]
+    fn free(&mut self, caller: Caller, address: u64) -> Result<u64, Error>;
+
+    /// Divides a block into its halves, each a block of its own from now on, so that part of it can be freed while the rest
+    /// stays in use. Its owner divides the untyped with `UntypedSplit` before. Answers log2 of the size of a half.
+    /// Errors: `NoSuchBlock`, `NotDivided`, `BadSize` (a half would be too small for a block), `TooManyBlocks`.
+    #[method(4)]
+    fn divide(&mut self, caller: Caller, address: u64) -> Result<u32, Error>;
+
+    /// All memory.
+    #[method(5)]
+    fn totals(&mut self) -> Result<Totals, Error>;
+
+    /// The account with the next higher number.
+    /// Errors: `NoSuchAccount` when there is none.
+    #[method(6)]
+    fn next_account(&mut self, after: u64) -> Result<Account, Error>;
+
+    /// Sets how many bytes a process may use; its account is opened if need be.
+    /// Errors: `OutOfMemory`, `TooManyBlocks`.
+    #[method(7, authority)]
+    fn set_quota(&mut self, account: u64, bytes: u64) -> Result<(), Error>;
+
+    /// Takes back everything that is on an account. Answers the bytes that became free. An account that does not exist is no
+    /// error.
+    #[method(8, authority)]
+    fn close_account(&mut self, account: u64) -> Result<u64, Error>;
+
+    /// What lies from an address on, in order of addresses. None follows after the last.
+    #[method(9)]
+    fn describe(&mut self, from: u64) -> Result<List<Extent, MAX_EXTENTS>, Error>;
+
+    /// What the server's books say of all blocks in use, and what the kernel says was made of the same memory. They are
+    /// equal.
+    #[method(10)]
+    fn audit(&mut self) -> Result<Audit, Error>;
+}
+
+/// A block that was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
+pub struct Granted {
+    /// Its physical address, by which it is freed.
+    pub address: u64,
+    /// Log2 of its size in bytes.
+    pub size_bits: u32,
+}
+
+/// All memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
+pub struct Totals {
+    /// Bytes in all.
+    pub total: u64,
+    /// Free bytes.
+    pub free: u64,
+    /// Bytes of the largest free block.
+    pub largest: u64,
+    /// Blocks in use.
+    pub blocks: u64,
+    /// Accounts.
+    pub accounts: u64,
+}
+
+/// What a process has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
+pub struct Account {
+    /// The process.
+    pub process: u64,
+    /// Bytes in use, without those of slabs.
+    pub used: u64,
+    /// Bytes that may be in use.
+    pub quota: u64,
+    /// Blocks in use.
+    pub blocks: u64,
+    /// Bytes of objects in slabs, for which the quota counts, too.
+    pub objects: u64,
+}
+
+/// Memory in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
+pub struct InUse {
+    /// Bytes.
+    pub bytes: u64,
+    /// Blocks.
+    pub blocks: u64,
+}
+
+/// The server's books beside the kernel's account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
+pub struct Audit {
+    /// What the books say.
+    pub books: InUse,
+    /// What the kernel says.
+    pub kernel: InUse,
+}
+
+/// Where a block may lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
+pub struct Within {
+    /// Log2 of the alignment; 0 stands for the block's size.
+    pub align_bits: u32,
+    /// Lowest physical address.
+    pub base: u64,
+    /// First physical address above; 0 stands for no limit.
+    pub limit: u64,
+}
+
+/// Physical memory that belongs together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
+pub struct Extent {
+    /// Physical address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Who has it; nobody has what is free.
+    pub account: Option<u64>,
 }
 
 /// Log2 of the smallest block. Smaller requests are rounded up.
 pub const MIN_BLOCK_BITS: u32 = 12;
 /// Extents that one answer describes at most.
-pub const MAX_EXTENTS: usize = 16;
-/// State of an extent that nobody has.
-pub const FREE: u64 = 0;
-/// State of an extent that is on an account.
-pub const USED: u64 = 1;
+pub const MAX_EXTENTS: usize = 15;
 /// Quota of an account for which none was set.
 pub const NO_QUOTA: u64 = u64::MAX;
 
 tench_protocol::codes! {
     /// Why a request was refused.
     pub enum Error {
-        /// The label or the number of words is wrong.
-        BadRequest = 1, "the memory server does not know this request; see its protocol";
+        /// No policy has this code.
+        NoSuchPolicy = 1, "no policy has this code; memctl policies lists them";
         /// No block can have this size.
         BadSize = 2, "no memory block can have this size; ask for 2^12 to 2^47 bytes";
         /// No free block is large enough.
@@ -73,8 +172,8 @@ tench_protocol::codes! {
         NoSuchBlock = 6, "no such block, or another process allocated it; name the address that was answered";
         /// There is no such account.
         NoSuchAccount = 7, "no account with this number or a higher one";
-        /// The request needs the capability without a badge.
-        NotAllowed = 8, "only the process server may do this";
+        /// The range ends before it begins.
+        BadRange = 8, "the range ends before it begins; name the lowest address and the first address above";
         /// The kernel refused an operation that the server's books say is possible.
         Internal = 9, "the kernel contradicts the memory server's books; this is a defect";
         /// A block is to be divided, and something in it lies across its middle.

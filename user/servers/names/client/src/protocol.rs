@@ -1,30 +1,59 @@
-//! What travels between the name server and its clients.
-//!
-//! A request's label says what is asked, its words are the arguments. A reply's label is 0 for success, otherwise an
-//! [`Error`]; its words are the results. A *name* in a message is one word with its length in bytes, and then its
-//! bytes, eight to a word, the first in the lowest bits.
+//! The name server's interface.
 
-tench_protocol::codes! {
-    /// What can be asked.
-    pub enum Label {
-        /// **Register** a name. Words: name. One capability, to an endpoint; whoever looks the name up gets a copy of
-        /// it.
-        /// Errors: `BadName`, `Taken`, `Full`, `NoCapability`.
-        Register = 1;
-        /// **Look up** a name. Words: name. Answers one capability. Errors: `BadName`, `Unknown`.
-        LookUp = 2;
-        /// **Look up** a name, and wait until it is registered. Otherwise as `LookUp`. Errors: `BadName`, `Full` (too
-        /// many wait).
-        Await = 3;
-        /// **Unregister** a name. Words: name. Errors: `BadName`, `Unknown`, `NotYours`.
-        Unregister = 4;
-        /// **Next name**. Words: a name, or an empty one. Answers the next one in alphabetical order: the process that
-        /// registered it, name. Errors: `Unknown` when there is none.
-        Next = 5;
-        /// **A process ended**: its names and waits are forgotten. Words: process. Needs the capability without a
-        /// badge.
-        ProcessEnded = 6;
-    }
+use tench_abi::layout::slot;
+use tench_procs_client::Standing;
+use tench_protocol::{Arrived, Caller, Later, Replies, Sent, Text, interface};
+use tench_sys::Endpoint;
+
+/// Endpoints by name.
+#[interface(client = Names, version = 1)]
+pub trait NamesService {
+    /// Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
+    /// one that allows no more than to call. A name that the process has registered before stands for the new endpoint.
+    /// Errors: `BadName`, `Taken` (by another process), `Full`.
+    #[method(1)]
+    fn register(
+        &mut self,
+        caller: Caller,
+        replies: &mut Replies,
+        name: Text<'_, MAX_NAME>,
+        endpoint: Arrived<'_, Endpoint>,
+    ) -> Result<(), Error>;
+
+    /// The endpoint that is registered under a name; the capability goes to the empty slot.
+    /// Errors: `BadName`, `Unknown`.
+    #[method(2)]
+    fn look_up(&mut self, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint>, Error>;
+
+    /// The same, but waits until the name is registered.
+    /// Errors: `BadName`, `Full` (too many wait).
+    #[method(3)]
+    fn wait_for(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Sent<Endpoint>, Error>,
+        name: Text<'_, MAX_NAME>,
+    ) -> Result<Option<Sent<Endpoint>>, Error>;
+
+    /// Forgets a name that this process registered.
+    /// Errors: `BadName`, `Unknown`, `NotYours`.
+    #[method(4)]
+    fn unregister(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<(), Error>;
+
+    /// The first name after another in alphabetical order (from the beginning: after the empty name) and the process that
+    /// registered it.
+    /// Errors: `Unknown` when there is none.
+    #[method(5)]
+    fn next(&mut self, name: Text<'_, MAX_NAME>) -> Result<(Text<'_, MAX_NAME>, u64), Error>;
+
+    /// A process has ended: its names and waits are forgotten.
+    #[method(6, authority)]
+    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error>;
+}
+
+impl Names<Standing> {
+    /// The name server as every process finds it.
+    pub const STANDARD: Names<Standing> = Names::at(Standing(slot::NAMES));
 }
 
 /// Bytes of the longest name.
@@ -33,21 +62,15 @@ pub const MAX_NAME: usize = 255;
 tench_protocol::codes! {
     /// Why a request was refused.
     pub enum Error {
-        /// The label or the number of words is wrong.
-        BadRequest = 1, "the name server does not know this request; see its protocol";
-        /// A name is empty, longer than [`MAX_NAME`], not UTF-8, or has control characters in it.
-        BadName = 2, "a name has 1 to 255 bytes of UTF-8 without control characters";
+        /// A name is empty, or has control characters in it.
+        BadName = 1, "a name has 1 to 255 bytes of UTF-8 without control characters";
         /// Somebody has registered this name.
-        Taken = 3, "the name is taken; choose another";
+        Taken = 2, "the name is taken; choose another";
         /// The table of names or of waiting threads is full.
-        Full = 4, "the name server is full; unregister a name first";
+        Full = 3, "the name server is full; unregister a name first";
         /// Nobody has registered this name.
-        Unknown = 5, "nobody has registered this name";
+        Unknown = 4, "nobody has registered this name";
         /// Somebody else has registered this name.
-        NotYours = 6, "another process registered this name; only that one can unregister it";
-        /// No capability came with the message.
-        NoCapability = 7, "no capability came with the name; send the endpoint along";
-        /// The request needs the capability without a badge.
-        NotAllowed = 8, "only the process server may do this";
+        NotYours = 5, "another process registered this name; only that one can unregister it";
     }
 }

@@ -6,9 +6,11 @@
 
 mod client;
 pub mod protocol;
+mod standing;
 
-pub use client::{Capability, Procs, Spawn, Status};
-pub use protocol::Error;
+pub use client::Spawn;
+pub use protocol::{Capability, Error, Procs, Status};
+pub use standing::Standing;
 
 /// Why a request had no success.
 pub type Failure = tench_protocol::Failure<Error>;

@@ -1,79 +1,237 @@
-//! What travels between the process server and its clients.
+//! The process server's interface.
 //!
-//! A request's label says what is asked, its words are the arguments. A reply's label is 0 for success, otherwise an
-//! [`Error`]; its words are the results. *Text* in a message is one word with its length in bytes, and then its bytes,
-//! eight to a word, the first in the lowest bits. *Strings* are text in which each string ends with a zero byte.
-//!
-//! Starting a program takes at least two calls: `Prepare` makes a record and answers its process identifier, `Append`
-//! adds to arguments and environment, `Give` passes capabilities along, and `Start` loads the program and lets it run.
+//! *Strings* are text in which each string ends with a zero byte. Starting a program takes at least two requests: `create`
+//! makes a record and answers its process identifier, `append` adds to arguments and environment, `give` passes capabilities
+//! along, and `start` loads the program and lets it run.
 
-tench_protocol::codes! {
-    /// What can be asked.
-    pub enum Label {
-        /// **Prepare** a process. Words: text: the program, by its path in the boot archive or by its base name (which
-        /// is looked for in `bin/`). Its first argument is the text as it was given. Answers the process identifier.
-        /// Errors: `NoSuchProgram`, `TooManyProcesses`, `TextTooLong`, `OutOfMemory`.
-        Prepare = 1;
-        /// **Append** to the arguments or the environment of a process in preparation. Words: process, [`List`], text.
-        /// The text is appended as it is; the strings in it end with zero bytes, and one string can be spread over
-        /// several calls. Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `OutOfMemory`.
-        Append = 2;
-        /// **Give** capabilities to a process in preparation. Words: process, then for each capability the slot for it:
-        /// one of `EXTRA` to `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `KERNEL`, `INTERRUPT_CONTROL`, `SERVICE`.
-        /// An original that is moved to `SERVICE` is revoked when the process ends.
-        /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
-        Give = 3;
-        /// **Set** how a process in preparation will run. Words: process, priority, ceiling, bytes of stack (0: as
-        /// usual), flags ([`FLAG_MANAGER`]). Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `PriorityTooHigh`,
-        /// `NotAllowed`, `BadRequest` (a stack of more than [`MAX_STACK`]).
-        Configure = 4;
-        /// **Start** a process in preparation. Words: process. Errors: `NoSuchProcess`, `NotYours`, `WrongState`,
-        /// `OutOfMemory`, `BadProgram` (with a word, [`Defect`]); the record is then gone.
-        Start = 5;
-        /// **Exit**. Words: exit code. The process and all its threads end; there is no answer.
-        Exit = 6;
-        /// **Kill** a process. Words: process. Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended).
-        Kill = 7;
-        /// **Wait** until a process has ended. Words: process. Answers as `Status` does. Errors: `NoSuchProcess`,
-        /// `Full`, `OutOfMemory`.
-        Wait = 8;
-        /// **Status**. Words: process. Answers [`State`], what belongs to it (exit code, [`FaultKind`]), parent,
-        /// priority, ticks of processor time of its main thread, size of the program in bytes, text: name.
-        /// Errors: `NoSuchProcess`.
-        Status = 9;
-        /// **Next process**. Words: a number. Answers the process with the next higher number: the number, then as
-        /// `Status`. Errors: `NoSuchProcess` when there is none.
-        Next = 10;
-        /// **Find** processes by name. Words: a number, text: path or base name. Answers the living process of that
-        /// name with the next higher number. Errors: `NoSuchProcess` when there is none.
-        Find = 11;
-        /// **Suspend** the main thread. Words: process. Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`.
-        Suspend = 12;
-        /// **Resume** the main thread. Words: process. Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`.
-        Resume = 13;
-        /// **Capabilities** of a process. Words: process, capability address to begin at. Answers the address to go on
-        /// at (0: that was all), and for each capability, at most [`CAPABILITIES_PER_ANSWER`], six words: address,
-        /// kind, rights, log2 of size, badge, physical address or interrupt number. Errors: `NoSuchProcess`,
-        /// `NotAllowed`, `WrongState`.
-        Capabilities = 14;
-        /// **List** the boot archive. Words: index of a file. Answers its size in bytes, and text: its path.
-        /// Errors: `NoSuchFile` when there are no more.
-        File = 15;
-        /// **Read** a file of the boot archive. Words: offset in bytes, text: path. Answers the size of the file in
-        /// bytes, and text: what lies at the offset, at most [`MAX_FILE_TEXT`] bytes, none at the end. Errors:
-        /// `NoSuchFile`.
-        ReadFile = 16;
-        /// **Abandon** a process in preparation. Words: process. Errors: `NoSuchProcess`, `NotYours`, `WrongState`.
-        Abandon = 17;
-        /// **Limit** the memory of a process, in preparation or running. Words: process, bytes (all ones: no limit). What
-        /// it has beyond the limit it keeps. A child may have as much as its parent unless this is said.
-        /// Errors: `NoSuchProcess`, `NotAllowed` (also for more than the caller may have), `WrongState`.
-        Limit = 18;
-        /// **Fault**: end as after a fault for which the process itself found no remedy. Words: class, address, instruction,
-        /// syndrome (as in a fault message of the kernel), [`FaultKind`], [`RegionKind`], first address of the region and
-        /// its size in bytes (three zeros: what lies there is known here). There is no answer.
-        Fault = 19;
+use tench_abi::fault::Report;
+use tench_abi::{CapAddress, Kind, Rights};
+use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, List, Sent, Text, Words, interface};
+use tench_sys::Endpoint;
+
+/// Processes.
+#[interface(client = Procs, version = 1)]
+pub trait ProcsService {
+    /// Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for in
+    /// `bin/`. Its first argument is the text as it was given. Answers the process's number.
+    /// Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`.
+    #[method(1)]
+    fn create(&mut self, caller: Caller, program: Text<'_, MAX_NAME>) -> Result<u64, Error>;
+
+    /// Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with zero
+    /// bytes, and one string can be spread over several requests.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `OutOfMemory`.
+    #[method(2)]
+    fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error>;
+
+    /// Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to
+    /// `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `KERNEL`, `INTERRUPT_CONTROL`, `SERVICE`.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
+    #[method(3)]
+    fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error>;
+
+    /// The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends with
+    /// the server: its clients are refused from then on instead of waiting for ever.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
+    #[method(4)]
+    fn give_away(
+        &mut self,
+        caller: Caller,
+        process: u64,
+        slot: CapAddress,
+        cap: Arrived<'_, Any, Given>,
+    ) -> Result<(), Error>;
+
+    /// Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and whether it may kill,
+    /// suspend, resume and inspect every other process, not only its descendants. Only a process that may do so itself can
+    /// pass that on.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `PriorityTooHigh`, `NotAllowed`, `StackTooLarge`.
+    #[method(5)]
+    fn set_up(
+        &mut self,
+        caller: Caller,
+        process: u64,
+        priority: u8,
+        ceiling: u8,
+        stack: u64,
+        manager: bool,
+    ) -> Result<(), Error>;
+
+    /// Starts a process in preparation; if it does not start, its record is gone. Answers what is wrong with the program's
+    /// file, if that is why.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `OutOfMemory`, `Internal`.
+    #[method(6)]
+    fn start(&mut self, caller: Caller, process: u64) -> Result<Option<Defect>, Error>;
+
+    /// Ends the calling process and all its threads. There is no answer.
+    #[method(7)]
+    fn exit(&mut self, caller: Caller, later: Later<'_, (), Error>, code: u64) -> Result<Option<()>, Error>;
+
+    /// Kills a process.
+    /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended), `Essential`.
+    #[method(8)]
+    fn kill(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
+
+    /// Waits until a process has ended.
+    /// Errors: `NoSuchProcess`, `Full`, `OutOfMemory`.
+    #[method(9)]
+    fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error>;
+
+    /// What is known about a process.
+    /// Errors: `NoSuchProcess`.
+    #[method(10)]
+    fn status(&mut self, process: u64) -> Result<Status, Error>;
+
+    /// What is known about the process with the next higher number.
+    /// Errors: `NoSuchProcess` when there is none.
+    #[method(11)]
+    fn next(&mut self, after: u64) -> Result<Status, Error>;
+
+    /// The living process of this path or base name with the next higher number.
+    /// Errors: `NoSuchProcess` when there is none.
+    #[method(12)]
+    fn find(&mut self, name: Text<'_, MAX_NAME>, after: u64) -> Result<u64, Error>;
+
+    /// Suspends the main thread.
+    /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
+    #[method(13)]
+    fn suspend(&mut self, caller: Caller, process: u64) -> Result<(), Error>;
+
+    /// Lets the main thread go on.
+    /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
+    #[method(14)]
+    fn resume(&mut self, caller: Caller, process: u64) -> Result<(), Error>;
+
+    /// Capabilities of a process from an address on, in order, and where to go on (`NULL`: that was all).
+    /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`.
+    #[method(15)]
+    fn capabilities(
+        &mut self,
+        caller: Caller,
+        process: u64,
+        from: CapAddress,
+    ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error>;
+
+    /// Path and size in bytes of a file of the boot archive, by its index.
+    /// Errors: `NoSuchFile` when there are no more.
+    #[method(16)]
+    fn file(&mut self, index: u64) -> Result<(Text<'_, MAX_NAME>, u64), Error>;
+
+    /// What lies at an offset of a file of the boot archive, nothing at the end.
+    /// Errors: `NoSuchFile`.
+    #[method(17)]
+    fn read_part(&mut self, path: Text<'_, MAX_NAME>, offset: u64) -> Result<Bytes<'_, MAX_FILE_TEXT>, Error>;
+
+    /// Gives up a process in preparation.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`.
+    #[method(18)]
+    fn abandon(&mut self, caller: Caller, process: u64) -> Result<(), Error>;
+
+    /// Limits the bytes of memory of a process, in preparation or running (all ones: no limit). What it has beyond the limit
+    /// it keeps. A child may have as much as its parent unless this is said.
+    /// Errors: `NoSuchProcess`, `NotAllowed` (also for more than the caller may have), `WrongState`, `OutOfMemory`.
+    #[method(19)]
+    fn limit(&mut self, caller: Caller, process: u64, bytes: u64) -> Result<(), Error>;
+
+    /// The capability to one of the servers that every process gets, in this slot, after the server was started again; it
+    /// goes to the empty slot on offer. Answers when the server runs.
+    /// Errors: `BadSlot` (no such server, or somebody else gave that capability), `GivenUp`, `Full`.
+    #[method(21)]
+    fn reconnect(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Sent<Endpoint, Given>, Error>,
+        slot: CapAddress,
+    ) -> Result<Option<Sent<Endpoint, Given>>, Error>;
+
+    /// Ends the calling process as after a fault for which it found no remedy itself. There is no answer.
+    #[method(20)]
+    fn fault(&mut self, caller: Caller, later: Later<'_, (), Error>, report: OwnFault) -> Result<Option<()>, Error>;
+}
+
+/// What is known about a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
+pub struct Status {
+    /// Its number.
+    pub process: u64,
+    /// What it does.
+    pub state: State,
+    /// What belongs to the state: exit code, or number of a [`FaultKind`].
+    pub detail: u64,
+    /// The process that started it.
+    pub parent: u64,
+    /// Priority of its main thread.
+    pub priority: u64,
+    /// Ticks of processor time of its main thread.
+    pub ticks: u64,
+    /// Bytes of its program.
+    pub size: u64,
+    /// The path or name by which it was started.
+    pub name: ArrayString<MAX_NAME>,
+}
+
+impl Status {
+    /// Its exit code, if it has ended by itself.
+    pub const fn exit_code(&self) -> Option<u64> {
+        if matches!(self.state, State::Exited) { Some(self.detail) } else { None }
     }
+
+    /// The fault that ended it.
+    pub const fn fault(&self) -> Option<FaultKind> {
+        if matches!(self.state, State::Faulted) { FaultKind::from_code(self.detail) } else { None }
+    }
+}
+
+/// A capability in a process's space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
+pub struct Capability {
+    /// Where it lies.
+    pub address: CapAddress,
+    /// What it is for.
+    pub kind: Kind,
+    /// What it allows.
+    pub rights: Rights,
+    /// Log2 of the object's size in bytes.
+    pub size_bits: u32,
+    /// Its badge.
+    pub badge: u64,
+    /// Physical address of memory, number of an interrupt, otherwise 0.
+    pub object: u64,
+}
+
+/// What a process says about its own fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
+pub struct OwnFault {
+    /// As in a fault message of the kernel: class, address, instruction, syndrome.
+    pub report: [u64; 4],
+    /// What it was.
+    pub kind: FaultKind,
+    /// The region to which the address belongs, if the process made that itself: what for, first address, bytes.
+    pub region: Option<Region>,
+}
+
+impl OwnFault {
+    /// What the kernel has reported, and what the process makes of it.
+    pub const fn new(report: &Report, kind: FaultKind, region: Option<Region>) -> OwnFault {
+        OwnFault { report: [report.class, report.address, report.instruction, report.syndrome], kind, region }
+    }
+
+    /// As the kernel has reported it.
+    pub const fn report(&self) -> Report {
+        let [class, address, instruction, syndrome] = self.report;
+        Report { class, address, instruction, syndrome }
+    }
+}
+
+/// A part of an address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
+pub struct Region {
+    /// What for.
+    pub kind: RegionKind,
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub size: u64,
 }
 
 tench_protocol::codes! {
@@ -94,7 +252,7 @@ tench_protocol::codes! {
 
 tench_protocol::codes! {
     /// The lists of strings that a process is started with.
-    pub enum List {
+    pub enum Strings {
         /// Arguments after the program's name.
         Arguments = 0;
         /// Environment: `NAME=value`. A process that is given none inherits nothing.
@@ -112,21 +270,16 @@ pub mod pid {
     pub const PROCS: u64 = 3;
 }
 
-/// In `Configure`: the process may kill, suspend, resume and inspect every other one, not only its descendants. Only a
-/// process that may do so itself can pass it on.
-pub const FLAG_MANAGER: u64 = 1;
 /// Largest stack of a main thread, in bytes.
 pub const MAX_STACK: u64 = 16 << 20;
 /// Bytes of the longest program name.
 pub const MAX_NAME: usize = 255;
-/// Bytes of text in one `Append`.
+/// Bytes of text in one `append`.
 pub const MAX_APPEND: usize = 448;
-/// Bytes of text in one answer to `ReadFile`.
+/// Bytes of text in one answer to `read_part`.
 pub const MAX_FILE_TEXT: usize = 448;
 /// Capabilities described in one answer.
 pub const CAPABILITIES_PER_ANSWER: usize = 10;
-/// Words per capability in an answer to `Capabilities`.
-pub const WORDS_PER_CAPABILITY: usize = 6;
 
 tench_protocol::codes! {
     /// What became of a process.
@@ -223,8 +376,8 @@ tench_protocol::codes! {
 tench_protocol::codes! {
     /// Why a request was refused.
     pub enum Error {
-        /// The label, the number of words or the text is wrong.
-        BadRequest = 1, "the process server does not know this request; see its protocol";
+        /// A stack of more than [`MAX_STACK`].
+        StackTooLarge = 1, "a main thread's stack has at most 16 MiB";
         /// There is no such process.
         NoSuchProcess = 2, "no such process; `ps` lists them";
         /// Somebody else prepares the process.
@@ -233,7 +386,7 @@ tench_protocol::codes! {
         WrongState = 4, "the process's state does not allow this";
         /// The archive has no such program.
         NoSuchProgram = 5, "no such program in the boot archive";
-        /// The program cannot be loaded.
+        /// The program's file has a [`Defect`].
         BadProgram = 6, "the program cannot be loaded";
         /// There is not enough memory.
         OutOfMemory = 7, "not enough memory";
@@ -253,6 +406,8 @@ tench_protocol::codes! {
         NoSuchFile = 14, "no such file in the boot archive";
         /// The kernel refused what should be possible.
         Internal = 15, "the kernel contradicts the process server's books; this is a defect";
+        /// The server ended too often and is not started again.
+        GivenUp = 17, "the server ended too often and is not started again";
         /// The process is `init`, `mem` or `procs`.
         Essential = 16, "nothing would go on without it";
     }

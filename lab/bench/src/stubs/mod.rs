@@ -1,0 +1,128 @@
+//! What a request costs by a bare call, by a generated stub, and by the generic message builder; and `task_info` by a generated
+//! stub and by a layer of ports.
+//!
+//! | key | what |
+//! |---|---|
+//! | `bare_N` | a call with `N` words whose answer has as many, written by hand: `call0` to `call8` |
+//! | `stub_N` | the same by the client that the interface compiler writes |
+//! | `message_N` | the same with [`Message`](tench::sys::Message) and [`Received`](tench::sys::Received) |
+//! | `…_text`, `…_cap` | with text of 16 bytes there and back; with the copy of a capability |
+//! | `stub_N_over`, `message_N_over` | what that is more than the bare call |
+//! | `served_…` | both sides: the server is written in the same way |
+//! | `task_info_stub`, `task_info_port` | a structure of 10 words, both sides, see [`ports`] |
+//! | `…_bytes` | the size of the client's function, taken from the program by the host tool |
+//!
+//! But for `served_…` and `task_info_…`, the server is the same: it echoes words, without looking at them. Each figure is the
+//! whole round trip to a thread of the same process and back; it includes taking the words from memory and putting the answer
+//! there, which is the same everywhere. What two readings of the counter and the call of an empty function cost is taken off.
+
+mod calls;
+mod interface;
+pub mod ports;
+mod servers;
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt::Display;
+use core::hint::black_box;
+
+use tench::abi::Error as KernelError;
+use tench::memory::make;
+use tench::println;
+use tench::sys::{Endpoint, Notification};
+use tench::thread::{self, JoinHandle};
+use tench::time::instructions;
+
+use calls::{Function, Given, Got};
+use servers::STOP;
+
+/// Each call is made so often; the cheapest counts.
+const ROUNDS: usize = 24;
+/// What is sent.
+const CASES: [&str; 6] = ["0", "1", "4", "8", "text", "cap"];
+
+/// Says what failed.
+fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
+    move |error| format!("stubs: {what}: {error}")
+}
+
+/// Instructions of one call; the first ones warm up what is made once.
+fn cost(function: Function, given: &Given, what: &str) -> Result<u64, String> {
+    let mut least = u64::MAX;
+    for _ in 0..ROUNDS {
+        let mut got = Got::default();
+        let function = black_box(function);
+        let before = instructions();
+        let good = function(black_box(given), &mut got);
+        let cost = instructions() - before;
+        if !good || !got.is_right(given, what) {
+            return Err(format!("stubs: {what}: the answer is wrong"));
+        }
+        least = least.min(cost);
+    }
+    Ok(least)
+}
+
+/// A server in a thread of its own, and what its clients are given.
+fn serve(server: fn(tench::sys::Cap<Endpoint>) -> Result<(), KernelError>) -> Result<(Given, Serving), String> {
+    let endpoint = make::<Endpoint>(0).map_err(problem("an endpoint"))?;
+    let cap = make::<Notification>(0).map_err(problem("a notification"))?;
+    let there = endpoint.cap();
+    let handle = thread::Builder::new().spawn(move || server(there)).map_err(problem("a server"))?;
+    let given =
+        Given { endpoint: there, words: [11, 12, 13, 14, 15, 16, 17, 18], text: "sixteen letters!", cap: cap.cap() };
+    Ok((given, Serving { handle, _kept: (endpoint, cap) }))
+}
+
+/// A server that runs.
+struct Serving {
+    handle: JoinHandle<Result<(), KernelError>>,
+    _kept: (tench::memory::Made<Endpoint>, tench::memory::Made<Notification>),
+}
+
+impl Serving {
+    /// Tells it to stop, and waits until it has.
+    fn stop(self, given: &Given) -> Result<(), String> {
+        given.endpoint.call0(STOP).map_err(problem("stopping"))?;
+        self.handle.join().map_err(problem("a server"))
+    }
+}
+
+/// Measures and prints everything.
+pub fn run() -> Result<(), String> {
+    let (given, echo) = serve(servers::echo)?;
+    let nothing = cost(calls::NOTHING, &given, "nothing")?;
+    for (index, case) in CASES.iter().enumerate() {
+        let least = |kind: &str, function| cost(function, &given, &format!("{kind}_{case}")).map(|cost| cost - nothing);
+        let bare = least("bare", calls::BARE[index])?;
+        let (stub, message) = (least("stub", calls::STUB[index])?, least("message", calls::MESSAGE[index])?);
+        for (kind, cost) in [("bare", bare), ("stub", stub), ("message", message)] {
+            crate::figure(&format!("{kind}_{case}"), cost);
+            println!("sample: {kind} {index} {cost}");
+        }
+        // Signed: by a stub, what is common to both can turn out shorter.
+        crate::figure(&format!("stub_{case}_over"), stub as i64 - bare as i64);
+        crate::figure(&format!("message_{case}_over"), message as i64 - bare as i64);
+    }
+    echo.stop(&given)?;
+    for (kind, server, functions) in [
+        ("stub", servers::generated as fn(_) -> _, calls::STUB),
+        ("message", servers::generic as fn(_) -> _, calls::MESSAGE),
+    ] {
+        let (given, serving) = serve(server)?;
+        for (index, (case, function)) in CASES.iter().zip(functions).enumerate() {
+            let key = format!("served_{kind}_{case}");
+            let cost = cost(function, &given, &key)? - nothing;
+            crate::figure(&key, cost);
+            println!("sample: served_{kind} {index} {cost}");
+        }
+        if kind == "stub" {
+            crate::figure("task_info_stub", cost(calls::TASK_INFO, &given, "task_info_stub")? - nothing);
+        }
+        serving.stop(&given)?;
+    }
+    let (given, serving) = serve(ports::server)?;
+    ports::prepare(given.endpoint);
+    crate::figure("task_info_port", cost(ports::TASK_INFO, &given, "task_info_port")? - nothing);
+    serving.stop(&given)
+}

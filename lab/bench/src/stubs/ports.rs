@@ -1,0 +1,226 @@
+//! `task_info` by a layer of ports, as R2 found it in its system: the client names a port, not a capability; every item of a
+//! message has a descriptor of its type; the message is copied on each of its four ways between caller, layer and server; and
+//! the server finds object and routine by look-up.
+//!
+//! ```text
+//! client stub ─▶ buffer ─ copy ▶ layer: names ▶ rights ─ our call ─▶ layer ─ copy ▶ buffer ─▶ server stub ─▶ routine
+//! ```
+//! It is written for this experiment, to be as dear as it has to be and no dearer: nothing is allocated on the way, names are
+//! looked up in a tree of some hundred, and its messages are sent by this system's own calls.
+
+use alloc::collections::BTreeMap;
+use core::hint::black_box;
+
+use tench::sync::Mutex;
+use tench::sys::{Cap, Endpoint, Error as KernelError, Message, Wait};
+
+use super::calls::{Function, Given, Got};
+use super::interface::{TASK, TaskInfo};
+use super::servers::STOP;
+
+/// `task_info` by the layer.
+pub const TASK_INFO: Function = lab_stubs_task_info_port;
+
+/// Words of a buffer.
+const BUFFER: usize = 24;
+/// Words before the first item: size and bits, names, identifier.
+const HEADER: usize = 3;
+/// The name of the server's port.
+const SERVER: u32 = 0x1103;
+/// The name of the port to which the answer goes.
+const ANSWER: u32 = 0x1207;
+/// Number of the first routine, and of `task_info`.
+const ROUTINES: u64 = 3400;
+const TASK_INFO_ROUTINE: u64 = ROUTINES + 5;
+/// An answer has the identifier of its request and this.
+const ANSWER_OFFSET: u64 = 100;
+/// Names that a process has.
+const NAMES: u32 = 256;
+
+/// What an item is: its type, the bits of an element, and how many.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Descriptor {
+    kind: u8,
+    bits: u8,
+    count: u16,
+}
+
+/// A number of 64 bits.
+const NUMBER: u8 = 11;
+/// A name of a port, which becomes a right.
+const PORT: u8 = 17;
+
+impl Descriptor {
+    const fn new(kind: u8, count: u16) -> Descriptor {
+        Descriptor { kind, bits: 64, count }
+    }
+
+    const fn pack(self) -> u64 {
+        (self.kind as u64) << 32 | (self.bits as u64) << 16 | self.count as u64
+    }
+}
+
+/// A right to a port.
+#[derive(Clone, Copy)]
+struct Right {
+    /// How often the process has it.
+    references: u32,
+    /// Whether it may send.
+    send: bool,
+    /// The port behind it.
+    object: u64,
+}
+
+/// The names of a process.
+static RIGHTS: Mutex<BTreeMap<u32, Right>> = Mutex::new(BTreeMap::new());
+
+/// Gives the process its names, those of the server's and the answer's port among them.
+pub fn prepare(server: Cap<Endpoint>) {
+    let mut rights = RIGHTS.lock();
+    for index in 0..NAMES {
+        rights.insert(0x103 + index * 0x100, Right { references: 1, send: true, object: 0 });
+    }
+    rights.insert(SERVER, Right { references: 1, send: true, object: u64::from(server.address().0) });
+    rights.insert(ANSWER, Right { references: 1, send: false, object: 7 });
+    rights.insert(TASK as u32, Right { references: 1, send: true, object: TASK });
+}
+
+/// A message in a buffer.
+struct Buffer {
+    words: [u64; BUFFER],
+    length: usize,
+}
+
+impl Buffer {
+    const fn new(id: u64) -> Buffer {
+        let mut words = [0; BUFFER];
+        words[1] = (SERVER as u64) << 32 | ANSWER as u64;
+        words[2] = id;
+        Buffer { words, length: HEADER }
+    }
+
+    /// Appends an item and its descriptor.
+    fn put(&mut self, descriptor: Descriptor, data: &[u64]) {
+        self.words[self.length] = descriptor.pack();
+        self.words[self.length + 1..][..data.len()].copy_from_slice(data);
+        self.length += 1 + data.len();
+        self.words[0] = self.length as u64;
+    }
+
+    /// The next item, if it is what is expected.
+    fn take<const N: usize>(&self, at: &mut usize, kind: u8) -> Option<[u64; N]> {
+        let start = *at + 1;
+        let expected = Descriptor::new(kind, N as u16).pack();
+        *at = start + N;
+        if *at > self.length || self.words[start - 1] != expected {
+            return None;
+        }
+        self.words[start..*at].first_chunk().copied()
+    }
+}
+
+/// The layer's entry: sends the message in `buffer`, and puts the answer there.
+#[inline(never)]
+fn message(buffer: &mut Buffer) -> Option<()> {
+    if !(HEADER..=BUFFER).contains(&buffer.length) || buffer.words[0] != buffer.length as u64 {
+        return None;
+    }
+    let (remote, local) = ((buffer.words[1] >> 32) as u32, buffer.words[1] as u32);
+    let server = {
+        let rights = RIGHTS.lock();
+        let server = *rights.get(&remote).filter(|right| right.send && right.references > 0)?;
+        rights.get(&local).filter(|right| right.references > 0)?;
+        server
+    };
+    // Into the layer, names of ports becoming rights.
+    let mut copy = Buffer { words: [0; BUFFER], length: buffer.length };
+    copy.words[..buffer.length].copy_from_slice(&buffer.words[..buffer.length]);
+    translate(&mut copy)?;
+    let request = Message::with_words(copy.words[2], &copy.words[..copy.length]);
+    let endpoint = Cap::<Endpoint>::new(tench::sys::CapAddress(server.object as u32));
+    let answer = endpoint.call(&request).ok()?;
+    // And out of it.
+    buffer.length = answer.words().len().min(BUFFER);
+    buffer.words[..buffer.length].copy_from_slice(&answer.words()[..buffer.length]);
+    (buffer.length >= HEADER && buffer.words[0] == buffer.length as u64).then_some(())
+}
+
+/// Looks at every item, and turns names of ports into what is behind them.
+fn translate(buffer: &mut Buffer) -> Option<()> {
+    let mut at = HEADER;
+    while at < buffer.length {
+        let descriptor = buffer.words[at];
+        let count = (descriptor & 0xffff) as usize;
+        if (descriptor >> 32) as u8 == PORT {
+            let rights = RIGHTS.lock();
+            for word in buffer.words.get_mut(at + 1..at + 1 + count)? {
+                *word = rights.get(&(*word as u32)).filter(|right| right.references > 0)?.object;
+            }
+        }
+        at += 1 + count;
+    }
+    (at == buffer.length).then_some(())
+}
+
+/// The client's stub.
+#[inline(never)]
+#[unsafe(no_mangle)]
+fn lab_stubs_task_info_port(_given: &Given, got: &mut Got) -> bool {
+    let mut buffer = Buffer::new(TASK_INFO_ROUTINE);
+    buffer.put(Descriptor::new(PORT, 1), &[TASK]);
+    // Which kind of information, and how many words there is room for.
+    buffer.put(Descriptor::new(NUMBER, 1), &[5]);
+    buffer.put(Descriptor::new(NUMBER, 1), &[10]);
+    if message(&mut buffer).is_none() || buffer.words[2] != TASK_INFO_ROUTINE + ANSWER_OFFSET {
+        return false;
+    }
+    let mut at = HEADER;
+    let Some([0]) = buffer.take(&mut at, NUMBER) else { return false };
+    let Some(words) = buffer.take(&mut at, NUMBER) else { return false };
+    got.info = TaskInfo::of(words);
+    at == buffer.length
+}
+
+/// A routine of the server, behind its stub.
+type Routine = fn(&Buffer) -> Option<Buffer>;
+
+/// Routines by number.
+const TABLE: [Option<Routine>; 8] = [None, None, None, None, None, Some(task_info), None, None];
+
+/// The server's stub of `task_info`.
+fn task_info(request: &Buffer) -> Option<Buffer> {
+    let mut at = HEADER;
+    let [task] = request.take(&mut at, PORT)?;
+    let [_flavour] = request.take(&mut at, NUMBER)?;
+    let [room] = request.take(&mut at, NUMBER)?;
+    if at != request.length || task != TASK || room < 10 {
+        return None;
+    }
+    let mut answer = Buffer::new(request.words[2] + ANSWER_OFFSET);
+    answer.put(Descriptor::new(NUMBER, 1), &[0]);
+    answer.put(Descriptor::new(NUMBER, 10), &black_box(TaskInfo::SAMPLE).words());
+    Some(answer)
+}
+
+/// The server: receives into a buffer, finds the routine, and sends what it answers.
+pub fn server(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
+    let mut received = endpoint.receive(Wait::FOREVER)?;
+    while received.label() != STOP {
+        let mut buffer = Buffer { words: [0; BUFFER], length: received.words().len().min(BUFFER) };
+        buffer.words[..buffer.length].copy_from_slice(&received.words()[..buffer.length]);
+        let routine = buffer.words[2].checked_sub(ROUTINES).and_then(|index| *TABLE.get(index as usize)?);
+        let answer = routine.and_then(|routine| black_box(routine)(&buffer));
+        let mut message = Message::new(0);
+        if let Some(answer) = answer {
+            // Out of the server's buffer into the layer's, and on its way.
+            let mut copy = Buffer { words: [0; BUFFER], length: answer.length };
+            copy.words[..answer.length].copy_from_slice(&answer.words[..answer.length]);
+            if translate(&mut copy).is_some() {
+                message.extend(&copy.words[..copy.length]);
+            }
+        }
+        received = endpoint.reply_receive(&message, Wait::FOREVER)?;
+    }
+    let _ = endpoint.reply_receive(&Message::new(0), Wait::until(tench::sys::Instant::from_ticks(0)));
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! Bytes as decisions. When they have run out, everything is 0.
+
+use tench_sys::{CapAddress, Kind, Message};
+
+/// Decides by bytes.
+#[derive(Clone, Debug)]
+pub struct Dice {
+    bytes: Vec<u8>,
+    next: usize,
+}
+
+/// Numbers at which something may change.
+const EDGES: [u64; 12] =
+    [0, 1, 7, 8, 64, 255, 256, u32::MAX as u64, 1 << 32, i64::MAX as u64, i64::MIN as u64, u64::MAX];
+
+impl Dice {
+    /// These bytes.
+    pub fn new(bytes: &[u8]) -> Dice {
+        Dice { bytes: bytes.to_vec(), next: 0 }
+    }
+
+    /// Whether nothing is left.
+    pub fn is_done(&self) -> bool {
+        self.next >= self.bytes.len()
+    }
+
+    /// The next byte.
+    pub fn byte(&mut self) -> u8 {
+        let byte = self.bytes.get(self.next).copied().unwrap_or(0);
+        self.next += 1;
+        byte
+    }
+
+    /// A number below `limit`, which is not 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        let number = if limit <= 256 {
+            usize::from(self.byte())
+        } else {
+            usize::from(self.byte()) << 8 | usize::from(self.byte())
+        };
+        number % limit
+    }
+
+    /// Any word: often a small one, or one at an edge.
+    pub fn word(&mut self) -> u64 {
+        match self.byte() % 4 {
+            0 => u64::from(self.byte()),
+            1 => EDGES[self.below(EDGES.len())].wrapping_add(self.below(3) as u64).wrapping_sub(1),
+            _ => u64::from_le_bytes(core::array::from_fn(|_| self.byte())),
+        }
+    }
+
+    /// At most so many bytes. A few bytes decide them all.
+    pub fn bytes(&mut self, max: usize) -> Vec<u8> {
+        let (length, mut state) = (self.below(max + 1), self.word());
+        let next = |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        };
+        (0..length).map(next).collect()
+    }
+
+    /// Text of at most so many bytes, of letters that have one to four.
+    pub fn text(&mut self, max: usize) -> String {
+        let mut text = String::new();
+        for byte in self.bytes(max) {
+            let letter = ['a', '\0', 'é', '€', '🐟', 'Z'][usize::from(byte) % 6];
+            if text.len() + letter.len_utf8() <= max {
+                text.push(letter);
+            }
+        }
+        text
+    }
+
+    /// A capability of this kind, or of any; sometimes none.
+    pub fn cap(&mut self, kind: Option<Kind>) -> CapAddress {
+        let kind = kind.map_or_else(|| self.below(16) as u32, |kind| kind as u32);
+        CapAddress(kind << 8 | u32::from(self.byte()))
+    }
+
+    /// A message that nobody has thought about, with a label that somebody might.
+    pub fn message(&mut self, labels: &[u64]) -> Message {
+        let label = labels[self.below(labels.len())];
+        let label = match self.byte() % 8 {
+            0 => self.word() & 0xffff_ffff_ffff,
+            1 => label ^ 1 << self.below(48),
+            _ => label,
+        };
+        let mut message = Message::new(label);
+        match self.byte() % 8 {
+            0 => _ = message.push_text(self.text(500).as_bytes()),
+            1 => _ = message.push_text(&self.bytes(500)),
+            _ => {}
+        }
+        // Texts are usually all there is.
+        for _ in 0..self.below(72) * usize::from(message.length() == 0) {
+            message.push(self.word());
+        }
+        for _ in 0..self.below(6) {
+            if self.byte().is_multiple_of(2) {
+                message.copy_cap(self.cap(None))
+            } else {
+                message.move_cap(self.cap(None))
+            };
+        }
+        message
+    }
+
+    /// A message that is almost what it was.
+    pub fn disturbed(&mut self, message: &Message) -> Message {
+        let received = tench_sys::Received::from_message(message, 0);
+        let (mut words, mut caps) = (received.words().to_vec(), received.caps().to_vec());
+        let mut label = message.label();
+        for _ in 0..=self.below(3) {
+            match self.byte() % 8 {
+                0 => words.truncate(self.below(words.len() + 1)),
+                1 => words.push(self.word()),
+                2 => caps.push(self.cap(None)),
+                3 => drop(caps.pop()),
+                4 => label ^= 1 << self.below(48),
+                5 if !caps.is_empty() => {
+                    let index = self.below(caps.len());
+                    caps[index] = self.cap(None);
+                }
+                _ if !words.is_empty() => {
+                    let index = self.below(words.len());
+                    words[index] =
+                        if self.byte().is_multiple_of(2) { self.word() } else { words[index] ^ 1 << self.below(64) };
+                }
+                _ => {}
+            }
+        }
+        let mut message = Message::with_words(label, &words);
+        caps.iter().for_each(|cap| _ = message.copy_cap(*cap));
+        message
+    }
+}

@@ -1,0 +1,262 @@
+//! A server in the same process, the way to it, and what must be true of every message on that way.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+use tench_abi::message::{MAX_CAPS, MAX_WORDS};
+use tench_protocol::wire::Registers;
+use tench_protocol::{
+    Attachments, Caller, Context, DONE, Factory, Failure, Flow, Memory, Rejection, Replies, Shares, Transport,
+};
+use tench_sys::{Cap, CapAddress, Error, Frame, Message, Received, Reply, Words};
+
+use crate::{Dice, Outcome, Probe, SHARED, Tape, kind_of};
+
+/// The memory that both share.
+#[derive(Debug)]
+pub struct Plain(pub RefCell<Vec<u8>>);
+
+impl Memory for Plain {
+    fn size(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) {
+        to.copy_from_slice(&self.0.borrow()[offset..offset + to.len()]);
+    }
+
+    fn write(&self, offset: usize, from: &[u8]) {
+        self.0.borrow_mut()[offset..offset + from.len()].copy_from_slice(from);
+    }
+}
+
+/// It, shared with every caller.
+#[derive(Debug)]
+struct Everybody(Rc<Plain>);
+
+impl Attachments for Everybody {
+    fn attach(&mut self, _: Caller, bytes: u64) -> Result<(Cap<Frame>, u64), Error> {
+        if bytes <= SHARED as u64 {
+            Ok((Cap::new(CapAddress(9)), u64::from(SHARED.ilog2())))
+        } else {
+            Err(Error::OutOfMemory)
+        }
+    }
+
+    fn memory(&self, _: Caller) -> Option<&dyn Memory> {
+        Some(&*self.0)
+    }
+}
+
+/// The server.
+struct Here<P> {
+    shared: Rc<Plain>,
+    tape: Tape,
+    /// Decides what happens to messages on their way; without, nothing does.
+    hostile: Option<Dice>,
+    replies: Replies,
+    caller: Caller,
+    probe: PhantomData<P>,
+}
+
+/// A message as it arrives, with a badge; the kernel refuses what is too long.
+fn arrive(message: &Message, badge: u64) -> Result<Received, Error> {
+    let (words, caps) = (message.tag().length(), message.tag().caps());
+    if words > MAX_WORDS || caps > MAX_CAPS {
+        return Err(Error::MessageTooLong);
+    }
+    Ok(Received::from_message(message, badge))
+}
+
+/// Reply objects out of nothing.
+fn make() -> Result<Cap<Reply>, Error> {
+    Ok(Cap::new(CapAddress(7)))
+}
+
+impl<P: Probe> Here<P> {
+    fn new(tape: Dice, hostile: Option<Dice>, caller: Caller) -> Here<P> {
+        let replies = Replies::new(Cap::new(CapAddress(1)), Factory { make, delete: |_| {} });
+        let shared = Rc::new(Plain(RefCell::new(vec![0; SHARED])));
+        Here { shared, tape: Tape::new(tape), hostile, replies, caller, probe: PhantomData }
+    }
+
+    /// Carries a message there and back.
+    fn carry(&mut self, request: &Message) -> Result<Received, Error> {
+        let disturbed = self.on_the_way(request, 3);
+        let (flow, answer) = self.serve(&arrive(&disturbed, self.caller.0)?);
+        if flow == Flow::Later {
+            return Err(Error::Aborted);
+        }
+        let answer = self.on_the_way(&answer, 1);
+        arrive(&answer, 0)
+    }
+
+    /// What becomes of a message on its way: in so many of four cases, where things are hostile, it is disturbed.
+    fn on_the_way(&mut self, message: &Message, quarters: usize) -> Message {
+        match &mut self.hostile {
+            Some(dice) => {
+                if dice.below(4) < quarters {
+                    dice.disturbed(message)
+                } else {
+                    message.clone()
+                }
+            }
+            None => message.clone(),
+        }
+    }
+
+    /// Serves one request and checks what must be true of it and its answer.
+    fn serve(&mut self, request: &Received) -> (Flow, Message) {
+        self.tape.clear();
+        let mut answer = Message::with_words(77, &[7, 7, 7]);
+        let mut everybody = Everybody(self.shared.clone());
+        let mut context = Context::new(self.caller, &mut self.replies);
+        context.kind_of = kind_of;
+        context.attachments = Some(&mut everybody);
+        let flow = P::dispatch(&mut self.tape, request, &mut context, &mut answer);
+        let kept = context.kept.get();
+        assert_eq!(kept, self.tape.kept, "what the server keeps is what is kept");
+        assert_eq!(kept >> request.caps().len(), 0, "nothing is kept that has not come");
+        self.check(request, flow, &answer);
+        (flow, answer)
+    }
+
+    /// What must be true of every request and its answer.
+    fn check(&mut self, request: &Received, flow: Flow, answer: &Message) {
+        let method = P::METHODS.iter().find(|method| method.label == request.label());
+        let label = answer.label();
+        let received = arrive(answer, 0).expect("the answer can be sent");
+        match self.tape.seen.as_slice() {
+            [] => {
+                assert_eq!(flow, Flow::Answer, "what nobody saw is answered");
+                let rejection = Rejection::from_code(label, received.word(0)).expect("what nobody saw is rejected");
+                assert_eq!((received.words().len(), received.caps().len()), (1, 0));
+                match rejection {
+                    Rejection::BadArguments => assert!(method.is_some()),
+                    Rejection::NotAllowed => {
+                        assert!(method.is_some_and(|method| method.authority) && self.caller != Caller::AUTHORITY);
+                    }
+                    Rejection::OtherVersion(version) => assert!(method.is_none() && version == P::VERSION),
+                    Rejection::NoSuchMethod | Rejection::OtherInterface(_) => assert!(method.is_none()),
+                    Rejection::Busy => panic!("there are reply objects enough"),
+                    Rejection::NotAttached | Rejection::NoBuffer => panic!("everybody shares memory"),
+                }
+            }
+            [seen] => {
+                let method = method.expect("only requests of the interface reach the server");
+                let seen = Received::from_message(seen, 0);
+                assert_eq!(seen.label(), request.label(), "the method that was asked for");
+                // What lies beyond a text in its last word belongs to nothing, and is ignored.
+                let mut words = request.words().to_vec();
+                self.tape.tails.iter().for_each(|(word, bits)| words[*word] &= (1 << bits) - 1);
+                assert_eq!(seen.words(), words, "every word is an argument's, or part of one");
+                assert_eq!(seen.caps(), request.caps(), "all capabilities belong to arguments");
+                assert!(!method.authority || self.caller == Caller::AUTHORITY, "not everybody may do this");
+                assert!(flow == Flow::Answer || method.later, "this is answered at once");
+                assert!(flow == Flow::Later || label == DONE || P::is_error(label), "an answer of the interface");
+                assert_eq!(flow == Flow::Answer, self.tape.answer.is_some(), "the server knows what becomes of it");
+            }
+            _ => panic!("one request was carried out twice"),
+        }
+    }
+}
+
+/// The way to the server.
+struct Way<'h, P>(&'h RefCell<Here<P>>);
+
+impl<P> Clone for Way<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Way<'_, P> {}
+
+impl<P: Probe> Transport for Way<'_, P> {
+    fn call_registers(self, label: u64, registers: &Registers) -> Result<Words, Error> {
+        let request = Message::with_words(label, &registers.words[..registers.length]);
+        let answer = self.0.borrow_mut().carry(&request)?;
+        let mut words = [0; 8];
+        words.iter_mut().zip(answer.words()).for_each(|(place, word)| *place = *word);
+        Ok(Words { tag: answer.tag(), badge: 0, words })
+    }
+
+    fn call(self, request: &Message, _: &[CapAddress]) -> Result<Received, Error> {
+        self.0.borrow_mut().carry(request)
+    }
+}
+
+impl<P: Probe> Shares for Way<'_, P> {
+    fn share<T>(self, with: impl FnOnce(&dyn Memory) -> T) -> T {
+        let shared = self.0.borrow().shared.clone();
+        with(&*shared)
+    }
+}
+
+/// Three parts of some bytes.
+fn parts(bytes: &[u8]) -> [Dice; 3] {
+    let third = bytes.len() / 3;
+    [Dice::new(&bytes[..third]), Dice::new(&bytes[third..2 * third]), Dice::new(&bytes[2 * third..])]
+}
+
+/// Whether two messages say the same.
+fn assert_equal(one: &Message, other: &Message) {
+    let (one, other) = (Received::from_message(one, 0), Received::from_message(other, 0));
+    assert_eq!((one.label(), one.words(), one.caps()), (other.label(), other.words(), other.caps()));
+}
+
+/// Asks for random things, until the bytes run out, and demands that they arrive as they were sent, and the answers as they
+/// were given. Answers the labels of the methods that were reached.
+pub fn round_trip<P: Probe>(bytes: &[u8]) -> BTreeSet<u64> {
+    let [mut client, server, mut callers] = parts(bytes);
+    let here = RefCell::new(Here::<P>::new(server, None, Caller::AUTHORITY));
+    let mut reached = BTreeSet::new();
+    while !client.is_done() {
+        let method = P::METHODS[client.below(P::METHODS.len())];
+        let caller = Caller(u64::from(callers.byte() % 4));
+        here.borrow_mut().caller = caller;
+        let (sent, outcome) = P::call(method.label, &mut client, Way(&here));
+        let tape = &here.borrow().tape;
+        if method.authority && caller != Caller::AUTHORITY {
+            assert!(matches!(outcome, Outcome::Failed(Failure::Rejected(Rejection::NotAllowed))), "{outcome:?}");
+            continue;
+        }
+        let [seen] = tape.seen.as_slice() else { panic!("{} was not reached: {outcome:?}", method.label) };
+        assert_equal(seen, &sent);
+        reached.insert(method.label);
+        match (&tape.answer, &outcome) {
+            (Some(answer), Outcome::Answered(got)) => assert_equal(answer, got),
+            (Some(answer), Outcome::Failed(Failure::Refused(error))) => assert_eq!(answer.label(), *error),
+            (None, Outcome::Failed(Failure::Lost(Error::Aborted))) => assert!(method.later),
+            (answer, outcome) => panic!("{answer:?} became {outcome:?}"),
+        }
+    }
+    reached
+}
+
+/// Sends what clients never would, and what they would with something changed; changes answers, too. Answers how many requests
+/// have reached the server.
+pub fn hostile<P: Probe>(bytes: &[u8]) -> usize {
+    let [mut client, server, way] = parts(bytes);
+    let here = RefCell::new(Here::<P>::new(server, Some(way), Caller::AUTHORITY));
+    let labels: Vec<u64> = P::METHODS.iter().map(|method| method.label).collect();
+    let mut reached = 0;
+    while !client.is_done() {
+        here.borrow_mut().caller = Caller(u64::from(client.byte() % 2));
+        if client.byte().is_multiple_of(2) {
+            let message = client.message(&labels);
+            if let Ok(request) = arrive(&message, 0) {
+                // What must be true of the answer is checked there.
+                let _ = here.borrow_mut().serve(&request);
+            }
+        } else {
+            let label = labels[client.below(labels.len())];
+            // Whatever the client makes of it, it does not panic.
+            let _ = P::call(label, &mut client, Way(&here));
+        }
+        reached += here.borrow().tape.seen.len();
+    }
+    reached
+}

@@ -1,0 +1,54 @@
+//! For each interface: valid values reach the server and come back as they were, and nothing else reaches it.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use tench_hostile::{Probe, hostile, round_trip};
+
+/// Bytes for as many requests as it takes to reach every method.
+const BYTES: usize = 60_000;
+
+/// Bytes that look random and are always the same.
+fn bytes() -> Vec<u8> {
+    let next = |state: &mut u64| {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Some((*state >> 56) as u8)
+    };
+    let mut state = 4;
+    std::iter::from_fn(|| next(&mut state)).take(BYTES).collect()
+}
+
+/// That the tests look at what they should.
+fn reaches_everything<P: Probe>() {
+    let all: BTreeSet<u64> = P::METHODS.iter().map(|method| method.label).collect();
+    assert_eq!(round_trip::<P>(&bytes()), all, "{}", P::NAME);
+    assert!(hostile::<P>(&bytes()) > P::METHODS.len(), "{}", P::NAME);
+}
+
+macro_rules! interfaces {
+    ($($name:ident)*) => { $(
+        mod $name {
+            use super::*;
+            use tench_hostile::$name::Probe;
+
+            #[test]
+            fn every_method_is_reached() {
+                reaches_everything::<Probe>();
+            }
+
+            proptest! {
+                #[test]
+                fn values_arrive_as_they_were(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
+                    round_trip::<Probe>(&bytes);
+                }
+
+                #[test]
+                fn nothing_invalid_reaches_the_server(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
+                    hostile::<Probe>(&bytes);
+                }
+            }
+        }
+    )* };
+}
+
+interfaces! { clock console mem names notes pager procs slabs }

@@ -1,0 +1,285 @@
+//! Types as C has them, and the statements that put their values into messages and take them out.
+//!
+//! A value stands in C as one or more *members* with names that begin alike: text is `name` and `name_length`, an optional
+//! value `name_present` and `name`. Members are fields of structures; what a function takes is in `header`.
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{GenericArgument, PathArguments, Result, Type, TypePath};
+
+use crate::source::Source;
+
+/// A type that travels as words.
+pub enum CType {
+    /// One word, of this type of C. What is larger is refused.
+    Word(&'static str, Range),
+    /// A value of an enumeration, by the enumeration's name in C.
+    Codes(String),
+    /// A structure, by its name in C, and how many words it has.
+    Record(String, String),
+    /// So many values.
+    Array(Box<CType>, String),
+    /// Perhaps a value.
+    Optional(Box<CType>),
+    /// Text of at most so many bytes, with its length before it.
+    Text(String),
+}
+
+/// Which words are values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Range {
+    /// All.
+    All,
+    /// Those up to this constant of C.
+    UpTo(&'static str),
+    /// Signed numbers of so many bits.
+    Signed(u32),
+}
+
+/// Types of one word, by their names in Rust.
+const WORDS: [(&str, &str, Range); 15] = [
+    ("u8", "uint8_t", Range::UpTo("UINT8_MAX")),
+    ("u16", "uint16_t", Range::UpTo("UINT16_MAX")),
+    ("u32", "uint32_t", Range::UpTo("UINT32_MAX")),
+    ("u64", "uint64_t", Range::All),
+    ("usize", "size_t", Range::All),
+    ("i8", "int8_t", Range::Signed(8)),
+    ("i16", "int16_t", Range::Signed(16)),
+    ("i32", "int32_t", Range::Signed(32)),
+    ("i64", "int64_t", Range::Signed(64)),
+    ("isize", "int64_t", Range::Signed(64)),
+    ("bool", "bool", Range::UpTo("1")),
+    ("Instant", "uint64_t", Range::All),
+    ("CapAddress", "tench_cap", Range::UpTo("UINT32_MAX")),
+    ("Kind", "uint64_t", Range::All),
+    ("Rights", "uint8_t", Range::UpTo("UINT8_MAX")),
+];
+
+/// `NullDereference` as `null_dereference`.
+pub fn snake(name: &str) -> String {
+    let mut text = String::new();
+    for (index, letter) in name.char_indices() {
+        if letter.is_uppercase() && index > 0 {
+            text.push('_');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    text
+}
+
+/// `NullDereference` as `NULL_DEREFERENCE`.
+pub fn shout(name: &str) -> String {
+    snake(name).to_uppercase()
+}
+
+/// The name in C of a structure or an enumeration.
+pub fn type_name(source: &Source, name: &str) -> String {
+    format!("tench_{}_{}", source.name, snake(name))
+}
+
+/// The name in C of a constant.
+pub fn constant_name(source: &Source, name: &str) -> String {
+    format!("TENCH_{}_{}", source.name.to_uppercase(), name)
+}
+
+/// A number as C writes it: literals, operators, and constants of the same file; `None` if there is something else.
+pub fn number(source: &Source, tokens: TokenStream) -> Option<String> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let is_alone = tokens.len() == 1;
+    let mut text = String::new();
+    for token in tokens {
+        match token {
+            TokenTree::Literal(literal) => {
+                let digits = syn::parse_str::<syn::LitInt>(&literal.to_string()).ok()?.base10_digits().to_string();
+                text += &if is_alone { digits } else { format!("UINT64_C({digits})") };
+            }
+            TokenTree::Ident(name) => {
+                source.constant(&name)?;
+                text += &constant_name(source, &name.to_string());
+            }
+            TokenTree::Punct(sign) => text.push(sign.as_char()),
+            // In parentheses already, unless it is one token.
+            TokenTree::Group(group) => text += &number(source, group.stream())?,
+        }
+    }
+    Some(if is_alone { text } else { format!("({text})") })
+}
+
+/// The most elements or bytes of something, as C writes it.
+pub fn limit(source: &Source, max: &impl ToTokens) -> Result<String> {
+    let wrong = || syn::Error::new_spanned(max, "C does not know this number: it is no constant of the same file");
+    number(source, max.to_token_stream()).ok_or_else(wrong)
+}
+
+impl CType {
+    /// A type as C has it.
+    ///
+    /// # Errors
+    /// It is neither in the same file nor one that every interface knows.
+    pub fn of(source: &Source, of: &Type) -> Result<CType> {
+        let wrong = |what: &str| syn::Error::new_spanned(of, what);
+        let path = match of {
+            Type::Array(array) => {
+                let element = CType::of(source, &array.elem)?;
+                return match element {
+                    CType::Optional(_) | CType::Text(_) => Err(wrong("C has no arrays of optional values or texts")),
+                    element => Ok(CType::Array(Box::new(element), limit(source, &array.len)?)),
+                };
+            }
+            Type::Path(path) => path,
+            _ => return Err(wrong("C does not know this type")),
+        };
+        let Some(last) = path.path.segments.last() else { return Err(wrong("C does not know this type")) };
+        let name = last.ident.to_string();
+        if let Some((_, word, range)) = WORDS.iter().find(|(known, ..)| *known == name) {
+            return Ok(CType::Word(word, *range));
+        }
+        if source.code(&last.ident).is_some() {
+            return Ok(CType::Codes(type_name(source, &name)));
+        }
+        if let Some(record) = source.record(&last.ident) {
+            let words = record.fields.iter().map(|field| Ok(CType::of(source, &field.of)?.words()));
+            let words = words.collect::<Result<Vec<_>>>()?.join(" + ");
+            return Ok(CType::Record(type_name(source, &name), format!("({words})")));
+        }
+        match (name.as_str(), arguments(path).as_slice()) {
+            ("Option", [GenericArgument::Type(inner)]) => match CType::of(source, inner)? {
+                CType::Optional(_) | CType::Text(_) => Err(wrong("C has no optional texts or options")),
+                inner => Ok(CType::Optional(Box::new(inner))),
+            },
+            ("ArrayString", [max]) => Ok(CType::Text(limit(source, max)?)),
+            _ => Err(wrong("C does not know this type: derive Words for it, or make it with codes!, in the same file")),
+        }
+    }
+
+    /// What an element of an array, or a value that may be there, is declared as.
+    pub fn name(&self) -> String {
+        match self {
+            CType::Word(name, _) => (*name).to_string(),
+            CType::Codes(name) => format!("enum {name}"),
+            CType::Record(name, _) => format!("struct {name}"),
+            CType::Array(element, _) | CType::Optional(element) => element.name(),
+            CType::Text(_) => "char".to_string(),
+        }
+    }
+
+    /// The most words that it has, as C writes that.
+    pub fn words(&self) -> String {
+        match self {
+            CType::Word(..) | CType::Codes(_) => "1".to_string(),
+            CType::Record(_, words) => words.clone(),
+            CType::Array(element, count) => format!("{count} * {}", element.words()),
+            CType::Optional(inner) => format!("(1 + {})", inner.words()),
+            CType::Text(max) => format!("(1 + ({max} + 7) / 8)"),
+        }
+    }
+
+    /// Its members.
+    pub fn members(&self, name: &str) -> Vec<String> {
+        match self {
+            CType::Word(..) | CType::Codes(_) | CType::Record(..) => vec![format!("{} {name};", self.name())],
+            CType::Array(element, count) => match &**element {
+                CType::Array(inner, further) => vec![format!("{} {name}[{count}][{further}];", inner.name())],
+                element => vec![format!("{} {name}[{count}];", element.name())],
+            },
+            CType::Optional(inner) => {
+                let mut members = vec![format!("bool {name}_present;")];
+                members.extend(inner.members(name));
+                members
+            }
+            // With a zero at the end, which does not travel.
+            CType::Text(max) => vec![format!("char {name}[{max} + 1];"), format!("size_t {name}_length;")],
+        }
+    }
+
+    /// The statements that put the members `place` into `message`.
+    pub fn put(&self, place: &str, depth: usize) -> Vec<String> {
+        match self {
+            CType::Word(..) | CType::Codes(_) => vec![format!("tench_put(message, (uint64_t){place});")],
+            CType::Record(name, _) => vec![format!("{}(message, &{place});", helper(name, "put"))],
+            CType::Array(element, count) => {
+                let index = format!("i{depth}");
+                repeat(&index, count, element.put(&format!("{place}[{index}]"), depth + 1))
+            }
+            CType::Optional(inner) => {
+                let mut lines = vec![format!("tench_put(message, {place}_present);")];
+                let absent = vec![format!("tench_put_zeros(message, {});", inner.words())];
+                lines.extend(either(&format!("{place}_present"), inner.put(place, depth), absent));
+                lines
+            }
+            CType::Text(max) => {
+                let cut = format!("{place}_length < {max} ? {place}_length : {max}");
+                vec![format!("tench_put_text(message, {place}, {cut});")]
+            }
+        }
+    }
+
+    /// The statements that take the members `place` from `reader`.
+    pub fn take(&self, place: &str, depth: usize) -> Vec<String> {
+        match self {
+            CType::Word(_, Range::All) => vec![format!("{place} = tench_take(reader);")],
+            CType::Word(name, Range::UpTo(max)) => {
+                vec![format!("{place} = ({name})tench_take_at_most(reader, {max});")]
+            }
+            CType::Word(name, Range::Signed(bits)) => {
+                vec![format!("{place} = ({name})tench_take_signed(reader, {bits});")]
+            }
+            CType::Codes(name) => vec![
+                format!("{place} = (enum {name})tench_take(reader);"),
+                format!("if (!{name}_is((uint64_t){place}))"),
+                "    reader->bad = true;".to_string(),
+            ],
+            CType::Record(name, _) => vec![format!("{}(reader, &{place});", helper(name, "take"))],
+            CType::Array(element, count) => {
+                let index = format!("i{depth}");
+                repeat(&index, count, element.take(&format!("{place}[{index}]"), depth + 1))
+            }
+            CType::Optional(inner) => {
+                let mut lines = vec![format!("{place}_present = (bool)tench_take_at_most(reader, 1);")];
+                let absent = vec![format!("tench_take_zeros(reader, {});", inner.words())];
+                lines.extend(either(&format!("{place}_present"), inner.take(place, depth), absent));
+                lines
+            }
+            CType::Text(max) => vec![
+                format!("{place}_length = tench_take_bytes(reader, {place}, {max});"),
+                format!("{place}[{place}_length] = '\\0';"),
+            ],
+        }
+    }
+}
+
+/// The function that puts or takes a structure.
+pub fn helper(name: &str, verb: &str) -> String {
+    format!("{name}_{verb}")
+}
+
+/// The arguments of a path's last segment.
+fn arguments(path: &TypePath) -> Vec<GenericArgument> {
+    match path.path.segments.last().map(|segment| &segment.arguments) {
+        Some(PathArguments::AngleBracketed(arguments)) => arguments.args.iter().cloned().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Lines, one step further in.
+pub fn indented(lines: Vec<String>) -> impl Iterator<Item = String> {
+    lines.into_iter().map(|line| format!("    {line}"))
+}
+
+/// A loop from 0.
+pub fn repeat(index: &str, count: &str, body: Vec<String>) -> Vec<String> {
+    let mut lines = vec![format!("for (size_t {index} = 0; {index} < {count}; {index}++) {{")];
+    lines.extend(indented(body));
+    lines.push("}".into());
+    lines
+}
+
+/// One or the other.
+pub fn either(condition: &str, one: Vec<String>, other: Vec<String>) -> Vec<String> {
+    let mut lines = vec![format!("if ({condition}) {{")];
+    lines.extend(indented(one));
+    lines.push("} else {".into());
+    lines.extend(indented(other));
+    lines.push("}".into());
+    lines
+}

@@ -1,0 +1,84 @@
+//! The files that are written from interfaces: a header for C and a page of documentation each.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::source::Source;
+use crate::{header, page};
+
+/// Where interfaces lie: below these folders, in files of this name.
+const FOLDERS: [&str; 2] = ["user/servers", "user/lib"];
+const FILE: &str = "protocol.rs";
+/// Where headers go.
+pub const HEADERS: &str = "user/lib/c/include/tench";
+/// Where pages go.
+pub const PAGES: &str = "docs/manual/interfaces";
+
+/// A file that is written.
+pub struct File {
+    /// Its path from the root of the tree.
+    pub path: PathBuf,
+    /// What belongs into it.
+    pub text: String,
+}
+
+/// Why files could not be made.
+#[derive(Debug)]
+pub struct Wrong {
+    /// Which file is wrong, from the root of the tree.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.problem)
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+/// All files that are written from the interfaces of a source tree, by path.
+///
+/// # Errors
+/// A file cannot be read, or has something that an interface cannot have.
+pub fn all(root: &Path) -> Result<Vec<File>, Wrong> {
+    let mut sources = Vec::new();
+    for folder in FOLDERS {
+        collect(root, Path::new(folder), &mut sources)?;
+    }
+    sources.sort_by(|one, other| one.1.name.cmp(&other.1.name));
+    let mut files = Vec::new();
+    for (path, source) in &sources {
+        let wrong = |error: syn::Error| refused(path, &error);
+        let name = &source.name;
+        let text = header::header(source).map_err(wrong)?;
+        files.push(File { path: Path::new(HEADERS).join(format!("{name}.h")), text });
+        let text = page::page(source, path).map_err(wrong)?;
+        files.push(File { path: Path::new(PAGES).join(format!("{name}.md")), text });
+    }
+    Ok(files)
+}
+
+/// The interfaces below a folder.
+fn collect(root: &Path, folder: &Path, found: &mut Vec<(PathBuf, Source)>) -> Result<(), Wrong> {
+    let unreadable = |path: &Path, error: std::io::Error| Wrong { path: path.into(), problem: error.to_string() };
+    for entry in std::fs::read_dir(root.join(folder)).map_err(|error| unreadable(folder, error))? {
+        let entry = entry.map_err(|error| unreadable(folder, error))?;
+        let path = folder.join(entry.file_name());
+        if root.join(&path).is_dir() {
+            collect(root, &path, found)?;
+        } else if entry.file_name() == FILE {
+            let text = std::fs::read_to_string(root.join(&path)).map_err(|error| unreadable(&path, error))?;
+            let source = Source::read(&text).map_err(|error| refused(&path, &error))?;
+            found.extend(source.map(|source| (path, source)));
+        }
+    }
+    Ok(())
+}
+
+/// What the compiler of interfaces says about a place in a file.
+fn refused(path: &Path, error: &syn::Error) -> Wrong {
+    Wrong { path: path.into(), problem: format!("line {}: {error}", error.span().start().line) }
+}

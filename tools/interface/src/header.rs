@@ -1,0 +1,412 @@
+//! A header for C.
+//!
+//! For each interface: its constants, enumerations and structures, a structure for what each method answers, and a function
+//! for each method, which builds the message, calls, and reads the answer as strictly as Rust's clients do. What they have
+//! in common is written by hand: `user/lib/c/include/tench/message.h`.
+
+use syn::Result;
+
+use crate::c_types::{CType, constant_name, either, helper, indented, limit, number, repeat, shout, type_name};
+use crate::model::{Method, Shape};
+use crate::page;
+use crate::source::{Codes, Record, Source};
+
+/// Names of several results.
+const ORDINALS: [&str; 4] = ["first", "second", "third", "fourth"];
+/// Columns of a line.
+const WIDTH: usize = 120;
+
+/// The header.
+///
+/// # Errors
+/// The interface has a type that C does not know.
+pub fn header(source: &Source) -> Result<String> {
+    let interface = &source.interface;
+    let mut lines = vec!["/*".to_string()];
+    lines.push(format!(" * {}, version {}.", interface.name(), interface.version));
+    lines.push(" *".into());
+    lines.extend(interface.documentation.iter().map(|line| format!(" * {}", harmless(line)).trim_end().to_string()));
+    lines.push(" *".into());
+    lines.push(
+        " * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used."
+            .into(),
+    );
+    lines.push(" */".into());
+    let guard = format!("TENCH_{}_H", source.name.to_uppercase());
+    lines.extend([format!("#ifndef {guard}"), format!("#define {guard}"), String::new()]);
+    lines.extend(["#include <tench/message.h>".into(), String::new()]);
+    for constant in &source.constants {
+        if let Some(value) = number(source, constant.value.clone()) {
+            lines.extend(comment(&constant.documentation));
+            lines.push(format!("#define {} {value}", constant_name(source, &constant.name.to_string())));
+        }
+    }
+    lines.push(String::new());
+    source.codes.iter().for_each(|codes| lines.extend(enumeration(source, codes)));
+    lines.extend(failures(source));
+    for record in in_order(source) {
+        lines.extend(structure(source, record)?);
+    }
+    // The runtime for C has no shared buffers.
+    for method in interface.methods.iter().filter(|method| !method.shares()) {
+        lines.extend(function(source, method)?);
+    }
+    lines.extend(["#endif".to_string(), String::new()]);
+    Ok(lines.join("\n"))
+}
+
+/// Structures, those first that others are made of.
+fn in_order(source: &Source) -> Vec<&Record> {
+    let mut ordered: Vec<&Record> = Vec::new();
+    let is_used = |record: &Record, by: &Record| by.fields.iter().any(|field| mentions(&field.of, &record.name));
+    while ordered.len() < source.records.len() {
+        let is_open = |record: &&Record| !ordered.iter().any(|done| done.name == record.name);
+        let open: Vec<&Record> = source.records.iter().filter(is_open).collect();
+        let ready = open.iter().filter(|record| !open.iter().any(|other| is_used(other, record)));
+        let before = ordered.len();
+        let ready: Vec<&Record> = ready.copied().collect();
+        ordered.extend(ready);
+        if ordered.len() == before {
+            // Structures that contain each other are no Rust either.
+            ordered.extend(open);
+        }
+    }
+    ordered
+}
+
+/// Whether a type has this name in it.
+fn mentions(of: &syn::Type, name: &syn::Ident) -> bool {
+    fn is_in(tokens: proc_macro2::TokenStream, name: &syn::Ident) -> bool {
+        tokens.into_iter().any(|token| match token {
+            proc_macro2::TokenTree::Ident(word) => word == *name,
+            proc_macro2::TokenTree::Group(group) => is_in(group.stream(), name),
+            proc_macro2::TokenTree::Punct(_) | proc_macro2::TokenTree::Literal(_) => false,
+        })
+    }
+    is_in(quote::ToTokens::to_token_stream(of), name)
+}
+
+/// Text that does not end a comment.
+fn harmless(text: &str) -> String {
+    text.replace("*/", "* /")
+}
+
+/// A comment.
+fn comment(lines: &[String]) -> Vec<String> {
+    match lines {
+        [] => Vec::new(),
+        [one] => vec![format!("/* {} */", harmless(one))],
+        several => {
+            let mut comment = vec!["/*".to_string()];
+            comment.extend(several.iter().map(|line| format!(" * {}", harmless(line)).trim_end().to_string()));
+            comment.push(" */".into());
+            comment
+        }
+    }
+}
+
+/// A string of C.
+fn string(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn enumeration(source: &Source, codes: &Codes) -> Vec<String> {
+    let name = type_name(source, &codes.name.to_string());
+    let value_name = |value: &syn::Ident| format!("{}_{}", name.to_uppercase(), shout(&value.to_string()));
+    let mut lines = comment(&codes.documentation);
+    lines.push(format!("enum {name} {{"));
+    for value in &codes.values {
+        lines.extend(indented(comment(&value.documentation)));
+        lines.push(format!("    {} = {},", value_name(&value.name), value.number));
+    }
+    lines.extend(["};".to_string(), String::new()]);
+    let cases = codes.values.iter().map(|value| format!("    case {}:", value_name(&value.name)));
+    lines.push("/* Whether it is one of them. */".into());
+    lines.extend([format!("static inline bool {name}_is(uint64_t code)"), "{".into(), "    switch (code) {".into()]);
+    lines.extend(cases);
+    lines.extend(["        return true;", "    default:", "        return false;", "    }", "}", ""].map(String::from));
+    if codes.values.iter().all(|value| value.text.is_some()) {
+        lines.push("/* It in words; NULL if it is none of them. */".into());
+        lines.push(format!("static inline const char *{name}_text(uint64_t code)"));
+        lines.extend(["{".to_string(), "    switch (code) {".into()]);
+        for value in &codes.values {
+            lines.push(format!("    case {}:", value_name(&value.name)));
+            lines.push(format!("        return {};", string(value.text.as_deref().unwrap_or_default())));
+        }
+        lines.extend(["    default:", "        return NULL;", "    }", "}", ""].map(String::from));
+    }
+    lines
+}
+
+/// What a function answers, checked and in words.
+fn failures(source: &Source) -> Vec<String> {
+    let name = &source.name;
+    let known = source.errors().map(|errors| type_name(source, &errors.name.to_string()));
+    let mut lines = vec!["/* Why a request had no success, in words. The text stays. */".to_string()];
+    lines.push(format!("static inline const char *tench_{name}_failure(int code)"));
+    lines.push("{".into());
+    match source.errors().filter(|errors| errors.values.iter().all(|value| value.text.is_some())).and(known.as_ref()) {
+        Some(errors) => {
+            lines.push(format!("    const char *text = code > 0 ? {errors}_text((uint64_t)code) : NULL;"));
+            lines.push("    return text != NULL ? text : tench_failure(code);".into());
+        }
+        None => lines.push("    return tench_failure(code);".into()),
+    }
+    lines.extend(["}".to_string(), String::new()]);
+    lines.push("/* Calls. An error that the interface does not have is no answer. */".into());
+    lines.push(format!("static inline int tench_{name}_call(tench_cap server, struct tench_message *message)"));
+    lines.push("{".into());
+    lines.push("    int code = tench_call(server, message);".into());
+    let other = known.map_or_else(|| "true".to_string(), |errors| format!("!{errors}_is((uint64_t)code)"));
+    lines.push(format!("    return code > 0 && code < TENCH_REJECTED && {other} ? TENCH_MALFORMED : code;"));
+    lines.extend(["}".to_string(), String::new()]);
+    lines
+}
+
+fn structure(source: &Source, record: &Record) -> Result<Vec<String>> {
+    let name = type_name(source, &record.name.to_string());
+    let (mut lines, mut put, mut take) = (comment(&record.documentation), Vec::new(), Vec::new());
+    lines.push(format!("struct {name} {{"));
+    for field in &record.fields {
+        let of = CType::of(source, &field.of)?;
+        lines.extend(indented(comment(&field.documentation)));
+        lines.extend(indented(of.members(&field.name)));
+        put.extend(of.put(&format!("value->{}", field.name), 0));
+        take.extend(of.take(&format!("value->{}", field.name), 0));
+    }
+    lines.extend(["};".to_string(), String::new()]);
+    let (putter, taker) = (helper(&name, "put"), helper(&name, "take"));
+    lines.push(format!("static inline void {putter}(struct tench_message *message, const struct {name} *value)"));
+    lines.push("{".into());
+    lines.extend(indented(put));
+    lines.extend(["}".to_string(), String::new()]);
+    lines.push(format!("static inline void {taker}(struct tench_reader *reader, struct {name} *value)"));
+    lines.push("{".into());
+    lines.extend(indented(take));
+    lines.extend(["}".to_string(), String::new()]);
+    Ok(lines)
+}
+
+/// What a function takes for an argument, what it refuses, and how it puts that into the message.
+struct Argument {
+    parameters: Vec<String>,
+    refuse: Option<String>,
+    put: Vec<String>,
+}
+
+/// A parameter that is a pointer.
+fn pointer(of: &CType, name: &str) -> String {
+    format!("const {} *{name}", of.name())
+}
+
+fn argument(source: &Source, name: &str, shape: &Shape) -> Result<Argument> {
+    let bytes = |kind: &str, max: &syn::GenericArgument| -> Result<Argument> {
+        let max = limit(source, max)?;
+        Ok(Argument {
+            parameters: vec![format!("const {kind} *{name}"), format!("size_t {name}_length")],
+            refuse: Some(format!("{name}_length > {max}")),
+            put: vec![format!("tench_put_text(message, {name}, {name}_length);")],
+        })
+    };
+    let simple = |parameter: String, put: Vec<String>| Argument { parameters: vec![parameter], refuse: None, put };
+    Ok(match shape {
+        Shape::Plain(of) => match CType::of(source, of)? {
+            of @ (CType::Word(..) | CType::Codes(_)) => simple(format!("{} {name}", of.name()), of.put(name, 0)),
+            of @ CType::Record(..) => simple(pointer(&of, name), of.put(&format!("(*{name})"), 0)),
+            CType::Array(element, count) => {
+                let put = repeat("i0", &count, element.put(&format!("{name}[i0]"), 1));
+                simple(format!("const {} {name}[{count}]", element.name()), put)
+            }
+            CType::Optional(inner) => {
+                let absent = vec![format!("tench_put_zeros(message, {});", inner.words())];
+                let mut put = vec![format!("tench_put(message, {name} != NULL);")];
+                put.extend(either(&format!("{name} != NULL"), inner.put(&format!("(*{name})"), 0), absent));
+                simple(pointer(&inner, name), put)
+            }
+            CType::Text(max) => Argument {
+                parameters: vec![format!("const char *{name}"), format!("size_t {name}_length")],
+                refuse: Some(format!("{name}_length > {max}")),
+                put: vec![format!("tench_put_text(message, {name}, {name}_length);")],
+            },
+        },
+        Shape::Text(max) => bytes("char", max)?,
+        Shape::Bytes(max) => bytes("void", max)?,
+        Shape::List(element, max) => {
+            let element = CType::of(source, element)?;
+            let count = format!("{name}_count");
+            let mut put = vec![format!("tench_put(message, {count});")];
+            put.extend(repeat("i0", &count, element.put(&format!("{name}[i0]"), 1)));
+            Argument {
+                parameters: vec![pointer(&element, name), format!("size_t {count}")],
+                refuse: Some(format!("{count} > {}", limit(source, max)?)),
+                put,
+            }
+        }
+        Shape::Cap(_, given) => {
+            let verb = if *given { "give" } else { "lend" };
+            simple(format!("tench_cap {name}"), vec![format!("tench_{verb}(message, {name});")])
+        }
+        Shape::Shared(_) => unreachable!("methods with shared memory have no function in C"),
+    })
+}
+
+/// Members of what a function answers, and how they are taken from the answer.
+fn result(source: &Source, name: &str, shape: &Shape) -> Result<(Vec<String>, Vec<String>)> {
+    let place = format!("answer->{name}");
+    Ok(match shape {
+        Shape::Plain(of) => {
+            let of = CType::of(source, of)?;
+            (of.members(name), of.take(&place, 0))
+        }
+        Shape::Text(max) => {
+            let of = CType::Text(limit(source, max)?);
+            (of.members(name), of.take(&place, 0))
+        }
+        Shape::Bytes(max) => {
+            let max = limit(source, max)?;
+            let members = vec![format!("uint8_t {name}[{max}];"), format!("size_t {name}_length;")];
+            (members, vec![format!("{place}_length = tench_take_bytes(reader, {place}, {max});")])
+        }
+        Shape::List(element, max) => {
+            let (element, max) = (CType::of(source, element)?, limit(source, max)?);
+            let members = vec![format!("{} {name}[{max}];", element.name()), format!("size_t {name}_count;")];
+            let mut take = vec![format!("{place}_count = (size_t)tench_take_at_most(reader, {max});")];
+            let body = element.take(&format!("{place}[i0]"), 1);
+            take.extend(repeat("i0", &format!("{place}_count"), body));
+            (members, take)
+        }
+        Shape::Cap(..) => (Vec::new(), vec!["tench_take_cap(reader);".into()]),
+        Shape::Shared(_) => unreachable!("shared memory is no result"),
+    })
+}
+
+/// Whether a method answers nothing here.
+fn is_nothing(shape: &Shape) -> bool {
+    page::phrase(shape) == "nothing"
+}
+
+/// Names that the functions use themselves, and words of C that are none of Rust.
+const TAKEN: [&str; 22] = [
+    "answer", "code", "message", "reader", "rest", "server", "slot", "space", "auto", "case", "char", "default",
+    "double", "float", "goto", "int", "long", "register", "short", "signed", "switch", "volatile",
+];
+
+/// Functions of each header that are no methods.
+const HELPERS: [&str; 2] = ["call", "failure"];
+
+/// What a parameter is called in C.
+fn safe(name: &str) -> String {
+    if TAKEN.contains(&name) { format!("{name}_") } else { name.to_string() }
+}
+
+/// A method as a function of C.
+struct Function {
+    name: String,
+    parameters: Vec<String>,
+    /// When it is too long to be sent.
+    refusals: Vec<String>,
+    put: Vec<String>,
+    /// Where capabilities go.
+    slots: Vec<String>,
+    /// Members of the answer.
+    members: Vec<String>,
+    take: Vec<String>,
+}
+
+impl Function {
+    fn new(source: &Source, method: &Method) -> Result<Function> {
+        if HELPERS.iter().any(|helper| method.name == helper) {
+            return Err(syn::Error::new(method.name.span(), "in C another function has this name"));
+        }
+        let name = format!("tench_{}_{}", source.name, method.name);
+        let mut parameters = vec!["tench_cap server".to_string()];
+        let (mut refusals, mut put) = (Vec::new(), Vec::new());
+        for (name, shape) in method.arguments() {
+            let argument = argument(source, &safe(&name.to_string()), shape)?;
+            parameters.extend(argument.parameters);
+            refusals.extend(argument.refuse);
+            put.extend(argument.put);
+        }
+        let results: Vec<&Shape> = method.results.iter().filter(|shape| !is_nothing(shape)).collect();
+        let values = results.iter().filter(|shape| !matches!(shape, Shape::Cap(..))).count();
+        let mut ordinals = if values == 1 { ["value"].iter() } else { ORDINALS.iter() };
+        let (mut members, mut take, mut slots) = (Vec::new(), Vec::new(), Vec::new());
+        for shape in results {
+            let member = match shape {
+                Shape::Cap(..) => {
+                    let number = slots.len() + 1;
+                    slots.push(if number == 1 { "slot".into() } else { format!("slot_{number}") });
+                    ""
+                }
+                _ => ordinals.next().copied().unwrap_or("another"),
+            };
+            let (declared, taken) = result(source, member, shape)?;
+            members.extend(declared);
+            take.extend(taken);
+        }
+        parameters.extend(slots.iter().map(|slot| format!("tench_cap {slot}")));
+        if !members.is_empty() {
+            parameters.push(format!("struct {name}_answer *answer"));
+        }
+        Ok(Function { name, parameters, refusals, put, slots, members, take })
+    }
+
+    /// Its declaration.
+    fn prototype(&self, before: &str) -> Vec<String> {
+        wrapped(&format!("{before}int {}(", self.name), &self.parameters)
+    }
+}
+
+/// How a method is called from C.
+///
+/// # Errors
+/// It has a type that C does not know.
+pub fn prototype(source: &Source, method: &Method) -> Result<String> {
+    Ok(Function::new(source, method)?.prototype("").join("\n"))
+}
+
+fn function(source: &Source, method: &Method) -> Result<Vec<String>> {
+    let function = Function::new(source, method)?;
+    let name = &function.name;
+    let label = format!("TENCH_{}_LABEL_{}", source.name.to_uppercase(), method.name.to_string().to_uppercase());
+    let number = page::label(&source.interface, method);
+    let mut lines = vec![format!("#define {label} UINT64_C({number:#x})"), String::new()];
+    if !function.members.is_empty() {
+        lines.extend([format!("/* What {name} answers. */"), format!("struct {name}_answer {{")]);
+        lines.extend(indented(function.members.clone()));
+        lines.extend(["};".to_string(), String::new()]);
+    }
+    lines.extend(comment(&method.documentation));
+    lines.extend(function.prototype("static inline "));
+    lines.push("{".into());
+    for refusal in function.refusals {
+        lines.extend([format!("    if ({refusal})"), "        return TENCH_TOO_LONG;".into()]);
+    }
+    lines.push("    struct tench_message space, *message = &space;".into());
+    lines.push(format!("    tench_begin(message, {label});"));
+    lines.extend(indented(function.put));
+    lines.extend(function.slots.iter().map(|slot| format!("    tench_offer(message, {slot});")));
+    lines.push(format!("    int code = tench_{}_call(server, message);", source.name));
+    lines.extend(["    if (code != TENCH_DONE)".to_string(), "        return code;".into()]);
+    lines.push("    struct tench_reader rest = tench_read(message), *reader = &rest;".into());
+    lines.extend(indented(function.take));
+    lines.push("    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;".into());
+    lines.extend(["}".to_string(), String::new()]);
+    Ok(lines)
+}
+
+/// A list of parameters, on as few lines as it fits.
+fn wrapped(start: &str, parameters: &[String]) -> Vec<String> {
+    let mut lines = vec![start.to_string()];
+    for (index, parameter) in parameters.iter().enumerate() {
+        let end = if index + 1 == parameters.len() { ")" } else { "," };
+        let last = lines.last_mut().expect("there is a first line");
+        let blank = if last.ends_with('(') { "" } else { " " };
+        if last.len() + parameter.len() + 2 > WIDTH {
+            lines.push(format!("    {parameter}{end}"));
+        } else {
+            *last += &format!("{blank}{parameter}{end}");
+        }
+    }
+    lines
+}

@@ -1,0 +1,33 @@
+//! The interface compiler.
+//!
+//! An interface is a Rust trait with an attribute, `#[interface(client = Clock, version = 1)]`. [`Interface::parse`] reads it;
+//! from what it finds come
+//!
+//! | | |
+//! |---|---|
+//! | [`rust`] | the client and the dispatch of the server, as the attribute macro writes them |
+//! | [`page`] | a page of documentation |
+//! | [`header`] | a header for C |
+//! | [`probe`] | a server that records and a client that asks for anything, for tests |
+//!
+//! The last three need more than the trait: [`Source::read`] reads the whole file, [`files`] finds all of them.
+//!
+//! What travels how is decided by the types' traits (`tench_protocol::wire`), so nothing here knows the layout of a message.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod c_types;
+pub mod files;
+pub mod header;
+pub mod model;
+pub mod page;
+pub mod probe;
+pub mod rust;
+pub mod source;
+pub mod words;
+
+pub use model::Interface;
+pub use proc_macro2::TokenStream as Tokens;
+pub use source::Source;
+pub use syn::Error;

@@ -1,0 +1,22 @@
+/* Semaphores of the threads of one process; sem_init with a second argument other than 0 fails with ENOTSUP. Waiters are
+ * served in the order in which they came. Functions answer 0, or -1 with the error in errno. */
+#ifndef SEMAPHORE_H
+#define SEMAPHORE_H
+
+#include <time.h>
+
+#define SEM_VALUE_MAX 0x7fffffff
+
+typedef struct {
+    unsigned long words[5];
+} sem_t;
+
+int sem_init(sem_t *semaphore, int shared, unsigned value);
+int sem_destroy(sem_t *semaphore);
+int sem_wait(sem_t *semaphore);
+int sem_trywait(sem_t *semaphore);
+int sem_timedwait(sem_t *semaphore, const struct timespec *time);
+int sem_post(sem_t *semaphore);
+int sem_getvalue(sem_t *semaphore, int *value);
+
+#endif

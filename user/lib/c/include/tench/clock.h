@@ -1,0 +1,188 @@
+/*
+ * Clock, version 1.
+ *
+ * Time, and waiting for it. Time is counted in ticks of the system counter since the machine was started.
+ *
+ * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
+ */
+#ifndef TENCH_CLOCK_H
+#define TENCH_CLOCK_H
+
+#include <tench/message.h>
+
+/* [`Event::Tick`] happens this often in a second. */
+#define TENCH_CLOCK_TICKS_PER_SECOND 100
+
+/* What can be awaited. */
+enum tench_clock_event {
+    /* The next multiple of 10 milliseconds. */
+    TENCH_CLOCK_EVENT_TICK = 1,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_clock_event_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_CLOCK_EVENT_TICK:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Why a request was refused. */
+enum tench_clock_error {
+    /* Too many threads wait. */
+    TENCH_CLOCK_ERROR_FULL = 1,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_clock_error_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_CLOCK_ERROR_FULL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* It in words; NULL if it is none of them. */
+static inline const char *tench_clock_error_text(uint64_t code)
+{
+    switch (code) {
+    case TENCH_CLOCK_ERROR_FULL:
+        return "too many threads wait at the clock server; try again later";
+    default:
+        return NULL;
+    }
+}
+
+/* Why a request had no success, in words. The text stays. */
+static inline const char *tench_clock_failure(int code)
+{
+    const char *text = code > 0 ? tench_clock_error_text((uint64_t)code) : NULL;
+    return text != NULL ? text : tench_failure(code);
+}
+
+/* Calls. An error that the interface does not have is no answer. */
+static inline int tench_clock_call(tench_cap server, struct tench_message *message)
+{
+    int code = tench_call(server, message);
+    return code > 0 && code < TENCH_REJECTED && !tench_clock_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
+}
+
+#define TENCH_CLOCK_LABEL_TIME UINT64_C(0x3ba200010001)
+
+/* What tench_clock_time answers. */
+struct tench_clock_time_answer {
+    uint64_t first;
+    uint64_t second;
+    uint64_t third;
+};
+
+/* The time, ticks per second, and the time in nanoseconds. */
+static inline int tench_clock_time(tench_cap server, struct tench_clock_time_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CLOCK_LABEL_TIME);
+    int code = tench_clock_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->first = tench_take(reader);
+    answer->second = tench_take(reader);
+    answer->third = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CLOCK_LABEL_DELAY UINT64_C(0x3ba200010002)
+
+/* What tench_clock_delay answers. */
+struct tench_clock_delay_answer {
+    uint64_t value;
+};
+
+/*
+ * Waits for as many ticks. Answers the time.
+ * Errors: `Full`.
+ */
+static inline int tench_clock_delay(tench_cap server, uint64_t ticks, struct tench_clock_delay_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CLOCK_LABEL_DELAY);
+    tench_put(message, (uint64_t)ticks);
+    int code = tench_clock_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CLOCK_LABEL_DELAY_UNTIL UINT64_C(0x3ba200010003)
+
+/* What tench_clock_delay_until answers. */
+struct tench_clock_delay_until_answer {
+    uint64_t value;
+};
+
+/*
+ * Waits until a time. Answers the time, at once if it is past.
+ * Errors: `Full`.
+ */
+static inline int tench_clock_delay_until(tench_cap server, uint64_t time,
+    struct tench_clock_delay_until_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CLOCK_LABEL_DELAY_UNTIL);
+    tench_put(message, (uint64_t)time);
+    int code = tench_clock_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CLOCK_LABEL_AWAIT_EVENT UINT64_C(0x3ba200010004)
+
+/* What tench_clock_await_event answers. */
+struct tench_clock_await_event_answer {
+    uint64_t value;
+};
+
+/*
+ * Waits for the next of the events. Answers the time.
+ * Errors: `Full`.
+ */
+static inline int tench_clock_await_event(tench_cap server, enum tench_clock_event event,
+    struct tench_clock_await_event_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CLOCK_LABEL_AWAIT_EVENT);
+    tench_put(message, (uint64_t)event);
+    int code = tench_clock_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CLOCK_LABEL_PROCESS_ENDED UINT64_C(0x3ba200010005)
+
+/* A process has ended: its waits are forgotten. */
+static inline int tench_clock_process_ended(tench_cap server, uint64_t process)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CLOCK_LABEL_PROCESS_ENDED);
+    tench_put(message, (uint64_t)process);
+    int code = tench_clock_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#endif

@@ -1,0 +1,253 @@
+/*
+ * Console, version 1.
+ *
+ * The terminal: text out, text in, and who has it.
+ *
+ * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
+ */
+#ifndef TENCH_CONSOLE_H
+#define TENCH_CONSOLE_H
+
+#include <tench/message.h>
+
+/* Bytes of text in one message. */
+#define TENCH_CONSOLE_MAX_TEXT 448
+
+/* What the server does with typed characters. */
+enum tench_console_mode {
+    /* Lines: echo; backspace, Ctrl-U and Ctrl-W edit; Ctrl-C interrupts; Ctrl-D ends the input. */
+    TENCH_CONSOLE_MODE_CANONICAL = 1,
+    /* Every byte goes to the reader as it comes, and nothing is echoed. */
+    TENCH_CONSOLE_MODE_RAW = 2,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_console_mode_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_CONSOLE_MODE_CANONICAL:
+    case TENCH_CONSOLE_MODE_RAW:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Why a request was refused. */
+enum tench_console_error {
+    /* Ctrl-C was typed while the thread waited for input. */
+    TENCH_CONSOLE_ERROR_INTERRUPTED = 1,
+    /* Too many threads wait. */
+    TENCH_CONSOLE_ERROR_FULL = 2,
+    /* Another process owns the terminal. */
+    TENCH_CONSOLE_ERROR_NOT_YOURS = 3,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_console_error_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_CONSOLE_ERROR_INTERRUPTED:
+    case TENCH_CONSOLE_ERROR_FULL:
+    case TENCH_CONSOLE_ERROR_NOT_YOURS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* It in words; NULL if it is none of them. */
+static inline const char *tench_console_error_text(uint64_t code)
+{
+    switch (code) {
+    case TENCH_CONSOLE_ERROR_INTERRUPTED:
+        return "Ctrl-C was typed";
+    case TENCH_CONSOLE_ERROR_FULL:
+        return "too many threads wait at the console; try again later";
+    case TENCH_CONSOLE_ERROR_NOT_YOURS:
+        return "another process owns the terminal";
+    default:
+        return NULL;
+    }
+}
+
+/* Why a request had no success, in words. The text stays. */
+static inline const char *tench_console_failure(int code)
+{
+    const char *text = code > 0 ? tench_console_error_text((uint64_t)code) : NULL;
+    return text != NULL ? text : tench_failure(code);
+}
+
+/* Calls. An error that the interface does not have is no answer. */
+static inline int tench_console_call(tench_cap server, struct tench_message *message)
+{
+    int code = tench_call(server, message);
+    return code > 0 && code < TENCH_REJECTED && !tench_console_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
+}
+
+#define TENCH_CONSOLE_LABEL_PUT UINT64_C(0x281100010001)
+
+/*
+ * Writes text. `\n` becomes `\r\n` on the line. Answers when the text is in the server's buffer, which is when there is
+ * room for it.
+ * Errors: `Full`.
+ */
+static inline int tench_console_put(tench_cap server, const void *text, size_t text_length)
+{
+    if (text_length > TENCH_CONSOLE_MAX_TEXT)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CONSOLE_LABEL_PUT);
+    tench_put_text(message, text, text_length);
+    int code = tench_console_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CONSOLE_LABEL_GET UINT64_C(0x281100010002)
+
+/* What tench_console_get answers. */
+struct tench_console_get_answer {
+    uint8_t value[TENCH_CONSOLE_MAX_TEXT];
+    size_t value_length;
+};
+
+/*
+ * Reads at most so many bytes, when there are some: in canonical mode one line with its `\n` (or what fits of it), in
+ * raw mode what has come, at least one byte. The end of the input, Ctrl-D on an empty line, is an answer of 0 bytes.
+ * While a foreground process is set, others wait.
+ * Errors: `Interrupted` (Ctrl-C in canonical mode), `Full`.
+ */
+static inline int tench_console_get(tench_cap server, size_t max, struct tench_console_get_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CONSOLE_LABEL_GET);
+    tench_put(message, (uint64_t)max);
+    int code = tench_console_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value_length = tench_take_bytes(reader, answer->value, TENCH_CONSOLE_MAX_TEXT);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CONSOLE_LABEL_SET_MODE UINT64_C(0x281100010003)
+
+/*
+ * Sets the mode. Typed text that nobody has read stays.
+ * Errors: `NotYours`.
+ */
+static inline int tench_console_set_mode(tench_cap server, enum tench_console_mode mode)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CONSOLE_LABEL_SET_MODE);
+    tench_put(message, (uint64_t)mode);
+    int code = tench_console_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CONSOLE_LABEL_STATE UINT64_C(0x281100010004)
+
+/* What tench_console_state answers. */
+struct tench_console_state_answer {
+    enum tench_console_mode first;
+    uint64_t second;
+    bool third;
+};
+
+/*
+ * The mode, the foreground process (0: none), and whether the output so far, of all processes, ends in the middle of a
+ * line.
+ */
+static inline int tench_console_state(tench_cap server, struct tench_console_state_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CONSOLE_LABEL_STATE);
+    int code = tench_console_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->first = (enum tench_console_mode)tench_take(reader);
+    if (!tench_console_mode_is((uint64_t)answer->first))
+        reader->bad = true;
+    answer->second = tench_take(reader);
+    answer->third = (bool)tench_take_at_most(reader, 1);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CONSOLE_LABEL_SET_READER UINT64_C(0x281100010005)
+
+/*
+ * Sets which process reads (0: every one); Ctrl-C interrupts reads and does no more. The first who asks owns the
+ * terminal from then on.
+ * Errors: `NotYours`.
+ */
+static inline int tench_console_set_reader(tench_cap server, uint64_t process)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CONSOLE_LABEL_SET_READER);
+    tench_put(message, (uint64_t)process);
+    int code = tench_console_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CONSOLE_LABEL_SET_READER_AND_SIGNAL UINT64_C(0x281100010006)
+
+/*
+ * The same; in canonical mode Ctrl-C signals this notification, too.
+ * Errors: `NotYours`.
+ */
+static inline int tench_console_set_reader_and_signal(tench_cap server, uint64_t process, tench_cap interrupt)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CONSOLE_LABEL_SET_READER_AND_SIGNAL);
+    tench_put(message, (uint64_t)process);
+    tench_lend(message, interrupt);
+    int code = tench_console_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CONSOLE_LABEL_PROCESS_ENDED UINT64_C(0x281100010007)
+
+/* A process has ended: what it waited for is forgotten, and what it owned is free. */
+static inline int tench_console_process_ended(tench_cap server, uint64_t process)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CONSOLE_LABEL_PROCESS_ENDED);
+    tench_put(message, (uint64_t)process);
+    int code = tench_console_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CONSOLE_LABEL_DRAIN UINT64_C(0x281100010008)
+
+/*
+ * Waits until everything written so far has left for the line.
+ * Errors: `Full`.
+ */
+static inline int tench_console_drain(tench_cap server)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CONSOLE_LABEL_DRAIN);
+    int code = tench_console_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#endif

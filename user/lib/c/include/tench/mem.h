@@ -1,0 +1,552 @@
+/*
+ * Mem, version 1.
+ *
+ * Blocks of physical memory.
+ *
+ * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
+ */
+#ifndef TENCH_MEM_H
+#define TENCH_MEM_H
+
+#include <tench/message.h>
+
+/* Log2 of the smallest block. Smaller requests are rounded up. */
+#define TENCH_MEM_MIN_BLOCK_BITS 12
+/* Extents that one answer describes at most. */
+#define TENCH_MEM_MAX_EXTENTS 15
+
+/* Why a request was refused. */
+enum tench_mem_error {
+    /* No policy has this code. */
+    TENCH_MEM_ERROR_NO_SUCH_POLICY = 1,
+    /* No block can have this size. */
+    TENCH_MEM_ERROR_BAD_SIZE = 2,
+    /* No free block is large enough. */
+    TENCH_MEM_ERROR_OUT_OF_MEMORY = 3,
+    /* The account's quota does not allow it. */
+    TENCH_MEM_ERROR_QUOTA_EXCEEDED = 4,
+    /* The server's table of blocks is full. */
+    TENCH_MEM_ERROR_TOO_MANY_BLOCKS = 5,
+    /* There is no such block, or it is not yours. */
+    TENCH_MEM_ERROR_NO_SUCH_BLOCK = 6,
+    /* There is no such account. */
+    TENCH_MEM_ERROR_NO_SUCH_ACCOUNT = 7,
+    /* The range ends before it begins. */
+    TENCH_MEM_ERROR_BAD_RANGE = 8,
+    /* The kernel refused an operation that the server's books say is possible. */
+    TENCH_MEM_ERROR_INTERNAL = 9,
+    /* A block is to be divided, and something in it lies across its middle. */
+    TENCH_MEM_ERROR_NOT_DIVIDED = 10,
+    /* There are no slabs. */
+    TENCH_MEM_ERROR_NO_SLABS = 11,
+    /* There is no slab with this number. */
+    TENCH_MEM_ERROR_NO_SUCH_SLAB = 12,
+    /* There are slabs already, or objects live in them. */
+    TENCH_MEM_ERROR_SLABS_IN_USE = 13,
+    /* There is no such bundle, or it is not yours. */
+    TENCH_MEM_ERROR_NO_SUCH_BUNDLE = 14,
+    /* The objects' capabilities could not be put where the client wants them. */
+    TENCH_MEM_ERROR_NO_SUCH_SLOT = 15,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_mem_error_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_MEM_ERROR_NO_SUCH_POLICY:
+    case TENCH_MEM_ERROR_BAD_SIZE:
+    case TENCH_MEM_ERROR_OUT_OF_MEMORY:
+    case TENCH_MEM_ERROR_QUOTA_EXCEEDED:
+    case TENCH_MEM_ERROR_TOO_MANY_BLOCKS:
+    case TENCH_MEM_ERROR_NO_SUCH_BLOCK:
+    case TENCH_MEM_ERROR_NO_SUCH_ACCOUNT:
+    case TENCH_MEM_ERROR_BAD_RANGE:
+    case TENCH_MEM_ERROR_INTERNAL:
+    case TENCH_MEM_ERROR_NOT_DIVIDED:
+    case TENCH_MEM_ERROR_NO_SLABS:
+    case TENCH_MEM_ERROR_NO_SUCH_SLAB:
+    case TENCH_MEM_ERROR_SLABS_IN_USE:
+    case TENCH_MEM_ERROR_NO_SUCH_BUNDLE:
+    case TENCH_MEM_ERROR_NO_SUCH_SLOT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* It in words; NULL if it is none of them. */
+static inline const char *tench_mem_error_text(uint64_t code)
+{
+    switch (code) {
+    case TENCH_MEM_ERROR_NO_SUCH_POLICY:
+        return "no policy has this code; memctl policies lists them";
+    case TENCH_MEM_ERROR_BAD_SIZE:
+        return "no memory block can have this size; ask for 2^12 to 2^47 bytes";
+    case TENCH_MEM_ERROR_OUT_OF_MEMORY:
+        return "no free block is large enough; free memory or ask for smaller blocks";
+    case TENCH_MEM_ERROR_QUOTA_EXCEEDED:
+        return "the quota does not allow it; free memory or ask for a higher quota";
+    case TENCH_MEM_ERROR_TOO_MANY_BLOCKS:
+        return "the memory server's table is full; ask for fewer and larger blocks";
+    case TENCH_MEM_ERROR_NO_SUCH_BLOCK:
+        return "no such block, or another process allocated it; name the address that was answered";
+    case TENCH_MEM_ERROR_NO_SUCH_ACCOUNT:
+        return "no account with this number or a higher one";
+    case TENCH_MEM_ERROR_BAD_RANGE:
+        return "the range ends before it begins; name the lowest address and the first address above";
+    case TENCH_MEM_ERROR_INTERNAL:
+        return "the kernel contradicts the memory server's books; this is a defect";
+    case TENCH_MEM_ERROR_NOT_DIVIDED:
+        return "something lies across the block's middle; divide the untyped that you were given first";
+    case TENCH_MEM_ERROR_NO_SLABS:
+        return "no slabs are set up; memctl slabs sets some up";
+    case TENCH_MEM_ERROR_NO_SUCH_SLAB:
+        return "no slab with this number; memctl status lists them";
+    case TENCH_MEM_ERROR_SLABS_IN_USE:
+        return "the slabs are in use; end the programs that have objects in them, or take the slabs down first";
+    case TENCH_MEM_ERROR_NO_SUCH_BUNDLE:
+        return "no such bundle, or another process asked for it";
+    case TENCH_MEM_ERROR_NO_SUCH_SLOT:
+        return "the slots for the bundle's objects are not empty slots of one node of that space";
+    default:
+        return NULL;
+    }
+}
+
+/* Why a request had no success, in words. The text stays. */
+static inline const char *tench_mem_failure(int code)
+{
+    const char *text = code > 0 ? tench_mem_error_text((uint64_t)code) : NULL;
+    return text != NULL ? text : tench_failure(code);
+}
+
+/* Calls. An error that the interface does not have is no answer. */
+static inline int tench_mem_call(tench_cap server, struct tench_message *message)
+{
+    int code = tench_call(server, message);
+    return code > 0 && code < TENCH_REJECTED && !tench_mem_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
+}
+
+/* A block that was granted. */
+struct tench_mem_granted {
+    /* Its physical address, by which it is freed. */
+    uint64_t address;
+    /* Log2 of its size in bytes. */
+    uint32_t size_bits;
+};
+
+static inline void tench_mem_granted_put(struct tench_message *message, const struct tench_mem_granted *value)
+{
+    tench_put(message, (uint64_t)value->address);
+    tench_put(message, (uint64_t)value->size_bits);
+}
+
+static inline void tench_mem_granted_take(struct tench_reader *reader, struct tench_mem_granted *value)
+{
+    value->address = tench_take(reader);
+    value->size_bits = (uint32_t)tench_take_at_most(reader, UINT32_MAX);
+}
+
+/* All memory. */
+struct tench_mem_totals {
+    /* Bytes in all. */
+    uint64_t total;
+    /* Free bytes. */
+    uint64_t free;
+    /* Bytes of the largest free block. */
+    uint64_t largest;
+    /* Blocks in use. */
+    uint64_t blocks;
+    /* Accounts. */
+    uint64_t accounts;
+};
+
+static inline void tench_mem_totals_put(struct tench_message *message, const struct tench_mem_totals *value)
+{
+    tench_put(message, (uint64_t)value->total);
+    tench_put(message, (uint64_t)value->free);
+    tench_put(message, (uint64_t)value->largest);
+    tench_put(message, (uint64_t)value->blocks);
+    tench_put(message, (uint64_t)value->accounts);
+}
+
+static inline void tench_mem_totals_take(struct tench_reader *reader, struct tench_mem_totals *value)
+{
+    value->total = tench_take(reader);
+    value->free = tench_take(reader);
+    value->largest = tench_take(reader);
+    value->blocks = tench_take(reader);
+    value->accounts = tench_take(reader);
+}
+
+/* What a process has. */
+struct tench_mem_account {
+    /* The process. */
+    uint64_t process;
+    /* Bytes in use, without those of slabs. */
+    uint64_t used;
+    /* Bytes that may be in use. */
+    uint64_t quota;
+    /* Blocks in use. */
+    uint64_t blocks;
+    /* Bytes of objects in slabs, for which the quota counts, too. */
+    uint64_t objects;
+};
+
+static inline void tench_mem_account_put(struct tench_message *message, const struct tench_mem_account *value)
+{
+    tench_put(message, (uint64_t)value->process);
+    tench_put(message, (uint64_t)value->used);
+    tench_put(message, (uint64_t)value->quota);
+    tench_put(message, (uint64_t)value->blocks);
+    tench_put(message, (uint64_t)value->objects);
+}
+
+static inline void tench_mem_account_take(struct tench_reader *reader, struct tench_mem_account *value)
+{
+    value->process = tench_take(reader);
+    value->used = tench_take(reader);
+    value->quota = tench_take(reader);
+    value->blocks = tench_take(reader);
+    value->objects = tench_take(reader);
+}
+
+/* Memory in use. */
+struct tench_mem_in_use {
+    /* Bytes. */
+    uint64_t bytes;
+    /* Blocks. */
+    uint64_t blocks;
+};
+
+static inline void tench_mem_in_use_put(struct tench_message *message, const struct tench_mem_in_use *value)
+{
+    tench_put(message, (uint64_t)value->bytes);
+    tench_put(message, (uint64_t)value->blocks);
+}
+
+static inline void tench_mem_in_use_take(struct tench_reader *reader, struct tench_mem_in_use *value)
+{
+    value->bytes = tench_take(reader);
+    value->blocks = tench_take(reader);
+}
+
+/* Where a block may lie. */
+struct tench_mem_within {
+    /* Log2 of the alignment; 0 stands for the block's size. */
+    uint32_t align_bits;
+    /* Lowest physical address. */
+    uint64_t base;
+    /* First physical address above; 0 stands for no limit. */
+    uint64_t limit;
+};
+
+static inline void tench_mem_within_put(struct tench_message *message, const struct tench_mem_within *value)
+{
+    tench_put(message, (uint64_t)value->align_bits);
+    tench_put(message, (uint64_t)value->base);
+    tench_put(message, (uint64_t)value->limit);
+}
+
+static inline void tench_mem_within_take(struct tench_reader *reader, struct tench_mem_within *value)
+{
+    value->align_bits = (uint32_t)tench_take_at_most(reader, UINT32_MAX);
+    value->base = tench_take(reader);
+    value->limit = tench_take(reader);
+}
+
+/* Physical memory that belongs together. */
+struct tench_mem_extent {
+    /* Physical address. */
+    uint64_t address;
+    /* Bytes. */
+    uint64_t size;
+    /* Who has it; nobody has what is free. */
+    bool account_present;
+    uint64_t account;
+};
+
+static inline void tench_mem_extent_put(struct tench_message *message, const struct tench_mem_extent *value)
+{
+    tench_put(message, (uint64_t)value->address);
+    tench_put(message, (uint64_t)value->size);
+    tench_put(message, value->account_present);
+    if (value->account_present) {
+        tench_put(message, (uint64_t)value->account);
+    } else {
+        tench_put_zeros(message, 1);
+    }
+}
+
+static inline void tench_mem_extent_take(struct tench_reader *reader, struct tench_mem_extent *value)
+{
+    value->address = tench_take(reader);
+    value->size = tench_take(reader);
+    value->account_present = (bool)tench_take_at_most(reader, 1);
+    if (value->account_present) {
+        value->account = tench_take(reader);
+    } else {
+        tench_take_zeros(reader, 1);
+    }
+}
+
+/* The server's books beside the kernel's account. */
+struct tench_mem_audit {
+    /* What the books say. */
+    struct tench_mem_in_use books;
+    /* What the kernel says. */
+    struct tench_mem_in_use kernel;
+};
+
+static inline void tench_mem_audit_put(struct tench_message *message, const struct tench_mem_audit *value)
+{
+    tench_mem_in_use_put(message, &value->books);
+    tench_mem_in_use_put(message, &value->kernel);
+}
+
+static inline void tench_mem_audit_take(struct tench_reader *reader, struct tench_mem_audit *value)
+{
+    tench_mem_in_use_take(reader, &value->books);
+    tench_mem_in_use_take(reader, &value->kernel);
+}
+
+#define TENCH_MEM_LABEL_GIVE UINT64_C(0x732c00010001)
+
+/* What tench_mem_give answers. */
+struct tench_mem_give_answer {
+    struct tench_mem_granted value;
+};
+
+/*
+ * Gives a block of at least `1 << size_bits` bytes. Its physical address names it from now on. (The process server
+ * alone can ask for it on the account of another.)
+ * Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`.
+ */
+static inline int tench_mem_give(tench_cap server, uint32_t size_bits, const struct tench_mem_within *within,
+    tench_cap slot, struct tench_mem_give_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_GIVE);
+    tench_put(message, (uint64_t)size_bits);
+    tench_mem_within_put(message, &(*within));
+    tench_offer(message, slot);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_mem_granted_take(reader, &answer->value);
+    tench_take_cap(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_GIVE_FOR UINT64_C(0x732c00010002)
+
+/* What tench_mem_give_for answers. */
+struct tench_mem_give_for_answer {
+    struct tench_mem_granted value;
+};
+
+/* The same on another account. */
+static inline int tench_mem_give_for(tench_cap server, uint64_t account, uint32_t size_bits, tench_cap slot,
+    struct tench_mem_give_for_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_GIVE_FOR);
+    tench_put(message, (uint64_t)account);
+    tench_put(message, (uint64_t)size_bits);
+    tench_offer(message, slot);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_mem_granted_take(reader, &answer->value);
+    tench_take_cap(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_FREE UINT64_C(0x732c00010003)
+
+/* What tench_mem_free answers. */
+struct tench_mem_free_answer {
+    uint64_t value;
+};
+
+/*
+ * Frees the block at an address: everything made from it is deleted. Answers the bytes that became free.
+ * Errors: `NoSuchBlock` (also for a block that somebody else allocated).
+ */
+static inline int tench_mem_free(tench_cap server, uint64_t address, struct tench_mem_free_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_FREE);
+    tench_put(message, (uint64_t)address);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_DIVIDE UINT64_C(0x732c00010004)
+
+/* What tench_mem_divide answers. */
+struct tench_mem_divide_answer {
+    uint32_t value;
+};
+
+/*
+ * Divides a block into its halves, each a block of its own from now on, so that part of it can be freed while the rest
+ * stays in use. Its owner divides the untyped with `UntypedSplit` before. Answers log2 of the size of a half.
+ * Errors: `NoSuchBlock`, `NotDivided`, `BadSize` (a half would be too small for a block), `TooManyBlocks`.
+ */
+static inline int tench_mem_divide(tench_cap server, uint64_t address, struct tench_mem_divide_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_DIVIDE);
+    tench_put(message, (uint64_t)address);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = (uint32_t)tench_take_at_most(reader, UINT32_MAX);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_TOTALS UINT64_C(0x732c00010005)
+
+/* What tench_mem_totals answers. */
+struct tench_mem_totals_answer {
+    struct tench_mem_totals value;
+};
+
+/* All memory. */
+static inline int tench_mem_totals(tench_cap server, struct tench_mem_totals_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_TOTALS);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_mem_totals_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_NEXT_ACCOUNT UINT64_C(0x732c00010006)
+
+/* What tench_mem_next_account answers. */
+struct tench_mem_next_account_answer {
+    struct tench_mem_account value;
+};
+
+/*
+ * The account with the next higher number.
+ * Errors: `NoSuchAccount` when there is none.
+ */
+static inline int tench_mem_next_account(tench_cap server, uint64_t after, struct tench_mem_next_account_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_NEXT_ACCOUNT);
+    tench_put(message, (uint64_t)after);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_mem_account_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_SET_QUOTA UINT64_C(0x732c00010007)
+
+/*
+ * Sets how many bytes a process may use; its account is opened if need be.
+ * Errors: `OutOfMemory`, `TooManyBlocks`.
+ */
+static inline int tench_mem_set_quota(tench_cap server, uint64_t account, uint64_t bytes)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_SET_QUOTA);
+    tench_put(message, (uint64_t)account);
+    tench_put(message, (uint64_t)bytes);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_CLOSE_ACCOUNT UINT64_C(0x732c00010008)
+
+/* What tench_mem_close_account answers. */
+struct tench_mem_close_account_answer {
+    uint64_t value;
+};
+
+/*
+ * Takes back everything that is on an account. Answers the bytes that became free. An account that does not exist is no
+ * error.
+ */
+static inline int tench_mem_close_account(tench_cap server, uint64_t account,
+    struct tench_mem_close_account_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_CLOSE_ACCOUNT);
+    tench_put(message, (uint64_t)account);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_DESCRIBE UINT64_C(0x732c00010009)
+
+/* What tench_mem_describe answers. */
+struct tench_mem_describe_answer {
+    struct tench_mem_extent value[TENCH_MEM_MAX_EXTENTS];
+    size_t value_count;
+};
+
+/* What lies from an address on, in order of addresses. None follows after the last. */
+static inline int tench_mem_describe(tench_cap server, uint64_t from, struct tench_mem_describe_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_DESCRIBE);
+    tench_put(message, (uint64_t)from);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value_count = (size_t)tench_take_at_most(reader, TENCH_MEM_MAX_EXTENTS);
+    for (size_t i0 = 0; i0 < answer->value_count; i0++) {
+        tench_mem_extent_take(reader, &answer->value[i0]);
+    }
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_AUDIT UINT64_C(0x732c0001000a)
+
+/* What tench_mem_audit answers. */
+struct tench_mem_audit_answer {
+    struct tench_mem_audit value;
+};
+
+/*
+ * What the server's books say of all blocks in use, and what the kernel says was made of the same memory. They are
+ * equal.
+ */
+static inline int tench_mem_audit(tench_cap server, struct tench_mem_audit_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_AUDIT);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_mem_audit_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#endif

@@ -1,0 +1,211 @@
+/*
+ * Names, version 1.
+ *
+ * Endpoints by name.
+ *
+ * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
+ */
+#ifndef TENCH_NAMES_H
+#define TENCH_NAMES_H
+
+#include <tench/message.h>
+
+/* Bytes of the longest name. */
+#define TENCH_NAMES_MAX_NAME 255
+
+/* Why a request was refused. */
+enum tench_names_error {
+    /* A name is empty, or has control characters in it. */
+    TENCH_NAMES_ERROR_BAD_NAME = 1,
+    /* Somebody has registered this name. */
+    TENCH_NAMES_ERROR_TAKEN = 2,
+    /* The table of names or of waiting threads is full. */
+    TENCH_NAMES_ERROR_FULL = 3,
+    /* Nobody has registered this name. */
+    TENCH_NAMES_ERROR_UNKNOWN = 4,
+    /* Somebody else has registered this name. */
+    TENCH_NAMES_ERROR_NOT_YOURS = 5,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_names_error_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_NAMES_ERROR_BAD_NAME:
+    case TENCH_NAMES_ERROR_TAKEN:
+    case TENCH_NAMES_ERROR_FULL:
+    case TENCH_NAMES_ERROR_UNKNOWN:
+    case TENCH_NAMES_ERROR_NOT_YOURS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* It in words; NULL if it is none of them. */
+static inline const char *tench_names_error_text(uint64_t code)
+{
+    switch (code) {
+    case TENCH_NAMES_ERROR_BAD_NAME:
+        return "a name has 1 to 255 bytes of UTF-8 without control characters";
+    case TENCH_NAMES_ERROR_TAKEN:
+        return "the name is taken; choose another";
+    case TENCH_NAMES_ERROR_FULL:
+        return "the name server is full; unregister a name first";
+    case TENCH_NAMES_ERROR_UNKNOWN:
+        return "nobody has registered this name";
+    case TENCH_NAMES_ERROR_NOT_YOURS:
+        return "another process registered this name; only that one can unregister it";
+    default:
+        return NULL;
+    }
+}
+
+/* Why a request had no success, in words. The text stays. */
+static inline const char *tench_names_failure(int code)
+{
+    const char *text = code > 0 ? tench_names_error_text((uint64_t)code) : NULL;
+    return text != NULL ? text : tench_failure(code);
+}
+
+/* Calls. An error that the interface does not have is no answer. */
+static inline int tench_names_call(tench_cap server, struct tench_message *message)
+{
+    int code = tench_call(server, message);
+    return code > 0 && code < TENCH_REJECTED && !tench_names_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
+}
+
+#define TENCH_NAMES_LABEL_REGISTER UINT64_C(0xb27a00010001)
+
+/*
+ * Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
+ * one that allows no more than to call. A name that the process has registered before stands for the new endpoint.
+ * Errors: `BadName`, `Taken` (by another process), `Full`.
+ */
+static inline int tench_names_register(tench_cap server, const char *name, size_t name_length, tench_cap endpoint)
+{
+    if (name_length > TENCH_NAMES_MAX_NAME)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_NAMES_LABEL_REGISTER);
+    tench_put_text(message, name, name_length);
+    tench_lend(message, endpoint);
+    int code = tench_names_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_NAMES_LABEL_LOOK_UP UINT64_C(0xb27a00010002)
+
+/*
+ * The endpoint that is registered under a name; the capability goes to the empty slot.
+ * Errors: `BadName`, `Unknown`.
+ */
+static inline int tench_names_look_up(tench_cap server, const char *name, size_t name_length, tench_cap slot)
+{
+    if (name_length > TENCH_NAMES_MAX_NAME)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_NAMES_LABEL_LOOK_UP);
+    tench_put_text(message, name, name_length);
+    tench_offer(message, slot);
+    int code = tench_names_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_take_cap(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_NAMES_LABEL_WAIT_FOR UINT64_C(0xb27a00010003)
+
+/*
+ * The same, but waits until the name is registered.
+ * Errors: `BadName`, `Full` (too many wait).
+ */
+static inline int tench_names_wait_for(tench_cap server, const char *name, size_t name_length, tench_cap slot)
+{
+    if (name_length > TENCH_NAMES_MAX_NAME)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_NAMES_LABEL_WAIT_FOR);
+    tench_put_text(message, name, name_length);
+    tench_offer(message, slot);
+    int code = tench_names_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_take_cap(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_NAMES_LABEL_UNREGISTER UINT64_C(0xb27a00010004)
+
+/*
+ * Forgets a name that this process registered.
+ * Errors: `BadName`, `Unknown`, `NotYours`.
+ */
+static inline int tench_names_unregister(tench_cap server, const char *name, size_t name_length)
+{
+    if (name_length > TENCH_NAMES_MAX_NAME)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_NAMES_LABEL_UNREGISTER);
+    tench_put_text(message, name, name_length);
+    int code = tench_names_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_NAMES_LABEL_NEXT UINT64_C(0xb27a00010005)
+
+/* What tench_names_next answers. */
+struct tench_names_next_answer {
+    char first[TENCH_NAMES_MAX_NAME + 1];
+    size_t first_length;
+    uint64_t second;
+};
+
+/*
+ * The first name after another in alphabetical order (from the beginning: after the empty name) and the process that
+ * registered it.
+ * Errors: `Unknown` when there is none.
+ */
+static inline int tench_names_next(tench_cap server, const char *name, size_t name_length,
+    struct tench_names_next_answer *answer)
+{
+    if (name_length > TENCH_NAMES_MAX_NAME)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_NAMES_LABEL_NEXT);
+    tench_put_text(message, name, name_length);
+    int code = tench_names_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->first_length = tench_take_bytes(reader, answer->first, TENCH_NAMES_MAX_NAME);
+    answer->first[answer->first_length] = '\0';
+    answer->second = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_NAMES_LABEL_PROCESS_ENDED UINT64_C(0xb27a00010006)
+
+/* A process has ended: its names and waits are forgotten. */
+static inline int tench_names_process_ended(tench_cap server, uint64_t process)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_NAMES_LABEL_PROCESS_ENDED);
+    tench_put(message, (uint64_t)process);
+    int code = tench_names_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#endif

@@ -1,0 +1,1065 @@
+/*
+ * Procs, version 1.
+ *
+ * Processes.
+ *
+ * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
+ */
+#ifndef TENCH_PROCS_H
+#define TENCH_PROCS_H
+
+#include <tench/message.h>
+
+/* Largest stack of a main thread, in bytes. */
+#define TENCH_PROCS_MAX_STACK (UINT64_C(16)<<UINT64_C(20))
+/* Bytes of the longest program name. */
+#define TENCH_PROCS_MAX_NAME 255
+/* Bytes of text in one `append`. */
+#define TENCH_PROCS_MAX_APPEND 448
+/* Bytes of text in one answer to `read_part`. */
+#define TENCH_PROCS_MAX_FILE_TEXT 448
+/* Capabilities described in one answer. */
+#define TENCH_PROCS_CAPABILITIES_PER_ANSWER 10
+
+/* What a process calls a part of its address space that it made itself. */
+enum tench_procs_region_kind {
+    /* Memory for whatever. */
+    TENCH_PROCS_REGION_KIND_ANONYMOUS = 1,
+    /* The heap. */
+    TENCH_PROCS_REGION_KIND_HEAP = 2,
+    /* A thread's stack. */
+    TENCH_PROCS_REGION_KIND_STACK = 3,
+    /* The page below a stack, or another that is never mapped. */
+    TENCH_PROCS_REGION_KIND_GUARD = 4,
+    /* A mapped frame. */
+    TENCH_PROCS_REGION_KIND_FRAME = 5,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_procs_region_kind_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_PROCS_REGION_KIND_ANONYMOUS:
+    case TENCH_PROCS_REGION_KIND_HEAP:
+    case TENCH_PROCS_REGION_KIND_STACK:
+    case TENCH_PROCS_REGION_KIND_GUARD:
+    case TENCH_PROCS_REGION_KIND_FRAME:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* It in words; NULL if it is none of them. */
+static inline const char *tench_procs_region_kind_text(uint64_t code)
+{
+    switch (code) {
+    case TENCH_PROCS_REGION_KIND_ANONYMOUS:
+        return "anonymous memory";
+    case TENCH_PROCS_REGION_KIND_HEAP:
+        return "heap";
+    case TENCH_PROCS_REGION_KIND_STACK:
+        return "thread's stack";
+    case TENCH_PROCS_REGION_KIND_GUARD:
+        return "guard page";
+    case TENCH_PROCS_REGION_KIND_FRAME:
+        return "mapped frame";
+    default:
+        return NULL;
+    }
+}
+
+/* The lists of strings that a process is started with. */
+enum tench_procs_strings {
+    /* Arguments after the program's name. */
+    TENCH_PROCS_STRINGS_ARGUMENTS = 0,
+    /* Environment: `NAME=value`. A process that is given none inherits nothing. */
+    TENCH_PROCS_STRINGS_ENVIRONMENT = 1,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_procs_strings_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_PROCS_STRINGS_ARGUMENTS:
+    case TENCH_PROCS_STRINGS_ENVIRONMENT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What became of a process. */
+enum tench_procs_state {
+    /* Not started yet. */
+    TENCH_PROCS_STATE_PREPARING = 0,
+    /* Started and not ended. */
+    TENCH_PROCS_STATE_RUNNING = 1,
+    /* Its main thread is suspended. */
+    TENCH_PROCS_STATE_SUSPENDED = 2,
+    /* It has ended by itself; its exit code belongs to the state. */
+    TENCH_PROCS_STATE_EXITED = 3,
+    /* Somebody killed it. */
+    TENCH_PROCS_STATE_KILLED = 4,
+    /* A fault ended it; a [`FaultKind`] belongs to the state. */
+    TENCH_PROCS_STATE_FAULTED = 5,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_procs_state_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_PROCS_STATE_PREPARING:
+    case TENCH_PROCS_STATE_RUNNING:
+    case TENCH_PROCS_STATE_SUSPENDED:
+    case TENCH_PROCS_STATE_EXITED:
+    case TENCH_PROCS_STATE_KILLED:
+    case TENCH_PROCS_STATE_FAULTED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What a fault was. */
+enum tench_procs_fault_kind {
+    /* An access to the first page. */
+    TENCH_PROCS_FAULT_KIND_NULL_DEREFERENCE = 1,
+    /* An access to the page below a stack. */
+    TENCH_PROCS_FAULT_KIND_GUARD_PAGE = 2,
+    /* An access to an address of the kernel's half. */
+    TENCH_PROCS_FAULT_KIND_KERNEL_ADDRESS = 3,
+    /* An access that the mapping does not allow. */
+    TENCH_PROCS_FAULT_KIND_RIGHTS_VIOLATION = 4,
+    /* An access where nothing is. */
+    TENCH_PROCS_FAULT_KIND_NEVER_ALLOCATED = 5,
+    /* An instruction that does not exist. */
+    TENCH_PROCS_FAULT_KIND_UNDEFINED_INSTRUCTION = 6,
+    /* An instruction that programs may not execute. */
+    TENCH_PROCS_FAULT_KIND_PRIVILEGED_INSTRUCTION = 7,
+    /* An access, program counter or stack pointer that is not aligned as it must be. */
+    TENCH_PROCS_FAULT_KIND_MISALIGNED = 8,
+    /* A breakpoint with nobody who waits for it. */
+    TENCH_PROCS_FAULT_KIND_BREAKPOINT = 9,
+    /* A system call of another system. */
+    TENCH_PROCS_FAULT_KIND_FOREIGN_CALL = 10,
+    /* Any other exception. */
+    TENCH_PROCS_FAULT_KIND_OTHER = 11,
+    /* An access to memory that comes on demand, and none is left. */
+    TENCH_PROCS_FAULT_KIND_OUT_OF_MEMORY = 12,
+    /*
+     * A page fault in memory of the process's own while one of its threads handled a fault or a foreign system
+     * call: page faults are not handled then.
+     */
+    TENCH_PROCS_FAULT_KIND_IN_HANDLER = 13,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_procs_fault_kind_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_PROCS_FAULT_KIND_NULL_DEREFERENCE:
+    case TENCH_PROCS_FAULT_KIND_GUARD_PAGE:
+    case TENCH_PROCS_FAULT_KIND_KERNEL_ADDRESS:
+    case TENCH_PROCS_FAULT_KIND_RIGHTS_VIOLATION:
+    case TENCH_PROCS_FAULT_KIND_NEVER_ALLOCATED:
+    case TENCH_PROCS_FAULT_KIND_UNDEFINED_INSTRUCTION:
+    case TENCH_PROCS_FAULT_KIND_PRIVILEGED_INSTRUCTION:
+    case TENCH_PROCS_FAULT_KIND_MISALIGNED:
+    case TENCH_PROCS_FAULT_KIND_BREAKPOINT:
+    case TENCH_PROCS_FAULT_KIND_FOREIGN_CALL:
+    case TENCH_PROCS_FAULT_KIND_OTHER:
+    case TENCH_PROCS_FAULT_KIND_OUT_OF_MEMORY:
+    case TENCH_PROCS_FAULT_KIND_IN_HANDLER:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* It in words; NULL if it is none of them. */
+static inline const char *tench_procs_fault_kind_text(uint64_t code)
+{
+    switch (code) {
+    case TENCH_PROCS_FAULT_KIND_NULL_DEREFERENCE:
+        return "null dereference";
+    case TENCH_PROCS_FAULT_KIND_GUARD_PAGE:
+        return "guard page";
+    case TENCH_PROCS_FAULT_KIND_KERNEL_ADDRESS:
+        return "kernel address";
+    case TENCH_PROCS_FAULT_KIND_RIGHTS_VIOLATION:
+        return "rights violation";
+    case TENCH_PROCS_FAULT_KIND_NEVER_ALLOCATED:
+        return "never allocated";
+    case TENCH_PROCS_FAULT_KIND_UNDEFINED_INSTRUCTION:
+        return "undefined instruction";
+    case TENCH_PROCS_FAULT_KIND_PRIVILEGED_INSTRUCTION:
+        return "privileged instruction";
+    case TENCH_PROCS_FAULT_KIND_MISALIGNED:
+        return "misaligned access";
+    case TENCH_PROCS_FAULT_KIND_BREAKPOINT:
+        return "breakpoint";
+    case TENCH_PROCS_FAULT_KIND_FOREIGN_CALL:
+        return "foreign system call";
+    case TENCH_PROCS_FAULT_KIND_OTHER:
+        return "exception";
+    case TENCH_PROCS_FAULT_KIND_OUT_OF_MEMORY:
+        return "out of memory";
+    case TENCH_PROCS_FAULT_KIND_IN_HANDLER:
+        return "page fault in a fault handler";
+    default:
+        return NULL;
+    }
+}
+
+/* What is wrong with a program's file. */
+enum tench_procs_defect {
+    /* Not an ELF file, or cut off. */
+    TENCH_PROCS_DEFECT_NOT_ELF = 1,
+    /* For another machine or another class. */
+    TENCH_PROCS_DEFECT_WRONG_MACHINE = 2,
+    /* Not an executable file with fixed addresses. */
+    TENCH_PROCS_DEFECT_NOT_EXECUTABLE = 3,
+    /* No loadable segment. */
+    TENCH_PROCS_DEFECT_NO_SEGMENTS = 4,
+    /* More loadable segments than the process information page describes. */
+    TENCH_PROCS_DEFECT_TOO_MANY_SEGMENTS = 5,
+    /* A segment's bytes lie outside the file. */
+    TENCH_PROCS_DEFECT_SEGMENT_OUTSIDE_FILE = 6,
+    /* A segment's size in the file exceeds its size in memory, or the sizes overflow. */
+    TENCH_PROCS_DEFECT_BAD_SEGMENT_SIZE = 7,
+    /* A segment lies outside what programs can use, or where the loader puts things. */
+    TENCH_PROCS_DEFECT_BAD_ADDRESS = 8,
+    /* Two segments share a page. */
+    TENCH_PROCS_DEFECT_SEGMENTS_OVERLAP = 9,
+    /* A segment is both writable and executable. */
+    TENCH_PROCS_DEFECT_WRITABLE_AND_EXECUTABLE = 10,
+    /* A segment is not readable. */
+    TENCH_PROCS_DEFECT_NOT_READABLE = 11,
+    /* The first instruction lies in no executable segment. */
+    TENCH_PROCS_DEFECT_BAD_ENTRY = 12,
+    /* The program needs a dynamic linker. */
+    TENCH_PROCS_DEFECT_NEEDS_INTERPRETER = 13,
+    /* Arguments and environment do not fit into the process information block. */
+    TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG = 14,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_procs_defect_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_PROCS_DEFECT_NOT_ELF:
+    case TENCH_PROCS_DEFECT_WRONG_MACHINE:
+    case TENCH_PROCS_DEFECT_NOT_EXECUTABLE:
+    case TENCH_PROCS_DEFECT_NO_SEGMENTS:
+    case TENCH_PROCS_DEFECT_TOO_MANY_SEGMENTS:
+    case TENCH_PROCS_DEFECT_SEGMENT_OUTSIDE_FILE:
+    case TENCH_PROCS_DEFECT_BAD_SEGMENT_SIZE:
+    case TENCH_PROCS_DEFECT_BAD_ADDRESS:
+    case TENCH_PROCS_DEFECT_SEGMENTS_OVERLAP:
+    case TENCH_PROCS_DEFECT_WRITABLE_AND_EXECUTABLE:
+    case TENCH_PROCS_DEFECT_NOT_READABLE:
+    case TENCH_PROCS_DEFECT_BAD_ENTRY:
+    case TENCH_PROCS_DEFECT_NEEDS_INTERPRETER:
+    case TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* It in words; NULL if it is none of them. */
+static inline const char *tench_procs_defect_text(uint64_t code)
+{
+    switch (code) {
+    case TENCH_PROCS_DEFECT_NOT_ELF:
+        return "not an ELF file, or a damaged one";
+    case TENCH_PROCS_DEFECT_WRONG_MACHINE:
+        return "not a 64-bit little-endian AArch64 program";
+    case TENCH_PROCS_DEFECT_NOT_EXECUTABLE:
+        return "not a statically linked executable";
+    case TENCH_PROCS_DEFECT_NO_SEGMENTS:
+        return "nothing to load";
+    case TENCH_PROCS_DEFECT_TOO_MANY_SEGMENTS:
+        return "too many segments";
+    case TENCH_PROCS_DEFECT_SEGMENT_OUTSIDE_FILE:
+        return "a segment lies outside the file";
+    case TENCH_PROCS_DEFECT_BAD_SEGMENT_SIZE:
+        return "a segment's sizes contradict each other";
+    case TENCH_PROCS_DEFECT_BAD_ADDRESS:
+        return "a segment lies outside the addresses for programs";
+    case TENCH_PROCS_DEFECT_SEGMENTS_OVERLAP:
+        return "two segments share a page";
+    case TENCH_PROCS_DEFECT_WRITABLE_AND_EXECUTABLE:
+        return "a segment is writable and executable";
+    case TENCH_PROCS_DEFECT_NOT_READABLE:
+        return "a segment is not readable";
+    case TENCH_PROCS_DEFECT_BAD_ENTRY:
+        return "the entry point lies in no executable segment";
+    case TENCH_PROCS_DEFECT_NEEDS_INTERPRETER:
+        return "it needs a dynamic linker; link it statically";
+    case TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG:
+        return "arguments and environment are too long";
+    default:
+        return NULL;
+    }
+}
+
+/* Why a request was refused. */
+enum tench_procs_error {
+    /* A stack of more than [`MAX_STACK`]. */
+    TENCH_PROCS_ERROR_STACK_TOO_LARGE = 1,
+    /* There is no such process. */
+    TENCH_PROCS_ERROR_NO_SUCH_PROCESS = 2,
+    /* Somebody else prepares the process. */
+    TENCH_PROCS_ERROR_NOT_YOURS = 3,
+    /* The process is not in a state for this. */
+    TENCH_PROCS_ERROR_WRONG_STATE = 4,
+    /* The archive has no such program. */
+    TENCH_PROCS_ERROR_NO_SUCH_PROGRAM = 5,
+    /* The program's file has a [`Defect`]. */
+    TENCH_PROCS_ERROR_BAD_PROGRAM = 6,
+    /* There is not enough memory. */
+    TENCH_PROCS_ERROR_OUT_OF_MEMORY = 7,
+    /* The table of processes is full. */
+    TENCH_PROCS_ERROR_TOO_MANY_PROCESSES = 8,
+    /* A name, the arguments or the environment are too long. */
+    TENCH_PROCS_ERROR_TEXT_TOO_LONG = 9,
+    /* A capability cannot be given in this slot. */
+    TENCH_PROCS_ERROR_BAD_SLOT = 10,
+    /* The priority exceeds the ceiling of whoever asks. */
+    TENCH_PROCS_ERROR_PRIORITY_TOO_HIGH = 11,
+    /* The process is neither a descendant nor may the caller manage others. */
+    TENCH_PROCS_ERROR_NOT_ALLOWED = 12,
+    /* Too many threads wait. */
+    TENCH_PROCS_ERROR_FULL = 13,
+    /* There is no such file. */
+    TENCH_PROCS_ERROR_NO_SUCH_FILE = 14,
+    /* The kernel refused what should be possible. */
+    TENCH_PROCS_ERROR_INTERNAL = 15,
+    /* The server ended too often and is not started again. */
+    TENCH_PROCS_ERROR_GIVEN_UP = 17,
+    /* The process is `init`, `mem` or `procs`. */
+    TENCH_PROCS_ERROR_ESSENTIAL = 16,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_procs_error_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_PROCS_ERROR_STACK_TOO_LARGE:
+    case TENCH_PROCS_ERROR_NO_SUCH_PROCESS:
+    case TENCH_PROCS_ERROR_NOT_YOURS:
+    case TENCH_PROCS_ERROR_WRONG_STATE:
+    case TENCH_PROCS_ERROR_NO_SUCH_PROGRAM:
+    case TENCH_PROCS_ERROR_BAD_PROGRAM:
+    case TENCH_PROCS_ERROR_OUT_OF_MEMORY:
+    case TENCH_PROCS_ERROR_TOO_MANY_PROCESSES:
+    case TENCH_PROCS_ERROR_TEXT_TOO_LONG:
+    case TENCH_PROCS_ERROR_BAD_SLOT:
+    case TENCH_PROCS_ERROR_PRIORITY_TOO_HIGH:
+    case TENCH_PROCS_ERROR_NOT_ALLOWED:
+    case TENCH_PROCS_ERROR_FULL:
+    case TENCH_PROCS_ERROR_NO_SUCH_FILE:
+    case TENCH_PROCS_ERROR_INTERNAL:
+    case TENCH_PROCS_ERROR_GIVEN_UP:
+    case TENCH_PROCS_ERROR_ESSENTIAL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* It in words; NULL if it is none of them. */
+static inline const char *tench_procs_error_text(uint64_t code)
+{
+    switch (code) {
+    case TENCH_PROCS_ERROR_STACK_TOO_LARGE:
+        return "a main thread's stack has at most 16 MiB";
+    case TENCH_PROCS_ERROR_NO_SUCH_PROCESS:
+        return "no such process; `ps` lists them";
+    case TENCH_PROCS_ERROR_NOT_YOURS:
+        return "another process prepares this one";
+    case TENCH_PROCS_ERROR_WRONG_STATE:
+        return "the process's state does not allow this";
+    case TENCH_PROCS_ERROR_NO_SUCH_PROGRAM:
+        return "no such program in the boot archive";
+    case TENCH_PROCS_ERROR_BAD_PROGRAM:
+        return "the program cannot be loaded";
+    case TENCH_PROCS_ERROR_OUT_OF_MEMORY:
+        return "not enough memory";
+    case TENCH_PROCS_ERROR_TOO_MANY_PROCESSES:
+        return "the table of processes is full";
+    case TENCH_PROCS_ERROR_TEXT_TOO_LONG:
+        return "the text is too long";
+    case TENCH_PROCS_ERROR_BAD_SLOT:
+        return "a capability cannot be given in this slot, or it is taken";
+    case TENCH_PROCS_ERROR_PRIORITY_TOO_HIGH:
+        return "the priority exceeds your ceiling";
+    case TENCH_PROCS_ERROR_NOT_ALLOWED:
+        return "not one of your processes, and you may not manage others";
+    case TENCH_PROCS_ERROR_FULL:
+        return "too many threads wait; try again later";
+    case TENCH_PROCS_ERROR_NO_SUCH_FILE:
+        return "no such file in the boot archive";
+    case TENCH_PROCS_ERROR_INTERNAL:
+        return "the kernel contradicts the process server's books; this is a defect";
+    case TENCH_PROCS_ERROR_GIVEN_UP:
+        return "the server ended too often and is not started again";
+    case TENCH_PROCS_ERROR_ESSENTIAL:
+        return "nothing would go on without it";
+    default:
+        return NULL;
+    }
+}
+
+/* Why a request had no success, in words. The text stays. */
+static inline const char *tench_procs_failure(int code)
+{
+    const char *text = code > 0 ? tench_procs_error_text((uint64_t)code) : NULL;
+    return text != NULL ? text : tench_failure(code);
+}
+
+/* Calls. An error that the interface does not have is no answer. */
+static inline int tench_procs_call(tench_cap server, struct tench_message *message)
+{
+    int code = tench_call(server, message);
+    return code > 0 && code < TENCH_REJECTED && !tench_procs_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
+}
+
+/* What is known about a process. */
+struct tench_procs_status {
+    /* Its number. */
+    uint64_t process;
+    /* What it does. */
+    enum tench_procs_state state;
+    /* What belongs to the state: exit code, or number of a [`FaultKind`]. */
+    uint64_t detail;
+    /* The process that started it. */
+    uint64_t parent;
+    /* Priority of its main thread. */
+    uint64_t priority;
+    /* Ticks of processor time of its main thread. */
+    uint64_t ticks;
+    /* Bytes of its program. */
+    uint64_t size;
+    /* The path or name by which it was started. */
+    char name[TENCH_PROCS_MAX_NAME + 1];
+    size_t name_length;
+};
+
+static inline void tench_procs_status_put(struct tench_message *message, const struct tench_procs_status *value)
+{
+    tench_put(message, (uint64_t)value->process);
+    tench_put(message, (uint64_t)value->state);
+    tench_put(message, (uint64_t)value->detail);
+    tench_put(message, (uint64_t)value->parent);
+    tench_put(message, (uint64_t)value->priority);
+    tench_put(message, (uint64_t)value->ticks);
+    tench_put(message, (uint64_t)value->size);
+    tench_put_text(message, value->name, value->name_length < TENCH_PROCS_MAX_NAME ? value->name_length : TENCH_PROCS_MAX_NAME);
+}
+
+static inline void tench_procs_status_take(struct tench_reader *reader, struct tench_procs_status *value)
+{
+    value->process = tench_take(reader);
+    value->state = (enum tench_procs_state)tench_take(reader);
+    if (!tench_procs_state_is((uint64_t)value->state))
+        reader->bad = true;
+    value->detail = tench_take(reader);
+    value->parent = tench_take(reader);
+    value->priority = tench_take(reader);
+    value->ticks = tench_take(reader);
+    value->size = tench_take(reader);
+    value->name_length = tench_take_bytes(reader, value->name, TENCH_PROCS_MAX_NAME);
+    value->name[value->name_length] = '\0';
+}
+
+/* A capability in a process's space. */
+struct tench_procs_capability {
+    /* Where it lies. */
+    tench_cap address;
+    /* What it is for. */
+    uint64_t kind;
+    /* What it allows. */
+    uint8_t rights;
+    /* Log2 of the object's size in bytes. */
+    uint32_t size_bits;
+    /* Its badge. */
+    uint64_t badge;
+    /* Physical address of memory, number of an interrupt, otherwise 0. */
+    uint64_t object;
+};
+
+static inline void tench_procs_capability_put(struct tench_message *message, const struct tench_procs_capability *value)
+{
+    tench_put(message, (uint64_t)value->address);
+    tench_put(message, (uint64_t)value->kind);
+    tench_put(message, (uint64_t)value->rights);
+    tench_put(message, (uint64_t)value->size_bits);
+    tench_put(message, (uint64_t)value->badge);
+    tench_put(message, (uint64_t)value->object);
+}
+
+static inline void tench_procs_capability_take(struct tench_reader *reader, struct tench_procs_capability *value)
+{
+    value->address = (tench_cap)tench_take_at_most(reader, UINT32_MAX);
+    value->kind = tench_take(reader);
+    value->rights = (uint8_t)tench_take_at_most(reader, UINT8_MAX);
+    value->size_bits = (uint32_t)tench_take_at_most(reader, UINT32_MAX);
+    value->badge = tench_take(reader);
+    value->object = tench_take(reader);
+}
+
+/* A part of an address space. */
+struct tench_procs_region {
+    /* What for. */
+    enum tench_procs_region_kind kind;
+    /* First address. */
+    uint64_t start;
+    /* Bytes. */
+    uint64_t size;
+};
+
+static inline void tench_procs_region_put(struct tench_message *message, const struct tench_procs_region *value)
+{
+    tench_put(message, (uint64_t)value->kind);
+    tench_put(message, (uint64_t)value->start);
+    tench_put(message, (uint64_t)value->size);
+}
+
+static inline void tench_procs_region_take(struct tench_reader *reader, struct tench_procs_region *value)
+{
+    value->kind = (enum tench_procs_region_kind)tench_take(reader);
+    if (!tench_procs_region_kind_is((uint64_t)value->kind))
+        reader->bad = true;
+    value->start = tench_take(reader);
+    value->size = tench_take(reader);
+}
+
+/* What a process says about its own fault. */
+struct tench_procs_own_fault {
+    /* As in a fault message of the kernel: class, address, instruction, syndrome. */
+    uint64_t report[4];
+    /* What it was. */
+    enum tench_procs_fault_kind kind;
+    /* The region to which the address belongs, if the process made that itself: what for, first address, bytes. */
+    bool region_present;
+    struct tench_procs_region region;
+};
+
+static inline void tench_procs_own_fault_put(struct tench_message *message, const struct tench_procs_own_fault *value)
+{
+    for (size_t i0 = 0; i0 < 4; i0++) {
+        tench_put(message, (uint64_t)value->report[i0]);
+    }
+    tench_put(message, (uint64_t)value->kind);
+    tench_put(message, value->region_present);
+    if (value->region_present) {
+        tench_procs_region_put(message, &value->region);
+    } else {
+        tench_put_zeros(message, (1 + 1 + 1));
+    }
+}
+
+static inline void tench_procs_own_fault_take(struct tench_reader *reader, struct tench_procs_own_fault *value)
+{
+    for (size_t i0 = 0; i0 < 4; i0++) {
+        value->report[i0] = tench_take(reader);
+    }
+    value->kind = (enum tench_procs_fault_kind)tench_take(reader);
+    if (!tench_procs_fault_kind_is((uint64_t)value->kind))
+        reader->bad = true;
+    value->region_present = (bool)tench_take_at_most(reader, 1);
+    if (value->region_present) {
+        tench_procs_region_take(reader, &value->region);
+    } else {
+        tench_take_zeros(reader, (1 + 1 + 1));
+    }
+}
+
+#define TENCH_PROCS_LABEL_CREATE UINT64_C(0xb19600010001)
+
+/* What tench_procs_create answers. */
+struct tench_procs_create_answer {
+    uint64_t value;
+};
+
+/*
+ * Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for in
+ * `bin/`. Its first argument is the text as it was given. Answers the process's number.
+ * Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`.
+ */
+static inline int tench_procs_create(tench_cap server, const char *program, size_t program_length,
+    struct tench_procs_create_answer *answer)
+{
+    if (program_length > TENCH_PROCS_MAX_NAME)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_CREATE);
+    tench_put_text(message, program, program_length);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_APPEND UINT64_C(0xb19600010002)
+
+/*
+ * Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with zero
+ * bytes, and one string can be spread over several requests.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `OutOfMemory`.
+ */
+static inline int tench_procs_append(tench_cap server, uint64_t process, enum tench_procs_strings to, const void *text,
+    size_t text_length)
+{
+    if (text_length > TENCH_PROCS_MAX_APPEND)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_APPEND);
+    tench_put(message, (uint64_t)process);
+    tench_put(message, (uint64_t)to);
+    tench_put_text(message, text, text_length);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_LEND UINT64_C(0xb19600010003)
+
+/*
+ * Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to
+ * `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `KERNEL`, `INTERRUPT_CONTROL`, `SERVICE`.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
+ */
+static inline int tench_procs_lend(tench_cap server, uint64_t process, tench_cap slot_, tench_cap cap)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_LEND);
+    tench_put(message, (uint64_t)process);
+    tench_put(message, (uint64_t)slot_);
+    tench_lend(message, cap);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_GIVE_AWAY UINT64_C(0xb19600010004)
+
+/*
+ * The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends with
+ * the server: its clients are refused from then on instead of waiting for ever.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
+ */
+static inline int tench_procs_give_away(tench_cap server, uint64_t process, tench_cap slot_, tench_cap cap)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_GIVE_AWAY);
+    tench_put(message, (uint64_t)process);
+    tench_put(message, (uint64_t)slot_);
+    tench_give(message, cap);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_SET_UP UINT64_C(0xb19600010005)
+
+/*
+ * Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and whether it may kill,
+ * suspend, resume and inspect every other process, not only its descendants. Only a process that may do so itself can
+ * pass that on.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `PriorityTooHigh`, `NotAllowed`, `StackTooLarge`.
+ */
+static inline int tench_procs_set_up(tench_cap server, uint64_t process, uint8_t priority, uint8_t ceiling,
+    uint64_t stack, bool manager)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_SET_UP);
+    tench_put(message, (uint64_t)process);
+    tench_put(message, (uint64_t)priority);
+    tench_put(message, (uint64_t)ceiling);
+    tench_put(message, (uint64_t)stack);
+    tench_put(message, (uint64_t)manager);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_START UINT64_C(0xb19600010006)
+
+/* What tench_procs_start answers. */
+struct tench_procs_start_answer {
+    bool value_present;
+    enum tench_procs_defect value;
+};
+
+/*
+ * Starts a process in preparation; if it does not start, its record is gone. Answers what is wrong with the program's
+ * file, if that is why.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `OutOfMemory`, `Internal`.
+ */
+static inline int tench_procs_start(tench_cap server, uint64_t process, struct tench_procs_start_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_START);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value_present = (bool)tench_take_at_most(reader, 1);
+    if (answer->value_present) {
+        answer->value = (enum tench_procs_defect)tench_take(reader);
+        if (!tench_procs_defect_is((uint64_t)answer->value))
+            reader->bad = true;
+    } else {
+        tench_take_zeros(reader, 1);
+    }
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_EXIT UINT64_C(0xb19600010007)
+
+/* Ends the calling process and all its threads. There is no answer. */
+static inline int tench_procs_exit(tench_cap server, uint64_t code_)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_EXIT);
+    tench_put(message, (uint64_t)code_);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_KILL UINT64_C(0xb19600010008)
+
+/*
+ * Kills a process.
+ * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended), `Essential`.
+ */
+static inline int tench_procs_kill(tench_cap server, uint64_t process)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_KILL);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_WAIT UINT64_C(0xb19600010009)
+
+/* What tench_procs_wait answers. */
+struct tench_procs_wait_answer {
+    struct tench_procs_status value;
+};
+
+/*
+ * Waits until a process has ended.
+ * Errors: `NoSuchProcess`, `Full`, `OutOfMemory`.
+ */
+static inline int tench_procs_wait(tench_cap server, uint64_t process, struct tench_procs_wait_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_WAIT);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_procs_status_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_STATUS UINT64_C(0xb1960001000a)
+
+/* What tench_procs_status answers. */
+struct tench_procs_status_answer {
+    struct tench_procs_status value;
+};
+
+/*
+ * What is known about a process.
+ * Errors: `NoSuchProcess`.
+ */
+static inline int tench_procs_status(tench_cap server, uint64_t process, struct tench_procs_status_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_STATUS);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_procs_status_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_NEXT UINT64_C(0xb1960001000b)
+
+/* What tench_procs_next answers. */
+struct tench_procs_next_answer {
+    struct tench_procs_status value;
+};
+
+/*
+ * What is known about the process with the next higher number.
+ * Errors: `NoSuchProcess` when there is none.
+ */
+static inline int tench_procs_next(tench_cap server, uint64_t after, struct tench_procs_next_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_NEXT);
+    tench_put(message, (uint64_t)after);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_procs_status_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_FIND UINT64_C(0xb1960001000c)
+
+/* What tench_procs_find answers. */
+struct tench_procs_find_answer {
+    uint64_t value;
+};
+
+/*
+ * The living process of this path or base name with the next higher number.
+ * Errors: `NoSuchProcess` when there is none.
+ */
+static inline int tench_procs_find(tench_cap server, const char *name, size_t name_length, uint64_t after,
+    struct tench_procs_find_answer *answer)
+{
+    if (name_length > TENCH_PROCS_MAX_NAME)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_FIND);
+    tench_put_text(message, name, name_length);
+    tench_put(message, (uint64_t)after);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_SUSPEND UINT64_C(0xb1960001000d)
+
+/*
+ * Suspends the main thread.
+ * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
+ */
+static inline int tench_procs_suspend(tench_cap server, uint64_t process)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_SUSPEND);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_RESUME UINT64_C(0xb1960001000e)
+
+/*
+ * Lets the main thread go on.
+ * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
+ */
+static inline int tench_procs_resume(tench_cap server, uint64_t process)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_RESUME);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_CAPABILITIES UINT64_C(0xb1960001000f)
+
+/* What tench_procs_capabilities answers. */
+struct tench_procs_capabilities_answer {
+    tench_cap first;
+    struct tench_procs_capability second[TENCH_PROCS_CAPABILITIES_PER_ANSWER];
+    size_t second_count;
+};
+
+/*
+ * Capabilities of a process from an address on, in order, and where to go on (`NULL`: that was all).
+ * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`.
+ */
+static inline int tench_procs_capabilities(tench_cap server, uint64_t process, tench_cap from,
+    struct tench_procs_capabilities_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_CAPABILITIES);
+    tench_put(message, (uint64_t)process);
+    tench_put(message, (uint64_t)from);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->first = (tench_cap)tench_take_at_most(reader, UINT32_MAX);
+    answer->second_count = (size_t)tench_take_at_most(reader, TENCH_PROCS_CAPABILITIES_PER_ANSWER);
+    for (size_t i0 = 0; i0 < answer->second_count; i0++) {
+        tench_procs_capability_take(reader, &answer->second[i0]);
+    }
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_FILE UINT64_C(0xb19600010010)
+
+/* What tench_procs_file answers. */
+struct tench_procs_file_answer {
+    char first[TENCH_PROCS_MAX_NAME + 1];
+    size_t first_length;
+    uint64_t second;
+};
+
+/*
+ * Path and size in bytes of a file of the boot archive, by its index.
+ * Errors: `NoSuchFile` when there are no more.
+ */
+static inline int tench_procs_file(tench_cap server, uint64_t index, struct tench_procs_file_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_FILE);
+    tench_put(message, (uint64_t)index);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->first_length = tench_take_bytes(reader, answer->first, TENCH_PROCS_MAX_NAME);
+    answer->first[answer->first_length] = '\0';
+    answer->second = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_READ_PART UINT64_C(0xb19600010011)
+
+/* What tench_procs_read_part answers. */
+struct tench_procs_read_part_answer {
+    uint8_t value[TENCH_PROCS_MAX_FILE_TEXT];
+    size_t value_length;
+};
+
+/*
+ * What lies at an offset of a file of the boot archive, nothing at the end.
+ * Errors: `NoSuchFile`.
+ */
+static inline int tench_procs_read_part(tench_cap server, const char *path, size_t path_length, uint64_t offset,
+    struct tench_procs_read_part_answer *answer)
+{
+    if (path_length > TENCH_PROCS_MAX_NAME)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_READ_PART);
+    tench_put_text(message, path, path_length);
+    tench_put(message, (uint64_t)offset);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value_length = tench_take_bytes(reader, answer->value, TENCH_PROCS_MAX_FILE_TEXT);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_ABANDON UINT64_C(0xb19600010012)
+
+/*
+ * Gives up a process in preparation.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState`.
+ */
+static inline int tench_procs_abandon(tench_cap server, uint64_t process)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_ABANDON);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_LIMIT UINT64_C(0xb19600010013)
+
+/*
+ * Limits the bytes of memory of a process, in preparation or running (all ones: no limit). What it has beyond the limit
+ * it keeps. A child may have as much as its parent unless this is said.
+ * Errors: `NoSuchProcess`, `NotAllowed` (also for more than the caller may have), `WrongState`, `OutOfMemory`.
+ */
+static inline int tench_procs_limit(tench_cap server, uint64_t process, uint64_t bytes)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_LIMIT);
+    tench_put(message, (uint64_t)process);
+    tench_put(message, (uint64_t)bytes);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_FAULT UINT64_C(0xb19600010014)
+
+/* Ends the calling process as after a fault for which it found no remedy itself. There is no answer. */
+static inline int tench_procs_fault(tench_cap server, const struct tench_procs_own_fault *report)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_FAULT);
+    tench_procs_own_fault_put(message, &(*report));
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_RECONNECT UINT64_C(0xb19600010015)
+
+/*
+ * The capability to one of the servers that every process gets, in this slot, after the server was started again; it
+ * goes to the empty slot on offer. Answers when the server runs.
+ * Errors: `BadSlot` (no such server, or somebody else gave that capability), `GivenUp`, `Full`.
+ */
+static inline int tench_procs_reconnect(tench_cap server, tench_cap slot_, tench_cap slot)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_RECONNECT);
+    tench_put(message, (uint64_t)slot_);
+    tench_offer(message, slot);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_take_cap(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#endif

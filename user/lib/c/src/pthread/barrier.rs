@@ -1,0 +1,56 @@
+//! Barriers.
+
+use core::ffi::{c_int, c_uint};
+
+use tench::sync::RawBarrier;
+
+use super::attributes::Attributes;
+use crate::errno::{EBUSY, EINVAL, done_or};
+
+/// What one of the threads gets that pass a barrier.
+const SERIAL_THREAD: c_int = -1;
+
+/// A barrier.
+#[repr(C)]
+pub struct Barrier {
+    raw: RawBarrier,
+}
+
+const _: () = assert!(size_of::<Barrier>() == 48);
+
+/// Makes a barrier for `count` threads.
+///
+/// # Safety
+/// `barrier` is a place for one.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_barrier_init(
+    barrier: *mut Barrier,
+    _attributes: *const Attributes,
+    count: c_uint,
+) -> c_int {
+    if count > 0 {
+        // SAFETY: the caller says so.
+        unsafe { barrier.write(Barrier { raw: RawBarrier::new(count as usize) }) };
+    }
+    done_or(count > 0, EINVAL)
+}
+
+/// The barrier is not used any more. `EBUSY` if somebody waits.
+///
+/// # Safety
+/// `barrier` points to one.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_barrier_destroy(barrier: *const Barrier) -> c_int {
+    // SAFETY: the caller says so.
+    done_or(unsafe { &*barrier }.raw.check_invariants() == 0, EBUSY)
+}
+
+/// Waits until all have arrived. One of them gets `PTHREAD_BARRIER_SERIAL_THREAD`.
+///
+/// # Safety
+/// `barrier` points to one.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_barrier_wait(barrier: *const Barrier) -> c_int {
+    // SAFETY: the caller says so.
+    if unsafe { &*barrier }.raw.wait() { SERIAL_THREAD } else { 0 }
+}

@@ -1,0 +1,218 @@
+//! Mutexes.
+
+use core::cell::Cell;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use tench::sync::RawReadWrite;
+
+use super::attributes::Attributes;
+use super::me;
+use crate::errno::{EAGAIN, EBUSY, EDEADLK, EPERM, ETIMEDOUT};
+use crate::time::{TimeSpec, deadline};
+
+/// Kinds; whatever is neither checks for errors.
+const NORMAL: c_int = 0;
+const RECURSIVE: c_int = 2;
+
+/// A mutex: held to write, because that can be waited for until a time.
+#[repr(C)]
+pub struct Mutex {
+    kind: Cell<c_int>,
+    lock: RawReadWrite,
+    /// Number of the thread that holds it, or 0.
+    owner: AtomicUsize,
+    /// How often it has been taken once more; only its owner reads and writes it.
+    depth: Cell<usize>,
+}
+
+const _: () = assert!(size_of::<Mutex>() == 64);
+
+impl Mutex {
+    fn new(kind: c_int) -> Mutex {
+        Mutex { kind: Cell::new(kind), lock: RawReadWrite::new(), owner: AtomicUsize::new(0), depth: Cell::new(0) }
+    }
+
+    fn is_mine(&self) -> bool {
+        self.owner.load(Ordering::Relaxed) == me()
+    }
+
+    /// Takes it once more, if the running thread has it and the kind says that something happens then.
+    fn again(&self) -> Option<c_int> {
+        if self.kind.get() == NORMAL || !self.is_mine() {
+            return None;
+        }
+        if self.kind.get() != RECURSIVE {
+            return Some(EDEADLK);
+        }
+        let Some(depth) = self.depth.get().checked_add(1) else { return Some(EAGAIN) };
+        self.depth.set(depth);
+        Some(0)
+    }
+
+    fn taken(&self) -> c_int {
+        self.owner.store(me(), Ordering::Relaxed);
+        0
+    }
+
+    /// Takes it, and waits if need be, until a time if there is one.
+    pub fn lock(&self, deadline: Option<u64>) -> c_int {
+        if self.lock.try_write() {
+            return self.taken();
+        }
+        match self.again() {
+            Some(result) => result,
+            None if self.lock.write(deadline) => self.taken(),
+            None => ETIMEDOUT,
+        }
+    }
+
+    fn try_lock(&self) -> c_int {
+        if self.lock.try_write() {
+            return self.taken();
+        }
+        match self.again() {
+            Some(0) => 0,
+            _ => EBUSY,
+        }
+    }
+
+    /// Gives it up. A normal one may be given up by another thread than took it.
+    fn unlock(&self) -> c_int {
+        let held = if self.kind.get() == NORMAL { self.owner.load(Ordering::Relaxed) != 0 } else { self.is_mine() };
+        if !held {
+            return EPERM;
+        }
+        match self.depth.get() {
+            0 => {
+                self.owner.store(0, Ordering::Relaxed);
+                // SAFETY: somebody holds it, who is the caller or lets the caller do this.
+                unsafe { self.lock.unlock_write() };
+            }
+            depth => self.depth.set(depth - 1),
+        }
+        0
+    }
+
+    /// For a wait: checks that the running thread may give it up, and gives it up altogether by what it answers.
+    pub fn release(&self) -> Result<impl FnOnce() -> usize, c_int> {
+        if self.kind.get() != NORMAL && !self.is_mine() || self.owner.load(Ordering::Relaxed) == 0 {
+            return Err(EPERM);
+        }
+        Ok(|| {
+            let depth = self.depth.replace(0);
+            self.owner.store(0, Ordering::Relaxed);
+            // SAFETY: the running thread holds it.
+            unsafe { self.lock.unlock_write() };
+            depth
+        })
+    }
+
+    /// After a wait: takes it as it was.
+    pub fn take_again(&self, depth: usize) {
+        self.lock.write(None);
+        self.taken();
+        self.depth.set(depth);
+    }
+}
+
+/// Makes a mutex.
+///
+/// # Safety
+/// `mutex` is a place for one; `attributes` is null or points to some.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_mutex_init(mutex: *mut Mutex, attributes: *const Attributes) -> c_int {
+    // SAFETY: the caller says so.
+    let kind = unsafe { attributes.as_ref() }.map_or(NORMAL, |attributes| attributes.kind);
+    // SAFETY: as above.
+    unsafe { mutex.write(Mutex::new(kind)) };
+    0
+}
+
+/// The mutex is not used any more. `EBUSY` if somebody holds it.
+///
+/// # Safety
+/// `mutex` points to one.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut Mutex) -> c_int {
+    // SAFETY: the caller says so.
+    if unsafe { &*mutex }.owner.load(Ordering::Relaxed) == 0 { 0 } else { EBUSY }
+}
+
+/// Takes a mutex. `EDEADLK` if it checks for errors and the caller has it.
+///
+/// # Safety
+/// `mutex` points to one.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_mutex_lock(mutex: *const Mutex) -> c_int {
+    // SAFETY: the caller says so.
+    unsafe { &*mutex }.lock(None)
+}
+
+/// Takes a mutex if that needs no waiting, or answers `EBUSY`.
+///
+/// # Safety
+/// `mutex` points to one.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_mutex_trylock(mutex: *const Mutex) -> c_int {
+    // SAFETY: the caller says so.
+    unsafe { &*mutex }.try_lock()
+}
+
+/// Takes a mutex, or answers `ETIMEDOUT` at a time.
+///
+/// # Safety
+/// `mutex` points to one, and `time` to a time.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_mutex_timedlock(mutex: *const Mutex, time: *const TimeSpec) -> c_int {
+    // SAFETY: the caller says so.
+    match unsafe { deadline(time) } {
+        // SAFETY: as above.
+        Ok(deadline) => unsafe { &*mutex }.lock(Some(deadline)),
+        Err(error) => error,
+    }
+}
+
+/// Gives a mutex up. `EPERM` if nobody has it or, unless it is normal, the caller has not.
+///
+/// # Safety
+/// `mutex` points to one.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_mutex_unlock(mutex: *const Mutex) -> c_int {
+    // SAFETY: the caller says so.
+    unsafe { &*mutex }.unlock()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ERROR_CHECK: c_int = 1;
+
+    #[test]
+    fn kinds_differ_when_a_mutex_is_taken_again() {
+        let normal = Mutex::new(NORMAL);
+        assert_eq!((normal.lock(None), normal.try_lock(), normal.lock(Some(0))), (0, EBUSY, ETIMEDOUT));
+        assert_eq!((normal.unlock(), normal.unlock()), (0, EPERM));
+        let checking = Mutex::new(ERROR_CHECK);
+        assert_eq!((checking.lock(None), checking.lock(None), checking.try_lock()), (0, EDEADLK, EBUSY));
+        assert_eq!((checking.unlock(), checking.unlock()), (0, EPERM));
+        let recursive = Mutex::new(RECURSIVE);
+        assert_eq!((recursive.lock(None), recursive.lock(None), recursive.try_lock()), (0, 0, 0));
+        for _ in 0..3 {
+            assert_eq!(recursive.unlock(), 0);
+        }
+        assert_eq!((recursive.unlock(), recursive.try_lock()), (EPERM, 0));
+    }
+
+    #[test]
+    fn a_wait_gives_a_mutex_up_altogether() {
+        let recursive = Mutex::new(RECURSIVE);
+        assert!(recursive.release().is_err());
+        assert_eq!((recursive.lock(None), recursive.lock(None)), (0, 0));
+        let depth = recursive.release().map(|release| release()).unwrap();
+        assert_eq!((depth, recursive.unlock()), (1, EPERM));
+        recursive.take_again(depth);
+        assert_eq!((recursive.unlock(), recursive.unlock(), recursive.unlock()), (0, 0, EPERM));
+    }
+}

@@ -1,0 +1,163 @@
+//! Read-write locks.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use tench::sync::RawReadWrite;
+
+use super::attributes::Attributes;
+use super::me;
+use crate::errno::{EBUSY, EDEADLK, EPERM, ETIMEDOUT, done_or};
+use crate::time::{TimeSpec, deadline};
+
+/// A read-write lock.
+#[repr(C)]
+pub struct ReadWrite {
+    raw: RawReadWrite,
+    /// Number of the thread that holds it to write, or 0.
+    writer: AtomicUsize,
+    /// How many hold it to read.
+    readers: AtomicUsize,
+}
+
+const _: () = assert!(size_of::<ReadWrite>() == 56);
+
+impl ReadWrite {
+    fn new() -> ReadWrite {
+        ReadWrite { raw: RawReadWrite::new(), writer: AtomicUsize::new(0), readers: AtomicUsize::new(0) }
+    }
+
+    fn is_mine(&self) -> bool {
+        self.writer.load(Ordering::Relaxed) == me()
+    }
+
+    /// Notes who has it now.
+    fn taken(&self, to_write: bool) -> c_int {
+        if to_write {
+            self.writer.store(me(), Ordering::Relaxed);
+        } else {
+            self.readers.fetch_add(1, Ordering::Relaxed);
+        }
+        0
+    }
+
+    fn try_take(&self, to_write: bool) -> bool {
+        if to_write { self.raw.try_write() } else { self.raw.try_read() }
+    }
+
+    fn take(&self, to_write: bool, deadline: Option<u64>) -> c_int {
+        if self.is_mine() {
+            return EDEADLK;
+        }
+        let taken = if to_write { self.raw.write(deadline) } else { self.raw.read(deadline) };
+        if taken { self.taken(to_write) } else { ETIMEDOUT }
+    }
+
+    fn unlock(&self) -> c_int {
+        if self.is_mine() {
+            self.writer.store(0, Ordering::Relaxed);
+            // SAFETY: the running thread holds it to write.
+            unsafe { self.raw.unlock_write() };
+            return 0;
+        }
+        let one_less = |readers: usize| readers.checked_sub(1);
+        if self.readers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
+            return EPERM;
+        }
+        // SAFETY: somebody holds it to read, and the program says that it is the caller.
+        unsafe { self.raw.unlock_read() };
+        0
+    }
+}
+
+/// Makes a lock.
+///
+/// # Safety
+/// `lock` is a place for one.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_rwlock_init(lock: *mut ReadWrite, _attributes: *const Attributes) -> c_int {
+    // SAFETY: the caller says so.
+    unsafe { lock.write(ReadWrite::new()) };
+    0
+}
+
+/// The lock is not used any more. `EBUSY` if somebody holds it.
+///
+/// # Safety
+/// `lock` points to one.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_rwlock_destroy(lock: *const ReadWrite) -> c_int {
+    // SAFETY: the caller says so.
+    let lock = unsafe { &*lock };
+    done_or(lock.writer.load(Ordering::Relaxed) == 0 && lock.readers.load(Ordering::Relaxed) == 0, EBUSY)
+}
+
+/// Functions that take the lock.
+macro_rules! takers {
+    ($($plain:ident $try:ident $timed:ident $to_write:literal $what:literal;)*) => { $(
+        #[doc = concat!("Takes a lock to ", $what, ", and waits if need be. `EDEADLK` if the caller has it to write.")]
+        ///
+        /// # Safety
+        /// `lock` points to one.
+        #[cfg_attr(target_os = "none", unsafe(no_mangle))]
+        unsafe extern "C" fn $plain(lock: *const ReadWrite) -> c_int {
+            // SAFETY: the caller says so.
+            unsafe { &*lock }.take($to_write, None)
+        }
+
+        #[doc = concat!("Takes a lock to ", $what, " if that needs no waiting, or answers `EBUSY`.")]
+        ///
+        /// # Safety
+        /// `lock` points to one.
+        #[cfg_attr(target_os = "none", unsafe(no_mangle))]
+        unsafe extern "C" fn $try(lock: *const ReadWrite) -> c_int {
+            // SAFETY: the caller says so.
+            let lock = unsafe { &*lock };
+            if lock.try_take($to_write) { lock.taken($to_write) } else { EBUSY }
+        }
+
+        #[doc = concat!("Takes a lock to ", $what, ", or answers `ETIMEDOUT` at a time.")]
+        ///
+        /// # Safety
+        /// Both point to what they should.
+        #[cfg_attr(target_os = "none", unsafe(no_mangle))]
+        unsafe extern "C" fn $timed(lock: *const ReadWrite, time: *const TimeSpec) -> c_int {
+            // SAFETY: the caller says so.
+            match unsafe { deadline(time) } {
+                // SAFETY: as above.
+                Ok(deadline) => unsafe { &*lock }.take($to_write, Some(deadline)),
+                Err(error) => error,
+            }
+        }
+    )* };
+}
+
+takers! {
+    pthread_rwlock_rdlock pthread_rwlock_tryrdlock pthread_rwlock_timedrdlock false "read";
+    pthread_rwlock_wrlock pthread_rwlock_trywrlock pthread_rwlock_timedwrlock true "write";
+}
+
+/// Gives a lock up. `EPERM` if nobody has it whom the caller could be.
+///
+/// # Safety
+/// `lock` points to one.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_rwlock_unlock(lock: *const ReadWrite) -> c_int {
+    // SAFETY: the caller says so.
+    unsafe { &*lock }.unlock()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misuse_is_seen() {
+        let lock = ReadWrite::new();
+        assert_eq!(lock.unlock(), EPERM);
+        assert_eq!((lock.take(false, None), lock.take(false, None), lock.take(true, Some(0))), (0, 0, ETIMEDOUT));
+        assert_eq!((lock.unlock(), lock.unlock(), lock.unlock()), (0, 0, EPERM));
+        assert_eq!((lock.take(true, None), lock.take(true, None), lock.take(false, None)), (0, EDEADLK, EDEADLK));
+        assert_eq!((lock.unlock(), lock.unlock()), (0, EPERM));
+    }
+}

@@ -1,0 +1,255 @@
+//! Threads.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::cell::Cell;
+use core::ffi::{c_char, c_int, c_ulong, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+use tench::sync::{Condvar, Mutex};
+use tench::thread::{Builder, RawThread, end, set_name, yield_now};
+
+use super::attributes::ThreadAttributes;
+use crate::errno::{EAGAIN, EDEADLK, EINVAL, ESRCH};
+use crate::text::bytes;
+
+/// What a thread runs.
+type Function = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// Number of the main thread.
+const MAIN: u64 = 1;
+
+/// A thread other than the main thread.
+struct Record {
+    result: AtomicPtr<c_void>,
+    /// Whether its function has returned; changes under the lock of `state`.
+    ended: AtomicBool,
+    state: Mutex<State>,
+}
+
+/// Who frees what a thread had.
+enum State {
+    /// It was not said yet.
+    Joinable(Option<RawThread>),
+    /// Somebody waits for it.
+    Joining,
+    /// Nobody will.
+    Detached,
+}
+
+/// Threads that have not been joined and, if they are detached, not ended.
+static THREADS: Mutex<BTreeMap<u64, Arc<Record>>> = Mutex::new(BTreeMap::new());
+/// The next number.
+static NEXT: AtomicU64 = AtomicU64::new(MAIN + 1);
+/// Threads that run besides the main thread.
+static RUNNING: Mutex<usize> = Mutex::new(0);
+/// One of them has ended.
+static ENDED: Condvar = Condvar::new();
+
+/// The running thread, as far as it was started here.
+struct Own {
+    number: Cell<u64>,
+    record: Cell<Option<Arc<Record>>>,
+}
+
+tench::thread_local! {
+    static OWN: Own = Own { number: Cell::new(MAIN), record: Cell::new(None) };
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let Some(record) = self.record.take() else { return };
+        let state = record.state.lock();
+        record.ended.store(true, Ordering::Relaxed);
+        if matches!(*state, State::Detached) {
+            THREADS.lock().remove(&self.number.get());
+        }
+        drop(state);
+        *RUNNING.lock() -= 1;
+        ENDED.notify_all();
+    }
+}
+
+/// What a new thread is told.
+struct Beginning {
+    number: u64,
+    record: Arc<Record>,
+    function: Function,
+    argument: *mut c_void,
+}
+
+/// Where a new thread begins.
+extern "C" fn begin(beginning: *mut ()) {
+    // SAFETY: `pthread_create` made the box and passed it to this thread alone.
+    let Beginning { number, record, function, argument } = *unsafe { Box::from_raw(beginning.cast::<Beginning>()) };
+    OWN.with(|own| {
+        own.number.set(number);
+        own.record.set(Some(record));
+    });
+    // SAFETY: the program says that it may be called so.
+    finish(unsafe { function(argument) });
+}
+
+/// Notes the running thread's result.
+fn finish(result: *mut c_void) {
+    OWN.with(|own| {
+        let record = own.record.take();
+        if let Some(record) = &record {
+            record.result.store(result, Ordering::Release);
+        }
+        own.record.set(record);
+    });
+}
+
+/// Starts a thread. `EAGAIN` if there is not enough memory.
+///
+/// # Safety
+/// `place` is a place for a number, `attributes` is null or points to some, and `function` may be called with `argument` in
+/// another thread.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_create(
+    place: *mut c_ulong,
+    attributes: *const ThreadAttributes,
+    function: Function,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller says so.
+    let attributes = unsafe { attributes.as_ref() }.copied().unwrap_or_default();
+    let builder = match attributes.stack {
+        0 => Builder::new(),
+        size => Builder::new().stack_size(size),
+    };
+    let detached = attributes.detached != 0;
+    let state = Mutex::new(if detached { State::Detached } else { State::Joinable(None) });
+    let record = Arc::new(Record { result: AtomicPtr::new(null_mut()), ended: AtomicBool::new(false), state });
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    THREADS.lock().insert(number, Arc::clone(&record));
+    *RUNNING.lock() += 1;
+    // Before the thread begins, which may look.
+    // SAFETY: the caller says so.
+    unsafe { *place = number };
+    let beginning = Box::into_raw(Box::new(Beginning { number, record: Arc::clone(&record), function, argument }));
+    // SAFETY: `begin` takes a box that nobody else has.
+    match unsafe { builder.spawn_raw(begin, beginning.cast()) } {
+        Ok(thread) => {
+            // It may have been detached meanwhile; then the handle is dropped.
+            if let State::Joinable(handle) = &mut *record.state.lock() {
+                *handle = Some(thread);
+            }
+            0
+        }
+        Err(_) => {
+            // SAFETY: the thread does not run, so the box is still this function's.
+            drop(unsafe { Box::from_raw(beginning) });
+            THREADS.lock().remove(&number);
+            *RUNNING.lock() -= 1;
+            EAGAIN
+        }
+    }
+}
+
+/// The thread with a number, unless it is gone.
+fn find(number: u64) -> Result<Arc<Record>, c_int> {
+    match THREADS.lock().get(&number) {
+        Some(record) => Ok(Arc::clone(record)),
+        None => Err(if number == MAIN { EINVAL } else { ESRCH }),
+    }
+}
+
+/// Waits for a thread's end. `ESRCH`: no such thread; `EINVAL`: it is detached, or somebody waits for it already; `EDEADLK`:
+/// it is the caller.
+///
+/// # Safety
+/// `result` is null or a place for a pointer.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_join(number: c_ulong, result: *mut *mut c_void) -> c_int {
+    if number == pthread_self() {
+        return EDEADLK;
+    }
+    let record = match find(number) {
+        Ok(record) => record,
+        Err(error) => return error,
+    };
+    let handle = {
+        let mut state = record.state.lock();
+        match core::mem::replace(&mut *state, State::Joining) {
+            State::Joinable(Some(handle)) => handle,
+            other => {
+                *state = other;
+                return EINVAL;
+            }
+        }
+    };
+    handle.join();
+    THREADS.lock().remove(&number);
+    // SAFETY: the caller says so.
+    if let Some(place) = unsafe { result.as_mut() } {
+        *place = record.result.load(Ordering::Acquire);
+    }
+    0
+}
+
+/// Lets a thread go on without being joined. Errors as for `pthread_join`, but for `EDEADLK`.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn pthread_detach(number: c_ulong) -> c_int {
+    let record = match find(number) {
+        Ok(record) => record,
+        Err(error) => return error,
+    };
+    let mut state = record.state.lock();
+    if !matches!(*state, State::Joinable(_)) {
+        return EINVAL;
+    }
+    *state = State::Detached;
+    if record.ended.load(Ordering::Relaxed) {
+        THREADS.lock().remove(&number);
+    }
+    0
+}
+
+/// The running thread's number.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn pthread_self() -> c_ulong {
+    OWN.with(|own| own.number.get())
+}
+
+/// Whether two numbers are those of one thread.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn pthread_equal(one: c_ulong, other: c_ulong) -> c_int {
+    c_int::from(one == other)
+}
+
+/// Ends the running thread. The main thread waits for the others, and then ends the process.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn pthread_exit(result: *mut c_void) -> ! {
+    finish(result);
+    if pthread_self() == MAIN {
+        drop(ENDED.wait_while(RUNNING.lock(), |running| *running > 0));
+    }
+    // SAFETY: the program says that nobody relies on what lies on the stack.
+    unsafe { end() }
+}
+
+/// Gives the running thread a name; only that is provided.
+///
+/// # Safety
+/// `name` is a string.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_setname_np(number: c_ulong, name: *const c_char) -> c_int {
+    if number != pthread_self() {
+        return EINVAL;
+    }
+    // SAFETY: the caller says so.
+    let name = unsafe { bytes(name, usize::MAX) };
+    set_name(name.utf8_chunks().next().map_or("", |chunk| chunk.valid()));
+    0
+}
+
+/// Lets others run.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn sched_yield() -> c_int {
+    yield_now();
+    0
+}

@@ -1,0 +1,226 @@
+//! Where a server receives: answering the last request and waiting for the next, and slots for what arrives.
+//!
+//! ```text
+//! loop {                                     plain: port.serve(&mut server, Clock::dispatch)
+//!     match port.next(wait) {
+//!         Event::Request(request) => port.carry_out(&request, |request, context, reply| …::dispatch(…)),
+//!         Event::Signal(bits) | Event::Nothing => …
+//!     }
+//! }
+//! ```
+
+use core::cell::Cell;
+
+use tench_abi::message::MAX_CAPS;
+use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Wait, offer_slots};
+
+use crate::replies::{self, Pending, Replies};
+use crate::shared::Attachments;
+use crate::wire::{Encode, KindOf, own_kind_of};
+use crate::{Code, DONE, Rejection};
+
+/// Who asks: the badge of the capability that was used. The process server gives each process capabilities with the
+/// process's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Caller(pub u64);
+
+impl Caller {
+    /// Whoever has the capability without a badge: the servers that start the others.
+    pub const AUTHORITY: Caller = Caller(0);
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Flow {
+    /// It is answered now.
+    Answer,
+    /// It is answered later, or never.
+    Later,
+}
+
+/// What a method can use besides its arguments.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// Who asks.
+    pub caller: Caller,
+    /// Capabilities that the server keeps, a bit for each.
+    pub kept: Cell<u8>,
+    /// Reply objects.
+    pub replies: &'a mut Replies,
+    /// What capabilities that come along are for.
+    pub kind_of: KindOf,
+    /// The memory that the server shares with its callers, if it does.
+    pub attachments: Option<&'a mut dyn Attachments>,
+}
+
+impl<'a> Context<'a> {
+    /// Of a request from this caller.
+    pub const fn new(caller: Caller, replies: &'a mut Replies) -> Context<'a> {
+        Context { caller, kept: Cell::new(0), replies, kind_of: own_kind_of, attachments: None }
+    }
+}
+
+/// What has happened.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // It lives on the stack of one loop.
+pub enum Event {
+    /// A request.
+    Request(Received),
+    /// Bits of the bound notification.
+    Signal(u64),
+    /// The time is up, or who asked has gone.
+    Nothing,
+}
+
+/// Slots of a server in which capabilities arrive.
+#[derive(Clone, Copy, Debug)]
+pub struct Slots {
+    /// Takes an empty slot.
+    pub take: fn() -> Option<CapAddress>,
+    /// How many capabilities a request may carry.
+    pub count: usize,
+}
+
+impl Slots {
+    /// Of a server that receives none.
+    pub const NONE: Slots = Slots { take: || None, count: 0 };
+}
+
+/// Where a server receives.
+#[derive(Debug)]
+pub struct Port {
+    endpoint: Cap<Endpoint>,
+    /// Reply objects.
+    pub replies: Replies,
+    slots: Slots,
+    incoming: [Option<CapAddress>; MAX_CAPS],
+    /// Fewer slots are on offer than capabilities may come along.
+    is_short: bool,
+    answer: Message,
+    flow: Flow,
+}
+
+impl Port {
+    /// A server that receives here.
+    pub const fn new(endpoint: Cap<Endpoint>, replies: Replies, slots: Slots) -> Port {
+        let incoming = [None; MAX_CAPS];
+        Port { endpoint, replies, slots, incoming, answer: Message::new(DONE), is_short: false, flow: Flow::Later }
+    }
+
+    /// Answers the last request, if it is to be answered now, and waits for the next.
+    pub fn next(&mut self, wait: Wait) -> Event {
+        self.offer();
+        let wait = self.replies.wait(wait);
+        let received = match core::mem::replace(&mut self.flow, Flow::Later) {
+            Flow::Answer => self.endpoint.reply_receive(&self.answer, wait),
+            Flow::Later => self.endpoint.receive(wait),
+        };
+        match received {
+            Ok(signal) if signal.is_notification() => Event::Signal(signal.badge()),
+            Ok(request) => Event::Request(request),
+            Err(_) => Event::Nothing,
+        }
+    }
+
+    /// Carries out a request: `dispatch` writes its answer. What came along and is not kept is deleted.
+    pub fn carry_out(
+        &mut self,
+        request: &Received,
+        dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
+    ) {
+        self.carry_out_with(request, None, dispatch);
+    }
+
+    /// The same for a server that shares memory with its callers.
+    pub fn carry_out_sharing(
+        &mut self,
+        request: &Received,
+        attachments: &mut dyn Attachments,
+        dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
+    ) {
+        self.carry_out_with(request, Some(attachments), dispatch);
+    }
+
+    #[inline]
+    fn carry_out_with(
+        &mut self,
+        request: &Received,
+        attachments: Option<&mut dyn Attachments>,
+        dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
+    ) {
+        let caller = Caller(request.badge());
+        let mut context = Context::new(caller, &mut self.replies);
+        if let Some(attachments) = attachments {
+            context.attachments = Some(attachments);
+        }
+        self.flow = dispatch(request, &mut context, &mut self.answer);
+        if self.is_short && self.flow == Flow::Answer && Rejection::BadArguments.is(&self.answer) {
+            // Perhaps something was missing for which there was no slot: that is no fault of the caller's.
+            self.flow = Rejection::Busy.write(&mut self.answer);
+        }
+        let kept = context.kept.get();
+        for (index, cap) in request.caps().iter().enumerate() {
+            if kept >> index & 1 != 0 {
+                self.incoming.iter_mut().filter(|slot| **slot == Some(*cap)).for_each(|slot| *slot = None);
+            } else {
+                // It is there, and the server's own.
+                let _ = OWN_SPACE.delete_at(*cap);
+            }
+        }
+    }
+
+    /// Answers a request that was kept: together with the next receive, unless another answer is to go then. Whoever has
+    /// gone is answered nothing.
+    pub fn finish<T: Encode, E: Code>(&mut self, pending: Pending<T, E>, answer: &Result<T, E>) {
+        match self.flow {
+            Flow::Answer => drop(self.replies.answer(pending, answer)),
+            Flow::Later => {
+                self.replies.make_current(pending);
+                replies::write(answer, &mut self.answer);
+                self.flow = Flow::Answer;
+            }
+        }
+    }
+
+    /// Receives no more: answers the last request, if it is to be answered, and gives the slots back.
+    pub fn close(&mut self) -> impl IntoIterator<Item = CapAddress> + use<> {
+        if core::mem::replace(&mut self.flow, Flow::Later) == Flow::Answer {
+            // Who asked may have given up.
+            let _ = self.replies.current().reply(&self.answer);
+        }
+        offer_slots(&[]);
+        core::mem::take(&mut self.incoming).into_iter().flatten()
+    }
+
+    /// Serves for ever, where no method answers later.
+    pub fn serve<S>(
+        &mut self,
+        server: &mut S,
+        dispatch: fn(&mut S, &Received, &mut Context<'_>, &mut Message) -> Flow,
+    ) -> ! {
+        loop {
+            if let Event::Request(request) = self.next(Wait::FOREVER) {
+                self.carry_out(&request, |request, context, answer| dispatch(server, request, context, answer));
+            }
+        }
+    }
+
+    /// Offers slots for what may come along. With fewer slots, fewer capabilities arrive.
+    fn offer(&mut self) {
+        if self.slots.count == 0 {
+            return;
+        }
+        let mut offered = [CapAddress::NULL; MAX_CAPS];
+        let mut count = 0;
+        for place in self.incoming.iter_mut().take(self.slots.count) {
+            *place = place.or_else(self.slots.take);
+            if let Some(slot) = *place {
+                offered[count] = slot;
+                count += 1;
+            }
+        }
+        self.is_short = count < self.slots.count;
+        offer_slots(&offered[..count]);
+    }
+}

@@ -1,0 +1,143 @@
+//! How a client reaches its server.
+
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Received, Tag, Words, offer_slots, offered_slots};
+
+use crate::wire::{Encode, Registers};
+use crate::{Code, DONE, Failure, Rejection};
+
+/// The way to a server and back. Clients are written for any of them; a client of a process on the same core has an
+/// endpoint.
+pub trait Transport: Copy {
+    /// A message that travels in registers; at most as many words come back. A longer answer is cut.
+    fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error>;
+
+    /// What it means that a call ended with an error of the kernel's.
+    #[cold]
+    fn failed<E>(self, error: Error) -> Failure<E> {
+        Failure::Lost(error)
+    }
+
+    /// A message of which nobody knows beforehand how many of at most eight words it has, and with the `caps` capabilities that it carries; at
+    /// most as many words come back. Capabilities that come back go to the offered slots, which are empty.
+    fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
+        let words = request.words.get(..request.length).ok_or(Error::MessageTooLong)?;
+        let mut message = Message::with_words(label, words);
+        request.caps(caps).iter().for_each(|cap| _ = message.carry(*cap));
+        let answer = self.call(&message, offered)?;
+        let mut words = Words { tag: answer.tag(), badge: answer.badge(), words: [0; SHORT] };
+        words.words.iter_mut().zip(answer.words()).for_each(|(place, word)| *place = *word);
+        let mut caps = [CapAddress::NULL; CAPS];
+        caps.iter_mut().zip(answer.caps()).for_each(|(place, cap)| *place = *cap);
+        Ok(Short { words, caps })
+    }
+
+    /// A message of any length. Capabilities that come back go to the offered slots, which are empty.
+    fn call(self, request: &Message, offered: &[CapAddress]) -> Result<Received, Error>;
+}
+
+/// An answer of at most eight words.
+#[derive(Clone, Copy, Debug)]
+pub struct Short {
+    /// Its words, and what describes them.
+    pub words: Words,
+    /// Where its capabilities lie.
+    pub caps: [CapAddress; CAPS],
+}
+
+impl Short {
+    /// Its words, without those that are none; `None` if it was cut.
+    #[inline(always)]
+    pub fn words(&self) -> Option<&[u64]> {
+        self.words.words.get(..self.words.tag.length())
+    }
+
+    /// Its capabilities.
+    #[inline(always)]
+    pub fn caps(&self) -> &[CapAddress] {
+        &self.caps[..self.words.tag.caps().min(CAPS)]
+    }
+}
+
+impl Transport for Cap<Endpoint> {
+    #[inline(always)]
+    fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error> {
+        let [a, b, c, d, e, f, g, h] = words.words;
+        // The length is known where this is inlined, so one of these remains.
+        match words.length {
+            0 => self.call0(label),
+            1 => self.call1(label, a),
+            2 => self.call2(label, a, b),
+            3 => self.call3(label, a, b, c),
+            4 => self.call4(label, a, b, c, d),
+            5 => self.call5(label, a, b, c, d, e),
+            6 => self.call6(label, a, b, c, d, e, f),
+            7 => self.call7(label, a, b, c, d, e, f, g),
+            8 => self.call8(label, a, b, c, d, e, f, g, h),
+            _ => Err(Error::MessageTooLong),
+        }
+    }
+
+    #[inline(always)]
+    fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
+        if offered.is_empty() {
+            let answer = Cap::<Endpoint>::call_short(self, label, request.length, &request.words, request.caps(caps));
+            return answer.map(|words| Short { words, caps: words.take_caps() });
+        }
+        // The program may be about to receive something else in slots that it offered.
+        let others = offered_slots();
+        offer_slots(offered);
+        let answer = Cap::<Endpoint>::call_short(self, label, request.length, &request.words, request.caps(caps));
+        let answer = answer.map(|words| Short { words, caps: words.take_caps() });
+        offer_slots(&others);
+        answer
+    }
+
+    fn call(self, request: &Message, offered: &[CapAddress]) -> Result<Received, Error> {
+        if offered.is_empty() {
+            return Cap::<Endpoint>::call(self, request);
+        }
+        // The program may be about to receive something else in slots that it offered.
+        let others = offered_slots();
+        offer_slots(offered);
+        let reply = Cap::<Endpoint>::call(self, request);
+        offer_slots(&others);
+        reply
+    }
+}
+
+/// Whether values of this type travel in registers alone.
+pub const fn is_short<T: Encode>() -> bool {
+    T::WORDS <= tench_abi::message::REGISTER_WORDS && T::CAPS == 0
+}
+
+/// Whether an answer says that all went well; otherwise why not.
+#[inline(always)]
+pub fn check<E: Code>(tag: Tag, word: impl FnOnce() -> u64) -> Result<(), Failure<E>> {
+    if tag.label() == DONE { Ok(()) } else { Err(failure(tag.label(), word())) }
+}
+
+/// What an answer that refuses says.
+#[cold]
+fn failure<E: Code>(code: u64, word: u64) -> Failure<E> {
+    if let Some(error) = E::from_code(code) {
+        return Failure::Refused(error);
+    }
+    Rejection::from_code(code, word).map_or(Failure::Malformed, Failure::Rejected)
+}
+
+/// Makes a request that may be made twice, and makes it again as often as the server is started again.
+pub fn again<T, E>(mut request: impl FnMut() -> Result<T, Failure<E>>) -> Result<T, Failure<E>> {
+    loop {
+        match request() {
+            Err(Failure::Restarted) => {}
+            answer => return answer,
+        }
+    }
+}
+
+/// Words that travel in registers.
+pub const SHORT: usize = tench_abi::message::REGISTER_WORDS;
+/// Words of the longest message.
+pub const LONG: usize = tench_abi::message::MAX_WORDS;
+/// Capabilities of a message.
+pub const CAPS: usize = tench_abi::message::MAX_CAPS;

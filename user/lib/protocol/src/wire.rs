@@ -1,0 +1,551 @@
+//! How values travel in messages.
+//!
+//! A value is some words, in the order of its fields; text is its length in bytes and then its bytes, eight to a word, the
+//! first in the lowest bits; a list is its length and then its elements. Capabilities travel beside the words.
+//! Whatever arrives is checked while it is read: what is not a value of its type is refused.
+
+use core::cell::Cell;
+use core::ops::Deref;
+
+use arrayvec::{ArrayString, ArrayVec};
+use tench_abi::message::{MAX_CAPS, REGISTER_WORDS};
+use tench_sys::{CapAddress, Carried, Instant, Kind, Message, Reader, Rights};
+
+pub use crate::caps::{Any, Arrived, Expected, Given, KindOf, Lent, Sent, own_kind_of};
+
+/// Where the words of a message go.
+pub trait Sink {
+    /// Appends a word.
+    fn word(&mut self, word: u64);
+    /// Appends text.
+    fn text(&mut self, bytes: &[u8]);
+    /// Sends a copy of a capability along.
+    fn lend(&mut self, cap: CapAddress);
+    /// Sends a capability away.
+    fn give(&mut self, cap: CapAddress);
+}
+
+impl Sink for Message {
+    #[inline]
+    fn word(&mut self, word: u64) {
+        self.push(word);
+    }
+
+    #[inline]
+    fn text(&mut self, bytes: &[u8]) {
+        self.push_text(bytes);
+    }
+
+    #[inline]
+    fn lend(&mut self, cap: CapAddress) {
+        self.copy_cap(cap);
+    }
+
+    #[inline]
+    fn give(&mut self, cap: CapAddress) {
+        self.move_cap(cap);
+    }
+}
+
+/// A message whose words travel in registers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Registers {
+    /// The words; those beyond the length are 0.
+    pub words: [u64; REGISTER_WORDS],
+    /// How many. More than there are say that the message is too long.
+    pub length: usize,
+    caps: [Carried; MAX_CAPS],
+    cap_count: usize,
+}
+
+impl Registers {
+    /// The first `count` capabilities that go along. Who knows the count at compile time says it, so that nothing is done for
+    /// capabilities that never come.
+    #[inline(always)]
+    pub fn caps(&self, count: usize) -> &[Carried] {
+        &self.caps[..count.min(MAX_CAPS)]
+    }
+
+    #[inline(always)]
+    fn carry(&mut self, cap: Carried) {
+        // Stubs use this only for values whose capabilities fit.
+        if let Some(place) = self.caps.get_mut(self.cap_count) {
+            *place = cap;
+        }
+        self.cap_count += 1;
+    }
+}
+
+impl Sink for Registers {
+    #[inline(always)]
+    fn word(&mut self, word: u64) {
+        // Stubs use this only for values whose words fit.
+        if let Some(place) = self.words.get_mut(self.length) {
+            *place = word;
+        }
+        self.length += 1;
+    }
+
+    #[inline(always)]
+    fn text(&mut self, bytes: &[u8]) {
+        self.word(bytes.len() as u64);
+        let (chunks, rest) = bytes.as_chunks::<8>();
+        for chunk in chunks {
+            self.word(u64::from_le_bytes(*chunk));
+        }
+        if !rest.is_empty() {
+            self.word(rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        }
+    }
+
+    #[inline(always)]
+    fn lend(&mut self, cap: CapAddress) {
+        self.carry(Carried::copy(cap));
+    }
+
+    #[inline(always)]
+    fn give(&mut self, cap: CapAddress) {
+        self.carry(Carried::moved(cap));
+    }
+}
+
+/// What a message is read from: its words and the capabilities that came along.
+pub struct Source<'a> {
+    words: Reader<'a>,
+    caps: &'a [CapAddress],
+    next_cap: usize,
+    pub(crate) kept: &'a Cell<u8>,
+    pub(crate) kind_of: KindOf,
+}
+
+impl<'a> Source<'a> {
+    /// Reads these words and capabilities; of capabilities that are kept, the bit of their index is set in `kept`.
+    #[inline]
+    pub const fn new(words: &'a [u64], caps: &'a [CapAddress], kept: &'a Cell<u8>) -> Source<'a> {
+        Source { words: Reader::new(words), caps, next_cap: 0, kept, kind_of: own_kind_of }
+    }
+
+    /// The same with something else than the kernel that knows what capabilities are for.
+    #[inline]
+    pub const fn with_kinds(self, kind_of: KindOf) -> Source<'a> {
+        Source { kind_of, ..self }
+    }
+
+    /// The next word.
+    #[inline]
+    pub fn word(&mut self) -> Option<u64> {
+        self.words.word()
+    }
+
+    /// The next text, of at most `max` bytes.
+    pub fn text(&mut self, max: usize) -> Option<&'a [u8]> {
+        self.words.text().filter(|text| text.len() <= max)
+    }
+
+    /// The next capability and its index.
+    pub(crate) fn cap(&mut self) -> Option<(CapAddress, usize)> {
+        let index = self.next_cap;
+        self.next_cap += 1;
+        self.caps.get(index).map(|cap| (*cap, index))
+    }
+
+    /// Whether everything has been read.
+    #[inline]
+    pub const fn is_done(&self) -> bool {
+        self.words.rest().is_empty() && self.next_cap == self.caps.len()
+    }
+}
+
+/// A value that can be sent.
+pub trait Encode {
+    /// Words, at most.
+    const WORDS: usize;
+    /// Capabilities, at most.
+    const CAPS: usize = 0;
+    /// Appends it to a message.
+    fn encode(&self, to: &mut impl Sink);
+}
+
+/// A value that can be received.
+pub trait Decode<'a>: Sized {
+    /// Reads it; `None` if what is there is no such value.
+    fn decode(from: &mut Source<'a>) -> Option<Self>;
+}
+
+/// Integers: one word each. What does not fit is refused.
+macro_rules! integers {
+    ($($type:ty)*) => { $(
+        impl Encode for $type {
+            const WORDS: usize = 1;
+
+            #[inline(always)]
+            fn encode(&self, to: &mut impl Sink) {
+                to.word(*self as u64);
+            }
+        }
+
+        impl Decode<'_> for $type {
+            #[inline(always)]
+            fn decode(from: &mut Source<'_>) -> Option<$type> {
+                let word = from.word()?;
+                // Signed numbers travel extended by their sign.
+                (word as $type as u64 == word).then_some(word as $type)
+            }
+        }
+    )* };
+}
+
+integers! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
+
+impl Encode for bool {
+    const WORDS: usize = 1;
+
+    #[inline(always)]
+    fn encode(&self, to: &mut impl Sink) {
+        to.word(u64::from(*self));
+    }
+}
+
+impl Decode<'_> for bool {
+    #[inline(always)]
+    fn decode(from: &mut Source<'_>) -> Option<bool> {
+        match from.word()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl Encode for () {
+    const WORDS: usize = 0;
+
+    #[inline(always)]
+    fn encode(&self, _: &mut impl Sink) {}
+}
+
+impl Decode<'_> for () {
+    #[inline(always)]
+    fn decode(_: &mut Source<'_>) -> Option<()> {
+        Some(())
+    }
+}
+
+impl Encode for Instant {
+    const WORDS: usize = 1;
+
+    #[inline(always)]
+    fn encode(&self, to: &mut impl Sink) {
+        to.word(self.ticks());
+    }
+}
+
+impl Decode<'_> for Instant {
+    #[inline(always)]
+    fn decode(from: &mut Source<'_>) -> Option<Instant> {
+        from.word().map(Instant::from_ticks)
+    }
+}
+
+impl Encode for CapAddress {
+    const WORDS: usize = 1;
+
+    #[inline(always)]
+    fn encode(&self, to: &mut impl Sink) {
+        to.word(u64::from(self.0));
+    }
+}
+
+impl Decode<'_> for CapAddress {
+    #[inline(always)]
+    fn decode(from: &mut Source<'_>) -> Option<CapAddress> {
+        u32::decode(from).map(CapAddress)
+    }
+}
+
+impl Encode for Kind {
+    const WORDS: usize = 1;
+
+    fn encode(&self, to: &mut impl Sink) {
+        to.word(*self as u64);
+    }
+}
+
+impl Decode<'_> for Kind {
+    fn decode(from: &mut Source<'_>) -> Option<Kind> {
+        Kind::from_code(from.word()?)
+    }
+}
+
+impl Encode for Rights {
+    const WORDS: usize = 1;
+
+    fn encode(&self, to: &mut impl Sink) {
+        to.word(u64::from(self.bits()));
+    }
+}
+
+impl Decode<'_> for Rights {
+    fn decode(from: &mut Source<'_>) -> Option<Rights> {
+        Rights::from_bits(u8::decode(from)?)
+    }
+}
+
+/// An optional value: whether it is there, and its words or as many zeros.
+impl<T: Encode> Encode for Option<T> {
+    const WORDS: usize = 1 + T::WORDS;
+
+    #[inline]
+    fn encode(&self, to: &mut impl Sink) {
+        const { assert!(T::CAPS == 0, "optional values have no capabilities") };
+        self.is_some().encode(to);
+        match self {
+            Some(value) => value.encode(to),
+            None => (0..T::WORDS).for_each(|_| to.word(0)),
+        }
+    }
+}
+
+impl<'a, T: Decode<'a> + Encode> Decode<'a> for Option<T> {
+    #[inline]
+    fn decode(from: &mut Source<'a>) -> Option<Option<T>> {
+        if bool::decode(from)? {
+            return T::decode(from).map(Some);
+        }
+        for _ in 0..T::WORDS {
+            from.word().filter(|word| *word == 0)?;
+        }
+        Some(None)
+    }
+}
+
+impl<T: Encode, const N: usize> Encode for [T; N] {
+    const WORDS: usize = N * T::WORDS;
+
+    #[inline]
+    fn encode(&self, to: &mut impl Sink) {
+        self.iter().for_each(|value| value.encode(to));
+    }
+}
+
+impl<'a, T: Decode<'a> + Copy + Default, const N: usize> Decode<'a> for [T; N] {
+    #[inline]
+    fn decode(from: &mut Source<'a>) -> Option<[T; N]> {
+        let mut values = [T::default(); N];
+        for value in &mut values {
+            *value = T::decode(from)?;
+        }
+        Some(values)
+    }
+}
+
+/// Several values, one after another.
+macro_rules! tuples {
+    ($(($($type:ident $index:tt),+))*) => { $(
+        impl<$($type: Encode),+> Encode for ($($type,)+) {
+            const WORDS: usize = 0 $(+ $type::WORDS)+;
+            const CAPS: usize = 0 $(+ $type::CAPS)+;
+
+            #[inline(always)]
+            fn encode(&self, to: &mut impl Sink) {
+                $(self.$index.encode(to);)+
+            }
+        }
+
+        impl<'a, $($type: Decode<'a>),+> Decode<'a> for ($($type,)+) {
+            #[inline(always)]
+            fn decode(from: &mut Source<'a>) -> Option<Self> {
+                Some(($($type::decode(from)?,)+))
+            }
+        }
+    )* };
+}
+
+tuples! { (A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3) }
+
+/// Words of a text of so many bytes: its length and its bytes.
+const fn text_words(bytes: usize) -> usize {
+    1 + bytes.div_ceil(8)
+}
+
+/// Text of at most `MAX` bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Text<'a, const MAX: usize>(&'a str);
+
+impl<'a, const MAX: usize> Text<'a, MAX> {
+    /// Text that is short enough, or `None`.
+    #[inline]
+    pub const fn new(text: &'a str) -> Option<Text<'a, MAX>> {
+        if text.len() <= MAX { Some(Text(text)) } else { None }
+    }
+
+    /// The text.
+    #[inline]
+    pub const fn as_str(self) -> &'a str {
+        self.0
+    }
+
+    /// A copy that stays.
+    pub fn to_owned(self) -> ArrayString<MAX> {
+        // It is at most `MAX` bytes long.
+        ArrayString::from(self.0).unwrap_or_default()
+    }
+}
+
+impl<const MAX: usize> Deref for Text<'_, MAX> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.0
+    }
+}
+
+impl<const MAX: usize> Encode for Text<'_, MAX> {
+    const WORDS: usize = text_words(MAX);
+
+    fn encode(&self, to: &mut impl Sink) {
+        to.text(self.0.as_bytes());
+    }
+}
+
+impl<'a, const MAX: usize> Decode<'a> for Text<'a, MAX> {
+    fn decode(from: &mut Source<'a>) -> Option<Text<'a, MAX>> {
+        core::str::from_utf8(from.text(MAX)?).ok().map(Text)
+    }
+}
+
+impl<const MAX: usize> Encode for ArrayString<MAX> {
+    const WORDS: usize = text_words(MAX);
+
+    fn encode(&self, to: &mut impl Sink) {
+        to.text(self.as_bytes());
+    }
+}
+
+impl<const MAX: usize> Decode<'_> for ArrayString<MAX> {
+    fn decode(from: &mut Source<'_>) -> Option<ArrayString<MAX>> {
+        Text::<MAX>::decode(from).map(Text::to_owned)
+    }
+}
+
+/// At most `MAX` bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes<'a, const MAX: usize>(&'a [u8]);
+
+impl<'a, const MAX: usize> Bytes<'a, MAX> {
+    /// Bytes that are few enough, or `None`.
+    #[inline]
+    pub const fn new(bytes: &'a [u8]) -> Option<Bytes<'a, MAX>> {
+        if bytes.len() <= MAX { Some(Bytes(bytes)) } else { None }
+    }
+
+    /// As many of the bytes as can be sent.
+    pub fn first_of(bytes: &'a [u8]) -> Bytes<'a, MAX> {
+        Bytes(&bytes[..bytes.len().min(MAX)])
+    }
+
+    /// The bytes.
+    #[inline]
+    pub const fn as_slice(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// A copy that stays.
+    pub fn to_owned(self) -> ArrayVec<u8, MAX> {
+        // They are at most `MAX`.
+        ArrayVec::try_from(self.0).unwrap_or_default()
+    }
+}
+
+impl<const MAX: usize> Deref for Bytes<'_, MAX> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0
+    }
+}
+
+impl<const MAX: usize> Encode for Bytes<'_, MAX> {
+    const WORDS: usize = text_words(MAX);
+
+    fn encode(&self, to: &mut impl Sink) {
+        to.text(self.0);
+    }
+}
+
+impl<'a, const MAX: usize> Decode<'a> for Bytes<'a, MAX> {
+    fn decode(from: &mut Source<'a>) -> Option<Bytes<'a, MAX>> {
+        from.text(MAX).map(Bytes)
+    }
+}
+
+/// At most `MAX` values of one type.
+pub type List<T, const MAX: usize> = ArrayVec<T, MAX>;
+
+impl<T: Encode, const MAX: usize> Encode for List<T, MAX> {
+    const WORDS: usize = 1 + MAX * T::WORDS;
+
+    fn encode(&self, to: &mut impl Sink) {
+        to.word(self.len() as u64);
+        self.iter().for_each(|value| value.encode(to));
+    }
+}
+
+impl<'a, T: Decode<'a>, const MAX: usize> Decode<'a> for List<T, MAX> {
+    fn decode(from: &mut Source<'a>) -> Option<List<T, MAX>> {
+        let count = usize::try_from(from.word()?).ok().filter(|count| *count <= MAX)?;
+        let mut values = List::new();
+        for _ in 0..count {
+            values.push(T::decode(from)?);
+        }
+        Some(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What arrives of a value that was sent.
+    fn through<T: Encode + for<'a> Decode<'a>>(value: &T) -> Option<T> {
+        let mut registers = Registers::default();
+        value.encode(&mut registers);
+        let kept = Cell::new(0);
+        let mut source = Source::new(&registers.words[..registers.length], &[], &kept);
+        T::decode(&mut source).filter(|_| source.is_done())
+    }
+
+    #[test]
+    fn values_arrive_as_they_were() {
+        assert_eq!(through(&-1_i8), Some(-1));
+        assert_eq!(through(&u64::MAX), Some(u64::MAX));
+        assert_eq!(through(&i64::MIN), Some(i64::MIN));
+        assert_eq!(through(&(true, 7_u16, Some(3_u8))), Some((true, 7, Some(3))));
+        assert_eq!(through(&None::<u32>), Some(None));
+        assert_eq!(through(&[1_u32, 2, 3]), Some([1, 2, 3]));
+        assert_eq!(through(&()), Some(()));
+    }
+
+    #[test]
+    fn what_is_no_value_is_refused() {
+        let kept = Cell::new(0);
+        let refused = |words: &[u64]| {
+            let source = || Source::new(words, &[], &kept);
+            assert_eq!(u8::decode(&mut source()), None);
+            assert_eq!(i16::decode(&mut source()), None);
+            assert_eq!(bool::decode(&mut source()), None);
+            assert_eq!(Option::<u32>::decode(&mut source()), None);
+            assert_eq!(Text::<8>::decode(&mut source()), None);
+            assert_eq!(Bytes::<8>::decode(&mut source()), None);
+            assert!(List::<u64, 2>::decode(&mut source()).is_none());
+            assert!(Arrived::<Any>::decode(&mut source()).is_none());
+        };
+        refused(&[]);
+        refused(&[u64::MAX / 2]);
+        refused(&[0x8000_0000_0000_0000, 0]);
+        refused(&[1 << 32, 1]);
+        assert_eq!(Text::<8>::decode(&mut Source::new(&[2, 0xffff], &[], &kept)), None, "not UTF-8");
+        assert_eq!(Text::<1>::decode(&mut Source::new(&[2, 0x4141], &[], &kept)), None, "too long");
+        assert_eq!(Option::<u8>::decode(&mut Source::new(&[0, 1], &[], &kept)), None, "something in nothing");
+    }
+}

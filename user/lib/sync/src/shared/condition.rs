@@ -1,0 +1,67 @@
+//! A condition variable that threads of several processes use.
+
+use core::sync::atomic::Ordering::SeqCst;
+
+use super::{Crowd, Error, Gate, Lock, Slept, Taken};
+use crate::platform::Word;
+
+/// A condition variable for data behind a [`Lock`]. Its word is 0 at first.
+///
+/// A member whose bit was cleared by another was notified. Waiters are notified in the order in which they came.
+#[repr(transparent)]
+pub struct Condition<W> {
+    gate: Gate<W>,
+}
+
+impl<W: Word> Condition<W> {
+    /// Nobody waits.
+    pub fn new() -> Condition<W> {
+        Condition { gate: Gate::new() }
+    }
+
+    /// Gives the lock up, waits to be notified, until a time if there is one, and takes the lock again. Answers how it was
+    /// taken, and whether the caller was notified.
+    /// Errors: `NotHeld`; then it has not waited.
+    pub fn wait(
+        &self,
+        crowd: &impl Crowd<Word = W>,
+        lock: &Lock<W>,
+        deadline: Option<u64>,
+    ) -> Result<(Taken, bool), Error> {
+        self.gate.enter(crowd);
+        if let Err(error) = lock.unlock(crowd) {
+            self.gate.remove(crowd.me());
+            return Err(error);
+        }
+        let mut in_time = true;
+        while in_time && self.gate.has(crowd.me()) {
+            in_time = crowd.sleep(deadline) != Slept::TimedOut;
+        }
+        let notified = in_time || !self.gate.remove(crowd.me());
+        Ok((lock.lock(crowd, None)?, notified))
+    }
+
+    /// Wakes the member that has waited longest.
+    pub fn notify_one(&self, crowd: &impl Crowd<Word = W>) {
+        while let Some(first) = self.gate.first(crowd) {
+            if self.gate.remove(first) && crowd.wake(first) {
+                return;
+            }
+        }
+    }
+
+    /// Wakes all members that wait now.
+    pub fn notify_all(&self, crowd: &impl Crowd<Word = W>) {
+        let mut left = self.gate.waiting.swap(0, SeqCst);
+        while left != 0 {
+            crowd.wake(left.trailing_zeros() as usize);
+            left &= left - 1;
+        }
+    }
+}
+
+impl<W: Word> Default for Condition<W> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,76 @@
+//! What a server receives with: slots and reply objects of this process; and what it keeps when it is started again.
+
+use tench_abi::layout::slot;
+use tench_abi::object::{NODE_BITS, SLOT_SIZE};
+use tench_abi::{CapAddress, Kind};
+use tench_protocol::{Factory, Port, Replies, Slots};
+use tench_sys::{Cap, CapNode, Endpoint, Error, Frame, MapFlags, OWN_SPACE, Reply};
+
+use crate::memory::{self, Window};
+
+/// Where the main thread of a server receives: at [`SERVICE`](slot::SERVICE), with requests that carry at most `caps`
+/// capabilities.
+pub fn port(caps: usize) -> Port {
+    let slots = Slots { take: || memory::take_slot().ok(), count: caps };
+    let replies = Replies::new(Cap::new(slot::REPLY), Factory { make, delete });
+    Port::new(Cap::<Endpoint>::new(slot::SERVICE), replies, slots)
+}
+
+/// A new reply object.
+fn make() -> Result<Cap<Reply>, Error> {
+    memory::make::<Reply>(0).map(memory::Made::leak).map_err(|_| Error::OutOfMemory)
+}
+
+/// Deletes a reply object that is not needed any more. Its memory comes back when the process ends.
+fn delete(reply: Cap<Reply>) {
+    if OWN_SPACE.delete_at(reply.address()).is_ok() {
+        memory::free_slot(reply.address());
+    }
+}
+
+/// Memory and slots that stay when this server ends and is started again. At first the memory is zeros and the slots are
+/// empty; afterwards they are as the server's predecessor left them, which may be in the middle of anything.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept {
+    first: CapAddress,
+    nodes: u32,
+}
+
+impl Kept {
+    /// What the process server gave: slots and memory; if it gave nothing, as many nodes of 256 slots and as many bytes, which
+    /// do not stay.
+    pub fn open(bytes: u64, nodes: u32) -> Result<(Kept, Window), memory::Error> {
+        let frame = given(slot::KEPT_MEMORY, Kind::Frame);
+        let frame =
+            frame.map_or_else(|| memory::make::<Frame>(u64::from(bytes.ilog2())).map(memory::Made::leak), Ok)?;
+        let window = Window::new(frame, frame.identify()?.size_bits, MapFlags::READ | MapFlags::WRITE)?;
+        // The last entries of the root, so that the library's own nodes find theirs.
+        let root = Cap::<CapNode>::new(slot::CSPACE);
+        let entries = 1u32 << root.identify()?.size_bits.saturating_sub(SLOT_SIZE.trailing_zeros());
+        let place = |node: u32| CapAddress(slot::KEPT_CAPABILITIES.0 + node);
+        let is_given = |node: u32| given::<CapNode>(place(node), Kind::CapNode).is_some();
+        let found = (0..slot::KEPT_NODES).take_while(|node| is_given(*node)).count() as u32;
+        let nodes = if found > 0 { found } else { nodes };
+        for node in 0..nodes {
+            let made = || memory::make::<CapNode>(u64::from(NODE_BITS)).map(memory::Made::leak);
+            let cap = given(place(node), Kind::CapNode).map_or_else(made, Ok)?;
+            root.install_node(entries - nodes + node, cap)?;
+        }
+        Ok((Kept { first: CapAddress::new(entries - nodes, 0), nodes }, window))
+    }
+
+    /// How many slots.
+    pub const fn slots(&self) -> u32 {
+        self.nodes << NODE_BITS
+    }
+
+    /// The slot of this number, less than [`slots`](Self::slots).
+    pub const fn slot(&self, number: u32) -> CapAddress {
+        CapAddress(self.first.0 + number % self.slots())
+    }
+}
+
+/// What lies in a slot, if it is of this kind.
+fn given<T>(slot: CapAddress, kind: Kind) -> Option<Cap<T>> {
+    OWN_SPACE.identify_at(slot).ok().filter(|found| found.kind == kind).map(|_| Cap::new(slot))
+}

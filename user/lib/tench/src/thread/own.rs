@@ -1,0 +1,113 @@
+//! What the runtime keeps for each thread, beside its block.
+
+use core::cell::{Cell, UnsafeCell};
+use core::fmt;
+use core::ops::Deref;
+
+use tench_sys::ThreadBlock;
+
+use super::local::Locals;
+
+/// Bytes of the longest name of a thread.
+pub const MAX_NAME: usize = 31;
+
+/// A thread's name.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Name {
+    length: u8,
+    bytes: [u8; MAX_NAME],
+}
+
+impl Name {
+    /// No name.
+    pub const NONE: Name = Name { length: 0, bytes: [0; MAX_NAME] };
+
+    /// As much of a text as fits.
+    pub fn new(text: &str) -> Name {
+        let mut length = text.len().min(MAX_NAME);
+        while !text.is_char_boundary(length) {
+            length -= 1;
+        }
+        let mut name = Name { length: length as u8, ..Name::NONE };
+        name.bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+        name
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        let bytes = self.bytes.get(..usize::from(self.length)).unwrap_or(&[]);
+        core::str::from_utf8(bytes).unwrap_or("")
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+/// What the runtime keeps for a thread. The thread block's `runtime` holds its address, or 0 in threads that did not begin in
+/// this library; those have no data of their own.
+///
+/// Only its own thread reads and writes it while that thread runs.
+#[repr(C)]
+pub struct Own {
+    /// 0 for the main thread, then in the order in which they were started.
+    pub number: Cell<usize>,
+    /// Its data.
+    pub locals: UnsafeCell<Locals>,
+    /// Its name.
+    pub name: Cell<Name>,
+}
+
+impl Own {
+    /// Of the thread with this number and name.
+    pub const fn new(number: usize, name: Name) -> Own {
+        Own { number: Cell::new(number), locals: UnsafeCell::new(Locals::NONE), name: Cell::new(name) }
+    }
+
+    /// The running thread's.
+    #[inline]
+    pub fn current() -> Option<&'static Own> {
+        let block = ThreadBlock::current()?;
+        let own = core::ptr::with_exposed_provenance::<Own>(block.runtime.get());
+        // SAFETY: it is 0, or the address of a record that this library made and that stays as long as the thread runs.
+        unsafe { own.as_ref() }
+    }
+}
+
+/// The main thread's. Only that thread uses it.
+pub struct MainOwn(Own);
+
+// SAFETY: only the main thread reaches it, through its block.
+unsafe impl Sync for MainOwn {}
+
+static MAIN: MainOwn = MainOwn(Own::new(0, Name::NONE));
+
+/// Address of the main thread's record, for its block.
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+pub fn main_record() -> usize {
+    core::ptr::from_ref(&MAIN.0).expose_provenance()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_between_characters() {
+        assert_eq!(&*Name::new("worker 5"), "worker 5");
+        assert_eq!(&*Name::new(""), "");
+        assert_eq!(Name::new(&"ä".repeat(20)).len(), 30);
+        assert_eq!(Name::new(&"x".repeat(99)).to_string(), "x".repeat(MAX_NAME));
+    }
+}

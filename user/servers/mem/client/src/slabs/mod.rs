@@ -1,0 +1,83 @@
+//! Slabs, from the client's side. What for: docs/manual/policies.md.
+
+use tench_abi::layout::slot;
+use tench_abi::{CapAddress, Kind};
+use tench_protocol::List;
+use tench_sys::{Cap, CapNode};
+
+use crate::Failure;
+pub mod protocol;
+
+pub use protocol::{Books, Bundle, Figures, KernelAccount, MAX_DESCRIPTORS, Slabs, TRACE_BYTES};
+
+/// Trace that is recorded at most, in bytes.
+pub const MAX_TRACE: usize = 1 << 17;
+
+/// Objects of one kind and size, side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// What they are.
+    pub kind: Kind,
+    /// Size as `UntypedRetype` understands it.
+    pub size: u32,
+    /// How many.
+    pub count: u32,
+}
+
+impl Descriptor {
+    /// As it travels.
+    pub const fn word(self) -> u64 {
+        self.kind as u64 | (self.size as u64) << 8 | (self.count as u64) << 32
+    }
+
+    /// From how it travels.
+    pub fn from_word(word: u64) -> Option<Descriptor> {
+        let kind = Kind::from_code(word & 0xff)?;
+        Some(Descriptor { kind, size: (word >> 8) as u32 & 0x00ff_ffff, count: (word >> 32) as u32 })
+    }
+
+    /// Bytes of one object, if there can be such an object.
+    pub fn object_size(self) -> Option<u64> {
+        Some(1 << self.kind.object_bits(u64::from(self.size))?)
+    }
+}
+
+/// How long the objects of a bundle live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Until they are freed.
+    Dynamic,
+    /// For ever.
+    Static,
+}
+
+impl Slabs {
+    /// Those of the memory server that every process finds.
+    pub const STANDARD: Slabs = Slabs::at(Cap::new(slot::MEM));
+
+    /// Asks for a bundle. With `destination`, copies of the objects' capabilities go there: a root and the first of as
+    /// many empty slots of one node as there are objects.
+    pub fn ask(
+        self,
+        lifetime: Lifetime,
+        descriptors: &[Descriptor],
+        destination: Option<(Cap<CapNode>, CapAddress)>,
+    ) -> Result<Bundle, Failure> {
+        let is_static = lifetime == Lifetime::Static;
+        let mut words = List::<u64, MAX_DESCRIPTORS>::new();
+        for descriptor in descriptors {
+            words.try_push(descriptor.word()).map_err(|_| Failure::Refused(crate::Error::BadSize))?;
+        }
+        match destination {
+            Some((space, first)) => self.grant_to(is_static, first, &words, space),
+            None => self.grant(is_static, &words),
+        }
+    }
+
+    /// What was recorded, from an offset on. Answers the bytes read; 0 at the end.
+    pub fn read_trace(self, offset: u64, buffer: &mut [u8; TRACE_BYTES]) -> Result<usize, Failure> {
+        let part = self.read_part(offset)?;
+        buffer[..part.len()].copy_from_slice(&part);
+        Ok(part.len())
+    }
+}

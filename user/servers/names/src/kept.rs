@@ -1,0 +1,91 @@
+//! Registered names in memory that stays when the server is started again.
+//!
+//! ```text
+//! entry: 34 words
+//! 0   1 + the process that registered the name; 0: the entry is free. Written last, and cleared first.
+//! 1   bytes of the name
+//! 2…  the name
+//! ```
+//! The capability of an entry lies in the kept slot with the entry's number.
+
+use tench_names_client::protocol::MAX_NAME;
+use tench_protocol::ArrayString;
+
+/// Words of an entry.
+const ENTRY: usize = 2 + (MAX_NAME + 1) / 8;
+
+/// Memory that stays.
+pub trait Memory {
+    /// Words.
+    fn size(&self) -> usize;
+    /// Reads a word.
+    fn read(&self, index: usize) -> u64;
+    /// Writes a word.
+    fn write(&mut self, index: usize, word: u64);
+}
+
+/// A name that was registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The entry's number.
+    pub number: u32,
+    /// The process that registered it.
+    pub owner: u64,
+    /// The name.
+    pub name: ArrayString<MAX_NAME>,
+}
+
+/// The entries.
+pub struct Journal<M> {
+    memory: M,
+    /// Entries that can be used.
+    count: u32,
+}
+
+impl<M: Memory> Journal<M> {
+    /// The entries in this memory, at most `limit`.
+    pub fn new(memory: M, limit: u32) -> Journal<M> {
+        let count = limit.min((memory.size() / ENTRY) as u32);
+        Journal { memory, count }
+    }
+
+    /// Entries that can be used.
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// What an entry says; `None` if it is free or no entry.
+    pub fn entry(&self, number: u32) -> Option<Kept> {
+        let at = number as usize * ENTRY;
+        let owner = self.memory.read(at).checked_sub(1)?;
+        let length = usize::try_from(self.memory.read(at + 1)).ok().filter(|length| (1..=MAX_NAME).contains(length))?;
+        let mut bytes = [0; MAX_NAME + 1];
+        for (index, chunk) in bytes.chunks_exact_mut(8).enumerate() {
+            chunk.copy_from_slice(&self.memory.read(at + 2 + index).to_le_bytes());
+        }
+        let name = core::str::from_utf8(&bytes[..length]).ok()?;
+        Some(Kept { number, owner, name: ArrayString::from(name).ok()? })
+    }
+
+    /// A free entry.
+    pub fn free_entry(&self) -> Option<u32> {
+        (0..self.count).find(|number| self.memory.read(*number as usize * ENTRY) == 0)
+    }
+
+    /// Writes an entry.
+    pub fn write(&mut self, number: u32, owner: u64, name: &str) {
+        let at = number as usize * ENTRY;
+        self.memory.write(at + 1, name.len() as u64);
+        for (index, chunk) in name.as_bytes().chunks(8).enumerate() {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.memory.write(at + 2 + index, u64::from_le_bytes(word));
+        }
+        self.memory.write(at, owner + 1);
+    }
+
+    /// Frees an entry.
+    pub fn clear(&mut self, number: u32) {
+        self.memory.write(number as usize * ENTRY, 0);
+    }
+}

@@ -1,0 +1,323 @@
+//! Servers: starting them, starting them again when they end, telling them who has ended.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+
+use tench::memory::{self, Made};
+use tench_abi::CapAddress;
+use tench_abi::layout::slot;
+use tench_abi::object::NODE_BITS;
+use tench_console_client::Console;
+use tench_loader::LoadError;
+use tench_mem_client::protocol::NO_QUOTA;
+use tench_names_client::Names;
+use tench_procs::records::Condition;
+use tench_procs::supervisor::{Policy, Started, State, Verdict};
+use tench_procs_client::protocol::{Defect, Error, State as ProcessState};
+use tench_protocol::{Failure, Given, Later, Pending, Replies, Sent};
+use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, OWN_SPACE, Rights};
+
+use crate::report::{self, Patient};
+use crate::server::{Kept, Server};
+use crate::spawn::{Loader, Preparation, Service};
+
+/// Seconds in which a server's ends are counted.
+const WINDOW: u64 = 60;
+
+/// Somebody who waits for a server that is being started again.
+pub type Connecting = Pending<Sent<Endpoint, Given>, Error>;
+
+/// What it takes to start a server again.
+pub struct Plan {
+    preparation: Preparation,
+    parent: u64,
+    priority: u8,
+    ceiling: u8,
+    manager: bool,
+    quota: u64,
+    /// What stays when it ends.
+    kept: Option<Keepsake>,
+}
+
+/// What stays when a server ends.
+pub struct Keepsake {
+    /// Memory.
+    pub memory: Made<Frame>,
+    /// Nodes of slots.
+    pub nodes: Vec<Made<CapNode>>,
+}
+
+impl Server {
+    /// The endpoint of a server, without a badge, as long as it runs.
+    pub fn service(&self, name: &str) -> Option<Cap<Endpoint>> {
+        match self.supervisor.state(name) {
+            Some(State::Up(process)) => match &self.records.get(process).ok()?.kernel {
+                Some(Kept::Living(living)) => living.service(),
+                _ => None,
+            },
+            Some(State::Down(_) | State::GivenUp) => None,
+            None => self.boot.service(name),
+        }
+    }
+
+    /// The servers that every process reaches.
+    fn servers(&self) -> Vec<(CapAddress, &'static str, Option<Cap<Endpoint>>)> {
+        let known = [("mem", slot::MEM), ("names", slot::NAMES), ("console", slot::CONSOLE)];
+        known.into_iter().map(|(name, to)| (to, name, self.service(name))).collect()
+    }
+
+    /// Starts a process in preparation; if it does not start, its record is gone. Answers what is wrong with its file.
+    pub fn start_prepared(&mut self, process: u64) -> Result<Option<Defect>, Error> {
+        let Some(Kept::Preparing(mut preparation)) = self.records.get_mut(process)?.kernel.take() else {
+            return Err(Error::WrongState);
+        };
+        let service = preparation.take_service();
+        if let Some(service) = service {
+            preparation.serve_at(Cap::new(service));
+        }
+        let entry = self.boot.system.find_path(preparation.path());
+        let entry = entry.filter(|entry| service.is_some() && entry.restart > 0);
+        let kept = match entry.map_or(Ok(None), |entry| keep(entry.keep, entry.keep_nodes)) {
+            Ok(kept) => kept,
+            Err(_) => {
+                preparation.abandon();
+                self.discard_record(process);
+                return Err(Error::OutOfMemory);
+            }
+        };
+        let started = self.launch(process, &mut preparation, service.map(Service::Given), kept.as_ref());
+        match (started, entry) {
+            (Ok(()), Some(entry)) => {
+                let record = self.records.get(process)?;
+                let (parent, priority, ceiling) = (record.parent, record.priority, record.ceiling);
+                let (manager, quota) = (record.manager, record.quota);
+                let plan = Plan { preparation, parent, priority, ceiling, manager, quota, kept };
+                let frequency = tench::time::frequency();
+                let delay = u64::from(entry.restart_delay) * frequency / 1000;
+                let policy = Policy { attempts: entry.restart, delay, window: WINDOW * frequency };
+                self.supervisor.add(entry.name, plan, policy, process);
+                Ok(None)
+            }
+            (Ok(()), None) => {
+                preparation.abandon();
+                Ok(None)
+            }
+            (Err(error), _) => {
+                preparation.abandon();
+                self.discard_record(process);
+                match error {
+                    LoadError::Defect(defect) => Ok(Some(defect)),
+                    LoadError::OutOfMemory => Err(Error::OutOfMemory),
+                    LoadError::Kernel(error) => {
+                        self.say(&format!("procs: starting process {process}: {error}\n"));
+                        Err(Error::Internal)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Loads a process and lets it run. What it serves at is in the preparation, and leaves it.
+    fn launch(
+        &mut self,
+        process: u64,
+        preparation: &mut Preparation,
+        service: Option<Service>,
+        kept: Option<&Keepsake>,
+    ) -> Result<(), LoadError> {
+        let gone = |_| LoadError::Kernel(Refusal::InvalidArgument);
+        let quota = self.records.get(process).map_err(gone)?.quota;
+        let servers = self.servers();
+        let loader = Loader { boot: &self.boot, mem: self.mem, window: self.window, servers: &servers, kept };
+        let limited = quota == NO_QUOTA || self.mem.set_quota(process, quota).is_ok();
+        let loaded = if limited { preparation.load(&loader, process) } else { Err(LoadError::OutOfMemory) };
+        let _ = preparation.take_service();
+        let (mut living, size, frequency) = match loaded {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                service.into_iter().for_each(Service::close);
+                return Err(error);
+            }
+        };
+        living.serves_at(service);
+        let record = self.records.get_mut(process).map_err(gone)?;
+        if let Err(error) = living.start(process, record.priority, record.ceiling, frequency) {
+            living.end();
+            return Err(LoadError::Kernel(error));
+        }
+        record.kernel = Some(Kept::Living(Box::new(living)));
+        record.status = Condition::plain(ProcessState::Running);
+        record.size = size;
+        Ok(())
+    }
+
+    /// Says something on the console, or on the kernel's early output.
+    fn say(&self, text: &str) {
+        report::say(self.service("console"), text);
+    }
+
+    /// A process has ended: the servers forget it. One that does not run is told when it does.
+    pub fn tell_servers(&mut self, process: u64) {
+        for name in ["names", "console"] {
+            let told = self.service(name).map(|server| tell(name, server, process));
+            if !matches!(told, Some(Ok(())))
+                && let Some(service) = self.supervisor.find(name)
+            {
+                service.miss(process);
+            }
+        }
+    }
+
+    /// A process has ended: if it is a server, it may be started again.
+    pub fn supervise_end(&mut self, process: u64, how: Condition) {
+        let (verdict, gone) = self.supervisor.ended(process, Instant::now().ticks());
+        self.connections.extend(gone.into_iter().map(|waiter| (0, None, waiter)));
+        let how = match how.state {
+            ProcessState::Killed => "was killed",
+            ProcessState::Faulted => "ended by a fault",
+            _ => "has ended",
+        };
+        match verdict {
+            Verdict::NotSupervised => {}
+            Verdict::Again(name) => self.say(&format!("procs: {name} (pid {process}) {how}; it is started again\n")),
+            Verdict::GivenUp(name, in_vain) => {
+                self.connections.extend(in_vain.into_iter().map(|(process, waiter)| (process, None, waiter)));
+                self.say(&format!(
+                    "procs: {name} (pid {process}) {how}, too often in a minute; it is not started again\n"
+                ));
+            }
+        }
+    }
+
+    /// Starts servers whose time has come.
+    pub fn restart_servers(&mut self) {
+        while let Some(name) = self.supervisor.due(Instant::now().ticks()) {
+            match self.restart(name) {
+                Ok(Some(Started { waiters, missed })) => {
+                    self.connections.extend(waiters.into_iter().map(|(process, waiter)| (process, Some(name), waiter)));
+                    missed.into_iter().for_each(|process| self.tell_one(name, process));
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let in_vain = self.supervisor.not_started(name, Instant::now().ticks());
+                    self.connections.extend(in_vain.into_iter().map(|(process, waiter)| (process, None, waiter)));
+                    self.say(&format!("procs: starting {name} again: {error}\n"));
+                }
+            }
+        }
+    }
+
+    /// Tells a server that has just been started of a process that ended before.
+    fn tell_one(&mut self, name: &str, process: u64) {
+        let told = self.service(name).map(|server| tell(name, server, process));
+        if !matches!(told, Some(Ok(())))
+            && let Some(service) = self.supervisor.find(name)
+        {
+            service.miss(process);
+        }
+    }
+
+    /// Starts a server again, as a new process.
+    fn restart(&mut self, name: &'static str) -> Result<Option<Started<Connecting>>, LoadError> {
+        let Some(service) = self.supervisor.find(name) else { return Ok(None) };
+        let Plan { parent, priority, ceiling, manager, quota, .. } = service.plan;
+        let mut preparation = core::mem::take(&mut service.plan.preparation);
+        let kept = service.plan.kept.take();
+        let started = self.relaunch(
+            &mut preparation,
+            kept.as_ref(),
+            |record| {
+                (record.priority, record.ceiling, record.manager, record.quota) = (priority, ceiling, manager, quota);
+            },
+            parent,
+        );
+        if let Some(service) = self.supervisor.find(name) {
+            service.plan.preparation = preparation;
+            service.plan.kept = kept;
+        }
+        Ok(self.supervisor.started(name, started?))
+    }
+
+    /// Makes a record and an endpoint, and launches.
+    fn relaunch(
+        &mut self,
+        preparation: &mut Preparation,
+        kept: Option<&Keepsake>,
+        set: impl FnOnce(&mut crate::server::ProcessRecord),
+        parent: u64,
+    ) -> Result<u64, LoadError> {
+        let full = |_| LoadError::OutOfMemory;
+        let endpoint = memory::make::<Endpoint>(0).map_err(|_| LoadError::OutOfMemory)?;
+        let process = self.records.prepare(preparation.path(), parent, None).map_err(full)?;
+        self.records.get_mut(process).map(set).map_err(full)?;
+        preparation.serve_at(endpoint.cap());
+        let launched = self.launch(process, preparation, Some(Service::Made(endpoint)), kept);
+        if launched.is_err() {
+            self.discard_record(process);
+        }
+        launched.map(|()| process)
+    }
+
+    /// A process's capability to a server, if it had one from here and that is gone because the server was started again.
+    pub fn connect_again(
+        &mut self,
+        caller: u64,
+        later: Later<'_, Sent<Endpoint, Given>, Error>,
+        slot: CapAddress,
+    ) -> Result<Option<Sent<Endpoint, Given>>, Error> {
+        let Some(Kept::Living(living)) = &self.records.get(caller)?.kernel else { return Err(Error::WrongState) };
+        let (_, name) = *living.connected.iter().find(|(to, _)| *to == slot).ok_or(Error::BadSlot)?;
+        match self.supervisor.state(name) {
+            Some(State::Up(_)) => self.mint(name, caller).map(Some),
+            Some(State::Down(_)) => {
+                let waiter = later.keep().map_err(|_| Error::Full)?;
+                if let Some(service) = self.supervisor.find(name) {
+                    service.wait(caller, waiter);
+                }
+                Ok(None)
+            }
+            Some(State::GivenUp) | None => Err(Error::GivenUp),
+        }
+    }
+
+    /// A capability to a server that leaves with the answer.
+    fn mint(&self, name: &str, process: u64) -> Result<Sent<Endpoint, Given>, Error> {
+        let server = self.service(name).ok_or(Error::GivenUp)?;
+        // A process that offered no slot has left its capability here.
+        let _ = OWN_SPACE.delete_at(self.outgoing);
+        let rights = Rights::WRITE | Rights::CALL | Rights::GRANT;
+        server.mint_to(self.outgoing, rights, process).map(Sent::new).map_err(|_| Error::Internal)
+    }
+
+    /// Answers those who waited for a server.
+    pub fn answer_connections(&mut self, replies: &mut Replies) {
+        for (process, name, waiter) in core::mem::take(&mut self.connections) {
+            match (process, name) {
+                (0, _) => replies.forget(waiter),
+                // Who gave up meanwhile is answered nothing.
+                (_, Some(name)) => drop(replies.answer(waiter, &self.mint(name, process))),
+                (_, None) => drop(replies.answer(waiter, &Err(Error::GivenUp))),
+            }
+        }
+    }
+}
+
+/// Makes what stays when a server ends: memory of so many bytes, and slots.
+fn keep(bytes: u64, nodes: u32) -> Result<Option<Keepsake>, memory::Error> {
+    if bytes == 0 {
+        return Ok(None);
+    }
+    let memory = memory::make::<Frame>(u64::from(bytes.ilog2()))?;
+    let make = |_| memory::make::<CapNode>(u64::from(NODE_BITS));
+    Ok(Some(Keepsake { memory, nodes: (0..nodes).map(make).collect::<Result<_, _>>()? }))
+}
+
+/// Tells a server that a process has ended. It has a limited time to answer, because it may be about to end itself.
+fn tell(name: &str, server: Cap<Endpoint>, process: u64) -> Result<(), ()> {
+    let is_lost = match name {
+        "names" => matches!(Names::at(Patient(server)).process_ended(process), Err(Failure::Lost(_))),
+        _ => matches!(Console::at(Patient(server)).process_ended(process), Err(Failure::Lost(_))),
+    };
+    if is_lost { Err(()) } else { Ok(()) }
+}

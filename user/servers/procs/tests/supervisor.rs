@@ -1,0 +1,92 @@
+//! Restarting servers, against a model.
+
+use proptest::prelude::*;
+use tench_procs::supervisor::{Policy, State, Supervisor, Verdict};
+
+const POLICY: Policy = Policy { attempts: 3, delay: 10, window: 1000 };
+
+fn supervisor() -> Supervisor<(), u32> {
+    let mut supervisor = Supervisor::default();
+    supervisor.add("console", (), POLICY, 5);
+    supervisor
+}
+
+#[test]
+fn delays_double_and_attempts_are_limited() {
+    let mut supervisor = supervisor();
+    assert_eq!(supervisor.ended(4, 0).0, Verdict::NotSupervised);
+    let mut now = 100;
+    for (process, delay) in [(5, 10), (6, 20), (7, 40)] {
+        assert_eq!(supervisor.ended(process, now).0, Verdict::Again("console"));
+        assert_eq!(supervisor.next_deadline(), Some(now + delay));
+        assert_eq!(supervisor.due(now + delay - 1), None);
+        now += delay;
+        assert_eq!(supervisor.due(now), Some("console"));
+        assert!(supervisor.started("console", process + 1).is_some());
+        assert_eq!(supervisor.due(now), None);
+    }
+    supervisor.find("console").unwrap().wait(9, 90);
+    assert_eq!(supervisor.ended(8, now).0, Verdict::GivenUp("console", vec![(9, 90)]));
+    assert_eq!(supervisor.next_deadline(), None);
+}
+
+#[test]
+fn what_ended_long_ago_does_not_count() {
+    let mut supervisor = supervisor();
+    for (process, now) in (5..100).zip((0..).step_by(500)) {
+        assert_eq!(supervisor.ended(process, now).0, Verdict::Again("console"), "at {now}");
+        supervisor.started("console", process + 1);
+    }
+}
+
+#[test]
+fn those_who_wait_are_answered_once_and_the_ended_not_at_all() {
+    let mut supervisor = supervisor();
+    supervisor.ended(5, 0);
+    let service = supervisor.find("console").unwrap();
+    service.wait(20, 1);
+    service.wait(21, 2);
+    service.wait(20, 3);
+    service.miss(30);
+    assert_eq!(supervisor.ended(20, 1).1, [1, 3]);
+    let started = supervisor.started("console", 6).unwrap();
+    assert_eq!((started.waiters, started.missed), (vec![(21, 2)], vec![30]));
+    assert!(supervisor.started("console", 6).unwrap().waiters.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn never_more_starts_in_a_window_than_allowed(steps in prop::collection::vec((0..4u8, 0..400u64), 1..200)) {
+        let mut supervisor = supervisor();
+        let (mut now, mut process, mut starts, mut waiting) = (0, 5, Vec::<u64>::new(), 0);
+        for (step, pause) in steps {
+            now += pause;
+            match (step, supervisor.state("console").unwrap()) {
+                (0, State::Up(up)) => {
+                    prop_assert_eq!(up, process);
+                    if let (Verdict::GivenUp(_, in_vain), _) = supervisor.ended(up, now) {
+                        waiting -= in_vain.len();
+                    }
+                }
+                (1, State::Down(_)) => {
+                    supervisor.find("console").unwrap().wait(99, 7);
+                    waiting += 1;
+                }
+                (2, State::Down(until)) => {
+                    prop_assert_eq!(supervisor.due(now).is_some(), until <= now);
+                    if until <= now {
+                        process += 1;
+                        starts.push(now);
+                        waiting -= supervisor.started("console", process).unwrap().waiters.len();
+                    }
+                }
+                (3, State::Down(until)) if until <= now => waiting -= supervisor.not_started("console", now).len(),
+                _ => {}
+            }
+            let recent = starts.iter().filter(|start| now - **start < POLICY.window).count();
+            prop_assert!(recent <= POLICY.attempts as usize + 1);
+        }
+        waiting -= supervisor.started("console", 0).unwrap().waiters.len();
+        prop_assert_eq!(waiting, 0);
+    }
+}
