@@ -296,19 +296,6 @@ pub fn call<E: Code>(endpoint: Cap<Endpoint>, message: &Message) -> Result<Recei
     Ok(reply)
 }
 
-/// Makes a request of at most eight words, whose answer has at most eight.
-#[inline]
-pub fn call_words<E: Code>(
-    endpoint: Cap<Endpoint>,
-    label: u64,
-    words: [u64; 4],
-) -> Result<[u64; tench_abi::message::REGISTER_WORDS], Failure<E>> {
-    let [a, b, c, d] = words;
-    let reply = endpoint.call4(label, a, b, c, d).map_err(Failure::Lost)?;
-    check(reply.tag)?;
-    Ok(reply.words)
-}
-
 /// What a reply's tag says.
 fn check<E: Code>(tag: Tag) -> Result<(), Failure<E>> {
     match tag.label() {
