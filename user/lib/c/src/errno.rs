@@ -1,6 +1,5 @@
 //! Error numbers, and `errno`.
 
-use core::cell::Cell;
 use core::ffi::c_int;
 
 /// The caller may not do that, for instance give up a lock that it does not hold.
@@ -24,25 +23,33 @@ pub const ENOTSUP: c_int = 95;
 /// The time is up.
 pub const ETIMEDOUT: c_int = 110;
 
-tench::thread_local! {
-    static ERRNO: Cell<c_int> = Cell::new(0);
+/// Where the running thread's error number lies.
+#[cfg(target_os = "none")]
+#[unsafe(no_mangle)]
+extern "C" fn tench_errno() -> *mut c_int {
+    tench::thread::error_number()
 }
 
-/// Where the running thread's error number lies.
-#[cfg_attr(target_os = "none", unsafe(no_mangle))]
-extern "C" fn tench_errno() -> *mut c_int {
-    ERRNO.with(Cell::as_ptr)
+/// The same on the host, whose threads are not this library's.
+#[cfg(not(target_os = "none"))]
+fn tench_errno() -> *mut c_int {
+    std::thread_local! {
+        static ERRNO: core::cell::Cell<c_int> = const { core::cell::Cell::new(0) };
+    }
+    ERRNO.with(core::cell::Cell::as_ptr)
 }
 
 /// Sets the running thread's error number.
 pub fn set(error: c_int) {
-    ERRNO.with(|errno| errno.set(error));
+    // SAFETY: the place is the running thread's own as long as it runs.
+    unsafe { tench_errno().write(error) };
 }
 
 /// The running thread's error number.
 #[cfg(test)]
 pub fn get() -> c_int {
-    ERRNO.with(Cell::get)
+    // SAFETY: as in `set`.
+    unsafe { tench_errno().read() }
 }
 
 /// Sets the running thread's error number, and answers -1.

@@ -24,7 +24,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::offset_of;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 use tench_abi::fault::{Class, Registers};
 use tench_abi::layout::slot;
@@ -438,6 +438,13 @@ pub(crate) fn main_fault_stack() -> usize {
 /// Number of the running thread: 0 for the main thread, then in the order in which they were started.
 pub fn current_id() -> usize {
     Own::current().map_or(0, |own| own.number.get())
+}
+
+/// Where the running thread's error number for C lies, as long as the thread runs. Threads that did not begin in this library
+/// share one.
+pub fn error_number() -> *mut i32 {
+    static SHARED: AtomicI32 = AtomicI32::new(0);
+    Own::current().map_or(SHARED.as_ptr(), |own| own.error.as_ptr())
 }
 
 /// The running thread's name; empty if it has none.

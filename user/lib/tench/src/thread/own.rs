@@ -67,12 +67,20 @@ pub struct Own {
     pub locals: UnsafeCell<Locals>,
     /// Its name.
     pub name: Cell<Name>,
+    /// The error number that programs in C see. It is here and not among the data, because those take memory, and what it
+    /// says may be that there is none.
+    pub error: Cell<i32>,
 }
 
 impl Own {
     /// Of the thread with this number and name.
     pub const fn new(number: usize, name: Name) -> Own {
-        Own { number: Cell::new(number), locals: UnsafeCell::new(Locals::NONE), name: Cell::new(name) }
+        Own {
+            number: Cell::new(number),
+            locals: UnsafeCell::new(Locals::NONE),
+            name: Cell::new(name),
+            error: Cell::new(0),
+        }
     }
 
     /// The running thread's.
