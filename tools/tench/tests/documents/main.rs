@@ -1,11 +1,13 @@
 //! The documents say what is true: each test compares a page with the source that it speaks of.
 //!
 //! `BLESS=1 cargo test -p tench-tool --test documents` writes the parts that are made from source: the table of system
-//! calls, the numbers of unsafe blocks (of which there may be fewer), the picture of a session, headers and pages of interfaces.
+//! calls, the numbers of unsafe blocks (of which there may be fewer), the picture of a session, headers and pages of interfaces,
+//! figures that were recorded.
 
 #![forbid(unsafe_code)]
 
 mod dependencies;
+mod figures;
 mod interfaces;
 mod links;
 mod operations;

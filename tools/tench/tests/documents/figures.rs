@@ -1,0 +1,102 @@
+//! Figures in documents are those that were recorded.
+//!
+//! A figure that stands before `<!--EXPERIMENT.KEY-->` is the one with this key under `lab/baseline/`, and the comment says where
+//! a reader of the source finds it; `<!--EXPERIMENT.KEY+KEY-->` is a sum. It is written with as many digits after the point as stand
+//! there already, and with commas.
+
+use std::collections::BTreeMap;
+
+use super::{check, read, root};
+
+type Figures = BTreeMap<String, f64>;
+
+/// What has been recorded, by experiment.
+#[derive(Default)]
+struct Recorded(BTreeMap<String, Figures>);
+
+impl Recorded {
+    /// The figure, or sum of figures, that a comment names.
+    fn get(&mut self, reference: &str) -> Result<f64, String> {
+        let (experiment, keys) = reference.split_once('.').ok_or("a figure is EXPERIMENT.KEY")?;
+        let path = format!("lab/baseline/{experiment}.json");
+        if !self.0.contains_key(experiment) {
+            if !root().join(&path).is_file() {
+                return Err(format!("there is no {path}"));
+            }
+            let whole: serde_json::Value = serde_json::from_str(&read(&path)).map_err(|error| error.to_string())?;
+            let figures = serde_json::from_value(whole["figures"].clone()).map_err(|error| error.to_string())?;
+            self.0.insert(experiment.into(), figures);
+        }
+        let figures = &self.0[experiment];
+        let figure = |key| figures.get(key).copied().ok_or_else(|| format!("{path} has no {key}"));
+        keys.split('+').map(figure).sum()
+    }
+}
+
+/// A number with so many digits after the point, and commas.
+fn written(number: f64, decimals: usize) -> String {
+    let digits = format!("{number:.decimals$}");
+    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let mut text = String::new();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + rest
+}
+
+/// The text with every figure as `recorded` has it.
+fn renewed(text: &str, mut recorded: impl FnMut(&str) -> Result<f64, String>) -> Result<String, String> {
+    let mut parts = text.split("<!--");
+    let mut renewed = String::from(parts.next().unwrap_or_default());
+    for part in parts {
+        let reference = part.split("-->").next().unwrap_or_default();
+        let old = renewed.trim_end_matches(|c: char| c.is_ascii_digit() || c == ',' || c == '.').len();
+        // Other comments stand behind no number.
+        if old < renewed.len() && !reference.contains(char::is_whitespace) {
+            let decimals = renewed[old..].split_once('.').map_or(0, |(_, decimals)| decimals.len());
+            renewed.truncate(old);
+            renewed += &written(recorded(reference)?, decimals);
+        }
+        renewed += "<!--";
+        renewed += part;
+    }
+    Ok(renewed)
+}
+
+#[test]
+fn figures_in_documents_are_those_that_were_recorded() {
+    let mut recorded = Recorded::default();
+    let pages = ["README.md".into(), "docs/status.md".into()].into_iter().chain(manual());
+    for page in pages {
+        let page: String = page;
+        let text = renewed(&read(&page), |reference| recorded.get(reference));
+        check(&page, &text.unwrap_or_else(|error| panic!("{page}: {error}")));
+    }
+}
+
+/// The pages of the manual.
+fn manual() -> Vec<String> {
+    let folder = std::fs::read_dir(root().join("docs/manual")).expect("there is a manual");
+    let names = folder.map(|entry| entry.expect("it can be read").file_name().into_string().expect("names are text"));
+    let mut pages: Vec<String> =
+        names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/manual/{name}")).collect();
+    pages.sort();
+    pages
+}
+
+#[test]
+fn a_figure_keeps_its_form() {
+    let recorded = |reference: &str| match reference {
+        "ipc.call_0" => Ok(1_234_567.0),
+        "ipc.share" => Ok(9.46),
+        other => Err(format!("there is no {other}")),
+    };
+    let renew = |text| renewed(text, recorded);
+    assert_eq!(renew("| 94<!--ipc.call_0--> | 2 |"), Ok("| 1,234,567<!--ipc.call_0--> | 2 |".into()));
+    assert_eq!(renew("(9.9<!--ipc.share--> %)"), Ok("(9.5<!--ipc.share--> %)".into()));
+    assert_eq!(renew("text <!-- of no number --> 5"), Ok("text <!-- of no number --> 5".into()));
+    assert_eq!(renew("7<!--ipc.nothing-->"), Err("there is no ipc.nothing".into()));
+}
