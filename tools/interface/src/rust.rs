@@ -251,9 +251,9 @@ fn attach_stub(interface: &Interface) -> TokenStream {
 
 /// The request for a buffer: the server's side.
 fn attach_arm(interface: &Interface) -> TokenStream {
-    let (client, error) = (&interface.client, &interface.error);
+    let (error, number) = (&interface.error, u64::from(ATTACH));
     ours! {
-        #client::<()>::ATTACH_BUFFER => {
+        #number => {
             let Some(bytes) = Decode::decode(&mut source) else { return Rejection::BadArguments.write(answer) };
             if !source.is_done() {
                 return Rejection::BadArguments.write(answer);
@@ -417,10 +417,12 @@ fn dispatch(interface: &Interface) -> TokenStream {
             }
             let mut source =
                 wire::Source::new(request.words(), request.caps(), &context.kept).with_kinds(context.kind_of);
-            match request.label() {
+            // Small numbers need no room in the code, and what is none of this interface and version becomes a large one.
+            const FIRST: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, 0);
+            match request.label().wrapping_sub(FIRST) {
                 #(#arms)*
                 #attach
-                label => Rejection::of_label(label, #client::<()>::INTERFACE, #version).write(answer),
+                _ => Rejection::of_label(request.label(), #client::<()>::INTERFACE, #version).write(answer),
             }
         }
     }
@@ -428,8 +430,8 @@ fn dispatch(interface: &Interface) -> TokenStream {
 
 /// What is done for one method.
 fn arm(interface: &Interface, method: &Method) -> TokenStream {
-    let (client, service, error) = (&interface.client, &interface.service.ident, &interface.error);
-    let (name, constant) = (&method.name, method.constant());
+    let (service, error) = (&interface.service.ident, &interface.error);
+    let (name, number) = (&method.name, u64::from(method.number));
     let authority = method.needs_authority.then(|| {
         ours! {
             if context.caller != ::tench_protocol::Caller::AUTHORITY {
@@ -476,7 +478,7 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
         ours!(::tench_protocol::replies::write(&#call, answer))
     };
     ours! {
-        #client::<()>::#constant => {
+        #number => {
             #authority
             #memory
             #(#takes)*

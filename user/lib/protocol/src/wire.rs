@@ -9,7 +9,7 @@ use core::ops::Deref;
 
 use arrayvec::{ArrayString, ArrayVec};
 use tench_abi::message::{MAX_CAPS, REGISTER_WORDS};
-use tench_sys::{CapAddress, Carried, Instant, Kind, Message, Reader, Rights};
+use tench_sys::{CapAddress, Carried, Instant, Kind, Message, Reader, Rights, put_bytes};
 
 pub use crate::caps::{Any, Arrived, Expected, Given, KindOf, Lent, Sent, own_kind_of};
 
@@ -89,13 +89,7 @@ impl Sink for Registers {
     #[inline(always)]
     fn text(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
-        let (chunks, rest) = bytes.as_chunks::<8>();
-        for chunk in chunks {
-            self.word(u64::from_le_bytes(*chunk));
-        }
-        if !rest.is_empty() {
-            self.word(rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
-        }
+        self.length += put_bytes(self.words.get_mut(self.length..).unwrap_or_default(), bytes);
     }
 
     #[inline(always)]
@@ -137,9 +131,16 @@ impl<'a> Source<'a> {
         self.words.word()
     }
 
-    /// The next text, of at most `max` bytes.
-    pub fn text(&mut self, max: usize) -> Option<&'a [u8]> {
+    /// The next bytes, at most `max`.
+    #[inline]
+    pub fn bytes(&mut self, max: usize) -> Option<&'a [u8]> {
         self.words.text().filter(|text| text.len() <= max)
+    }
+
+    /// The next text, of at most `max` bytes.
+    #[inline]
+    pub fn text(&mut self, max: usize) -> Option<&'a str> {
+        self.words.str().filter(|text| text.len() <= max)
     }
 
     /// The next capability and its index.
@@ -410,7 +411,7 @@ impl<const MAX: usize> Encode for Text<'_, MAX> {
 
 impl<'a, const MAX: usize> Decode<'a> for Text<'a, MAX> {
     fn decode(from: &mut Source<'a>) -> Option<Text<'a, MAX>> {
-        core::str::from_utf8(from.text(MAX)?).ok().map(Text)
+        from.text(MAX).map(Text)
     }
 }
 
@@ -475,7 +476,7 @@ impl<const MAX: usize> Encode for Bytes<'_, MAX> {
 
 impl<'a, const MAX: usize> Decode<'a> for Bytes<'a, MAX> {
     fn decode(from: &mut Source<'a>) -> Option<Bytes<'a, MAX>> {
-        from.text(MAX).map(Bytes)
+        from.bytes(MAX).map(Bytes)
     }
 }
 
