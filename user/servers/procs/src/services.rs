@@ -18,7 +18,8 @@ use tench_procs_client::protocol::{Defect, Error, State as ProcessState};
 use tench_protocol::{Failure, Given, Later, Pending, Replies, Sent};
 use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, OWN_SPACE, Rights};
 
-use crate::report::{self, Patient};
+use crate::patient::Patient;
+use crate::report;
 use crate::server::{Kept, Server};
 use crate::spawn::{Loader, Preparation, Service};
 
