@@ -1,9 +1,12 @@
 //! Where a server receives: answering the last request and waiting for the next, and slots for what arrives.
 //!
+//! A message is received into the port and stays there until the next, because it is large: moving it from hand to hand costs
+//! more than everything else that is done for a request.
+//!
 //! ```text
 //! loop {                                     plain: port.serve(&mut server, Clock::dispatch)
 //!     match port.next(wait) {
-//!         Event::Request(request) => port.carry_out(&request, |request, context, reply| …::dispatch(…)),
+//!         Event::Request => port.carry_out(|request, context, answer| …::dispatch(…)),
 //!         Event::Signal(bits) | Event::Nothing => …
 //!     }
 //! }
@@ -12,7 +15,7 @@
 use core::cell::Cell;
 
 use tench_abi::message::MAX_CAPS;
-use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Wait, offer_slots};
+use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Wait, first_offered_slot, offer_slots};
 
 use crate::replies::{self, Pending, Replies};
 use crate::shared::Attachments;
@@ -62,11 +65,11 @@ impl<'a> Context<'a> {
 }
 
 /// What has happened.
-#[derive(Debug)]
-#[allow(clippy::large_enum_variant)] // It lives on the stack of one loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub enum Event {
-    /// A request.
-    Request(Received),
+    /// A request has arrived: the port [carries it out](Port::carry_out).
+    Request,
     /// Bits of the bound notification.
     Signal(u64),
     /// The time is up, or who asked has gone.
@@ -97,6 +100,12 @@ pub struct Port {
     incoming: [Option<CapAddress>; MAX_CAPS],
     /// Fewer slots are on offer than capabilities may come along.
     is_short: bool,
+    /// The first of the slots that were offered last.
+    offered: CapAddress,
+    /// What was received last.
+    received: Received,
+    /// It is a request, and was not carried out yet.
+    is_request: bool,
     answer: Message,
     flow: Flow,
 }
@@ -104,51 +113,73 @@ pub struct Port {
 impl Port {
     /// A server that receives here.
     pub const fn new(endpoint: Cap<Endpoint>, replies: Replies, slots: Slots) -> Port {
-        let incoming = [None; MAX_CAPS];
-        Port { endpoint, replies, slots, incoming, answer: Message::new(DONE), is_short: false, flow: Flow::Later }
-    }
-
-    /// Answers the last request, if it is to be answered now, and waits for the next.
-    pub fn next(&mut self, wait: Wait) -> Event {
-        self.offer();
-        let wait = self.replies.wait(wait);
-        let received = match core::mem::replace(&mut self.flow, Flow::Later) {
-            Flow::Answer => self.endpoint.reply_receive(&self.answer, wait),
-            Flow::Later => self.endpoint.receive(wait),
-        };
-        match received {
-            Ok(signal) if signal.is_notification() => Event::Signal(signal.badge()),
-            Ok(request) => Event::Request(request),
-            Err(_) => Event::Nothing,
+        Port {
+            endpoint,
+            replies,
+            slots,
+            incoming: [None; MAX_CAPS],
+            is_short: slots.count > 0,
+            offered: CapAddress::NULL,
+            received: Received::new(),
+            is_request: false,
+            answer: Message::new(DONE),
+            flow: Flow::Later,
         }
     }
 
-    /// Carries out a request: `dispatch` writes its answer. What came along and is not kept is deleted.
-    pub fn carry_out(
-        &mut self,
-        request: &Received,
-        dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
-    ) {
-        self.carry_out_with(request, None, dispatch);
+    /// Answers the last request, if it is to be answered now, and waits for the next.
+    #[inline(always)]
+    pub fn next(&mut self, wait: Wait) -> Event {
+        // An offer stands until capabilities arrive.
+        if self.slots.count > 0 && (self.is_short || first_offered_slot() != self.offered) {
+            self.offer();
+        }
+        let wait = self.replies.wait(wait);
+        let received = match core::mem::replace(&mut self.flow, Flow::Later) {
+            Flow::Answer => self.endpoint.reply_receive_into(&self.answer, wait, &mut self.received),
+            Flow::Later => self.endpoint.receive_into(wait, &mut self.received),
+        };
+        let event = match received {
+            Ok(()) if self.received.is_notification() => Event::Signal(self.received.badge()),
+            Ok(()) => Event::Request,
+            Err(_) => Event::Nothing,
+        };
+        self.is_request = event == Event::Request;
+        event
+    }
+
+    /// The request that has arrived and was not carried out yet.
+    pub fn request(&self) -> Option<&Received> {
+        self.is_request.then_some(&self.received)
+    }
+
+    /// Carries out the request that has arrived: `dispatch` writes its answer. What came along and is not kept is deleted.
+    /// Where no request has arrived, nothing happens.
+    #[inline]
+    pub fn carry_out(&mut self, dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow) {
+        self.carry_out_with(None, dispatch);
     }
 
     /// The same for a server that shares memory with its callers.
+    #[inline]
     pub fn carry_out_sharing(
         &mut self,
-        request: &Received,
         attachments: &mut dyn Attachments,
         dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
     ) {
-        self.carry_out_with(request, Some(attachments), dispatch);
+        self.carry_out_with(Some(attachments), dispatch);
     }
 
     #[inline]
     fn carry_out_with(
         &mut self,
-        request: &Received,
         attachments: Option<&mut dyn Attachments>,
         dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
     ) {
+        if !core::mem::take(&mut self.is_request) {
+            return;
+        }
+        let request = &self.received;
         let caller = Caller(request.badge());
         let mut context = Context::new(caller, &mut self.replies);
         if let Some(attachments) = attachments {
@@ -200,17 +231,15 @@ impl Port {
         dispatch: fn(&mut S, &Received, &mut Context<'_>, &mut Message) -> Flow,
     ) -> ! {
         loop {
-            if let Event::Request(request) = self.next(Wait::FOREVER) {
-                self.carry_out(&request, |request, context, answer| dispatch(server, request, context, answer));
-            }
+            // An interrupt or a deadline is none of such a server's.
+            let _ = self.next(Wait::FOREVER);
+            self.carry_out(|request, context, answer| dispatch(server, request, context, answer));
         }
     }
 
     /// Offers slots for what may come along. With fewer slots, fewer capabilities arrive.
+    #[inline(never)]
     fn offer(&mut self) {
-        if self.slots.count == 0 {
-            return;
-        }
         let mut offered = [CapAddress::NULL; MAX_CAPS];
         let mut count = 0;
         for place in self.incoming.iter_mut().take(self.slots.count) {
@@ -221,6 +250,7 @@ impl Port {
             }
         }
         self.is_short = count < self.slots.count;
+        self.offered = offered[0];
         offer_slots(&offered[..count]);
     }
 }
