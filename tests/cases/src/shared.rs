@@ -107,8 +107,8 @@ fn two_processes(_: &mut Stage) -> Outcome {
     let mut port = Port::new(endpoint.cap(), Replies::new(Cap::new(slot::REPLY), Factory::NONE), Slots::NONE);
     let end = time::deadline(Duration::from_secs(20));
     while !server.done && Instant::now() < end {
-        if let Event::Request(request) = port.next(Wait::until(end)) {
-            port.carry_out_sharing(&request, &mut buffers, |request, context, answer| {
+        if port.next(Wait::until(end)) == Event::Request {
+            port.carry_out_sharing(&mut buffers, |request, context, answer| {
                 Blocks::dispatch(&mut server, request, context, answer)
             });
         }

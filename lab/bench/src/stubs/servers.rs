@@ -78,12 +78,11 @@ pub fn generated(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
     let mut port = Port::new(endpoint, replies, slots);
     let mut server = Echo { text: ArrayString::new() };
     loop {
-        let Event::Request(request) = port.next(Wait::FOREVER) else { continue };
-        if request.label() == STOP {
+        if port.next(Wait::FOREVER) == Event::Request && port.request().is_some_and(|request| request.label() == STOP) {
             port.close().into_iter().for_each(memory::free_slot);
             return bow_out(endpoint);
         }
-        port.carry_out(&request, |request, context, answer| Measured::dispatch(&mut server, request, context, answer));
+        port.carry_out(|request, context, answer| Measured::dispatch(&mut server, request, context, answer));
     }
 }
 

@@ -100,8 +100,8 @@ pub fn serve() -> Result<(), String> {
     let mut table = Table { locks: core::array::from_fn(|_| Lock::default()), granted: None };
     let mut port: Port = tench::server::port(0);
     loop {
-        if let Event::Request(request) = port.next(Wait::FOREVER) {
-            port.carry_out(&request, |request, context: &mut Context<'_>, answer| -> Flow {
+        if port.next(Wait::FOREVER) == Event::Request {
+            port.carry_out(|request, context: &mut Context<'_>, answer| -> Flow {
                 LockClient::dispatch(&mut table, request, context, answer)
             });
             if let Some(granted) = table.granted.take() {

@@ -38,8 +38,10 @@ impl<P: Policy> Server<P> {
         let slots = Slots { take: || memory::take_slot().ok(), count: 1 };
         let mut port = Port::new(self.endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots);
         while !self.stopped {
-            let Event::Request(request) = port.next(Wait::FOREVER) else { break };
-            port.carry_out(&request, |request, context, answer| {
+            if port.next(Wait::FOREVER) != Event::Request {
+                break;
+            }
+            port.carry_out(|request, context, answer| {
                 if request.is_fault() {
                     self.fault(request, answer)
                 } else {
@@ -56,13 +58,13 @@ impl<P: Policy> Server<P> {
         let [class, address, instruction, syndrome] = core::array::from_fn(|index| message.word(index));
         let report = Report { class, address, instruction, syndrome };
         let client = message.badge();
-        *answer = match self.pager.fault(client, &report) {
-            Ok(()) => Message::new(answer::RESUME),
+        answer.restart(match self.pager.fault(client, &report) {
+            Ok(()) => answer::RESUME,
             Err(error) => {
                 self.policy.refused(client, &report, error);
-                Message::new(answer::STOP)
+                answer::STOP
             }
-        };
+        });
         Flow::Answer
     }
 }

@@ -206,7 +206,8 @@ impl Rejection {
     #[cold]
     pub fn write(self, message: &mut Message) -> Flow {
         let (code, word) = self.parts();
-        *message = Message::with_words(code, &[word]);
+        message.restart(code);
+        message.push(word);
         Flow::Answer
     }
 

@@ -1,9 +1,12 @@
 //! Where a server receives: answering the last request and waiting for the next, and slots for what arrives.
 //!
+//! A message is received into the port and stays there until the next, because it is large: moving it from hand to hand costs
+//! more than everything else that is done for a request.
+//!
 //! ```text
 //! loop {                                     plain: port.serve(&mut server, Clock::dispatch)
 //!     match port.next(wait) {
-//!         Event::Request(request) => port.carry_out(&request, |request, context, reply| …::dispatch(…)),
+//!         Event::Request => port.carry_out(|request, context, answer| …::dispatch(…)),
 //!         Event::Signal(bits) | Event::Nothing => …
 //!     }
 //! }
@@ -62,11 +65,11 @@ impl<'a> Context<'a> {
 }
 
 /// What has happened.
-#[derive(Debug)]
-#[allow(clippy::large_enum_variant)] // It lives on the stack of one loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub enum Event {
-    /// A request.
-    Request(Received),
+    /// A request has arrived: the port [carries it out](Port::carry_out).
+    Request,
     /// Bits of the bound notification.
     Signal(u64),
     /// The time is up, or who asked has gone.
@@ -97,6 +100,10 @@ pub struct Port {
     incoming: [Option<CapAddress>; MAX_CAPS],
     /// Fewer slots are on offer than capabilities may come along.
     is_short: bool,
+    /// What was received last.
+    received: Received,
+    /// It is a request, and was not carried out yet.
+    is_request: bool,
     answer: Message,
     flow: Flow,
 }
@@ -104,8 +111,17 @@ pub struct Port {
 impl Port {
     /// A server that receives here.
     pub const fn new(endpoint: Cap<Endpoint>, replies: Replies, slots: Slots) -> Port {
-        let incoming = [None; MAX_CAPS];
-        Port { endpoint, replies, slots, incoming, answer: Message::new(DONE), is_short: false, flow: Flow::Later }
+        Port {
+            endpoint,
+            replies,
+            slots,
+            incoming: [None; MAX_CAPS],
+            is_short: false,
+            received: Received::new(),
+            is_request: false,
+            answer: Message::new(DONE),
+            flow: Flow::Later,
+        }
     }
 
     /// Answers the last request, if it is to be answered now, and waits for the next.
@@ -113,42 +129,50 @@ impl Port {
         self.offer();
         let wait = self.replies.wait(wait);
         let received = match core::mem::replace(&mut self.flow, Flow::Later) {
-            Flow::Answer => self.endpoint.reply_receive(&self.answer, wait),
-            Flow::Later => self.endpoint.receive(wait),
+            Flow::Answer => self.endpoint.reply_receive_into(&self.answer, wait, &mut self.received),
+            Flow::Later => self.endpoint.receive_into(wait, &mut self.received),
         };
-        match received {
-            Ok(signal) if signal.is_notification() => Event::Signal(signal.badge()),
-            Ok(request) => Event::Request(request),
+        let event = match received {
+            Ok(()) if self.received.is_notification() => Event::Signal(self.received.badge()),
+            Ok(()) => Event::Request,
             Err(_) => Event::Nothing,
-        }
+        };
+        self.is_request = event == Event::Request;
+        event
     }
 
-    /// Carries out a request: `dispatch` writes its answer. What came along and is not kept is deleted.
-    pub fn carry_out(
-        &mut self,
-        request: &Received,
-        dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
-    ) {
-        self.carry_out_with(request, None, dispatch);
+    /// The request that has arrived and was not carried out yet.
+    pub fn request(&self) -> Option<&Received> {
+        self.is_request.then_some(&self.received)
+    }
+
+    /// Carries out the request that has arrived: `dispatch` writes its answer. What came along and is not kept is deleted.
+    /// Where no request has arrived, nothing happens.
+    #[inline]
+    pub fn carry_out(&mut self, dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow) {
+        self.carry_out_with(None, dispatch);
     }
 
     /// The same for a server that shares memory with its callers.
+    #[inline]
     pub fn carry_out_sharing(
         &mut self,
-        request: &Received,
         attachments: &mut dyn Attachments,
         dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
     ) {
-        self.carry_out_with(request, Some(attachments), dispatch);
+        self.carry_out_with(Some(attachments), dispatch);
     }
 
     #[inline]
     fn carry_out_with(
         &mut self,
-        request: &Received,
         attachments: Option<&mut dyn Attachments>,
         dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow,
     ) {
+        if !core::mem::take(&mut self.is_request) {
+            return;
+        }
+        let request = &self.received;
         let caller = Caller(request.badge());
         let mut context = Context::new(caller, &mut self.replies);
         if let Some(attachments) = attachments {
@@ -200,9 +224,9 @@ impl Port {
         dispatch: fn(&mut S, &Received, &mut Context<'_>, &mut Message) -> Flow,
     ) -> ! {
         loop {
-            if let Event::Request(request) = self.next(Wait::FOREVER) {
-                self.carry_out(&request, |request, context, answer| dispatch(server, request, context, answer));
-            }
+            // An interrupt or a deadline is none of such a server's.
+            let _ = self.next(Wait::FOREVER);
+            self.carry_out(|request, context, answer| dispatch(server, request, context, answer));
         }
     }
 

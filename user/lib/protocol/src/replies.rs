@@ -54,14 +54,15 @@ impl<T, E> Pending<T, E> {
     }
 }
 
-/// An answer as a message.
+/// An answer as a message. Whatever the message was before is forgotten.
+#[inline]
 pub fn write<T: Encode, E: Code>(answer: &Result<T, E>, message: &mut Message) {
     match answer {
         Ok(value) => {
-            *message = Message::new(DONE);
+            message.restart(DONE);
             value.encode(message);
         }
-        Err(error) => *message = Message::new(error.code()),
+        Err(error) => message.restart(error.code()),
     }
 }
 

@@ -180,6 +180,13 @@ impl Cap<Endpoint> {
         Ok(Received::take(&answer))
     }
 
+    /// As [`receive`](Self::receive), into a place that is used again and again. After an error it holds what it held.
+    #[inline]
+    pub fn receive_into(self, wait: Wait, received: &mut Received) -> Result<(), Error> {
+        received.fill(&receive(Operation::Receive, self.raw(), wait).check()?);
+        Ok(())
+    }
+
     /// Takes a message or signal if there is one. Errors: as [`receive`](Self::receive), and `WouldBlock`.
     #[inline]
     pub fn try_receive(self, wait: Wait) -> Result<Received, Error> {
@@ -199,6 +206,14 @@ impl Cap<Endpoint> {
     pub fn reply_receive(self, message: &Message, wait: Wait) -> Result<Received, Error> {
         let answer = send(Operation::ReplyReceive, self.raw(), message, wait).check()?;
         Ok(Received::take(&answer))
+    }
+
+    /// As [`reply_receive`](Self::reply_receive), into a place that is used again and again. After an error it holds what it
+    /// held.
+    #[inline]
+    pub fn reply_receive_into(self, message: &Message, wait: Wait, received: &mut Received) -> Result<(), Error> {
+        received.fill(&send(Operation::ReplyReceive, self.raw(), message, wait).check()?);
+        Ok(())
     }
 }
 

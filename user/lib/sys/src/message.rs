@@ -41,6 +41,12 @@ impl Message {
         }
     }
 
+    /// Begins anew, as a message without words: what it was before is forgotten without being written over.
+    #[inline(always)]
+    pub const fn restart(&mut self, label: u64) {
+        (self.label, self.length, self.cap_count) = (label, 0, 0);
+    }
+
     /// A message with these words.
     #[inline]
     pub fn with_words(label: u64, words: &[u64]) -> Message {
@@ -233,26 +239,40 @@ pub struct Received {
 }
 
 impl Received {
+    /// Room for a message: one without words, until something is received into it.
+    #[inline]
+    pub const fn new() -> Received {
+        Received {
+            tag: Tag::new(0, 0),
+            badge: 0,
+            words: [MaybeUninit::uninit(); MAX_WORDS],
+            caps: [CapAddress::NULL; MAX_CAPS],
+        }
+    }
+
     /// Takes a message out of registers and message area.
     #[inline]
     pub(crate) fn take(answer: &Answer) -> Received {
+        let mut received = Received::new();
+        received.fill(answer);
+        received
+    }
+
+    /// The same, in the place of the message that was here. Only what the new one has is written.
+    #[inline]
+    pub(crate) fn fill(&mut self, answer: &Answer) {
         let tag = answer.tag();
-        let mut received = Received {
-            tag,
-            badge: answer.badge,
-            words: [MaybeUninit::uninit(); MAX_WORDS],
-            caps: [CapAddress::NULL; MAX_CAPS],
-        };
-        for (place, word) in received.words.iter_mut().zip(answer.words) {
+        for (place, word) in self.words.iter_mut().zip(answer.words) {
             place.write(word);
         }
         if tag.length() > REGISTER_WORDS {
-            block::read_words(&mut received.words[REGISTER_WORDS..tag.length().min(MAX_WORDS)]);
+            block::read_words(&mut self.words[REGISTER_WORDS..tag.length().min(MAX_WORDS)]);
         }
         if tag.caps() > 0 {
-            received.caps = block::take_slots(tag.caps());
+            self.caps = block::take_slots(tag.caps());
         }
-        received
+        // Last, because it says which words have been written.
+        (self.tag, self.badge) = (tag, answer.badge);
     }
 
     /// A message as it would arrive if it were sent, with the capabilities where they are. For tests of protocols, and
@@ -305,7 +325,8 @@ impl Received {
     #[inline]
     pub fn words(&self) -> &[u64] {
         let count = self.tag.length().min(MAX_WORDS);
-        // SAFETY: `take` has written the first eight and all words below the length.
+        // SAFETY: a tag with a length is set by `fill`, which has written the first eight words and all below the length,
+        // and by `from_message`, which has written all below the length.
         unsafe { initialised(&self.words[..count]) }
     }
 
@@ -325,6 +346,12 @@ impl Received {
     #[inline]
     pub fn reader(&self) -> Reader<'_> {
         Reader { words: self.words() }
+    }
+}
+
+impl Default for Received {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -392,6 +419,28 @@ mod tests {
         assert_eq!(received.words(), [1, 2, 3]);
         assert_eq!((received.word(2), received.word(3), received.word(99)), (3, 0, 0));
         assert!(!received.is_notification() && !received.is_fault() && received.caps().is_empty());
+    }
+
+    #[test]
+    fn a_message_takes_the_place_of_another() {
+        let mut room = Received::new();
+        assert!(room.words().is_empty() && room.caps().is_empty() && !room.is_notification());
+        for words in [&[1, 2, 3][..], &[4], &[], &[5, 6, 7, 8, 9, 10, 11, 12]] {
+            let mut message = Message::with_words(9, &[90; 12]);
+            message.restart(words.len() as u64);
+            message.extend(words);
+            room.fill(&Answer { code: 0, first: message.tag().0, words: *message.registers(), badge: 3 });
+            assert_eq!((room.label(), room.badge(), room.words()), (words.len() as u64, 3, words));
+        }
+    }
+
+    #[test]
+    fn a_message_that_begins_anew_has_nothing_of_the_old_one() {
+        let mut message = Message::with_words(1, &[7; MAX_WORDS + 1]);
+        message.copy_cap(CapAddress(20));
+        message.restart(2);
+        assert_eq!((message.tag(), message.rest()), (Message::new(2).tag(), &[][..]));
+        assert_eq!(Received::from_message(&message, 0).words(), [0_u64; 0]);
     }
 
     #[test]

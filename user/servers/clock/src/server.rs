@@ -40,8 +40,8 @@ impl Server {
                 Some(deadline) => Wait::until(Instant::from_ticks(deadline)),
                 None => Wait::FOREVER,
             };
-            if let Happened::Request(request) = port.next(wait) {
-                port.carry_out(&request, |request, context, answer| Clock::dispatch(self, request, context, answer));
+            if port.next(wait) == Happened::Request {
+                port.carry_out(|request, context, answer| Clock::dispatch(self, request, context, answer));
             }
             self.expire(&mut port.replies);
         }

@@ -88,8 +88,9 @@ impl Server {
         loop {
             match port.next(Wait::FOREVER) {
                 Event::Signal(_) => self.interrupt(),
-                Event::Request(request) => port
-                    .carry_out(&request, |request, context, answer| Console::dispatch(self, request, context, answer)),
+                Event::Request => {
+                    port.carry_out(|request, context, answer| Console::dispatch(self, request, context, answer))
+                }
                 Event::Nothing => {}
             }
             self.deliver(&mut port);

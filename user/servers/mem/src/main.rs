@@ -28,7 +28,7 @@ mod thread;
 
 use tench_abi::layout::slot;
 use tench_protocol::DONE;
-use tench_sys::{Cap, Endpoint, Message, Wait};
+use tench_sys::{Cap, Endpoint, Message, Received, Wait};
 
 use crate::server::Server;
 
@@ -54,17 +54,15 @@ fn serve() -> ! {
         Ok(server) => server,
         Err(error) => panic!("taking over the memory: {error}"),
     };
-    let mut answer = Message::new(DONE);
-    let mut request = SERVICE.receive(Wait::FOREVER);
+    let (mut request, mut answer) = (Received::new(), Message::new(DONE));
+    let mut received = SERVICE.receive_into(Wait::FOREVER, &mut request);
     loop {
-        request = match request {
-            Ok(request) => {
-                server.answer(&request, &mut answer);
-                SERVICE.reply_receive(&answer, Wait::FOREVER)
-            }
+        if let Err(error) = received {
             // Only an answer that the kernel refuses leads here, and there is none such.
-            Err(error) => panic!("receiving: {error}"),
-        };
+            panic!("receiving: {error}");
+        }
+        server.answer(&request, &mut answer);
+        received = SERVICE.reply_receive_into(&answer, Wait::FOREVER, &mut request);
     }
 }
 

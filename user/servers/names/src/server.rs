@@ -67,8 +67,8 @@ impl Server {
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(1);
         loop {
-            if let Event::Request(request) = port.next(Wait::FOREVER) {
-                port.carry_out(&request, |request, context, answer| Names::dispatch(self, request, context, answer));
+            if port.next(Wait::FOREVER) == Event::Request {
+                port.carry_out(|request, context, answer| Names::dispatch(self, request, context, answer));
             }
         }
     }

@@ -110,8 +110,8 @@ impl Server {
                 Some(deadline) => Wait::until(Instant::from_ticks(deadline)),
                 None => Wait::FOREVER,
             };
-            if let Event::Request(request) = port.next(wait) {
-                port.carry_out(&request, |request, context, answer| {
+            if port.next(wait) == Event::Request {
+                port.carry_out(|request, context, answer| {
                     if request.is_fault() {
                         self.fault_message(request, answer)
                     } else {
@@ -164,7 +164,7 @@ impl Server {
         match self.faulted(message.badge(), report, None) {
             Ok(()) => Flow::Later,
             Err(_) => {
-                *answer = Message::new(STOP);
+                answer.restart(STOP);
                 Flow::Answer
             }
         }

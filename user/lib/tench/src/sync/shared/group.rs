@@ -306,10 +306,8 @@ impl Server {
         let slots = Slots { take: || memory::take_slot().ok(), count: 1 };
         let mut port = Port::new(endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots);
         while !self.stopped {
-            if let Event::Request(request) = port.next(Wait::FOREVER) {
-                port.carry_out(&request, |request, context, answer| {
-                    GroupClient::dispatch(&mut self, request, context, answer)
-                });
+            if port.next(Wait::FOREVER) == Event::Request {
+                port.carry_out(|request, context, answer| GroupClient::dispatch(&mut self, request, context, answer));
             }
         }
         port.close().into_iter().for_each(memory::free_slot);
