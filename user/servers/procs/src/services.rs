@@ -9,6 +9,7 @@ use tench_abi::CapAddress;
 use tench_abi::layout::slot;
 use tench_abi::object::NODE_BITS;
 use tench_console_client::Console;
+use tench_files_client::Files;
 use tench_loader::LoadError;
 use tench_mem_client::protocol::NO_QUOTA;
 use tench_names_client::Names;
@@ -24,6 +25,8 @@ use crate::spawn::{Loader, Preparation, Service};
 
 /// Seconds in which a server's ends are counted.
 const WINDOW: u64 = 60;
+/// Processes of which the file server may ask when one has ended; of the others it asks when the next has.
+const QUESTIONS: usize = 64;
 
 /// Somebody who waits for a server that is being started again.
 pub type Connecting = Pending<Sent<Endpoint, Given>, Error>;
@@ -63,7 +66,7 @@ impl Server {
 
     /// The servers that every process reaches.
     fn servers(&self) -> Vec<(CapAddress, &'static str, Option<Cap<Endpoint>>)> {
-        let known = [("mem", slot::MEM), ("names", slot::NAMES), ("console", slot::CONSOLE)];
+        let known = [("mem", slot::MEM), ("names", slot::NAMES), ("console", slot::CONSOLE), ("files", slot::FILES)];
         known.into_iter().map(|(name, to)| (to, name, self.service(name))).collect()
     }
 
@@ -159,8 +162,8 @@ impl Server {
 
     /// A process has ended: the servers forget it. One that does not run is told when it does.
     pub fn tell_servers(&mut self, process: u64) {
-        for name in ["names", "console"] {
-            let told = self.service(name).map(|server| tell(name, server, process));
+        for name in ["names", "console", "files"] {
+            let told = self.service(name).map(|server| self.tell_server(name, server, process));
             if !matches!(told, Some(Ok(())))
                 && let Some(service) = self.supervisor.find(name)
             {
@@ -190,6 +193,36 @@ impl Server {
         }
     }
 
+    /// Tells a server that a process has ended. It has a limited time to answer, because it may be about to end itself.
+    fn tell_server(&self, name: &str, server: Cap<Endpoint>, process: u64) -> Result<(), ()> {
+        let is_lost = match name {
+            "names" => matches!(Names::at(Patient(server)).process_ended(process), Err(Failure::Lost(_))),
+            "files" => return self.tell_files(server, process),
+            _ => matches!(Console::at(Patient(server)).process_ended(process), Err(Failure::Lost(_))),
+        };
+        if is_lost { Err(()) } else { Ok(()) }
+    }
+
+    /// Tells the file server, which may ask in turn whether others live that were given streams.
+    fn tell_files(&self, server: Cap<Endpoint>, process: u64) -> Result<(), ()> {
+        let files = Files::at(Patient(server));
+        let mut answer = files.process_ended(process);
+        for _ in 0..QUESTIONS {
+            answer = match answer {
+                Ok(Some(other)) if self.lives(other) => files.process_lives(other),
+                Ok(Some(other)) => files.process_ended(other),
+                Err(Failure::Lost(_)) => return Err(()),
+                Ok(None) | Err(_) => break,
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether a process is being prepared, or runs.
+    fn lives(&self, process: u64) -> bool {
+        self.records.get(process).is_ok_and(|record| !record.status.state.has_ended())
+    }
+
     /// Starts servers whose time has come.
     pub fn restart_servers(&mut self) {
         while let Some(name) = self.supervisor.due(Instant::now().ticks()) {
@@ -210,7 +243,7 @@ impl Server {
 
     /// Tells a server that has just been started of a process that ended before.
     fn tell_one(&mut self, name: &str, process: u64) {
-        let told = self.service(name).map(|server| tell(name, server, process));
+        let told = self.service(name).map(|server| self.tell_server(name, server, process));
         if !matches!(told, Some(Ok(())))
             && let Some(service) = self.supervisor.find(name)
         {
@@ -311,13 +344,4 @@ fn keep(bytes: u64, nodes: u32) -> Result<Option<Keepsake>, memory::Error> {
     let memory = memory::make::<Frame>(u64::from(bytes.ilog2()))?;
     let make = |_| memory::make::<CapNode>(u64::from(NODE_BITS));
     Ok(Some(Keepsake { memory, nodes: (0..nodes).map(make).collect::<Result<_, _>>()? }))
-}
-
-/// Tells a server that a process has ended. It has a limited time to answer, because it may be about to end itself.
-fn tell(name: &str, server: Cap<Endpoint>, process: u64) -> Result<(), ()> {
-    let is_lost = match name {
-        "names" => matches!(Names::at(Patient(server)).process_ended(process), Err(Failure::Lost(_))),
-        _ => matches!(Console::at(Patient(server)).process_ended(process), Err(Failure::Lost(_))),
-    };
-    if is_lost { Err(()) } else { Ok(()) }
 }

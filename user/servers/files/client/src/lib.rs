@@ -3,6 +3,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+// The answer of `pipe` says what it is better than a name for it would.
+#![allow(clippy::type_complexity)]
 
 mod client;
 pub mod protocol;
