@@ -50,8 +50,16 @@ pub mod slot {
     pub const KEPT_CAPABILITIES: CapAddress = CapAddress(44);
     /// How many.
     pub const KEPT_NODES: u32 = 4;
+    /// Endpoint of the file server, badged for this process.
+    pub const FILES: CapAddress = CapAddress(48);
+    /// The byte stream from which the process reads its input; empty: it reads from [`CONSOLE`].
+    pub const STDIN: CapAddress = CapAddress(49);
+    /// The byte stream to which its output goes; empty: to [`CONSOLE`].
+    pub const STDOUT: CapAddress = CapAddress(50);
+    /// The byte stream to which its error messages go; empty: to [`CONSOLE`].
+    pub const STDERR: CapAddress = CapAddress(51);
     /// First slot that the program may use as it likes.
-    pub const FIRST_FREE: CapAddress = CapAddress(48);
+    pub const FIRST_FREE: CapAddress = CapAddress(52);
     /// `init`: first untyped that the kernel handed over; [`crate::boot::BootInfo`] lists them.
     pub const BOOT_UNTYPED: CapAddress = CapAddress(64);
     /// `init`: first of the capabilities to the tables, frames and mappings that it was started with, in no order that

@@ -68,6 +68,10 @@ fn sizes(dump: &mut String) {
         slot::EXTRA.0,
         slot::EXTRA_COUNT,
         slot::KEPT_NODES,
+        slot::FILES.0,
+        slot::STDIN.0,
+        slot::STDOUT.0,
+        slot::STDERR.0,
         slot::FIRST_FREE.0,
         slot::BOOT_UNTYPED.0,
         slot::BOOT_OBJECTS.0

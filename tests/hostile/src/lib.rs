@@ -29,11 +29,13 @@ pub use random::Random;
 
 probe!(clock as tench_clock_client::protocol in "../../user/servers/clock/client/src/protocol.rs");
 probe!(console as tench_console_client::protocol in "../../user/servers/console/client/src/protocol.rs");
+probe!(files as tench_files_client::protocol in "../../user/servers/files/client/src/protocol.rs");
 probe!(mem as tench_mem_client::protocol in "../../user/servers/mem/client/src/protocol.rs");
 probe!(names as tench_names_client::protocol in "../../user/servers/names/client/src/protocol.rs");
 probe!(pager as tench_pager::protocol in "../../user/lib/pager/src/protocol.rs");
 probe!(procs as tench_procs_client::protocol in "../../user/servers/procs/client/src/protocol.rs");
 probe!(slabs as tench_mem_client::slabs::protocol in "../../user/servers/mem/client/src/slabs/protocol.rs");
+probe!(stream as tench_stream::protocol in "../../user/lib/stream/src/protocol.rs");
 
 probe!(notes as crate::notes_protocol in "src/notes_protocol.rs");
 

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::editor::Completion;
 use crate::parse;
+use crate::system::Entry;
 
 /// What a word of a line can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,15 +14,17 @@ pub enum Candidates {
     Nothing,
     /// A command.
     Commands,
-    /// A program of the boot archive.
+    /// A program.
     Programs,
     /// Either; and what follows is completed as its arguments.
     CommandLine,
     /// A process that has not ended, by name.
     Processes,
-    /// A file of the boot archive.
+    /// A job, `%1`.
+    Jobs,
+    /// A file.
     Files,
-    /// A directory of the boot archive.
+    /// A directory.
     Directories,
 }
 
@@ -29,14 +32,16 @@ pub enum Candidates {
 pub trait Sources {
     /// What the arguments of a command are, if there is such a command.
     fn arguments(&self, command: &str) -> Option<Candidates>;
-    /// All words of this kind; files and directories by their whole paths.
+    /// All words of this kind, which is not a path.
     fn words(&mut self, kind: Candidates) -> Vec<String>;
+    /// What lies in a directory; the empty path is the top.
+    fn entries(&mut self, directory: &str) -> Vec<Entry>;
 }
 
 /// Completes a line up to the cursor.
 pub fn complete(before_cursor: &str, sources: &mut dyn Sources) -> Completion {
     let unfinished = parse::unfinished(before_cursor);
-    let kind = kind_of_next(&unfinished.words, sources);
+    let kind = if unfinished.is_file { Candidates::Files } else { kind_of_next(&unfinished.words, sources) };
     let word = unfinished.word.as_str();
     let mut choices = candidates(word, kind, sources);
     choices.sort();
@@ -83,18 +88,11 @@ fn candidates(word: &str, kind: Candidates, sources: &mut dyn Sources) -> Vec<St
 }
 
 fn paths(word: &str, kind: Candidates, sources: &mut dyn Sources) -> Vec<String> {
-    let root = &word[..word.len() - word.trim_start_matches('/').len()];
-    let typed = &word[root.len()..];
-    let files = sources.words(Candidates::Files);
-    let parts = files.iter().filter_map(|path| {
-        let rest = path.strip_prefix(typed)?;
-        match rest.find('/') {
-            Some(slash) => Some(&path[..typed.len() + slash + 1]),
-            None if kind == Candidates::Files => Some(path.as_str()),
-            None => None,
-        }
-    });
-    parts.map(|path| String::from(root) + path).collect()
+    let (directory, name) = word.split_at(word.rfind('/').map_or(0, |slash| slash + 1));
+    let entries = sources.entries(directory).into_iter();
+    let wanted =
+        entries.filter(|entry| entry.name.starts_with(name) && (entry.is_directory || kind == Candidates::Files));
+    wanted.map(|entry| [directory, &entry.name, if entry.is_directory { "/" } else { "" }].concat()).collect()
 }
 
 /// The longest beginning that all have.

@@ -98,7 +98,12 @@ impl Table {
 
     /// Adds a row.
     pub fn row<const N: usize>(&mut self, entries: [String; N]) {
-        self.rows.push(Vec::from(entries));
+        self.add(Vec::from(entries));
+    }
+
+    /// Adds a row with as many entries as there are columns.
+    pub fn add(&mut self, entries: Vec<String>) {
+        self.rows.push(entries);
     }
 }
 

@@ -1,9 +1,9 @@
 //! The shell: reads lines, runs commands and programs.
 //!
 //! ```text
-//!  bytes ──► editor ──► line ──► parse ──► words ──► shell ──► commands ──► system ──► servers, kernel
-//!               ▲                                      │
-//!               └───────────── completion ◄────────────┘
+//!  bytes ──► editor ──► line ──► parse ──► pipelines ──► launch ──► commands ──► system ──► servers, kernel
+//!               ▲                                          │  └─────► jobs ─────────┘
+//!               └─────────────── completion ◄──────────────┘
 //! ```
 //! Everything up to the trait [`system::System`] is free of system calls and tested on the host, against a made-up
 //! system. `live.rs` of the program is the system that is really there.
@@ -18,8 +18,11 @@ pub mod commands;
 pub mod completion;
 pub mod editor;
 pub mod format;
+mod jobs;
+mod launch;
 pub mod parse;
 pub mod picture;
+mod reading;
 pub mod shell;
 pub mod suggest;
 pub mod system;

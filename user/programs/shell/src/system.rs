@@ -11,6 +11,11 @@ use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
 use tench_procs_client::protocol::{FaultKind, State};
 
+use crate::parse::Standard;
+
+/// The exit code of a program that ends because nobody reads what it writes.
+pub const BROKEN: i32 = 141;
+
 /// Why the system did not do what it was asked, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(pub String);
@@ -30,6 +35,17 @@ pub enum Input {
     Interrupted,
     /// There is no more.
     End,
+}
+
+/// Whose the terminal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terminal {
+    /// The shell's, which edits lines on it.
+    Ours,
+    /// Another process's; it edits lines itself.
+    Others,
+    /// Input comes from somewhere else.
+    None,
 }
 
 /// How a process ended.
@@ -112,30 +128,58 @@ pub struct Name {
     pub name: String,
 }
 
-/// A file of the boot archive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
-    /// Path without a leading `/`.
-    pub path: String,
-    /// Bytes.
+/// What lies in a directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// Its name in the directory.
+    pub name: String,
+    /// Bytes; 0 for a directory.
     pub size: u64,
+    /// Whether it is a directory.
+    pub is_directory: bool,
 }
 
-/// How waiting for a process ended.
+/// An end of a byte stream that the shell holds, as [`System`] calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream(pub u32);
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// To read it.
+    Read,
+    /// To write it from its beginning; what it held is gone.
+    Replace,
+    /// To write at its end.
+    Append,
+}
+
+/// Why writing to a stream had no success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unwritten {
+    /// Nobody reads any more.
+    Broken,
+    /// Something else.
+    Refused(Refusal),
+}
+
+/// How waiting for processes ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// The process ended.
-    Ended(End),
-    /// Ctrl-C was typed.
+    /// All have ended, in this way; not known of those that ended so long ago that nothing is known of them.
+    Ended(Vec<Option<End>>),
+    /// Ctrl-C was typed, and nobody was killed.
     Interrupted,
+    /// Ctrl-Z was typed, and all were suspended.
+    Suspended,
 }
 
-/// What Ctrl-C does while a process is waited for.
+/// What keys do while processes are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnInterrupt {
-    /// Kills the process, which has the terminal meanwhile.
-    Kill,
-    /// Ends the waiting.
+pub enum OnKey {
+    /// Ctrl-C kills the processes, Ctrl-Z suspends them: they are in the foreground.
+    Obey,
+    /// Ctrl-C ends the waiting.
     StopWaiting,
 }
 
@@ -147,8 +191,10 @@ pub trait System {
     fn is_at_line_start(&mut self) -> bool;
     /// Waits for input.
     fn read(&mut self) -> Input;
-    /// Takes the terminal, to edit lines on it. Answers false if it belongs to another process, and edits itself.
-    fn take_terminal(&mut self) -> bool;
+    /// Waits for input until a time, in ticks since the machine was started.
+    fn read_until(&mut self, deadline: u64) -> Option<Input>;
+    /// Takes the terminal, to edit lines on it.
+    fn take_terminal(&mut self) -> Terminal;
 
     /// The shell's own process.
     fn own_pid(&self) -> u64;
@@ -156,14 +202,24 @@ pub trait System {
     fn process(&mut self, pid: u64) -> Result<Process, Refusal>;
     /// The process with the next higher identifier.
     fn next_process(&mut self, after: u64) -> Option<Process>;
-    /// Starts a program with arguments; the first word is its name. It may have `quota` bytes of memory, or as much as
-    /// the shell. Answers `None` if there is no such program.
-    fn spawn(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal>;
-    /// Waits until a process ends.
-    fn wait(&mut self, pid: u64, on_interrupt: OnInterrupt) -> Result<Waited, Refusal>;
+    /// Prepares a process of a program, with arguments; the first word is its name. It may have `quota` bytes of memory, or as
+    /// much as the shell, and has the shell's input, output and errors unless others are given. Answers `None` if there is no
+    /// such program.
+    fn prepare(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal>;
+    /// Gives a prepared process an end of a stream. The shell keeps its own.
+    fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), Refusal>;
+    /// Lets a prepared process run. It is gone if this is refused.
+    fn start(&mut self, pid: u64) -> Result<(), Refusal>;
+    /// Gives a prepared process up.
+    fn abandon(&mut self, pid: u64);
+    /// Gives these processes the terminal, and lets its keys do with them what is said, until the next `wait` has come back.
+    /// `reader`, which is one of them or the shell, gets what is typed.
+    fn set_foreground(&mut self, pids: &[u64], reader: u64, on_key: OnKey);
+    /// Waits until processes have ended, in the foreground that was set.
+    fn wait(&mut self, pids: &[u64]) -> Result<Waited, Refusal>;
     /// Kills a process.
     fn kill(&mut self, pid: u64) -> Result<(), Refusal>;
-    /// Stops a process's main thread.
+    /// Stops a process.
     fn suspend(&mut self, pid: u64) -> Result<(), Refusal>;
     /// Lets a suspended process run.
     fn resume(&mut self, pid: u64) -> Result<(), Refusal>;
@@ -179,10 +235,27 @@ pub trait System {
     /// The registered name after this one in alphabetical order.
     fn next_name(&mut self, after: &str) -> Option<Name>;
 
-    /// A file of the boot archive by its number.
-    fn file(&mut self, index: u64) -> Option<File>;
-    /// The next bytes of a file of the boot archive from an offset on; none at its end.
-    fn read_file(&mut self, path: &str, offset: u64) -> Result<Vec<u8>, Refusal>;
+    /// What lies in a directory.
+    fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, Refusal>;
+    /// What lies at a path.
+    fn entry(&mut self, path: &str) -> Result<Entry, Refusal>;
+    /// Makes a directory.
+    fn make_directory(&mut self, path: &str) -> Result<(), Refusal>;
+    /// Removes a file or an empty directory.
+    fn remove(&mut self, path: &str) -> Result<(), Refusal>;
+    /// Gives a file or directory another path.
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), Refusal>;
+
+    /// Makes a pipe: its end for reading, and its end for writing.
+    fn pipe(&mut self) -> Result<(Stream, Stream), Refusal>;
+    /// Opens a file.
+    fn open(&mut self, path: &str, how: How) -> Result<Stream, Refusal>;
+    /// The next bytes of a stream; none at its end.
+    fn read_stream(&mut self, stream: Stream) -> Result<Vec<u8>, Refusal>;
+    /// Writes all bytes to a stream.
+    fn write_stream(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), Unwritten>;
+    /// Gives an end of a stream up.
+    fn close(&mut self, stream: Stream);
 
     /// Ticks since the machine was started.
     fn ticks(&mut self) -> u64;

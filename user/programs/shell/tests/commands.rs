@@ -5,7 +5,7 @@ mod common;
 use common::{Fake, answers, answers_of, session};
 use tench_procs_client::protocol::State;
 use tench_shell::commands;
-use tench_shell::system::Input;
+use tench_shell::system::{Input, Terminal};
 
 #[track_caller]
 fn check(line: &str, expected: &str) {
@@ -50,6 +50,36 @@ fn mistakes_get_one_helpful_line() {
              [ARGUMENT...] [&]\n",
         ),
         ("run --quota 16K hello", "run: there is not enough memory\n"),
+        ("ps | run", "run: the program is missing; usage: run [--quota BYTES] PROGRAM [ARGUMENT...] [&]\n"),
+        ("hello | xyzzy", "no command or program xyzzy; help lists the commands, ls bin the programs\n"),
+        ("hello > bin/hello", "bin/hello: read only\n"),
+        ("hello > tmp", "tmp: this is a directory\n"),
+        ("cat < nothing", "nothing: there is no such file or directory\n"),
+        ("hello | exit", "exit: it needs the shell for itself, without |; usage: exit\n"),
+        (
+            "hello | time hello",
+            "time: it stands at the beginning, before everything that is timed; usage: time COMMAND [ARGUMENT...] \
+             [| PROGRAM...]\n",
+        ),
+        ("fg", "fg: there is no job\n"),
+        ("fg %1", "fg: no job %1; jobs lists them\n"),
+        ("fg 1", "fg: a job is written %1, not 1; usage: fg [%JOB]\n"),
+        ("bg %x", "bg: no job %x; jobs lists them\n"),
+        ("kill %7", "kill: no job %7; jobs lists them\n"),
+        ("killall xyzzy", "killall: no process xyzzy; ps lists them\n"),
+        ("killall", "killall: the name is missing; usage: killall NAME\n"),
+        ("mkdir", "mkdir: the directory is missing; usage: mkdir DIRECTORY...\n"),
+        ("mkdir tmp", "mkdir: tmp: something lies there already\n"),
+        ("rm bin/hello", "rm: bin/hello: read only\n"),
+        ("rm nothing", "rm: nothing: there is no such file or directory\n"),
+        ("mv one", "mv: it takes two paths; usage: mv FROM TO\n"),
+        ("mv nothing tmp", "mv: nothing to tmp/nothing: there is no such file or directory\n"),
+        ("top -n", "top: a number is missing after -n; usage: top [-d SECONDS] [-n COUNT]\n"),
+        ("top -n 0", "top: COUNT is a number from 1 on, not 0; usage: top [-d SECONDS] [-n COUNT]\n"),
+        ("top -d 0", "top: SECONDS is a number from 0.1 to 86400, not 0; usage: top [-d SECONDS] [-n COUNT]\n"),
+        ("top -d 1e3", "top: SECONDS is a number from 0.1 to 86400, not 1e3; usage: top [-d SECONDS] [-n COUNT]\n"),
+        ("top -x", "top: there is no option -x; usage: top [-d SECONDS] [-n COUNT]\n"),
+        ("top 3", "top: it takes only options, but 3 was given; usage: top [-d SECONDS] [-n COUNT]\n"),
         ("help hlep", "help: no command hlep; did you mean help?\n"),
         ("help timer", "help: timer is a program, not a command; timer runs it\n"),
         ("kill shell", "kill: nothing is behind the first shell; poweroff switches the machine off\n"),
@@ -57,23 +87,20 @@ fn mistakes_get_one_helpful_line() {
         ("echo 'a", "the closing ' is missing; write \\' for the character itself\n"),
         ("echo a &", "echo: only programs can run in the background; usage: echo [WORD...]\n"),
         ("uptime now", "uptime: it takes no argument, but now was given; usage: uptime\n"),
-        ("ps -x", "ps: there is no option -x; usage: ps [-a] [--short]\n"),
-        ("kill", "kill: the process is missing; usage: kill PID|NAME...\n"),
+        ("ps -x", "ps: there is no option -x; usage: ps [-a] [--flat] [--short] [PID|NAME]\n"),
+        ("kill", "kill: the process is missing; usage: kill PID|NAME|%JOB...\n"),
         ("kill 99", "kill: no process 99; ps lists them\n"),
         ("kill consoel", "kill: no process consoel; did you mean console?\n"),
         ("kill xyzzy", "kill: no process xyzzy; ps lists them\n"),
-        ("wait", "wait: the process is missing; usage: wait PID|NAME\n"),
+        ("wait", "wait: the process is missing; usage: wait PID|NAME|%JOB\n"),
         ("wait shell", "wait: the shell cannot wait for itself\n"),
         ("suspend shell", "suspend: nobody could resume the shell\n"),
         ("suspend 5", "suspend: the shell could not be seen or heard without the console\n"),
         ("resume mem", "resume: process 2 is not suspended\n"),
         ("caps", "caps: the process is missing; usage: caps [--count] PID|NAME\n"),
-        ("cat", "cat: the file is missing; usage: cat FILE...\n"),
-        ("cat bin", "cat: bin is a directory; ls bin lists it\n"),
-        ("cat bin/hello", "cat: bin/hello is not text (5 bytes)\n"),
-        ("cat etc/mtod", "cat: no etc/mtod in the boot archive; did you mean etc/motd?\n"),
-        ("ls nowhere", "ls: no nowhere in the boot archive; ls lists what there is\n"),
-        ("time", "time: the command is missing; usage: time COMMAND [ARGUMENT...]\n"),
+        ("ls nowhere", "ls: nowhere: there is no such file or directory\n"),
+        ("ls bin/helo", "ls: bin/helo: there is no such file or directory; did you mean bin/hello?\n"),
+        ("time", "time: the command is missing; usage: time COMMAND [ARGUMENT...] [| PROGRAM...]\n"),
         ("poweroff 256", "poweroff: STATUS is a number from 0 to 255, not 256; usage: poweroff [STATUS]\n"),
         ("exit", "exit: nothing is behind the first shell; poweroff switches the machine off\n"),
     ];
@@ -88,27 +115,33 @@ fn words_and_files_are_printed() {
     check("echo one 'two  three' # four", "one two  three\n");
     check("", "");
     check("# nothing", "");
-    check("ls", "bin/\netc/\nshare/\n");
-    check("ls /", "bin/\netc/\nshare/\n");
-    check("ls bin", "crash\nhello\nkill\ntimer\n");
+    check("echo a;echo b ; echo c;", "a\nb\nc\n");
+    check("ls", "bin/\netc/\nshare/\ntmp/\n");
+    check("ls /", "bin/\netc/\nshare/\ntmp/\n");
+    check("ls bin", "cat\ncrash\nfail\ngrep\nhello\nkill\ntimer\nwarn\nyes\n");
     check("ls ./share/", "no-end.txt\numlauts.txt\n");
     check("ls etc/motd", "etc/motd\n");
-    check("ls -l", "BYTES  NAME\n   20  bin/\n    9  etc/\n   52  share/\n");
-    check("cat /etc/motd etc/motd", "Welcome.\nWelcome.\n");
-    check("cat share/umlauts.txt", "ääääääääääääää\n");
+    check("ls -l share", "BYTES  NAME\n   23  no-end.txt\n   29  umlauts.txt\n");
+    check("ls -l", "BYTES  NAME\n    -  bin/\n    -  etc/\n    -  share/\n    -  tmp/\n");
+    check("mkdir tmp/a; echo x > tmp/a/b; mv tmp/a/b tmp; ls tmp; rm tmp/b; ls tmp", "a/\nb\na/\n");
 }
 
 #[test]
 fn the_system_is_shown() {
     check(
         "ps",
-        "PID  PARENT  PRIORITY      TIME   MEMORY  STATE    NAME\n\
-         \x20 1       0       101  1.000 ms        -  running  init\n\
-         \x20 2       1       102  2.000 ms  300 KiB  running  mem\n\
-         \x20 5       1       105  5.000 ms        -  running  console\n\
-         \x20 7       1       107  7.000 ms  1.2 MiB  running  shell\n",
+        "PID  STATE    PRIORITY   MEMORY      TIME  NAME\n\
+         \x20 1  running       101        -  1.000 ms  init\n\
+         \x20 2  running       102  300 KiB  2.000 ms    mem\n\
+         \x20 5  running       105        -  5.000 ms    console\n\
+         \x20 7  running       107  1.2 MiB  7.000 ms    shell\n",
     );
-    check("ps --short", "STATE    NAME\nrunning  init\nrunning  mem\nrunning  console\nrunning  shell\n");
+    check(
+        "ps --flat shell",
+        "PID  PARENT  STATE    PRIORITY   MEMORY      TIME  NAME\n\
+         \x20 7       1  running       107  1.2 MiB  7.000 ms  shell\n",
+    );
+    check("ps --short", "STATE    NAME\nrunning  init\nrunning    mem\nrunning    console\nrunning    shell\n");
     check("mem --total", "1 GiB, of which 700 MiB free, at most 512 MiB of it in one piece\n");
     check(
         "mem",
@@ -160,37 +193,20 @@ fn programs_end_in_different_ways() {
 }
 
 #[test]
-fn background_programs_are_reported_when_they_have_ended() {
-    let mut system = Fake::new("init");
-    let output = session(&mut system, "timer &\nrun hello 3 &\nkill timer\nwait 9\nps\n");
-    let expected = "Welcome.\ntench> timer &\n[8] timer\ntench> run hello 3 &\n[9] hello\ntench> kill timer\n\
-                    [8] timer killed\ntench> wait 9\nhello, no line feed[9] hello exited with 0\ntench> ps\n";
-    assert!(output.starts_with(expected), "{output}");
-    assert_eq!(system.killed, [8]);
-}
-
-#[test]
 fn processes_are_found_by_name_and_number() {
     let mut system = Fake::new("init");
     let output = answers_of(&mut system, &["timer &", "timer &", "kill timer", "suspend 8", "suspend 8", "ps --short"]);
-    let expected = "[8] timer\n[9] timer\nkill: several processes are called timer; give one of 8, 9\n\
+    let expected = "[1] timer (process 8)\n[2] timer (process 9)\nkill: several processes are called timer; give one of 8, 9\n\
                     suspend: process 8 is suspended already\n\
-                    STATE      NAME\nrunning    init\nrunning    mem\nrunning    console\nrunning    shell\n\
-                    suspended  timer\nrunning    timer\n";
+                    STATE      NAME\nrunning    init\nrunning      mem\nrunning      console\nrunning      shell\n\
+                    suspended      timer\nrunning        timer\n";
     assert_eq!(output, expected);
     let output = answers_of(&mut system, &["resume 8", "kill 8 9", "kill 8", "kill timer", "ps -a --short", "wait 9"]);
     let expected = "kill: process 8 has been killed\nkill: no process timer; ps lists them\n\
-                    STATE    NAME\nrunning  init\nrunning  mem\nrunning  console\nrunning  shell\n\
-                    killed   timer\nkilled   timer\n[9] timer killed\n";
+                    STATE    NAME\nrunning  init\nrunning    mem\nrunning    console\nrunning    shell\n\
+                    killed       timer\nkilled       timer\nprocess 9 (timer) was killed\n";
     assert_eq!(output, expected);
     assert_eq!(system.processes[5].state, State::Killed);
-}
-
-#[test]
-fn control_c_ends_waiting() {
-    let mut system = Fake::new("init");
-    assert_eq!(answers_of(&mut system, &["timer &", "wait timer"]), "[8] timer\n");
-    assert_eq!(system.killed, [0; 0]);
 }
 
 #[test]
@@ -234,9 +250,16 @@ fn the_prompt_stands_at_the_start_of_a_line() {
 #[test]
 fn a_terminal_of_others_edits_itself() {
     let mut system = Fake::new("shell");
-    system.has_terminal = false;
+    system.terminal = Terminal::Others;
     system.types("echo a\n");
     system.reads(Input::Interrupted);
     // The echo of what is typed is the terminal's business.
-    assert_eq!(session(&mut system, "echo b\nex"), "tench> a\ntench> \ntench> b\ntench> ");
+    assert_eq!(session(&mut system, "echo b\n"), "tench> a\ntench> \ntench> b\ntench> ");
+}
+
+#[test]
+fn lines_of_a_file_are_carried_out_without_prompts() {
+    let mut system = Fake::new("shell");
+    system.terminal = Terminal::None;
+    assert_eq!(session(&mut system, "echo a\nhello\n\necho c"), "a\nhello, no line feed\nc\n");
 }

@@ -18,6 +18,7 @@ const BELL: u8 = 7;
 const BACKSPACE: u8 = 8;
 const KILL_LINE: u8 = 21; // Ctrl-U
 const KILL_WORD: u8 = 23; // Ctrl-W
+const SUSPEND: u8 = 26; // Ctrl-Z
 const DELETE: u8 = 127;
 
 /// What is ready to be read.
@@ -38,6 +39,8 @@ pub enum Typed {
     Ready,
     /// Ctrl-C in canonical mode.
     Interrupt,
+    /// Ctrl-Z in canonical mode.
+    Suspend,
 }
 
 /// Typed bytes on their way to readers.
@@ -46,6 +49,8 @@ pub struct Line {
     /// The line being edited; empty in raw mode.
     edit: Vec<u8>,
     ready: VecDeque<Item>,
+    /// Whether Ctrl-Z is more than a character.
+    pub can_suspend: bool,
 }
 
 impl Default for Line {
@@ -55,6 +60,7 @@ impl Default for Line {
             edit: Vec::with_capacity(MAX_LINE),
             // What a reader did not take comes back.
             ready: VecDeque::with_capacity(MAX_AHEAD + MAX_LINE + 1),
+            can_suspend: false,
         }
     }
 }
@@ -102,6 +108,11 @@ impl Line {
                 self.edit.clear();
                 echo.write(b"^C\n");
                 Typed::Interrupt
+            }
+            SUSPEND if self.can_suspend => {
+                self.edit.clear();
+                echo.write(b"^Z\n");
+                Typed::Suspend
             }
             BACKSPACE | DELETE => {
                 self.rub_out(echo);

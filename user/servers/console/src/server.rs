@@ -4,13 +4,13 @@ use tench::memory::{self, Error as MemoryError, Window};
 use tench::server::Watch;
 use tench_abi::layout::slot;
 use tench_console::kept::{Kept, Ownership};
-use tench_console::terminal::{Answer, GROWTH, Terminal};
+use tench_console::terminal::{Answer, GROWTH, Key, Terminal};
 use tench_console_client::Console;
 use tench_console_client::protocol::{ConsoleService, Error, MAX_TEXT, Mode};
 use tench_protocol::{Arrived, Bytes, Caller, Event, Later, Pending, Port, Replies};
 use tench_sys::thread::Binding;
 use tench_sys::{
-    Bindings, Cap, CapAddress, Error as Refusal, Frame, Interrupt, Kind, Notification, OWN_SPACE, Thread, Wait,
+    Bindings, Cap, CapAddress, Error as Refusal, Frame, Instant, Interrupt, Kind, Notification, OWN_SPACE, Thread, Wait,
 };
 
 use crate::uart::Uart;
@@ -47,12 +47,14 @@ pub struct Server {
     uart: Uart,
     terminal: Terminal<Waiter>,
     /// What Ctrl-C signals; it lies in a slot that is kept.
-    foreground: Option<Cap<Notification>>,
+    interrupt: Option<Cap<Notification>>,
+    /// What Ctrl-Z signals; it lies in another.
+    suspend: Option<Cap<Notification>>,
     kept: Kept<Window>,
     /// As it is kept.
     ownership: Ownership,
-    /// The slot that is kept.
-    slot: CapAddress,
+    /// The slots that are kept.
+    slots: [CapAddress; 2],
     /// Who still waits.
     watch: Watch,
 }
@@ -63,28 +65,34 @@ impl Server {
         memory::serve_without_faults(2 * GROWTH)?;
         let (slots, window) = tench::server::Kept::open(MEMORY, 1)?;
         let kept = Kept::new(window);
-        let terminal = Terminal::resumed(MAX_WAITERS, &kept);
-        let slot = slots.slot(0);
-        let foreground = is_notification(slot).then_some(Cap::new(slot));
+        let mut terminal = Terminal::resumed(MAX_WAITERS, &kept);
+        let slots = [slots.slot(0), slots.slot(1)];
+        let [interrupt, suspend] = slots.map(|slot| is_notification(slot).then_some(Cap::new(slot)));
+        terminal.set_suspends(suspend.is_some());
         let ownership = terminal.ownership();
         let uart = Uart::new(REGISTERS)?;
         let notification = memory::make::<Notification>(0)?.leak();
         let bindings = Bindings { notification: Binding::To(notification), ..Bindings::KEEP };
         Cap::<Thread>::new(slot::THREAD).bind(bindings)?;
         INTERRUPT.bind(Some(notification))?;
-        Ok(Server { uart, terminal, foreground, kept, ownership, slot, watch: Watch::new()? })
+        Ok(Server { uart, terminal, interrupt, suspend, kept, ownership, slots, watch: Watch::new()? })
     }
 
     /// Answers requests and interrupts for ever.
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(1);
         loop {
-            match port.next(Wait::FOREVER) {
-                Event::Signal(_) => self.interrupt(),
+            let wait = self.terminal.next_deadline().map_or(Wait::FOREVER, Wait::until);
+            match port.next(wait) {
+                Event::Signal(_) => self.take_interrupt(),
                 Event::Request => {
                     port.carry_out(|request, context, answer| Console::dispatch(self, request, context, answer))
                 }
                 Event::Nothing => {}
+            }
+            // The time is of interest only to those who wait for it.
+            if self.terminal.next_deadline().is_some() {
+                self.terminal.expire(Instant::now());
             }
             self.send();
             // Before anybody is told that it was done.
@@ -104,15 +112,16 @@ impl Server {
     }
 
     /// The device has received something, or has room to send.
-    fn interrupt(&mut self) {
+    fn take_interrupt(&mut self) {
         self.uart.clear_interrupts();
         while let Some(byte) = self.uart.receive() {
-            if self.terminal.typed(byte)
-                && let Some(foreground) = self.foreground
-            {
-                // Who is not there any more cannot be interrupted.
-                let _ = foreground.signal();
-            }
+            let signalled = match self.terminal.typed(byte) {
+                None => None,
+                Some(Key::Interrupt) => self.interrupt,
+                Some(Key::Suspend) => self.suspend,
+            };
+            // Who is not there any more cannot be signalled.
+            let _ = signalled.map(Cap::<Notification>::signal);
         }
         self.send();
         // The line was bound above; acknowledging it cannot fail.
@@ -150,11 +159,11 @@ impl Server {
         }
     }
 
-    /// Keeps what Ctrl-C signals from now on.
-    fn set_interrupt(&mut self, notification: Option<Cap<Notification>>) {
-        self.forget_interrupt();
-        // It has been forgotten, so the slot is empty.
-        self.foreground = notification.and_then(|notification| notification.copy_to(self.slot).ok());
+    /// Keeps what a key signals from now on, in its slot.
+    fn keep_signal(slot: CapAddress, notification: Cap<Notification>) -> Option<Cap<Notification>> {
+        // What lay there is of no use any more; nothing may have lain there.
+        let _ = OWN_SPACE.delete_at(slot);
+        notification.copy_to(slot).ok()
     }
 
     /// Keeps a request for the terminal.
@@ -167,17 +176,20 @@ impl Server {
             });
             gone.into_iter().for_each(|waiter| waiter.forget(later.others()));
             // Its signal may have been lost to this.
-            self.interrupt();
+            self.take_interrupt();
         }
         // As much again stays for what is typed, and for those who end.
         memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;
         later.keep().map_err(|_| Error::Full)
     }
 
-    fn forget_interrupt(&mut self) {
-        if self.foreground.take().is_some() {
+    /// Forgets what keys signal.
+    fn forget_signals(&mut self) {
+        let signals = [self.interrupt.take(), self.suspend.take()];
+        self.terminal.set_suspends(false);
+        for (slot, _) in self.slots.iter().zip(signals).filter(|(_, signal)| signal.is_some()) {
             // It is there, unless whoever gave it has ended.
-            let _ = OWN_SPACE.delete_at(self.slot);
+            let _ = OWN_SPACE.delete_at(*slot);
         }
     }
 }
@@ -201,8 +213,27 @@ impl ConsoleService for Server {
         max: usize,
     ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error> {
         let pending = self.keep_request(caller, later)?;
-        self.terminal.read(caller.0, max, Waiter::Reader(pending));
+        self.terminal.read(caller.0, max, None, Waiter::Reader(pending));
         Ok(None)
+    }
+
+    fn get_until(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Bytes<'static, MAX_TEXT>, Error>,
+        max: usize,
+        deadline: Instant,
+    ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error> {
+        let pending = self.keep_request(caller, later)?;
+        self.terminal.read(caller.0, max, Some(deadline), Waiter::Reader(pending));
+        Ok(None)
+    }
+
+    fn set_suspend_signal(&mut self, caller: Caller, suspend: Arrived<'_, Notification>) -> Result<(), Error> {
+        self.terminal.check_owner(caller.0)?;
+        self.suspend = Server::keep_signal(self.slots[1], suspend.cap());
+        self.terminal.set_suspends(self.suspend.is_some());
+        Ok(())
     }
 
     fn set_mode(&mut self, caller: Caller, mode: Mode) -> Result<(), Error> {
@@ -215,7 +246,7 @@ impl ConsoleService for Server {
 
     fn set_reader(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
         self.terminal.set_foreground(caller.0, process)?;
-        self.set_interrupt(None);
+        self.forget_signals();
         Ok(())
     }
 
@@ -226,7 +257,8 @@ impl ConsoleService for Server {
         interrupt: Arrived<'_, Notification>,
     ) -> Result<(), Error> {
         self.terminal.set_foreground(caller.0, process)?;
-        self.set_interrupt(Some(interrupt.cap()));
+        self.forget_signals();
+        self.interrupt = Server::keep_signal(self.slots[0], interrupt.cap());
         Ok(())
     }
 
@@ -234,7 +266,7 @@ impl ConsoleService for Server {
         let (waiters, was_owner) = self.terminal.process_ended(process);
         waiters.into_iter().for_each(|waiter| waiter.forget(replies));
         if was_owner {
-            self.forget_interrupt();
+            self.forget_signals();
         }
         Ok(())
     }

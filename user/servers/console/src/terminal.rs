@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use tench::server::Lasting;
 use tench_console_client::protocol::{Error, MAX_TEXT, Mode};
 use tench_places::allows;
+use tench_sys::Instant;
 
 use crate::kept::{Kept, Ownership};
 use crate::line::{Line, Typed};
@@ -21,7 +22,18 @@ pub const GROWTH: usize = 30 << 10;
 struct Reader<R> {
     process: u64,
     max: usize,
+    /// When it waits no more, if ever.
+    deadline: Option<Instant>,
     reply: R,
+}
+
+/// A key that is for whoever controls the foreground process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-Z.
+    Suspend,
 }
 
 /// A thread that waits for room.
@@ -101,33 +113,54 @@ impl<R> Terminal<R> {
         replies
     }
 
-    /// Takes a typed byte. Answers whether the foreground has to be interrupted.
-    pub fn typed(&mut self, byte: u8) -> bool {
+    /// Takes a typed byte. Answers a key that has to be signalled.
+    pub fn typed(&mut self, byte: u8) -> Option<Key> {
         match self.line.typed(byte, &mut self.output) {
-            Typed::Nothing => false,
+            Typed::Nothing => None,
             Typed::Ready => {
                 self.serve();
-                false
+                None
             }
             Typed::Interrupt => {
                 let foreground = self.foreground;
-                let interrupted = extract(&mut self.readers, |reader| foreground == 0 || reader.process == foreground);
-                let refused = interrupted.into_iter().map(|reader| (reader.reply, Answer::Refused(Error::Interrupted)));
-                self.answers.extend(refused);
-                true
+                self.refuse_readers(Error::Interrupted, |reader| foreground == 0 || reader.process == foreground);
+                Some(Key::Interrupt)
             }
+            Typed::Suspend => Some(Key::Suspend),
         }
     }
 
-    /// A thread wants to read.
-    pub fn read(&mut self, process: u64, max: usize, reply: R) {
+    /// Sets whether Ctrl-Z is a key that is signalled.
+    pub fn set_suspends(&mut self, suspends: bool) {
+        self.line.can_suspend = suspends;
+    }
+
+    fn refuse_readers(&mut self, error: Error, is_meant: impl Fn(&Reader<R>) -> bool) {
+        let refused = extract(&mut self.readers, is_meant);
+        self.answers.extend(refused.into_iter().map(|reader| (reader.reply, Answer::Refused(error))));
+    }
+
+    /// A thread wants to read, until a deadline if there is one.
+    pub fn read(&mut self, process: u64, max: usize, deadline: Option<Instant>, reply: R) {
         if max == 0 {
             self.answers.push_back((reply, Answer::Input(Vec::new())));
         } else if !self.may_wait(process) {
             self.answers.push_back((reply, Answer::Refused(Error::Full)));
         } else {
-            self.readers.push_back(Reader { process, max: max.min(MAX_TEXT), reply });
+            self.readers.push_back(Reader { process, max: max.min(MAX_TEXT), deadline, reply });
             self.serve();
+        }
+    }
+
+    /// When the first reader waits no more.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.readers.iter().filter_map(|reader| reader.deadline).min()
+    }
+
+    /// Refuses those whose deadline has come.
+    pub fn expire(&mut self, now: Instant) {
+        if self.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.refuse_readers(Error::TimedOut, |reader| reader.deadline.is_some_and(|deadline| deadline <= now));
         }
     }
 
@@ -227,7 +260,8 @@ impl<R> Terminal<R> {
         Ok(())
     }
 
-    fn check_owner(&self, process: u64) -> Result<(), Error> {
+    /// Refuses those to whom the terminal does not belong.
+    pub fn check_owner(&self, process: u64) -> Result<(), Error> {
         if self.owner == 0 || self.owner == process { Ok(()) } else { Err(Error::NotYours) }
     }
 
@@ -236,7 +270,8 @@ impl<R> Terminal<R> {
     pub fn process_ended(&mut self, process: u64) -> (Vec<R>, bool) {
         let replies = self.take_out(process, |_| true);
         if self.foreground == process {
-            self.foreground = 0;
+            // Not everybody: what is typed now is not for a program in the background.
+            self.foreground = self.owner;
         }
         let owned = self.owner == process;
         if owned {

@@ -19,7 +19,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
     let mut number = 0;
     while number < WAITERS {
         count(peak(|| terminal.write(number % 3, &text, number)).1);
-        count(peak(|| terminal.read(number % 3, MAX_TEXT, number)).1);
+        count(peak(|| terminal.read(number % 3, MAX_TEXT, None, number)).1);
         count(peak(|| terminal.drain(number % 3, number)).1);
         while terminal.next_answer().is_some() {}
         number += 1;

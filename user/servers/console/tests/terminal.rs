@@ -1,8 +1,9 @@
 //! The terminal: line discipline, echo, who reads.
 
 use proptest::prelude::*;
-use tench_console::terminal::{Answer, Terminal};
+use tench_console::terminal::{Answer, Key, Terminal};
 use tench_console_client::protocol::{Error, Mode};
+use tench_sys::Instant;
 
 const SHELL: u64 = 5;
 const CHILD: u64 = 6;
@@ -12,7 +13,7 @@ fn terminal() -> Terminal<&'static str> {
 }
 
 fn type_text(terminal: &mut Terminal<&'static str>, text: &[u8]) -> bool {
-    text.iter().any(|&byte| terminal.typed(byte))
+    text.iter().any(|&byte| terminal.typed(byte) == Some(Key::Interrupt))
 }
 
 /// What the terminal would show.
@@ -29,7 +30,7 @@ fn input(text: &str) -> Answer {
 /// What one reader gets for `typed` in canonical mode.
 fn line(typed: &[u8]) -> String {
     let mut terminal = terminal();
-    terminal.read(SHELL, 100, "r");
+    terminal.read(SHELL, 100, None, "r");
     type_text(&mut terminal, typed);
     match terminal.next_answer() {
         Some(("r", Answer::Input(bytes))) => String::from_utf8(bytes).unwrap(),
@@ -40,7 +41,7 @@ fn line(typed: &[u8]) -> String {
 #[test]
 fn a_line_is_read_when_it_is_complete() {
     let mut terminal = terminal();
-    terminal.read(SHELL, 100, "r");
+    terminal.read(SHELL, 100, None, "r");
     type_text(&mut terminal, b"hello");
     assert_eq!(terminal.next_answer(), None);
     type_text(&mut terminal, b"\r");
@@ -52,9 +53,9 @@ fn a_line_is_read_when_it_is_complete() {
 fn lines_can_be_typed_ahead() {
     let mut terminal = terminal();
     type_text(&mut terminal, b"one\rtwo\r");
-    terminal.read(SHELL, 100, "a");
-    terminal.read(SHELL, 2, "b");
-    terminal.read(SHELL, 100, "c");
+    terminal.read(SHELL, 100, None, "a");
+    terminal.read(SHELL, 2, None, "b");
+    terminal.read(SHELL, 100, None, "c");
     assert_eq!(terminal.next_answer(), Some(("a", input("one\n"))));
     assert_eq!(terminal.next_answer(), Some(("b", input("tw"))));
     assert_eq!(terminal.next_answer(), Some(("c", input("o\n"))));
@@ -80,8 +81,8 @@ fn rubbing_out_clears_the_screen_too() {
 #[test]
 fn the_end_of_input_is_an_empty_answer() {
     let mut terminal = terminal();
-    terminal.read(SHELL, 100, "a");
-    terminal.read(SHELL, 100, "b");
+    terminal.read(SHELL, 100, None, "a");
+    terminal.read(SHELL, 100, None, "b");
     type_text(&mut terminal, b"\x04");
     assert_eq!(terminal.next_answer(), Some(("a", input(""))));
     assert_eq!(terminal.next_answer(), None);
@@ -92,11 +93,11 @@ fn the_end_of_input_is_an_empty_answer() {
 #[test]
 fn ctrl_c_interrupts_and_forgets_the_line() {
     let mut terminal = terminal();
-    terminal.read(SHELL, 100, "a");
+    terminal.read(SHELL, 100, None, "a");
     assert!(type_text(&mut terminal, b"oops\x03"));
     assert_eq!(terminal.next_answer(), Some(("a", Answer::Refused(Error::Interrupted))));
     assert_eq!(shown(&mut terminal), "oops^C\r\n");
-    terminal.read(SHELL, 100, "b");
+    terminal.read(SHELL, 100, None, "b");
     type_text(&mut terminal, b"ok\r");
     assert_eq!(terminal.next_answer(), Some(("b", input("ok\n"))));
 }
@@ -105,11 +106,11 @@ fn ctrl_c_interrupts_and_forgets_the_line() {
 fn raw_mode_gives_every_byte_and_echoes_none() {
     let mut terminal = terminal();
     terminal.set_mode(SHELL, Mode::Raw).unwrap();
-    terminal.read(SHELL, 100, "a");
+    terminal.read(SHELL, 100, None, "a");
     assert!(!type_text(&mut terminal, b"\x03"));
     assert_eq!(terminal.next_answer(), Some(("a", input("\x03"))));
     type_text(&mut terminal, b"\x1b[A\r\x04");
-    terminal.read(SHELL, 100, "b");
+    terminal.read(SHELL, 100, None, "b");
     assert_eq!(terminal.next_answer(), Some(("b", input("\x1b[A\r\x04"))));
     assert_eq!(shown(&mut terminal), "");
 }
@@ -119,7 +120,7 @@ fn what_was_typed_survives_a_change_of_mode() {
     let mut terminal = terminal();
     type_text(&mut terminal, b"li");
     terminal.set_mode(SHELL, Mode::Raw).unwrap();
-    terminal.read(SHELL, 100, "a");
+    terminal.read(SHELL, 100, None, "a");
     assert_eq!(terminal.next_answer(), Some(("a", input("li"))));
 }
 
@@ -127,8 +128,8 @@ fn what_was_typed_survives_a_change_of_mode() {
 fn only_the_foreground_reads() {
     let mut terminal = terminal();
     terminal.set_foreground(SHELL, CHILD).unwrap();
-    terminal.read(SHELL, 100, "shell");
-    terminal.read(CHILD, 100, "child");
+    terminal.read(SHELL, 100, None, "shell");
+    terminal.read(CHILD, 100, None, "child");
     type_text(&mut terminal, b"for the child\r");
     assert_eq!(terminal.next_answer(), Some(("child", input("for the child\n"))));
     type_text(&mut terminal, b"next\r");
@@ -153,22 +154,74 @@ fn the_first_who_asks_owns_the_terminal() {
 fn an_ended_process_reads_nothing_more() {
     let mut terminal = terminal();
     terminal.set_foreground(SHELL, CHILD).unwrap();
-    terminal.read(CHILD, 100, "child");
-    terminal.read(SHELL, 100, "shell");
+    terminal.read(CHILD, 100, None, "child");
+    terminal.read(SHELL, 100, None, "shell");
     assert_eq!(terminal.process_ended(CHILD), (vec!["child"], false));
     type_text(&mut terminal, b"x\r");
     assert_eq!(terminal.next_answer(), Some(("shell", input("x\n"))));
 }
 
 #[test]
+fn the_owner_reads_after_the_foreground_has_ended() {
+    let mut terminal = terminal();
+    terminal.set_foreground(SHELL, CHILD).unwrap();
+    terminal.read(7, 100, None, "background");
+    assert_eq!(terminal.process_ended(CHILD), (vec![], false));
+    type_text(&mut terminal, b"for the shell\r");
+    assert_eq!(terminal.next_answer(), None);
+    terminal.read(SHELL, 100, None, "shell");
+    assert_eq!(terminal.next_answer(), Some(("shell", input("for the shell\n"))));
+}
+
+#[test]
+fn control_z_is_a_key_if_somebody_wants_it() {
+    let mut terminal = terminal();
+    terminal.read(SHELL, 100, None, "first");
+    assert_eq!(terminal.typed(26), None);
+    type_text(&mut terminal, b"\r");
+    assert_eq!(terminal.next_answer(), Some(("first", input("\x1a\n"))));
+    terminal.set_suspends(true);
+    terminal.read(SHELL, 100, None, "second");
+    type_text(&mut terminal, b"given up");
+    assert_eq!(terminal.typed(26), Some(Key::Suspend));
+    assert_eq!(shown(&mut terminal), "^Z\r\ngiven up^Z\r\n");
+    // Who reads goes on reading when it goes on.
+    type_text(&mut terminal, b"x\r");
+    assert_eq!(terminal.next_answer(), Some(("second", input("x\n"))));
+    terminal.set_mode(SHELL, Mode::Raw).unwrap();
+    assert_eq!(terminal.typed(26), None);
+}
+
+#[test]
+fn who_reads_until_a_deadline_is_refused_then() {
+    let mut terminal = terminal();
+    let at = |ticks| Some(Instant::from_ticks(ticks));
+    terminal.read(SHELL, 100, at(20), "late");
+    terminal.read(SHELL, 100, at(10), "early");
+    terminal.read(SHELL, 100, None, "patient");
+    assert_eq!(terminal.next_deadline(), at(10));
+    terminal.expire(Instant::from_ticks(9));
+    assert_eq!(terminal.next_answer(), None);
+    terminal.expire(Instant::from_ticks(10));
+    assert_eq!(terminal.next_answer(), Some(("early", Answer::Refused(Error::TimedOut))));
+    assert_eq!(terminal.next_deadline(), at(20));
+    type_text(&mut terminal, b"x\r");
+    assert_eq!(terminal.next_answer(), Some(("late", input("x\n"))));
+    assert_eq!(terminal.next_deadline(), None);
+    terminal.expire(Instant::from_ticks(u64::MAX));
+    type_text(&mut terminal, b"y\r");
+    assert_eq!(terminal.next_answer(), Some(("patient", input("y\n"))));
+}
+
+#[test]
 fn input_for_somebody_who_is_gone_goes_to_the_next() {
     let mut terminal = terminal();
-    terminal.read(CHILD, 100, "child");
+    terminal.read(CHILD, 100, None, "child");
     type_text(&mut terminal, b"x\r\x04");
     let Some(("child", Answer::Input(bytes))) = terminal.next_answer() else { panic!("no answer") };
     terminal.undelivered(&bytes);
-    terminal.read(SHELL, 100, "shell");
-    terminal.read(SHELL, 100, "again");
+    terminal.read(SHELL, 100, None, "shell");
+    terminal.read(SHELL, 100, None, "again");
     assert_eq!(terminal.next_answer(), Some(("shell", input("x\n"))));
     assert_eq!(terminal.next_answer(), Some(("again", input(""))));
 }
@@ -200,10 +253,10 @@ fn writers_wait_for_room_in_turn() {
 fn too_many_who_wait_are_an_error_and_nothing_is_read_at_once() {
     let mut terminal = terminal();
     for _ in 0..4 {
-        terminal.read(CHILD, 1, "waits");
+        terminal.read(CHILD, 1, None, "waits");
     }
     // As many are free as it has: the rest is for others.
-    terminal.read(CHILD, 1, "fifth");
+    terminal.read(CHILD, 1, None, "fifth");
     assert_eq!(terminal.next_answer(), Some(("fifth", Answer::Refused(Error::Full))));
     terminal.drain(CHILD, "sixth");
     assert_eq!(terminal.next_answer(), Some(("sixth", Answer::Refused(Error::Full))));
@@ -212,9 +265,9 @@ fn too_many_who_wait_are_an_error_and_nothing_is_read_at_once() {
     assert_eq!(terminal.next_answer(), None);
     assert_eq!(terminal.take_out(CHILD, |_| true).len(), 4);
     assert!(terminal.may_wait(CHILD));
-    terminal.read(CHILD, 1, "again");
+    terminal.read(CHILD, 1, None, "again");
     assert_eq!(terminal.next_answer(), None);
-    terminal.read(CHILD, 0, "none");
+    terminal.read(CHILD, 0, None, "none");
     assert_eq!(terminal.next_answer(), Some(("none", input(""))));
 }
 
@@ -228,7 +281,7 @@ proptest! {
             type_text(&mut terminal, b"\r");
             shown(&mut terminal);
             while !received.ends_with(b"\n") {
-                terminal.read(SHELL, max, "r");
+                terminal.read(SHELL, max, None, "r");
                 match terminal.next_answer() {
                     Some((_, Answer::Input(bytes))) => {
                         prop_assert!(!bytes.is_empty() && bytes.len() <= max);

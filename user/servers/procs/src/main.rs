@@ -12,7 +12,7 @@
 //! records    what is known about each process        (library)
 //! supervisor which servers are started again, and when (library)
 //! ```
-//! The server is nobody's client but for `mem`, `names` and `console`, none of which ever waits for it.
+//! The server is nobody's client but for `mem`, `names`, `console` and `files`, none of which ever waits for it.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 

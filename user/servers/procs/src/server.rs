@@ -207,6 +207,8 @@ impl Server {
         if let Some(Kept::Preparing(preparation)) = ended.kernel {
             preparation.abandon();
         }
+        // It may have been given streams.
+        self.tell_servers(process);
         self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
         self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
     }

@@ -10,6 +10,7 @@ use tench_abi::layout::slot;
 use tench_abi::object::NODE_BITS;
 use tench_clock_client::Clock;
 use tench_console_client::Console;
+use tench_files_client::Files;
 use tench_loader::LoadError;
 use tench_mem_client::protocol::NO_QUOTA;
 use tench_names_client::Names;
@@ -26,6 +27,8 @@ use crate::spawn::{Loader, Preparation, Service};
 
 /// Seconds in which a server's ends are counted.
 const WINDOW: u64 = 60;
+/// Processes of which the file server may ask when one has ended; of the others it asks when the next has.
+const QUESTIONS: usize = 64;
 
 /// Somebody who waits for a server that is being started again.
 pub type Connecting = Pending<Sent<Endpoint, Given>, Error>;
@@ -46,10 +49,11 @@ enum Listener {
     Names,
     Console,
     Clock,
+    Files,
 }
 
 impl Listener {
-    const ALL: [Listener; 3] = [Listener::Names, Listener::Console, Listener::Clock];
+    const ALL: [Listener; 4] = [Listener::Names, Listener::Console, Listener::Clock, Listener::Files];
 
     /// As it is called in the system description.
     const fn name(self) -> &'static str {
@@ -57,19 +61,35 @@ impl Listener {
             Listener::Names => "names",
             Listener::Console => "console",
             Listener::Clock => "clock",
+            Listener::Files => "files",
         }
     }
 
     /// Tells it that a process has ended. It has a limited time to answer, because it may be about to end itself. Answers
     /// whether it has.
-    fn tell(self, server: Cap<Endpoint>, process: u64) -> bool {
-        let server = Patient(server);
+    fn tell(self, server: Cap<Endpoint>, process: u64, lives: impl Fn(u64) -> bool) -> bool {
+        let patient = Patient(server);
         match self {
-            Listener::Names => !matches!(Names::at(server).process_ended(process), Err(Failure::Lost(_))),
-            Listener::Console => !matches!(Console::at(server).process_ended(process), Err(Failure::Lost(_))),
-            Listener::Clock => !matches!(Clock::at(server).process_ended(process), Err(Failure::Lost(_))),
+            Listener::Names => !matches!(Names::at(patient).process_ended(process), Err(Failure::Lost(_))),
+            Listener::Console => !matches!(Console::at(patient).process_ended(process), Err(Failure::Lost(_))),
+            Listener::Clock => !matches!(Clock::at(patient).process_ended(process), Err(Failure::Lost(_))),
+            Listener::Files => tell_files(Files::at(patient), process, lives),
         }
     }
+}
+
+/// Tells the file server, which may ask in turn whether others live that were given streams.
+fn tell_files(files: Files<Patient>, process: u64, lives: impl Fn(u64) -> bool) -> bool {
+    let mut answer = files.process_ended(process);
+    for _ in 0..QUESTIONS {
+        answer = match answer {
+            Ok(Some(other)) if lives(other) => files.process_lives(other),
+            Ok(Some(other)) => files.process_ended(other),
+            Err(Failure::Lost(_)) => return false,
+            Ok(None) | Err(_) => break,
+        };
+    }
+    true
 }
 
 /// What it takes to start a server again.
@@ -107,7 +127,7 @@ impl Server {
 
     /// The servers that every process reaches.
     fn servers(&self) -> Vec<(CapAddress, &'static str, Option<Cap<Endpoint>>)> {
-        let known = [("mem", slot::MEM), ("names", slot::NAMES), ("console", slot::CONSOLE)];
+        let known = [("mem", slot::MEM), ("names", slot::NAMES), ("console", slot::CONSOLE), ("files", slot::FILES)];
         known.into_iter().map(|(name, to)| (to, name, self.service(name))).collect()
     }
 
@@ -207,7 +227,8 @@ impl Server {
 
     /// Tells one of them now, or when it runs again.
     fn tell_one(&mut self, listener: Listener, process: u64) {
-        let was_told = self.service(listener.name()).is_some_and(|server| listener.tell(server, process));
+        let lives = |process| self.lives(process);
+        let was_told = self.service(listener.name()).is_some_and(|server| listener.tell(server, process, lives));
         if !was_told && let Some(service) = self.supervisor.find(listener.name()) {
             service.miss(process);
         }
@@ -232,6 +253,11 @@ impl Server {
                 ));
             }
         }
+    }
+
+    /// Whether a process is being prepared, or runs.
+    fn lives(&self, process: u64) -> bool {
+        self.records.get(process).is_ok_and(|record| !record.status.state.has_ended())
     }
 
     /// Starts servers whose time has come.

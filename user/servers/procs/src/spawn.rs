@@ -133,8 +133,9 @@ pub fn stack_size(bytes: u64) -> Result<u64, Error> {
 /// Whether a parent may give a capability in this slot.
 fn may_be_given(to: CapAddress) -> bool {
     let extra = slot::EXTRA.0..slot::EXTRA.0 + slot::EXTRA_COUNT;
-    let named = [slot::NAMES, slot::CONSOLE, slot::KERNEL, slot::INTERRUPT_CONTROL, slot::SERVICE];
-    extra.contains(&to.0) || named.contains(&to)
+    let named = [slot::NAMES, slot::CONSOLE, slot::FILES, slot::KERNEL, slot::INTERRUPT_CONTROL, slot::SERVICE];
+    let streams = [slot::STDIN, slot::STDOUT, slot::STDERR];
+    extra.contains(&to.0) || named.contains(&to) || streams.contains(&to)
 }
 
 impl Preparation {
@@ -212,7 +213,8 @@ impl Preparation {
         let or_described = |said: &'_ [u8], described: Option<&'static [u8]>| -> Vec<u8> {
             if said.is_empty() { described.unwrap_or(&[]).to_vec() } else { said.to_vec() }
         };
-        let extra = self.given.iter().filter(|(to, _)| to.0 >= slot::EXTRA.0);
+        let extra =
+            self.given.iter().filter(|(to, _)| (slot::EXTRA.0..slot::EXTRA.0 + slot::EXTRA_COUNT).contains(&to.0));
         let description = Description {
             pid,
             name: &self.name,

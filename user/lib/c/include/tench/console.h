@@ -15,7 +15,10 @@
 
 /* What the server does with typed characters. */
 enum tench_console_mode {
-    /* Lines: echo; backspace, Ctrl-U and Ctrl-W edit; Ctrl-C interrupts; Ctrl-D ends the input. */
+    /*
+     * Lines: echo; backspace, Ctrl-U and Ctrl-W edit; Ctrl-C interrupts; Ctrl-D ends the input;
+     * Ctrl-Z suspends, if somebody set what that is.
+     */
     TENCH_CONSOLE_MODE_CANONICAL = 1,
     /* Every byte goes to the reader as it comes, and nothing is echoed. */
     TENCH_CONSOLE_MODE_RAW = 2,
@@ -41,6 +44,8 @@ enum tench_console_error {
     TENCH_CONSOLE_ERROR_FULL = 2,
     /* Another process owns the terminal. */
     TENCH_CONSOLE_ERROR_NOT_YOURS = 3,
+    /* Nothing was typed in time. */
+    TENCH_CONSOLE_ERROR_TIMED_OUT = 4,
 };
 
 /* Whether it is one of them. */
@@ -50,6 +55,7 @@ static inline bool tench_console_error_is(uint64_t code)
     case TENCH_CONSOLE_ERROR_INTERRUPTED:
     case TENCH_CONSOLE_ERROR_FULL:
     case TENCH_CONSOLE_ERROR_NOT_YOURS:
+    case TENCH_CONSOLE_ERROR_TIMED_OUT:
         return true;
     default:
         return false;
@@ -66,6 +72,8 @@ static inline const char *tench_console_error_text(uint64_t code)
         return "too many threads wait at the console; try again later";
     case TENCH_CONSOLE_ERROR_NOT_YOURS:
         return "another process owns the terminal";
+    case TENCH_CONSOLE_ERROR_TIMED_OUT:
+        return "nothing was typed in time";
     default:
         return NULL;
     }
@@ -184,7 +192,7 @@ static inline int tench_console_state(tench_cap server, struct tench_console_sta
 
 /*
  * Sets which process reads (0: every one); Ctrl-C interrupts reads and does no more. The first who asks owns the
- * terminal from then on.
+ * terminal from then on. When the process that reads has ended, the owner reads.
  * Errors: `NotYours`.
  */
 static inline int tench_console_set_reader(tench_cap server, uint64_t process)
@@ -243,6 +251,52 @@ static inline int tench_console_drain(tench_cap server)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_CONSOLE_LABEL_DRAIN);
+    int code = tench_console_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CONSOLE_LABEL_GET_UNTIL UINT64_C(0x281100010009)
+
+/* What tench_console_get_until answers. */
+struct tench_console_get_until_answer {
+    uint8_t value[TENCH_CONSOLE_MAX_TEXT];
+    size_t value_length;
+};
+
+/*
+ * Reads as `get`, and waits until this time at most.
+ * Errors: `TimedOut`, `Interrupted`, `Full`.
+ */
+static inline int tench_console_get_until(tench_cap server, size_t max, uint64_t deadline,
+    struct tench_console_get_until_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CONSOLE_LABEL_GET_UNTIL);
+    tench_put(message, (uint64_t)max);
+    tench_put(message, (uint64_t)deadline);
+    int code = tench_console_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value_length = tench_take_bytes(reader, answer->value, TENCH_CONSOLE_MAX_TEXT);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_CONSOLE_LABEL_SET_SUSPEND_SIGNAL UINT64_C(0x28110001000a)
+
+/*
+ * Until it is set anew which process reads, Ctrl-Z in canonical mode signals this notification; without one it is a
+ * character like others.
+ * Errors: `NotYours`.
+ */
+static inline int tench_console_set_suspend_signal(tench_cap server, tench_cap suspend)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_CONSOLE_LABEL_SET_SUSPEND_SIGNAL);
+    tench_lend(message, suspend);
     int code = tench_console_call(server, message);
     if (code != TENCH_DONE)
         return code;

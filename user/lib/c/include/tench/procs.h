@@ -634,7 +634,8 @@ static inline int tench_procs_append(tench_cap server, uint64_t process, enum te
 
 /*
  * Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to
- * `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `KERNEL`, `INTERRUPT_CONTROL`, `SERVICE`.
+ * `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `FILES`, `STDIN`, `STDOUT`, `STDERR`, `KERNEL`, `INTERRUPT_CONTROL`,
+ * `SERVICE`.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
  */
 static inline int tench_procs_lend(tench_cap server, uint64_t process, tench_cap slot_, tench_cap cap)

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::{Call, Command, Failure, Outcome};
+use super::{Action, Call, Command, Failure, Outcome};
 use crate::completion::Candidates;
 use crate::shell::Shell;
 use crate::suggest;
@@ -15,11 +15,13 @@ pub const COMMANDS: &[Command] = &[
         usage: "[COMMAND]",
         summary: "list the commands, or explain one",
         help: "Lines are words between spaces. 'text', \"text\" and \\c keep spaces and special characters in a word; # \
-               begins a comment. Keys: Up and Down for earlier lines, Tab to complete, Ctrl-A and Ctrl-E for the line's \
-               ends, Ctrl-K, Ctrl-U and Ctrl-W to delete, Ctrl-L to clear the screen, Ctrl-C to give the line up.",
+               begins a comment. A | B: B reads what A writes. < FILE reads, > FILE writes a file, >> FILE writes at its \
+               end, 2> FILE writes errors, 2>&1 sends errors where output goes. A & does not wait for A; A ; B runs B after \
+               A. Keys: Up and Down for earlier lines, Tab to complete, Ctrl-A and Ctrl-E for the line's \
+               ends, Ctrl-K, Ctrl-U and Ctrl-W to delete, Ctrl-L to clear the screen, Ctrl-C to give the line up or kill what \
+               runs, Ctrl-Z to suspend it.",
         arguments: Candidates::Commands,
-        takes_background: false,
-        run: help,
+        action: Action::Anywhere(help),
     },
     Command {
         name: "echo",
@@ -27,8 +29,7 @@ pub const COMMANDS: &[Command] = &[
         summary: "print words",
         help: "Prints its arguments with a space between them.",
         arguments: Candidates::Files,
-        takes_background: false,
-        run: echo,
+        action: Action::Anywhere(echo),
     },
     Command {
         name: "history",
@@ -36,8 +37,7 @@ pub const COMMANDS: &[Command] = &[
         summary: "list the lines typed so far",
         help: "The last 256 lines are kept; blank ones and repetitions are not.",
         arguments: Candidates::Nothing,
-        takes_background: false,
-        run: history,
+        action: Action::Anywhere(history),
     },
     Command {
         name: "clear",
@@ -45,8 +45,7 @@ pub const COMMANDS: &[Command] = &[
         summary: "clear the screen",
         help: "Ctrl-L does the same and keeps the line.",
         arguments: Candidates::Nothing,
-        takes_background: false,
-        run: clear,
+        action: Action::Anywhere(clear),
     },
     Command {
         name: "exit",
@@ -54,8 +53,7 @@ pub const COMMANDS: &[Command] = &[
         summary: "leave the shell",
         help: "The first shell cannot be left; others can, also with Ctrl-D on an empty line.",
         arguments: Candidates::Nothing,
-        takes_background: false,
-        run: exit,
+        action: Action::Alone(exit),
     },
     Command {
         name: "poweroff",
@@ -63,8 +61,7 @@ pub const COMMANDS: &[Command] = &[
         summary: "switch the machine off",
         help: "STATUS, a number from 0 to 255, becomes the exit status of the host tool; without it, 0.",
         arguments: Candidates::Nothing,
-        takes_background: false,
-        run: power_off,
+        action: Action::Alone(power_off),
     },
 ];
 
@@ -95,6 +92,7 @@ fn list(shell: &mut Shell<'_>) {
         list_one(shell, &command.usage_line(), command.summary);
     }
     list_one(shell, "PROGRAM [ARGUMENT...] [&]", "the same as run; ls bin lists the programs");
+    list_one(shell, "COMMAND | PROGRAM [> FILE]", "help help explains |, <, >, & and ;");
 }
 
 fn list_one(shell: &mut Shell<'_>, usage: &str, summary: &str) {

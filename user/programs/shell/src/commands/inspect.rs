@@ -11,7 +11,7 @@ use tench_abi::{CapAddress, Kind, Rights};
 use tench_mem_client::Extent;
 use tench_procs_client::Capability;
 
-use super::{Call, Command, Failure, Outcome};
+use super::{Action, Call, Command, Failure, Outcome};
 use crate::commands::process::find;
 use crate::completion::Candidates;
 use crate::format::{Bytes, Grouped, Side, Table, Time};
@@ -27,8 +27,7 @@ pub const COMMANDS: &[Command] = &[
         help: "USED is everything that a process costs, kernel objects included. --total shows the first line alone. --map \
                shows a picture of physical memory: each character stands for the bytes that are named above it.",
         arguments: Candidates::Nothing,
-        takes_background: false,
-        run: memory,
+        action: Action::Anywhere(memory),
     },
     Command {
         name: "names",
@@ -36,8 +35,7 @@ pub const COMMANDS: &[Command] = &[
         summary: "list the names that servers have registered",
         help: "A program that looks a name up gets a capability to the server behind it.",
         arguments: Candidates::Nothing,
-        takes_background: false,
-        run: names,
+        action: Action::Anywhere(names),
     },
     Command {
         name: "caps",
@@ -47,8 +45,7 @@ pub const COMMANDS: &[Command] = &[
                execute. OBJECT is the physical address of memory or the number of an interrupt. --count shows how many \
                there are of each kind.",
         arguments: Candidates::Processes,
-        takes_background: false,
-        run: capabilities,
+        action: Action::Anywhere(capabilities),
     },
     Command {
         name: "kernel",
@@ -56,8 +53,7 @@ pub const COMMANDS: &[Command] = &[
         summary: "show what the kernel has counted",
         help: "Windows are the places where long operations let interrupts in.",
         arguments: Candidates::Nothing,
-        takes_background: false,
-        run: kernel,
+        action: Action::Anywhere(kernel),
     },
 ];
 

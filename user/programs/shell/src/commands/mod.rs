@@ -1,26 +1,28 @@
 //! The commands: one table, and a file for each group of them.
 
-mod archive;
+mod files;
 mod general;
 mod inspect;
+mod jobs;
 mod process;
+mod processes;
 mod timing;
+mod top;
 
 use alloc::format;
 use alloc::string::String;
 
 use crate::completion::Candidates;
+use crate::parse::Pipeline;
 use crate::shell::Shell;
 use crate::system::Refusal;
 
-pub use archive::print_file;
+pub(crate) use process::program_of;
 
 /// What a command is called with.
 pub struct Call<'a> {
     /// The words after its name.
     pub arguments: &'a [String],
-    /// Whether the line ends with `&`.
-    pub background: bool,
 }
 
 /// Why a command did not do what it was asked, in one line.
@@ -53,10 +55,21 @@ pub struct Command {
     pub help: &'static str,
     /// What its arguments are, for completion.
     pub arguments: Candidates,
-    /// Whether a line that ends with `&` is for it.
-    pub takes_background: bool,
-    /// What it does.
-    pub run: fn(&mut Shell<'_>, &Call<'_>) -> Outcome,
+    /// How it is carried out.
+    pub action: Action,
+}
+
+/// How a command is carried out.
+#[derive(Clone, Copy)]
+pub enum Action {
+    /// By this function, also between programs.
+    Anywhere(fn(&mut Shell<'_>, &Call<'_>) -> Outcome),
+    /// By this function, which waits for something itself: not between programs.
+    Alone(fn(&mut Shell<'_>, &Call<'_>) -> Outcome),
+    /// The words after its name are a program to run.
+    Program,
+    /// By this function, with everything behind its name up to `;` or `&`.
+    Pipeline(fn(&mut Shell<'_>, &Pipeline)),
 }
 
 impl Command {
@@ -68,7 +81,9 @@ impl Command {
 
 /// All commands in the order in which `help` shows them.
 pub fn all() -> impl Iterator<Item = &'static Command> {
-    [general::COMMANDS, process::COMMANDS, inspect::COMMANDS, archive::COMMANDS, timing::COMMANDS].into_iter().flatten()
+    let processes = [process::COMMANDS, jobs::COMMANDS, processes::COMMANDS, top::COMMANDS];
+    let others = [inspect::COMMANDS, files::COMMANDS, timing::COMMANDS];
+    [general::COMMANDS].into_iter().chain(processes).chain(others).flatten()
 }
 
 /// The command of this name.
@@ -110,6 +125,6 @@ impl Call<'_> {
                 None => return Err(Failure::Usage(format!("there is no option {option}"))),
             }
         }
-        Ok((given, Call { arguments, background: self.background }))
+        Ok((given, Call { arguments }))
     }
 }

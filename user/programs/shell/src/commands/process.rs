@@ -1,18 +1,18 @@
-//! Commands that start, end and list processes.
+//! Commands that start, end and suspend processes.
 
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tench_procs_client::protocol::{State, pid};
 
-use super::{Call, Command, Failure, Outcome};
+use super::{Action, Call, Command, Failure, Outcome};
+use crate::commands::jobs;
 use crate::completion::Candidates;
-use crate::format::{Bytes, Side, Table, Time};
+use crate::jobs::Job;
 use crate::shell::Shell;
 use crate::suggest;
-use crate::system::{OnInterrupt, Process, Waited};
+use crate::system::{End, OnKey, Process, Waited};
 
 /// Processes of one name that a message lists.
 const LISTED: usize = 8;
@@ -24,58 +24,51 @@ pub const COMMANDS: &[Command] = &[
         usage: "[--quota BYTES] PROGRAM [ARGUMENT...] [&]",
         summary: "run a program of the boot archive",
         help: "The word run can be left out unless a command has the program's name. PROGRAM is a name in bin or a whole \
-               path. The shell waits until the program ends, and Ctrl-C kills it. With & at the end the shell prints \
-               the process's number at once, and its end before a later prompt. --quota limits its memory: BYTES is a \
+               path. The shell waits until the program ends; Ctrl-C kills it, Ctrl-Z suspends it. With & at the end it is \
+               a job of the background, whose end is said before a later prompt. --quota limits its memory: BYTES is a \
                number, with K, M or G if it is of KiB, MiB or GiB.",
         arguments: Candidates::Programs,
-        takes_background: true,
-        run,
-    },
-    Command {
-        name: "ps",
-        usage: "[-a] [--short]",
-        summary: "list the processes",
-        help: "With -a also those that have ended. TIME is processor time of the main thread, MEMORY all that the process \
-               costs. --short shows names and states alone.",
-        arguments: Candidates::Nothing,
-        takes_background: false,
-        run: list,
+        action: Action::Program,
     },
     Command {
         name: "kill",
-        usage: "PID|NAME...",
+        usage: "PID|NAME|%JOB...",
         summary: "end processes",
         help: "A name must belong to one process; if several have it, give the number that ps shows.",
         arguments: Candidates::Processes,
-        takes_background: false,
-        run: kill,
+        action: Action::Anywhere(kill),
+    },
+    Command {
+        name: "killall",
+        usage: "NAME",
+        summary: "end all processes of a name",
+        help: "The shell itself is spared.",
+        arguments: Candidates::Processes,
+        action: Action::Anywhere(kill_all),
     },
     Command {
         name: "wait",
-        usage: "PID|NAME",
-        summary: "wait until a process ends, and say how",
-        help: "Ctrl-C ends the waiting and leaves the process alone.",
+        usage: "PID|NAME|%JOB",
+        summary: "wait until processes end, and say how",
+        help: "Ctrl-C ends the waiting and leaves the processes alone.",
         arguments: Candidates::Processes,
-        takes_background: false,
-        run: wait,
+        action: Action::Alone(wait),
     },
     Command {
         name: "suspend",
-        usage: "PID|NAME",
-        summary: "stop a process's main thread",
+        usage: "PID|NAME|%JOB",
+        summary: "stop a process or job",
         help: "resume lets it run again.",
         arguments: Candidates::Processes,
-        takes_background: false,
-        run: suspend,
+        action: Action::Anywhere(suspend),
     },
     Command {
         name: "resume",
-        usage: "PID|NAME",
+        usage: "PID|NAME|%JOB",
         summary: "let a suspended process run",
         help: "The opposite of suspend.",
         arguments: Candidates::Processes,
-        takes_background: false,
-        run: resume,
+        action: Action::Anywhere(resume),
     },
 ];
 
@@ -104,8 +97,9 @@ pub fn find(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
     }
 }
 
-fn run(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
-    let (quota, words) = match call.arguments {
+/// What is behind `run`: the program with its arguments, and how much memory it may have.
+pub fn program_of(arguments: &[String]) -> Result<(Option<u64>, &[String]), Failure> {
+    let (quota, words) = match arguments {
         [option, rest @ ..] if option == "--quota" => {
             let (bytes, words) = rest.split_first().ok_or_else(|| Failure::Usage("the bytes are missing".into()))?;
             (Some(parse_bytes(bytes)?), words)
@@ -115,7 +109,7 @@ fn run(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     if words.is_empty() {
         return Err(Failure::Usage("the program is missing".into()));
     }
-    shell.run_program(words, quota, call.background)
+    Ok((quota, words))
 }
 
 /// `4096`, `64K`, `2M`, `1G`.
@@ -131,56 +125,13 @@ fn parse_bytes(text: &str) -> Result<u64, Failure> {
     bytes.ok_or_else(|| Failure::Usage(format!("{text} is not a number of bytes, such as 4096, 64K or 2M")))
 }
 
-fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
-    let ([all, is_short], rest) = call.options(["-a", "--short"])?;
-    rest.none()?;
-    let processes = shell.processes().into_iter().filter(|process| all || process.end().is_none());
-    let mut table = if is_short {
-        Table::new(&[("STATE", Side::Left), ("NAME", Side::Left)])
-    } else {
-        let numbers = ["PID", "PARENT", "PRIORITY", "TIME", "MEMORY"].map(|heading| (heading, Side::Right));
-        Table::new(&[&numbers[..], &[("STATE", Side::Left), ("NAME", Side::Left)]].concat())
-    };
-    let accounts = accounts(shell);
-    let per_second = shell.system.ticks_per_second();
-    for process in processes {
-        let state = state(&process);
-        if is_short {
-            table.row([state, process.base_name().into()]);
-            continue;
-        }
-        table.row([
-            process.pid.to_string(),
-            process.parent.to_string(),
-            process.priority.to_string(),
-            Time { ticks: process.ticks, per_second }.to_string(),
-            accounts.get(&process.pid).map_or("-".into(), |&used| Bytes(used).to_string()),
-            state,
-            process.base_name().into(),
-        ]);
-    }
-    shell.print(format_args!("{table}"));
-    Ok(())
-}
-
-/// Memory in use by each process.
-fn accounts(shell: &mut Shell<'_>) -> BTreeMap<u64, u64> {
-    let mut accounts = BTreeMap::new();
-    let mut after = 0;
-    while let Some(account) = shell.system.next_account(after) {
-        after = account.process;
-        accounts.insert(account.process, account.used);
-    }
-    accounts
-}
-
-fn state(process: &Process) -> String {
-    match (process.end(), process.state) {
-        (Some(end), _) => end.to_string(),
-        (None, State::Preparing) => "preparing".into(),
-        (None, State::Suspended) => "suspended".into(),
-        (None, _) => "running".into(),
-    }
+/// The processes that have not ended of a job, or the one process that a number or a name means.
+fn targets(shell: &mut Shell<'_>, argument: &str) -> Result<Vec<Process>, Failure> {
+    let Some(number) = jobs::number_of(shell, argument)? else { return Ok(Vec::from([running(shell, argument)?])) };
+    let pids = shell.jobs.get(number).map(Job::living).unwrap_or_default();
+    let processes = pids.into_iter().filter_map(|pid| shell.system.process(pid).ok());
+    let living: Vec<Process> = processes.filter(|process| process.end().is_none()).collect();
+    if living.is_empty() { Err(Failure::Refused(format!("job {argument} has ended"))) } else { Ok(living) }
 }
 
 fn kill(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
@@ -188,15 +139,30 @@ fn kill(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
         return Err(Failure::Usage("the process is missing".into()));
     }
     for argument in call.arguments {
-        let process = running(shell, argument)?;
-        if process.pid == shell.system.own_pid() {
-            // The same without losing what is still to be written.
-            shell.leave()?;
-        } else {
-            shell.system.kill(process.pid)?;
+        for process in targets(shell, argument)? {
+            kill_one(shell, &process)?;
         }
     }
     Ok(())
+}
+
+fn kill_one(shell: &mut Shell<'_>, process: &Process) -> Outcome {
+    // The same without losing what is still to be written.
+    if process.pid == shell.system.own_pid() { shell.leave() } else { Ok(shell.system.kill(process.pid)?) }
+}
+
+fn kill_all(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
+    let name = call.one("the name")?;
+    let own_pid = shell.system.own_pid();
+    let processes = shell.processes().into_iter();
+    let is_meant = |process: &Process| process.end().is_none() && process.base_name() == name && process.pid != own_pid;
+    let named: Vec<Process> = processes.filter(is_meant).collect();
+    if named.is_empty() {
+        return Err(Failure::Refused(format!("no process {name}; ps lists them")));
+    }
+    // One that cannot be killed does not save the others.
+    let outcomes: Vec<Outcome> = named.iter().map(|process| kill_one(shell, process)).collect();
+    outcomes.into_iter().collect()
 }
 
 /// Refuses the console that the system began with: while it stands still nobody sees what the shell says, or is heard by it.
@@ -223,36 +189,53 @@ fn past(end: &str) -> String {
 }
 
 fn wait(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
-    let process = find(shell, call.one("the process")?)?;
-    if process.pid == shell.system.own_pid() {
+    let argument = call.one("the process")?;
+    if let Some(number) = jobs::number_of(shell, argument)? {
+        return jobs::wait(shell, number);
+    }
+    let process = find(shell, argument)?;
+    let own_pid = shell.system.own_pid();
+    if process.pid == own_pid {
         return Err(Failure::Refused("the shell cannot wait for itself".into()));
     }
-    match shell.system.wait(process.pid, OnInterrupt::StopWaiting)? {
-        Waited::Interrupted => {}
-        Waited::Ended(end) => {
-            shell.forget_job(process.pid);
-            shell.say(format_args!("[{}] {} {end}", process.pid, process.base_name()));
+    shell.system.set_foreground(&[process.pid], own_pid, OnKey::StopWaiting);
+    match shell.system.wait(&[process.pid])? {
+        Waited::Interrupted | Waited::Suspended => {}
+        Waited::Ended(ends) => {
+            shell.jobs.forget_only(process.pid);
+            for end in ends.into_iter().flatten() {
+                shell.say(format_args!("process {} ({}) {}", process.pid, process.base_name(), has(end)));
+            }
         }
     }
     Ok(())
 }
 
+/// "exited with 3", "was killed".
+fn has(end: End) -> String {
+    if end == End::Killed { "was killed".into() } else { end.to_string() }
+}
+
 fn suspend(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
-    let process = running(shell, call.one("the process")?)?;
-    if process.pid == shell.system.own_pid() {
-        return Err(Failure::Refused("nobody could resume the shell".into()));
+    for process in targets(shell, call.one("the process")?)? {
+        if process.pid == shell.system.own_pid() {
+            return Err(Failure::Refused("nobody could resume the shell".into()));
+        }
+        spare_console(&process)?;
+        if process.state == State::Suspended {
+            return Err(Failure::Refused(format!("process {} is suspended already", process.pid)));
+        }
+        shell.system.suspend(process.pid)?;
     }
-    spare_console(&process)?;
-    if process.state == State::Suspended {
-        return Err(Failure::Refused(format!("process {} is suspended already", process.pid)));
-    }
-    Ok(shell.system.suspend(process.pid)?)
+    Ok(())
 }
 
 fn resume(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
-    let process = running(shell, call.one("the process")?)?;
-    if process.state != State::Suspended {
-        return Err(Failure::Refused(format!("process {} is not suspended", process.pid)));
+    for process in targets(shell, call.one("the process")?)? {
+        if process.state != State::Suspended {
+            return Err(Failure::Refused(format!("process {} is not suspended", process.pid)));
+        }
+        shell.system.resume(process.pid)?;
     }
-    Ok(shell.system.resume(process.pid)?)
+    Ok(())
 }

@@ -4,23 +4,23 @@ use alloc::format;
 
 use tench_abi::object::Statistic;
 
-use super::{Call, Command, Failure, Outcome};
+use super::{Action, Call, Command, Outcome};
 use crate::completion::Candidates;
 use crate::format::{Grouped, Time};
+use crate::parse::Pipeline;
 use crate::shell::Shell;
 
 /// The commands of this file.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "time",
-        usage: "COMMAND [ARGUMENT...]",
+        usage: "COMMAND [ARGUMENT...] [| PROGRAM...]",
         summary: "say how long a command or program takes",
         help: "Counts all instructions of this processor meanwhile, those of servers and kernel included, if the \
                machine counts any: QEMU does when it is started by `./tench run --icount`. On processors with a \
                counter of 32 bits the count is modulo 2^32.",
         arguments: Candidates::CommandLine,
-        takes_background: false,
-        run: time,
+        action: Action::Pipeline(time),
     },
     Command {
         name: "uptime",
@@ -28,21 +28,17 @@ pub const COMMANDS: &[Command] = &[
         summary: "say how long the machine has been running",
         help: "Idle is the time in which no thread had anything to do.",
         arguments: Candidates::Nothing,
-        takes_background: false,
-        run: uptime,
+        action: Action::Anywhere(uptime),
     },
 ];
 
 /// Values of an instruction counter of 32 bits.
 const NARROW_COUNTER: u64 = 1 << 32;
 
-fn time(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
-    if call.arguments.is_empty() {
-        return Err(Failure::Usage("the command is missing".into()));
-    }
+fn time(shell: &mut Shell<'_>, pipeline: &Pipeline) {
     shell.flush();
     let (ticks, instructions) = (shell.system.ticks(), shell.system.instructions());
-    shell.dispatch(call.arguments, false);
+    shell.carry_out(pipeline);
     shell.flush();
     let (instructions_after, ticks_after) = (shell.system.instructions(), shell.system.ticks());
     let instructions = instructions_after
@@ -54,7 +50,6 @@ fn time(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     } else {
         shell.say(format_args!("{} instructions, {time}", Grouped(instructions)));
     }
-    Ok(())
 }
 
 fn uptime(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {

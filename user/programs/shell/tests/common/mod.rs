@@ -1,4 +1,8 @@
 //! A made-up system: a typed script, a few processes and files, and programs whose ends are known before.
+//!
+//! Programs run when somebody waits for them, one after the other, each to its end.
+
+mod streams;
 
 use std::collections::VecDeque;
 
@@ -7,19 +11,15 @@ use tench_abi::{CapAddress, Kind, Rights};
 use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
 use tench_procs_client::protocol::{FaultKind, State};
+use tench_shell::parse::Standard;
 use tench_shell::shell::Shell;
-use tench_shell::system::{End, File, Input, Name, OnInterrupt, Process, Refusal, System, Waited};
+use tench_shell::system::{
+    BROKEN, End, Entry, How, Input, Name, OnKey, Process, Refusal, Stream, System, Terminal, Unwritten, Waited,
+};
+
+use streams::Streams;
 
 const SHELL: u64 = 7;
-const FILES: [(&str, &[u8]); 7] = [
-    ("bin/crash", b"\x7fELF\0"),
-    ("bin/hello", b"\x7fELF\0"),
-    ("bin/kill", b"\x7fELF\0"),
-    ("bin/timer", b"\x7fELF\0"),
-    ("etc/motd", b"Welcome.\n"),
-    ("share/no-end.txt", b"no line feed at the end"),
-    ("share/umlauts.txt", "ääääääääääääää\n".as_bytes()),
-];
 
 /// The system.
 pub struct Fake {
@@ -27,11 +27,18 @@ pub struct Fake {
     /// What was written, whoever wrote it.
     pub output: Vec<u8>,
     pub processes: Vec<Process>,
-    /// Whether the terminal belongs to the shell.
-    pub has_terminal: bool,
+    pub terminal: Terminal,
     /// Processes that were killed, and the statuses with which the machine was switched off.
     pub killed: Vec<u64>,
     pub power_offs: Vec<u8>,
+    pub streams: Streams,
+    /// How Ctrl-Z or Ctrl-C interferes with waiting next.
+    pub key: Option<Waited>,
+    /// Programs that do not start.
+    pub defective: Vec<&'static str>,
+    /// What was called to the foreground last: processes, reader, and what keys do.
+    pub foreground: (Vec<u64>, u64, Option<OnKey>),
+    arguments: Vec<(u64, Vec<String>)>,
     ticks: u64,
     instructions: u64,
 }
@@ -54,9 +61,14 @@ impl Fake {
             input: VecDeque::new(),
             output: Vec::new(),
             processes,
-            has_terminal: true,
+            terminal: Terminal::Ours,
             killed: Vec::new(),
             power_offs: Vec::new(),
+            streams: Streams::default(),
+            key: None,
+            defective: Vec::new(),
+            foreground: (Vec::new(), 0, None),
+            arguments: Vec::new(),
             ticks: 5_000_000,
             instructions: (1 << 32) - 5_000,
         }
@@ -72,18 +84,60 @@ impl Fake {
         self.input.push_back(input);
     }
 
-    fn find(&mut self, pid: u64) -> Result<&mut Process, Refusal> {
+    pub fn find(&mut self, pid: u64) -> Result<&mut Process, Refusal> {
         self.processes.iter_mut().find(|process| process.pid == pid).ok_or(Refusal("no such process".into()))
     }
 
     pub fn end(&mut self, pid: u64, state: State, detail: u64) {
         let process = self.find(pid).unwrap();
         (process.state, process.detail) = (state, detail);
+        self.streams.process_ended(pid);
     }
 
     fn ended(&mut self, pid: u64) -> Option<End> {
         let process = self.find(pid).unwrap();
         End::of(process.state, process.detail)
+    }
+
+    /// Writes what a program has to say.
+    fn program_writes(&mut self, pid: u64, standard: Standard, text: &[u8]) {
+        if !self.streams.written_by(pid, standard, text) {
+            self.output.extend_from_slice(text);
+        }
+    }
+
+    /// Runs a program to its end.
+    fn run(&mut self, pid: u64) {
+        let name = self.find(pid).unwrap().name.clone();
+        let arguments = self.arguments.iter().find(|(owner, _)| *owner == pid).map(|(_, words)| words.clone()).unwrap();
+        let input = self.streams.input_of(pid);
+        let mut end = (State::Exited, 0);
+        let (mut output, mut errors) = (Vec::new(), Vec::new());
+        match name.as_str() {
+            "timer" => end.0 = State::Killed,
+            "crash" => (end, errors) = ((State::Faulted, FaultKind::GuardPage as u64), b"a report\n".to_vec()),
+            "fail" | "kill" => (end.1, output) = (3, b"hello, no line feed".to_vec()),
+            "cat" => {
+                let files = arguments.iter().flat_map(|path| self.streams.contents(path).unwrap());
+                output = if arguments.is_empty() { input } else { files.collect() };
+            }
+            "grep" => {
+                let text = String::from_utf8(input).unwrap();
+                let lines = text.lines().filter(|line| line.contains(&arguments[0]));
+                output = lines.flat_map(|line| format!("{line}\n").into_bytes()).collect();
+            }
+            "yes" => end.1 = BROKEN as u64,
+            "warn" => errors = b"a warning\n".to_vec(),
+            _ => output = b"hello, no line feed".to_vec(),
+        }
+        if name == "timer" {
+            errors = b"a report\n".to_vec();
+        }
+        self.program_writes(pid, Standard::Output, &output);
+        self.program_writes(pid, Standard::Errors, &errors);
+        self.instructions = (self.instructions + 1_234_567) & 0xffff_ffff;
+        self.ticks += 62_500;
+        self.end(pid, end.0, end.1);
     }
 }
 
@@ -97,11 +151,26 @@ impl System for Fake {
     }
 
     fn read(&mut self) -> Input {
-        self.input.pop_front().unwrap_or_else(|| panic!("nothing more to read"))
+        let input = self.input.pop_front().unwrap_or_else(|| panic!("nothing more to read"));
+        if input == Input::End {
+            self.input.push_front(Input::End);
+        }
+        input
     }
 
-    fn take_terminal(&mut self) -> bool {
-        self.has_terminal
+    fn read_until(&mut self, deadline: u64) -> Option<Input> {
+        match self.input.pop_front() {
+            // Nothing comes in time.
+            None | Some(Input::Byte(0)) => {
+                self.ticks = deadline;
+                None
+            }
+            input => input,
+        }
+    }
+
+    fn take_terminal(&mut self) -> Terminal {
+        self.terminal
     }
 
     fn own_pid(&self) -> u64 {
@@ -116,37 +185,63 @@ impl System for Fake {
         self.processes.iter().find(|process| process.pid > after).cloned()
     }
 
-    fn spawn(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
-        let path = format!("bin/{}", words[0]);
-        if !FILES.iter().any(|(file, _)| *file == path) {
+    fn prepare(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
+        if self.streams.entry(&format!("bin/{}", words[0])).is_err() {
             return Ok(None);
         }
         if quota.is_some_and(|bytes| bytes < 1 << 16) {
             return Err(Refusal("there is not enough memory".into()));
         }
         let pid = self.processes.last().unwrap().pid + 1;
-        self.processes.push(process(pid, SHELL, &words[0]));
+        self.processes.push(Process { state: State::Preparing, ..process(pid, SHELL, &words[0]) });
+        self.arguments.push((pid, words[1..].to_vec()));
         Ok(Some(pid))
     }
 
-    fn wait(&mut self, pid: u64, on_interrupt: OnInterrupt) -> Result<Waited, Refusal> {
-        if let Some(end) = self.ended(pid) {
-            return Ok(Waited::Ended(end));
+    fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), Refusal> {
+        self.streams.share(pid, standard, stream)
+    }
+
+    fn start(&mut self, pid: u64) -> Result<(), Refusal> {
+        let process = self.find(pid)?;
+        process.state = State::Running;
+        let name = process.name.clone();
+        if self.defective.iter().any(|defective| *defective == name) {
+            self.abandon(pid);
+            return Err(Refusal(format!("{name} cannot be loaded")));
         }
-        let (state, detail) = match self.find(pid)?.name.as_str() {
-            // What a program that is killed with Ctrl-C would do.
-            "timer" if on_interrupt == OnInterrupt::StopWaiting => return Ok(Waited::Interrupted),
-            "timer" => (State::Killed, 0),
-            "crash" => (State::Faulted, FaultKind::GuardPage as u64),
-            "kill" => (State::Exited, 3),
-            _ => (State::Exited, 0),
-        };
-        let text: &[u8] = if state == State::Exited { b"hello, no line feed" } else { b"a report\n" };
-        self.output.extend_from_slice(text);
-        self.instructions = (self.instructions + 1_234_567) & 0xffff_ffff;
-        self.ticks += 62_500;
-        self.end(pid, state, detail);
-        Ok(Waited::Ended(self.ended(pid).unwrap()))
+        Ok(())
+    }
+
+    fn abandon(&mut self, pid: u64) {
+        self.streams.process_ended(pid);
+        self.processes.retain(|process| process.pid != pid);
+    }
+
+    fn set_foreground(&mut self, pids: &[u64], reader: u64, on_key: OnKey) {
+        self.foreground = (pids.to_vec(), reader, Some(on_key));
+    }
+
+    fn wait(&mut self, pids: &[u64]) -> Result<Waited, Refusal> {
+        if let Some(waited) = self.key.take() {
+            if waited == Waited::Suspended {
+                pids.iter().for_each(|pid| self.suspend(*pid).unwrap());
+            }
+            return Ok(waited);
+        }
+        let mut ends = Vec::new();
+        for &pid in pids {
+            if self.ended(pid).is_none() {
+                // What a program that is killed with Ctrl-C would do.
+                if self.foreground.2 == Some(OnKey::StopWaiting) && self.find(pid)?.name == "timer" {
+                    return Ok(Waited::Interrupted);
+                }
+                self.run(pid);
+            }
+            ends.push(self.ended(pid));
+        }
+        self.foreground = (Vec::new(), SHELL, None);
+        Ok(Waited::Ended(ends))
     }
 
     fn kill(&mut self, pid: u64) -> Result<(), Refusal> {
@@ -214,16 +309,44 @@ impl System for Fake {
         Some(Name { pid, name: name.into() })
     }
 
-    fn file(&mut self, index: u64) -> Option<File> {
-        let (path, contents) = FILES.get(index as usize)?;
-        Some(File { path: (*path).into(), size: contents.len() as u64 })
+    fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, Refusal> {
+        self.streams.entries(directory)
     }
 
-    fn read_file(&mut self, path: &str, offset: u64) -> Result<Vec<u8>, Refusal> {
-        let (_, contents) = FILES.iter().find(|(file, _)| *file == path).ok_or(Refusal("no such file".into()))?;
-        let rest = &contents[offset as usize..];
-        // Few bytes at a time, so that characters are cut.
-        Ok(rest[..rest.len().min(5)].to_vec())
+    fn entry(&mut self, path: &str) -> Result<Entry, Refusal> {
+        self.streams.entry(path)
+    }
+
+    fn make_directory(&mut self, path: &str) -> Result<(), Refusal> {
+        self.streams.make_directory(path)
+    }
+
+    fn remove(&mut self, path: &str) -> Result<(), Refusal> {
+        self.streams.remove(path)
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), Refusal> {
+        self.streams.rename(from, to)
+    }
+
+    fn pipe(&mut self) -> Result<(Stream, Stream), Refusal> {
+        self.streams.pipe()
+    }
+
+    fn open(&mut self, path: &str, how: How) -> Result<Stream, Refusal> {
+        self.streams.open(path, how)
+    }
+
+    fn read_stream(&mut self, stream: Stream) -> Result<Vec<u8>, Refusal> {
+        Ok(self.streams.read(stream))
+    }
+
+    fn write_stream(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), Unwritten> {
+        self.streams.write(stream, bytes)
+    }
+
+    fn close(&mut self, stream: Stream) {
+        self.streams.close(stream);
     }
 
     fn ticks(&mut self) -> u64 {
@@ -263,6 +386,7 @@ pub fn answers_of(system: &mut Fake, lines: &[&str]) -> String {
     for line in lines {
         shell.execute(line);
     }
+    assert_eq!(system.streams.held_by_shell(), 0, "{lines:?}");
     String::from_utf8(std::mem::take(&mut system.output)).unwrap()
 }
 

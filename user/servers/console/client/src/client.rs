@@ -3,10 +3,10 @@
 use tench_abi::layout::slot;
 use tench_procs_client::Standing;
 use tench_protocol::again;
-use tench_sys::{Cap, Notification};
+use tench_sys::{Cap, Instant, Notification};
 
 use crate::Failure;
-use crate::protocol::{Console, MAX_TEXT};
+use crate::protocol::{Console, Error, MAX_TEXT};
 
 impl Console<Standing> {
     /// Standard input and output as every process finds them.
@@ -23,6 +23,16 @@ impl Console<Standing> {
         let text = again(|| self.get(buffer.len().min(MAX_TEXT)))?;
         buffer.get_mut(..text.len()).ok_or(Failure::Malformed)?.copy_from_slice(&text);
         Ok(text.len())
+    }
+
+    /// The same until a deadline. `None`: nothing came in time.
+    pub fn read_until(self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, Failure> {
+        let text = match again(|| self.get_until(buffer.len().min(MAX_TEXT), deadline)) {
+            Err(Failure::Refused(Error::TimedOut)) => return Ok(None),
+            text => text?,
+        };
+        buffer.get_mut(..text.len()).ok_or(Failure::Malformed)?.copy_from_slice(&text);
+        Ok(Some(text.len()))
     }
 
     /// Whether the output so far, of all processes, ends in the middle of a line.

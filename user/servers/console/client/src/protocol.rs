@@ -1,7 +1,7 @@
 //! The console server's interface.
 
 use tench_protocol::{Arrived, Bytes, Caller, Later, Replies, interface};
-use tench_sys::Notification;
+use tench_sys::{Instant, Notification};
 
 /// The terminal: text out, text in, and who has it.
 #[interface(client = Console, version = 1)]
@@ -40,7 +40,7 @@ pub trait ConsoleService {
     fn state(&mut self) -> Result<(Mode, u64, bool), Error>;
 
     /// Sets which process reads (0: every one); Ctrl-C interrupts reads and does no more. The first who asks owns the
-    /// terminal from then on.
+    /// terminal from then on. When the process that reads has ended, the owner reads.
     /// Errors: `NotYours`.
     #[method(5)]
     fn set_reader(&mut self, caller: Caller, process: u64) -> Result<(), Error>;
@@ -63,12 +63,30 @@ pub trait ConsoleService {
     /// Errors: `Full`.
     #[method(8)]
     fn drain(&mut self, caller: Caller, later: Later<'_, (), Error>) -> Result<Option<()>, Error>;
+
+    /// Reads as `get`, and waits until this time at most.
+    /// Errors: `TimedOut`, `Interrupted`, `Full`.
+    #[method(9)]
+    fn get_until(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Bytes<'static, MAX_TEXT>, Error>,
+        max: usize,
+        deadline: Instant,
+    ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error>;
+
+    /// Until it is set anew which process reads, Ctrl-Z in canonical mode signals this notification; without one it is a
+    /// character like others.
+    /// Errors: `NotYours`.
+    #[method(10)]
+    fn set_suspend_signal(&mut self, caller: Caller, suspend: Arrived<'_, Notification>) -> Result<(), Error>;
 }
 
 tench_protocol::codes! {
     /// What the server does with typed characters.
     pub enum Mode {
-        /// Lines: echo; backspace, Ctrl-U and Ctrl-W edit; Ctrl-C interrupts; Ctrl-D ends the input.
+        /// Lines: echo; backspace, Ctrl-U and Ctrl-W edit; Ctrl-C interrupts; Ctrl-D ends the input;
+        /// Ctrl-Z suspends, if somebody set what that is.
         Canonical = 1;
         /// Every byte goes to the reader as it comes, and nothing is echoed.
         Raw = 2;
@@ -87,5 +105,7 @@ tench_protocol::codes! {
         Full = 2, "too many threads wait at the console; try again later";
         /// Another process owns the terminal.
         NotYours = 3, "another process owns the terminal";
+        /// Nothing was typed in time.
+        TimedOut = 4, "nothing was typed in time";
     }
 }

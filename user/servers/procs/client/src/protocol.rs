@@ -26,7 +26,8 @@ pub trait ProcsService {
     fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error>;
 
     /// Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to
-    /// `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `KERNEL`, `INTERRUPT_CONTROL`, `SERVICE`.
+    /// `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `FILES`, `STDIN`, `STDOUT`, `STDERR`, `KERNEL`, `INTERRUPT_CONTROL`,
+    /// `SERVICE`.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
     #[method(3)]
     fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error>;

@@ -1,0 +1,145 @@
+//! `ps`: the processes as a tree.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use tench_procs_client::protocol::State;
+
+use super::process::find;
+use super::{Action, Call, Command, Outcome};
+use crate::completion::Candidates;
+use crate::format::{Bytes, Side, Table, Time};
+use crate::shell::Shell;
+use crate::system::Process;
+
+/// The command of this file.
+pub const COMMANDS: &[Command] = &[Command {
+    name: "ps",
+    usage: "[-a] [--flat] [--short] [PID|NAME]",
+    summary: "show the processes as a tree",
+    help: "Who was started by a process stands below it, further to the right; who was started by one that is not shown \
+           stands at the left. With -a also those that have ended. With PID or NAME only that process and what comes \
+           from it. TIME is processor time, MEMORY all that the process costs. --flat shows numbers of parents instead \
+           of a tree, --short names and states alone.",
+    arguments: Candidates::Processes,
+    action: Action::Anywhere(list),
+}];
+
+fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
+    let ([all, is_flat, is_short], rest) = call.options(["-a", "--flat", "--short"])?;
+    let root = match rest.at_most_one()? {
+        None => None,
+        Some(argument) => Some(find(shell, argument)?.pid),
+    };
+    let is_shown = |process: &Process| all || process.end().is_none() || Some(process.pid) == root;
+    let processes: Vec<Process> = shell.processes().into_iter().filter(is_shown).collect();
+    let tree = tree(&processes, root);
+    let table = if is_short {
+        short(&processes, &tree)
+    } else {
+        let accounts = accounts(shell);
+        let per_second = shell.system.ticks_per_second();
+        let order = if is_flat { flat(tree) } else { tree };
+        long(&processes, &order, is_flat, &accounts, per_second)
+    };
+    shell.print(format_args!("{table}"));
+    Ok(())
+}
+
+/// Indices of processes and how deep in the tree they stand.
+type Order = Vec<(usize, usize)>;
+
+/// Processes in the order of a tree: below each one those that it started. Only what comes from `root`, if there is one.
+///
+/// A process has a higher number than its parent. So there is no circle, and one pass from the last to the first finds all
+/// children; the time is that of sorting by number, which the processes are already.
+pub fn tree(processes: &[Process], root: Option<u64>) -> Order {
+    let places: BTreeMap<u64, usize> =
+        processes.iter().enumerate().map(|(index, process)| (process.pid, index)).collect();
+    let mut children: Vec<Vec<usize>> = processes.iter().map(|_| Vec::new()).collect();
+    // From the last to the first, as they go onto a stack.
+    let mut open: Order = Vec::new();
+    for (index, process) in processes.iter().enumerate().rev() {
+        let parent = places.get(&process.parent).filter(|_| process.parent < process.pid);
+        if let Some(&parent) = parent {
+            children[parent].push(index);
+        }
+        if root.map_or(parent.is_none(), |root| root == process.pid) {
+            open.push((index, 0));
+        }
+    }
+    let mut order = Order::new();
+    while let Some((index, depth)) = open.pop() {
+        order.push((index, depth));
+        open.extend(children[index].iter().map(|&child| (child, depth + 1)));
+    }
+    order
+}
+
+/// The same without depths, in the order of numbers.
+fn flat(mut tree: Order) -> Order {
+    tree.sort_unstable();
+    tree.into_iter().map(|(index, _)| (index, 0)).collect()
+}
+
+fn short(processes: &[Process], order: &Order) -> Table {
+    let mut table = Table::new(&[("STATE", Side::Left), ("NAME", Side::Left)]);
+    for &(index, depth) in order {
+        table.row([state(&processes[index]), indented(&processes[index], depth)]);
+    }
+    table
+}
+
+fn long(
+    processes: &[Process],
+    order: &Order,
+    with_parents: bool,
+    accounts: &BTreeMap<u64, u64>,
+    per_second: u64,
+) -> Table {
+    let right = |heading| (heading, Side::Right);
+    let parent: &[_] = if with_parents { &[right("PARENT")] } else { &[] };
+    let columns = [&[right("PID")], parent, &[("STATE", Side::Left)], &["PRIORITY", "MEMORY", "TIME"].map(right)];
+    let mut table = Table::new(&[&columns.concat()[..], &[("NAME", Side::Left)]].concat());
+    for &(index, depth) in order {
+        let process = &processes[index];
+        let mut row = Vec::from([process.pid.to_string()]);
+        if with_parents {
+            row.push(process.parent.to_string());
+        }
+        row.push(state(process));
+        row.push(process.priority.to_string());
+        row.push(accounts.get(&process.pid).map_or("-".into(), |&used| Bytes(used).to_string()));
+        row.push(Time { ticks: process.ticks, per_second }.to_string());
+        row.push(indented(process, depth));
+        table.add(row);
+    }
+    table
+}
+
+fn indented(process: &Process, depth: usize) -> String {
+    format!("{:1$}{2}", "", 2 * depth, process.base_name())
+}
+
+/// Memory in use by each process.
+pub fn accounts(shell: &mut Shell<'_>) -> BTreeMap<u64, u64> {
+    let mut accounts = BTreeMap::new();
+    let mut after = 0;
+    while let Some(account) = shell.system.next_account(after) {
+        after = account.process;
+        accounts.insert(account.process, account.used);
+    }
+    accounts
+}
+
+/// A process's state in words.
+pub fn state(process: &Process) -> String {
+    match (process.end(), process.state) {
+        (Some(end), _) => end.to_string(),
+        (None, State::Preparing) => "preparing".into(),
+        (None, State::Suspended) => "suspended".into(),
+        (None, _) => "running".into(),
+    }
+}

@@ -1,0 +1,194 @@
+//! What was started with `&` or suspended with Ctrl-Z: a pipeline of programs with a number.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use tench_procs_client::protocol::State;
+
+use crate::shell::Shell;
+use crate::system::{BROKEN, End, System};
+
+/// A program of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its process.
+    pub pid: u64,
+    /// Its name.
+    pub name: String,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What has become of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It runs.
+    Running,
+    /// It is suspended.
+    Suspended,
+    /// It ended like this; not known if so many others have ended since that nothing is known of it.
+    Ended(Option<End>),
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Its number.
+    pub number: u64,
+    /// As it was typed.
+    pub text: String,
+    /// Its programs.
+    pub members: Vec<Member>,
+}
+
+impl Member {
+    /// A process that was just started.
+    pub fn new(pid: u64, name: &str) -> Member {
+        Member { pid, name: name.into(), fate: Fate::Running }
+    }
+
+    const fn has_ended(&self) -> bool {
+        matches!(self.fate, Fate::Ended(_))
+    }
+}
+
+impl Job {
+    /// Its processes that have not ended.
+    pub fn living(&self) -> Vec<u64> {
+        self.members.iter().filter(|member| !member.has_ended()).map(|member| member.pid).collect()
+    }
+
+    /// Whether all of it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.members.iter().all(Member::has_ended)
+    }
+
+    /// Finds out what became of its processes.
+    pub fn refresh(&mut self, system: &mut dyn System) {
+        for member in self.members.iter_mut().filter(|member| !member.has_ended()) {
+            member.fate = match system.process(member.pid) {
+                Ok(process) if process.end().is_some() => Fate::Ended(process.end()),
+                Ok(process) if process.state == State::Suspended => Fate::Suspended,
+                Ok(_) => Fate::Running,
+                Err(_) => Fate::Ended(None),
+            };
+        }
+    }
+
+    /// Sets how its processes ended, in their order.
+    pub fn set_ends(&mut self, ends: &[Option<End>]) {
+        for (member, end) in self.members.iter_mut().filter(|member| !member.has_ended()).zip(ends) {
+            member.fate = Fate::Ended(*end);
+        }
+    }
+
+    /// Its state in words: that of its last program, once all have ended, and what went wrong in the others.
+    pub fn state(&self) -> String {
+        if !self.has_ended() {
+            let runs = self.members.iter().any(|member| member.fate == Fate::Running);
+            return if runs { "running" } else { "suspended" }.into();
+        }
+        let Some((last, others)) = self.members.split_last() else { return String::new() };
+        let state = match last.fate {
+            Fate::Ended(Some(end)) => end.to_string(),
+            _ => "ended".into(),
+        };
+        let failures: Vec<String> = failures(others).map(|(name, end)| format!("{name} {end}")).collect();
+        if failures.is_empty() || last.fate == Fate::Ended(Some(End::Killed)) {
+            return state;
+        }
+        format!("{state} ({})", failures.join(", "))
+    }
+
+    /// What is said of it when it has ended in the foreground: nothing if all went well.
+    pub fn complaints(&self) -> Vec<String> {
+        let Some((last, others)) = self.members.split_last() else { return Vec::new() };
+        match last.fate {
+            // They were killed together.
+            Fate::Ended(Some(End::Killed)) => Vec::from([format!("[{}]", End::Killed)]),
+            Fate::Ended(Some(end)) if others.is_empty() && end != End::Exited(0) => Vec::from([format!("[{end}]")]),
+            _ => {
+                let of_last = match last.fate {
+                    Fate::Ended(Some(end)) if end != End::Exited(0) => Some((last.name.as_str(), end)),
+                    _ => None,
+                };
+                failures(others).chain(of_last).map(|(name, end)| format!("[{name}: {end}]")).collect()
+            }
+        }
+    }
+}
+
+/// What went wrong in programs that others follow. To end because nobody reads any more is their way to end.
+fn failures(members: &[Member]) -> impl Iterator<Item = (&str, End)> {
+    members.iter().filter_map(|member| match member.fate {
+        Fate::Ended(Some(end)) if !matches!(end, End::Exited(0 | BROKEN)) => Some((member.name.as_str(), end)),
+        _ => None,
+    })
+}
+
+/// All jobs, in the order of their numbers.
+#[derive(Debug, Default)]
+pub struct Jobs(Vec<Job>);
+
+impl Jobs {
+    /// Adds a job, and answers its number: the next after those that are there.
+    pub fn add(&mut self, text: &str, members: Vec<Member>) -> u64 {
+        let number = self.0.last().map_or(1, |last| last.number + 1);
+        self.0.push(Job { number, text: text.into(), members });
+        number
+    }
+
+    /// Puts back a job that was taken out.
+    pub fn put_back(&mut self, job: Job) {
+        let place = self.0.partition_point(|other| other.number < job.number);
+        self.0.insert(place, job);
+    }
+
+    /// The numbers.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|job| job.number)
+    }
+
+    /// A job.
+    pub fn get(&self, number: u64) -> Option<&Job> {
+        self.0.iter().find(|job| job.number == number)
+    }
+
+    /// Takes a job out.
+    pub fn take(&mut self, number: u64) -> Option<Job> {
+        let place = self.0.iter().position(|job| job.number == number)?;
+        Some(self.0.remove(place))
+    }
+
+    /// Forgets the job of which this is the only process, because its end has been told.
+    pub fn forget_only(&mut self, pid: u64) {
+        self.0.retain(|job| !matches!(job.members.as_slice(), [only] if only.pid == pid));
+    }
+}
+
+impl Shell<'_> {
+    /// Finds out what became of the jobs. Answers all; those that have ended are forgotten.
+    pub fn refresh_jobs(&mut self) -> Vec<Job> {
+        for job in &mut self.jobs.0 {
+            job.refresh(self.system);
+        }
+        let all = self.jobs.0.clone();
+        self.jobs.0.retain(|job| !job.has_ended());
+        all
+    }
+
+    /// Says which jobs have ended.
+    pub(crate) fn report_jobs(&mut self) {
+        if self.jobs.0.is_empty() {
+            return;
+        }
+        let ended: Vec<Job> = self.refresh_jobs().into_iter().filter(Job::has_ended).collect();
+        if !ended.is_empty() {
+            self.start_line();
+        }
+        for job in ended {
+            self.say(format_args!("[{}] {}: {}", job.number, job.text, job.state()));
+        }
+    }
+}

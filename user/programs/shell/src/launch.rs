@@ -1,0 +1,305 @@
+//! How a pipeline becomes processes.
+//!
+//! First everything that can fail for a reason that the user can mend: is there such a command or program, can the files be
+//! opened? Then the processes are connected, and only then does the first of them run. Whatever fails, what was prepared is given
+//! up and every end of a stream closed, so that nothing is left behind.
+//!
+//! A command in a pipeline is carried out by the shell itself, once the programs run; it reads nothing, so its place in the
+//! pipeline has no input.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::mem::take;
+
+use crate::commands::{self, Action, Call, Command, Failure};
+use crate::jobs::{Job, Member};
+use crate::parse::{Errors, Pipeline, Stage, Standard, Target};
+use crate::shell::{Shell, Sinks};
+use crate::system::{How, OnKey, Stream, Waited, base_name};
+
+/// What a stage is.
+enum Step<'a> {
+    Command(&'static Command, &'a [String]),
+    Program { words: &'a [String], pid: u64 },
+}
+
+/// What went wrong, and in which command.
+pub(crate) type Trouble = (Option<&'static Command>, Failure);
+
+/// What has come to be before the first process runs.
+#[derive(Default)]
+struct Prepared<'a> {
+    steps: Vec<Step<'a>>,
+    /// Where the output and errors of commands go, for each step.
+    sinks: Vec<Sinks>,
+    /// Processes that do not run yet.
+    waiting: Vec<u64>,
+    /// Processes that run.
+    started: Vec<u64>,
+    /// Ends of streams that the shell holds.
+    held: Vec<Stream>,
+}
+
+impl Prepared<'_> {
+    /// The programs.
+    fn members(&self) -> Vec<Member> {
+        let member = |step: &Step<'_>| match step {
+            Step::Command(..) => None,
+            Step::Program { words, pid } => Some(Member::new(*pid, words.first().map_or("", |word| base_name(word)))),
+        };
+        self.steps.iter().filter_map(member).collect()
+    }
+}
+
+impl Shell<'_> {
+    /// Carries out a pipeline: until it has ended, unless it is for the background.
+    pub(crate) fn run_pipeline(&mut self, pipeline: &Pipeline) -> Result<(), Trouble> {
+        let Some(name) = pipeline.stages.first().and_then(|stage| stage.words.first()) else { return Ok(()) };
+        if let Some(command) = commands::find(name)
+            && let Action::Pipeline(run) = command.action
+        {
+            let mut rest = pipeline.clone();
+            rest.stages[0].words.remove(0);
+            if rest.stages[0].words.is_empty() {
+                return Err((Some(command), Failure::Usage("the command is missing".into())));
+            }
+            run(self, &rest);
+            return Ok(());
+        }
+        self.flush();
+        let mut prepared = Prepared::default();
+        let outcome = self.prepare(pipeline, &mut prepared).and_then(|()| self.start(&mut prepared));
+        if let Err(trouble) = outcome {
+            self.give_up(&mut prepared);
+            return Err(trouble);
+        }
+        if pipeline.background {
+            self.leave_in_background(pipeline, &prepared);
+        } else {
+            self.see_through(pipeline, &mut prepared);
+        }
+        Ok(())
+    }
+
+    // ── Before anything runs ─────────────────────────────────────────────────────────────────────────────────────────
+
+    fn prepare<'a>(&mut self, pipeline: &'a Pipeline, prepared: &mut Prepared<'a>) -> Result<(), Trouble> {
+        for stage in &pipeline.stages {
+            let step = self.step(pipeline, stage)?;
+            if let Step::Program { pid, .. } = step {
+                prepared.waiting.push(pid);
+            }
+            prepared.steps.push(step);
+        }
+        prepared.sinks.resize(prepared.steps.len(), Sinks::default());
+        for (index, stage) in pipeline.stages.iter().enumerate() {
+            self.redirect(index, stage, prepared).map_err(|failure| (None, failure))?;
+        }
+        Ok(())
+    }
+
+    /// Finds out what a stage is, and prepares its process.
+    fn step<'a>(&mut self, pipeline: &Pipeline, stage: &'a Stage) -> Result<Step<'a>, Trouble> {
+        let Some((name, arguments)) = stage.words.split_first() else { return Err((None, self.unknown(""))) };
+        let Some(command) = commands::find(name) else { return self.program(None, &stage.words, None) };
+        let usage = |text: &str| Err((Some(command), Failure::Usage(text.into())));
+        let is_alone = pipeline.stages.len() == 1;
+        match command.action {
+            Action::Pipeline(_) => usage("it stands at the beginning, before everything that is timed"),
+            Action::Program => {
+                let (quota, words) = commands::program_of(arguments).map_err(|failure| (Some(command), failure))?;
+                self.program(Some(command), words, quota)
+            }
+            _ if pipeline.background => usage("only programs can run in the background"),
+            Action::Alone(_) if !is_alone => usage("it needs the shell for itself, without |"),
+            Action::Alone(_) | Action::Anywhere(_) => Ok(Step::Command(command, arguments)),
+        }
+    }
+
+    fn program<'a>(
+        &mut self,
+        command: Option<&'static Command>,
+        words: &'a [String],
+        quota: Option<u64>,
+    ) -> Result<Step<'a>, Trouble> {
+        match self.system.prepare(words, quota) {
+            Ok(Some(pid)) => Ok(Step::Program { words, pid }),
+            Ok(None) => Err((command, self.unknown(words.first().map_or("", String::as_str)))),
+            Err(refusal) => Err((command, refusal.into())),
+        }
+    }
+
+    /// Opens the files and makes the pipe of a stage. Every end is held from the moment on when there is one.
+    fn redirect(&mut self, index: usize, stage: &Stage, prepared: &mut Prepared<'_>) -> Result<(), Failure> {
+        if let Some(path) = &stage.input {
+            let stream = self.open(path, How::Read, prepared)?;
+            self.connect(index, Standard::Input, stream, prepared)?;
+            self.release(stream, prepared);
+        }
+        let mut output = None;
+        if let Some(target) = &stage.output {
+            output = Some(self.open_target(target, prepared)?);
+        }
+        if index + 1 < prepared.steps.len() {
+            let (reader, writer) = self.system.pipe()?;
+            prepared.held.extend([reader, writer]);
+            self.connect(index + 1, Standard::Input, reader, prepared)?;
+            self.release(reader, prepared);
+            output = Some(writer);
+        }
+        if let Some(stream) = output {
+            self.connect(index, Standard::Output, stream, prepared)?;
+        }
+        let errors = match &stage.errors {
+            None => None,
+            Some(Errors::ToOutput) => output,
+            Some(Errors::To(target)) => Some(self.open_target(target, prepared)?),
+        };
+        if let Some(stream) = errors {
+            self.connect(index, Standard::Errors, stream, prepared)?;
+        }
+        // A program has its own ends now. Those of a command are closed when it has been carried out.
+        if matches!(prepared.steps[index], Step::Program { .. }) {
+            let sinks = take(&mut prepared.sinks[index]);
+            self.release_sinks(sinks, prepared);
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, path: &str, how: How, prepared: &mut Prepared<'_>) -> Result<Stream, Failure> {
+        let opened = self.system.open(path, how);
+        let stream = opened.map_err(|refusal| Failure::Refused(format!("{path}: {}", refusal.0)))?;
+        prepared.held.push(stream);
+        Ok(stream)
+    }
+
+    fn open_target(&mut self, target: &Target, prepared: &mut Prepared<'_>) -> Result<Stream, Failure> {
+        self.open(&target.path, if target.append { How::Append } else { How::Replace }, prepared)
+    }
+
+    /// Gives a stage an end of a stream.
+    fn connect(
+        &mut self,
+        index: usize,
+        standard: Standard,
+        stream: Stream,
+        prepared: &mut Prepared<'_>,
+    ) -> Result<(), Failure> {
+        let sinks = &mut prepared.sinks[index];
+        match standard {
+            Standard::Input => {}
+            Standard::Output => sinks.output = Some(stream),
+            Standard::Errors => sinks.errors = Some(stream),
+        }
+        match prepared.steps[index] {
+            Step::Program { pid, .. } => Ok(self.system.give(pid, standard, stream)?),
+            Step::Command(..) => Ok(()),
+        }
+    }
+
+    /// Closes an end that the shell holds.
+    fn release(&mut self, stream: Stream, prepared: &mut Prepared<'_>) {
+        prepared.held.retain(|held| *held != stream);
+        self.system.close(stream);
+    }
+
+    fn release_sinks(&mut self, sinks: Sinks, prepared: &mut Prepared<'_>) {
+        for stream in prepared.held.extract_if(.., |held| [sinks.output, sinks.errors].contains(&Some(*held))) {
+            self.system.close(stream);
+        }
+    }
+
+    // ── Running ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn start(&mut self, prepared: &mut Prepared<'_>) -> Result<(), Trouble> {
+        while !prepared.waiting.is_empty() {
+            let pid = prepared.waiting.remove(0);
+            self.system.start(pid).map_err(|refusal| (None, refusal.into()))?;
+            prepared.started.push(pid);
+        }
+        Ok(())
+    }
+
+    /// Leaves nothing behind.
+    fn give_up(&mut self, prepared: &mut Prepared<'_>) {
+        for pid in prepared.waiting.drain(..) {
+            self.system.abandon(pid);
+        }
+        for pid in prepared.started.drain(..) {
+            // It may have ended by itself.
+            let _ = self.system.kill(pid);
+        }
+        for stream in prepared.held.drain(..) {
+            self.system.close(stream);
+        }
+    }
+
+    fn leave_in_background(&mut self, pipeline: &Pipeline, prepared: &Prepared<'_>) {
+        let pids: Vec<String> = prepared.started.iter().map(|pid| format!("{pid}")).collect();
+        let number = self.jobs.add(&pipeline.text, prepared.members());
+        let noun = if pids.len() == 1 { "process" } else { "processes" };
+        self.say(format_args!("[{number}] {} ({noun} {})", pipeline.text, pids.join(", ")));
+    }
+
+    /// Carries out the commands, and waits for the programs.
+    fn see_through(&mut self, pipeline: &Pipeline, prepared: &mut Prepared<'_>) {
+        if !prepared.started.is_empty() {
+            // Of a pipeline the first program alone can have the terminal as its input.
+            let reads = |stage: &Stage| stage.input.is_none();
+            let reader = match (prepared.steps.first(), pipeline.stages.first()) {
+                (Some(Step::Program { pid, .. }), Some(stage)) if reads(stage) => *pid,
+                _ => self.system.own_pid(),
+            };
+            self.system.set_foreground(&prepared.started, reader, OnKey::Obey);
+        }
+        let members = prepared.members();
+        let sinks = take(&mut prepared.sinks);
+        for (step, sinks) in take(&mut prepared.steps).iter().zip(sinks) {
+            let Step::Command(command, arguments) = step else { continue };
+            self.set_sinks(sinks);
+            let (Action::Anywhere(run) | Action::Alone(run)) = command.action else { continue };
+            if let Err(failure) = run(self, &Call { arguments }) {
+                self.complain(Some(command), &failure);
+            }
+            self.set_sinks(Sinks::default());
+            self.release_sinks(sinks, prepared);
+        }
+        if !prepared.started.is_empty() {
+            self.wait_for(Job { number: 0, text: pipeline.text.clone(), members });
+        }
+    }
+
+    /// Waits for a job in the foreground, and says how it ended. One that is suspended becomes or remains a numbered one.
+    pub(crate) fn wait_for(&mut self, mut job: Job) {
+        match self.system.wait(&job.living()) {
+            Ok(Waited::Ended(ends)) => {
+                job.set_ends(&ends);
+                let complaints = job.complaints();
+                // Whoever types Ctrl-C means the whole line.
+                self.is_line_given_up |= complaints.iter().any(|complaint| complaint == "[killed]");
+                if !complaints.is_empty() {
+                    self.start_line();
+                }
+                for complaint in complaints {
+                    self.say(format_args!("{complaint}"));
+                }
+            }
+            Ok(Waited::Suspended) => {
+                self.is_line_given_up = true;
+                self.start_line();
+                let text = job.text.clone();
+                let number = if job.number == 0 {
+                    self.jobs.add(&text, job.members)
+                } else {
+                    let number = job.number;
+                    self.jobs.put_back(job);
+                    number
+                };
+                self.say(format_args!("[{number}] {text}: suspended; fg %{number} or bg %{number} lets it go on"));
+            }
+            Ok(Waited::Interrupted) => self.is_line_given_up = true,
+            Err(refusal) => self.complain(None, &refusal.into()),
+        }
+    }
+}

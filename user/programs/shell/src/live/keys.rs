@@ -1,0 +1,126 @@
+//! Ctrl-C and Ctrl-Z while programs run.
+//!
+//! The console, which edits lines itself then, signals a notification. A thread of its own waits for it, because the main thread
+//! waits for the programs' end, or for somebody to read what a command writes to them. It kills or suspends the programs. Where
+//! that does not end what the main thread waits for, it ends the wait by suspending and resuming the main thread: a call that is
+//! interrupted so ends with an error. That is done only while the main thread is in a call that is prepared for it
+//! ([`interruptible`]), and until it has noticed, since it may just have been before or behind the call.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+
+use tench::procs::Procs;
+use tench::sync::Mutex;
+use tench::sys::abi::Rights;
+use tench::sys::abi::layout::slot;
+use tench::sys::thread::yield_now;
+use tench::sys::{Cap, Error, Notification, Thread};
+use tench::{memory, thread, time};
+use tench_shell::system::OnKey;
+
+/// What Ctrl-C and Ctrl-Z signal.
+const INTERRUPT: u64 = 1;
+const SUSPEND: u64 = 2;
+/// Between two attempts to reach the main thread.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// What keys are about.
+struct Foreground {
+    /// Processes.
+    pids: Vec<u64>,
+    /// What is done with them; nothing when nobody waits for them.
+    on_key: Option<OnKey>,
+}
+
+static FOREGROUND: Mutex<Foreground> = Mutex::new(Foreground { pids: Vec::new(), on_key: None });
+/// How often the foreground has changed.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+/// A key has ended the wait for the processes in the foreground.
+static IS_STOPPED: AtomicBool = AtomicBool::new(false);
+/// The main thread is in a call that may be interrupted.
+static IN_CALL: AtomicBool = AtomicBool::new(false);
+
+/// What the console is given to signal.
+#[derive(Clone, Copy)]
+pub struct Keys {
+    pub interrupt: Cap<Notification>,
+    pub suspend: Cap<Notification>,
+}
+
+impl Keys {
+    /// Starts the thread that obeys. Without memory for that there are none, and programs run all the same.
+    pub fn new() -> Option<Keys> {
+        let notification = memory::make::<Notification>(0).ok()?.leak();
+        let badged = |badge| notification.mint_to(memory::take_slot().ok()?, Rights::WRITE, badge).ok();
+        let keys = Keys { interrupt: badged(INTERRUPT)?, suspend: badged(SUSPEND)? };
+        thread::Builder::new().spawn(move || obey(notification)).ok()?.detach();
+        Some(keys)
+    }
+}
+
+/// Sets what keys are about from now on.
+pub fn set(pids: &[u64], on_key: OnKey) {
+    // The thread that obeys has the same priority: if it was woken for others before, it is its turn now, and finds nothing to
+    // do.
+    yield_now();
+    let mut foreground = FOREGROUND.lock();
+    foreground.pids = pids.into();
+    foreground.on_key = Some(on_key);
+    CHANGES.fetch_add(1, Ordering::Relaxed);
+    IS_STOPPED.store(false, Ordering::Relaxed);
+}
+
+/// Keys are about nothing from now on. Answers what they were about.
+pub fn clear() -> Option<OnKey> {
+    let mut foreground = FOREGROUND.lock();
+    foreground.pids = Vec::new();
+    CHANGES.fetch_add(1, Ordering::Relaxed);
+    foreground.on_key.take()
+}
+
+/// Whether a key has ended the wait.
+pub fn is_stopped() -> bool {
+    IS_STOPPED.load(Ordering::Acquire)
+}
+
+/// Makes a call that a key may interrupt, with the error `Aborted`. It allocates nothing.
+pub fn interruptible<T>(call: impl FnOnce() -> T) -> T {
+    IN_CALL.store(true, Ordering::SeqCst);
+    let answer = call();
+    IN_CALL.store(false, Ordering::SeqCst);
+    answer
+}
+
+/// Does what keys ask for, again and again.
+fn obey(signals: Cap<Notification>) {
+    while let Ok(bits) = signals.wait() {
+        let foreground = FOREGROUND.lock();
+        // They may just have ended by themselves.
+        let each = |act: fn(u64) -> Result<(), tench::procs::Failure>| {
+            for &pid in &foreground.pids {
+                let _ = act(pid);
+            }
+        };
+        match foreground.on_key {
+            Some(OnKey::Obey) if bits & INTERRUPT != 0 => {
+                each(|pid| Procs::STANDARD.kill(pid));
+                continue;
+            }
+            Some(OnKey::Obey) => each(|pid| Procs::STANDARD.suspend(pid)),
+            Some(OnKey::StopWaiting) if bits & INTERRUPT != 0 => {}
+            _ => continue,
+        }
+        IS_STOPPED.store(true, Ordering::Release);
+        let these = CHANGES.load(Ordering::Relaxed);
+        drop(foreground);
+        let main = Cap::<Thread>::new(slot::THREAD);
+        while CHANGES.load(Ordering::Relaxed) == these {
+            if IN_CALL.load(Ordering::SeqCst) {
+                // A thread that has been suspended can be resumed.
+                let _: Result<(), Error> = main.suspend().and_then(|()| main.resume());
+            }
+            time::sleep(PATIENCE);
+        }
+    }
+}

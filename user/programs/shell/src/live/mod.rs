@@ -1,0 +1,348 @@
+//! The system that is really there: servers and kernel.
+
+mod keys;
+mod streams;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tench::console::Console;
+use tench::console::protocol::{Error as ConsoleError, Mode};
+use tench::mem::protocol::MAX_EXTENTS;
+use tench::mem::{Account, Extent, Mem, Totals};
+use tench::names::Names;
+use tench::procs::protocol::Error as ProcsError;
+use tench::procs::{Capability, Procs, Spawn, Standing, Status};
+use tench::sys::abi::layout::slot;
+use tench::sys::abi::object::Statistic;
+use tench::sys::{Cap, CapAddress, Error, Instant, Kernel, OWN_SPACE};
+use tench::{again, memory, process};
+use tench_files_client::Files;
+use tench_shell::parse::Standard;
+use tench_shell::system::{
+    End, Entry, How, Input, Name, OnKey, Process, Refusal, Stream, System, Terminal, Unwritten, Waited,
+};
+
+use keys::Keys;
+
+const CONSOLE: Console<Standing> = Console::STANDARD;
+const PROCS: Procs = Procs::STANDARD;
+
+/// Servers and kernel.
+pub struct Live {
+    pid: u64,
+    kernel: Cap<Kernel>,
+    /// What the console signals, once that was needed.
+    keys: Option<Keys>,
+    /// Processes that do not run yet, and which of their standard streams they were given.
+    preparing: Vec<(Spawn, [bool; 3])>,
+}
+
+impl Live {
+    /// Finds out what is there.
+    pub fn new() -> Live {
+        Live { pid: process::id(), kernel: Cap::new(slot::KERNEL), keys: None, preparing: Vec::new() }
+    }
+
+    fn take_prepared(&mut self, pid: u64) -> Option<(Spawn, [bool; 3])> {
+        let place = self.preparing.iter().position(|(spawn, _)| spawn.process() == pid)?;
+        Some(self.preparing.remove(place))
+    }
+}
+
+/// Gives a process in preparation an end of a stream as one of its standard streams.
+fn give(spawn: &Spawn, index: usize, stream: Stream) -> Result<(), Refusal> {
+    let shared = streams::share(stream, spawn.process())?;
+    let moved = spawn.move_in(shared, streams::STANDARD[index]);
+    if moved.is_err() {
+        // It closes with the process, which does not come to be.
+        let _ = OWN_SPACE.delete_at(shared);
+    }
+    memory::free_slot(shared);
+    Ok(moved?)
+}
+
+fn process_of(status: &Status) -> Process {
+    Process {
+        pid: status.process,
+        parent: status.parent,
+        state: status.state,
+        detail: status.detail,
+        priority: status.priority,
+        ticks: status.ticks,
+        size: status.size,
+        name: status.name.as_str().into(),
+    }
+}
+
+/// What reading from the console has led to.
+fn input_of(read: Result<usize, tench::console::Failure>, buffer: [u8; 1]) -> Input {
+    match read {
+        Ok(1..) => Input::Byte(buffer[0]),
+        Err(tench::console::Failure::Refused(ConsoleError::Interrupted)) => Input::Interrupted,
+        Ok(0) | Err(_) => Input::End,
+    }
+}
+
+/// Gives a prepared process its arguments and the shell's own environment.
+fn pass_on(spawn: &Spawn, arguments: &[String]) -> Result<(), Refusal> {
+    for argument in arguments {
+        spawn.argument(argument)?;
+    }
+    for entry in process::env() {
+        spawn.environment(entry)?;
+    }
+    Ok(())
+}
+
+impl System for Live {
+    fn write(&mut self, text: &[u8]) {
+        // There is no other place to say that this failed.
+        match streams::own(1) {
+            Some(stream) => drop(streams::write(stream, text)),
+            None => drop(CONSOLE.write(text)),
+        }
+    }
+
+    fn is_at_line_start(&mut self) -> bool {
+        streams::own(1).is_some() || !CONSOLE.is_mid_line().unwrap_or(false)
+    }
+
+    fn read(&mut self) -> Input {
+        // One byte at a time, so that what is typed ahead is there for the program that it is meant for.
+        if let Some(stream) = streams::own(0) {
+            return streams::read(stream, 1)
+                .ok()
+                .and_then(|bytes| bytes.first().copied())
+                .map_or(Input::End, Input::Byte);
+        }
+        let mut buffer = [0];
+        input_of(CONSOLE.read(&mut buffer), buffer)
+    }
+
+    fn read_until(&mut self, deadline: u64) -> Option<Input> {
+        let mut buffer = [0];
+        match CONSOLE.read_until(&mut buffer, Instant::from_ticks(deadline)) {
+            Ok(None) => None,
+            Ok(Some(count)) => Some(input_of(Ok(count), buffer)),
+            Err(failure) => Some(input_of(Err(failure), buffer)),
+        }
+    }
+
+    fn take_terminal(&mut self) -> Terminal {
+        if streams::own(0).is_some() {
+            return Terminal::None;
+        }
+        let is_ours = CONSOLE.set_foreground(self.pid, None).is_ok();
+        if is_ours && CONSOLE.set_mode(Mode::Raw).is_ok() { Terminal::Ours } else { Terminal::Others }
+    }
+
+    fn own_pid(&self) -> u64 {
+        self.pid
+    }
+
+    fn process(&mut self, pid: u64) -> Result<Process, Refusal> {
+        Ok(process_of(&PROCS.status(pid)?))
+    }
+
+    fn next_process(&mut self, after: u64) -> Option<Process> {
+        PROCS.next(after).ok().as_ref().map(process_of)
+    }
+
+    fn prepare(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
+        let Some((program, arguments)) = words.split_first() else { return Ok(None) };
+        let spawn = match PROCS.prepare(program) {
+            Err(tench::procs::Failure::Refused(ProcsError::NoSuchProgram)) => return Ok(None),
+            prepared => prepared?,
+        };
+        let limited = quota.map_or(Ok(()), |bytes| Ok(spawn.limit(bytes)?));
+        if let Err(refusal) = limited.and_then(|()| pass_on(&spawn, arguments)) {
+            spawn.abandon();
+            return Err(refusal);
+        }
+        self.preparing.push((spawn, [false; 3]));
+        Ok(Some(spawn.process()))
+    }
+
+    fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), Refusal> {
+        let index = standard as usize;
+        let prepared = self.preparing.iter_mut().find(|(spawn, _)| spawn.process() == pid);
+        let Some((spawn, given)) = prepared else {
+            return Err(Refusal(format!("process {pid} is not being prepared")));
+        };
+        given[index] = true;
+        give(spawn, index, stream)
+    }
+
+    fn start(&mut self, pid: u64) -> Result<(), Refusal> {
+        let Some((spawn, given)) = self.take_prepared(pid) else { return Ok(()) };
+        for index in (0..given.len()).filter(|index| !given[*index]) {
+            if let Some(stream) = streams::own(index)
+                && let Err(refusal) = give(&spawn, index, stream)
+            {
+                spawn.abandon();
+                return Err(refusal);
+            }
+        }
+        match spawn.start_or_defect() {
+            Ok(_) => Ok(()),
+            Err((failure, None)) => Err(failure.into()),
+            Err((failure, Some(defect))) => Err(Refusal(format!("{failure}: {defect}"))),
+        }
+    }
+
+    fn abandon(&mut self, pid: u64) {
+        if let Some((spawn, _)) = self.take_prepared(pid) {
+            spawn.abandon();
+        }
+    }
+
+    fn set_foreground(&mut self, pids: &[u64], reader: u64, on_key: OnKey) {
+        if self.keys.is_none() {
+            self.keys = Keys::new();
+        }
+        keys::set(pids, on_key);
+        // A shell whose terminal belongs to another waits as well, but without keys.
+        if CONSOLE.set_foreground(reader, self.keys.map(|keys| keys.interrupt)).is_ok() {
+            if let Some(keys) = self.keys.filter(|_| on_key == OnKey::Obey) {
+                // Without it, Ctrl-Z is a character like others.
+                let _ = again(|| CONSOLE.set_suspend_signal(keys.suspend));
+            }
+            let _ = CONSOLE.set_mode(Mode::Canonical);
+        }
+    }
+
+    fn wait(&mut self, pids: &[u64]) -> Result<Waited, Refusal> {
+        let mut ends = Vec::with_capacity(pids.len());
+        let mut outcome: Result<(), Refusal> = Ok(());
+        for &pid in pids {
+            if keys::is_stopped() {
+                break;
+            }
+            match keys::interruptible(|| PROCS.wait(pid)) {
+                Ok(status) => ends.push(End::of(status.state, status.detail)),
+                Err(tench::procs::Failure::Lost(Error::Aborted)) => break,
+                // So many others have ended since that its record is gone.
+                Err(tench::procs::Failure::Refused(ProcsError::NoSuchProcess)) => ends.push(None),
+                Err(failure) => {
+                    outcome = Err(failure.into());
+                    break;
+                }
+            }
+        }
+        let on_key = keys::clear();
+        outcome?;
+        Ok(match on_key {
+            _ if ends.len() == pids.len() => Waited::Ended(ends),
+            Some(OnKey::Obey) => Waited::Suspended,
+            _ => Waited::Interrupted,
+        })
+    }
+
+    fn kill(&mut self, pid: u64) -> Result<(), Refusal> {
+        Ok(PROCS.kill(pid)?)
+    }
+
+    fn suspend(&mut self, pid: u64) -> Result<(), Refusal> {
+        Ok(PROCS.suspend(pid)?)
+    }
+
+    fn resume(&mut self, pid: u64) -> Result<(), Refusal> {
+        Ok(PROCS.resume(pid)?)
+    }
+
+    fn capabilities(&mut self, pid: u64) -> Result<Vec<Capability>, Refusal> {
+        let mut capabilities = Vec::new();
+        let mut from = CapAddress::NULL;
+        loop {
+            let (next, found) = PROCS.capabilities(pid, from)?;
+            capabilities.extend(found);
+            from = next;
+            if from == CapAddress::NULL {
+                return Ok(capabilities);
+            }
+        }
+    }
+
+    fn memory(&mut self) -> Result<Totals, Refusal> {
+        Ok(Mem::STANDARD.totals()?)
+    }
+
+    fn extents(&mut self, from: u64) -> Result<Vec<Extent>, Refusal> {
+        let mut found = [Extent::default(); MAX_EXTENTS];
+        let count = Mem::STANDARD.extents(from, &mut found)?;
+        Ok(found[..count].to_vec())
+    }
+
+    fn next_account(&mut self, after: u64) -> Option<Account> {
+        Mem::STANDARD.next_account(after).ok()
+    }
+
+    fn next_name(&mut self, after: &str) -> Option<Name> {
+        let (name, pid) = again(|| Names::STANDARD.next(after)).ok()?;
+        Some(Name { pid, name: name.as_str().into() })
+    }
+
+    fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, Refusal> {
+        streams::entries(directory)
+    }
+
+    fn entry(&mut self, path: &str) -> Result<Entry, Refusal> {
+        streams::entry(path)
+    }
+
+    fn make_directory(&mut self, path: &str) -> Result<(), Refusal> {
+        streams::change(|| Files::STANDARD.make_directory(path))
+    }
+
+    fn remove(&mut self, path: &str) -> Result<(), Refusal> {
+        streams::change(|| Files::STANDARD.remove(path))
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), Refusal> {
+        streams::change(|| Files::STANDARD.rename(from, to))
+    }
+
+    fn pipe(&mut self) -> Result<(Stream, Stream), Refusal> {
+        streams::pipe()
+    }
+
+    fn open(&mut self, path: &str, how: How) -> Result<Stream, Refusal> {
+        streams::open(path, how)
+    }
+
+    fn read_stream(&mut self, stream: Stream) -> Result<Vec<u8>, Refusal> {
+        streams::read(stream, usize::MAX)
+    }
+
+    fn write_stream(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), Unwritten> {
+        streams::write(stream, bytes)
+    }
+
+    fn close(&mut self, stream: Stream) {
+        streams::close(stream);
+    }
+
+    fn ticks(&mut self) -> u64 {
+        Instant::now().ticks()
+    }
+
+    fn ticks_per_second(&mut self) -> u64 {
+        process::info().map_or(1, |info| info.counter_frequency)
+    }
+
+    fn instructions(&mut self) -> u64 {
+        tench::sys::time::instructions()
+    }
+
+    fn statistic(&mut self, which: Statistic) -> Result<u64, Refusal> {
+        Ok(self.kernel.query(which)?)
+    }
+
+    fn power_off(&mut self, status: u8) -> Refusal {
+        // What cannot be shown is not worth staying on for.
+        let _ = CONSOLE.drain();
+        self.kernel.power_off(status).into()
+    }
+}

@@ -1,0 +1,153 @@
+//! The file server's interface.
+//!
+//! A path names a file or directory from the root on, with or without a `/` before it; `.` is where one is, `..` one further up.
+
+use tench_protocol::{ArrayString, Caller, Given, Replies, Sent, Text, Words, interface};
+use tench_sys::Endpoint;
+
+/// Pipes and files. The capabilities that it answers are ends of byte streams, for requests of the interface
+/// [stream](stream.md); they belong to the process that asks, and are closed when it ends.
+#[interface(client = Files, version = 1)]
+pub trait FilesService {
+    /// Makes a pipe: the end to read from, and the end to write to. The capabilities go to the empty slots.
+    /// Errors: `Full`.
+    #[method(1)]
+    fn pipe(&mut self, caller: Caller) -> Result<(Sent<Endpoint, Given>, Sent<Endpoint, Given>), Error>;
+
+    /// Opens a file. The capability goes to the empty slot.
+    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory` (on the way), `IsDirectory`, `ReadOnly` (to write a file of the boot
+    /// archive), `Exists` (`CreateNew`), `NoSpace`, `Full`.
+    #[method(2)]
+    fn open(&mut self, caller: Caller, path: Text<'_, MAX_PATH>, how: How) -> Result<Sent<Endpoint, Given>, Error>;
+
+    /// What lies at a path.
+    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`.
+    #[method(3)]
+    fn status(&mut self, path: Text<'_, MAX_PATH>) -> Result<Status, Error>;
+
+    /// The entry of a directory with the first name after another in the order of their bytes (from the beginning: after the
+    /// empty name), and its name.
+    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `NoMoreEntries`.
+    #[method(4)]
+    fn next(
+        &mut self,
+        directory: Text<'_, MAX_PATH>,
+        after: Text<'_, MAX_PATH>,
+    ) -> Result<(Status, ArrayString<MAX_PATH>), Error>;
+
+    /// Makes a directory.
+    /// Errors: `BadPath`, `NoSuchFile` (on the way), `NotADirectory`, `Exists`, `NoSpace`.
+    #[method(5)]
+    fn make_directory(&mut self, path: Text<'_, MAX_PATH>) -> Result<(), Error>;
+
+    /// Removes a file, or a directory with nothing in it. A file that is open stays without a name until it is closed.
+    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `ReadOnly`, `NotEmpty`.
+    #[method(6)]
+    fn remove(&mut self, path: Text<'_, MAX_PATH>) -> Result<(), Error>;
+
+    /// Gives a file or directory another path. A file that lies there is removed.
+    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory lies there), `ReadOnly`, `IntoItself`, `NoSpace`.
+    #[method(7)]
+    fn rename(&mut self, from: Text<'_, MAX_PATH>, to: Text<'_, MAX_PATH>) -> Result<(), Error>;
+
+    /// How much is used, and of what.
+    #[method(8)]
+    fn usage(&mut self) -> Result<Usage, Error>;
+
+    /// A process has ended: its ends of streams are closed, its waits forgotten. Answers another process, if the server must
+    /// know whether that one lives: one that was given an end by a process that has ended. If it does not live, this is to be
+    /// said of it, too; otherwise `process_lives`.
+    #[method(9, authority)]
+    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error>;
+
+    /// A process lives and keeps what it was given. Answers as `process_ended`.
+    #[method(10, authority)]
+    fn process_lives(&mut self, process: u64) -> Result<Option<u64>, Error>;
+}
+
+tench_protocol::codes! {
+    /// How to open a file.
+    pub enum How {
+        /// To read, from its beginning.
+        Read = 1;
+        /// To write, from its beginning; it is made, or made empty.
+        Write = 2;
+        /// To write, each time behind what is there; it is made if it is not there.
+        Append = 3;
+        /// To read and write, from its beginning.
+        Update = 4;
+        /// To read and write a file that is not there yet.
+        CreateNew = 5;
+    }
+}
+
+tench_protocol::codes! {
+    /// What lies at a path.
+    pub enum Kind {
+        /// A file that can be written.
+        File = 1;
+        /// A file of the boot archive, which can only be read.
+        ArchiveFile = 2;
+        /// A directory.
+        Directory = 3;
+    }
+}
+
+/// What is known about what lies at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
+pub struct Status {
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes of a file; entries of a directory.
+    pub size: u64,
+    /// A number that nothing else has while this exists.
+    pub identity: u64,
+}
+
+/// What the file server uses, and how much there can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
+pub struct Usage {
+    /// Bytes of memory with contents of files.
+    pub bytes: u64,
+    /// How many that can be, if the machine has them.
+    pub most_bytes: u64,
+    /// Files and directories that can be written, with those that have no name any more.
+    pub nodes: u64,
+    /// Pipes.
+    pub pipes: u64,
+    /// Capabilities to ends of pipes and files.
+    pub ends: u64,
+    /// Requests that wait.
+    pub waiting: u64,
+}
+
+/// Bytes of the longest path.
+pub const MAX_PATH: usize = 240;
+
+tench_protocol::codes! {
+    /// Why a request was refused.
+    pub enum Error {
+        /// The path is empty, or a name in it has control characters.
+        BadPath = 1, "this is no path: it has 1 to 240 bytes of UTF-8 without control characters";
+        /// Nothing lies there.
+        NoSuchFile = 2, "there is no such file or directory";
+        /// What should be a directory is a file.
+        NotADirectory = 3, "a file lies where the path needs a directory";
+        /// What should be a file is a directory.
+        IsDirectory = 4, "this is a directory";
+        /// The file or directory is one of the boot archive.
+        ReadOnly = 5, "files and directories of the boot archive can only be read; write to another path, such as /tmp";
+        /// Something lies there already.
+        Exists = 6, "something lies there already";
+        /// Something lies in the directory.
+        NotEmpty = 7, "the directory is not empty; remove what lies in it first";
+        /// A directory would lie in itself.
+        IntoItself = 8, "a directory cannot be moved into itself";
+        /// The directory has no entry after that one.
+        NoMoreEntries = 9, "the directory has no more entries";
+        /// The memory for files is used up.
+        NoSpace = 10, "no space is left for files; remove one";
+        /// Too many ends of streams are open, of this process or of all.
+        Full = 11, "too many pipes and files are open; close one";
+    }
+}

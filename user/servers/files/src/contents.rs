@@ -1,0 +1,174 @@
+//! What is in a file: blocks of memory, or a part of the boot archive.
+//!
+//! Blocks that nobody has written are not there and read as zeros; so do bytes behind the last that was written. Invariants: no
+//! block lies behind the file's end, and in its last block the bytes behind the end are zeros.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+
+use tench_stream::protocol::Error;
+
+/// Bytes of a block.
+pub const BLOCK: usize = 4096;
+/// Bytes of the largest file.
+pub const MAX_SIZE: u64 = 1 << 31;
+
+/// How many blocks there are, and how many there can be.
+#[derive(Debug)]
+pub struct Space {
+    used: usize,
+    most: usize,
+}
+
+impl Space {
+    /// Room for so many blocks.
+    pub const fn new(most: usize) -> Space {
+        Space { used: 0, most }
+    }
+
+    /// Blocks in use.
+    pub const fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Blocks that there can be.
+    pub const fn most(&self) -> usize {
+        self.most
+    }
+
+    fn take(&mut self, blocks: usize) -> Result<(), Error> {
+        if blocks > self.most - self.used {
+            return Err(Error::NoSpace);
+        }
+        self.used += blocks;
+        Ok(())
+    }
+
+    fn give(&mut self, blocks: usize) {
+        self.used -= blocks;
+    }
+}
+
+/// The contents of a file.
+#[derive(Debug)]
+pub enum Contents {
+    /// A file of the boot archive.
+    Archive(&'static [u8]),
+    /// A file that can be written.
+    Memory(Blocks),
+}
+
+/// Blocks by their number, and the file's size in bytes.
+#[derive(Debug, Default)]
+pub struct Blocks {
+    blocks: BTreeMap<u32, Box<[u8]>>,
+    size: u64,
+}
+
+impl Contents {
+    /// Bytes of the file.
+    pub const fn size(&self) -> u64 {
+        match self {
+            Contents::Archive(bytes) => bytes.len() as u64,
+            Contents::Memory(blocks) => blocks.size,
+        }
+    }
+
+    /// Reads what lies at a position, as much as there is room for. Answers how many bytes.
+    pub fn read(&self, position: u64, into: &mut [u8]) -> usize {
+        let left = usize::try_from(self.size().saturating_sub(position)).unwrap_or(usize::MAX);
+        let count = into.len().min(left);
+        let into = &mut into[..count];
+        match self {
+            Contents::Archive(bytes) => {
+                let from = bytes.get(position as usize..).and_then(|bytes| bytes.get(..count));
+                // There are as many, because they lie before the end.
+                from.into_iter().for_each(|from| into.copy_from_slice(from));
+            }
+            Contents::Memory(blocks) => blocks.read(position, into),
+        }
+        count
+    }
+}
+
+/// The parts of `length` bytes from a position on that lie in one block each: the block's number, where in it, and where in the bytes.
+fn parts(position: u64, length: usize) -> impl Iterator<Item = (u32, usize, core::ops::Range<usize>)> {
+    let mut done = 0;
+    core::iter::from_fn(move || {
+        let at = position + done as u64;
+        let offset = (at % BLOCK as u64) as usize;
+        let count = (BLOCK - offset).min(length - done);
+        let part = ((at / BLOCK as u64) as u32, offset, done..done + count);
+        done += count;
+        (count > 0).then_some(part)
+    })
+}
+
+impl Blocks {
+    fn read(&self, position: u64, into: &mut [u8]) {
+        for (number, offset, range) in parts(position, into.len()) {
+            let into = &mut into[range];
+            match self.blocks.get(&number) {
+                Some(block) => into.copy_from_slice(&block[offset..offset + into.len()]),
+                None => into.fill(0),
+            }
+        }
+    }
+
+    /// Writes bytes at a position: all of them, or none.
+    pub fn write(&mut self, position: u64, bytes: &[u8], space: &mut Space) -> Result<(), Error> {
+        let end = position.checked_add(bytes.len() as u64).filter(|end| *end <= MAX_SIZE).ok_or(Error::TooLarge)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let missing = parts(position, bytes.len()).filter(|(number, ..)| !self.blocks.contains_key(number)).count();
+        space.take(missing)?;
+        for (number, offset, range) in parts(position, bytes.len()) {
+            let bytes = &bytes[range];
+            let block = self.blocks.entry(number).or_insert_with(|| vec![0; BLOCK].into_boxed_slice());
+            block[offset..offset + bytes.len()].copy_from_slice(bytes);
+        }
+        self.size = self.size.max(end);
+        Ok(())
+    }
+
+    /// Sets the size.
+    pub fn truncate(&mut self, size: u64, space: &mut Space) -> Result<(), Error> {
+        if size > MAX_SIZE {
+            return Err(Error::TooLarge);
+        }
+        if size < self.size {
+            let kept = size.div_ceil(BLOCK as u64) as u32;
+            while let Some(last) = self.blocks.last_entry().filter(|last| *last.key() >= kept) {
+                last.remove();
+                space.give(1);
+            }
+            let rest = (size % BLOCK as u64) as usize;
+            if rest > 0
+                && let Some(block) = self.blocks.get_mut(&(kept - 1))
+            {
+                block[rest..].fill(0);
+            }
+        }
+        self.size = size;
+        Ok(())
+    }
+
+    /// Gives all blocks back.
+    pub fn free(self, space: &mut Space) {
+        space.give(self.blocks.len());
+    }
+
+    /// Blocks that are there; panics if an invariant does not hold.
+    pub fn check_invariants(&self) -> usize {
+        assert!(self.size <= MAX_SIZE);
+        if let Some((number, block)) = self.blocks.last_key_value() {
+            let start = u64::from(*number) * BLOCK as u64;
+            assert!(start < self.size, "a block lies behind the end");
+            let inside = usize::try_from(self.size - start).unwrap_or(BLOCK).min(BLOCK);
+            assert!(block[inside..].iter().all(|byte| *byte == 0), "something lies behind the end");
+        }
+        self.blocks.len()
+    }
+}

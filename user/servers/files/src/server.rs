@@ -1,0 +1,262 @@
+//! Requests carried out, and those who waited answered.
+//!
+//! One endpoint, two interfaces: a badge with its highest bit set is the number of an end, and its requests are those of byte
+//! streams; any other badge is a process, and its requests are those of the file server.
+
+use core::fmt::Write;
+
+use tench::memory;
+use tench_abi::layout::slot;
+use tench_files::ends::{Due, Ends, GROWTH, Outcome};
+use tench_files::pipe::{Answer, Data};
+use tench_files::tree::Tree;
+use tench_files_client::Files;
+use tench_files_client::protocol::{Error, FilesService, How, MAX_PATH, Status, Usage};
+use tench_loader::LoadError;
+use tench_protocol::{ArrayString, Bytes, Caller, Event, Given, Later, Pending, Port, Replies, Sent, Text};
+use tench_stream::Stream;
+use tench_stream::protocol::{Error as StreamError, Info, MAX_DATA, StreamService};
+use tench_sys::{Cap, CapAddress, Endpoint, Error as Refusal, OWN_SPACE, Rights, Wait};
+
+/// Where requests arrive.
+const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
+/// In a badge: the rest is the number of an end.
+const END: u64 = 1 << 63;
+/// Files and directories that can be made.
+const MAX_NODES: usize = 2048;
+/// Blocks of 4 KiB for what is in them.
+const MAX_BLOCKS: usize = 4096;
+
+/// Somebody who waits.
+enum Waiter {
+    /// For bytes.
+    Reader(Pending<Bytes<'static, MAX_DATA>, StreamError>),
+    /// For room.
+    Writer(Pending<(), StreamError>),
+}
+
+/// The server's state.
+pub struct Server {
+    ends: Ends<Waiter>,
+    /// Bytes that are being answered.
+    read: Data,
+    /// Slots through which capabilities leave.
+    outgoing: [CapAddress; 2],
+}
+
+impl Server {
+    /// A server with the files of the boot archive, and `/tmp`.
+    pub fn new() -> Result<Server, LoadError> {
+        let archive = crate::archive::open()?;
+        let mut tree = Tree::new(MAX_NODES, MAX_BLOCKS);
+        for file in archive.files() {
+            let mut path = ArrayString::<MAX_PATH>::new();
+            if write!(path, "{}", file.path).is_err() || tree.add_archive_file(&path, file.contents).is_err() {
+                tench::eprintln!("files: {} is left out: its path is too long, or another file's", file.path);
+            }
+        }
+        // An archive that has a file of that name has no such directory.
+        let _ = tree.add_fixed_directory("tmp");
+        let none = |_| LoadError::OutOfMemory;
+        let outgoing = [memory::take_slot().map_err(none)?, memory::take_slot().map_err(none)?];
+        memory::serve_without_faults(2 * GROWTH).map_err(none)?;
+        Ok(Server { ends: Ends::new(tree), read: Data::new(), outgoing })
+    }
+
+    /// Answers requests for ever.
+    pub fn serve(&mut self) -> ! {
+        let mut port = tench::server::port(0);
+        loop {
+            if port.next(Wait::FOREVER) == Event::Request {
+                port.carry_out(|request, context, answer| {
+                    if context.caller.0 & END == 0 {
+                        Files::dispatch(self, request, context, answer)
+                    } else {
+                        Stream::dispatch(self, request, context, answer)
+                    }
+                });
+            }
+            self.answer_waiting(&mut port);
+        }
+    }
+
+    /// Answers those who need not wait any more.
+    fn answer_waiting(&mut self, port: &mut Port) {
+        while let Some(Due { reply, answer, from }) = self.ends.next_due() {
+            match (reply, answer) {
+                // Whether bytes have arrived must be known: otherwise they are for the next reader.
+                (Waiter::Reader(pending), Answer::Data(data)) => {
+                    let told = port.replies.answer(pending, &Ok(Bytes::first_of(&data)));
+                    if told == Err(Refusal::NoCaller) {
+                        self.ends.undelivered(from, &data);
+                    }
+                }
+                (Waiter::Reader(pending), Answer::Refused(error)) => port.finish(pending, &Err(error)),
+                (Waiter::Writer(pending), Answer::Refused(error)) => port.finish(pending, &Err(error)),
+                (Waiter::Writer(pending), Answer::Done | Answer::Data(_)) => port.finish(pending, &Ok(())),
+                (Waiter::Reader(pending), Answer::Done) => port.finish(pending, &Ok(Bytes::first_of(&[]))),
+            }
+        }
+    }
+
+    /// A capability to an end, that leaves with the answer by the slot of this number.
+    fn mint(&mut self, end: u64, number: usize) -> Option<Sent<Endpoint, Given>> {
+        let slot = self.outgoing[number];
+        // Whoever offered no slot has left a capability here.
+        let _ = OWN_SPACE.delete_at(slot);
+        let minted = SERVICE.mint_to(slot, Rights::WRITE | Rights::CALL, end | END);
+        if minted.is_err() {
+            // It was made just now, and nobody waits there.
+            let _ = self.ends.close(end, |_| ());
+        }
+        minted.ok().map(Sent::new)
+    }
+}
+
+/// Those who waited at an end that is closed are told so. Who was killed is told nothing.
+fn refuse(replies: &mut Replies, waiter: Waiter) {
+    let told = match waiter {
+        Waiter::Reader(pending) => replies.answer(pending, &Err(StreamError::Closed)),
+        Waiter::Writer(pending) => replies.answer(pending, &Err(StreamError::Closed)),
+    };
+    let _ = told;
+}
+
+/// Sees to it that there is memory for one more request; as much again stays for those who end.
+fn reserve<E>(error: E) -> Result<(), E> {
+    memory::reserve_heap(2 * GROWTH).map_err(|_| error)
+}
+
+impl FilesService for Server {
+    fn pipe(&mut self, caller: Caller) -> Result<(Sent<Endpoint, Given>, Sent<Endpoint, Given>), Error> {
+        reserve(Error::Full)?;
+        let (reader, writer) = self.ends.pipe(caller.0)?;
+        match (self.mint(reader, 0), self.mint(writer, 1)) {
+            (Some(reader), Some(writer)) => Ok((reader, writer)),
+            _ => {
+                // One of them is closed already.
+                let _ = self.ends.close(reader, |_| ());
+                let _ = self.ends.close(writer, |_| ());
+                Err(Error::Full)
+            }
+        }
+    }
+
+    fn open(&mut self, caller: Caller, path: Text<'_, MAX_PATH>, how: How) -> Result<Sent<Endpoint, Given>, Error> {
+        reserve(Error::NoSpace)?;
+        let end = self.ends.open(caller.0, &path, how)?;
+        self.mint(end, 0).ok_or(Error::Full)
+    }
+
+    fn status(&mut self, path: Text<'_, MAX_PATH>) -> Result<Status, Error> {
+        self.ends.tree.status(&path)
+    }
+
+    fn next(
+        &mut self,
+        directory: Text<'_, MAX_PATH>,
+        after: Text<'_, MAX_PATH>,
+    ) -> Result<(Status, ArrayString<MAX_PATH>), Error> {
+        let (status, name) = self.ends.tree.next(&directory, &after)?;
+        Ok((status, ArrayString::from(name).map_err(|_| Error::BadPath)?))
+    }
+
+    fn make_directory(&mut self, path: Text<'_, MAX_PATH>) -> Result<(), Error> {
+        reserve(Error::NoSpace)?;
+        self.ends.tree.make_directory(&path)
+    }
+
+    fn remove(&mut self, path: Text<'_, MAX_PATH>) -> Result<(), Error> {
+        self.ends.tree.remove(&path)
+    }
+
+    fn rename(&mut self, from: Text<'_, MAX_PATH>, to: Text<'_, MAX_PATH>) -> Result<(), Error> {
+        reserve(Error::NoSpace)?;
+        self.ends.tree.rename(&from, &to)
+    }
+
+    fn usage(&mut self) -> Result<Usage, Error> {
+        Ok(self.ends.usage())
+    }
+
+    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error> {
+        self.ends.process_ended(process).into_iter().for_each(|waiter| refuse(replies, waiter));
+        Ok(self.ends.orphan())
+    }
+
+    fn process_lives(&mut self, process: u64) -> Result<Option<u64>, Error> {
+        self.ends.process_lives(process);
+        Ok(self.ends.orphan())
+    }
+}
+
+/// The end that a capability stands for.
+const fn end(caller: Caller) -> u64 {
+    caller.0 & !END
+}
+
+/// Keeps a request to answer it later.
+fn keep<T>(later: Later<'_, T, StreamError>) -> Result<Pending<T, StreamError>, StreamError> {
+    reserve(StreamError::Full)?;
+    later.keep().map_err(|_| StreamError::Full)
+}
+
+impl StreamService for Server {
+    fn read(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Bytes<'static, MAX_DATA>, StreamError>,
+        max: usize,
+    ) -> Result<Option<Bytes<'_, MAX_DATA>>, StreamError> {
+        match self.ends.read(end(caller), max) {
+            Outcome::Now(data) => {
+                self.read = data?;
+                Ok(Some(Bytes::first_of(&self.read)))
+            }
+            Outcome::Wait => {
+                let pending = keep(later)?;
+                self.ends.wait_to_read(end(caller), max, Waiter::Reader(pending));
+                Ok(None)
+            }
+        }
+    }
+
+    fn write(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, (), StreamError>,
+        data: Bytes<'_, MAX_DATA>,
+    ) -> Result<Option<()>, StreamError> {
+        reserve(StreamError::NoSpace)?;
+        match self.ends.write(end(caller), &data) {
+            Outcome::Now(done) => done.map(Some),
+            Outcome::Wait => {
+                let pending = keep(later)?;
+                self.ends.wait_to_write(end(caller), &data, Waiter::Writer(pending));
+                Ok(None)
+            }
+        }
+    }
+
+    fn share(&mut self, caller: Caller, process: u64) -> Result<Sent<Endpoint, Given>, StreamError> {
+        reserve(StreamError::Full)?;
+        let end = self.ends.share(end(caller), process)?;
+        self.mint(end, 0).ok_or(StreamError::Full)
+    }
+
+    fn close(&mut self, caller: Caller, replies: &mut Replies) -> Result<(), StreamError> {
+        self.ends.close(end(caller), |waiter| refuse(replies, waiter))
+    }
+
+    fn info(&mut self, caller: Caller) -> Result<Info, StreamError> {
+        self.ends.info(end(caller))
+    }
+
+    fn seek(&mut self, caller: Caller, position: u64) -> Result<(), StreamError> {
+        self.ends.seek(end(caller), position)
+    }
+
+    fn truncate(&mut self, caller: Caller, size: u64) -> Result<(), StreamError> {
+        self.ends.truncate(end(caller), size)
+    }
+}

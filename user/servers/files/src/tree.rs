@@ -1,0 +1,399 @@
+//! Files and directories by name.
+//!
+//! Every node has a number. A directory knows its entries, a file its contents and how often it is open. A file without a name
+//! stays as long as it is open. Directories in which files of the boot archive lie are as fixed as these.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use core::ops::Bound;
+
+use tench_files_client::protocol::{Error, How, Kind, MAX_PATH, Status};
+use tench_protocol::ArrayVec;
+
+use crate::contents::{Blocks, Contents, Space};
+
+/// Number of a node.
+pub type Node = u64;
+/// The directory in which everything lies.
+pub const ROOT: Node = 0;
+/// Directories on the way of the longest path, the root included.
+const MAX_DEPTH: usize = MAX_PATH / 2 + 1;
+
+/// A file.
+#[derive(Debug)]
+struct File {
+    contents: Contents,
+    /// How often it is open.
+    opens: u32,
+    /// Whether it has a name.
+    linked: bool,
+}
+
+/// A directory.
+#[derive(Debug, Default)]
+struct Directory {
+    entries: BTreeMap<Box<str>, Node>,
+    /// It stays where it is.
+    fixed: bool,
+}
+
+#[derive(Debug)]
+enum Thing {
+    File(File),
+    Directory(Directory),
+}
+
+/// Where a path leads: the directories on the way, and the last name, unless the path ends with `.`, `..` or the root.
+struct Walk<'a> {
+    way: ArrayVec<Node, MAX_DEPTH>,
+    name: Option<&'a str>,
+}
+
+impl Walk<'_> {
+    /// The directory in which the last name is looked for, or which the path means.
+    fn directory(&self) -> Node {
+        self.way.last().copied().unwrap_or(ROOT)
+    }
+}
+
+/// The files and directories.
+#[derive(Debug)]
+pub struct Tree {
+    nodes: BTreeMap<Node, Thing>,
+    next: Node,
+    /// Nodes that are not fixed.
+    made: usize,
+    most: usize,
+    /// Memory of the files.
+    pub space: Space,
+}
+
+impl Tree {
+    /// An empty directory, with room for `most` files and directories and so many blocks of contents.
+    pub fn new(most: usize, blocks: usize) -> Tree {
+        let root = Thing::Directory(Directory { fixed: true, ..Directory::default() });
+        Tree { nodes: BTreeMap::from([(ROOT, root)]), next: 1, made: 0, most, space: Space::new(blocks) }
+    }
+
+    /// Files and directories that are not fixed, with those that have no name any more.
+    pub const fn made(&self) -> usize {
+        self.made
+    }
+
+    /// Adds a file of the boot archive, with the directories on its way. One whose path does not fit is left out, as is one whose
+    /// path is taken.
+    pub fn add_archive_file(&mut self, path: &str, contents: &'static [u8]) -> Result<(), Error> {
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let directory = self.add_fixed_directory(directory)?;
+        check_path(path)?;
+        if name.is_empty() || matches!(name, "." | "..") || self.directory(directory)?.entries.contains_key(name) {
+            return Err(Error::Exists);
+        }
+        let file = File { contents: Contents::Archive(contents), opens: 0, linked: true };
+        self.add(directory, name, Thing::File(file))?;
+        Ok(())
+    }
+
+    /// Adds a directory that stays, with those on its way.
+    pub fn add_fixed_directory(&mut self, path: &str) -> Result<Node, Error> {
+        let mut at = ROOT;
+        for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
+            check_path(name)?;
+            at = match self.directory(at)?.entries.get(name) {
+                Some(node) => *node,
+                None => self.add(at, name, Thing::Directory(Directory { fixed: true, ..Directory::default() }))?,
+            };
+            self.directory(at)?;
+        }
+        Ok(at)
+    }
+
+    fn add(&mut self, directory: Node, name: &str, thing: Thing) -> Result<Node, Error> {
+        let node = self.next;
+        self.directory_mut(directory)?.entries.insert(name.into(), node);
+        self.nodes.insert(node, thing);
+        self.next += 1;
+        Ok(node)
+    }
+
+    fn directory(&self, node: Node) -> Result<&Directory, Error> {
+        match self.nodes.get(&node) {
+            Some(Thing::Directory(directory)) => Ok(directory),
+            Some(Thing::File(_)) => Err(Error::NotADirectory),
+            None => Err(Error::NoSuchFile),
+        }
+    }
+
+    fn directory_mut(&mut self, node: Node) -> Result<&mut Directory, Error> {
+        match self.nodes.get_mut(&node) {
+            Some(Thing::Directory(directory)) => Ok(directory),
+            Some(Thing::File(_)) => Err(Error::NotADirectory),
+            None => Err(Error::NoSuchFile),
+        }
+    }
+
+    /// Follows a path up to its last name.
+    fn walk<'a>(&self, path: &'a str) -> Result<Walk<'a>, Error> {
+        check_path(path)?;
+        let mut walk = Walk { way: ArrayVec::from_iter([ROOT]), name: None };
+        for component in path.split('/').filter(|component| !matches!(*component, "" | ".")) {
+            if let Some(name) = walk.name.take() {
+                let node = *self.directory(walk.directory())?.entries.get(name).ok_or(Error::NoSuchFile)?;
+                self.directory(node)?;
+                walk.way.try_push(node).map_err(|_| Error::BadPath)?;
+            }
+            if component != ".." {
+                walk.name = Some(component);
+            } else if walk.way.len() > 1 {
+                walk.way.pop();
+            }
+        }
+        Ok(walk)
+    }
+
+    /// What lies where a walk leads.
+    fn target(&self, walk: &Walk<'_>) -> Result<Node, Error> {
+        let Some(name) = walk.name else { return Ok(walk.directory()) };
+        self.directory(walk.directory())?.entries.get(name).copied().ok_or(Error::NoSuchFile)
+    }
+
+    /// What lies at a path. A path that ends with `/` means a directory.
+    fn find(&self, path: &str) -> Result<Node, Error> {
+        let node = self.target(&self.walk(path)?)?;
+        if path.ends_with('/') {
+            self.directory(node)?;
+        }
+        Ok(node)
+    }
+
+    fn describe(&self, node: Node) -> Result<Status, Error> {
+        let (kind, size) = match self.nodes.get(&node).ok_or(Error::NoSuchFile)? {
+            Thing::Directory(directory) => (Kind::Directory, directory.entries.len() as u64),
+            Thing::File(file) => match &file.contents {
+                Contents::Archive(bytes) => (Kind::ArchiveFile, bytes.len() as u64),
+                Contents::Memory(_) => (Kind::File, file.contents.size()),
+            },
+        };
+        Ok(Status { kind, size, identity: node })
+    }
+
+    /// What is known about what lies at a path.
+    pub fn status(&self, path: &str) -> Result<Status, Error> {
+        self.describe(self.find(path)?)
+    }
+
+    /// The entry of a directory with the first name after another.
+    pub fn next(&self, directory: &str, after: &str) -> Result<(Status, &str), Error> {
+        let directory = self.directory(self.find(directory)?)?;
+        let after = (Bound::Excluded(after), Bound::Unbounded);
+        let (name, node) = directory.entries.range::<str, _>(after).next().ok_or(Error::NoMoreEntries)?;
+        Ok((self.describe(*node)?, name))
+    }
+
+    /// Makes room for one more node.
+    fn room(&mut self) -> Result<(), Error> {
+        if self.made >= self.most {
+            return Err(Error::NoSpace);
+        }
+        self.made += 1;
+        Ok(())
+    }
+
+    /// Opens a file. Whoever does closes it.
+    pub fn open(&mut self, path: &str, how: How) -> Result<Node, Error> {
+        let walk = self.walk(path)?;
+        let node = match self.target(&walk) {
+            Ok(_) if how == How::CreateNew => return Err(Error::Exists),
+            Ok(node) => node,
+            Err(Error::NoSuchFile) if matches!(how, How::Write | How::Append | How::CreateNew) => {
+                let name = walk.name.filter(|_| !path.ends_with('/')).ok_or(Error::IsDirectory)?;
+                self.room()?;
+                let file = File { contents: Contents::Memory(Blocks::default()), opens: 0, linked: true };
+                self.add(walk.directory(), name, Thing::File(file))?
+            }
+            Err(error) => return Err(error),
+        };
+        let Some(Thing::File(file)) = self.nodes.get_mut(&node) else { return Err(Error::IsDirectory) };
+        if path.ends_with('/') {
+            return Err(Error::NotADirectory);
+        }
+        match &mut file.contents {
+            Contents::Archive(_) if how != How::Read => return Err(Error::ReadOnly),
+            // To nothing is always possible.
+            Contents::Memory(blocks) if how == How::Write => _ = blocks.truncate(0, &mut self.space),
+            Contents::Archive(_) | Contents::Memory(_) => {}
+        }
+        file.opens += 1;
+        Ok(node)
+    }
+
+    /// A file that was opened is closed.
+    pub fn close(&mut self, node: Node) {
+        let Some(Thing::File(file)) = self.nodes.get_mut(&node) else { return };
+        file.opens -= 1;
+        self.forget_unused(node);
+    }
+
+    /// A file without a name that nobody has open is gone.
+    fn forget_unused(&mut self, node: Node) {
+        let Some(Thing::File(file)) = self.nodes.get(&node) else { return };
+        if file.linked || file.opens > 0 {
+            return;
+        }
+        if let Some(Thing::File(File { contents: Contents::Memory(blocks), .. })) = self.nodes.remove(&node) {
+            blocks.free(&mut self.space);
+            self.made -= 1;
+        }
+    }
+
+    /// The contents of a file that is open.
+    pub fn contents(&self, node: Node) -> Option<&Contents> {
+        match self.nodes.get(&node)? {
+            Thing::File(file) => Some(&file.contents),
+            Thing::Directory(_) => None,
+        }
+    }
+
+    /// The same to change them, and the memory for that; `None` if they cannot be changed.
+    pub fn blocks(&mut self, node: Node) -> Option<(&mut Blocks, &mut Space)> {
+        match self.nodes.get_mut(&node)? {
+            Thing::File(File { contents: Contents::Memory(blocks), .. }) => Some((blocks, &mut self.space)),
+            _ => None,
+        }
+    }
+
+    /// Makes a directory.
+    pub fn make_directory(&mut self, path: &str) -> Result<(), Error> {
+        let walk = self.walk(path)?;
+        match self.target(&walk) {
+            Ok(_) => Err(Error::Exists),
+            Err(Error::NoSuchFile) => {
+                // What is not there has a name.
+                let name = walk.name.ok_or(Error::Exists)?;
+                self.room()?;
+                self.add(walk.directory(), name, Thing::Directory(Directory::default()))?;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Refuses what must stay where it is.
+    fn check_movable(&self, node: Node) -> Result<(), Error> {
+        match self.nodes.get(&node) {
+            None => Err(Error::NoSuchFile),
+            Some(Thing::Directory(Directory { fixed: true, .. })) => Err(Error::ReadOnly),
+            Some(Thing::File(File { contents: Contents::Archive(_), .. })) => Err(Error::ReadOnly),
+            Some(Thing::Directory(_) | Thing::File(_)) => Ok(()),
+        }
+    }
+
+    /// Takes the name from what lies where a walk leads.
+    fn unlink(&mut self, walk: &Walk<'_>) -> Result<Node, Error> {
+        let name = walk.name.ok_or(Error::BadPath)?;
+        self.directory_mut(walk.directory())?.entries.remove(name).ok_or(Error::NoSuchFile)
+    }
+
+    /// Removes a file, or a directory with nothing in it.
+    pub fn remove(&mut self, path: &str) -> Result<(), Error> {
+        let walk = self.walk(path)?;
+        let node = self.find(path)?;
+        self.check_movable(node)?;
+        if self.directory(node).is_ok_and(|directory| !directory.entries.is_empty()) {
+            return Err(Error::NotEmpty);
+        }
+        let node = self.unlink(&walk)?;
+        self.without_name(node);
+        Ok(())
+    }
+
+    /// A node has no name any more.
+    fn without_name(&mut self, node: Node) {
+        match self.nodes.get_mut(&node) {
+            Some(Thing::File(file)) => {
+                file.linked = false;
+                self.forget_unused(node);
+            }
+            Some(Thing::Directory(_)) => {
+                self.nodes.remove(&node);
+                self.made -= 1;
+            }
+            None => {}
+        }
+    }
+
+    /// Gives a file or directory another path.
+    pub fn rename(&mut self, from: &str, to: &str) -> Result<(), Error> {
+        let (from_walk, to_walk) = (self.walk(from)?, self.walk(to)?);
+        let node = self.find(from)?;
+        self.check_movable(node)?;
+        if from_walk.name.is_none() {
+            // By such a name it cannot be taken away.
+            return Err(Error::BadPath);
+        }
+        let is_directory = self.directory(node).is_ok();
+        if !is_directory && to.ends_with('/') {
+            return Err(Error::NotADirectory);
+        }
+        if to_walk.way.contains(&node) {
+            return Err(Error::IntoItself);
+        }
+        match self.target(&to_walk) {
+            Ok(same) if same == node => return Ok(()),
+            Ok(other) if self.directory(other).is_ok() => return Err(Error::IsDirectory),
+            Ok(_) if is_directory => return Err(Error::NotADirectory),
+            Ok(other) => {
+                self.check_movable(other)?;
+                let other = self.unlink(&to_walk)?;
+                self.without_name(other);
+            }
+            Err(Error::NoSuchFile) => {}
+            Err(error) => return Err(error),
+        }
+        // It is no directory that is there, so it has a name.
+        let name = to_walk.name.ok_or(Error::IsDirectory)?;
+        let node = self.unlink(&from_walk)?;
+        self.directory_mut(to_walk.directory())?.entries.insert(name.into(), node);
+        Ok(())
+    }
+
+    /// Panics if an invariant does not hold. `opens` says how often a file is open.
+    pub fn check_invariants(&self, opens: impl Fn(Node) -> u32) {
+        let mut linked = BTreeMap::from([(ROOT, 1)]);
+        let directories = self.nodes.values().filter_map(|thing| match thing {
+            Thing::Directory(directory) => Some(directory),
+            Thing::File(_) => None,
+        });
+        for node in directories.flat_map(|directory| directory.entries.values()) {
+            assert!(self.nodes.contains_key(node), "an entry without a node");
+            *linked.entry(*node).or_insert(0) += 1;
+        }
+        let (mut blocks, mut made) = (0, 0);
+        for (node, thing) in &self.nodes {
+            let names = linked.get(node).copied().unwrap_or(0);
+            match thing {
+                Thing::File(file) => {
+                    assert_eq!(file.opens, opens(*node), "how often file {node} is open");
+                    assert_eq!(names, u32::from(file.linked), "names of file {node}");
+                    assert!(file.linked || file.opens > 0, "file {node} is of no use");
+                    if let Contents::Memory(contents) = &file.contents {
+                        blocks += contents.check_invariants();
+                        made += 1;
+                    }
+                }
+                Thing::Directory(directory) => {
+                    assert_eq!(names, 1, "names of directory {node}");
+                    made += usize::from(!directory.fixed);
+                }
+            }
+        }
+        assert_eq!((blocks, made), (self.space.used(), self.made));
+        assert!(blocks <= self.space.most() && made <= self.most);
+    }
+}
+
+/// Refuses what is no path.
+fn check_path(path: &str) -> Result<(), Error> {
+    let is_path = (1..=MAX_PATH).contains(&path.len()) && !path.chars().any(char::is_control);
+    if is_path { Ok(()) } else { Err(Error::BadPath) }
+}

@@ -1,0 +1,363 @@
+//! Pipes and their ends against a slow model, and what it means for those who use them.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tench_files::ends::{Ends, MAX_ENDS, MAX_OWN_ENDS, MAX_OWN_WAITING, Outcome};
+use tench_files::pipe::{Answer, CAPACITY, Data};
+use tench_files::tree::Tree;
+use tench_files_client::protocol::{self as files, How};
+use tench_stream::protocol::{Error, Kind, MAX_DATA};
+
+fn ends() -> Ends<u64> {
+    Ends::new(Tree::new(8, 8))
+}
+
+/// Reads; one who must wait is `reply`.
+fn read(ends: &mut Ends<u64>, end: u64, max: usize, reply: u64) -> Option<Result<Data, Error>> {
+    match ends.read(end, max) {
+        Outcome::Now(result) => Some(result),
+        Outcome::Wait => {
+            ends.wait_to_read(end, max, reply);
+            None
+        }
+    }
+}
+
+/// Writes; one who must wait is `reply`.
+fn write(ends: &mut Ends<u64>, end: u64, data: &[u8], reply: u64) -> Option<Result<(), Error>> {
+    match ends.write(end, data) {
+        Outcome::Now(result) => Some(result),
+        Outcome::Wait => {
+            ends.wait_to_write(end, data, reply);
+            None
+        }
+    }
+}
+
+/// All who need not wait any more.
+fn due(ends: &mut Ends<u64>) -> Vec<(u64, Answer)> {
+    let due = std::iter::from_fn(|| ends.next_due().map(|due| (due.reply, due.answer))).collect();
+    ends.check_invariants();
+    due
+}
+
+fn data(bytes: &[u8]) -> Data {
+    bytes.iter().copied().collect()
+}
+
+#[test]
+fn bytes_come_out_in_order_and_the_end_when_all_writers_have_closed() {
+    let mut ends = ends();
+    let (reader, writer) = ends.pipe(1).unwrap();
+    assert_eq!(write(&mut ends, writer, b"hello", 1), Some(Ok(())));
+    assert_eq!(read(&mut ends, reader, 3, 2), Some(Ok(data(b"hel"))));
+    assert_eq!(ends.info(reader).map(|info| (info.kind, info.size, info.readable)), Ok((Kind::Pipe, 2, true)));
+    let second = ends.share(writer, 2).unwrap();
+    ends.close(writer, |_| unreachable!()).unwrap();
+    assert_eq!(read(&mut ends, reader, 9, 3), Some(Ok(data(b"lo"))));
+    assert_eq!(read(&mut ends, reader, 9, 4), None, "somebody can still write");
+    assert_eq!(due(&mut ends), []);
+    ends.close(second, |_| unreachable!()).unwrap();
+    assert_eq!(due(&mut ends), [(4, Answer::Data(data(b"")))]);
+    assert_eq!(read(&mut ends, reader, 9, 5), Some(Ok(data(b""))), "and so it stays");
+    assert_eq!(ends.close(writer, |_| unreachable!()), Err(Error::Closed));
+}
+
+#[test]
+fn whoever_writes_where_nobody_reads_is_told_so_also_in_the_middle() {
+    let mut ends = ends();
+    let (reader, writer) = ends.pipe(1).unwrap();
+    let shared = ends.share(reader, 2).unwrap();
+    while write(&mut ends, writer, &[7; MAX_DATA], 1).is_some() {}
+    assert_eq!(write(&mut ends, writer, b"!", 2), None, "in turn, even if it would fit");
+    ends.close(reader, |_| unreachable!()).unwrap();
+    assert_eq!(due(&mut ends), [], "another process reads");
+    assert_eq!(ends.process_ended(2), [], "nobody waited there");
+    let broken = Answer::Refused(Error::Broken);
+    assert_eq!(due(&mut ends), [(1, broken.clone()), (2, broken)]);
+    assert_eq!(write(&mut ends, writer, b"", 3), Some(Err(Error::Broken)));
+    assert_eq!(ends.close(shared, |_| unreachable!()), Err(Error::Closed));
+}
+
+#[test]
+fn a_writer_who_dies_while_it_waits_has_written_nothing() {
+    let mut ends = ends();
+    let (reader, first) = ends.pipe(1).unwrap();
+    let second = ends.share(first, 2).unwrap();
+    let mut written = 0;
+    while write(&mut ends, first, &[b'a'; 400], 0).is_some() {
+        written += 400;
+    }
+    assert_eq!(write(&mut ends, second, b"never", 1), None);
+    assert_eq!(ends.process_ended(2), [1]);
+    assert_eq!(ends.process_ended(1), [0]);
+    assert!(due(&mut ends).is_empty());
+    // The reading end was process 1's, too.
+    assert_eq!(read(&mut ends, reader, 1, 2), Some(Err(Error::Closed)));
+    assert!((CAPACITY - 400..=CAPACITY).contains(&written));
+    assert_eq!(ends.usage(), files::Usage { most_bytes: 8 * 4096, ..files::Usage::default() });
+}
+
+#[test]
+fn those_who_wait_are_served_in_turn() {
+    let mut ends = ends();
+    let (reader, writer) = ends.pipe(1).unwrap();
+    for number in 10..13 {
+        assert_eq!(read(&mut ends, reader, 2, number), None);
+    }
+    assert_eq!(write(&mut ends, writer, b"abc", 1), Some(Ok(())));
+    assert_eq!(due(&mut ends), [(10, Answer::Data(data(b"ab"))), (11, Answer::Data(data(b"c")))]);
+    assert_eq!(write(&mut ends, writer, b"d", 1), Some(Ok(())));
+    assert_eq!(due(&mut ends), [(12, Answer::Data(data(b"d")))]);
+}
+
+#[test]
+fn bytes_for_a_reader_who_is_dead_go_to_the_next() {
+    let mut ends = ends();
+    let (reader, writer) = ends.pipe(1).unwrap();
+    assert_eq!(read(&mut ends, reader, 4, 10), None);
+    assert_eq!(read(&mut ends, reader, 9, 11), None);
+    assert_eq!(write(&mut ends, writer, b"abcdef", 1), Some(Ok(())));
+    let first = ends.next_due().unwrap();
+    assert_eq!((first.reply, &first.answer), (10, &Answer::Data(data(b"abcd"))));
+    ends.undelivered(first.from, b"abcd");
+    assert_eq!(due(&mut ends), [(11, Answer::Data(data(b"abcdef")))]);
+}
+
+#[test]
+fn ends_and_waits_have_limits_for_each_process_and_for_all() {
+    let mut ends = ends();
+    for _ in 0..MAX_OWN_ENDS / 2 {
+        ends.pipe(1).unwrap();
+    }
+    assert_eq!(ends.pipe(1), Err(files::Error::Full));
+    assert_eq!(ends.open(1, "x", How::Write), Err(files::Error::Full));
+    let (reader, writer) = ends.pipe(2).unwrap();
+    // Whoever is given an end does not pay for it.
+    assert!(ends.share(reader, 1).is_ok());
+    for number in 0..MAX_OWN_WAITING as u64 {
+        assert_eq!(read(&mut ends, reader, 1, number), None);
+    }
+    assert_eq!(read(&mut ends, reader, 1, 99), Some(Err(Error::Full)));
+    let (other, _) = ends.pipe(3).unwrap();
+    assert_eq!(read(&mut ends, other, 1, 98), None, "others can still wait");
+    let mut refused = Vec::new();
+    ends.close(reader, |reply| refused.push(reply)).unwrap();
+    assert_eq!(refused.len(), MAX_OWN_WAITING);
+    assert_eq!(write(&mut ends, writer, b"x", 1), Some(Ok(())), "process 1 can still read");
+    for process in 4.. {
+        if ends.pipe(process).is_err() {
+            break;
+        }
+        while ends.pipe(process).is_ok() {}
+    }
+    assert!(ends.usage().ends > MAX_ENDS as u64 - 2);
+    ends.check_invariants();
+}
+
+#[test]
+fn ends_that_were_given_to_nobody_are_found_when_the_giver_ends() {
+    let mut ends = ends();
+    let (reader, writer) = ends.pipe(1).unwrap();
+    ends.share(reader, 2).unwrap();
+    ends.share(writer, 3).unwrap();
+    ends.share(writer, 777).unwrap();
+    assert_eq!(ends.orphan(), None, "process 1 pays");
+    ends.process_ended(1);
+    let mut asked = Vec::new();
+    while let Some(process) = ends.orphan() {
+        asked.push(process);
+        match process {
+            777 => _ = ends.process_ended(777),
+            process => ends.process_lives(process),
+        }
+        ends.check_invariants();
+    }
+    asked.sort_unstable();
+    assert_eq!((asked, ends.usage().ends), (vec![2, 3, 777], 2));
+    ends.process_ended(2);
+    ends.process_ended(3);
+    assert_eq!((ends.orphan(), ends.usage().pipes), (None, 0));
+}
+
+/// A pipe as the slow model has it.
+#[derive(Default)]
+struct Model {
+    bytes: Vec<u8>,
+    reading: Vec<(u64, u64, usize)>,
+    writing: Vec<(u64, u64, Vec<u8>)>,
+}
+
+/// All pipes: by number, and for each end its pipe, whether it reads, its owner.
+#[derive(Default)]
+struct Models {
+    pipes: Vec<Model>,
+    ends: BTreeMap<u64, (usize, bool, u64)>,
+}
+
+impl Models {
+    fn count(&self, pipe: usize, reads: bool) -> usize {
+        self.ends.values().filter(|end| (end.0, end.1) == (pipe, reads)).count()
+    }
+
+    /// Lets everybody go on who can. `lost` says whose bytes do not arrive.
+    fn settle(&mut self, lost: impl Fn(u64) -> bool) -> BTreeMap<u64, Answer> {
+        let mut answers = BTreeMap::new();
+        for number in 0..self.pipes.len() {
+            let (readers, writers) = (self.count(number, true), self.count(number, false));
+            let pipe = &mut self.pipes[number];
+            loop {
+                if !pipe.reading.is_empty() && (!pipe.bytes.is_empty() || writers == 0) {
+                    let (reply, _, max) = pipe.reading.remove(0);
+                    let count = max.min(pipe.bytes.len());
+                    answers.insert(reply, Answer::Data(data(&pipe.bytes[..count])));
+                    if !lost(reply) {
+                        pipe.bytes.drain(..count);
+                    }
+                } else if !pipe.writing.is_empty() && readers == 0 {
+                    answers.insert(pipe.writing.remove(0).0, Answer::Refused(Error::Broken));
+                } else if !pipe.writing.is_empty() && pipe.bytes.len() + pipe.writing[0].2.len() <= CAPACITY {
+                    let (reply, _, more) = pipe.writing.remove(0);
+                    pipe.bytes.extend(more);
+                    answers.insert(reply, Answer::Done);
+                } else {
+                    break;
+                }
+            }
+        }
+        answers
+    }
+
+    /// Closes ends. Answers who waited there.
+    fn close(&mut self, is_meant: impl Fn(u64, u64) -> bool) -> Vec<u64> {
+        let gone: Vec<u64> = self.ends.iter().filter(|(end, at)| is_meant(**end, at.2)).map(|(end, _)| *end).collect();
+        let mut refused = Vec::new();
+        for end in gone {
+            self.ends.remove(&end);
+            for pipe in &mut self.pipes {
+                refused.extend(pipe.reading.extract_if(.., |waits| waits.1 == end).map(|waits| waits.0));
+                refused.extend(pipe.writing.extract_if(.., |waits| waits.1 == end).map(|waits| waits.0));
+            }
+        }
+        refused.sort_unstable();
+        refused
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Pipe { process: u64 },
+    Share { end: usize, process: u64 },
+    Close { end: usize },
+    Ended { process: u64 },
+    Read { end: usize, max: usize },
+    Write { end: usize, length: usize },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (end, process) = (0..16_usize, 1..5_u64);
+    prop_oneof![
+        1 => process.clone().prop_map(|process| Step::Pipe { process }),
+        2 => (end.clone(), process.clone()).prop_map(|(end, process)| Step::Share { end, process }),
+        1 => end.clone().prop_map(|end| Step::Close { end }),
+        1 => process.prop_map(|process| Step::Ended { process }),
+        8 => (end.clone(), 0..600_usize).prop_map(|(end, max)| Step::Read { end, max }),
+        12 => (end, 0..=MAX_DATA).prop_map(|(end, length)| Step::Write { end, length }),
+    ]
+}
+
+/// Runs a step on both. `reply` is a number of its own, from which the bytes come, too.
+fn run(ends: &mut Ends<u64>, models: &mut Models, step: &Step, reply: u64) {
+    let known: Vec<u64> = models.ends.keys().copied().collect();
+    let at = |end: usize| known.get(end % known.len().max(1)).copied();
+    match *step {
+        Step::Pipe { process } => {
+            let (reader, writer) = ends.pipe(process).unwrap();
+            let number = models.pipes.len();
+            models.pipes.push(Model::default());
+            models.ends.insert(reader, (number, true, process));
+            models.ends.insert(writer, (number, false, process));
+        }
+        Step::Share { end, process } => {
+            let Some(end) = at(end) else { return };
+            // A process that shares without end is refused; the limits have a test of their own.
+            let Ok(shared) = ends.share(end, process) else { return };
+            let (pipe, reads, _) = models.ends[&end];
+            models.ends.insert(shared, (pipe, reads, process));
+        }
+        Step::Close { end } => {
+            let Some(end) = at(end) else { return };
+            let mut refused = Vec::new();
+            ends.close(end, |reply| refused.push(reply)).unwrap();
+            refused.sort_unstable();
+            assert_eq!(refused, models.close(|number, _| number == end));
+        }
+        Step::Ended { process } => {
+            let mut refused = ends.process_ended(process);
+            refused.sort_unstable();
+            assert_eq!(refused, models.close(|_, owner| owner == process));
+            while let Some(process) = ends.orphan() {
+                ends.process_lives(process);
+            }
+        }
+        Step::Read { end, max } => {
+            let Some(end) = at(end) else { return };
+            let (number, reads, _) = models.ends[&end];
+            let writers = models.count(number, false);
+            let pipe = &mut models.pipes[number];
+            match read(ends, end, max, reply) {
+                None => pipe.reading.push((reply, end, max.min(MAX_DATA))),
+                Some(Ok(bytes)) => {
+                    assert!(reads && pipe.reading.is_empty() || max == 0);
+                    assert!(!pipe.bytes.is_empty() || writers == 0 || max == 0);
+                    let count = max.min(pipe.bytes.len()).min(MAX_DATA);
+                    assert_eq!(&bytes[..], pipe.bytes.drain(..count).collect::<Vec<_>>());
+                }
+                Some(Err(error)) => assert!(error == Error::Full || !reads && error == Error::NotForReading),
+            }
+        }
+        Step::Write { end, length } => {
+            let Some(end) = at(end) else { return };
+            let (number, reads, _) = models.ends[&end];
+            let readers = models.count(number, true);
+            let bytes: Vec<u8> = (0..length as u64).map(|n| (reply * 7 + n) as u8).collect();
+            let pipe = &mut models.pipes[number];
+            match write(ends, end, &bytes, reply) {
+                None => pipe.writing.push((reply, end, bytes)),
+                Some(Ok(())) => {
+                    assert!(!reads && pipe.writing.is_empty());
+                    pipe.bytes.extend(bytes);
+                }
+                Some(Err(Error::Broken)) => assert!(!reads && readers == 0),
+                Some(Err(error)) => assert!(error == Error::Full || reads && error == Error::NotForWriting),
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn pipes_do_what_the_model_does(steps in prop::collection::vec(step(), 1..200), unlucky in 2..9_u64) {
+        let (mut ends, mut models) = (ends(), Models::default());
+        for process in 1..4 {
+            run(&mut ends, &mut models, &Step::Pipe { process }, 0);
+        }
+        let lost = |reply: u64| reply.is_multiple_of(unlucky);
+        for (step, reply) in steps.iter().zip(1..) {
+            run(&mut ends, &mut models, step, reply);
+            let mut answers = BTreeMap::new();
+            while let Some(due) = ends.next_due() {
+                if let Answer::Data(bytes) = &due.answer
+                    && lost(due.reply)
+                {
+                    ends.undelivered(due.from, bytes);
+                }
+                answers.insert(due.reply, due.answer);
+                ends.check_invariants();
+            }
+            prop_assert_eq!(answers, models.settle(lost));
+            ends.check_invariants();
+        }
+    }
+}

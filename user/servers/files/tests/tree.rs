@@ -1,0 +1,363 @@
+//! Files and directories against a slow model, and what it means for those who use them.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tench_files::contents::{BLOCK, MAX_SIZE};
+use tench_files::ends::{Ends, Outcome};
+use tench_files::tree::Tree;
+use tench_files_client::protocol::{Error, How, Kind};
+use tench_stream::protocol::{Error as StreamError, MAX_DATA};
+
+const PROCESS: u64 = 5;
+
+/// A tree with two files of the archive, room for 40 more and for 20 blocks.
+fn ends() -> Ends<()> {
+    let mut tree = Tree::new(40, 20);
+    tree.add_archive_file("bin/hello", b"hello program").unwrap();
+    tree.add_archive_file("share/text/motd", b"welcome").unwrap();
+    tree.add_fixed_directory("tmp").unwrap();
+    Ends::new(tree)
+}
+
+fn write(ends: &mut Ends<()>, end: u64, bytes: &[u8]) -> Result<(), StreamError> {
+    let Outcome::Now(result) = ends.write(end, bytes) else { panic!("files do not wait") };
+    ends.check_invariants();
+    result
+}
+
+fn read(ends: &mut Ends<()>, end: u64, max: usize) -> Result<Vec<u8>, StreamError> {
+    let Outcome::Now(result) = ends.read(end, max) else { panic!("files do not wait") };
+    result.map(|data| data.to_vec())
+}
+
+/// Everything in a file.
+fn contents(ends: &mut Ends<()>, path: &str) -> Result<Vec<u8>, Error> {
+    let end = ends.open(PROCESS, path, How::Read)?;
+    let mut all = Vec::new();
+    loop {
+        let part = read(ends, end, MAX_DATA).unwrap();
+        if part.is_empty() {
+            ends.close(end, |()| ()).unwrap();
+            return Ok(all);
+        }
+        all.extend(part);
+    }
+}
+
+/// Writes a file anew.
+fn put(ends: &mut Ends<()>, path: &str, how: How, bytes: &[u8]) -> Result<(), StreamError> {
+    let end = ends.open(PROCESS, path, how).unwrap();
+    let result = write(ends, end, bytes);
+    ends.close(end, |()| ()).unwrap();
+    result
+}
+
+fn names(ends: &Ends<()>, directory: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    while let Ok((_, name)) = ends.tree.next(directory, names.last().unwrap()) {
+        names.push(name.into());
+    }
+    names.split_off(1)
+}
+
+#[test]
+fn files_are_written_appended_read_and_made_empty() {
+    let mut ends = ends();
+    put(&mut ends, "/tmp/a", How::Write, b"one ").unwrap();
+    put(&mut ends, "tmp/a", How::Append, b"two").unwrap();
+    assert_eq!(contents(&mut ends, "tmp//./a"), Ok(b"one two".to_vec()));
+    put(&mut ends, "tmp/a", How::Update, b"ONE").unwrap();
+    assert_eq!(contents(&mut ends, "tmp/../tmp/a"), Ok(b"ONE two".to_vec()));
+    assert_eq!(ends.open(PROCESS, "tmp/a", How::CreateNew), Err(Error::Exists));
+    put(&mut ends, "tmp/a", How::Write, b"").unwrap();
+    assert_eq!(contents(&mut ends, "tmp/a"), Ok(vec![]));
+    assert_eq!(names(&ends, "/"), ["bin", "share", "tmp"]);
+    assert_eq!(names(&ends, "tmp/"), ["a"]);
+}
+
+#[test]
+fn the_archive_can_only_be_read() {
+    let mut ends = ends();
+    assert_eq!(contents(&mut ends, "/share/text/motd"), Ok(b"welcome".to_vec()));
+    assert_eq!(ends.tree.status("bin/hello").map(|status| (status.kind, status.size)), Ok((Kind::ArchiveFile, 13)));
+    for how in [How::Write, How::Append, How::Update] {
+        assert_eq!(ends.open(PROCESS, "bin/hello", how), Err(Error::ReadOnly));
+    }
+    for path in ["bin/hello", "bin", "/", "tmp"] {
+        assert_eq!(ends.tree.remove(path), Err(Error::ReadOnly));
+        assert_eq!(ends.tree.rename(path, "tmp/x"), Err(Error::ReadOnly));
+    }
+    put(&mut ends, "bin/new", How::Write, b"x").unwrap();
+    assert_eq!(ends.tree.rename("bin/new", "bin/hello"), Err(Error::ReadOnly));
+    let end = ends.open(PROCESS, "bin/hello", How::Read).unwrap();
+    assert_eq!(write(&mut ends, end, b"x"), Err(StreamError::NotForWriting));
+    assert_eq!(ends.truncate(end, 0), Err(StreamError::NotForWriting));
+    ends.check_invariants();
+}
+
+#[test]
+fn wrong_paths_say_what_is_wrong() {
+    let mut ends = ends();
+    let long = "x".repeat(241);
+    let cases = [
+        ("", Error::BadPath),
+        ("a\nb", Error::BadPath),
+        (&long, Error::BadPath),
+        ("nothing", Error::NoSuchFile),
+        ("nothing/more", Error::NoSuchFile),
+        ("bin/hello/more", Error::NotADirectory),
+        ("bin/hello/", Error::NotADirectory),
+        ("bin", Error::IsDirectory),
+        ("/", Error::IsDirectory),
+        ("nothing/..", Error::NoSuchFile),
+    ];
+    for (path, error) in cases {
+        assert_eq!(ends.open(PROCESS, path, How::Read), Err(error), "{path}");
+    }
+    assert_eq!(ends.open(PROCESS, "tmp/new/", How::Write), Err(Error::IsDirectory));
+    assert_eq!(ends.tree.make_directory("bin"), Err(Error::Exists));
+    assert_eq!(ends.tree.make_directory("a/b"), Err(Error::NoSuchFile));
+    assert_eq!(ends.tree.next("bin/hello", ""), Err(Error::NotADirectory));
+    assert_eq!(ends.tree.next("tmp", ""), Err(Error::NoMoreEntries));
+    ends.check_invariants();
+}
+
+#[test]
+fn a_removed_file_stays_as_long_as_it_is_open() {
+    let mut ends = ends();
+    put(&mut ends, "a", How::Write, b"still here").unwrap();
+    let end = ends.open(PROCESS, "a", How::Read).unwrap();
+    let shared = ends.share(end, 6).unwrap();
+    ends.tree.remove("a").unwrap();
+    assert_eq!(ends.tree.remove("a"), Err(Error::NoSuchFile));
+    ends.process_ended(PROCESS);
+    assert_eq!(read(&mut ends, shared, 5), Ok(b"still".to_vec()));
+    assert_eq!(ends.usage().bytes, BLOCK as u64);
+    ends.process_ended(6);
+    assert_eq!((ends.usage().bytes, ends.usage().nodes), (0, 0));
+    ends.check_invariants();
+}
+
+#[test]
+fn without_space_nothing_is_written_and_what_is_removed_can_be_used_again() {
+    let mut ends = ends();
+    let end = ends.open(PROCESS, "big", How::Write).unwrap();
+    let mut written = 0;
+    while write(&mut ends, end, &[9; MAX_DATA]).is_ok() {
+        written += MAX_DATA;
+    }
+    assert_eq!(write(&mut ends, end, &[9; MAX_DATA]), Err(StreamError::NoSpace));
+    assert_eq!(ends.info(end).unwrap().size, written as u64);
+    assert_eq!(ends.usage().bytes, 20 * BLOCK as u64);
+    assert_eq!(put(&mut ends, "other", How::Write, b"x"), Err(StreamError::NoSpace));
+    ends.close(end, |()| ()).unwrap();
+    ends.tree.remove("big").unwrap();
+    put(&mut ends, "other", How::Write, b"x").unwrap();
+    for number in 0..39 {
+        ends.tree.make_directory(&format!("d{number}")).unwrap();
+    }
+    assert_eq!(ends.tree.make_directory("one more"), Err(Error::NoSpace));
+    assert_eq!(ends.open(PROCESS, "one more", How::Write), Err(Error::NoSpace));
+    ends.check_invariants();
+}
+
+#[test]
+fn holes_are_zeros_and_so_is_what_was_cut_off() {
+    let mut ends = ends();
+    let end = ends.open(PROCESS, "a", How::CreateNew).unwrap();
+    ends.seek(end, 3 * BLOCK as u64 - 1).unwrap();
+    write(&mut ends, end, b"xy").unwrap();
+    assert_eq!((ends.info(end).unwrap().size, ends.usage().bytes), (3 * BLOCK as u64 + 1, 2 * BLOCK as u64));
+    ends.truncate(end, 3 * BLOCK as u64 - 1).unwrap();
+    ends.truncate(end, 3 * BLOCK as u64).unwrap();
+    ends.check_invariants();
+    assert!(contents(&mut ends, "a").unwrap().iter().all(|byte| *byte == 0));
+    assert_eq!(ends.truncate(end, MAX_SIZE + 1), Err(StreamError::TooLarge));
+    assert_eq!(ends.seek(end, u64::MAX), Err(StreamError::TooLarge));
+    ends.seek(end, MAX_SIZE).unwrap();
+    assert_eq!(write(&mut ends, end, b"x"), Err(StreamError::TooLarge));
+}
+
+#[test]
+fn files_and_directories_are_renamed() {
+    let mut ends = ends();
+    ends.tree.make_directory("tmp/d").unwrap();
+    put(&mut ends, "tmp/d/f", How::Write, b"f").unwrap();
+    put(&mut ends, "tmp/g", How::Write, b"g").unwrap();
+    assert_eq!(ends.tree.rename("tmp/d", "tmp/d/x"), Err(Error::IntoItself));
+    assert_eq!(ends.tree.rename("tmp/d", "tmp/g"), Err(Error::NotADirectory));
+    assert_eq!(ends.tree.rename("tmp/g", "tmp/d"), Err(Error::IsDirectory));
+    assert_eq!(ends.tree.remove("tmp/d"), Err(Error::NotEmpty));
+    ends.tree.rename("tmp/d", "moved").unwrap();
+    ends.tree.rename("tmp/g", "moved/f").unwrap();
+    ends.tree.rename("moved/f", "moved/f").unwrap();
+    assert_eq!(contents(&mut ends, "moved/f"), Ok(b"g".to_vec()));
+    assert_eq!((names(&ends, "moved"), names(&ends, "tmp")), (vec!["f".into()], vec![]));
+    ends.tree.make_directory("moved/d").unwrap();
+    assert_eq!(ends.tree.rename("moved/d/..", "x"), Err(Error::BadPath));
+    assert_eq!(ends.tree.remove("moved/d/../d/."), Ok(()));
+    ends.check_invariants();
+}
+
+/// What the slow model has under a path without a `/` at its beginning: bytes, or a directory.
+type Model = BTreeMap<String, Option<Vec<u8>>>;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write { path: String, at: u64, length: usize },
+    Append { path: String, length: usize },
+    Truncate { path: String, size: u64 },
+    Replace { path: String, length: usize },
+    MakeDirectory { path: String },
+    Remove { path: String },
+    Rename { from: String, to: String },
+}
+
+fn path() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec!["a", "b", "c"]);
+    prop::collection::vec(name, 1..4).prop_map(|names| names.join("/"))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let length = 0..=MAX_DATA;
+    let size = 0..3 * BLOCK as u64;
+    prop_oneof![
+        (path(), size.clone(), length.clone()).prop_map(|(path, at, length)| Step::Write { path, at, length }),
+        (path(), length.clone()).prop_map(|(path, length)| Step::Append { path, length }),
+        (path(), size).prop_map(|(path, size)| Step::Truncate { path, size }),
+        (path(), length).prop_map(|(path, length)| Step::Replace { path, length }),
+        path().prop_map(|path| Step::MakeDirectory { path }),
+        path().prop_map(|path| Step::Remove { path }),
+        (path(), path()).prop_map(|(from, to)| Step::Rename { from, to }),
+    ]
+}
+
+/// Whether the directory of a path is there, and what is wrong if not.
+fn check_parent(model: &Model, path: &str) -> Result<(), Error> {
+    for (place, _) in path.match_indices('/') {
+        match model.get(&path[..place]) {
+            Some(None) => {}
+            Some(Some(_)) => return Err(Error::NotADirectory),
+            None => return Err(Error::NoSuchFile),
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a file for writing; of one that is not there, new ones, if `create`.
+fn file<'a>(model: &'a mut Model, path: &str, create: bool) -> Result<&'a mut Vec<u8>, Error> {
+    check_parent(model, path)?;
+    if create {
+        model.entry(path.into()).or_insert_with(|| Some(Vec::new()));
+    }
+    model.get_mut(path).ok_or(Error::NoSuchFile)?.as_mut().ok_or(Error::IsDirectory)
+}
+
+fn is_below(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn rename(model: &mut Model, from: &str, to: &str) -> Result<(), Error> {
+    check_parent(model, from)?;
+    check_parent(model, to)?;
+    let is_directory = model.get(from).ok_or(Error::NoSuchFile)?.is_none();
+    if is_directory && is_below(to, from) {
+        return Err(Error::IntoItself);
+    }
+    match model.get(to) {
+        Some(_) if from == to => return Ok(()),
+        Some(None) => return Err(Error::IsDirectory),
+        Some(Some(_)) if is_directory => return Err(Error::NotADirectory),
+        _ => {}
+    }
+    let moved: Vec<String> = model.keys().filter(|path| *path == from || is_below(path, from)).cloned().collect();
+    for path in moved {
+        let thing = model.remove(&path).unwrap();
+        model.insert(format!("{to}{}", &path[from.len()..]), thing);
+    }
+    Ok(())
+}
+
+/// Runs a step on both, with bytes made of `seed`.
+fn run(ends: &mut Ends<()>, model: &mut Model, step: &Step, seed: u8) {
+    let bytes = |length: usize| -> Vec<u8> { (0..length).map(|n| seed.wrapping_add(n as u8) | 1).collect() };
+    /// Opens a file in both, and compares what came of it.
+    fn open<'a>(ends: &mut Ends<()>, model: &'a mut Model, path: &str, how: How) -> Option<(u64, &'a mut Vec<u8>)> {
+        let ours = ends.open(PROCESS, path, how);
+        let theirs = file(model, path, how != How::Update);
+        assert_eq!(ours.as_ref().err(), theirs.as_ref().err(), "{path}");
+        Some((ours.ok()?, theirs.ok()?))
+    }
+    let opened = match step {
+        Step::Write { path, at, length } => open(ends, model, path, How::Update).map(|(end, file)| {
+            ends.seek(end, *at).unwrap();
+            write(ends, end, &bytes(*length)).unwrap();
+            if *length > 0 {
+                file.resize(file.len().max(*at as usize + length), 0);
+                file[*at as usize..*at as usize + length].copy_from_slice(&bytes(*length));
+            }
+            end
+        }),
+        Step::Append { path, length } => open(ends, model, path, How::Append).map(|(end, file)| {
+            write(ends, end, &bytes(*length)).unwrap();
+            file.extend(bytes(*length));
+            end
+        }),
+        Step::Replace { path, length } => open(ends, model, path, How::Write).map(|(end, file)| {
+            write(ends, end, &bytes(*length)).unwrap();
+            *file = bytes(*length);
+            end
+        }),
+        Step::Truncate { path, size } => open(ends, model, path, How::Update).map(|(end, file)| {
+            ends.truncate(end, *size).unwrap();
+            file.resize(*size as usize, 0);
+            end
+        }),
+        Step::MakeDirectory { path } => {
+            let theirs = check_parent(model, path).and_then(|()| match model.contains_key(path) {
+                true => Err(Error::Exists),
+                false => Ok(_ = model.insert(path.clone(), None)),
+            });
+            assert_eq!(ends.tree.make_directory(path), theirs);
+            None
+        }
+        Step::Remove { path } => {
+            let has_entries = model.keys().any(|other| is_below(other, path));
+            let theirs = check_parent(model, path).and_then(|()| match model.contains_key(path) {
+                false => Err(Error::NoSuchFile),
+                true if has_entries => Err(Error::NotEmpty),
+                true => Ok(_ = model.remove(path)),
+            });
+            assert_eq!(ends.tree.remove(path), theirs);
+            None
+        }
+        Step::Rename { from, to } => {
+            assert_eq!(ends.tree.rename(from, to), rename(model, from, to), "{from} to {to}");
+            None
+        }
+    };
+    opened.into_iter().for_each(|end| ends.close(end, |()| ()).unwrap());
+}
+
+proptest! {
+    #[test]
+    fn the_tree_does_what_the_model_does(steps in prop::collection::vec(step(), 1..80)) {
+        let mut ends = Ends::new(Tree::new(1000, 1000));
+        let mut model = Model::new();
+        for (step, seed) in steps.iter().zip(0..) {
+            run(&mut ends, &mut model, step, seed);
+            ends.check_invariants();
+        }
+        for (path, thing) in &model {
+            match thing {
+                Some(bytes) => prop_assert_eq!(&contents(&mut ends, path).unwrap(), bytes),
+                None => {
+                    let below: Vec<&str> = model.keys().filter(|other| is_below(other, path)).map(|other| &other[path.len() + 1..]).collect();
+                    let entries: Vec<&str> = below.into_iter().filter(|name| !name.contains('/')).collect();
+                    prop_assert_eq!(names(&ends, path), entries);
+                }
+            }
+        }
+    }
+}
