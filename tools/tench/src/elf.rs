@@ -113,12 +113,13 @@ fn loadable<'a>(header: &Header, endian: Endianness, bytes: &'a [u8]) -> Result<
     Ok(all.iter().filter(|one| one.p_type(endian) == elf::PT_LOAD && one.p_memsz(endian) != 0).collect())
 }
 
-/// The executable without symbols and debugging information: what follows its last loadable byte is cut off.
+/// The executable without symbols and debugging information: what follows the last byte of which its program headers speak is
+/// cut off.
 pub fn strip(bytes: &[u8]) -> Result<Vec<u8>> {
     let (header, endian) = header(bytes)?;
     let table_end = header.e_phoff(endian) + u64::from(header.e_phnum(endian)) * u64::from(header.e_phentsize(endian));
-    let content_ends =
-        loadable(header, endian, bytes)?.into_iter().map(|one| one.p_offset(endian) + one.p_filesz(endian));
+    let all = header.program_headers(endian, bytes).into_diagnostic()?;
+    let content_ends = all.iter().map(|one| one.p_offset(endian).saturating_add(one.p_filesz(endian)));
     let end = content_ends.chain([table_end]).max().unwrap_or(table_end);
     let kept = bytes.get(..end as usize).ok_or_else(|| miette!("a segment lies outside the file"))?;
     let mut stripped = kept.to_vec();
