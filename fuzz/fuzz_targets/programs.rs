@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((seed, file)) = bytes.split_first() else { return };
     let Ok(mut program) = Program::parse(file) else { return };
     let stack = StackSize::of(&program, 0);
-    let addresses = Addresses::choose(&program, stack, &mut Randomness::new([*seed; 32]).next());
+    let addresses = Addresses::choose(&program, stack, &mut Randomness::new([*seed; 32]).sequence());
     program.move_by(addresses.bias);
     let mut end = PAGE_SIZE as u64;
     let mut relocating = Relocating::new(&program);

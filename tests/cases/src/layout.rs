@@ -32,8 +32,11 @@ const PAGE: u64 = PAGE_SIZE as u64;
 static WORDS: [&str; 3] = ["one", "two", "three"];
 static mut VARIABLE: u64 = 1;
 
+/// Something that lies somewhere: its name, and where.
+type Part = (&'static str, fn() -> u64);
+
 /// What lies somewhere in a process, by what a child is told to look at.
-const PARTS: [(&str, fn() -> u64); 10] = [
+const PARTS: [Part; 10] = [
     ("code", || apart as *const () as u64),
     ("constants", || WORDS.as_ptr() as u64),
     ("variables", || (&raw const VARIABLE) as u64),

@@ -66,7 +66,7 @@ impl Randomness {
     }
 
     /// The next sequence.
-    pub fn next(&mut self) -> ChaCha8Rng {
+    pub fn sequence(&mut self) -> ChaCha8Rng {
         let mut sequence = ChaCha8Rng::from_seed(self.seed);
         sequence.set_stream(self.used);
         self.used += 1;
@@ -108,7 +108,7 @@ pub struct Addresses {
 /// By multiplication, so that it takes no division and always as many instructions; that some numbers are more probable than
 /// others by one part in 2¹⁶ or less shows nowhere, because no range here has more than 2⁴⁸ members.
 fn below(random: &mut impl Rng, count: u64) -> u64 {
-    (u128::from(random.next_u64()) * u128::from(count) >> 64) as u64
+    ((u128::from(random.next_u64()) * u128::from(count)) >> 64) as u64
 }
 
 /// A place for a part of `size` bytes in a range: a multiple of the page size.

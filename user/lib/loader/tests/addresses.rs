@@ -62,7 +62,7 @@ fn two_processes_of_a_program_share_no_address() {
     let mut seen: [BTreeSet<u64>; 7] = Default::default();
     for stack in [StackSize::Whole(0x1_0000), StackSize::Own(1 << 20)] {
         for _ in 0..500 {
-            let chosen = Addresses::choose(&program, stack, &mut random.next());
+            let chosen = Addresses::choose(&program, stack, &mut random.sequence());
             check(&program, stack, &chosen);
             let classes = [
                 chosen.bias,
@@ -89,7 +89,7 @@ fn a_seed_says_everything() {
     let program = Program::parse(&file).unwrap();
     let draw = |seed: u8| {
         let mut random = Randomness::new([seed; 32]);
-        [(); 3].map(|()| Addresses::choose(&program, StackSize::Own(1 << 20), &mut random.next()))
+        [(); 3].map(|()| Addresses::choose(&program, StackSize::Own(1 << 20), &mut random.sequence()))
     };
     assert_eq!(draw(1), draw(1));
     let (one, two) = (draw(1), draw(2));
@@ -100,7 +100,7 @@ fn a_seed_says_everything() {
         assert_ne!(one.random, two.random);
     }
     // The numbers that a process was given begin a randomness of its own.
-    assert_ne!(Randomness::from_words([1; 4]).next(), Randomness::from_words([2; 4]).next());
+    assert_ne!(Randomness::from_words([1; 4]).sequence(), Randomness::from_words([2; 4]).sequence());
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn each_place_in_the_first_table_comes_up() {
     let program = Program::parse(&file).unwrap();
     let mut random = Randomness::new([9; 32]);
     let pages: BTreeSet<u64> = (0..20_000)
-        .map(|_| Addresses::choose(&program, StackSize::Own(1 << 20), &mut random.next()).bias % TABLE / PAGE)
+        .map(|_| Addresses::choose(&program, StackSize::Own(1 << 20), &mut random.sequence()).bias % TABLE / PAGE)
         .collect();
     // The program has 5 pages.
     assert!(pages.iter().copied().eq(0..=512 - 5));
@@ -132,9 +132,9 @@ proptest! {
         let program = Program::parse(&file).unwrap();
         let stack = if own { StackSize::Own(PAGE * stack) } else { StackSize::Whole(PAGE * stack.max(1)) };
         let mut random = Randomness::new([seed; 32]);
-        let first = Addresses::choose(&program, stack, &mut random.next());
+        let first = Addresses::choose(&program, stack, &mut random.sequence());
         for _ in 0..20 {
-            let chosen = Addresses::choose(&program, stack, &mut random.next());
+            let chosen = Addresses::choose(&program, stack, &mut random.sequence());
             check(&program, stack, &chosen);
             // As many tables of level 3 as anywhere else.
             let counts = |chosen: &Addresses| {
@@ -148,7 +148,7 @@ proptest! {
 
     #[test]
     fn the_loaders_own_parts_lie_apart(seed in any::<u8>(), size in 1..0x4_0000u64) {
-        let mut random = Randomness::new([seed; 32]).next();
+        let mut random = Randomness::new([seed; 32]).sequence();
         let (window, archive) = (addresses::window(&mut random), addresses::archive(&mut random, size * PAGE));
         prop_assert!(window.is_multiple_of(TABLE) && archive.is_multiple_of(PAGE));
         prop_assert!((0x5800_0000_0000..0x6000_0000_0000 - TABLE + 1).contains(&window));
@@ -160,7 +160,7 @@ proptest! {
 fn a_program_with_fixed_addresses_stays_where_it_is() {
     let file = good::fixed().write();
     let mut program = Program::parse(&file).unwrap();
-    let chosen = Addresses::choose(&program, StackSize::whole(0), &mut Randomness::new([0; 32]).next());
+    let chosen = Addresses::choose(&program, StackSize::whole(0), &mut Randomness::new([0; 32]).sequence());
     program.move_by(chosen.bias);
     check(&program, StackSize::whole(0), &chosen);
     assert_eq!((program.entry, program.bias), (0x20_1004, 0));

@@ -68,7 +68,7 @@ fn load(kernel: &mut Kernel) -> Result<Image, LoadError> {
     let file = elf.write();
     let program = Program::parse(&file).unwrap();
     let mut random = Randomness::new([3; 32]);
-    let addresses = Addresses::choose(&program, StackSize::whole(0x11000), &mut random.next());
+    let addresses = Addresses::choose(&program, StackSize::whole(0x11000), &mut random.sequence());
     let description = Description {
         pid: 4,
         name: "hello",

@@ -199,7 +199,8 @@ fn check(program: &Program) {
 /// Reads a program, puts it where a seed says, and checks it.
 fn read(file: &[u8], seed: u8) -> Result<(), Defect> {
     let mut program = Program::parse(file)?;
-    let addresses = Addresses::choose(&program, StackSize::of(&program, 0), &mut Randomness::new([seed; 32]).next());
+    let addresses =
+        Addresses::choose(&program, StackSize::of(&program, 0), &mut Randomness::new([seed; 32]).sequence());
     program.move_by(addresses.bias);
     check(&program);
     Ok(())

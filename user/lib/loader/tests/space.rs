@@ -140,7 +140,7 @@ const ADDRESSES: Addresses = Addresses {
 fn placed<'a>(file: &'a [u8], stack_size: u64, seed: u8) -> (Program<'a>, Addresses) {
     let mut program = Program::parse(file).unwrap();
     let stack = StackSize::of(&program, stack_size);
-    let addresses = Addresses::choose(&program, stack, &mut Randomness::new([seed; 32]).next());
+    let addresses = Addresses::choose(&program, stack, &mut Randomness::new([seed; 32]).sequence());
     program.move_by(addresses.bias);
     (program, addresses)
 }

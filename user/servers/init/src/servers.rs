@@ -101,7 +101,7 @@ impl Starter<'_> {
 
     /// Loads mem and procs, gives the rest of the memory to mem, and lets both run.
     fn load_first(&mut self) -> Result<(), Failure> {
-        let start = addresses::window(&mut self.random.next());
+        let start = addresses::window(&mut self.random.sequence());
         let window = Window::new(&mut self.pool, start).map_err(|error| Failure::Load("init", error))?;
         let (mem, procs) = (self.program("mem")?, self.program("procs")?);
         let mem_process = self.load(&mem, pid::MEM, window)?;
@@ -131,7 +131,7 @@ impl Starter<'_> {
             self.capabilities(program, &mut |to, cap| given.try_push((to, cap)).map_err(|_| Failure::TooMuch(name)))?;
         // Who serves everybody else does without memory on demand.
         let stack = StackSize::whole(program.stack_size);
-        let addresses = Addresses::choose(&image, stack, &mut self.random.next());
+        let addresses = Addresses::choose(&image, stack, &mut self.random.sequence());
         image.move_by(addresses.bias);
         let description = Description {
             pid: process,

@@ -27,6 +27,7 @@ mod slabs;
 mod thread;
 
 use tench_abi::layout::slot;
+#[cfg(target_os = "none")]
 use tench_abi::process::Info;
 use tench_protocol::DONE;
 use tench_sys::{Cap, Endpoint, Message, Wait};

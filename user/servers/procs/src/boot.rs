@@ -74,7 +74,7 @@ fn archive_frames() -> impl Iterator<Item = (Cap<Frame>, u64)> {
 /// Maps the archive's frames side by side. Answers where, and how many bytes they are.
 fn map_archive(random: &mut Randomness) -> Result<(u64, usize), LoadError> {
     let size = archive_frames().map(|(_, size)| size).sum();
-    let start = addresses::archive(&mut random.next(), size);
+    let start = addresses::archive(&mut random.sequence(), size);
     let mut space = Space::over(slot::VSPACE);
     let mut length = 0;
     for (frame, size) in archive_frames() {

@@ -96,7 +96,7 @@ impl Server {
             records,
             answers: Vec::new(),
             path: ArrayString::new_const(),
-            window: Window::new(&mut OwnSpace, addresses::window(&mut random.next()))?,
+            window: Window::new(&mut OwnSpace, addresses::window(&mut random.sequence()))?,
             random,
             mem: Mem::at(mem),
             supervisor: Supervisor::default(),

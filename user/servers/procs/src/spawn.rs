@@ -204,7 +204,7 @@ impl Preparation {
         let file = loader.boot.archive.find(&self.path).ok_or(LoadError::Kernel(Refusal::InvalidArgument))?;
         let mut program = Program::parse(file.contents)?;
         let stack = StackSize::of(&program, self.stack_size);
-        let addresses = Addresses::choose(&program, stack, &mut loader.random.next());
+        let addresses = Addresses::choose(&program, stack, &mut loader.random.sequence());
         program.move_by(addresses.bias);
         let entry = loader.boot.system.find_path(&self.path);
         // What the description says applies to what the parent does not say.
