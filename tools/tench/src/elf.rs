@@ -7,6 +7,11 @@ use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 
+use tench_abi::layout::address;
+use tench_abi::memory::MapFlags;
+use tench_loader::Program;
+use tench_loader::relocate::Relocating;
+
 use crate::workspace;
 
 type Header = FileHeader64<Endianness>;
@@ -47,9 +52,12 @@ impl Executable {
         Self::parse(&workspace::read_file(path)?).wrap_err_with(|| format!("cannot use {}", path.display()))
     }
 
-    /// Reads an executable from its bytes.
+    /// Reads an executable from its bytes. One that can be moved is moved to where programs can lie at the lowest.
     pub fn parse(bytes: &[u8]) -> Result<Executable> {
         let (header, endian) = header(bytes)?;
+        if header.e_type(endian) == elf::ET_DYN {
+            return Self::moved(bytes, address::PROGRAM);
+        }
         let mut segments = Vec::new();
         for segment in loadable(header, endian, bytes)? {
             let content = segment.data(endian, bytes).map_err(|()| miette!("a segment lies outside the file"))?;
@@ -68,13 +76,34 @@ impl Executable {
         }
         Ok(Executable { entry: header.e_entry(endian), segments })
     }
+
+    /// Relocates a position-independent program, as the loader does on the target.
+    fn moved(bytes: &[u8], bias: u64) -> Result<Executable> {
+        let mut program = Program::parse(bytes).map_err(|defect| miette!("{defect}"))?;
+        program.move_by(bias);
+        let mut relocating = Relocating::new(&program);
+        let segments = program.segments.iter().map(|segment| {
+            let address = segment.address + segment.lead;
+            let mut content = segment.contents.to_vec();
+            relocating.apply(address, &mut content);
+            Segment {
+                virtual_address: address,
+                physical_address: address,
+                content,
+                memory_size: segment.size - segment.lead,
+                writable: segment.flags.contains(MapFlags::WRITE),
+                executable: segment.flags.contains(MapFlags::EXECUTE),
+            }
+        });
+        Ok(Executable { entry: program.entry, segments: segments.collect() })
+    }
 }
 
 fn header(bytes: &[u8]) -> Result<(&Header, Endianness)> {
     let header = Header::parse(bytes).into_diagnostic()?;
     let endian = header.endian().into_diagnostic()?;
-    if header.e_machine(endian) != elf::EM_AARCH64 || header.e_type(endian) != elf::ET_EXEC {
-        return Err(miette!("it is not a fixed-address executable for AArch64"));
+    if header.e_machine(endian) != elf::EM_AARCH64 || !matches!(header.e_type(endian), elf::ET_EXEC | elf::ET_DYN) {
+        return Err(miette!("it is not an executable for AArch64"));
     }
     Ok((header, endian))
 }
@@ -84,12 +113,13 @@ fn loadable<'a>(header: &Header, endian: Endianness, bytes: &'a [u8]) -> Result<
     Ok(all.iter().filter(|one| one.p_type(endian) == elf::PT_LOAD && one.p_memsz(endian) != 0).collect())
 }
 
-/// The executable without symbols and debugging information: what follows its last loadable byte is cut off.
+/// The executable without symbols and debugging information: what follows the last byte of which its program headers speak is
+/// cut off.
 pub fn strip(bytes: &[u8]) -> Result<Vec<u8>> {
     let (header, endian) = header(bytes)?;
     let table_end = header.e_phoff(endian) + u64::from(header.e_phnum(endian)) * u64::from(header.e_phentsize(endian));
-    let content_ends =
-        loadable(header, endian, bytes)?.into_iter().map(|one| one.p_offset(endian) + one.p_filesz(endian));
+    let all = header.program_headers(endian, bytes).into_diagnostic()?;
+    let content_ends = all.iter().map(|one| one.p_offset(endian).saturating_add(one.p_filesz(endian)));
     let end = content_ends.chain([table_end]).max().unwrap_or(table_end);
     let kept = bytes.get(..end as usize).ok_or_else(|| miette!("a segment lies outside the file"))?;
     let mut stripped = kept.to_vec();
@@ -186,11 +216,24 @@ pub mod tests {
     }
 
     #[test]
+    fn what_can_be_moved_is_relocated() {
+        let file = tench_corpus::good::Movable::new().write();
+        let read = Executable::parse(&strip(&file).unwrap()).unwrap();
+        assert_eq!(read.entry, address::PROGRAM + 0x1000);
+        let constants = &read.segments[2];
+        assert!(!constants.writable && constants.virtual_address == address::PROGRAM + 0x2000);
+        let words: Vec<u64> =
+            constants.content.chunks(8).map(|word| word.try_into().map(u64::from_le_bytes).unwrap()).collect();
+        assert_eq!(words, [address::PROGRAM + 0x100c, 7, 0, address::PROGRAM + 0x3000]);
+    }
+
+    #[test]
     fn what_is_no_executable_is_refused() {
         let mut shared = executable(0, &[(0, elf::PF_R, b"x", 1)]);
         shared[16] = 3;
         let mut cut = executable(0, &[(0, elf::PF_R, b"x", 1)]);
         cut.truncate(100);
+        // Nothing says that it is a program.
         for bytes in [&b"#!/bin/sh"[..], &[], &shared, &cut, &executable(0, &[])] {
             assert!(Executable::parse(bytes).is_err());
         }

@@ -4,7 +4,6 @@
 //! in tests, against a model that records what a program would see.
 
 use arrayvec::ArrayVec;
-use tench_abi::layout::address;
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
 use tench_abi::{CapAddress, Error, Kind};
 use tench_procs_client::protocol::Defect;
@@ -12,6 +11,7 @@ use tench_procs_client::protocol::Defect;
 use crate::information::{self, BLOCK_SIZE, Description};
 use crate::place::{chunks, entry, runs, table_start};
 use crate::program::Program;
+use crate::relocate::Relocating;
 
 /// Page tables that the loader makes for one process: enough for some 50 tables of 2 MiB.
 const MAX_TABLES: usize = 64;
@@ -140,7 +140,12 @@ impl Space {
     }
 
     /// Makes memory for `size` bytes at `address`, puts `contents` into it from `lead` on, and maps it.
-    pub fn region(&mut self, builder: &mut impl Builder, region: Region) -> Result<(), LoadError> {
+    pub fn region(
+        &mut self,
+        builder: &mut impl Builder,
+        region: Region,
+        relocating: &mut Relocating<'_>,
+    ) -> Result<(), LoadError> {
         for chunk in chunks(region.size) {
             let frame = builder.make(Kind::Frame, u64::from(chunk.size_bits))?;
             // The part of the contents that lies in this chunk, in offsets from the region's start.
@@ -148,7 +153,8 @@ impl Space {
             let to = (region.lead + region.contents.len() as u64).min(chunk.offset + chunk.size());
             if from < to {
                 let bytes = &region.contents[(from - region.lead) as usize..(to - region.lead) as usize];
-                builder.fill(frame, chunk.size_bits, from - chunk.offset, bytes)?;
+                let frame = (frame, chunk.size_bits);
+                relocating.fill(builder, frame, from - chunk.offset, region.address + from, bytes)?;
             }
             self.map(builder, frame, region.address + chunk.offset, chunk.size(), region.flags)?;
         }
@@ -187,6 +193,7 @@ pub fn image(builder: &mut impl Builder, program: &Program, description: &Descri
     let used = information::write(&mut block, program, description)?;
 
     let mut space = Space::new(builder)?;
+    let mut relocating = Relocating::new(program);
     for segment in &program.segments {
         let region = Region {
             address: segment.address,
@@ -195,22 +202,22 @@ pub fn image(builder: &mut impl Builder, program: &Program, description: &Descri
             contents: segment.contents,
             lead: segment.lead,
         };
-        space.region(builder, region)?;
+        space.region(builder, region, &mut relocating)?;
     }
     let stack = Region {
-        address: description.stack.bottom,
-        size: description.stack.size(),
+        address: description.addresses.stack.bottom,
+        size: description.addresses.stack.size(),
         flags: MapFlags::READ | MapFlags::WRITE,
         contents: &[],
         lead: 0,
     };
-    space.region(builder, stack)?;
+    space.region(builder, stack, &mut relocating)?;
 
     let information = builder.make(Kind::Frame, u64::from(BLOCK_SIZE.ilog2()))?;
     builder.fill(information, BLOCK_SIZE.ilog2(), 0, &block[..used])?;
-    space.map(builder, information, address::PROCESS_INFO, BLOCK_SIZE as u64, MapFlags::READ)?;
+    space.map(builder, information, description.addresses.information, BLOCK_SIZE as u64, MapFlags::READ)?;
 
     let message = builder.make(Kind::Frame, u64::from(PAGE_SIZE.ilog2()))?;
-    space.map(builder, message, address::MESSAGE_AREAS, PAGE_SIZE as u64, MapFlags::READ | MapFlags::WRITE)?;
+    space.map(builder, message, description.addresses.messages, PAGE_SIZE as u64, MapFlags::READ | MapFlags::WRITE)?;
     Ok(Image { space, information, message })
 }

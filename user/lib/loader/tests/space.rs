@@ -1,15 +1,16 @@
 //! The address space that a program finds, page by page, against a model of the machine.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{Elf, Header, RW, RX};
 use proptest::prelude::*;
+use tench_abi::layout::address;
 use tench_abi::memory::MapFlags;
 use tench_abi::object::{FRAME_MAX_BITS, FRAME_MIN_BITS};
 use tench_abi::process::{Info, MAGIC};
 use tench_abi::{CapAddress, Kind};
+use tench_corpus::elf::{Elf, Header, RW, RX};
+use tench_corpus::good::{self, Movable};
+use tench_loader::addresses::{Addresses, Randomness, StackSize};
 use tench_loader::information::{BLOCK_SIZE, Description, Stack, TEXT_SIZE};
 use tench_loader::place::{Run, chunks, runs};
 use tench_loader::{Builder, LoadError, Program, space};
@@ -122,29 +123,62 @@ const DESCRIPTION: Description = Description {
     environment: b"COLOUR=no\0",
     extra_count: 2,
     counter_frequency: 62_500_000,
-    stack: Stack::whole(0),
+    addresses: ADDRESSES,
 };
 
-/// Compares every page of a loaded program with what the file says.
-fn check(elf: &Elf) {
-    check_with(elf, 0);
+const ADDRESSES: Addresses = Addresses {
+    bias: 0,
+    information: 0x7fff_0000_0000,
+    messages: 0x7fff_0010_0000,
+    stack: Stack { bottom: 0x7ffd_ffff_0000, top: 0x7ffe_0000_0000, own: 0 },
+    dynamic: 0x1000_4020_0000,
+    books: 0x5000_4000_0000,
+    random: [11, 12, 13, 14],
+};
+
+/// Addresses for a program as a seed says, and the program there.
+fn placed<'a>(file: &'a [u8], stack_size: u64, seed: u8) -> (Program<'a>, Addresses) {
+    let mut program = Program::parse(file).unwrap();
+    let stack = StackSize::of(&program, stack_size);
+    let addresses = Addresses::choose(&program, stack, &mut Randomness::new([seed; 32]).sequence());
+    program.move_by(addresses.bias);
+    (program, addresses)
 }
 
-/// The same with a stack size. Answers the model of the machine, and the address space.
-fn check_with(elf: &Elf, stack_size: u64) -> (Model, CapAddress) {
-    let file = elf.write();
-    let program = Program::parse(&file).unwrap();
+/// Compares every page of a loaded program with what the file says, wherever it lies.
+fn check(elf: &Elf) {
+    for seed in 0..4 {
+        check_with(&elf.write(), 0, seed);
+    }
+}
+
+/// What a program is to find in a segment: its contents, and where relocation has changed them.
+fn wanted(program: &Program, segment: &tench_loader::program::Segment<'_>) -> Vec<u8> {
+    let mut wanted = vec![0; segment.size as usize];
+    wanted[segment.lead as usize..][..segment.contents.len()].copy_from_slice(segment.contents);
+    for word in program.relocations.words() {
+        let address = word.address + program.bias;
+        if (segment.address..segment.end()).contains(&address) {
+            let place = &mut wanted[(address - segment.address) as usize..][..8];
+            let value = word.value.unwrap_or(u64::from_le_bytes(place.try_into().unwrap()));
+            place.copy_from_slice(&(value + program.bias).to_le_bytes());
+        }
+    }
+    wanted
+}
+
+/// The same with a stack size and a seed. Answers the model of the machine, the address space, and where things lie.
+fn check_with(file: &[u8], stack_size: u64, seed: u8) -> (Model, CapAddress, Addresses) {
+    let (program, addresses) = placed(file, stack_size, seed);
     let mut model = Model::default();
-    let stack = Stack::of(&program, stack_size);
-    let image = space::image(&mut model, &program, &Description { stack, ..DESCRIPTION }).unwrap();
+    let image = space::image(&mut model, &program, &Description { addresses, ..DESCRIPTION }).unwrap();
     let root = image.space.root();
 
+    let stack = addresses.stack;
     let mut pages = stack.size() as usize / 4096 + BLOCK_SIZE / 4096 + 1;
     for segment in &program.segments {
         pages += segment.size as usize / 4096;
-        let mut wanted = vec![0; segment.size as usize];
-        wanted[segment.lead as usize..][..segment.contents.len()].copy_from_slice(segment.contents);
-        for (n, wanted) in wanted.chunks(4096).enumerate() {
+        for (n, wanted) in wanted(&program, segment).chunks(4096).enumerate() {
             let (found, flags) = model.page(root, segment.address + n as u64 * 4096).unwrap();
             assert!(found == wanted && flags == segment.flags);
         }
@@ -152,78 +186,123 @@ fn check_with(elf: &Elf, stack_size: u64) -> (Model, CapAddress) {
     assert_eq!(model.pages(), pages, "nothing else is mapped");
     assert!(model.page(root, 0).is_none());
     assert!(model.page(root, stack.bottom - 4096).is_none(), "guard page");
-    for page in (stack.bottom..stack.top).step_by(4096) {
-        let (_, flags) = model.page(root, page).unwrap();
-        assert_eq!(flags, MapFlags::READ | MapFlags::WRITE);
+    let area = |address| model.page(root, address).map(|(_, flags)| flags);
+    for page in (stack.bottom..stack.top).step_by(4096).chain([addresses.messages]) {
+        assert_eq!(area(page), Some(MapFlags::READ | MapFlags::WRITE));
     }
-    assert!(model.page(root, stack.top).is_none());
-    let (_, flags) = model.page(root, 0x7fff_0000_0000).unwrap();
-    assert_eq!(flags, MapFlags::READ);
-    (model, root)
+    for page in (addresses.information..addresses.information + BLOCK_SIZE as u64).step_by(4096) {
+        assert_eq!(area(page), Some(MapFlags::READ));
+    }
+    for (address, size) in [(addresses.dynamic, 1 << 30), (addresses.books, address::BOOKS_SIZE)] {
+        assert!((address..address + size).step_by(4096 * 511).all(|page| model.page(root, page).is_none()));
+    }
+    (model, root, addresses)
 }
 
-/// The information block's word number `n`.
-fn word(model: &Model, root: CapAddress, n: usize) -> u64 {
-    let (page, _) = model.page(root, 0x7fff_0000_0000).unwrap();
-    u64::from_le_bytes(page[n * 8..][..8].try_into().unwrap())
+/// The information block's words in a range.
+fn words(model: &Model, root: CapAddress, addresses: &Addresses, range: std::ops::Range<usize>) -> Vec<u64> {
+    let (page, _) = model.page(root, addresses.information).unwrap();
+    range.map(|n| u64::from_le_bytes(page[n * 8..][..8].try_into().unwrap())).collect()
+}
+
+/// Tables of a model.
+fn tables(model: &Model) -> usize {
+    model.objects.iter().filter(|object| matches!(object, Object::Table { .. })).count()
 }
 
 #[test]
 fn a_program_that_makes_its_stack_begins_on_a_small_one() {
-    let mut elf = Elf::good();
+    let mut elf = good::fixed();
     elf.headers.push(Header::note(b"Tench\0", 1, &1u32.to_le_bytes()));
     for (asked, own) in [(0, 1 << 20), (0x3000, 0x3000), (16 << 20, 16 << 20)] {
-        let (model, root) = check_with(&elf, asked);
-        let words: Vec<u64> = (8..11).map(|n| word(&model, root, n)).collect();
-        assert_eq!(words, [0x7fff_001f_8000, 0x7fff_0020_0000, own]);
-        // It lies where tables are anyway: those of the segments, and those of all else.
-        let tables = model.objects.iter().filter(|object| matches!(object, Object::Table { .. }));
-        assert_eq!(tables.count(), 1 + 3 + 3);
+        for seed in 0..20 {
+            let (model, root, addresses) = check_with(&elf.write(), asked, seed);
+            assert_eq!(addresses.stack.size(), 0x8000);
+            let said = words(&model, root, &addresses, 8..11);
+            assert_eq!(said, [addresses.stack.bottom, addresses.stack.top, own]);
+            // It lies where tables are anyway: those of the segments, and those of all else.
+            assert_eq!(tables(&model), 1 + 3 + 3);
+        }
     }
 }
 
 #[test]
 fn a_program_that_does_not_gets_all_of_its_stack() {
     for (asked, size) in [(0, 0x1_0000), (0x3000, 0x3000), (16 << 20, 16 << 20)] {
-        let (model, root) = check_with(&Elf::good(), asked);
-        let words: Vec<u64> = (8..11).map(|n| word(&model, root, n)).collect();
-        assert_eq!(words, [0x7ffe_0000_0000 - size, 0x7ffe_0000_0000, 0]);
+        let mut counts = std::collections::BTreeSet::new();
+        for seed in 0..20 {
+            let (model, root, addresses) = check_with(&good::fixed().write(), asked, seed);
+            let said = words(&model, root, &addresses, 8..11);
+            assert_eq!(said, [addresses.stack.top - size, addresses.stack.top, 0]);
+            counts.insert(tables(&model));
+        }
+        assert_eq!(counts.len(), 1, "as many tables wherever it lies");
+    }
+}
+
+#[test]
+fn a_program_that_can_be_moved_finds_itself_relocated() {
+    let mut counts = std::collections::BTreeSet::new();
+    for seed in 0..200 {
+        let (model, ..) = check_with(&Movable::new().write(), 0, seed);
+        counts.insert((tables(&model), model.objects.len()));
+    }
+    assert_eq!(counts.len(), 1, "as many tables and frames wherever it lies");
+}
+
+#[test]
+fn relocation_goes_across_pages_and_leaves_the_others_alone() {
+    let mut movable = Movable::new();
+    // Constants of three pages: the end of the first and the beginning of the second are relocated, nothing of the third.
+    movable.elf.headers[2] = Header::load(RW, 0x2008, 0x3000 - 8, &[0x55; 0x2f00]);
+    movable.elf.headers[3].address = 0x6000;
+    movable.relocate(&[0x2ff8, 0b11], &[[0x6008, good::RELATIVE, 3]]);
+    for seed in 0..8 {
+        check_with(&movable.write(), 0, seed);
     }
 }
 
 #[test]
 fn a_program_finds_what_its_file_says() {
-    check(&Elf::good());
+    check(&good::fixed());
 }
 
 #[test]
 fn a_segment_across_tables_is_mapped_whole() {
-    let mut elf = Elf::good();
+    let mut elf = good::fixed();
     elf.headers[2] = Header::load(RW, 0x3f_e123, 0x40_5000, &[7; 0x20_3003]);
     check(&elf);
 }
 
 #[test]
 fn the_information_block_says_what_was_given() {
-    let file = Elf::good().write();
+    let file = good::fixed().write();
     let program = Program::parse(&file).unwrap();
     let mut model = Model::default();
     let image = space::image(&mut model, &program, &DESCRIPTION).unwrap();
-    let (page, _) = model.page(image.space.root(), 0x7fff_0000_0000).unwrap();
-    let word = |n: usize| u64::from_le_bytes(page[n * 8..][..8].try_into().unwrap());
-    let words: Vec<u64> = (0..12).map(word).collect();
+    let root = image.space.root();
+    let said = words(&model, root, &ADDRESSES, 0..23);
     let text = size_of::<Info>() as u64;
     let environment = text + 10 + 14;
-    assert_eq!(words[..4], [MAGIC, 7, 3, text]);
-    assert_eq!(words[4..10], [1, environment, 2, 62_500_000, 0x7ffd_ffff_0000, 0x7ffe_0000_0000]);
-    assert_eq!(word(11), 3);
-    assert_eq!([word(12), word(13), word(14)], [0x20_0000, 0x1000, MapFlags::READ.bits()]);
+    assert_eq!(said[..4], [MAGIC, 7, 3, text]);
+    assert_eq!(said[4..11], [1, environment, 2, 62_500_000, 0x7ffd_ffff_0000, 0x7ffe_0000_0000, 0]);
+    assert_eq!(said[11..15], [ADDRESSES.messages, ADDRESSES.dynamic, ADDRESSES.books, 0]);
+    assert_eq!(said[15..19], ADDRESSES.random);
+    assert_eq!(said[19..], [3, 0x20_0000, 0x1000, MapFlags::READ.bits()]);
+    let (page, _) = model.page(root, ADDRESSES.information).unwrap();
     assert!(page[text as usize..].starts_with(b"bin/hello\0one\0two words\0COLOUR=no\0\0"));
 }
 
 #[test]
+fn a_program_is_told_by_how_much_it_was_moved() {
+    let (model, root, addresses) = check_with(&Movable::new().write(), 0, 5);
+    assert!(addresses.bias >= 0x20_0000);
+    assert_eq!(words(&model, root, &addresses, 14..15), [addresses.bias]);
+}
+
+#[test]
 fn arguments_that_do_not_fit_are_refused() {
-    let file = Elf::good().write();
+    let file = good::fixed().write();
     let program = Program::parse(&file).unwrap();
     let with = |bytes: usize| {
         let arguments = vec![b'x'; bytes];
@@ -236,7 +315,7 @@ fn arguments_that_do_not_fit_are_refused() {
 
 #[test]
 fn running_out_of_memory_at_any_point_is_an_error() {
-    let file = Elf::good().write();
+    let file = good::fixed().write();
     let program = Program::parse(&file).unwrap();
     let mut model = Model::default();
     space::image(&mut model, &program, &DESCRIPTION).unwrap();
@@ -259,7 +338,7 @@ proptest! {
         zero in 1..0x20_0000u64,
     ) {
         let start = start & !3;
-        let mut elf = Elf::good();
+        let mut elf = good::fixed();
         elf.entry = start;
         let after = start + code as u64 + gap;
         elf.headers = vec![

@@ -1,9 +1,10 @@
 //! What `init` has left for this server: the boot archive and the other servers' endpoints.
 
 use tench::memory;
-use tench_abi::layout::{address, slot};
+use tench_abi::layout::slot;
 use tench_abi::memory::MapFlags;
 use tench_abi::{CapAddress, Kind};
+use tench_loader::addresses::{self, Randomness};
 use tench_loader::space::Space;
 use tench_loader::{Archive, LoadError, Machine, Resources};
 use tench_sys::{Cap, Endpoint, Frame, OWN_SPACE, PageTable};
@@ -23,9 +24,9 @@ pub struct Boot {
 
 impl Boot {
     /// Maps the archive and reads the system description.
-    pub fn open() -> Result<Boot, LoadError> {
-        let length = map_archive()?;
-        let bytes = core::ptr::with_exposed_provenance::<u8>(address::BOOT_ARCHIVE as usize);
+    pub fn open(random: &mut Randomness) -> Result<Boot, LoadError> {
+        let (start, length) = map_archive(random)?;
+        let bytes = core::ptr::with_exposed_provenance::<u8>(start as usize);
         // SAFETY: so many bytes were just mapped there, for ever; nobody writes to them.
         let bytes = unsafe { core::slice::from_raw_parts(bytes, length) };
         let archive = Archive::new(bytes);
@@ -59,24 +60,30 @@ fn frames() -> impl Iterator<Item = (Cap<Frame>, u64, u32)> {
     })
 }
 
-/// Maps the archive's frames side by side. Answers how many bytes they are.
-fn map_archive() -> Result<usize, LoadError> {
+/// The archive's own frames among them: what does not continue the archive is something else.
+fn archive_frames() -> impl Iterator<Item = (Cap<Frame>, u64)> {
+    let mut expected = None;
+    frames().map_while(move |(frame, physical, size_bits)| {
+        let size = 1u64 << size_bits;
+        let continues = expected.is_none_or(|expected| expected == physical);
+        expected = Some(physical + size);
+        continues.then_some((frame, size))
+    })
+}
+
+/// Maps the archive's frames side by side. Answers where, and how many bytes they are.
+fn map_archive(random: &mut Randomness) -> Result<(u64, usize), LoadError> {
+    let size = archive_frames().map(|(_, size)| size).sum();
+    let start = addresses::archive(&mut random.sequence(), size);
     let mut space = Space::over(slot::VSPACE);
     let mut length = 0;
-    let mut expected = None;
-    for (frame, physical, size_bits) in frames() {
-        // What does not continue the archive is something else.
-        if expected.is_some_and(|expected| expected != physical) {
-            break;
-        }
-        let size = 1u64 << size_bits;
+    for (frame, size) in archive_frames() {
         let mut resources = OwnSpace;
         let mut machine = Machine::without_window(&mut resources);
-        space.map(&mut machine, frame.address(), address::BOOT_ARCHIVE + length, size, MapFlags::READ)?;
+        space.map(&mut machine, frame.address(), start + length, size, MapFlags::READ)?;
         length += size;
-        expected = Some(physical + size);
     }
-    Ok(length as usize)
+    Ok((start, length as usize))
 }
 
 /// Slots and page tables of this server itself.

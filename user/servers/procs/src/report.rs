@@ -15,7 +15,8 @@ use crate::patient::Patient;
 /// Reports a fault of a process and answers what it was.
 pub fn fault(console: Option<Cap<Endpoint>>, name: &str, pid: u64, fault: &Fault) -> FaultKind {
     let base = name.rsplit('/').next().unwrap_or(name);
-    say(console, &format!("{base} (pid {pid}): {fault}\n  at {:#x} in {base}\n", fault.report.instruction));
+    let instruction = fault.layout.linked(fault.report.instruction);
+    say(console, &format!("{base} (pid {pid}): {fault}\n  at {instruction:#x} in {base}\n"));
     fault.kind()
 }
 

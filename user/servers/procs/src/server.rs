@@ -8,6 +8,7 @@ use tench::memory::{self, Made};
 use tench_abi::CapAddress;
 use tench_abi::fault::Report;
 use tench_abi::fault::answer::STOP;
+use tench_loader::addresses::{self, Randomness};
 use tench_loader::fault::{Fault, OwnReport};
 use tench_loader::information::TEXT_SIZE;
 use tench_loader::{LoadError, Window};
@@ -73,6 +74,7 @@ pub struct Server {
     /// Of the file that was listed last.
     pub(crate) path: ArrayString<MAX_NAME>,
     pub(crate) window: Window,
+    pub(crate) random: Randomness,
     pub(crate) mem: Mem,
     /// Servers that are started again when they end.
     pub(crate) supervisor: Supervisor<Plan, Connecting>,
@@ -84,7 +86,7 @@ pub struct Server {
 
 impl Server {
     /// A server that knows of the processes that `init` has started itself.
-    pub fn new(boot: Boot) -> Result<Server, LoadError> {
+    pub fn new(boot: Boot, mut random: Randomness) -> Result<Server, LoadError> {
         memory::serve_without_faults(GROWTH + BRIEFLY).map_err(|_| LoadError::OutOfMemory)?;
         let mem = boot.service("mem").ok_or(LoadError::Kernel(Refusal::InvalidCapability))?;
         let mut records = Records::default();
@@ -108,7 +110,8 @@ impl Server {
             answers: Vec::new(),
             quiet: memory::make::<Endpoint>(0).map(Made::leak).map_err(|_| LoadError::OutOfMemory)?,
             path: ArrayString::new_const(),
-            window: Window::new(&mut OwnSpace)?,
+            window: Window::new(&mut OwnSpace, addresses::window(&mut random.sequence()))?,
+            random,
             mem: Mem::at(mem),
             supervisor: Supervisor::default(),
             connections: Vec::new(),

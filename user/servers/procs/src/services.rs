@@ -193,9 +193,10 @@ impl Server {
         let gone = |_| LoadError::Kernel(Refusal::InvalidArgument);
         let quota = self.records.get(process).map_err(gone)?.quota;
         let servers = self.servers();
-        let loader = Loader { boot: &self.boot, mem: self.mem, window: self.window, servers: &servers, kept };
+        let (boot, mem, window, random) = (&self.boot, self.mem, self.window, &mut self.random);
+        let mut loader = Loader { boot, mem, window, random, servers: &servers, kept };
         let limited = quota == NO_QUOTA || self.mem.set_quota(process, quota).is_ok();
-        let loaded = if limited { preparation.load(&loader, process) } else { Err(LoadError::OutOfMemory) };
+        let loaded = if limited { preparation.load(&mut loader, process) } else { Err(LoadError::OutOfMemory) };
         let _ = preparation.take_service();
         let (mut living, size, frequency) = match loaded {
             Ok(loaded) => loaded,
@@ -257,7 +258,7 @@ impl Server {
 
     /// Whether a process is being prepared, or runs.
     fn lives(&self, process: u64) -> bool {
-        self.records.get(process).is_ok_and(|record| !record.status.state.has_ended())
+        self.records.get(process).is_ok_and(|record| !record.status().state.has_ended())
     }
 
     /// Starts servers whose time has come.

@@ -95,7 +95,7 @@ enum tench_procs_state {
     TENCH_PROCS_STATE_PREPARING = 0,
     /* Started and not ended. */
     TENCH_PROCS_STATE_RUNNING = 1,
-    /* Its main thread is suspended. */
+    /* It has been suspended: none of its threads runs. */
     TENCH_PROCS_STATE_SUSPENDED = 2,
     /* It has ended by itself; its exit code belongs to the state. */
     TENCH_PROCS_STATE_EXITED = 3,
@@ -214,32 +214,79 @@ static inline const char *tench_procs_fault_kind_text(uint64_t code)
 
 /* What is wrong with a program's file. */
 enum tench_procs_defect {
-    /* Not an ELF file, or cut off. */
+    /* It does not begin with the four bytes of ELF. */
     TENCH_PROCS_DEFECT_NOT_ELF = 1,
-    /* For another machine or another class. */
+    /* The file ends within the header with which it begins. */
+    TENCH_PROCS_DEFECT_HEADER_CUT_OFF = 15,
+    /* For a machine of 32 bits, or an unknown class. */
+    TENCH_PROCS_DEFECT_WRONG_CLASS = 16,
+    /* Big-endian, or an unknown order of bytes. */
+    TENCH_PROCS_DEFECT_WRONG_BYTE_ORDER = 17,
+    /* A version of ELF other than 1. */
+    TENCH_PROCS_DEFECT_WRONG_VERSION = 18,
+    /* For another kind of processor. */
     TENCH_PROCS_DEFECT_WRONG_MACHINE = 2,
-    /* Not an executable file with fixed addresses. */
+    /* An object file, a memory dump or an unknown type. */
     TENCH_PROCS_DEFECT_NOT_EXECUTABLE = 3,
+    /* A shared library: position-independent, and not marked as a program. */
+    TENCH_PROCS_DEFECT_SHARED_LIBRARY = 19,
+    /* The entries of the table of program headers have another size than ELF says. */
+    TENCH_PROCS_DEFECT_BAD_HEADER_SIZE = 20,
+    /* The table of program headers lies outside the file. */
+    TENCH_PROCS_DEFECT_HEADERS_OUTSIDE_FILE = 21,
     /* No loadable segment. */
     TENCH_PROCS_DEFECT_NO_SEGMENTS = 4,
     /* More loadable segments than the process information page describes. */
     TENCH_PROCS_DEFECT_TOO_MANY_SEGMENTS = 5,
     /* A segment's bytes lie outside the file. */
     TENCH_PROCS_DEFECT_SEGMENT_OUTSIDE_FILE = 6,
-    /* A segment's size in the file exceeds its size in memory, or the sizes overflow. */
+    /* A segment's size in the file exceeds its size in memory. */
     TENCH_PROCS_DEFECT_BAD_SEGMENT_SIZE = 7,
-    /* A segment lies outside what programs can use, or where the loader puts things. */
+    /* A segment's address or offset in the file and its size exceed 64 bits together. */
+    TENCH_PROCS_DEFECT_SIZE_OVERFLOW = 22,
+    /* A segment lies in the first page, which stays unmapped against null dereferences. */
+    TENCH_PROCS_DEFECT_FIRST_PAGE = 23,
+    /* A segment lies where the loader and libraries put things. */
     TENCH_PROCS_DEFECT_BAD_ADDRESS = 8,
+    /*
+     * A segment's alignment is no power of two, or contradicts its address and its place in the file, or is more than
+     * 2 MiB in a position-independent program.
+     */
+    TENCH_PROCS_DEFECT_BAD_ALIGNMENT = 24,
     /* Two segments share a page. */
     TENCH_PROCS_DEFECT_SEGMENTS_OVERLAP = 9,
     /* A segment is both writable and executable. */
     TENCH_PROCS_DEFECT_WRITABLE_AND_EXECUTABLE = 10,
     /* A segment is not readable. */
     TENCH_PROCS_DEFECT_NOT_READABLE = 11,
-    /* The first instruction lies in no executable segment. */
+    /* The program asks for a stack on which it can execute. */
+    TENCH_PROCS_DEFECT_EXECUTABLE_STACK = 25,
+    /* The first instruction lies in no segment. */
     TENCH_PROCS_DEFECT_BAD_ENTRY = 12,
+    /* The first instruction lies in a segment that is not executable. */
+    TENCH_PROCS_DEFECT_ENTRY_NOT_EXECUTABLE = 26,
+    /* The first instruction's address is no multiple of 4. */
+    TENCH_PROCS_DEFECT_ENTRY_MISALIGNED = 27,
     /* The program needs a dynamic linker. */
     TENCH_PROCS_DEFECT_NEEDS_INTERPRETER = 13,
+    /* The program needs shared libraries. */
+    TENCH_PROCS_DEFECT_NEEDS_LIBRARIES = 28,
+    /* A program with fixed addresses has a dynamic section. */
+    TENCH_PROCS_DEFECT_DYNAMIC_AT_FIXED_ADDRESS = 29,
+    /* The dynamic section, or a table that it names, lies outside the file, has no end, or has entries of a wrong size. */
+    TENCH_PROCS_DEFECT_BAD_DYNAMIC_SECTION = 30,
+    /* A relocation other than by the distance from where the program was linked. */
+    TENCH_PROCS_DEFECT_UNKNOWN_RELOCATION = 31,
+    /* A relocation of what the file has no bytes for. */
+    TENCH_PROCS_DEFECT_RELOCATION_OUTSIDE = 32,
+    /* A relocation of code or constants, which cannot be shared then. */
+    TENCH_PROCS_DEFECT_RELOCATION_OF_CONSTANT = 33,
+    /* Relocations out of order, two of one word, or one of a word that is not aligned. */
+    TENCH_PROCS_DEFECT_BAD_RELOCATION = 34,
+    /* Variables of each thread that the linker lays out, which threads here do not have. */
+    TENCH_PROCS_DEFECT_THREAD_LOCAL = 35,
+    /* A note that does not end where its part of the file ends, or Tench's own with other contents. */
+    TENCH_PROCS_DEFECT_BAD_NOTE = 36,
     /* Arguments and environment do not fit into the process information block. */
     TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG = 14,
 };
@@ -249,18 +296,40 @@ static inline bool tench_procs_defect_is(uint64_t code)
 {
     switch (code) {
     case TENCH_PROCS_DEFECT_NOT_ELF:
+    case TENCH_PROCS_DEFECT_HEADER_CUT_OFF:
+    case TENCH_PROCS_DEFECT_WRONG_CLASS:
+    case TENCH_PROCS_DEFECT_WRONG_BYTE_ORDER:
+    case TENCH_PROCS_DEFECT_WRONG_VERSION:
     case TENCH_PROCS_DEFECT_WRONG_MACHINE:
     case TENCH_PROCS_DEFECT_NOT_EXECUTABLE:
+    case TENCH_PROCS_DEFECT_SHARED_LIBRARY:
+    case TENCH_PROCS_DEFECT_BAD_HEADER_SIZE:
+    case TENCH_PROCS_DEFECT_HEADERS_OUTSIDE_FILE:
     case TENCH_PROCS_DEFECT_NO_SEGMENTS:
     case TENCH_PROCS_DEFECT_TOO_MANY_SEGMENTS:
     case TENCH_PROCS_DEFECT_SEGMENT_OUTSIDE_FILE:
     case TENCH_PROCS_DEFECT_BAD_SEGMENT_SIZE:
+    case TENCH_PROCS_DEFECT_SIZE_OVERFLOW:
+    case TENCH_PROCS_DEFECT_FIRST_PAGE:
     case TENCH_PROCS_DEFECT_BAD_ADDRESS:
+    case TENCH_PROCS_DEFECT_BAD_ALIGNMENT:
     case TENCH_PROCS_DEFECT_SEGMENTS_OVERLAP:
     case TENCH_PROCS_DEFECT_WRITABLE_AND_EXECUTABLE:
     case TENCH_PROCS_DEFECT_NOT_READABLE:
+    case TENCH_PROCS_DEFECT_EXECUTABLE_STACK:
     case TENCH_PROCS_DEFECT_BAD_ENTRY:
+    case TENCH_PROCS_DEFECT_ENTRY_NOT_EXECUTABLE:
+    case TENCH_PROCS_DEFECT_ENTRY_MISALIGNED:
     case TENCH_PROCS_DEFECT_NEEDS_INTERPRETER:
+    case TENCH_PROCS_DEFECT_NEEDS_LIBRARIES:
+    case TENCH_PROCS_DEFECT_DYNAMIC_AT_FIXED_ADDRESS:
+    case TENCH_PROCS_DEFECT_BAD_DYNAMIC_SECTION:
+    case TENCH_PROCS_DEFECT_UNKNOWN_RELOCATION:
+    case TENCH_PROCS_DEFECT_RELOCATION_OUTSIDE:
+    case TENCH_PROCS_DEFECT_RELOCATION_OF_CONSTANT:
+    case TENCH_PROCS_DEFECT_BAD_RELOCATION:
+    case TENCH_PROCS_DEFECT_THREAD_LOCAL:
+    case TENCH_PROCS_DEFECT_BAD_NOTE:
     case TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG:
         return true;
     default:
@@ -273,11 +342,25 @@ static inline const char *tench_procs_defect_text(uint64_t code)
 {
     switch (code) {
     case TENCH_PROCS_DEFECT_NOT_ELF:
-        return "not an ELF file, or a damaged one";
+        return "not an ELF file";
+    case TENCH_PROCS_DEFECT_HEADER_CUT_OFF:
+        return "the file ends within its ELF header";
+    case TENCH_PROCS_DEFECT_WRONG_CLASS:
+        return "not a 64-bit program";
+    case TENCH_PROCS_DEFECT_WRONG_BYTE_ORDER:
+        return "not a little-endian program";
+    case TENCH_PROCS_DEFECT_WRONG_VERSION:
+        return "an unknown version of ELF";
     case TENCH_PROCS_DEFECT_WRONG_MACHINE:
-        return "not a 64-bit little-endian AArch64 program";
+        return "not an AArch64 program";
     case TENCH_PROCS_DEFECT_NOT_EXECUTABLE:
-        return "not a statically linked executable";
+        return "not an executable; was it linked?";
+    case TENCH_PROCS_DEFECT_SHARED_LIBRARY:
+        return "a shared library, not a program";
+    case TENCH_PROCS_DEFECT_BAD_HEADER_SIZE:
+        return "the program headers have a wrong size";
+    case TENCH_PROCS_DEFECT_HEADERS_OUTSIDE_FILE:
+        return "the program headers lie outside the file";
     case TENCH_PROCS_DEFECT_NO_SEGMENTS:
         return "nothing to load";
     case TENCH_PROCS_DEFECT_TOO_MANY_SEGMENTS:
@@ -285,19 +368,49 @@ static inline const char *tench_procs_defect_text(uint64_t code)
     case TENCH_PROCS_DEFECT_SEGMENT_OUTSIDE_FILE:
         return "a segment lies outside the file";
     case TENCH_PROCS_DEFECT_BAD_SEGMENT_SIZE:
-        return "a segment's sizes contradict each other";
+        return "a segment is larger in the file than in memory";
+    case TENCH_PROCS_DEFECT_SIZE_OVERFLOW:
+        return "a segment's size overflows";
+    case TENCH_PROCS_DEFECT_FIRST_PAGE:
+        return "a segment lies in the first page, which stays unmapped";
     case TENCH_PROCS_DEFECT_BAD_ADDRESS:
-        return "a segment lies outside the addresses for programs";
+        return "a segment lies above the addresses for programs";
+    case TENCH_PROCS_DEFECT_BAD_ALIGNMENT:
+        return "a segment's alignment contradicts its address";
     case TENCH_PROCS_DEFECT_SEGMENTS_OVERLAP:
         return "two segments share a page";
     case TENCH_PROCS_DEFECT_WRITABLE_AND_EXECUTABLE:
         return "a segment is writable and executable";
     case TENCH_PROCS_DEFECT_NOT_READABLE:
         return "a segment is not readable";
+    case TENCH_PROCS_DEFECT_EXECUTABLE_STACK:
+        return "it wants an executable stack";
     case TENCH_PROCS_DEFECT_BAD_ENTRY:
-        return "the entry point lies in no executable segment";
+        return "the entry point lies in no segment";
+    case TENCH_PROCS_DEFECT_ENTRY_NOT_EXECUTABLE:
+        return "the entry point lies in a segment that is not executable";
+    case TENCH_PROCS_DEFECT_ENTRY_MISALIGNED:
+        return "the entry point is not aligned";
     case TENCH_PROCS_DEFECT_NEEDS_INTERPRETER:
         return "it needs a dynamic linker; link it statically";
+    case TENCH_PROCS_DEFECT_NEEDS_LIBRARIES:
+        return "it needs shared libraries; link it statically";
+    case TENCH_PROCS_DEFECT_DYNAMIC_AT_FIXED_ADDRESS:
+        return "it has a dynamic section and fixed addresses; link it statically or with -pie";
+    case TENCH_PROCS_DEFECT_BAD_DYNAMIC_SECTION:
+        return "its dynamic section is damaged";
+    case TENCH_PROCS_DEFECT_UNKNOWN_RELOCATION:
+        return "it has a relocation of an unknown kind; link it with -static -pie";
+    case TENCH_PROCS_DEFECT_RELOCATION_OUTSIDE:
+        return "a relocation lies outside the program's data";
+    case TENCH_PROCS_DEFECT_RELOCATION_OF_CONSTANT:
+        return "a relocation changes code or constants; compile with position-independent code";
+    case TENCH_PROCS_DEFECT_BAD_RELOCATION:
+        return "its relocations are out of order or not aligned";
+    case TENCH_PROCS_DEFECT_THREAD_LOCAL:
+        return "it has thread-local variables of the linker; use those of the library";
+    case TENCH_PROCS_DEFECT_BAD_NOTE:
+        return "a note in it is damaged";
     case TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG:
         return "arguments and environment are too long";
     default:
@@ -339,6 +452,8 @@ enum tench_procs_error {
     TENCH_PROCS_ERROR_INTERNAL = 15,
     /* The server ended too often and is not started again. */
     TENCH_PROCS_ERROR_GIVEN_UP = 17,
+    /* The process has not ended in time. */
+    TENCH_PROCS_ERROR_TIMED_OUT = 18,
     /* The process is `init`, `mem` or `procs`. */
     TENCH_PROCS_ERROR_ESSENTIAL = 16,
 };
@@ -363,6 +478,7 @@ static inline bool tench_procs_error_is(uint64_t code)
     case TENCH_PROCS_ERROR_NO_SUCH_FILE:
     case TENCH_PROCS_ERROR_INTERNAL:
     case TENCH_PROCS_ERROR_GIVEN_UP:
+    case TENCH_PROCS_ERROR_TIMED_OUT:
     case TENCH_PROCS_ERROR_ESSENTIAL:
         return true;
     default:
@@ -406,6 +522,8 @@ static inline const char *tench_procs_error_text(uint64_t code)
         return "the kernel contradicts the process server's books; this is a defect";
     case TENCH_PROCS_ERROR_GIVEN_UP:
         return "the server ended too often and is not started again";
+    case TENCH_PROCS_ERROR_TIMED_OUT:
+        return "the process has not ended in time";
     case TENCH_PROCS_ERROR_ESSENTIAL:
         return "nothing would go on without it";
     default:
@@ -439,7 +557,7 @@ struct tench_procs_status {
     uint64_t parent;
     /* Priority of its main thread. */
     uint64_t priority;
-    /* Ticks of processor time of its main thread. */
+    /* Ticks of processor time of all its threads, also those that have ended. Of `init` and `mem` it is not known: 0. */
     uint64_t ticks;
     /* Bytes of its program. */
     uint64_t size;
@@ -588,7 +706,8 @@ struct tench_procs_create_answer {
 /*
  * Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for in
  * `bin/`. Its first argument is the text as it was given. Answers the process's number.
- * Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`.
+ * Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`; `NoSuchProcess`, `WrongState` if the process to which the
+ * capability was given has ended.
  */
 static inline int tench_procs_create(tench_cap server, const char *program, size_t program_length,
     struct tench_procs_create_answer *answer)
@@ -867,7 +986,7 @@ static inline int tench_procs_find(tench_cap server, const char *name, size_t na
 #define TENCH_PROCS_LABEL_SUSPEND UINT64_C(0xb1960001000d)
 
 /*
- * Suspends the main thread.
+ * Suspends a process: none of its threads runs, nor any that it makes. What they wait for goes on; a request to it waits.
  * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
  */
 static inline int tench_procs_suspend(tench_cap server, uint64_t process)
@@ -885,7 +1004,7 @@ static inline int tench_procs_suspend(tench_cap server, uint64_t process)
 #define TENCH_PROCS_LABEL_RESUME UINT64_C(0xb1960001000e)
 
 /*
- * Lets the main thread go on.
+ * Lets a suspended process go on.
  * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
  */
 static inline int tench_procs_resume(tench_cap server, uint64_t process)
@@ -1060,6 +1179,59 @@ static inline int tench_procs_reconnect(tench_cap server, tench_cap slot_, tench
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
     tench_take_cap(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_WAIT_UNTIL UINT64_C(0xb19600010016)
+
+/* What tench_procs_wait_until answers. */
+struct tench_procs_wait_until_answer {
+    struct tench_procs_status value;
+};
+
+/*
+ * The same, but no longer than until a time.
+ * Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
+ */
+static inline int tench_procs_wait_until(tench_cap server, uint64_t process, uint64_t deadline,
+    struct tench_procs_wait_until_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_WAIT_UNTIL);
+    tench_put(message, (uint64_t)process);
+    tench_put(message, (uint64_t)deadline);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_procs_status_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_CHILD UINT64_C(0xb19600010017)
+
+/* What tench_procs_child answers. */
+struct tench_procs_child_answer {
+    uint64_t value;
+};
+
+/*
+ * The process that `parent` started with the next higher number than `after`, as long as it is known. Children stay when their
+ * parent ends; who it was stays in their `Status`.
+ * Errors: `NoSuchProcess` when there is none.
+ */
+static inline int tench_procs_child(tench_cap server, uint64_t parent, uint64_t after,
+    struct tench_procs_child_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_CHILD);
+    tench_put(message, (uint64_t)parent);
+    tench_put(message, (uint64_t)after);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
