@@ -35,11 +35,13 @@ mod exhaustion;
 mod faults;
 mod handlers;
 mod kernel;
+mod killing;
 mod memory;
 mod node;
 mod notification;
 mod operations;
 mod paging;
+mod processes;
 mod random;
 mod registers;
 mod reply;
@@ -51,6 +53,7 @@ mod thread;
 mod transfer;
 mod untyped;
 mod upcall;
+mod victim;
 
 use case::Case;
 use stage::Stage;
@@ -84,6 +87,8 @@ const CASES: &[&[Case]] = &[
     paging::CASES,
     slabs::CASES,
     shared::CASES,
+    processes::CASES,
+    killing::CASES,
     exhaustion::CASES,
 ];
 
