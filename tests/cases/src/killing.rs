@@ -24,7 +24,12 @@ use crate::stage::Stage;
 use crate::victim::{NAME, PATIENCE};
 
 /// The cases.
-pub const CASES: &[Case] = &[Case::new("KILL0001", "a process that is killed leaves nothing, at whichever step", at_every_step)];
+pub const CASES: &[Case] = &[
+    Case::new("KILL0001", "killed at any step, a process leaves nothing: each fourth", |stage| at_every_step(stage, 0)),
+    Case::new("KILL0002", "killed at any step, a process leaves nothing: the next", |stage| at_every_step(stage, 1)),
+    Case::new("KILL0003", "killed at any step, a process leaves nothing: those after", |stage| at_every_step(stage, 2)),
+    Case::new("KILL0004", "killed at any step, a process leaves nothing: the others", |stage| at_every_step(stage, 3)),
+];
 
 const PROCS: Procs = Procs::STANDARD;
 /// Steps at which the victim is killed.
@@ -129,33 +134,40 @@ fn kill_after(ticks: u64, server: Cap<Endpoint>) -> Outcome<bool> {
     Ok(has_ended)
 }
 
-fn kill_at_all(server: Cap<Endpoint>) -> Outcome {
-    // Servers' arrays become as large as they have to be.
+fn kill_at_all(server: Cap<Endpoint>, quarter: u64) -> Outcome {
+    let victim = start_with(&["victim"], Some(server))?;
     let begin = Instant::now();
-    check!(kill_after(PATIENCE.as_micros() as u64 * time::frequency() / 50_000, server)?);
-    let whole = Instant::now().since(begin);
-    for part in 1..8 {
-        kill_after(whole * part / 16, server)?;
+    equal!(PROCS.wait(victim)?.state, State::Exited);
+    let life = Instant::now().since(begin);
+    time::sleep(2 * PATIENCE);
+    // Servers' arrays become as large as they have to be.
+    for part in 1..9 {
+        kill_after(life * part / 8, server)?;
     }
     let before = books()?;
-    let step = whole / 2 / STEPS;
-    for number in 0..STEPS {
-        kill_after(number * step, server)?;
+    let mut ended = 0;
+    for number in 0..STEPS / 4 {
+        let ticks = life * (number * 4 + quarter) / STEPS;
+        let has_ended = kill_after(ticks, server)?;
+        // In real time it may be faster or slower than before; mostly it lives.
+        ended += u64::from(has_ended);
         let after = books()?;
         if after != before {
-            return Err(Failure::new(format!("after step {number} of {step} ticks: {after:?}, before: {before:?}")));
+            return Err(Failure::new(format!("killed after {ticks} ticks: {after:?}, before: {before:?}")));
         }
     }
+    check!(ended < STEPS / 8);
     Ok(())
 }
 
-fn at_every_step(stage: &mut Stage) -> Outcome {
+/// Plays a quarter of all steps, every fourth, so that something is printed in between.
+fn at_every_step(stage: &mut Stage, quarter: u64) -> Outcome {
     let server = stage.endpoint()?;
     let procs = Mem::STANDARD.next_account(pid::PROCS - 1)?.used;
-    let killer = Builder::new().priority(PRIORITY).spawn(move || kill_at_all(server))?;
+    let killer = Builder::new().priority(PRIORITY).spawn(move || kill_at_all(server, quarter))?;
     killer.join()?;
     // Some KiB for each record: far from what each process had.
     let more = Mem::STANDARD.next_account(pid::PROCS - 1)?.used.saturating_sub(procs);
-    check!(more < STEPS * 4 * 2048);
+    check!(more < STEPS * 2048);
     Ok(())
 }

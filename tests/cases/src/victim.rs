@@ -33,7 +33,6 @@ pub fn live() -> i32 {
     if let Some(child) = child {
         let _ = Procs::STANDARD.wait_until(child, time::deadline(PATIENCE));
     }
-    time::sleep(PATIENCE);
     drop((held, threads));
     0
 }
