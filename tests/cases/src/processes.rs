@@ -103,7 +103,12 @@ fn time_of_all(_: &mut Stage) -> Outcome {
 /// What the child does: all its threads run for ever.
 pub fn spin() -> i32 {
     for _ in 0..THREADS {
-        thread::spawn(|| loop { core::hint::spin_loop() }).detach();
+        thread::spawn(|| {
+            loop {
+                core::hint::spin_loop()
+            }
+        })
+        .detach();
     }
     loop {
         core::hint::spin_loop();

@@ -44,11 +44,8 @@ pub fn start(pool: &mut Pool, faults: Cap<Endpoint>) -> Result<(), Failure> {
     let reply = Cap::<Reply>::new(make(Kind::Reply).map_err(loading)?);
     scheduling.configure(u8::MAX.into(), 0, 0, None).map_err(failed)?;
     thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), None).map_err(failed)?;
-    let bindings = Bindings {
-        scheduling: Binding::To(scheduling),
-        reply: Binding::To(reply),
-        notification: Binding::Keep,
-    };
+    let bindings =
+        Bindings { scheduling: Binding::To(scheduling), reply: Binding::To(reply), notification: Binding::Keep };
     thread.bind(bindings).map_err(failed)?;
     let top = OWN.stack.get().addr() + STACK_SIZE;
     let mut registers =

@@ -249,7 +249,8 @@ impl Pair {
                 assert_eq!((record.parent, record.status()), (process.parent, process.condition));
                 assert_eq!((&*record.name, record.quota), (process.name, process.quota));
             }
-            let next = |after: u64| self.model.processes.keys().find(|one| **one > after && self.model.known(**one).is_some());
+            let next =
+                |after: u64| self.model.processes.keys().find(|one| **one > after && self.model.known(**one).is_some());
             assert_eq!(self.table.next(*pid).map(|(pid, _)| pid), next(*pid).copied());
             let is_child = |one: &&u64| self.model.known(**one).is_some_and(|process| process.parent == *pid);
             assert_eq!(self.table.child(*pid, *pid), self.model.processes.keys().find(is_child).copied());
@@ -307,7 +308,9 @@ impl Pair {
             return;
         }
         match other % 3 {
-            0 => (0..MAX_WAITERS as u64 + 8).for_each(|n| self.wait(1 + n % 3, actor, n.is_multiple_of(2).then_some(n))),
+            0 => {
+                (0..MAX_WAITERS as u64 + 8).for_each(|n| self.wait(1 + n % 3, actor, n.is_multiple_of(2).then_some(n)))
+            }
             1 => {
                 for _ in 0..700 {
                     if let Ok(pid) = self.create("x/second", actor) {
