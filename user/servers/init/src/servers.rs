@@ -16,6 +16,7 @@ use crate::boot::Boot;
 use crate::devices::Devices;
 use crate::failure::Failure;
 use crate::pool::Pool;
+use crate::watch;
 
 /// Servers that a description can have.
 const MAX_SERVERS: usize = 64;
@@ -56,18 +57,18 @@ struct Starter<'a> {
     faults: Cap<Endpoint>,
 }
 
-/// Starts everything. Answers where mem and procs report faults.
-pub fn start(info: &BootInfo) -> Result<Cap<Endpoint>, Failure> {
+/// Starts everything.
+pub fn start(info: &BootInfo) -> Result<(), Failure> {
     let mut pool = Pool::new(info);
     let boot = Boot::open(info, &mut pool)?;
     let faults = make_endpoint(&mut pool, "init")?;
+    watch::start(&mut pool, faults)?;
     let devices = Devices::new(info);
     let random = Randomness::new(devices.seed());
     let mut starter = Starter { info, pool, boot, devices, random, endpoints: ArrayVec::new(), faults };
     starter.make_endpoints()?;
     starter.load_first()?;
-    starter.start_others()?;
-    Ok(faults)
+    starter.start_others()
 }
 
 /// Makes an endpoint.
