@@ -33,6 +33,8 @@ impl Factory {
 pub struct Replies {
     /// The object that is bound to the thread.
     bound: Cap<Reply>,
+    /// It is empty and not the current one. So it is among the spare ones, though not in their list.
+    is_bound_spare: bool,
     current: Cap<Reply>,
     spare: ArrayVec<Cap<Reply>, MAX_SPARE>,
     factory: Factory,
@@ -69,7 +71,7 @@ pub fn write<T: Encode, E: Code>(answer: &Result<T, E>, message: &mut Message) {
 impl Replies {
     /// Begins with the object that is bound to the server's thread, which must be empty.
     pub const fn new(bound: Cap<Reply>, factory: Factory) -> Replies {
-        Replies { bound, current: bound, spare: ArrayVec::new_const(), factory }
+        Replies { bound, is_bound_spare: false, current: bound, spare: ArrayVec::new_const(), factory }
     }
 
     /// The object to receive with.
@@ -87,11 +89,28 @@ impl Replies {
     /// Keeps the current object, with the caller in it, to answer later. If there is no spare object and none can be made,
     /// nothing changes.
     pub fn keep<T, E>(&mut self) -> Result<Pending<T, E>, Error> {
-        let next = match self.spare.pop() {
-            Some(spare) => spare,
-            None => (self.factory.make)()?,
+        let next = if core::mem::take(&mut self.is_bound_spare) {
+            self.bound
+        } else if let Some(spare) = self.spare.pop() {
+            spare
+        } else {
+            (self.factory.make)()?
         };
         Ok(Pending::new(core::mem::replace(&mut self.current, next)))
+    }
+
+    /// Whether the bound object could be the current one, and is not.
+    #[inline]
+    pub(crate) const fn can_use_bound(&self) -> bool {
+        self.is_bound_spare
+    }
+
+    /// Makes the bound object current in the place of an empty one, if it is empty itself: requests are cheaper with it.
+    pub(crate) fn use_bound(&mut self) {
+        if core::mem::take(&mut self.is_bound_spare) {
+            let idle = core::mem::replace(&mut self.current, self.bound);
+            self.release(idle);
+        }
     }
 
     /// Answers a request that was kept. `NoCaller` says that whoever asked has gone.
@@ -116,7 +135,9 @@ impl Replies {
 
     /// An object is empty.
     fn release(&mut self, reply: Cap<Reply>) {
-        if let Err(surplus) = self.spare.try_push(reply) {
+        if reply == self.bound {
+            self.is_bound_spare = true;
+        } else if let Err(surplus) = self.spare.try_push(reply) {
             (self.factory.delete)(surplus.element());
         }
     }
@@ -178,6 +199,28 @@ mod tests {
         assert_eq!(replies.wait(Wait::FOREVER), Wait::FOREVER);
         replies.make_current(second);
         assert_eq!(replies.current(), object(2));
+    }
+
+    #[test]
+    fn the_bound_object_is_used_again_as_soon_as_it_is_empty() {
+        static MADE: AtomicU32 = AtomicU32::new(2);
+        let make = || Ok(object(MADE.fetch_add(1, Ordering::Relaxed)));
+        let mut replies = Replies::new(object(1), Factory { make, delete: |_| unreachable!() });
+        let (first, second) = (replies.keep::<(), Never>().unwrap(), replies.keep::<(), Never>().unwrap());
+        assert_eq!((replies.current(), replies.can_use_bound()), (object(3), false));
+        replies.use_bound();
+        assert_eq!(replies.current(), object(3), "somebody waits in the bound one");
+        replies.forget(first);
+        assert!(replies.can_use_bound());
+        replies.use_bound();
+        assert_eq!((replies.current(), replies.can_use_bound()), (object(1), false));
+        replies.make_current(second);
+        assert_eq!((replies.current(), replies.can_use_bound()), (object(2), true));
+        let third = replies.keep::<(), Never>().unwrap();
+        assert_eq!((replies.current(), &third), (object(1), &Pending::new(object(2))));
+        replies.forget(third);
+        assert_eq!(replies.keep::<(), Never>(), Ok(Pending::new(object(1))));
+        assert_eq!((replies.current(), MADE.load(Ordering::Relaxed)), (object(2), 4), "spare ones are used");
     }
 
     /// An error that does not happen.
