@@ -44,6 +44,7 @@ mod random;
 mod registers;
 mod reply;
 mod scheduling;
+mod sessions;
 mod shared;
 mod slabs;
 mod space;
@@ -84,6 +85,7 @@ const CASES: &[&[Case]] = &[
     paging::CASES,
     slabs::CASES,
     shared::CASES,
+    sessions::CASES,
     exhaustion::CASES,
 ];
 
