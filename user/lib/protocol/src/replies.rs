@@ -223,6 +223,48 @@ mod tests {
         assert_eq!((replies.current(), MADE.load(Ordering::Relaxed)), (object(2), 4), "spare ones are used");
     }
 
+    /// Each object is the current one, or spare, or somebody waits in it, and only one of these.
+    fn check_invariants(replies: &Replies, pending: &[Pending<(), Never>], made: u32) {
+        let bound = replies.is_bound_spare.then_some(replies.bound);
+        let waiting = pending.iter().map(|pending| pending.reply);
+        let all: ArrayVec<_, 64> =
+            waiting.chain(replies.spare.iter().copied()).chain(bound).chain([replies.current]).collect();
+        assert!(!replies.spare.contains(&replies.bound));
+        assert_eq!(all.len() as u32, made);
+        for number in 1..=made {
+            assert!(all.contains(&object(number)), "{number} of {made} is lost");
+        }
+    }
+
+    #[test]
+    fn no_object_is_lost_or_used_twice() {
+        static MADE: AtomicU32 = AtomicU32::new(1);
+        let make = || Ok(object(MADE.fetch_add(1, Ordering::Relaxed) + 1));
+        let mut replies = Replies::new(object(1), Factory { make, delete: |_| unreachable!() });
+        let mut pending = ArrayVec::<Pending<(), Never>, 40>::new();
+        let mut random = 1_u64;
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (step, place) = (random >> 60, (random >> 33) as usize);
+            match step {
+                0..=6 if !pending.is_full() => pending.push(replies.keep().unwrap()),
+                7..=10 if !pending.is_empty() => {
+                    let one = pending.swap_remove(place % pending.len());
+                    replies.forget(one);
+                }
+                11..=13 if !pending.is_empty() => {
+                    let one = pending.swap_remove(place % pending.len());
+                    replies.make_current(one);
+                }
+                _ => replies.use_bound(),
+            }
+            check_invariants(&replies, &pending, MADE.load(Ordering::Relaxed));
+            let is_bound_free = pending.iter().all(|pending| pending.reply != object(1));
+            assert_eq!(is_bound_free, replies.current() == object(1) || replies.can_use_bound());
+        }
+        assert!(MADE.load(Ordering::Relaxed) > 20, "many waited at a time");
+    }
+
     /// An error that does not happen.
     type Never = ();
 }
