@@ -17,6 +17,8 @@
 //! | `heap` | [`heap`] | what the heap asks of the system |
 //! | `stubs` | [`stubs`] | generated stubs, bare calls and the message builder |
 //! | `threads` | [`threads`] | a shared counter with turn-taking, by locks |
+//! | `rpc` | [`rpc`] | strings and memory from another process |
+//! | `contention` | [`contention`] | many threads over one connection |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
 //!
@@ -31,6 +33,9 @@ extern crate alloc;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod boot;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod child;
+mod contention;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod fault;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod heap;
@@ -40,6 +45,7 @@ mod ipc;
 mod mm;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod paging;
+mod rpc;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod siblings;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -84,6 +90,8 @@ fn measure() -> Result<(), String> {
         Some("slabs-latency") => slabs::run(),
         Some("stubs") => stubs::run(),
         Some("threads") => threads::run(),
+        Some("rpc") => rpc::run(),
+        Some("contention") => contention::run(),
         Some("boot") => boot::run(),
         Some("soak") => soak::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
@@ -98,6 +106,8 @@ fn client() -> Option<Result<(), String>> {
         "fault-child" => Some(fault::child()),
         "threads-server" => Some(threads::serve()),
         "threads-child" => Some(threads::child()),
+        "rpc-server" => Some(rpc::serve()),
+        "contention-server" => Some(contention::serve()),
         "soak-client" => Some(soak::client()),
         _ => None,
     }

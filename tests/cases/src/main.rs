@@ -47,6 +47,7 @@ mod random;
 mod registers;
 mod reply;
 mod scheduling;
+mod sessions;
 mod shared;
 mod slabs;
 mod space;
@@ -91,6 +92,7 @@ const CASES: &[&[Case]] = &[
     shared::CASES,
     processes::CASES,
     killing::CASES,
+    sessions::CASES,
     exhaustion::CASES,
 ];
 
