@@ -251,9 +251,9 @@ fn attach_stub(interface: &Interface) -> TokenStream {
 
 /// The request for a buffer: the server's side.
 fn attach_arm(interface: &Interface) -> TokenStream {
-    let (client, error) = (&interface.client, &interface.error);
+    let (error, number) = (&interface.error, ATTACH);
     ours! {
-        #client::<()>::ATTACH_BUFFER => {
+        #number => {
             let Some(bytes) = Decode::decode(&mut source) else { return Rejection::BadArguments.write(answer) };
             if !source.is_done() {
                 return Rejection::BadArguments.write(answer);
@@ -293,9 +293,8 @@ fn short_call(client: &Ident, constant: &Ident, arguments: &[(&Ident, &Shape)], 
         }
         let mut request = ::tench_protocol::sys::Message::new(#client::<()>::#constant);
         #(Encode::encode(&#names, &mut request);)*
-        // Borrowed from where it arrived: it is large.
-        let answer = self.way.call(&request, &[]);
-        let answer = answer.as_ref().map_err(|error| self.way.failed(*error))?;
+        let mut answer = ::tench_protocol::sys::Received::new();
+        self.way.call(&request, &[], &mut answer).map_err(|error| self.way.failed(error))?;
         ::tench_protocol::transport::check(answer.tag(), || answer.word(0))?;
         let mut source = wire::Source::new(answer.words(), answer.caps(), &kept);
         let result = Decode::decode(&mut source).ok_or(::tench_protocol::Failure::Malformed)?;
@@ -372,9 +371,8 @@ fn long_call(
         }
         let mut request = ::tench_protocol::sys::Message::new(#client::<()>::#constant);
         #(#put)*
-        // Borrowed from where it arrived: it is large.
-        let answer = self.way.call(&request, &[#(#slots),*]);
-        let answer = answer.as_ref().map_err(|error| self.way.failed(*error))?;
+        let mut answer = ::tench_protocol::sys::Received::new();
+        self.way.call(&request, &[#(#slots),*], &mut answer).map_err(|error| self.way.failed(error))?;
         ::tench_protocol::transport::check(answer.tag(), || answer.word(0))?;
         let mut source = wire::Source::new(answer.words(), answer.caps(), &kept);
         let result = #take;
@@ -417,10 +415,15 @@ fn dispatch(interface: &Interface) -> TokenStream {
             }
             let mut source =
                 wire::Source::new(request.words(), request.caps(), &context.kept).with_kinds(context.kind_of);
-            match request.label() {
+            // First what all labels have in common, so that few instructions find the method.
+            const COMMON: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, 0) >> 16;
+            if request.label() >> 16 != COMMON {
+                return Rejection::of_label(request.label(), #client::<()>::INTERFACE, #version).write(answer);
+            }
+            match request.label() as u16 {
                 #(#arms)*
                 #attach
-                label => Rejection::of_label(label, #client::<()>::INTERFACE, #version).write(answer),
+                _ => Rejection::NoSuchMethod.write(answer),
             }
         }
     }
@@ -428,8 +431,8 @@ fn dispatch(interface: &Interface) -> TokenStream {
 
 /// What is done for one method.
 fn arm(interface: &Interface, method: &Method) -> TokenStream {
-    let (client, service, error) = (&interface.client, &interface.service.ident, &interface.error);
-    let (name, constant) = (&method.name, method.constant());
+    let (service, error) = (&interface.service.ident, &interface.error);
+    let (name, number) = (&method.name, method.number);
     let authority = method.needs_authority.then(|| {
         ours! {
             if context.caller != ::tench_protocol::Caller::AUTHORITY {
@@ -476,7 +479,7 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
         ours!(::tench_protocol::replies::write(&#call, answer))
     };
     ours! {
-        #client::<()>::#constant => {
+        #number => {
             #authority
             #memory
             #(#takes)*

@@ -15,7 +15,7 @@
 use core::cell::Cell;
 
 use tench_abi::message::MAX_CAPS;
-use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Wait, offer_slots};
+use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Wait, first_offered_slot, offer_slots};
 
 use crate::replies::{self, Pending, Replies};
 use crate::shared::Attachments;
@@ -100,6 +100,8 @@ pub struct Port {
     incoming: [Option<CapAddress>; MAX_CAPS],
     /// Fewer slots are on offer than capabilities may come along.
     is_short: bool,
+    /// The first of the slots that were offered last.
+    offered: CapAddress,
     /// What was received last.
     received: Received,
     /// It is a request, and was not carried out yet.
@@ -116,7 +118,8 @@ impl Port {
             replies,
             slots,
             incoming: [None; MAX_CAPS],
-            is_short: false,
+            is_short: slots.count > 0,
+            offered: CapAddress::NULL,
             received: Received::new(),
             is_request: false,
             answer: Message::new(DONE),
@@ -125,8 +128,12 @@ impl Port {
     }
 
     /// Answers the last request, if it is to be answered now, and waits for the next.
+    #[inline(always)]
     pub fn next(&mut self, wait: Wait) -> Event {
-        self.offer();
+        // An offer stands until capabilities arrive.
+        if self.slots.count > 0 && (self.is_short || first_offered_slot() != self.offered) {
+            self.offer();
+        }
         let wait = self.replies.wait(wait);
         let received = match core::mem::replace(&mut self.flow, Flow::Later) {
             Flow::Answer => self.endpoint.reply_receive_into(&self.answer, wait, &mut self.received),
@@ -231,10 +238,8 @@ impl Port {
     }
 
     /// Offers slots for what may come along. With fewer slots, fewer capabilities arrive.
+    #[inline(never)]
     fn offer(&mut self) {
-        if self.slots.count == 0 {
-            return;
-        }
         let mut offered = [CapAddress::NULL; MAX_CAPS];
         let mut count = 0;
         for place in self.incoming.iter_mut().take(self.slots.count) {
@@ -245,6 +250,7 @@ impl Port {
             }
         }
         self.is_short = count < self.slots.count;
+        self.offered = offered[0];
         offer_slots(&offered[..count]);
     }
 }

@@ -120,10 +120,10 @@ fn field<T>(offset: usize) -> Option<*mut T> {
 #[inline(never)]
 pub(crate) fn write_words(words: &[u64]) {
     let Some(area) = field::<u64>(offset_of!(MessageArea, words)) else { return };
-    for (index, word) in words.iter().take(MAX_WORDS - REGISTER_WORDS).enumerate() {
-        // SAFETY: the area is mapped (`install`), and the index stays below `MAX_WORDS`.
-        unsafe { area.wrapping_add(REGISTER_WORDS + index).write_volatile(*word) };
-    }
+    let count = words.len().min(MAX_WORDS - REGISTER_WORDS);
+    // SAFETY: the area is mapped (`install`), and what is written ends with word `MAX_WORDS`. The kernel looks at it only
+    // during system calls of this thread, before which it is written because they count as reading memory.
+    unsafe { area.wrapping_add(REGISTER_WORDS).copy_from_nonoverlapping(words.as_ptr(), count) };
 }
 
 /// Reads words 8.. of a received message from the message area.
@@ -134,10 +134,10 @@ pub(crate) fn read_words(words: &mut [MaybeUninit<u64>]) {
         words.fill(MaybeUninit::new(0));
         return;
     };
-    for (index, word) in words.iter_mut().take(MAX_WORDS - REGISTER_WORDS).enumerate() {
-        // SAFETY: the area is mapped (`install`), and the index stays below `MAX_WORDS`.
-        word.write(unsafe { area.wrapping_add(REGISTER_WORDS + index).read_volatile() });
-    }
+    let count = words.len().min(MAX_WORDS - REGISTER_WORDS);
+    // SAFETY: the area is mapped (`install`), and what is read ends with word `MAX_WORDS`. The kernel writes it only during
+    // system calls of this thread, which count as writing memory.
+    unsafe { words.as_mut_ptr().cast::<u64>().copy_from_nonoverlapping(area.wrapping_add(REGISTER_WORDS), count) };
 }
 
 /// Writes what a message carries along into the message area.
@@ -171,6 +171,16 @@ pub fn offered_slots() -> [CapAddress; MAX_CAPS] {
         }
     }
     offered
+}
+
+/// The first slot that is on offer. It is another one as soon as capabilities have arrived, or somebody offers other slots.
+#[inline(always)]
+pub fn first_offered_slot() -> CapAddress {
+    match field::<u32>(offset_of!(MessageArea, receive_slots)) {
+        // SAFETY: the area is mapped (`install`).
+        Some(first) => CapAddress(unsafe { first.read_volatile() }),
+        None => CapAddress::NULL,
+    }
 }
 
 /// Takes the first `count` slots out of the offer: capabilities have arrived in them. The others move up.

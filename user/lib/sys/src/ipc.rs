@@ -53,20 +53,27 @@ impl Wait {
     }
 }
 
+/// A system call that sends a message and waits for ever, with the bound reply object.
+#[inline(always)]
+fn send_plain(operation: Operation, cap: u64, message: &Message) -> Answer {
+    message.stage();
+    let [a, b, c, d, e, f, g, h] = message.registers();
+    // SAFETY: a message changes only message areas and offered slots.
+    unsafe { raw::call8(operation, cap, message.tag().0, a, b, c, d, e, f, g, h) }
+}
+
 /// A system call that sends a message.
 #[inline]
 fn send(operation: Operation, cap: u64, message: &Message, wait: Wait) -> Answer {
-    message.stage();
     let (flags, reply, deadline) = wait.raw();
-    let tag = message.tag().with(flags).0;
-    let [a, b, c, d, e, f, g, h] = *message.registers();
     if flags == 0 {
-        // SAFETY: a message changes only message areas and offered slots.
-        unsafe { raw::call8(operation, cap, tag, a, b, c, d, e, f, g, h) }
-    } else {
-        // SAFETY: as above.
-        unsafe { raw::call8_with(operation, cap, tag, a, b, c, d, e, f, g, h, reply, deadline) }
+        return send_plain(operation, cap, message);
     }
+    message.stage();
+    let tag = message.tag().with(flags).0;
+    let [a, b, c, d, e, f, g, h] = message.registers();
+    // SAFETY: a message changes only message areas and offered slots.
+    unsafe { raw::call8_with(operation, cap, tag, a, b, c, d, e, f, g, h, reply, deadline) }
 }
 
 /// A system call that only receives.
@@ -159,6 +166,13 @@ impl Cap<Endpoint> {
         Ok(Received::take(&answer))
     }
 
+    /// As [`call`](Self::call), into a place that exists. After an error it holds what it held.
+    #[inline]
+    pub fn call_into(self, message: &Message, received: &mut Received) -> Result<(), Error> {
+        received.fill(&send_plain(Operation::Call, self.raw(), message).check()?);
+        Ok(())
+    }
+
     /// Sends a message and waits until it is taken. No reply comes.
     /// Rights: `WRITE`; `GRANT` to send capabilities. Errors: `MessageTooLong`, `NoMessageArea`, `TimedOut`, `Aborted`.
     #[inline]
@@ -181,7 +195,7 @@ impl Cap<Endpoint> {
     }
 
     /// As [`receive`](Self::receive), into a place that is used again and again. After an error it holds what it held.
-    #[inline]
+    #[inline(never)]
     pub fn receive_into(self, wait: Wait, received: &mut Received) -> Result<(), Error> {
         received.fill(&receive(Operation::Receive, self.raw(), wait).check()?);
         Ok(())
@@ -210,8 +224,18 @@ impl Cap<Endpoint> {
 
     /// As [`reply_receive`](Self::reply_receive), into a place that is used again and again. After an error it holds what it
     /// held.
-    #[inline]
+    #[inline(always)]
     pub fn reply_receive_into(self, message: &Message, wait: Wait, received: &mut Received) -> Result<(), Error> {
+        if wait != Wait::FOREVER {
+            return self.reply_receive_with(message, wait, received);
+        }
+        received.fill(&send_plain(Operation::ReplyReceive, self.raw(), message).check()?);
+        Ok(())
+    }
+
+    /// What loops do less often is not repeated in each of them.
+    #[inline(never)]
+    fn reply_receive_with(self, message: &Message, wait: Wait, received: &mut Received) -> Result<(), Error> {
         received.fill(&send(Operation::ReplyReceive, self.raw(), message, wait).check()?);
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! memory     untyped memory, frames, page tables, mappings
 //! thread     threads and scheduling contexts
 //! ipc        endpoints, reply objects, notifications
-//! message    building messages, reading received ones
+//! message    building messages, reading received ones; room: the words in them
 //! device     interrupts and the kernel itself
 //! block      the thread block, and through it the message area
 //! time       the system counter
@@ -33,15 +33,17 @@ pub mod ipc;
 pub mod memory;
 pub mod message;
 pub mod raw;
+mod room;
 pub mod thread;
 pub mod time;
 
-pub use block::{ThreadBlock, offer_slots, offered_slots};
+pub use block::{ThreadBlock, first_offered_slot, offer_slots, offered_slots};
 pub use cap::{Cap, CapNode, Deleted, Freed, Identity, OWN_SPACE};
 pub use device::{Interrupt, InterruptControl, Kernel, Trigger};
 pub use ipc::{Endpoint, Notification, Reply, Wait};
 pub use memory::{Children, Frame, Mapping, MappingInfo, PageTable, Place, Untyped, UntypedInfo};
 pub use message::{Carried, Message, Reader, Received, Words};
+pub use room::put_bytes;
 pub use tench_abi as abi;
 pub use tench_abi::memory::MapFlags;
 pub use tench_abi::{CapAddress, Error, Kind, Rights, Tag};

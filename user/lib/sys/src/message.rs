@@ -1,18 +1,15 @@
 //! Messages: building one to send, and reading a received one.
 //!
-//! [`Message`] and [`Received`] hold up to 64 words and 4 capabilities; only the words in use are ever touched. For
+//! [`Message`] and [`Received`] hold up to 64 words and 4 capabilities; only the words in use are ever touched, and the first
+//! eight, which travel in registers whether they are in use or not. For
 //! messages of up to eight words there are the shorter `call0` to `call8` of an endpoint, which answer [`Words`].
-
-use core::mem::MaybeUninit;
 
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
 use tench_abi::{CapAddress, Tag};
 
 use crate::block;
 use crate::raw::Answer;
-
-/// Words that do not travel in registers.
-const AREA_WORDS: usize = MAX_WORDS - REGISTER_WORDS;
+use crate::room::{Room, bytes};
 
 /// A message to send.
 ///
@@ -22,8 +19,7 @@ pub struct Message {
     label: u64,
     length: usize,
     cap_count: usize,
-    registers: [u64; REGISTER_WORDS],
-    rest: [MaybeUninit<u64>; AREA_WORDS],
+    words: Room,
     caps: [u32; MAX_CAPS],
 }
 
@@ -31,14 +27,7 @@ impl Message {
     /// A message without words. Of the label, 48 bits travel.
     #[inline]
     pub const fn new(label: u64) -> Message {
-        Message {
-            label,
-            length: 0,
-            cap_count: 0,
-            registers: [0; REGISTER_WORDS],
-            rest: [MaybeUninit::uninit(); AREA_WORDS],
-            caps: [0; MAX_CAPS],
-        }
+        Message { label, length: 0, cap_count: 0, words: Room::new(), caps: [0; MAX_CAPS] }
     }
 
     /// Begins anew, as a message without words: what it was before is forgotten without being written over.
@@ -58,11 +47,7 @@ impl Message {
     /// Appends a word.
     #[inline]
     pub fn push(&mut self, word: u64) -> &mut Message {
-        if let Some(place) = self.registers.get_mut(self.length) {
-            *place = word;
-        } else if let Some(place) = self.rest.get_mut(self.length - REGISTER_WORDS) {
-            place.write(word);
-        }
+        self.words.write(self.length, word);
         // One more than fits is remembered, so that the kernel refuses the message.
         self.length = (self.length + 1).min(MAX_WORDS + 1);
         self
@@ -81,13 +66,8 @@ impl Message {
     /// bits.
     pub fn push_text(&mut self, text: &[u8]) -> &mut Message {
         self.push(text.len() as u64);
-        let (chunks, rest) = text.as_chunks::<8>();
-        for chunk in chunks {
-            self.push(u64::from_le_bytes(*chunk));
-        }
-        if !rest.is_empty() {
-            self.push(rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
-        }
+        let words = self.words.write_bytes(self.length, text);
+        self.length = (self.length + words).min(MAX_WORDS + 1);
         self
     }
 
@@ -129,37 +109,27 @@ impl Message {
     }
 
     /// The words that travel in registers.
-    #[inline]
-    pub(crate) const fn registers(&self) -> &[u64; REGISTER_WORDS] {
-        &self.registers
+    #[inline(always)]
+    pub(crate) const fn registers(&self) -> [u64; REGISTER_WORDS] {
+        self.words.registers()
     }
 
-    /// The words beyond those in registers.
-    pub(crate) fn rest(&self) -> &[u64] {
-        let count = self.length.clamp(REGISTER_WORDS, MAX_WORDS) - REGISTER_WORDS;
-        // SAFETY: `push` has written all words below `length`.
-        unsafe { initialised(&self.rest[..count]) }
+    /// All words, or as many as fit.
+    pub(crate) fn words(&self) -> &[u64] {
+        // SAFETY: `push` and `push_text` have written all words below the length.
+        unsafe { self.words.first(self.length.min(MAX_WORDS)) }
     }
 
     /// Puts what does not travel in registers where the kernel looks for it.
     #[inline]
     pub(crate) fn stage(&self) {
         if self.length > REGISTER_WORDS {
-            block::write_words(self.rest());
+            block::write_words(&self.words()[REGISTER_WORDS..]);
         }
         if self.cap_count > 0 {
             block::write_caps(&self.caps[..self.cap_count.min(MAX_CAPS)]);
         }
     }
-}
-
-/// A slice that is known to be initialised.
-///
-/// # Safety
-/// Every element has been written.
-const unsafe fn initialised(words: &[MaybeUninit<u64>]) -> &[u64] {
-    // SAFETY: `MaybeUninit<u64>` has the layout of `u64`, and the caller says that all are written.
-    unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
 }
 
 /// A capability that a message carries along: a copy, or the capability itself.
@@ -234,7 +204,7 @@ impl From<Answer> for Words {
 pub struct Received {
     tag: Tag,
     badge: u64,
-    words: [MaybeUninit<u64>; MAX_WORDS],
+    words: Room,
     caps: [CapAddress; MAX_CAPS],
 }
 
@@ -242,12 +212,7 @@ impl Received {
     /// Room for a message: one without words, until something is received into it.
     #[inline]
     pub const fn new() -> Received {
-        Received {
-            tag: Tag::new(0, 0),
-            badge: 0,
-            words: [MaybeUninit::uninit(); MAX_WORDS],
-            caps: [CapAddress::NULL; MAX_CAPS],
-        }
+        Received { tag: Tag::new(0, 0), badge: 0, words: Room::new(), caps: [CapAddress::NULL; MAX_CAPS] }
     }
 
     /// Takes a message out of registers and message area.
@@ -262,11 +227,9 @@ impl Received {
     #[inline]
     pub(crate) fn fill(&mut self, answer: &Answer) {
         let tag = answer.tag();
-        for (place, word) in self.words.iter_mut().zip(answer.words) {
-            place.write(word);
-        }
+        self.words.set_registers(answer.words);
         if tag.length() > REGISTER_WORDS {
-            block::read_words(&mut self.words[REGISTER_WORDS..tag.length().min(MAX_WORDS)]);
+            block::read_words(self.words.beyond_registers(tag.length()));
         }
         if tag.caps() > 0 {
             self.caps = block::take_slots(tag.caps());
@@ -278,17 +241,8 @@ impl Received {
     /// A message as it would arrive if it were sent, with the capabilities where they are. For tests of protocols, and
     /// for ways of sending that are not the kernel's.
     pub fn from_message(message: &Message, badge: u64) -> Received {
-        let mut received = Received {
-            tag: message.tag(),
-            badge,
-            words: [MaybeUninit::uninit(); MAX_WORDS],
-            caps: message.caps.map(|cap| CapAddress(cap & !MessageArea::MOVE)),
-        };
-        let words = message.registers.iter().chain(message.rest());
-        received.words.iter_mut().zip(words).for_each(|(place, word)| {
-            place.write(*word);
-        });
-        received
+        let caps = message.caps.map(|cap| CapAddress(cap & !MessageArea::MOVE));
+        Received { tag: message.tag(), badge, words: message.words.clone(), caps }
     }
 
     /// What describes it.
@@ -326,8 +280,8 @@ impl Received {
     pub fn words(&self) -> &[u64] {
         let count = self.tag.length().min(MAX_WORDS);
         // SAFETY: a tag with a length is set by `fill`, which has written the first eight words and all below the length,
-        // and by `from_message`, which has written all below the length.
-        unsafe { initialised(&self.words[..count]) }
+        // and by `from_message`, which copies a message of which all words below the length are written.
+        unsafe { self.words.first(count) }
     }
 
     /// Word `index`, or 0 if the message is shorter.
@@ -376,6 +330,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next text, as [`Message::push_text`] writes it.
+    #[inline(always)]
     pub fn text(&mut self) -> Option<&'a [u8]> {
         let mut ahead = self.clone();
         let length = usize::try_from(ahead.word()?).ok()?;
@@ -385,7 +340,21 @@ impl<'a> Reader<'a> {
         }
         let (words, rest) = ahead.words.split_at(count);
         self.words = rest;
-        Some(&bytes(words)[..length])
+        bytes(words).get(..length)
+    }
+
+    /// The next text, as [`Message::push_text`] writes it, if it is UTF-8.
+    #[inline(always)]
+    pub fn str(&mut self) -> Option<&'a str> {
+        let words = self.words;
+        let text = self.text()?;
+        // Bytes beyond the text may be anything; then it is looked at byte by byte.
+        let all = words.iter().skip(1).take(text.len().div_ceil(8)).fold(0, |all, word| all | word);
+        if all & 0x8080_8080_8080_8080 == 0 {
+            // SAFETY: bytes below 128 are ASCII, and so UTF-8.
+            return Some(unsafe { core::str::from_utf8_unchecked(text) });
+        }
+        utf_8(text)
     }
 
     /// The words that were not read yet.
@@ -394,11 +363,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The bytes of words, those in the lowest bits first.
-const fn bytes(words: &[u64]) -> &[u8] {
-    const { assert!(cfg!(target_endian = "little"), "messages are little-endian") };
-    // SAFETY: any eight bytes of a `u64` are eight `u8`, which need no alignment.
-    unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+/// Bytes as text, if they are. Kept out of the way of those that are ASCII.
+#[cold]
+#[inline(never)]
+fn utf_8(bytes: &[u8]) -> Option<&str> {
+    core::str::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -408,7 +377,7 @@ mod tests {
     /// What a receiver would make of a message of at most eight words.
     fn arrive(message: &Message) -> Received {
         let tag = message.tag();
-        Received::take(&Answer { code: 0, first: tag.0, words: *message.registers(), badge: 7 })
+        Received::take(&Answer { code: 0, first: tag.0, words: message.registers(), badge: 7 })
     }
 
     #[test]
@@ -429,7 +398,7 @@ mod tests {
             let mut message = Message::with_words(9, &[90; 12]);
             message.restart(words.len() as u64);
             message.extend(words);
-            room.fill(&Answer { code: 0, first: message.tag().0, words: *message.registers(), badge: 3 });
+            room.fill(&Answer { code: 0, first: message.tag().0, words: message.registers(), badge: 3 });
             assert_eq!((room.label(), room.badge(), room.words()), (words.len() as u64, 3, words));
         }
     }
@@ -439,7 +408,7 @@ mod tests {
         let mut message = Message::with_words(1, &[7; MAX_WORDS + 1]);
         message.copy_cap(CapAddress(20));
         message.restart(2);
-        assert_eq!((message.tag(), message.rest()), (Message::new(2).tag(), &[][..]));
+        assert_eq!((message.tag(), message.words()), (Message::new(2).tag(), &[][..]));
         assert_eq!(Received::from_message(&message, 0).words(), [0_u64; 0]);
     }
 
@@ -448,9 +417,9 @@ mod tests {
         let words: [u64; MAX_WORDS] = core::array::from_fn(|index| index as u64);
         let message = Message::with_words(1, &words);
         assert_eq!(message.tag().length(), MAX_WORDS);
-        assert_eq!(message.registers(), &words[..REGISTER_WORDS]);
-        assert_eq!(message.rest(), &words[REGISTER_WORDS..]);
-        assert!(Message::with_words(1, &words[..5]).rest().is_empty());
+        assert_eq!(message.registers(), words[..REGISTER_WORDS]);
+        assert_eq!(message.words(), words);
+        assert_eq!(Message::with_words(1, &words[..5]).words(), &words[..5]);
     }
 
     #[test]
@@ -458,7 +427,7 @@ mod tests {
         let mut message = Message::with_words(1, &[0; MAX_WORDS]);
         message.push(1).push(2);
         assert_eq!(message.tag().length(), MAX_WORDS + 1);
-        assert_eq!(message.rest().len(), MAX_WORDS - REGISTER_WORDS);
+        assert_eq!(message.words().len(), MAX_WORDS);
         for slot in 1..=6 {
             message.copy_cap(CapAddress(slot));
         }
@@ -484,6 +453,22 @@ mod tests {
         assert_eq!(reader.word(), Some(5));
         assert_eq!(reader.text(), Some(&b"hello, world"[..]));
         assert_eq!((reader.word(), reader.word()), (Some(6), None));
+    }
+
+    #[test]
+    fn text_is_utf_8_and_what_lies_behind_it_does_not_matter() {
+        let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+        let mut reader = Reader::new(&[3, 0, 4, 5]);
+        reader.word();
+        let mut empty = reader.clone();
+        assert_eq!((empty.str(), empty.rest()), (Some(""), &[4, 5][..]));
+        let text = |words: &[u64]| Reader::new(words).str().map(str::len);
+        assert_eq!(text(&[5, word(b"hello\0\0\0")]), Some(5));
+        assert_eq!(text(&[5, word(b"hello\xff\x80!")]), Some(5));
+        assert_eq!(text(&[10, word("grüße, w".as_bytes().first_chunk().unwrap()), word(b"elt\0\0\0\0\0")]), Some(10));
+        assert_eq!(text(&[2, word(b"\xc3(......")]), None);
+        assert_eq!(text(&[1, word(b"\xc3\xbc\0\0\0\0\0\0")]), None, "a character is cut");
+        assert_eq!(text(&[9, 0]), None);
     }
 
     #[test]

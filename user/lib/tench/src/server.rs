@@ -1,5 +1,7 @@
 //! What a server receives with: slots and reply objects of this process; and what it keeps when it is started again.
 
+use alloc::vec::Vec;
+
 use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind};
@@ -67,6 +69,70 @@ impl Kept {
     /// The slot of this number, less than [`slots`](Self::slots).
     pub const fn slot(&self, number: u32) -> CapAddress {
         CapAddress(self.first.0 + number % self.slots())
+    }
+}
+
+/// Memory that stays when a server ends, in words. Each is written at once; between two writes the server may end.
+pub trait Lasting {
+    /// Words.
+    fn size(&self) -> usize;
+    /// Reads a word.
+    fn read(&self, index: usize) -> u64;
+    /// Writes a word.
+    fn write(&mut self, index: usize, word: u64);
+}
+
+impl Lasting for Window {
+    fn size(&self) -> usize {
+        Window::size(self) / 8
+    }
+
+    fn read(&self, index: usize) -> u64 {
+        self.read64(index * 8)
+    }
+
+    fn write(&mut self, index: usize, word: u64) {
+        self.write64(index * 8, word);
+    }
+}
+
+impl<M: Lasting> Lasting for &mut M {
+    fn size(&self) -> usize {
+        M::size(self)
+    }
+
+    fn read(&self, index: usize) -> u64 {
+        M::read(self, index)
+    }
+
+    fn write(&mut self, index: usize, word: u64) {
+        M::write(self, index, word);
+    }
+}
+
+/// Words whose writer ends after so many writes, whatever it believes: for tests of what is kept.
+#[derive(Clone, Debug)]
+pub struct Fragile {
+    /// The words.
+    pub words: Vec<u64>,
+    /// Writes that still happen.
+    pub left: usize,
+}
+
+impl Lasting for Fragile {
+    fn size(&self) -> usize {
+        self.words.len()
+    }
+
+    fn read(&self, index: usize) -> u64 {
+        self.words[index]
+    }
+
+    fn write(&mut self, index: usize, word: u64) {
+        if self.left > 0 {
+            self.left -= 1;
+            self.words[index] = word;
+        }
     }
 }
 
