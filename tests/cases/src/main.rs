@@ -51,6 +51,7 @@ mod sessions;
 mod shared;
 mod slabs;
 mod space;
+mod streams;
 mod thread;
 mod transfer;
 mod untyped;
@@ -94,6 +95,7 @@ const CASES: &[&[Case]] = &[
     killing::CASES,
     sessions::CASES,
     exhaustion::CASES,
+    streams::CASES,
 ];
 
 fn play() -> i32 {

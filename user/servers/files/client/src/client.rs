@@ -5,11 +5,6 @@ use tench_procs_client::Standing;
 
 use crate::protocol::Files;
 
-impl Files<()> {
-    /// The name under which the server is registered.
-    pub const NAME: &'static str = "files";
-}
-
 impl Files<Standing> {
     /// The file server as every process finds it.
     pub const STANDARD: Files<Standing> = Files::at(Standing(slot::FILES));
