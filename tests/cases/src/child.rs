@@ -10,7 +10,7 @@ use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
 use crate::faults::Deed;
-use crate::{exhaustion, handlers, paging, shared, slabs};
+use crate::{exhaustion, handlers, paging, shared, slabs, streams};
 
 /// Exit code of a child that does as it is told and nothing else.
 pub const OBEDIENT: u64 = 7;
@@ -23,6 +23,7 @@ pub fn run() -> Option<i32> {
     match arguments.next()? {
         "obey" => Some(OBEDIENT as i32),
         "bundle" => Some(slabs::leave_a_bundle()),
+        "streams" => Some(streams::child(arguments.next()?)),
         "shared" => Some(shared::child()),
         "library" => Some(exhaustion::use_library().unwrap_or(1)),
         "hog" => Some(hog().unwrap_or(0)),

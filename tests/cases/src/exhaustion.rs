@@ -11,6 +11,7 @@ use core::time::Duration;
 use tench::abi::layout::slot;
 use tench::abi::memory::PAGE_SIZE;
 use tench::clock::Clock;
+use tench::files::{Error as FilesError, Failure as FilesFailure};
 use tench::mem::protocol::{Error as Refusal, NO_QUOTA};
 use tench::mem::slabs::{Descriptor, Lifetime, Slabs};
 use tench::mem::{Block, Failure as MemFailure, Mem};
@@ -19,6 +20,7 @@ use tench::names::protocol::Error as NamesError;
 use tench::names::{Failure as NamesFailure, Names};
 use tench::procs::protocol::{Error as ProcsError, FaultKind, State, pid};
 use tench::procs::{Failure as ProcsFailure, Procs};
+use tench::stream::{Error as StreamError, Failure as StreamFailure};
 use tench::sys::{Cap, CapAddress, Endpoint, Frame, Kind, MapFlags};
 use tench::{println, process};
 use tench_protocol::Rejection;
@@ -35,6 +37,7 @@ pub const CASES: &[Case] = &[
     Case::new("EXH0004", "without any memory the servers go on, and what was taken comes back", nothing_left),
     Case::new("EXH0005", "a program that may have little gets errors from its library, and no worse", library),
     Case::new("EXH0006", "bundles count against the quota, and go back with their owner", bundles),
+    Case::new("EXH0007", "the file server refuses files and pipes for which it can have no memory", files),
 ];
 
 const MEM: Mem = Mem::STANDARD;
@@ -128,6 +131,41 @@ fn names(stage: &mut Stage) -> Outcome {
 
 /// Processes in preparation at a time.
 const PROCESSES: usize = 300;
+
+/// Blocks of files, and pipes, at a time.
+const PAGES_OF_FILES: u64 = 100;
+
+fn files(_: &mut Stage) -> Outcome {
+    let server = PROCS.find("files", 0)?;
+    walk(server, || {
+        let mut pipes = Vec::new();
+        let mut play = || {
+            let file = tench::fs::create("/tmp/exhaustion")?;
+            for number in 0..PAGES_OF_FILES {
+                file.seek(number << 12)?;
+                file.stream().write(b"x")?;
+            }
+            for _ in 0..PAGES_OF_FILES / 2 {
+                let pipe = tench::io::pipe()?;
+                pipe.1.stream().write(b"x")?;
+                pipes.push(pipe);
+            }
+            Ok(())
+        };
+        let played = play();
+        drop(pipes);
+        let is_there = tench::fs::status("/tmp/exhaustion").is_ok();
+        if is_there {
+            tench::fs::remove("/tmp/exhaustion")?;
+        }
+        match played {
+            Ok(()) => Ok(true),
+            Err(tench::io::Error::Stream(StreamFailure::Refused(StreamError::NoSpace | StreamError::Full)))
+            | Err(tench::io::Error::Files(FilesFailure::Refused(FilesError::NoSpace | FilesError::Full))) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    })
+}
 
 fn processes(_: &mut Stage) -> Outcome {
     walk(pid::PROCS, || {

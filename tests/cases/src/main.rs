@@ -47,6 +47,7 @@ mod scheduling;
 mod shared;
 mod slabs;
 mod space;
+mod streams;
 mod thread;
 mod transfer;
 mod untyped;
@@ -85,6 +86,7 @@ const CASES: &[&[Case]] = &[
     slabs::CASES,
     shared::CASES,
     exhaustion::CASES,
+    streams::CASES,
 ];
 
 fn play() -> i32 {

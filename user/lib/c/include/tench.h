@@ -49,8 +49,44 @@ static inline int snprintf(char *buffer, size_t size, const char *format, ...)
     return count;
 }
 
-/* Input: a byte, or -1 at the end. */
-int getchar(void);
+/*
+ * Streams. Output goes at once, a message for each call; input is read ahead. A program that writes to standard output when nobody
+ * reads any more ends with exit code 141. fopen knows r, w, a, r+, w+ and wx, each also with b. Each function fails as in standard
+ * C, with the reason in errno.
+ */
+#define EOF (-1)
+typedef struct tench_file FILE;
+FILE *tench_stdin(void);
+FILE *tench_stdout(void);
+FILE *tench_stderr(void);
+#define stdin tench_stdin()
+#define stdout tench_stdout()
+#define stderr tench_stderr()
+FILE *fopen(const char *path, const char *mode);
+int fclose(FILE *file);
+size_t fread(void *to, size_t size, size_t count, FILE *file);
+size_t fwrite(const void *from, size_t size, size_t count, FILE *file);
+int fgetc(FILE *file);
+char *fgets(char *to, int size, FILE *file); /* a line with its end, or what fits */
+int fputc(int character, FILE *file);
+int fputs(const char *text, FILE *file);
+int feof(FILE *file);
+int ferror(FILE *file);
+int fflush(FILE *file); /* does nothing */
+int vfprintf(FILE *file, const char *format, va_list arguments);
+int remove(const char *path);
+int rename(const char *from, const char *to);
+int getchar(void); /* a byte, or EOF */
+
+__attribute__((format(printf, 2, 3), unused))
+static inline int fprintf(FILE *file, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int count = vfprintf(file, format, arguments);
+    va_end(arguments);
+    return count;
+}
 
 /* Why a function that says so has failed. */
 #include <errno.h>

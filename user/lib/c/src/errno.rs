@@ -4,18 +4,42 @@ use core::ffi::c_int;
 
 /// The caller may not do that, for instance give up a lock that it does not hold.
 pub const EPERM: c_int = 1;
+/// There is no such file or directory.
+pub const ENOENT: c_int = 2;
 /// No such thread.
 pub const ESRCH: c_int = 3;
+/// What is read from or written to is gone.
+pub const EIO: c_int = 5;
+/// The stream is not open for that.
+pub const EBADF: c_int = 9;
 /// Not now, or no more.
 pub const EAGAIN: c_int = 11;
 /// There is no memory.
 pub const ENOMEM: c_int = 12;
 /// In use.
 pub const EBUSY: c_int = 16;
+/// Something lies there already.
+pub const EEXIST: c_int = 17;
+/// A file lies where a directory is needed.
+pub const ENOTDIR: c_int = 20;
+/// A directory lies where a file is needed.
+pub const EISDIR: c_int = 21;
 /// An argument is not one of those that are allowed.
 pub const EINVAL: c_int = 22;
+/// Too many files are open.
+pub const ENFILE: c_int = 23;
+/// A file would become too large.
+pub const EFBIG: c_int = 27;
+/// No space is left for files.
+pub const ENOSPC: c_int = 28;
+/// The file can only be read.
+pub const EROFS: c_int = 30;
+/// Nobody reads from the pipe.
+pub const EPIPE: c_int = 32;
 /// The caller would wait for itself.
 pub const EDEADLK: c_int = 35;
+/// The directory is not empty.
+pub const ENOTEMPTY: c_int = 39;
 /// As many as can be counted.
 pub const EOVERFLOW: c_int = 75;
 /// Not provided here.

@@ -4,6 +4,7 @@
 //! start      arguments, and the call of main
 //! format     printf's format language
 //! output     printf and its relatives         arguments: a C argument list, read word by word
+//! stdio      files and standard streams
 //! memory     malloc and its relatives         errno: why they failed
 //! text       strings
 //! pthread    POSIX threads                    semaphore: POSIX semaphores
@@ -33,5 +34,6 @@ mod profile;
 mod pthread;
 mod semaphore;
 mod start;
+mod stdio;
 mod text;
 mod time;

@@ -1,4 +1,4 @@
-//! `printf` and its relatives, and `getchar`.
+//! `printf` and its relatives.
 
 use core::ffi::{c_char, c_int};
 
@@ -11,7 +11,7 @@ use crate::text::bytes;
 /// Writes a byte.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn putchar(character: c_int) -> c_int {
-    io::write(&[character as u8]);
+    io::put(&[character as u8]);
     c_int::from(character as u8)
 }
 
@@ -73,14 +73,4 @@ unsafe extern "C" fn vsnprintf(buffer: *mut c_char, size: usize, text: *const c_
         unsafe { buffer.wrapping_add(count.min(size - 1)).write(0) };
     }
     count as c_int
-}
-
-/// Reads a byte; -1 at the end of the input, or where there is none.
-#[cfg_attr(target_os = "none", unsafe(no_mangle))]
-extern "C" fn getchar() -> c_int {
-    let mut byte = [0];
-    match io::read(&mut byte) {
-        Ok(1) => c_int::from(byte[0]),
-        _ => -1,
-    }
 }

@@ -14,7 +14,8 @@
 //! | module | what for | which system calls |
 //! |---|---|---|
 //! | [`process`] | arguments, environment, exit | one, at the end |
-//! | [`io`] | `print!`, `println!`, `eprintln!`, reading lines | one call to the console for each line |
+//! | [`io`] | `print!`, `println!`, `eprintln!`, reading lines; pipes | one call to the console or a stream for each line |
+//! | [`fs`] | files and directories | one call to the file server for each request |
 //! | [`memory`] | slots, kernel objects, mapped memory | a block of memory at a time |
 //! | `heap` | `alloc`: `Box`, `Vec`, `String`, … | while it grows |
 //! | [`thread`] | threads with guarded stacks, data of each thread | a dozen to start one |
@@ -36,6 +37,7 @@ extern crate alloc;
 mod backtrace;
 #[cfg(target_os = "none")]
 mod bytes;
+pub mod fs;
 mod heap;
 pub mod io;
 pub mod memory;
@@ -51,11 +53,13 @@ pub mod upcall;
 pub use process::{args, env, exit};
 pub use tench_clock_client as clock;
 pub use tench_console_client as console;
+pub use tench_files_client as files;
 pub use tench_mem_client as mem;
 pub use tench_names_client as names;
 pub use tench_paging as paging;
 pub use tench_procs_client as procs;
 pub use tench_protocol::again;
+pub use tench_stream as stream;
 pub use {tench_abi as abi, tench_sys as sys};
 
 /// Names the function with which the program begins: `entry!(main)`.

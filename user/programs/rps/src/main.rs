@@ -31,7 +31,7 @@ mod target {
 
     impl Terminal for Console {
         fn write(&mut self, text: &str) {
-            tench::io::write(text.as_bytes());
+            tench::io::put(text.as_bytes());
         }
 
         fn wait_key(&mut self) {

@@ -1,0 +1,543 @@
+//! Byte streams: pipes and files, between processes.
+
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use tench::abi::layout::slot;
+use tench::files::Files;
+use tench::files::protocol::{Error as FilesError, How, Usage};
+use tench::io::{self, Error, Read, Stdin, Stdout, Write};
+use tench::procs::protocol::State;
+use tench::procs::{Procs, Spawn};
+use tench::stream::Stream;
+use tench::stream::protocol::{Error as StreamError, MAX_DATA};
+use tench::sys::{Cap, CapAddress, Instant};
+use tench::time::{self, Duration};
+use tench::{fs, memory, process, thread};
+use tench_protocol::{Failure as Refused, Rejection, again};
+
+use crate::case::{Case, Failure, Outcome};
+use crate::child::OBEDIENT;
+use crate::stage::Stage;
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("STR0001", "a mebibyte goes through a pipe from process to process as it was", mebibyte),
+    Case::new("STR0002", "a reader gets whole messages, and the end when the last writer is killed", writer_killed),
+    Case::new("STR0003", "a writer who waits is told when the last reader is killed", reader_killed),
+    Case::new("STR0004", "many writers get their turns, and none is divided", many_writers),
+    Case::new("STR0005", "files are written, appended, read, cut, renamed and removed", files),
+    Case::new("STR0006", "programs print into streams, and end when nobody reads", printing),
+    Case::new("STR0007", "whoever takes all that it can get takes nothing from others, and leaves nothing", greedy),
+    Case::new("STR0008", "without space nothing is written, and what is removed can be used again", no_space),
+    Case::new("STR0009", "nothing of processes with streams stays anywhere", nothing_stays),
+    Case::new("STR0010", "what is no request of a stream's or of the file server's is refused", hostile),
+    Case::new("STR0012", "programs in C read and write files and streams", stdio),
+    Case::new("STR0011", "a file server that is killed is started again, without what it forgot", restarted),
+];
+
+const FILES: Files<tench::procs::Standing> = Files::STANDARD;
+const MEBIBYTE: usize = 1 << 20;
+
+impl From<Error> for Failure {
+    #[track_caller]
+    fn from(error: Error) -> Failure {
+        Failure::new(format!("a stream or file refused: {error}"))
+    }
+}
+
+/// The byte at this place of what goes through pipes.
+const fn byte(place: usize) -> u8 {
+    (place ^ place >> 8 ^ place >> 16).wrapping_mul(167) as u8
+}
+
+/// This program as a child that does a task of these cases.
+fn prepare(task: &str) -> Outcome<Spawn> {
+    let child = Procs::STANDARD.prepare("cases")?;
+    child.argument("streams")?;
+    child.argument(task)?;
+    Ok(child)
+}
+
+fn usage() -> Outcome<Usage> {
+    again(|| FILES.usage()).map_err(|failure| Failure::new(format!("the file server refused: {failure}")))
+}
+
+/// Waits for a child that is to end well.
+fn ends_well(process: u64) -> Outcome {
+    let status = Procs::STANDARD.wait(process)?;
+    equal!((status.state, status.detail), (State::Exited, 0));
+    Ok(())
+}
+
+/// What a child does. Answers its exit code: the step that went wrong, 0 if none did.
+pub fn child(task: &str) -> i32 {
+    let done = match task {
+        "write" => write_mebibyte(),
+        "check" => check_mebibyte(),
+        "flood" => flood(),
+        "taste" => taste(),
+        "letters" => letters(),
+        "greedy" => take_everything(),
+        "print" => print(),
+        _ => Err(Error::Nowhere),
+    };
+    done.map_or(1, |()| 0)
+}
+
+fn demand(holds: bool) -> Result<(), Error> {
+    if holds { Ok(()) } else { Err(Error::Nowhere) }
+}
+
+// ── Pipes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+fn write_mebibyte() -> Result<(), Error> {
+    let bytes: Vec<u8> = (0..MEBIBYTE).map(byte).collect();
+    // In pieces of all sizes.
+    let mut rest = &bytes[..];
+    for size in (1..1000).cycle() {
+        let (piece, more) = rest.split_at(size.min(rest.len()));
+        Stdout.write(piece)?;
+        rest = more;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn check_mebibyte() -> Result<(), Error> {
+    let mut place = 0;
+    let mut buffer = [0; 700];
+    loop {
+        let count = Stdin.read(&mut buffer)?;
+        if count == 0 {
+            return demand(place == MEBIBYTE);
+        }
+        demand(buffer[..count].iter().zip(place..).all(|(found, place)| *found == byte(place)))?;
+        place += count;
+    }
+}
+
+fn mebibyte(_: &mut Stage) -> Outcome {
+    let (reader, writer) = io::pipe()?;
+    let from = prepare("write")?;
+    writer.give(&from, slot::STDOUT)?;
+    let to = prepare("check")?;
+    reader.give(&to, slot::STDIN)?;
+    drop((reader, writer));
+    let (from, to) = (from.start()?, to.start()?);
+    ends_well(to)?;
+    ends_well(from)
+}
+
+/// Writes until it is killed: messages of 100 equal bytes.
+fn flood() -> Result<(), Error> {
+    for number in (0..=255u8).cycle() {
+        Stdout.write(&[number; 100])?;
+    }
+    Ok(())
+}
+
+fn writer_killed(_: &mut Stage) -> Outcome {
+    let (mut reader, writer) = io::pipe()?;
+    let child = prepare("flood")?;
+    writer.give(&child, slot::STDOUT)?;
+    drop(writer);
+    let child = child.start()?;
+    // When it waits, no more than what fits will ever come.
+    while usage()?.waiting == 0 {
+        time::sleep(Duration::from_millis(1));
+    }
+    Procs::STANDARD.kill(child)?;
+    let mut all = Vec::new();
+    let mut buffer = [0; MAX_DATA];
+    loop {
+        let count = reader.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        all.extend_from_slice(&buffer[..count]);
+    }
+    equal!(all.len(), 4000);
+    check!(all.chunks(100).zip(0..).all(|(chunk, number)| chunk == [number; 100]));
+    Ok(())
+}
+
+/// Reads once, and then nothing more.
+fn taste() -> Result<(), Error> {
+    Stdin.read(&mut [0; 10])?;
+    time::sleep(Duration::from_secs(60));
+    Ok(())
+}
+
+fn reader_killed(_: &mut Stage) -> Outcome {
+    let (reader, mut writer) = io::pipe()?;
+    let child = prepare("taste")?;
+    reader.give(&child, slot::STDIN)?;
+    drop(reader);
+    let child = child.start()?;
+    let killer = thread::spawn(move || {
+        while !FILES.usage().is_ok_and(|usage| usage.waiting > 0) {
+            time::sleep(Duration::from_millis(1));
+        }
+        Procs::STANDARD.kill(child).is_ok()
+    });
+    let mut written = 0;
+    let error = loop {
+        match writer.write(&[1; 100]) {
+            Ok(()) => written += 100,
+            Err(error) => break error,
+        }
+    };
+    check!(killer.join());
+    equal!(error, Error::Stream(Refused::Refused(StreamError::Broken)));
+    // As many as fit, and the ten that were read; the reader may have come first and read from the first message.
+    check!((4000..=4200).contains(&written));
+    Ok(())
+}
+
+/// Writes messages with this process's number in them.
+fn letters() -> Result<(), Error> {
+    (0..200).try_for_each(|_| Stdout.write(&[process::id() as u8; 64]))
+}
+
+fn many_writers(_: &mut Stage) -> Outcome {
+    const WRITERS: usize = 4;
+    let (mut reader, writer) = io::pipe()?;
+    let mut children = Vec::new();
+    for _ in 0..WRITERS {
+        let child = prepare("letters")?;
+        writer.give(&child, slot::STDOUT)?;
+        children.push(child);
+    }
+    drop(writer);
+    let children: Vec<u64> = children.into_iter().map(Spawn::start).collect::<Result<_, _>>()?;
+    // All of them wait now, or are about to.
+    while usage()?.waiting < WRITERS as u64 {
+        time::sleep(Duration::from_millis(1));
+    }
+    let mut left = vec![200; WRITERS];
+    let mut message = Vec::new();
+    let mut turns = Vec::new();
+    loop {
+        let mut byte = [0; 64];
+        let count = reader.read(&mut byte[message.len()..])?;
+        if count == 0 {
+            break;
+        }
+        message.extend_from_slice(&byte[message.len()..message.len() + count]);
+        if message.len() == 64 {
+            let writer = children.iter().position(|child| *child as u8 == message[0]);
+            let writer = writer.ok_or_else(|| Failure::new("bytes that nobody has written"))?;
+            check!(message.iter().all(|byte| *byte == message[0]));
+            left[writer] -= 1;
+            turns.push(writer);
+            message.clear();
+        }
+    }
+    equal!(left, vec![0; WRITERS]);
+    // Once all wait, each gets its turn. (What was in the pipe before was written as it came.)
+    let fair = turns[64..].iter().take(80 * WRITERS);
+    for writer in 0..WRITERS {
+        check!(fair.clone().filter(|turn| **turn == writer).count() >= 70);
+    }
+    children.into_iter().try_for_each(ends_well)
+}
+
+// ── Files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Whether the file server refused it for this reason.
+fn is_refused<T>(result: Result<T, Error>, reason: FilesError) -> bool {
+    matches!(result, Err(Error::Files(Refused::Refused(error))) if error == reason)
+}
+
+fn files(_: &mut Stage) -> Outcome {
+    fs::make_directory("/tmp/case")?;
+    fs::write("/tmp/case/a", b"one ")?;
+    fs::append("tmp/case/a")?.write(b"two")?;
+    equal!(fs::read("/tmp/case/a")?, b"one two");
+    let mut file = fs::open_as("/tmp/case/a", How::Update)?;
+    file.seek(4)?;
+    file.write(&[b'x'; 5000])?;
+    file.truncate(4098)?;
+    file.seek(3)?;
+    let mut buffer = [0; 4];
+    equal!(file.read(&mut buffer)?, 4);
+    equal!(&buffer, b" xxx");
+    equal!((file.info()?.size, file.info()?.position), (4098, 7));
+    fs::rename("/tmp/case/a", "/tmp/case/b")?;
+    let names: Vec<_> = fs::entries("/tmp/case").collect::<Result<_, _>>()?;
+    equal!(names.iter().map(|(name, status)| (name.as_str(), status.size)).collect::<Vec<_>>(), [("b", 4098)]);
+    check!(is_refused(fs::remove("/tmp/case"), FilesError::NotEmpty));
+    fs::remove("/tmp/case/b")?;
+    fs::remove("/tmp/case")?;
+    file.seek(0)?;
+    equal!(file.read(&mut buffer)?, 4);
+    drop(file);
+    check!(is_refused(fs::read("/tmp/case/b"), FilesError::NoSuchFile));
+    check!(is_refused(fs::create("bin/hello"), FilesError::ReadOnly));
+    check!(is_refused(fs::remove("/bin"), FilesError::ReadOnly));
+    equal!(&fs::read("bin/hello")?[..4], b"\x7fELF");
+    equal!((usage()?.bytes, usage()?.nodes), (0, 0));
+    Ok(())
+}
+
+fn no_space(_: &mut Stage) -> Outcome {
+    let mut file = fs::create("/tmp/large")?;
+    let mut place = 0;
+    let error = loop {
+        // One byte of each block will do.
+        file.seek(place)?;
+        match file.write(b"x") {
+            Ok(()) => place += 4096,
+            Err(error) => break error,
+        }
+    };
+    equal!(error, Error::Stream(Refused::Refused(StreamError::NoSpace)));
+    equal!(usage()?.bytes, place);
+    check!(fs::create("/tmp/other")?.write(b"x").is_err());
+    check!(file.info()?.size <= place);
+    // Other things are possible all the same.
+    let (mut reader, mut writer) = io::pipe()?;
+    writer.write(b"still")?;
+    equal!(reader.read(&mut [0; 9])?, 5);
+    fs::remove("/tmp/large")?;
+    drop(file);
+    fs::write("/tmp/other", &[7; 10_000])?;
+    equal!(fs::read("/tmp/other")?.len(), 10_000);
+    fs::remove("/tmp/other")?;
+    equal!(usage()?.bytes, 0);
+    Ok(())
+}
+
+// ── Programs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Says something until nobody listens.
+fn print() -> Result<(), Error> {
+    tench::eprintln!("an error");
+    loop {
+        tench::println!("a line");
+    }
+}
+
+fn printing(_: &mut Stage) -> Outcome {
+    let (mut reader, writer) = io::pipe()?;
+    let hello = Procs::STANDARD.prepare("hello")?;
+    writer.give(&hello, slot::STDOUT)?;
+    drop(writer);
+    equal!(Procs::STANDARD.wait(hello.start()?)?.exit_code(), Some(0));
+    let mut text = [0; 100];
+    let count = reader.read(&mut text)?;
+    equal!(&text[..count], b"hello\n");
+    equal!(reader.read(&mut text)?, 0);
+
+    let (mut reader, writer) = io::pipe()?;
+    let (mut errors, error_writer) = io::pipe()?;
+    let child = prepare("print")?;
+    writer.give(&child, slot::STDOUT)?;
+    error_writer.give(&child, slot::STDERR)?;
+    drop((writer, error_writer));
+    let child = child.start()?;
+    let count = reader.read(&mut text[..7])?;
+    equal!(&text[..count], b"a line\n");
+    drop(reader);
+    equal!(Procs::STANDARD.wait(child)?.exit_code(), Some(io::BROKEN as u64));
+    let count = errors.read(&mut text)?;
+    equal!(&text[..count], b"an error\n");
+    equal!(errors.read(&mut text)?, 0);
+    Ok(())
+}
+
+fn stdio(_: &mut Stage) -> Outcome {
+    let (input, mut lines) = io::pipe()?;
+    let (mut output, output_writer) = io::pipe()?;
+    let (mut errors, errors_writer) = io::pipe()?;
+    let child = Procs::STANDARD.prepare("stdio")?;
+    input.give(&child, slot::STDIN)?;
+    output_writer.give(&child, slot::STDOUT)?;
+    errors_writer.give(&child, slot::STDERR)?;
+    drop((input, output_writer, errors_writer));
+    lines.write(b"the first line is longer than what is read at a time\nthe second\nwithout an end")?;
+    drop(lines);
+    let child = child.start()?;
+    let expected = b"the FIRST!line is longer than what is read at a time\nthe second\nwithout an endnumber 42\n";
+    let mut text = Vec::new();
+    let mut buffer = [0; 100];
+    loop {
+        match output.read(&mut buffer)? {
+            0 => break,
+            count => text.extend_from_slice(&buffer[..count]),
+        }
+    }
+    let count = errors.read(&mut buffer)?;
+    equal!(&buffer[..count], b"ends with 0\n");
+    equal!(text, expected);
+    ends_well(child)
+}
+
+// ── Those who mean harm, or mean nothing ─────────────────────────────────────────────────────────────────────────────
+
+/// Takes all ends, waits and names that it can get, and tells through its output that it has.
+fn take_everything() -> Result<(), Error> {
+    let mut ends = Vec::new();
+    while let Ok(pipe) = io::pipe() {
+        ends.push(pipe);
+    }
+    demand(ends.len() > 50)?;
+    // Room for a few more ends, which go to processes that never were.
+    ends.truncate(ends.len() - 5);
+    for (number, (reader, _)) in ends.iter().take(10).enumerate() {
+        core::mem::forget(reader.share(1 << 40 | number as u64)?);
+    }
+    for number in 0..100 {
+        fs::make_directory(&format!("/tmp/greedy{number}"))?;
+    }
+    let reader = ends[0].0.cap();
+    for _ in 0..80 {
+        // Each waits for ever, or is refused.
+        core::mem::forget(thread::spawn(move || Stream::at(reader).read(1).is_ok()));
+    }
+    Stdout.write(b"!")?;
+    time::sleep(Duration::from_secs(60));
+    Ok(())
+}
+
+fn greedy(_: &mut Stage) -> Outcome {
+    let before = usage()?;
+    let (mut reader, writer) = io::pipe()?;
+    let mut children = Vec::new();
+    for _ in 0..3 {
+        let child = prepare("greedy")?;
+        writer.give(&child, slot::STDOUT)?;
+        children.push(child.start()?);
+        equal!(reader.read(&mut [0])?, 1);
+        (0..100).try_for_each(|number| fs::remove(&format!("/tmp/greedy{number}")))?;
+        // Everybody else is served.
+        ends_well_through_a_pipe()?;
+    }
+    check!(usage()?.ends > 300);
+    children.into_iter().try_for_each(|child| Procs::STANDARD.kill(child))?;
+    drop((reader, writer));
+    equal!(usage()?, before);
+    Ok(())
+}
+
+/// Something goes through a pipe.
+fn ends_well_through_a_pipe() -> Outcome {
+    let (mut reader, mut writer) = io::pipe()?;
+    writer.write(b"well")?;
+    equal!(reader.read(&mut [0; 9])?, 4);
+    drop(writer);
+    equal!(reader.read(&mut [0; 9])?, 0);
+    Ok(())
+}
+
+/// How many capabilities the file server has.
+fn capabilities() -> Outcome<usize> {
+    let process = Procs::STANDARD.find("files", 0)?;
+    let (mut from, mut count) = (CapAddress::NULL, 0);
+    loop {
+        let (next, found) = Procs::STANDARD.capabilities(process, from)?;
+        count += found.len();
+        if next == CapAddress::NULL {
+            return Ok(count);
+        }
+        from = next;
+    }
+}
+
+/// Starts processes with streams: one that reads and ends, one that is killed, one that is never started, one that gets a
+/// capability which is nobody's stream any more.
+fn some_processes() -> Outcome {
+    let (reader, mut writer) = io::pipe()?;
+    let child = prepare("check")?;
+    reader.give(&child, slot::STDIN)?;
+    let lazy = prepare("taste")?;
+    reader.give(&lazy, slot::STDIN)?;
+    let never = prepare("write")?;
+    writer.give(&never, slot::STDOUT)?;
+    let late = Procs::STANDARD.prepare("cases")?;
+    late.argument("obey")?;
+    let closed = writer.share(late.process())?;
+    closed.stream().close().map_err(|_| Failure::new("an end is not closed"))?;
+    late.give_in(closed.cap(), slot::STDOUT)?;
+    drop(closed);
+    let (child, lazy, late) = (child.start()?, lazy.start()?, late.start()?);
+    Procs::STANDARD.kill(lazy)?;
+    never.abandon();
+    writer.write(b"not what it expects")?;
+    equal!(Procs::STANDARD.wait(child)?.exit_code(), Some(1));
+    equal!(Procs::STANDARD.wait(late)?.exit_code(), Some(OBEDIENT));
+    Ok(())
+}
+
+fn nothing_stays(_: &mut Stage) -> Outcome {
+    // What they need for as many as there will be at a time, they keep.
+    (0..4).try_for_each(|_| some_processes())?;
+    let before = (usage()?, capabilities()?, memory::take_slot()?);
+    memory::free_slot(before.2);
+    (0..20).try_for_each(|_| some_processes())?;
+    let after = (usage()?, capabilities()?, memory::take_slot()?);
+    memory::free_slot(after.2);
+    equal!(after, before);
+    Ok(())
+}
+
+fn hostile(_: &mut Stage) -> Outcome {
+    let before = usage()?;
+    let (reader, writer) = io::pipe()?;
+    // The interfaces are kept apart by the capability.
+    let as_files = Files::at(reader.cap()).usage();
+    check!(matches!(as_files, Err(Refused::Rejected(Rejection::OtherInterface(_)))));
+    let as_stream = Stream::at(Cap::new(slot::FILES)).read(1);
+    check!(matches!(as_stream, Err(Refused::Rejected(Rejection::OtherInterface(_)))));
+    check!(matches!(FILES.process_ended(1), Err(Refused::Rejected(Rejection::NotAllowed))));
+    check!(matches!(FILES.process_lives(1), Err(Refused::Rejected(Rejection::NotAllowed))));
+    equal!(reader.stream().write(b"x"), Err(Refused::Refused(StreamError::NotForWriting)));
+    equal!(writer.stream().read(1), Err(Refused::Refused(StreamError::NotForReading)));
+    equal!(reader.stream().seek(1), Err(Refused::Refused(StreamError::NotAFile)));
+    equal!(writer.stream().truncate(1), Err(Refused::Refused(StreamError::NotAFile)));
+    // Without a slot for the capability there is no capability; the end goes with the process or is closed in time.
+    check!(Stream::at(reader.cap()).share(process::id(), CapAddress::NULL).is_err());
+    // A copy of what is closed is of no use, also when there are other ends.
+    let copy = memory::take_slot()?;
+    reader.cap().copy_to(copy)?;
+    drop(reader);
+    let other = io::pipe()?;
+    equal!(Stream::at(Cap::new(copy)).read(1), Err(Refused::Refused(StreamError::Closed)));
+    equal!(Stream::at(Cap::new(copy)).close(), Err(Refused::Refused(StreamError::Closed)));
+    tench::sys::OWN_SPACE.delete_at(copy)?;
+    memory::free_slot(copy);
+    drop((other, writer));
+    for path in ["", "a\u{7}b", &"x".repeat(241)] {
+        check!(fs::status(path).is_err());
+    }
+    check!(usage()?.ends <= before.ends + 1);
+    Ok(())
+}
+
+fn restarted(_: &mut Stage) -> Outcome {
+    fs::write("/tmp/lost", b"x")?;
+    let (reader, writer) = io::pipe()?;
+    let waits = thread::spawn({
+        let reader = reader.cap();
+        move || Stream::at(reader).read(1)
+    });
+    while usage()?.waiting == 0 {
+        time::sleep(Duration::from_millis(1));
+    }
+    let start = Instant::now();
+    Procs::STANDARD.kill(Procs::STANDARD.find("files", 0)?)?;
+    check!(matches!(waits.join(), Err(Refused::Lost(_))));
+    equal!(FILES.usage(), Err(Refused::Restarted));
+    check!(matches!(writer.stream().write(b"x"), Err(Refused::Lost(_))));
+    drop((reader, writer));
+    check!(time::elapsed(start) < Duration::from_secs(10));
+    check!(is_refused(fs::read("/tmp/lost"), FilesError::NoSuchFile));
+    equal!(&fs::read("bin/hello")?[..4], b"\x7fELF");
+    equal!((usage()?.ends, usage()?.nodes), (0, 0));
+    ends_well_through_a_pipe()?;
+    Ok(())
+}
