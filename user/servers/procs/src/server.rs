@@ -17,12 +17,10 @@ use tench_procs::records::{self, Condition, Record, Records};
 use tench_procs::supervisor::Supervisor;
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::{
-    CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_FILE_TEXT, MAX_NAME, OwnFault, ProcsService,
-    State, Status, Strings, pid,
+    CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_NAME, OwnFault, ProcsService, State, Status,
+    Strings, pid,
 };
-use tench_protocol::{
-    Any, ArrayString, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text,
-};
+use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Message, Received, Wait};
 use tench_system::DEFAULT_PRIORITY;
 
@@ -57,8 +55,6 @@ pub struct Server {
     pub(crate) records: Records<Kept, Waiter>,
     /// Those who waited, and for the end of which process; `None` for those who have ended themselves.
     answers: Vec<(Waiter, Option<u64>)>,
-    /// Of the file that was listed last.
-    pub(crate) path: ArrayString<MAX_NAME>,
     pub(crate) window: Window,
     pub(crate) mem: Mem,
     /// Servers that are started again when they end.
@@ -93,7 +89,6 @@ impl Server {
             boot,
             records,
             answers: Vec::new(),
-            path: ArrayString::new_const(),
             window: Window::new(&mut OwnSpace)?,
             mem: Mem::at(mem),
             supervisor: Supervisor::default(),
@@ -349,14 +344,6 @@ impl ProcsService for Server {
         from: CapAddress,
     ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error> {
         self.list_capabilities(caller.0, process, from)
-    }
-
-    fn file(&mut self, index: u64) -> Result<(Text<'_, MAX_NAME>, u64), Error> {
-        self.list_file(index)
-    }
-
-    fn read_part(&mut self, path: Text<'_, MAX_NAME>, offset: u64) -> Result<Bytes<'_, MAX_FILE_TEXT>, Error> {
-        self.part_of_file(&path, offset)
     }
 
     fn abandon(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
