@@ -8,8 +8,7 @@ use alloc::vec::Vec;
 use tench::mem::Failure;
 use tench::mem::protocol::Error;
 use tench::mem::slabs::{self, Descriptor as Wanted, Figures as Answered};
-use tench::println;
-use tench::procs::Procs;
+use tench::{fs, println};
 use tench_abi::Kind;
 use tench_memctl::command::Conditions;
 use tench_slabs::{
@@ -19,12 +18,10 @@ use tench_slabs::{
 
 use crate::{SLABS, text};
 
-/// Bytes that are read of a file at once.
-const READ: usize = 448;
 /// Bytes of the largest trace that is read.
-const MAX_FILE: usize = 1 << 20;
+const MAX_FILE: u64 = 1 << 20;
 
-/// Replays a file of the boot archive.
+/// Replays a file.
 pub fn file(path: &str, conditions: &Conditions) -> Result<(), String> {
     let trace = Trace::parse(&read(path)?).map_err(|damage| format!("{path}, {damage}"))?;
     play(&mut TraceSource::new(&trace), conditions)
@@ -37,18 +34,11 @@ pub fn random(settings: RandomSettings, conditions: &Conditions) -> Result<(), S
 
 /// A whole file.
 fn read(path: &str) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let mut buffer = [0; READ];
-    loop {
-        let count = Procs::STANDARD.read_file(path, bytes.len() as u64, &mut buffer);
-        match count.map_err(|failure| format!("{path}: {failure}"))? {
-            0 => return Ok(bytes),
-            count => bytes.extend_from_slice(&buffer[..count]),
-        }
-        if bytes.len() > MAX_FILE {
-            return Err(format!("{path} is larger than {MAX_FILE} bytes"));
-        }
+    let said = |error: tench::io::Error| format!("{path}: {error}");
+    if fs::status(path).map_err(said)?.size > MAX_FILE {
+        return Err(format!("{path} is larger than {MAX_FILE} bytes"));
     }
+    fs::read(path).map_err(said)
 }
 
 /// Makes the requests of a source, and prints what was lost.

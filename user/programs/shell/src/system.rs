@@ -13,8 +13,7 @@ use tench_procs_client::protocol::{FaultKind, State};
 
 use crate::parse::Standard;
 
-/// The exit code of a program that ends because nobody reads what it writes.
-pub const BROKEN: i32 = 141;
+pub use tench::io::BROKEN;
 
 /// Why the system did not do what it was asked, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]

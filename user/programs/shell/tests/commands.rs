@@ -141,7 +141,7 @@ fn the_system_is_shown() {
         "PID  PARENT  STATE    PRIORITY   MEMORY      TIME  NAME\n\
          \x20 7       1  running       107  1.2 MiB  7.000 ms  shell\n",
     );
-    check("ps --short", "STATE    NAME\nrunning  init\nrunning    mem\nrunning    console\nrunning    shell\n");
+    check("ps --short", "STATE    NAME\nrunning  init\nrunning  mem\nrunning  console\nrunning  shell\n");
     check("mem --total", "1 GiB, of which 700 MiB free, at most 512 MiB of it in one piece\n");
     check(
         "mem",
@@ -198,13 +198,13 @@ fn processes_are_found_by_name_and_number() {
     let output = answers_of(&mut system, &["timer &", "timer &", "kill timer", "suspend 8", "suspend 8", "ps --short"]);
     let expected = "[1] timer (process 8)\n[2] timer (process 9)\nkill: several processes are called timer; give one of 8, 9\n\
                     suspend: process 8 is suspended already\n\
-                    STATE      NAME\nrunning    init\nrunning      mem\nrunning      console\nrunning      shell\n\
-                    suspended      timer\nrunning        timer\n";
+                    STATE      NAME\nrunning    init\nrunning    mem\nrunning    console\nrunning    shell\n\
+                    suspended  timer\nrunning    timer\n";
     assert_eq!(output, expected);
     let output = answers_of(&mut system, &["resume 8", "kill 8 9", "kill 8", "kill timer", "ps -a --short", "wait 9"]);
     let expected = "kill: process 8 has been killed\nkill: no process timer; ps lists them\n\
-                    STATE    NAME\nrunning  init\nrunning    mem\nrunning    console\nrunning    shell\n\
-                    killed       timer\nkilled       timer\nprocess 9 (timer) was killed\n";
+                    STATE    NAME\nrunning  init\nrunning  mem\nrunning  console\nrunning  shell\n\
+                    killed   timer\nkilled   timer\nprocess 9 (timer) was killed\n";
     assert_eq!(output, expected);
     assert_eq!(system.processes[5].state, State::Killed);
 }

@@ -18,7 +18,7 @@ fn output_of_one_is_input_of_the_next() {
     check("hello | grep nothing", "");
     check("echo one two | cat", "one two\n");
     check("echo one; echo two | grep o", "one\ntwo\n");
-    check("ps --short | grep shell", "running    shell\n");
+    check("ps --short | grep shell", "running  shell\n");
     check("run hello | run --quota 1M cat", "hello, no line feed");
     check("time hello | grep hello", "hello, no line feed\n2,469,134 instructions, 125.000 ms\n");
     // A command reads nothing.
@@ -208,13 +208,13 @@ fn a_tree_shows_who_started_whom() {
     system.find(7).unwrap().parent = 5;
     system.find(9).unwrap().parent = 8;
     system.end(5, State::Exited, 0);
-    check_tree(&mut system, "ps --short", "init\n  mem\nshell\n  timer\n    hello\n");
-    check_tree(&mut system, "ps --short 8", "timer\n  hello\n");
-    check_tree(&mut system, "ps -a --short 1", "init\n  mem\n  console\n    shell\n      timer\n        hello\n");
+    check_tree(&mut system, "ps", "init\n  mem\nshell\n  timer\n    hello\n");
+    check_tree(&mut system, "ps 8", "timer\n  hello\n");
+    check_tree(&mut system, "ps -a 1", "init\n  mem\n  console\n    shell\n      timer\n        hello\n");
     // Those of a process that has ended stand at the left.
     system.end(8, State::Killed, 0);
-    check_tree(&mut system, "ps --short", "init\n  mem\nshell\nhello\n");
-    check_tree(&mut system, "ps -a --short 8", "timer\n  hello\n");
+    check_tree(&mut system, "ps", "init\n  mem\nshell\nhello\n");
+    check_tree(&mut system, "ps -a 8", "timer\n  hello\n");
     let output = answers_of(&mut system, &["ps --flat -a"]);
     assert!(output.contains(" 9       8  running "), "{output}");
 }

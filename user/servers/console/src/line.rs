@@ -71,12 +71,17 @@ impl Line {
         self.mode
     }
 
-    /// Sets the mode. A line that is being edited can be read byte by byte once the mode is raw.
-    pub fn set_mode(&mut self, mode: Mode) {
-        self.mode = mode;
+    /// Sets the mode. A line that is being edited can be read byte by byte once the mode is raw. Answers whether Ctrl-C was typed
+    /// in raw mode, and nobody has read it: it was meant for what the mode is changed for. What was typed before it is gone.
+    pub fn set_mode(&mut self, mode: Mode) -> Typed {
+        let was_raw = core::mem::replace(&mut self.mode, mode) == Mode::Raw;
         if mode == Mode::Raw {
             self.ready.extend(self.edit.drain(..).map(Item::Byte));
+        } else if was_raw && let Some(place) = self.ready.iter().rposition(|item| *item == Item::Byte(INTERRUPT)) {
+            self.ready.drain(..=place);
+            return Typed::Interrupt;
         }
+        Typed::Nothing
     }
 
     /// Takes a typed byte. What a terminal should show goes to `echo`.

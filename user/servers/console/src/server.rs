@@ -115,17 +115,23 @@ impl Server {
     fn take_interrupt(&mut self) {
         self.uart.clear_interrupts();
         while let Some(byte) = self.uart.receive() {
-            let signalled = match self.terminal.typed(byte) {
-                None => None,
-                Some(Key::Interrupt) => self.interrupt,
-                Some(Key::Suspend) => self.suspend,
-            };
-            // Who is not there any more cannot be signalled.
-            let _ = signalled.map(Cap::<Notification>::signal);
+            let key = self.terminal.typed(byte);
+            self.signal(key);
         }
         self.send();
         // The line was bound above; acknowledging it cannot fail.
         let _ = INTERRUPT.acknowledge();
+    }
+
+    /// Tells whoever controls the foreground process of a key.
+    fn signal(&self, key: Option<Key>) {
+        let signalled = match key {
+            None => None,
+            Some(Key::Interrupt) => self.interrupt,
+            Some(Key::Suspend) => self.suspend,
+        };
+        // Who is not there any more cannot be signalled.
+        let _ = signalled.map(Cap::<Notification>::signal);
     }
 
     /// Sends what the device has room for, and asks for an interrupt if more is to come.
@@ -237,7 +243,9 @@ impl ConsoleService for Server {
     }
 
     fn set_mode(&mut self, caller: Caller, mode: Mode) -> Result<(), Error> {
-        self.terminal.set_mode(caller.0, mode)
+        let key = self.terminal.set_mode(caller.0, mode)?;
+        self.signal(key);
+        Ok(())
     }
 
     fn state(&mut self) -> Result<(Mode, u64, bool), Error> {

@@ -243,12 +243,18 @@ impl<R> Terminal<R> {
         Ownership { mode: self.line.mode(), owner: self.owner, foreground: self.foreground }
     }
 
-    /// Sets the mode.
-    pub fn set_mode(&mut self, process: u64, mode: Mode) -> Result<(), Error> {
+    /// Sets the mode. Answers a key that has to be signalled.
+    pub fn set_mode(&mut self, process: u64, mode: Mode) -> Result<Option<Key>, Error> {
         self.check_owner(process)?;
-        self.line.set_mode(mode);
+        let key = match self.line.set_mode(mode) {
+            Typed::Interrupt => {
+                self.output.write(b"^C\n");
+                Some(Key::Interrupt)
+            }
+            _ => None,
+        };
         self.serve();
-        Ok(())
+        Ok(key)
     }
 
     /// Sets who reads. The first who asks owns the terminal from then on.

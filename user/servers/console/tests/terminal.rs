@@ -193,6 +193,19 @@ fn control_z_is_a_key_if_somebody_wants_it() {
 }
 
 #[test]
+fn control_c_before_the_mode_changes_is_not_lost() {
+    let mut terminal = terminal();
+    terminal.set_mode(SHELL, Mode::Raw).unwrap();
+    type_text(&mut terminal, b"one\x03two\x03x\r");
+    assert_eq!(terminal.set_mode(SHELL, Mode::Raw), Ok(None));
+    assert_eq!(terminal.set_mode(SHELL, Mode::Canonical), Ok(Some(Key::Interrupt)));
+    assert_eq!(shown(&mut terminal), "^C\r\n");
+    assert_eq!(terminal.set_mode(SHELL, Mode::Canonical), Ok(None));
+    terminal.read(SHELL, 100, None, "r");
+    assert_eq!(terminal.next_answer(), Some(("r", input("x\r"))));
+}
+
+#[test]
 fn who_reads_until_a_deadline_is_refused_then() {
     let mut terminal = terminal();
     let at = |ticks| Some(Instant::from_ticks(ticks));

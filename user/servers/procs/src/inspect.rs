@@ -1,12 +1,10 @@
 //! Requests that only look: processes, their capabilities, the boot archive.
 
-use alloc::string::ToString;
-
 use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind};
-use tench_procs_client::protocol::{CAPABILITIES_PER_ANSWER, Capability, Error, MAX_FILE_TEXT, MAX_NAME, Status, pid};
-use tench_protocol::{ArrayString, Bytes, List, Text};
+use tench_procs_client::protocol::{CAPABILITIES_PER_ANSWER, Capability, Error, MAX_NAME, Status, pid};
+use tench_protocol::{ArrayString, List};
 use tench_sys::{Cap, PageTable};
 
 use crate::server::{Kept, ProcessRecord, Server};
@@ -65,22 +63,6 @@ impl Server {
             }
         }
         Ok((if address < end { CapAddress(address) } else { CapAddress::NULL }, found))
-    }
-
-    /// Path and size of a file of the boot archive. Paths are kept until the next is asked for.
-    pub fn list_file(&mut self, index: u64) -> Result<(Text<'_, MAX_NAME>, u64), Error> {
-        let index = usize::try_from(index).map_err(|_| Error::NoSuchFile)?;
-        let file = self.boot.archive.files().nth(index).ok_or(Error::NoSuchFile)?;
-        let path = file.path.to_string();
-        self.path = ArrayString::from(&path[..path.floor_char_boundary(MAX_NAME)]).unwrap_or_default();
-        Ok((Text::new(&self.path).ok_or(Error::NoSuchFile)?, file.contents.len() as u64))
-    }
-
-    /// A part of a file of the boot archive.
-    pub fn part_of_file(&self, path: &str, offset: u64) -> Result<Bytes<'_, MAX_FILE_TEXT>, Error> {
-        let file = self.boot.archive.find(path).ok_or(Error::NoSuchFile)?;
-        let rest = usize::try_from(offset).ok().and_then(|offset| file.contents.get(offset..)).unwrap_or(&[]);
-        Ok(Bytes::first_of(rest))
     }
 }
 

@@ -18,12 +18,10 @@ use tench_procs::records::{self, Condition, Record, Records};
 use tench_procs::supervisor::Supervisor;
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::{
-    CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_FILE_TEXT, MAX_NAME, OwnFault, ProcsService,
-    State, Status, Strings, pid,
+    CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_NAME, OwnFault, ProcsService, State, Status,
+    Strings, pid,
 };
-use tench_protocol::{
-    Any, ArrayString, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text,
-};
+use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Message, Received, Wait};
 use tench_system::DEFAULT_PRIORITY;
 
@@ -71,8 +69,6 @@ pub struct Server {
     answers: Vec<(Waiter, Waited)>,
     /// Where nobody ever sends.
     quiet: Cap<Endpoint>,
-    /// Of the file that was listed last.
-    pub(crate) path: ArrayString<MAX_NAME>,
     pub(crate) window: Window,
     pub(crate) random: Randomness,
     pub(crate) mem: Mem,
@@ -109,7 +105,6 @@ impl Server {
             records,
             answers: Vec::new(),
             quiet: memory::make::<Endpoint>(0).map(Made::leak).map_err(|_| LoadError::OutOfMemory)?,
-            path: ArrayString::new_const(),
             window: Window::new(&mut OwnSpace, addresses::window(&mut random.sequence()))?,
             random,
             mem: Mem::at(mem),
@@ -412,14 +407,6 @@ impl ProcsService for Server {
         from: CapAddress,
     ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error> {
         self.list_capabilities(caller.0, process, from)
-    }
-
-    fn file(&mut self, index: u64) -> Result<(Text<'_, MAX_NAME>, u64), Error> {
-        self.list_file(index)
-    }
-
-    fn read_part(&mut self, path: Text<'_, MAX_NAME>, offset: u64) -> Result<Bytes<'_, MAX_FILE_TEXT>, Error> {
-        self.part_of_file(&path, offset)
     }
 
     fn abandon(&mut self, caller: Caller, process: u64) -> Result<(), Error> {

@@ -1,5 +1,5 @@
 /*
- * Procs, version 1.
+ * Procs, version 2.
  *
  * Processes.
  *
@@ -16,8 +16,6 @@
 #define TENCH_PROCS_MAX_NAME 255
 /* Bytes of text in one `append`. */
 #define TENCH_PROCS_MAX_APPEND 448
-/* Bytes of text in one answer to `read_part`. */
-#define TENCH_PROCS_MAX_FILE_TEXT 448
 /* Capabilities described in one answer. */
 #define TENCH_PROCS_CAPABILITIES_PER_ANSWER 10
 
@@ -446,8 +444,6 @@ enum tench_procs_error {
     TENCH_PROCS_ERROR_NOT_ALLOWED = 12,
     /* Too many threads wait. */
     TENCH_PROCS_ERROR_FULL = 13,
-    /* There is no such file. */
-    TENCH_PROCS_ERROR_NO_SUCH_FILE = 14,
     /* The kernel refused what should be possible. */
     TENCH_PROCS_ERROR_INTERNAL = 15,
     /* The server ended too often and is not started again. */
@@ -475,7 +471,6 @@ static inline bool tench_procs_error_is(uint64_t code)
     case TENCH_PROCS_ERROR_PRIORITY_TOO_HIGH:
     case TENCH_PROCS_ERROR_NOT_ALLOWED:
     case TENCH_PROCS_ERROR_FULL:
-    case TENCH_PROCS_ERROR_NO_SUCH_FILE:
     case TENCH_PROCS_ERROR_INTERNAL:
     case TENCH_PROCS_ERROR_GIVEN_UP:
     case TENCH_PROCS_ERROR_TIMED_OUT:
@@ -516,8 +511,6 @@ static inline const char *tench_procs_error_text(uint64_t code)
         return "not one of your processes, and you may not manage others";
     case TENCH_PROCS_ERROR_FULL:
         return "too many threads wait; try again later";
-    case TENCH_PROCS_ERROR_NO_SUCH_FILE:
-        return "no such file in the boot archive";
     case TENCH_PROCS_ERROR_INTERNAL:
         return "the kernel contradicts the process server's books; this is a defect";
     case TENCH_PROCS_ERROR_GIVEN_UP:
@@ -696,7 +689,7 @@ static inline void tench_procs_own_fault_take(struct tench_reader *reader, struc
     }
 }
 
-#define TENCH_PROCS_LABEL_CREATE UINT64_C(0xb19600010001)
+#define TENCH_PROCS_LABEL_CREATE UINT64_C(0xb19600020001)
 
 /* What tench_procs_create answers. */
 struct tench_procs_create_answer {
@@ -725,7 +718,7 @@ static inline int tench_procs_create(tench_cap server, const char *program, size
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_APPEND UINT64_C(0xb19600010002)
+#define TENCH_PROCS_LABEL_APPEND UINT64_C(0xb19600020002)
 
 /*
  * Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with zero
@@ -749,7 +742,7 @@ static inline int tench_procs_append(tench_cap server, uint64_t process, enum te
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_LEND UINT64_C(0xb19600010003)
+#define TENCH_PROCS_LABEL_LEND UINT64_C(0xb19600020003)
 
 /*
  * Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to
@@ -771,7 +764,7 @@ static inline int tench_procs_lend(tench_cap server, uint64_t process, tench_cap
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_GIVE_AWAY UINT64_C(0xb19600010004)
+#define TENCH_PROCS_LABEL_GIVE_AWAY UINT64_C(0xb19600020004)
 
 /*
  * The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends with
@@ -792,7 +785,7 @@ static inline int tench_procs_give_away(tench_cap server, uint64_t process, tenc
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_SET_UP UINT64_C(0xb19600010005)
+#define TENCH_PROCS_LABEL_SET_UP UINT64_C(0xb19600020005)
 
 /*
  * Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and whether it may kill,
@@ -817,7 +810,7 @@ static inline int tench_procs_set_up(tench_cap server, uint64_t process, uint8_t
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_START UINT64_C(0xb19600010006)
+#define TENCH_PROCS_LABEL_START UINT64_C(0xb19600020006)
 
 /* What tench_procs_start answers. */
 struct tench_procs_start_answer {
@@ -850,7 +843,7 @@ static inline int tench_procs_start(tench_cap server, uint64_t process, struct t
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_EXIT UINT64_C(0xb19600010007)
+#define TENCH_PROCS_LABEL_EXIT UINT64_C(0xb19600020007)
 
 /* Ends the calling process and all its threads. There is no answer. */
 static inline int tench_procs_exit(tench_cap server, uint64_t code_)
@@ -865,7 +858,7 @@ static inline int tench_procs_exit(tench_cap server, uint64_t code_)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_KILL UINT64_C(0xb19600010008)
+#define TENCH_PROCS_LABEL_KILL UINT64_C(0xb19600020008)
 
 /*
  * Kills a process.
@@ -883,7 +876,7 @@ static inline int tench_procs_kill(tench_cap server, uint64_t process)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_WAIT UINT64_C(0xb19600010009)
+#define TENCH_PROCS_LABEL_WAIT UINT64_C(0xb19600020009)
 
 /* What tench_procs_wait answers. */
 struct tench_procs_wait_answer {
@@ -907,7 +900,7 @@ static inline int tench_procs_wait(tench_cap server, uint64_t process, struct te
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_STATUS UINT64_C(0xb1960001000a)
+#define TENCH_PROCS_LABEL_STATUS UINT64_C(0xb1960002000a)
 
 /* What tench_procs_status answers. */
 struct tench_procs_status_answer {
@@ -931,7 +924,7 @@ static inline int tench_procs_status(tench_cap server, uint64_t process, struct 
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_NEXT UINT64_C(0xb1960001000b)
+#define TENCH_PROCS_LABEL_NEXT UINT64_C(0xb1960002000b)
 
 /* What tench_procs_next answers. */
 struct tench_procs_next_answer {
@@ -955,7 +948,7 @@ static inline int tench_procs_next(tench_cap server, uint64_t after, struct tenc
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_FIND UINT64_C(0xb1960001000c)
+#define TENCH_PROCS_LABEL_FIND UINT64_C(0xb1960002000c)
 
 /* What tench_procs_find answers. */
 struct tench_procs_find_answer {
@@ -983,7 +976,7 @@ static inline int tench_procs_find(tench_cap server, const char *name, size_t na
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_SUSPEND UINT64_C(0xb1960001000d)
+#define TENCH_PROCS_LABEL_SUSPEND UINT64_C(0xb1960002000d)
 
 /*
  * Suspends a process: none of its threads runs, nor any that it makes. What they wait for goes on; a request to it waits.
@@ -1001,7 +994,7 @@ static inline int tench_procs_suspend(tench_cap server, uint64_t process)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_RESUME UINT64_C(0xb1960001000e)
+#define TENCH_PROCS_LABEL_RESUME UINT64_C(0xb1960002000e)
 
 /*
  * Lets a suspended process go on.
@@ -1019,7 +1012,7 @@ static inline int tench_procs_resume(tench_cap server, uint64_t process)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_CAPABILITIES UINT64_C(0xb1960001000f)
+#define TENCH_PROCS_LABEL_CAPABILITIES UINT64_C(0xb1960002000f)
 
 /* What tench_procs_capabilities answers. */
 struct tench_procs_capabilities_answer {
@@ -1051,64 +1044,7 @@ static inline int tench_procs_capabilities(tench_cap server, uint64_t process, t
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_FILE UINT64_C(0xb19600010010)
-
-/* What tench_procs_file answers. */
-struct tench_procs_file_answer {
-    char first[TENCH_PROCS_MAX_NAME + 1];
-    size_t first_length;
-    uint64_t second;
-};
-
-/*
- * Path and size in bytes of a file of the boot archive, by its index.
- * Errors: `NoSuchFile` when there are no more.
- */
-static inline int tench_procs_file(tench_cap server, uint64_t index, struct tench_procs_file_answer *answer)
-{
-    struct tench_message space, *message = &space;
-    tench_begin(message, TENCH_PROCS_LABEL_FILE);
-    tench_put(message, (uint64_t)index);
-    int code = tench_procs_call(server, message);
-    if (code != TENCH_DONE)
-        return code;
-    struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->first_length = tench_take_bytes(reader, answer->first, TENCH_PROCS_MAX_NAME);
-    answer->first[answer->first_length] = '\0';
-    answer->second = tench_take(reader);
-    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
-}
-
-#define TENCH_PROCS_LABEL_READ_PART UINT64_C(0xb19600010011)
-
-/* What tench_procs_read_part answers. */
-struct tench_procs_read_part_answer {
-    uint8_t value[TENCH_PROCS_MAX_FILE_TEXT];
-    size_t value_length;
-};
-
-/*
- * What lies at an offset of a file of the boot archive, nothing at the end.
- * Errors: `NoSuchFile`.
- */
-static inline int tench_procs_read_part(tench_cap server, const char *path, size_t path_length, uint64_t offset,
-    struct tench_procs_read_part_answer *answer)
-{
-    if (path_length > TENCH_PROCS_MAX_NAME)
-        return TENCH_TOO_LONG;
-    struct tench_message space, *message = &space;
-    tench_begin(message, TENCH_PROCS_LABEL_READ_PART);
-    tench_put_text(message, path, path_length);
-    tench_put(message, (uint64_t)offset);
-    int code = tench_procs_call(server, message);
-    if (code != TENCH_DONE)
-        return code;
-    struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value_length = tench_take_bytes(reader, answer->value, TENCH_PROCS_MAX_FILE_TEXT);
-    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
-}
-
-#define TENCH_PROCS_LABEL_ABANDON UINT64_C(0xb19600010012)
+#define TENCH_PROCS_LABEL_ABANDON UINT64_C(0xb19600020012)
 
 /*
  * Gives up a process in preparation.
@@ -1126,7 +1062,7 @@ static inline int tench_procs_abandon(tench_cap server, uint64_t process)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_LIMIT UINT64_C(0xb19600010013)
+#define TENCH_PROCS_LABEL_LIMIT UINT64_C(0xb19600020013)
 
 /*
  * Limits the bytes of memory of a process, in preparation or running (all ones: no limit). What it has beyond the limit
@@ -1146,7 +1082,7 @@ static inline int tench_procs_limit(tench_cap server, uint64_t process, uint64_t
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_FAULT UINT64_C(0xb19600010014)
+#define TENCH_PROCS_LABEL_FAULT UINT64_C(0xb19600020014)
 
 /* Ends the calling process as after a fault for which it found no remedy itself. There is no answer. */
 static inline int tench_procs_fault(tench_cap server, const struct tench_procs_own_fault *report)
@@ -1161,7 +1097,7 @@ static inline int tench_procs_fault(tench_cap server, const struct tench_procs_o
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_RECONNECT UINT64_C(0xb19600010015)
+#define TENCH_PROCS_LABEL_RECONNECT UINT64_C(0xb19600020015)
 
 /*
  * The capability to one of the servers that every process gets, in this slot, after the server was started again; it

@@ -22,7 +22,7 @@ pub const COMMANDS: &[Command] = &[Command {
     help: "Who was started by a process stands below it, further to the right; who was started by one that is not shown \
            stands at the left. With -a also those that have ended. With PID or NAME only that process and what comes \
            from it. TIME is processor time, MEMORY all that the process costs. --flat shows numbers of parents instead \
-           of a tree, --short names and states alone.",
+           of a tree, --short names and states alone, without a tree.",
     arguments: Candidates::Processes,
     action: Action::Anywhere(list),
 }];
@@ -36,12 +36,12 @@ fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     let is_shown = |process: &Process| all || process.end().is_none() || Some(process.pid) == root;
     let processes: Vec<Process> = shell.processes().into_iter().filter(is_shown).collect();
     let tree = tree(&processes, root);
+    let order = if is_flat || is_short { flat(tree) } else { tree };
     let table = if is_short {
-        short(&processes, &tree)
+        short(&processes, &order)
     } else {
         let accounts = accounts(shell);
         let per_second = shell.system.ticks_per_second();
-        let order = if is_flat { flat(tree) } else { tree };
         long(&processes, &order, is_flat, &accounts, per_second)
     };
     shell.print(format_args!("{table}"));

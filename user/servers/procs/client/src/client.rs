@@ -28,21 +28,6 @@ impl Procs {
             }
         }
     }
-
-    /// Reads a file of the boot archive from `offset` on. Answers how many bytes were read; 0 is the end.
-    pub fn read_file(self, path: &str, offset: u64, buffer: &mut [u8]) -> Result<usize, Failure> {
-        let mut done = 0;
-        while done < buffer.len() {
-            let part = self.read_part(path, offset + done as u64)?;
-            if part.is_empty() {
-                break;
-            }
-            let count = part.len().min(buffer.len() - done);
-            buffer[done..done + count].copy_from_slice(&part[..count]);
-            done += count;
-        }
-        Ok(done)
-    }
 }
 
 /// A process in preparation. Nothing happens to it when this value is dropped; see [`abandon`](Self::abandon).

@@ -10,7 +10,7 @@ use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Lis
 use tench_sys::{Endpoint, Instant};
 
 /// Processes.
-#[interface(client = Procs, version = 1)]
+#[interface(client = Procs, version = 2)]
 pub trait ProcsService {
     /// Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for in
     /// `bin/`. Its first argument is the text as it was given. Answers the process's number.
@@ -130,16 +130,6 @@ pub trait ProcsService {
         process: u64,
         from: CapAddress,
     ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error>;
-
-    /// Path and size in bytes of a file of the boot archive, by its index.
-    /// Errors: `NoSuchFile` when there are no more.
-    #[method(16)]
-    fn file(&mut self, index: u64) -> Result<(Text<'_, MAX_NAME>, u64), Error>;
-
-    /// What lies at an offset of a file of the boot archive, nothing at the end.
-    /// Errors: `NoSuchFile`.
-    #[method(17)]
-    fn read_part(&mut self, path: Text<'_, MAX_NAME>, offset: u64) -> Result<Bytes<'_, MAX_FILE_TEXT>, Error>;
 
     /// Gives up a process in preparation.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`.
@@ -295,8 +285,6 @@ pub const MAX_STACK: u64 = 16 << 20;
 pub const MAX_NAME: usize = 255;
 /// Bytes of text in one `append`.
 pub const MAX_APPEND: usize = 448;
-/// Bytes of text in one answer to `read_part`.
-pub const MAX_FILE_TEXT: usize = 448;
 /// Capabilities described in one answer.
 pub const CAPABILITIES_PER_ANSWER: usize = 10;
 
@@ -466,8 +454,6 @@ tench_protocol::codes! {
         NotAllowed = 12, "not one of your processes, and you may not manage others";
         /// Too many threads wait.
         Full = 13, "too many threads wait; try again later";
-        /// There is no such file.
-        NoSuchFile = 14, "no such file in the boot archive";
         /// The kernel refused what should be possible.
         Internal = 15, "the kernel contradicts the process server's books; this is a defect";
         /// The server ended too often and is not started again.
