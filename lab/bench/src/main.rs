@@ -17,6 +17,7 @@
 //! | `heap` | [`heap`] | what the heap asks of the system |
 //! | `stubs` | [`stubs`] | generated stubs, bare calls and the message builder |
 //! | `threads` | [`threads`] | a shared counter with turn-taking, by locks |
+//! | `spawn` | [`spawn`] | what a process costs, by the number of processes |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
 //!
@@ -46,6 +47,8 @@ mod siblings;
 mod slabs;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod soak;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod spawn;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod srr;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -84,6 +87,7 @@ fn measure() -> Result<(), String> {
         Some("slabs-latency") => slabs::run(),
         Some("stubs") => stubs::run(),
         Some("threads") => threads::run(),
+        Some("spawn") => spawn::run(),
         Some("boot") => boot::run(),
         Some("soak") => soak::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),

@@ -12,6 +12,7 @@ use tench_abi::process::{Info, MAGIC};
 use tench_abi::{CapAddress, Kind};
 use tench_loader::information::{BLOCK_SIZE, Description, Stack, TEXT_SIZE};
 use tench_loader::place::{Run, chunks, runs};
+use tench_loader::space::Origin;
 use tench_loader::{Builder, LoadError, Program, space};
 use tench_procs_client::protocol::Defect;
 
@@ -21,7 +22,12 @@ struct Model {
     objects: Vec<Object>,
     /// Objects that can still be made.
     limit: Option<usize>,
+    /// A file that lies in two frames: where it begins, where the second frame does, and the first frame's number.
+    shown: Option<(*const u8, usize, usize)>,
 }
+
+/// Where the file begins in its first frame.
+const SHOWN_OFFSET: usize = 0x3000;
 
 enum Object {
     Frame(Vec<u8>),
@@ -35,6 +41,19 @@ enum Entry {
 }
 
 impl Builder for Model {
+    fn origin(&self, contents: &[u8]) -> Option<Origin> {
+        let (start, middle, frame) = self.shown?;
+        let place = contents.as_ptr().addr() - start.addr();
+        let (frame, offset, end) = if place < middle {
+            (frame, place + SHOWN_OFFSET, middle + SHOWN_OFFSET)
+        } else {
+            (frame + 1, place - middle, usize::MAX)
+        };
+        let bytes = contents.len().min(end - offset) as u64 & !4095;
+        let is_page = place.is_multiple_of(4096) && bytes > 0;
+        is_page.then_some(Origin { frame: CapAddress(frame as u32 + 1), offset: offset as u64, bytes })
+    }
+
     fn make(&mut self, kind: Kind, size: u64) -> Result<CapAddress, LoadError> {
         if let Some(limit) = &mut self.limit {
             *limit = limit.checked_sub(1).ok_or(LoadError::OutOfMemory)?;
@@ -194,6 +213,57 @@ fn a_program_that_does_not_gets_all_of_its_stack() {
 #[test]
 fn a_program_finds_what_its_file_says() {
     check(&Elf::good());
+}
+
+#[test]
+fn constant_pages_are_shown_where_the_file_has_them() {
+    let page = |byte: u8, pages: usize| vec![byte; pages * 4096];
+    let mut elf = Elf::good();
+    elf.entry = 0x20_3000;
+    elf.headers = vec![
+        // Fills the file up to a page.
+        Header { kind: common::NOTE, ..Header::load(common::R, 0, 0, &[]) },
+        Header::load(common::R, 0x20_0000, 0x2000, &page(1, 2)),
+        Header::load(RX, 0x20_3000, 0x4000, &page(2, 4)),
+        Header::load(RW, 0x20_8000, 0x1000, &page(3, 1)),
+        // Not whole pages, or not all in the file.
+        Header::load(common::R, 0x20_a010, 0xff0, &page(4, 1)[..0xff0]),
+        Header::load(common::R, 0x20_c000, 0x2000, &page(5, 1)),
+    ];
+    let headers = 64 + 56 * elf.headers.len();
+    elf.headers[0].contents = vec![0; 4096 - headers];
+    let file = elf.write();
+    let program = Program::parse(&file).unwrap();
+
+    // The second frame begins in the middle of the code.
+    let middle = 0x5000;
+    let mut first = vec![0xee; SHOWN_OFFSET];
+    first.extend(&file[..middle]);
+    let objects = vec![Object::Frame(first), Object::Frame(file[middle..].to_vec())];
+    let mut model = Model { objects, limit: None, shown: Some((file.as_ptr(), middle, 0)) };
+    let image = space::image(&mut model, &program, &DESCRIPTION).unwrap();
+    let root = image.space.root();
+    for segment in &program.segments {
+        for n in 0..segment.size as usize / 4096 {
+            let mut wanted = vec![0; segment.size as usize];
+            wanted[segment.lead as usize..][..segment.contents.len()].copy_from_slice(segment.contents);
+            let (found, flags) = model.page(root, segment.address + n as u64 * 4096).unwrap();
+            assert!(found == &wanted[n * 4096..][..4096] && flags == segment.flags);
+        }
+    }
+    let shown = |address: u64| {
+        let (page, _) = model.page(root, address).unwrap();
+        let frames = model.objects[..2].iter();
+        frames
+            .filter(|object| matches!(object, Object::Frame(bytes) if bytes.as_ptr_range().contains(&page.as_ptr())))
+            .count()
+    };
+    for address in [0x20_0000, 0x20_1000, 0x20_3000, 0x20_4000, 0x20_5000, 0x20_6000] {
+        assert_eq!(shown(address), 1, "{address:#x}");
+    }
+    for address in [0x20_8000, 0x20_a000, 0x20_c000, 0x20_d000] {
+        assert_eq!(shown(address), 0, "{address:#x} is a copy");
+    }
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! What `init` has left for this server: the boot archive and the other servers' endpoints.
 
+use alloc::boxed::Box;
+
 use tench::memory;
 use tench_abi::layout::{address, slot};
 use tench_abi::memory::MapFlags;
 use tench_abi::{CapAddress, Kind};
 use tench_loader::space::Space;
-use tench_loader::{Archive, LoadError, Machine, Resources};
+use tench_loader::{Archive, LoadError, Machine, Resources, Shown};
+use tench_procs::catalogue::Catalogue;
 use tench_sys::{Cap, Endpoint, Frame, OWN_SPACE, PageTable};
 use tench_system::{ARCHIVE_PATH, Capability, System};
 
@@ -19,20 +22,25 @@ pub struct Boot {
     pub archive: Archive<'static>,
     /// The system description in it.
     pub system: System<'static>,
+    /// What is in both, to be found fast.
+    pub catalogue: &'static Catalogue<'static>,
+    /// The archive's memory, of which processes are shown parts.
+    pub shown: &'static Shown,
 }
 
 impl Boot {
     /// Maps the archive and reads the system description.
     pub fn open() -> Result<Boot, LoadError> {
-        let length = map_archive()?;
+        let shown = Box::leak(Box::new(map_archive()?));
         let bytes = core::ptr::with_exposed_provenance::<u8>(address::BOOT_ARCHIVE as usize);
-        // SAFETY: so many bytes were just mapped there, for ever; nobody writes to them.
-        let bytes = unsafe { core::slice::from_raw_parts(bytes, length) };
+        // SAFETY: so many bytes were just mapped there, for ever; nobody can write to them.
+        let bytes = unsafe { core::slice::from_raw_parts(bytes, shown.size() as usize) };
         let archive = Archive::new(bytes);
         let invalid = LoadError::Kernel(tench_sys::Error::InvalidArgument);
         let description = archive.find(ARCHIVE_PATH).ok_or(invalid)?;
         let system = System::parse(description.contents).map_err(|_| invalid)?;
-        Ok(Boot { archive, system })
+        let catalogue = Box::leak(Box::new(Catalogue::new(&archive, &system)));
+        Ok(Boot { archive, system, catalogue, shown })
     }
 
     /// The endpoint of a server that the description gives this one, without a badge.
@@ -59,24 +67,23 @@ fn frames() -> impl Iterator<Item = (Cap<Frame>, u64, u32)> {
     })
 }
 
-/// Maps the archive's frames side by side. Answers how many bytes they are.
-fn map_archive() -> Result<usize, LoadError> {
+/// Maps the archive's frames side by side.
+fn map_archive() -> Result<Shown, LoadError> {
     let mut space = Space::over(slot::VSPACE);
-    let mut length = 0;
+    let mut shown = Shown::new(address::BOOT_ARCHIVE);
     let mut expected = None;
     for (frame, physical, size_bits) in frames() {
         // What does not continue the archive is something else.
         if expected.is_some_and(|expected| expected != physical) {
             break;
         }
-        let size = 1u64 << size_bits;
         let mut resources = OwnSpace;
         let mut machine = Machine::without_window(&mut resources);
-        space.map(&mut machine, frame.address(), address::BOOT_ARCHIVE + length, size, MapFlags::READ)?;
-        length += size;
-        expected = Some(physical + size);
+        space.map(&mut machine, frame.address(), shown.end(), 1 << size_bits, MapFlags::READ)?;
+        shown.add(frame, size_bits)?;
+        expected = Some(physical + (1 << size_bits));
     }
-    Ok(length as usize)
+    Ok(shown)
 }
 
 /// Slots and page tables of this server itself.

@@ -72,7 +72,7 @@ impl Server {
 
     /// A part of a file of the boot archive.
     pub fn part_of_file(&self, path: &str, offset: u64) -> Result<Bytes<'_, MAX_FILE_TEXT>, Error> {
-        let file = self.boot.archive.find(path).ok_or(Error::NoSuchFile)?;
+        let file = self.boot.catalogue.find(path).ok_or(Error::NoSuchFile)?;
         let rest = usize::try_from(offset).ok().and_then(|offset| file.contents.get(offset..)).unwrap_or(&[]);
         Ok(Bytes::first_of(rest))
     }

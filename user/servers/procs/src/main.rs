@@ -8,6 +8,7 @@
 //! services   starting servers, also again when they end
 //! inspect    requests that only look
 //! report     what is said about a fault
+//! catalogue  which programs there are, found by name   (library)
 //! records    what is known about each process        (library)
 //! supervisor which servers are started again, and when (library)
 //! ```

@@ -1,7 +1,6 @@
 //! Requests and faults, one after another.
 
 use alloc::boxed::Box;
-use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use tench::memory;
@@ -10,7 +9,7 @@ use tench_abi::fault::Report;
 use tench_abi::fault::answer::STOP;
 use tench_loader::fault::{Fault, OwnReport};
 use tench_loader::information::TEXT_SIZE;
-use tench_loader::{LoadError, Window};
+use tench_loader::{LoadError, Window, objects};
 use tench_mem_client::Mem;
 use tench_mem_client::protocol::NO_QUOTA;
 use tench_procs::records::{self, Condition, Record, Records};
@@ -60,6 +59,8 @@ pub struct Server {
     /// Of the file that was listed last.
     pub(crate) path: ArrayString<MAX_NAME>,
     pub(crate) window: Window,
+    /// Where the nodes of a process hang while it is loaded.
+    pub(crate) shelf: u32,
     pub(crate) mem: Mem,
     /// Servers that are started again when they end.
     pub(crate) supervisor: Supervisor<Plan, Connecting>,
@@ -95,6 +96,7 @@ impl Server {
             answers: Vec::new(),
             path: ArrayString::new_const(),
             window: Window::new(&mut OwnSpace)?,
+            shelf: objects::shelf()?,
             mem: Mem::at(mem),
             supervisor: Supervisor::default(),
             connections: Vec::new(),
@@ -218,11 +220,10 @@ impl Server {
 impl ProcsService for Server {
     fn create(&mut self, caller: Caller, program: Text<'_, MAX_NAME>) -> Result<u64, Error> {
         reserve()?;
-        let file = self.boot.archive.find_program(&program).ok_or(Error::NoSuchProgram)?;
-        let path = file.path.to_string();
-        let entry = self.boot.system.find_path(&path);
-        let preparation = Preparation::new(path.clone(), &program, entry.as_ref());
-        let process = self.records.prepare(&path, caller.0, Some(Kept::Preparing(preparation)))?;
+        let file = self.boot.catalogue.find_program(&program).ok_or(Error::NoSuchProgram)?;
+        let entry = file.entry;
+        let preparation = Preparation::new(file, &program);
+        let process = self.records.prepare(&file.path, caller.0, Some(Kept::Preparing(preparation)))?;
         let record = self.records.get_mut(process)?;
         record.priority = entry.map_or(DEFAULT_PRIORITY, |entry| entry.priority);
         record.ceiling = entry.map_or(DEFAULT_PRIORITY, |entry| entry.ceiling);
