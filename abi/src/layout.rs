@@ -59,31 +59,33 @@ pub mod slot {
     pub const BOOT_OBJECTS: CapAddress = CapAddress(BOOT_UNTYPED.0 + crate::boot::MAX_UNTYPED as u32);
 }
 
-/// Where a process finds things in its address space.
+/// Where things lie in an address space.
 ///
-/// The address space above the first page is the program's; these are where the loader puts what every process needs,
-/// chosen high so that programs may be linked anywhere low.
+/// The addresses above the first page, up to [`DYNAMIC`](address::DYNAMIC), are the program's. Where the rest lies is chosen
+/// at random for each process, which is told ([`crate::process::Info`]); only `init`, which the kernel starts, finds things
+/// at the addresses here.
 pub mod address {
-    /// The process information page ([`crate::process::Info`]), read-only.
+    /// `init`: its boot information ([`crate::boot::BootInfo`]), read-only.
     pub const PROCESS_INFO: u64 = 0x7fff_0000_0000;
-    /// The message areas: a page for each four threads, from here on.
+    /// `init`: its message area.
     pub const MESSAGE_AREAS: u64 = 0x7fff_0010_0000;
-    /// Top of the main thread's stack; a guard page lies below the stack.
+    /// `init`: top of its stack; a guard page lies below the stack.
     pub const STACK_TOP: u64 = 0x7ffe_0000_0000;
-    /// Bytes of the main thread's stack.
+    /// Bytes of a main thread's stack that is mapped whole, unless something else is said.
     pub const STACK_SIZE: u64 = 64 * 1024;
-    /// Top of the stack on which a program begins that makes the main thread's itself. It lies where the page tables are
-    /// that show the information page and the message areas; a guard page lies below it.
-    pub const FIRST_STACK_TOP: u64 = 0x7fff_0020_0000;
-    /// Bytes of that stack: enough to find memory for another, and to handle page faults, also in a program that was compiled
-    /// without optimisation.
+    /// Bytes of the stack on which a program begins that makes the main thread's itself: enough to find memory for another,
+    /// and to handle page faults, also in a program that was compiled without optimisation.
     pub const FIRST_STACK_SIZE: u64 = 32 * 1024;
-    /// Where `init` maps the boot archive.
+    /// `init`: where it maps the boot archive. The process server has it somewhere in the 8 TiB from here on.
     pub const BOOT_ARCHIVE: u64 = 0x6000_0000_0000;
-    /// Where libraries allocate: heap, thread stacks, mapped frames.
+    /// Where the range for what libraries allocate begins at the lowest, and where programs end at the highest.
     pub const DYNAMIC: u64 = 0x1000_0000_0000;
-    /// End of [`DYNAMIC`].
+    /// Where that range ends.
     pub const DYNAMIC_END: u64 = 0x5000_0000_0000;
-    /// Where programs are linked by default.
+    /// `init`: where the books of that range lie.
+    pub const BOOKS: u64 = DYNAMIC_END;
+    /// Bytes of addresses for them.
+    pub const BOOKS_SIZE: u64 = 1 << 30;
+    /// Where `init` lies, and the lowest address of a program that can be moved.
     pub const PROGRAM: u64 = 0x20_0000;
 }

@@ -1,6 +1,6 @@
-//! What a new process is told: the page at [`PROCESS_INFO`](crate::layout::address::PROCESS_INFO).
+//! What a new process is told: a few pages, wherever they lie.
 //!
-//! `x0` holds its address at the first instruction. All offsets are from the start of the page block.
+//! `x0` holds their address at the first instruction. All offsets are from the start of the page block.
 
 /// First word of [`Info`]: "TENCHPRO" in little-endian order.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TENCHPRO");
@@ -60,6 +60,19 @@ pub struct Info {
     /// Bytes of the stack that the program makes for its main thread itself ([`note::OWN_STACK`]); 0: it stays on the one
     /// on which it begins.
     pub own_stack: u64,
+    /// The message area of the main thread, readable and writable.
+    pub message_area: u64,
+    /// First address that libraries may use as they like, for the heap, thread stacks, mapped frames; the range ends at
+    /// [`DYNAMIC_END`](crate::layout::address::DYNAMIC_END).
+    pub dynamic: u64,
+    /// First address for the books of that range, [`BOOKS_SIZE`](crate::layout::address::BOOKS_SIZE) bytes, a multiple of
+    /// that; nothing else lies in what the same table of level 1 shows.
+    pub books: u64,
+    /// By how many bytes the program lies above where it was linked; 0 for one with fixed addresses. An address less this is
+    /// what the program's file has a name for.
+    pub bias: u64,
+    /// Random numbers for this process alone.
+    pub random: [u64; 4],
     /// Segments in use.
     pub segment_count: u64,
     /// The program's segments.

@@ -73,8 +73,8 @@ fn sizes(dump: &mut String) {
         slot::BOOT_OBJECTS.0
     );
     constants!(dump, address::PROCESS_INFO, address::MESSAGE_AREAS, address::STACK_TOP, address::STACK_SIZE);
-    constants!(dump, address::FIRST_STACK_TOP, address::FIRST_STACK_SIZE);
-    constants!(dump, address::BOOT_ARCHIVE, address::DYNAMIC, address::DYNAMIC_END, address::PROGRAM);
+    constants!(dump, address::FIRST_STACK_SIZE, address::BOOT_ARCHIVE, address::DYNAMIC, address::DYNAMIC_END);
+    constants!(dump, address::BOOKS, address::BOOKS_SIZE, address::PROGRAM);
     constants!(dump, boot::MAGIC, boot::VERSION, boot::MAX_SEGMENTS, boot::MAX_UNTYPED);
     constants!(
         dump,
@@ -94,7 +94,8 @@ fn layouts(dump: &mut String) {
     fields!(dump, boot::Segment: address, offset, size, flags);
     fields!(dump, process::Segment: address, size, flags);
     fields!(dump, process::Info: magic, pid, argument_count, arguments_offset, environment_count, environment_offset,
-        extra_count, counter_frequency, stack_bottom, stack_top, own_stack, segment_count, segments);
+        extra_count, counter_frequency, stack_bottom, stack_top, own_stack, message_area, dynamic, books,
+        bias, random, segment_count, segments);
     fields!(dump, boot::UntypedInfo: address, size_bits, kind);
     fields!(dump, boot::BootInfo: magic, version, untyped_count, archive_address, archive_size, device_tree,
         device_tree_size, counter_frequency, core, untyped);

@@ -10,7 +10,7 @@ use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
 use crate::faults::Deed;
-use crate::{exhaustion, handlers, paging, shared, slabs};
+use crate::{exhaustion, handlers, layout, paging, shared, slabs};
 
 /// Exit code of a child that does as it is told and nothing else.
 pub const OBEDIENT: u64 = 7;
@@ -27,6 +27,7 @@ pub fn run() -> Option<i32> {
         "library" => Some(exhaustion::use_library().unwrap_or(1)),
         "hog" => Some(hog().unwrap_or(0)),
         "paging" => Some(paging::child(arguments.next()?).unwrap_or(1)),
+        "layout" => layout::child(arguments.next()?),
         "fault" => Some(fault(arguments.next()?)),
         "handler" => Some(handlers::child(arguments.next()?).unwrap_or(1)),
         "random" => {

@@ -35,6 +35,7 @@ mod exhaustion;
 mod faults;
 mod handlers;
 mod kernel;
+mod layout;
 mod memory;
 mod node;
 mod notification;
@@ -82,6 +83,7 @@ const CASES: &[&[Case]] = &[
     bytes::CASES,
     blocks::CASES,
     paging::CASES,
+    layout::CASES,
     slabs::CASES,
     shared::CASES,
     exhaustion::CASES,

@@ -312,6 +312,7 @@ fn partly(_: &mut Stage) -> Outcome {
 
 fn refused(_: &mut Stage) -> Outcome {
     let before = account();
+    let info = process::info().ok_or(Failure::new("no information about this process"))?;
     let frame = make::<Frame>(13)?;
     let cap = FrameCap { cap: frame.cap().address(), bits: 13 };
     map(FIXED, cap, 0, 2 * PAGE, RW)?;
@@ -321,8 +322,8 @@ fn refused(_: &mut Stage) -> Outcome {
         (FIXED + 8 * PAGE, PAGE, 2 * PAGE),
         (FIXED + 8 * PAGE + 1, 0, PAGE),
         (0, 0, PAGE),
-        (address::PROCESS_INFO, 0, PAGE),
-        (address::DYNAMIC_END, 0, PAGE),
+        (info.message_area, 0, PAGE),
+        (info.books, 0, PAGE),
     ] {
         check!(map(start, cap, offset, size, RW).is_err());
     }

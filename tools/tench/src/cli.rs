@@ -54,6 +54,9 @@ pub struct RunOptions {
     /// Boot the kernel whose long operations never let interrupts in.
     #[arg(long)]
     pub without_windows: bool,
+    /// Where the random numbers begin from which the addresses in each process are chosen; a fresh one is shown.
+    #[arg(long, value_name = "N", value_parser = seed)]
+    pub seed: Option<u64>,
     /// Wait for a debugger before the first instruction.
     #[arg(long)]
     pub gdb: bool,
@@ -66,6 +69,15 @@ pub struct RunOptions {
     /// With --script: seconds without output after which the guest counts as hung.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
+}
+
+/// Reads a seed.
+fn seed(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| format!("a seed is a number from 0 to {}, or 0x and hexadecimal digits", u64::MAX))
 }
 
 #[derive(Args)]

@@ -16,6 +16,9 @@ const INCLUDE: &str = "user/lib/c/include";
 /// As in Rust programs: frame records, so that a backtrace can follow them, and no tables for unwinding.
 const FRAMES: [&str; 3] =
     ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-fno-asynchronous-unwind-tables"];
+/// As in Rust programs (`.cargo/config.toml`): the loader puts them where it likes, and carries compact relocations out.
+const POSITION_INDEPENDENT: [&str; 5] =
+    ["-pie", "--no-dynamic-linker", "--pack-dyn-relocs=relr", "-z", "max-page-size=4096"];
 
 /// Compiles `source` (relative to the root) and links it with `runtime`. Answers the program, symbols included.
 pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<PathBuf> {
@@ -33,7 +36,7 @@ pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<P
             .args(FRAMES)
             // The thread pointer is not the C compiler's, so a thread's own variables are reached through a function.
             .arg("-femulated-tls")
-            .args(["-fno-pic", "-ffunction-sections", "-Wall", "-Wextra", "-I", INCLUDE, "-c", "-o"])
+            .args(["-fpie", "-ffunction-sections", "-Wall", "-Wextra", "-I", INCLUDE, "-c", "-o"])
             .arg(&object)
             .arg(source),
     )?;
@@ -41,6 +44,7 @@ pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<P
         Command::new(linker)
             .current_dir(&workspace.root)
             // Without a script: the linker's own layout is that of programs, in Rust as well as in C.
+            .args(POSITION_INDEPENDENT)
             .args(["--gc-sections", "-o"])
             .arg(&program)
             .arg(&object)

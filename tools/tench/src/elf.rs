@@ -6,7 +6,10 @@ use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
-use tench_abi::memory::PAGE_SIZE;
+use tench_abi::layout::address;
+use tench_abi::memory::{MapFlags, PAGE_SIZE};
+use tench_loader::Program;
+use tench_loader::relocate::Relocating;
 
 use crate::workspace;
 
@@ -51,9 +54,12 @@ impl Executable {
         Self::parse(&workspace::read_file(path)?).wrap_err_with(|| format!("cannot use {}", path.display()))
     }
 
-    /// Reads an executable from its bytes.
+    /// Reads an executable from its bytes. One that can be moved is moved to where programs can lie at the lowest.
     pub fn parse(bytes: &[u8]) -> Result<Executable> {
         let (header, endian) = header(bytes)?;
+        if header.e_type(endian) == elf::ET_DYN {
+            return Self::moved(bytes, address::PROGRAM);
+        }
         let mut segments = Vec::new();
         for segment in loadable(header, endian, bytes)? {
             let content = segment.data(endian, bytes).map_err(|()| miette!("a segment lies outside the file"))?;
@@ -72,13 +78,34 @@ impl Executable {
         }
         Ok(Executable { entry: header.e_entry(endian), segments })
     }
+
+    /// Relocates a position-independent program, as the loader does on the target.
+    fn moved(bytes: &[u8], bias: u64) -> Result<Executable> {
+        let mut program = Program::parse(bytes).map_err(|defect| miette!("{defect}"))?;
+        program.move_by(bias);
+        let mut relocating = Relocating::new(&program);
+        let segments = program.segments.iter().map(|segment| {
+            let address = segment.address + segment.lead;
+            let mut content = segment.contents.to_vec();
+            relocating.apply(address, &mut content);
+            Segment {
+                virtual_address: address,
+                physical_address: address,
+                content,
+                memory_size: segment.size - segment.lead,
+                writable: segment.flags.contains(MapFlags::WRITE),
+                executable: segment.flags.contains(MapFlags::EXECUTE),
+            }
+        });
+        Ok(Executable { entry: program.entry, segments: segments.collect() })
+    }
 }
 
 fn header(bytes: &[u8]) -> Result<(&Header, Endianness)> {
     let header = Header::parse(bytes).into_diagnostic()?;
     let endian = header.endian().into_diagnostic()?;
-    if header.e_machine(endian) != elf::EM_AARCH64 || header.e_type(endian) != elf::ET_EXEC {
-        return Err(miette!("it is not a fixed-address executable for AArch64"));
+    if header.e_machine(endian) != elf::EM_AARCH64 || !matches!(header.e_type(endian), elf::ET_EXEC | elf::ET_DYN) {
+        return Err(miette!("it is not an executable for AArch64"));
     }
     Ok((header, endian))
 }
@@ -93,6 +120,7 @@ fn loadable<'a>(header: &Header, endian: Endianness, bytes: &'a [u8]) -> Result<
 /// zeros; what is written is copied anyway, and keeps its size.
 pub fn lay_out(bytes: &[u8]) -> Result<Vec<u8>> {
     let (header, endian) = header(bytes)?;
+    let can_move = header.e_type(endian) == elf::ET_DYN;
     let table = header.e_phoff(endian) as usize;
     let headers = header.program_headers(endian, bytes).into_diagnostic()?;
     let table_end = table + size_of_val(headers);
@@ -104,8 +132,10 @@ pub fn lay_out(bytes: &[u8]) -> Result<Vec<u8>> {
         let content = one.data(endian, bytes).map_err(|()| outside())?;
         let (address, physical) = (one.p_vaddr(endian), one.p_paddr(endian));
         let lead = address % PAGE;
-        file.resize(file.len().next_multiple_of(PAGE as usize), 0);
-        let start = file.len() as u64;
+        // Where a program lies that can be moved agrees with what its parts ask for; one that cannot has what it asks for.
+        let alignment = if can_move { one.p_align(endian).max(PAGE) } else { PAGE };
+        let start = (file.len() as u64).next_multiple_of(alignment) + (address - lead) % alignment;
+        file.resize(start as usize, 0);
         file.resize((start + lead) as usize, 0);
         file.extend(content);
         moved.push((one.p_offset(endian), content.len() as u64, start + lead));
@@ -113,9 +143,9 @@ pub fn lay_out(bytes: &[u8]) -> Result<Vec<u8>> {
         let fields = if is_constant && !content.is_empty() {
             file.resize(file.len().next_multiple_of(PAGE as usize), 0);
             let size = file.len() as u64 - start;
-            [start, address - lead, physical.saturating_sub(lead), size, size, PAGE]
+            [start, address - lead, physical.saturating_sub(lead), size, size, alignment]
         } else {
-            [start + lead, address, physical, content.len() as u64, one.p_memsz(endian), PAGE]
+            [start + lead, address, physical, content.len() as u64, one.p_memsz(endian), alignment]
         };
         let place = table + index * size_of_val(one) + PROGRAM_HEADER_OFFSET;
         for (number, field) in fields.into_iter().enumerate() {
@@ -259,11 +289,24 @@ pub mod tests {
     }
 
     #[test]
+    fn what_can_be_moved_is_relocated() {
+        let file = tench_corpus::good::Movable::new().write();
+        let read = Executable::parse(&lay_out(&file).unwrap()).unwrap();
+        assert_eq!(read.entry, address::PROGRAM + 0x1000);
+        let constants = &read.segments[2];
+        assert!(!constants.writable && constants.virtual_address == address::PROGRAM + 0x2000);
+        let words: Vec<u64> =
+            constants.content.chunks(8).map(|word| word.try_into().map(u64::from_le_bytes).unwrap()).collect();
+        assert_eq!(words, [address::PROGRAM + 0x100c, 7, 0, address::PROGRAM + 0x3000]);
+    }
+
+    #[test]
     fn what_is_no_executable_is_refused() {
         let mut shared = executable(0, &[(0, elf::PF_R, b"x", 1)]);
         shared[16] = 3;
         let mut cut = executable(0, &[(0, elf::PF_R, b"x", 1)]);
         cut.truncate(100);
+        // Nothing says that it is a program.
         for bytes in [&b"#!/bin/sh"[..], &[], &shared, &cut, &executable(0, &[])] {
             assert!(Executable::parse(bytes).is_err());
         }

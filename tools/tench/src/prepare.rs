@@ -20,6 +20,19 @@ pub struct BootFiles {
     pub ram_disk: PathBuf,
 }
 
+/// Programs that must be refused, and good ones beside them, as arguments of `--with`.
+pub fn corpus(workspace: &Workspace) -> Result<Vec<String>> {
+    let mistakes = tench_corpus::mistakes().map(|mistake| (mistake.name, mistake.file()));
+    let mut arguments = Vec::new();
+    for (name, file) in mistakes.chain(tench_corpus::good()) {
+        let path = format!("{}/{name}", tench_corpus::DIRECTORY);
+        let place = workspace.target.join("tench").join(&path);
+        workspace::write_file(&place, &file)?;
+        arguments.push(format!("{}:{path}", place.display()));
+    }
+    Ok(arguments)
+}
+
 /// Writes the boot files of a system into `target/tench/LABEL/`, with further files of this machine in the archive.
 pub fn prepare(
     workspace: &Workspace,

@@ -18,11 +18,16 @@ pub struct Machine {
     pub icount: bool,
     /// Whether to wait for a debugger.
     pub gdb: bool,
+    /// What the random numbers follow from that the machine gives the system at its start, in its device tree.
+    pub seed: u64,
 }
+
+/// Where tests and experiments begin, so that each of their runs is the same.
+const SEED: u64 = 1;
 
 impl Default for Machine {
     fn default() -> Machine {
-        Machine { cores: 1, memory: "1G".into(), cpu: "cortex-a72".into(), icount: false, gdb: false }
+        Machine { cores: 1, memory: "1G".into(), cpu: "cortex-a72".into(), icount: false, gdb: false, seed: SEED }
     }
 }
 
@@ -40,6 +45,7 @@ impl Machine {
     pub fn command(&self, files: &BootFiles, serial: Serial) -> Command {
         let mut command = Command::new(toolchain::QEMU);
         command.args(["-machine", "virt,gic-version=3", "-cpu", &self.cpu, "-smp", &self.cores.to_string()]);
+        command.args(["-seed", &self.seed.to_string()]);
         command.args(["-m", &self.memory, "-display", "none", "-nodefaults", "-no-reboot"]);
         command.args(["-semihosting-config", "enable=on,target=native"]);
         command.arg("-kernel").arg(&files.image).arg("-initrd").arg(&files.ram_disk);

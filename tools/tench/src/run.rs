@@ -1,5 +1,6 @@
 //! `./tench run`: boot the system, for a person at the terminal or for a script.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -39,7 +40,11 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
         cpu: options.cpu.clone(),
         icount: options.icount,
         gdb: options.gdb,
+        seed: options.seed.unwrap_or_else(fresh_seed),
     };
+    if options.seed.is_none() {
+        eprintln!("addresses are chosen from --seed {}", machine.seed);
+    }
     if options.gdb {
         let kernel = build.kernel(&system)?.display();
         eprintln!("waiting for: gdb-multiarch {kernel} -ex 'target remote :1234'");
@@ -48,6 +53,11 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
         None => attach(&mut machine.command(&files, Serial::Terminal), symbols),
         Some(steps) => play(&mut machine.command(&files, Serial::Pipe), &steps, options.timeout, symbols),
     }
+}
+
+/// A seed that nobody can know before. Short enough to be typed again.
+fn fresh_seed() -> u64 {
+    RandomState::new().build_hasher().finish() >> 16
 }
 
 fn read_script(file: &Path) -> Result<String> {

@@ -7,18 +7,19 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use tench::abi::layout::{address, slot};
+use tench::abi::layout::slot;
 use tench::abi::object::ThreadState;
 use tench::abi::{CapAddress, Kind};
 use tench::mem::{Failure, Mem};
 use tench::memory::{self, Made, make};
 use tench::sys::{Cap, Endpoint, Error, Frame, MapFlags, OWN_SPACE, PageTable, Untyped, Wait};
 use tench::time::{frequency, sleep};
-use tench_loader::information::{Description, Stack};
+use tench_loader::addresses::{self, Addresses, Randomness};
+use tench_loader::information::Description;
 use tench_loader::objects::shelf;
 use tench_loader::space::Space;
 use tench_loader::{
-    Archive, LoadError, Machine, Objects, Process, Program, Resources, Schedule, Shown, Source, Window,
+    Archive, LoadError, Machine, Objects, Process, Program, Resources, Schedule, Shown, Source, StackSize, Window,
 };
 
 use super::{MEAN, SETTLED, SIZES, Series, WAITING, cost, last, percent, problem};
@@ -90,6 +91,7 @@ impl Source for Blocks {
 struct Maker {
     shown: Shown,
     window: Window,
+    random: Randomness,
     shelf: u32,
     faults: Made<Endpoint>,
 }
@@ -101,22 +103,31 @@ struct Child {
 }
 
 /// Maps the archive's frames side by side.
-fn map_archive() -> Result<Shown, LoadError> {
+fn map_archive(random: &mut Randomness) -> Result<Shown, LoadError> {
+    let frames = || {
+        (ARCHIVE..slot::EXTRA.0 + slot::EXTRA_COUNT).map(CapAddress).map_while(|place| {
+            let found = OWN_SPACE.identify_at(place).ok().filter(|found| found.kind == Kind::Frame)?;
+            Some((place, found.size_bits))
+        })
+    };
+    let size = frames().map(|(_, size_bits)| 1u64 << size_bits).sum();
+    let mut shown = Shown::new(addresses::archive(&mut random.sequence(), size));
     let mut space = Space::over(slot::VSPACE);
-    let mut shown = Shown::new(address::BOOT_ARCHIVE);
-    for place in (ARCHIVE..slot::EXTRA.0 + slot::EXTRA_COUNT).map(CapAddress) {
-        let Some(found) = OWN_SPACE.identify_at(place).ok().filter(|found| found.kind == Kind::Frame) else { break };
-        space.map(&mut Machine::without_window(&mut Own), place, shown.end(), 1 << found.size_bits, MapFlags::READ)?;
-        shown.add(Cap::<Frame>::new(place), found.size_bits)?;
+    for (place, size_bits) in frames() {
+        space.map(&mut Machine::without_window(&mut Own), place, shown.end(), 1 << size_bits, MapFlags::READ)?;
+        shown.add(Cap::<Frame>::new(place), size_bits)?;
     }
     Ok(shown)
 }
 
 impl Maker {
     fn new() -> Result<Maker, String> {
+        let mut random = Randomness::from_words(tench::process::info().map_or([0; 4], |info| info.random));
+        let window = addresses::window(&mut random.sequence());
         Ok(Maker {
-            shown: map_archive().map_err(problem("mapping the archive"))?,
-            window: Window::new(&mut Own).map_err(problem("a window"))?,
+            shown: map_archive(&mut random).map_err(problem("mapping the archive"))?,
+            window: Window::new(&mut Own, window).map_err(problem("a window"))?,
+            random,
             shelf: shelf().map_err(problem("the shelf"))?,
             faults: make(0).map_err(problem("an endpoint"))?,
         })
@@ -124,7 +135,7 @@ impl Maker {
 
     /// The program of this name.
     fn file(&self, name: &str) -> Result<&'static [u8], String> {
-        let start = core::ptr::with_exposed_provenance::<u8>(address::BOOT_ARCHIVE as usize);
+        let start = core::ptr::with_exposed_provenance::<u8>(self.shown.start() as usize);
         // SAFETY: the archive is mapped there, so many bytes, for ever, and nobody can write to it.
         let bytes = unsafe { core::slice::from_raw_parts(start, self.shown.size() as usize) };
         let file = Archive::new(bytes).find_program(name);
@@ -132,8 +143,11 @@ impl Maker {
     }
 
     /// Starts a process of a program.
-    fn spawn(&self, file: &[u8], name: &str) -> Result<Child, LoadError> {
-        let program = Program::parse(file)?;
+    fn spawn(&mut self, program: &Program<'_>, name: &str) -> Result<Child, LoadError> {
+        let mut program = program.clone();
+        let addresses =
+            Addresses::choose(&program, StackSize::of(&program, 0), &mut self.random.sequence());
+        program.move_by(addresses.bias);
         let description = Description {
             pid: NO_PROCESS,
             name,
@@ -141,7 +155,7 @@ impl Maker {
             environment: &[],
             extra_count: 0,
             counter_frequency: frequency(),
-            stack: Stack::of(&program, 0),
+            addresses,
         };
         let mut objects = Objects::new(Blocks::default(), self.shelf);
         let mut machine = Machine::showing(&mut objects, self.window, &self.shown);
@@ -206,13 +220,13 @@ fn end_all(mut children: Vec<Child>) -> Result<[u64; SIZES.len()], String> {
 
 /// Measures everything.
 pub fn run() -> Result<(), String> {
-    let maker = Maker::new()?;
-    let file = maker.file(WAITING)?;
+    let mut maker = Maker::new()?;
+    let program = Program::parse(maker.file(WAITING)?).map_err(problem("reading the program"))?;
     let mut series = Series::new("local");
     let mut children = Vec::new();
     let mut means = Vec::new();
     for number in 1..=SIZES[SIZES.len() - 1] {
-        let (child, cost) = cost("starting", || maker.spawn(file, WAITING))?;
+        let (child, cost) = cost("starting", || maker.spawn(&program, WAITING))?;
         series.add(number, cost);
         children.push(child);
         sleep(SETTLED);

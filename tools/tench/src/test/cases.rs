@@ -48,7 +48,8 @@ fn parse(line: &str) -> Line<'_> {
 pub fn run(target: &Target, report: &mut Report) -> Result<()> {
     report.running("cases");
     let (system, build) = target.get(SYSTEM)?;
-    let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &[])?;
+    let corpus = prepare::corpus(target.workspace)?;
+    let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &corpus)?;
     let mut symbols = build.symbols(target.workspace, &system)?;
     let machine = Machine { icount: true, ..Machine::default() };
     let mut command = machine.command(&files, Serial::Pipe);

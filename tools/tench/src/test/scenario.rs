@@ -3,7 +3,8 @@
 //! What is typed are the lines that begin with the prompt, or, for keys that a transcript cannot show, the script
 //! `NAME.script`. Lines before the first prompt set things up: `# machine: memory=128M cpu=max cores=2 icount=no` and
 //! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0. `# kernel: without
-//! windows` boots the kernel whose long operations never let interrupts in.
+//! windows` boots the kernel whose long operations never let interrupts in, and `# archive: broken` adds files to the boot
+//! archive that are no programs. `seed=N` among the settings of the machine chooses other addresses in each process.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,6 +53,7 @@ struct Plan<'t> {
     header: Vec<&'t str>,
     machine: Machine,
     windows: bool,
+    broken: bool,
     status: u8,
     expected: Vec<&'t str>,
 }
@@ -64,6 +66,7 @@ impl<'t> Plan<'t> {
             header: lines[..first].to_vec(),
             machine: Machine { icount: true, ..Machine::default() },
             windows: true,
+            broken: false,
             status: 0,
             expected: lines[first..].to_vec(),
         };
@@ -74,6 +77,11 @@ impl<'t> Plan<'t> {
                 match kernel.trim() {
                     "without windows" => plan.windows = false,
                     other => return Err(miette!(help = "allowed: without windows", "`{other}` is no kernel")),
+                }
+            } else if let Some(files) = line.strip_prefix("# archive:") {
+                match files.trim() {
+                    tench_corpus::DIRECTORY => plan.broken = true,
+                    other => return Err(miette!(help = "allowed: broken", "`{other}` is no set of files")),
                 }
             } else if let Some(status) = line.strip_prefix("# status:") {
                 plan.status = status.trim().parse().map_err(|_| miette!("`{line}` names no status from 0 to 255"))?;
@@ -93,10 +101,14 @@ fn set(machine: &mut Machine, word: &str) -> Result<()> {
     match word.split_once('=') {
         Some(("memory", size)) => machine.memory = size.to_owned(),
         Some(("cpu", cpu)) => machine.cpu = cpu.to_owned(),
+        Some(("seed", seed)) if seed.parse::<u64>().is_ok() => machine.seed = seed.parse().unwrap_or(0),
         Some(("cores", cores)) if cores.parse::<u32>().is_ok() => machine.cores = cores.parse().unwrap_or(1),
         Some(("icount", "no")) => machine.icount = false,
         _ => {
-            return Err(miette!(help = "allowed: memory=SIZE, cpu=NAME, cores=N, icount=no", "`{word}` is no setting"));
+            return Err(miette!(
+                help = "allowed: memory=SIZE, cpu=NAME, cores=N, icount=no, seed=N",
+                "`{word}` is no setting"
+            ));
         }
     }
     Ok(())
@@ -117,7 +129,8 @@ impl Scenario {
             false => Some(build.without_windows(target.workspace, target.packages()?, &system)?),
         };
         let build = other.as_ref().unwrap_or(build);
-        let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &[])?;
+        let with = if plan.broken { prepare::corpus(target.workspace)? } else { Vec::new() };
+        let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &with)?;
         let mut symbols = build.symbols(target.workspace, &system)?;
         // Names for addresses help a person, but lines of source code move; they are left out of the comparison.
         let mut explained = Vec::new();
@@ -171,16 +184,17 @@ mod tests {
     #[test]
     fn a_file_says_what_is_typed_and_on_which_machine() {
         let plan = Plan::parse(
-            "# about\n# machine: memory=128M cpu=max icount=no\n# kernel: without windows\n# status: 3\ntench> a b\nx\ntench> poweroff 3\n",
+            "# about\n# machine: memory=128M cpu=max icount=no seed=5\n# archive: broken\n# kernel: without windows\n# status: 3\ntench> a b\nx\ntench> poweroff 3\n",
         )
         .unwrap();
         assert_eq!((plan.machine.memory.as_str(), plan.machine.cpu.as_str()), ("128M", "max"));
         assert_eq!((plan.machine.icount, plan.machine.cores, plan.status), (false, 1, 3));
-        assert!(!plan.windows);
+        assert!(!plan.windows && plan.broken && plan.machine.seed == 5);
         assert_eq!(plan.steps(), [Step::Line("a b".into()), Step::Line("poweroff 3".into())]);
         assert_eq!(plan.expected, ["tench> a b", "x", "tench> poweroff 3"]);
         assert!(Plan::parse("# machine: memory\n").is_err());
         assert!(Plan::parse("# kernel: with windows\n").is_err());
+        assert!(Plan::parse("# archive: everything\n").is_err() && Plan::parse("# machine: seed=x\n").is_err());
         assert!(Plan::parse("# status: all\n").is_err());
     }
 

@@ -43,6 +43,14 @@ pub struct Layout {
     pub stack_bottom: u64,
     /// One past its highest address.
     pub stack_top: u64,
+    /// Where the information block lies.
+    pub information: u64,
+    /// Where the message areas lie.
+    pub messages: u64,
+    /// First address where libraries allocate.
+    pub dynamic: u64,
+    /// By how much the program was moved.
+    pub bias: u64,
     /// Whether the program handles its page faults, as one does that makes its stack itself.
     pub handles_faults: bool,
 }
@@ -73,13 +81,26 @@ pub enum Region {
 impl Layout {
     /// What a process has that was loaded so.
     pub fn new(program: &Program, description: &Description) -> Layout {
+        let addresses = &description.addresses;
         let parts = program.segments.iter();
         let parts = parts.map(|segment| Part { address: segment.address, size: segment.size, flags: segment.flags });
         Layout {
             segments: parts.collect(),
-            stack_bottom: description.stack.bottom,
-            stack_top: description.stack.top,
-            handles_faults: description.stack.own != 0,
+            stack_bottom: addresses.stack.bottom,
+            stack_top: addresses.stack.top,
+            information: addresses.information,
+            messages: addresses.messages,
+            dynamic: addresses.dynamic,
+            bias: program.bias,
+            handles_faults: addresses.stack.own != 0,
+        }
+    }
+
+    /// What the program's file calls an address, if it is one of the program.
+    pub fn linked(&self, address: u64) -> u64 {
+        match self.segments.iter().any(|part| part.contains(address)) {
+            true => address - self.bias,
+            false => address,
         }
     }
 
@@ -88,10 +109,9 @@ impl Layout {
         if let Some(part) = self.segments.iter().find(|part| part.contains(address)) {
             return Region::Segment(*part);
         }
-        let information =
-            Part { address: address::PROCESS_INFO, size: INFO_PAGES as u64 * PAGE, flags: MapFlags::READ };
+        let information = Part { address: self.information, size: INFO_PAGES as u64 * PAGE, flags: MapFlags::READ };
         // A page of message areas holds those of four threads; the loader maps the first page.
-        let areas = Part { address: address::MESSAGE_AREAS, size: 4 * AREA_SIZE as u64, flags: MapFlags::all() };
+        let areas = Part { address: self.messages, size: 4 * AREA_SIZE as u64, flags: MapFlags::all() };
         match address {
             0..PAGE => Region::FirstPage,
             USER_END.. => Region::Kernel,
@@ -99,7 +119,7 @@ impl Layout {
             _ if (self.stack_bottom.saturating_sub(PAGE)..self.stack_bottom).contains(&address) => Region::StackGuard,
             _ if information.contains(address) => Region::Information,
             _ if areas.contains(address) => Region::MessageAreas,
-            address::DYNAMIC..address::DYNAMIC_END => Region::Dynamic,
+            _ if (self.dynamic..address::DYNAMIC_END).contains(&address) => Region::Dynamic,
             _ => Region::Nothing,
         }
     }

@@ -2,11 +2,11 @@
 
 use core::mem::offset_of;
 
-use tench_abi::layout::address;
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::process::{INFO_PAGES, Info, MAGIC, Segment as SegmentInfo};
 use tench_procs_client::protocol::Defect;
 
+use crate::addresses::Addresses;
 use crate::program::Program;
 
 /// Bytes of the block.
@@ -29,14 +29,9 @@ pub struct Description<'a> {
     pub extra_count: u64,
     /// Ticks of the system counter per second.
     pub counter_frequency: u64,
-    /// On what it begins.
-    pub stack: Stack,
+    /// Where things lie.
+    pub addresses: Addresses,
 }
-
-/// Bytes of a main thread's stack that the loader maps whole, unless something else is said.
-const WHOLE_STACK: u64 = address::STACK_SIZE;
-/// Bytes of a main thread's stack that the program makes itself, unless something else is said. It costs addresses.
-const OWN_STACK: u64 = 1 << 20;
 
 /// The stack on which a process begins, all of which is mapped; the page below it never is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,22 +45,6 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// A stack of `bytes`, a multiple of the page size (0: as usual), for a program that has no other.
-    pub const fn whole(bytes: u64) -> Stack {
-        let bytes = if bytes == 0 { WHOLE_STACK } else { bytes };
-        Stack { bottom: address::STACK_TOP - bytes, top: address::STACK_TOP, own: 0 }
-    }
-
-    /// The stack for a program whose main thread is to have `bytes`, a multiple of the page size (0: as usual). If it
-    /// makes that stack itself, it begins on a small one.
-    pub const fn of(program: &Program, bytes: u64) -> Stack {
-        if !program.makes_stack {
-            return Stack::whole(bytes);
-        }
-        let bottom = address::FIRST_STACK_TOP - address::FIRST_STACK_SIZE;
-        Stack { bottom, top: address::FIRST_STACK_TOP, own: if bytes == 0 { OWN_STACK } else { bytes } }
-    }
-
     /// Its size in bytes.
     pub const fn size(&self) -> u64 {
         self.top - self.bottom
@@ -94,9 +73,17 @@ pub fn write(block: &mut [u8; BLOCK_SIZE], program: &Program, given: &Descriptio
     field(offset_of!(Info, environment_offset), environment_offset as u64);
     field(offset_of!(Info, extra_count), given.extra_count);
     field(offset_of!(Info, counter_frequency), given.counter_frequency);
-    field(offset_of!(Info, stack_bottom), given.stack.bottom);
-    field(offset_of!(Info, stack_top), given.stack.top);
-    field(offset_of!(Info, own_stack), given.stack.own);
+    let addresses = &given.addresses;
+    field(offset_of!(Info, stack_bottom), addresses.stack.bottom);
+    field(offset_of!(Info, stack_top), addresses.stack.top);
+    field(offset_of!(Info, own_stack), addresses.stack.own);
+    field(offset_of!(Info, message_area), addresses.messages);
+    field(offset_of!(Info, dynamic), addresses.dynamic);
+    field(offset_of!(Info, books), addresses.books);
+    field(offset_of!(Info, bias), program.bias);
+    for (index, random) in addresses.random.iter().enumerate() {
+        field(offset_of!(Info, random) + index * 8, *random);
+    }
     field(offset_of!(Info, segment_count), program.segments.len() as u64);
     for (index, segment) in program.segments.iter().enumerate() {
         let start = offset_of!(Info, segments) + index * size_of::<SegmentInfo>();

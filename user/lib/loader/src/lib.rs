@@ -3,6 +3,8 @@
 //! ```text
 //! archive      the tar file in which programs lie
 //! program      an ELF file, checked
+//! addresses    where the parts of an address space lie, chosen at random
+//! relocate     the contents of a program that lies elsewhere than it was linked
 //! information  what a program is told when it starts
 //! place        arithmetic of pages, frames and tables
 //! space        the address space of a new process, built through the trait `Builder`
@@ -17,6 +19,7 @@
 #![no_std]
 #![deny(missing_docs)]
 
+pub mod addresses;
 pub mod archive;
 pub mod fault;
 pub mod holes;
@@ -25,8 +28,10 @@ pub mod machine;
 pub mod objects;
 pub mod place;
 pub mod program;
+pub mod relocate;
 pub mod space;
 
+pub use addresses::{Addresses, StackSize};
 pub use archive::Archive;
 pub use machine::{Machine, Process, Resources, Schedule, Shown, Window};
 pub use objects::{Objects, Source};

@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 use tench_abi::fault::{Class, Registers};
-use tench_abi::layout::{address, slot};
+use tench_abi::layout::slot;
 use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE, TABLE_ENTRIES};
 use tench_abi::object::NODE_BITS;
 use tench_abi::{CapAddress, Error, Kind, Rights};
@@ -17,9 +17,6 @@ use crate::space::{self, Builder, LoadError, Origin, Space};
 
 /// Log2 of the second-level nodes that a process's capability space can have.
 const ROOT_BITS: u64 = 6;
-/// Where the loader maps frames to fill them: 2 MiB of its own address space, away from everything else.
-const WINDOW: u64 = 0x5800_0000_0000;
-
 /// Where the loader takes slots and memory from.
 pub trait Resources {
     /// An empty slot of the own space. It stays the new process's until that ends.
@@ -37,16 +34,18 @@ pub trait Resources {
 /// A part of the loader's address space through which it fills frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
+    start: u64,
     table: Cap<PageTable>,
     slot: CapAddress,
 }
 
 impl Window {
-    /// Makes the tables for it; once for each loader.
-    pub fn new(resources: &mut impl Resources) -> Result<Window, LoadError> {
+    /// Makes the tables for it; once for each loader. It takes the 2 MiB at `start`, a multiple of that, where nothing else
+    /// is ([`addresses::window`](crate::addresses::window) chooses some).
+    pub fn new(resources: &mut impl Resources, start: u64) -> Result<Window, LoadError> {
         let mut builder = Machine::without_window(resources);
-        let table = Space::over(slot::VSPACE).table(&mut builder, WINDOW, 3)?;
-        Ok(Window { table: Cap::new(table), slot: resources.slot()? })
+        let table = Space::over(slot::VSPACE).table(&mut builder, start, 3)?;
+        Ok(Window { start, table: Cap::new(table), slot: resources.slot()? })
     }
 
     /// Copies bytes into a frame.
@@ -63,7 +62,7 @@ impl Window {
             let (part, after) = rest.split_at(rest.len().min((pages << PAGE_BITS) - lead));
             let flags = MapFlags::READ | MapFlags::WRITE;
             let mapping: Cap<Mapping> = frame.map(self.table, 0, pages as u64, page, flags, self.slot)?;
-            let target = core::ptr::with_exposed_provenance_mut::<u8>(WINDOW as usize + lead);
+            let target = core::ptr::with_exposed_provenance_mut::<u8>(self.start as usize + lead);
             // SAFETY: `lead + part.len()` bytes from the window's beginning are mapped writable just above, nothing
             // else in this program uses the window, and `part` lies elsewhere.
             unsafe { core::ptr::copy_nonoverlapping(part.as_ptr(), target, part.len()) };
@@ -93,6 +92,11 @@ impl Shown {
     /// Nothing yet; the first frame will be mapped at `start`.
     pub const fn new(start: u64) -> Shown {
         Shown { start, end: start, frames: ArrayVec::new_const() }
+    }
+
+    /// The first address.
+    pub const fn start(&self) -> u64 {
+        self.start
     }
 
     /// One past the last address.
@@ -205,6 +209,7 @@ pub struct Process {
     message: Cap<Frame>,
     entry: u64,
     stack_top: u64,
+    information: u64,
 }
 
 /// How a process is scheduled.
@@ -240,7 +245,8 @@ impl Process {
             message: Cap::new(image.message),
             space: Cap::new(image.space.root()),
             entry: program.entry,
-            stack_top: description.stack.top,
+            stack_top: description.addresses.stack.top,
+            information: description.addresses.information,
         };
         for (to, from) in [
             (slot::CSPACE, root.address()),
@@ -288,7 +294,7 @@ impl Process {
     /// Lets it run, once it is [ready](Self::make_ready).
     pub fn start(&self) -> Result<(), Error> {
         let mut registers = Registers { sp: self.stack_top, pc: self.entry, ..Registers::ZERO };
-        registers.x[0] = address::PROCESS_INFO;
+        registers.x[0] = self.information;
         // SAFETY: the thread lives in an address space of its own.
         unsafe { self.thread.write_registers(&registers, true) }
     }

@@ -4,7 +4,6 @@
 //! in tests, against a model that records what a program would see.
 
 use arrayvec::ArrayVec;
-use tench_abi::layout::address;
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
 use tench_abi::{CapAddress, Error, Kind};
 use tench_procs_client::protocol::Defect;
@@ -12,6 +11,7 @@ use tench_procs_client::protocol::Defect;
 use crate::information::{self, BLOCK_SIZE, Description};
 use crate::place::{chunks, entry, runs, table_start};
 use crate::program::{Program, Segment};
+use crate::relocate::Relocating;
 
 /// Page tables that the loader makes for one process: enough for some 50 tables of 2 MiB.
 const MAX_TABLES: usize = 64;
@@ -143,16 +143,22 @@ impl Space {
 
     /// Maps a segment: what is only read and fills whole pages, where the file has it if that is possible; the rest as a
     /// copy.
-    pub fn segment(&mut self, builder: &mut impl Builder, segment: &Segment) -> Result<(), LoadError> {
+    pub fn segment(
+        &mut self,
+        builder: &mut impl Builder,
+        segment: &Segment,
+        relocating: &mut Relocating<'_>,
+    ) -> Result<(), LoadError> {
         let Segment { mut address, mut size, flags, mut contents, lead } = *segment;
-        if !flags.contains(MapFlags::WRITE) && lead == 0 && contents.len() as u64 == size {
+        let is_constant = !flags.contains(MapFlags::WRITE) && !relocating.changes_below(segment.end());
+        if is_constant && lead == 0 && contents.len() as u64 == size {
             while let Some(origin) = builder.origin(contents) {
                 self.map_part(builder, (origin.frame, origin.offset), address, origin.bytes, flags)?;
                 (address, size) = (address + origin.bytes, size - origin.bytes);
                 contents = &contents[origin.bytes as usize..];
             }
         }
-        self.region(builder, Region { address, size, flags, contents, lead })
+        self.region(builder, Region { address, size, flags, contents, lead }, relocating)
     }
 
     /// Maps `bytes` of a frame, from its beginning, at `address`.
@@ -184,7 +190,12 @@ impl Space {
     }
 
     /// Makes memory for `size` bytes at `address`, puts `contents` into it from `lead` on, and maps it.
-    pub fn region(&mut self, builder: &mut impl Builder, region: Region) -> Result<(), LoadError> {
+    pub fn region(
+        &mut self,
+        builder: &mut impl Builder,
+        region: Region,
+        relocating: &mut Relocating<'_>,
+    ) -> Result<(), LoadError> {
         for chunk in chunks(region.size) {
             let frame = builder.make(Kind::Frame, u64::from(chunk.size_bits))?;
             // The part of the contents that lies in this chunk, in offsets from the region's start.
@@ -192,7 +203,8 @@ impl Space {
             let to = (region.lead + region.contents.len() as u64).min(chunk.offset + chunk.size());
             if from < to {
                 let bytes = &region.contents[(from - region.lead) as usize..(to - region.lead) as usize];
-                builder.fill(frame, chunk.size_bits, from - chunk.offset, bytes)?;
+                let frame = (frame, chunk.size_bits);
+                relocating.fill(builder, frame, from - chunk.offset, region.address + from, bytes)?;
             }
             self.map(builder, frame, region.address + chunk.offset, chunk.size(), region.flags)?;
         }
@@ -231,23 +243,24 @@ pub fn image(builder: &mut impl Builder, program: &Program, description: &Descri
     let used = information::write(&mut block, program, description)?;
 
     let mut space = Space::new(builder)?;
+    let mut relocating = Relocating::new(program);
     for segment in &program.segments {
-        space.segment(builder, segment)?;
+        space.segment(builder, segment, &mut relocating)?;
     }
     let stack = Region {
-        address: description.stack.bottom,
-        size: description.stack.size(),
+        address: description.addresses.stack.bottom,
+        size: description.addresses.stack.size(),
         flags: MapFlags::READ | MapFlags::WRITE,
         contents: &[],
         lead: 0,
     };
-    space.region(builder, stack)?;
+    space.region(builder, stack, &mut relocating)?;
 
     let information = builder.make(Kind::Frame, u64::from(BLOCK_SIZE.ilog2()))?;
     builder.fill(information, BLOCK_SIZE.ilog2(), 0, &block[..used])?;
-    space.map(builder, information, address::PROCESS_INFO, BLOCK_SIZE as u64, MapFlags::READ)?;
+    space.map(builder, information, description.addresses.information, BLOCK_SIZE as u64, MapFlags::READ)?;
 
     let message = builder.make(Kind::Frame, u64::from(PAGE_SIZE.ilog2()))?;
-    space.map(builder, message, address::MESSAGE_AREAS, PAGE_SIZE as u64, MapFlags::READ | MapFlags::WRITE)?;
+    space.map(builder, message, description.addresses.messages, PAGE_SIZE as u64, MapFlags::READ | MapFlags::WRITE)?;
     Ok(Image { space, information, message })
 }

@@ -22,6 +22,10 @@ fn layout() -> Layout {
         .collect(),
         stack_bottom: 0x7ffd_ffff_0000,
         stack_top: 0x7ffe_0000_0000,
+        information: 0x7fff_0000_0000,
+        messages: 0x7fff_0010_0000,
+        dynamic: 0x1000_0000_0000,
+        bias: 0x1f_0000,
         handles_faults: false,
     }
 }
@@ -200,4 +204,14 @@ fn what_the_process_says_counts_where_it_knows_better() {
     // Sizes that lie do no harm.
     let lie = OwnReport { region: Some((RegionKind::Guard, u64::MAX, u64::MAX)), ..heap };
     assert_eq!(describe(0x1000_0000_1000, Some(lie)).0, FaultKind::OutOfMemory);
+}
+
+#[test]
+fn addresses_of_the_program_are_told_as_its_file_has_them() {
+    let layout = layout();
+    assert_eq!(layout.linked(0x20_1004), 0x1_1004);
+    assert_eq!(layout.linked(0x20_4fff), 0x1_4fff);
+    for elsewhere in [0, 0x20_3000, 0x7ffd_ffff_0000, 0x1000_0000_0000] {
+        assert_eq!(layout.linked(elsewhere), elsewhere);
+    }
 }

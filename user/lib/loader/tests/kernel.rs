@@ -1,14 +1,14 @@
 //! The real kernel accepts every step of loading, and taking the process's memory back undoes all of it.
 
-mod common;
-
-use common::{Elf, Header, RW};
 use tench_abi::layout::slot;
 use tench_abi::memory::MapFlags;
 use tench_abi::{CapAddress, Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::RAM;
-use tench_loader::information::{Description, Stack};
+use tench_corpus::elf::{Header, RW};
+use tench_corpus::good;
+use tench_loader::addresses::{Addresses, Randomness, StackSize};
+use tench_loader::information::Description;
 use tench_loader::space::Image;
 use tench_loader::{Builder, LoadError, Program, space};
 
@@ -62,11 +62,13 @@ impl Builder for Kernel {
 }
 
 fn load(kernel: &mut Kernel) -> Result<Image, LoadError> {
-    let mut elf = Elf::good();
+    let mut elf = good::fixed();
     // Across two tables of level 3, and not a power of two.
     elf.headers[2] = Header::load(RW, 0x3f_e010, 0x13000, b"data");
     let file = elf.write();
     let program = Program::parse(&file).unwrap();
+    let mut random = Randomness::new([3; 32]);
+    let addresses = Addresses::choose(&program, StackSize::whole(0x11000), &mut random.sequence());
     let description = Description {
         pid: 4,
         name: "hello",
@@ -74,7 +76,7 @@ fn load(kernel: &mut Kernel) -> Result<Image, LoadError> {
         environment: b"",
         extra_count: 0,
         counter_frequency: 1,
-        stack: Stack::whole(0x11000),
+        addresses,
     };
     space::image(kernel, &program, &description)
 }

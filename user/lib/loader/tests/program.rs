@@ -1,27 +1,26 @@
-//! ELF files: one bad input per mistake, with the reason it must be given.
+//! ELF files: one bad input per mistake, with the reason it must be given, and what programs look like that are accepted.
 
-mod common;
+use std::collections::BTreeSet;
 
-use common::{Elf, Header, INTERPRETER, R, RW, RWX, RX};
 use proptest::prelude::*;
+use tench_abi::layout::address;
 use tench_abi::memory::MapFlags;
-use tench_loader::Program;
+use tench_corpus::elf::{Elf, Header, R, RW, RX};
+use tench_corpus::good::{self, Movable};
+use tench_loader::addresses::{Addresses, Randomness, StackSize};
+use tench_loader::program::{Program, Relocation};
 use tench_procs_client::protocol::Defect;
-
-fn defect(elf: &Elf) -> Defect {
-    Program::parse(&elf.write()).err().expect("must be refused")
-}
 
 /// The good program, changed.
 fn with(change: impl FnOnce(&mut Elf)) -> Elf {
-    let mut elf = Elf::good();
+    let mut elf = good::fixed();
     change(&mut elf);
     elf
 }
 
 #[test]
 fn a_good_program_is_understood() {
-    let file = Elf::good().write();
+    let file = good::fixed().write();
     let program = Program::parse(&file).unwrap();
     assert_eq!(program.entry, 0x20_1004);
     let found: Vec<_> = program.segments.iter().map(|s| (s.address, s.size, s.flags, s.lead)).collect();
@@ -38,100 +37,90 @@ fn a_good_program_is_understood() {
 }
 
 #[test]
-fn what_is_not_elf_is_refused() {
-    assert_eq!(Program::parse(b"").err(), Some(Defect::NotElf));
-    assert_eq!(Program::parse(b"#!/bin/sh\n").err(), Some(Defect::NotElf));
-    let file = Elf::good().write();
-    for length in 0..64 + 3 * 56 {
-        assert_eq!(Program::parse(&file[..length]).err(), Some(Defect::NotElf), "{length} bytes");
+fn each_mistake_has_its_reason() {
+    let mut names = BTreeSet::new();
+    let mut reasons = BTreeSet::new();
+    for mistake in tench_corpus::mistakes() {
+        assert!(names.insert(mistake.name), "{} is there twice", mistake.name);
+        assert_eq!(Program::parse(&mistake.file()).err(), Some(mistake.defect), "{}", mistake.name);
+        reasons.insert(mistake.defect as u64);
+    }
+    assert!(names.len() >= 40);
+    // Each reason has a file, but the one that is no matter of files.
+    let missing = (1..).map_while(Defect::from_code).filter(|defect| !reasons.contains(&(*defect as u64)));
+    assert_eq!(missing.collect::<Vec<_>>(), [Defect::ArgumentsTooLong]);
+}
+
+#[test]
+fn the_good_programs_are_accepted() {
+    for (name, file) in tench_corpus::good() {
+        assert!(Program::parse(&file).is_ok(), "{name}");
     }
 }
 
 #[test]
-fn another_machine_is_refused() {
-    assert_eq!(defect(&with(|elf| elf.machine = 62)), Defect::WrongMachine);
-    assert_eq!(defect(&with(|elf| elf.endianness = 2)), Defect::WrongMachine);
+fn every_beginning_of_a_file_is_refused() {
+    for file in [good::fixed().write(), Movable::new().write()] {
+        for length in 0..file.len() {
+            assert!(Program::parse(&file[..length]).is_err(), "{length} bytes");
+        }
+    }
 }
 
 #[test]
-fn another_class_is_refused() {
-    assert!(matches!(defect(&with(|elf| elf.class = 1)), Defect::WrongMachine | Defect::NotElf));
+fn nothing_but_the_first_page_is_forbidden_to_programs() {
+    let at = |address: u64| Program::parse(&with(|elf| elf.headers[2].address = address).write()).err();
+    assert_eq!(at(0xff0), Some(Defect::FirstPage));
+    assert_eq!(at(0x1000 - 1), Some(Defect::FirstPage));
+    assert_eq!(at(0x1000), None);
+    let last = address::DYNAMIC - 0x3000;
+    assert_eq!(at(last), None);
+    assert_eq!(at(last + 0x10), Some(Defect::BadAddress));
 }
 
 #[test]
-fn objects_and_shared_libraries_are_refused() {
-    assert_eq!(defect(&with(|elf| elf.kind = 1)), Defect::NotExecutable);
-    assert_eq!(defect(&with(|elf| elf.kind = 3)), Defect::NotExecutable);
-}
-
-#[test]
-fn a_program_without_segments_is_refused() {
-    assert_eq!(defect(&with(|elf| elf.headers.clear())), Defect::NoSegments);
-    assert_eq!(defect(&with(|elf| elf.headers.iter_mut().for_each(|h| h.kind = 6))), Defect::NoSegments);
-}
-
-#[test]
-fn a_seventeenth_segment_is_refused() {
+fn sixteen_segments_are_the_most() {
     let many = |count: u64| {
         with(|elf| elf.headers.extend((3..count).map(|n| Header::load(R, 0x40_0000 + n * 0x1000, 8, b"x"))))
     };
     assert!(Program::parse(&many(16).write()).is_ok());
-    assert_eq!(defect(&many(17)), Defect::TooManySegments);
+    assert_eq!(Program::parse(&many(17).write()).err(), Some(Defect::TooManySegments));
 }
 
 #[test]
-fn contents_outside_the_file_are_refused() {
-    assert_eq!(defect(&with(|elf| elf.headers[0].offset = Some(1 << 40))), Defect::SegmentOutsideFile);
-    assert_eq!(defect(&with(|elf| elf.headers[0].offset = Some(u64::MAX))), Defect::SegmentOutsideFile);
-    let file = Elf::good().write();
-    assert_eq!(Program::parse(&file[..file.len() - 1]).err(), Some(Defect::SegmentOutsideFile));
+fn a_program_that_can_be_moved_is_understood() {
+    let file = Movable::new().write();
+    let mut program = Program::parse(&file).unwrap();
+    assert!(program.position_independent);
+    // What the linker calls constant after relocation is mapped so.
+    let flags = [MapFlags::READ, MapFlags::READ | MapFlags::EXECUTE, MapFlags::READ, MapFlags::READ | MapFlags::WRITE];
+    assert!(program.segments.iter().map(|segment| segment.flags).eq(flags));
+    let relocations: Vec<Relocation> = program.relocations.words().collect();
+    let relocation = |address, value| Relocation { address, value };
+    assert_eq!(relocations, [relocation(0x2000, None), relocation(0x2018, None), relocation(0x3000, Some(0x2000))]);
+    program.move_by(0x5000);
+    assert_eq!((program.entry, program.bias, program.end()), (0x6000, 0x5000, 0xa000));
 }
 
 #[test]
-fn contradicting_sizes_are_refused() {
-    assert_eq!(defect(&with(|elf| elf.headers[0].memory_size = 1)), Defect::BadSegmentSize);
-    assert_eq!(defect(&with(|elf| elf.headers[2].memory_size = u64::MAX)), Defect::BadSegmentSize);
+fn what_shares_a_page_with_variables_stays_writable() {
+    let mut movable = Movable::new();
+    movable.elf.headers[4].memory_size = 0xfff;
+    let file = movable.write();
+    let program = Program::parse(&file).unwrap();
+    assert_eq!(program.segments[2].flags, MapFlags::READ | MapFlags::WRITE);
 }
 
 #[test]
-fn addresses_that_are_not_for_programs_are_refused() {
-    for address in [0, 0xfff, 0x1000_0000_0000, 0x7fff_0000_0000, 0xffff_0000_0000_0000] {
-        assert_eq!(defect(&with(|elf| elf.headers[2].address = address)), Defect::BadAddress, "{address:x}");
-    }
-    let last = 0x1000_0000_0000 - 0x3000;
-    assert!(Program::parse(&with(|elf| elf.headers[2].address = last).write()).is_ok());
-    assert_eq!(defect(&with(|elf| elf.headers[2].address = last + 1)), Defect::BadAddress);
-}
-
-#[test]
-fn segments_in_one_page_are_refused() {
-    assert_eq!(defect(&with(|elf| elf.headers[2].address = 0x20_2ff0)), Defect::SegmentsOverlap);
-    assert_eq!(defect(&with(|elf| elf.headers[2].address = 0x20_0200)), Defect::SegmentsOverlap);
-}
-
-#[test]
-fn writable_and_executable_is_refused() {
-    assert_eq!(defect(&with(|elf| elf.headers[1].flags = RWX)), Defect::WritableAndExecutable);
-}
-
-#[test]
-fn unreadable_segments_are_refused() {
-    for flags in [0, 1, 2] {
-        assert_eq!(defect(&with(|elf| elf.headers[0].flags = flags)), Defect::NotReadable);
-    }
-}
-
-#[test]
-fn an_entry_outside_the_code_is_refused() {
-    for entry in [0, 0x20_0000, 0x20_4010, 0x20_3000, 0x20_1002, u64::MAX] {
-        assert_eq!(defect(&with(|elf| elf.entry = entry)), Defect::BadEntry, "{entry:x}");
-    }
-}
-
-#[test]
-fn a_program_for_a_dynamic_linker_is_refused() {
-    let elf = with(|elf| elf.headers.push(Header { kind: INTERPRETER, ..Header::load(R, 0, 4, b"/ld\0") }));
-    assert_eq!(defect(&elf), Defect::NeedsInterpreter);
+fn a_compact_relocation_can_speak_of_63_words() {
+    let mut movable = Movable::new();
+    movable.elf.headers[2].contents = vec![0; 0x800];
+    // One word; then, by maps, the word after it and the 63rd, none of the next 63, and the first after those.
+    movable.relocate(&[0x2000, 1 | 1 << 1 | 1 << 63, 1, 0b11], &[]);
+    let file = movable.write();
+    let program = Program::parse(&file).unwrap();
+    let addresses: Vec<u64> = program.relocations.words().map(|word| word.address).collect();
+    assert_eq!(addresses, [0x2000, 0x2008, 0x2008 + 62 * 8, 0x2008 + 126 * 8]);
 }
 
 /// Whether a program with these notes makes its stack itself.
@@ -160,16 +149,27 @@ fn what_is_no_such_note_says_nothing() {
     assert!(!note(b"Trench\0", 1, &[1, 0, 0, 0]) && !note(b"Tench", 1, &[1, 0, 0, 0]), "another name");
     assert!(!note(b"Tench\0", 2, &[1, 0, 0, 0]), "another type");
     assert!(!note(b"Tench\0", 1, &[2, 0, 0, 0]), "another flag");
-    assert!(!note(b"Tench\0", 1, &[1]) && !note(b"Tench\0", 1, &[1; 5]), "no word");
+    assert!(!note(b"GNU\0", 1, &[1]), "somebody else's, of another size");
+}
+
+#[test]
+fn a_note_can_begin_at_any_usual_alignment_and_end_anywhere() {
     let good = Header::note(b"Tench\0", 1, &[1, 0, 0, 0]);
-    assert!(!makes_stack(&[Header { offset: Some(u64::MAX), ..good.clone() }]), "outside of the file");
-    assert!(!makes_stack(&[Header { alignment: 0, ..good.clone() }]), "no alignment");
-    for length in 0..good.contents.len() {
-        assert!(!makes_stack(&[Header { file_size: Some(length as u64), ..good.clone() }]), "cut off at {length}");
+    for alignment in [0, 1, 2, 4, 8] {
+        let mut note = Header { alignment, ..good.clone() };
+        if alignment == 8 {
+            // The contents begin at a multiple of 8.
+            note.contents.splice(20..20, [0; 4]);
+        }
+        assert!(makes_stack(&[note]), "{alignment}");
+    }
+    for length in 1..good.contents.len() as u64 {
+        let file = with(|elf| elf.headers.push(Header { file_size: Some(length), ..good.clone() })).write();
+        assert_eq!(Program::parse(&file).err(), Some(Defect::BadNote), "cut off at {length}");
     }
 }
 
-/// What the rest of the loader relies on.
+/// What the rest of the loader relies on, for a program that has been put where it is to lie.
 fn check(program: &Program) {
     assert!(!program.segments.is_empty());
     let mut end = 0x1000;
@@ -178,35 +178,86 @@ fn check(program: &Program) {
         assert!(segment.size > 0 && segment.size.is_multiple_of(4096));
         assert!(segment.lead < 4096);
         assert!(segment.lead + segment.contents.len() as u64 <= segment.size);
+        assert!(segment.flags.contains(MapFlags::READ));
         assert!(!segment.flags.contains(MapFlags::WRITE | MapFlags::EXECUTE));
         end = segment.end();
     }
-    assert!(end <= 0x1000_0000_0000);
+    assert!(end <= address::DYNAMIC);
+    assert!(program.segment_at(program.entry).unwrap().flags.contains(MapFlags::EXECUTE));
+    let mut next = 0;
+    for word in program.relocations.words() {
+        assert!(word.address >= next && word.address.is_multiple_of(8));
+        let address = word.address + program.bias;
+        let segment = program.segment_at(address).unwrap();
+        let contents = segment.address + segment.lead..segment.address + segment.lead + segment.contents.len() as u64;
+        assert!(contents.contains(&address) && contents.contains(&(address + 7)));
+        assert!(!segment.flags.contains(MapFlags::EXECUTE));
+        next = word.address + 8;
+    }
+}
+
+/// Reads a program, puts it where a seed says, and checks it.
+fn read(file: &[u8], seed: u8) -> Result<(), Defect> {
+    let mut program = Program::parse(file)?;
+    let addresses =
+        Addresses::choose(&program, StackSize::of(&program, 0), &mut Randomness::new([seed; 32]).sequence());
+    program.move_by(addresses.bias);
+    check(&program);
+    Ok(())
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn damaged_files_are_refused_or_sound(changes in proptest::collection::vec((0usize..300, any::<u8>()), 1..6)) {
-        let mut file = Elf::good().write();
-        for (position, value) in changes {
-            file[position] = value;
+    fn damaged_files_are_refused_or_sound(
+        movable in any::<bool>(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..6),
+        seed in any::<u8>(),
+    ) {
+        let mut file = if movable { Movable::new().write() } else { good::fixed().write() };
+        for (position, value, in_headers) in changes {
+            // What lies at the beginning, where most mistakes can be, is changed as often as all the rest.
+            let end = if in_headers { 64 + 7 * 56 } else { file.len() };
+            file[position.index(end)] = value;
         }
-        if let Ok(program) = Program::parse(&file) {
-            check(&program);
-        }
+        let _ = read(&file, seed);
     }
 
     #[test]
-    fn any_note_is_read_or_ignored(
+    fn a_file_of_any_mistakes_is_refused_or_sound(
+        which in any::<prop::sample::Index>(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        let mistakes: Vec<_> = tench_corpus::mistakes().collect();
+        let mut file = mistakes[which.index(mistakes.len())].file();
+        for (position, value) in changes.iter().filter(|_| !file.is_empty()).collect::<Vec<_>>() {
+            let length = file.len();
+            file[position.index(length)] = *value;
+        }
+        let _ = read(&file, 0);
+    }
+
+    #[test]
+    fn any_dynamic_section_is_refused_or_sound(
+        tags in proptest::collection::vec((0..40u64, prop_oneof![0..0x4000u64, any::<u64>()]), 0..12),
+        relr in proptest::collection::vec(prop_oneof![0x1ff0..0x3010u64, any::<u64>()], 0..9),
+    ) {
+        let mut movable = Movable::new();
+        movable.relocate(&relr, &[]);
+        movable.tags.splice(1..1, tags);
+        let _ = read(&movable.write(), 1);
+    }
+
+    #[test]
+    fn any_note_is_read_or_refused(
         contents in proptest::collection::vec(prop_oneof![Just(0u8), 1..8u8, any::<u8>()], 0..60),
         alignment in prop_oneof![0..9u64, any::<u64>()],
         size in prop_oneof![Just(None), (0..99u64).prop_map(Some), any::<u64>().prop_map(Some)],
     ) {
         let note = Header { contents, alignment, file_size: size, ..Header::note(b"", 0, b"") };
-        let file = with(|elf| elf.headers.push(note)).write();
-        check(&Program::parse(&file).unwrap());
+        let refused = read(&with(|elf| elf.headers.push(note)).write(), 0).err();
+        prop_assert!(refused.is_none_or(|defect| defect == Defect::BadNote));
     }
 
     #[test]
@@ -216,9 +267,6 @@ proptest! {
         entry in 0..0x10_000u64,
     ) {
         let headers = headers.iter().map(|&(flags, at, size, bytes)| Header::load(flags, at, size, &vec![1; bytes]));
-        let elf = Elf { headers: headers.collect(), entry, ..Elf::good() };
-        if let Ok(program) = Program::parse(&elf.write()) {
-            check(&program);
-        }
+        let _ = read(&Elf::new(entry, headers.collect()).write(), 0);
     }
 }

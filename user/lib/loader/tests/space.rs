@@ -1,15 +1,16 @@
 //! The address space that a program finds, page by page, against a model of the machine.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{Elf, Header, RW, RX};
 use proptest::prelude::*;
+use tench_abi::layout::address;
 use tench_abi::memory::MapFlags;
 use tench_abi::object::{FRAME_MAX_BITS, FRAME_MIN_BITS};
 use tench_abi::process::{Info, MAGIC};
 use tench_abi::{CapAddress, Kind};
+use tench_corpus::elf::{Elf, Header, R, RW, RX};
+use tench_corpus::good::{self, Movable};
+use tench_loader::addresses::{Addresses, Randomness, StackSize};
 use tench_loader::information::{BLOCK_SIZE, Description, Stack, TEXT_SIZE};
 use tench_loader::place::{Run, chunks, runs};
 use tench_loader::space::Origin;
@@ -141,29 +142,62 @@ const DESCRIPTION: Description = Description {
     environment: b"COLOUR=no\0",
     extra_count: 2,
     counter_frequency: 62_500_000,
-    stack: Stack::whole(0),
+    addresses: ADDRESSES,
 };
 
-/// Compares every page of a loaded program with what the file says.
-fn check(elf: &Elf) {
-    check_with(elf, 0);
+const ADDRESSES: Addresses = Addresses {
+    bias: 0,
+    information: 0x7fff_0000_0000,
+    messages: 0x7fff_0010_0000,
+    stack: Stack { bottom: 0x7ffd_ffff_0000, top: 0x7ffe_0000_0000, own: 0 },
+    dynamic: 0x1000_4020_0000,
+    books: 0x5000_4000_0000,
+    random: [11, 12, 13, 14],
+};
+
+/// Addresses for a program as a seed says, and the program there.
+fn placed<'a>(file: &'a [u8], stack_size: u64, seed: u8) -> (Program<'a>, Addresses) {
+    let mut program = Program::parse(file).unwrap();
+    let stack = StackSize::of(&program, stack_size);
+    let addresses = Addresses::choose(&program, stack, &mut Randomness::new([seed; 32]).sequence());
+    program.move_by(addresses.bias);
+    (program, addresses)
 }
 
-/// The same with a stack size. Answers the model of the machine, and the address space.
-fn check_with(elf: &Elf, stack_size: u64) -> (Model, CapAddress) {
-    let file = elf.write();
-    let program = Program::parse(&file).unwrap();
+/// Compares every page of a loaded program with what the file says, wherever it lies.
+fn check(elf: &Elf) {
+    for seed in 0..4 {
+        check_with(&elf.write(), 0, seed);
+    }
+}
+
+/// What a program is to find in a segment: its contents, and where relocation has changed them.
+fn wanted(program: &Program, segment: &tench_loader::program::Segment<'_>) -> Vec<u8> {
+    let mut wanted = vec![0; segment.size as usize];
+    wanted[segment.lead as usize..][..segment.contents.len()].copy_from_slice(segment.contents);
+    for word in program.relocations.words() {
+        let address = word.address + program.bias;
+        if (segment.address..segment.end()).contains(&address) {
+            let place = &mut wanted[(address - segment.address) as usize..][..8];
+            let value = word.value.unwrap_or(u64::from_le_bytes(place.try_into().unwrap()));
+            place.copy_from_slice(&(value + program.bias).to_le_bytes());
+        }
+    }
+    wanted
+}
+
+/// The same with a stack size and a seed. Answers the model of the machine, the address space, and where things lie.
+fn check_with(file: &[u8], stack_size: u64, seed: u8) -> (Model, CapAddress, Addresses) {
+    let (program, addresses) = placed(file, stack_size, seed);
     let mut model = Model::default();
-    let stack = Stack::of(&program, stack_size);
-    let image = space::image(&mut model, &program, &Description { stack, ..DESCRIPTION }).unwrap();
+    let image = space::image(&mut model, &program, &Description { addresses, ..DESCRIPTION }).unwrap();
     let root = image.space.root();
 
+    let stack = addresses.stack;
     let mut pages = stack.size() as usize / 4096 + BLOCK_SIZE / 4096 + 1;
     for segment in &program.segments {
         pages += segment.size as usize / 4096;
-        let mut wanted = vec![0; segment.size as usize];
-        wanted[segment.lead as usize..][..segment.contents.len()].copy_from_slice(segment.contents);
-        for (n, wanted) in wanted.chunks(4096).enumerate() {
+        for (n, wanted) in wanted(&program, segment).chunks(4096).enumerate() {
             let (found, flags) = model.page(root, segment.address + n as u64 * 4096).unwrap();
             assert!(found == wanted && flags == segment.flags);
         }
@@ -171,129 +205,184 @@ fn check_with(elf: &Elf, stack_size: u64) -> (Model, CapAddress) {
     assert_eq!(model.pages(), pages, "nothing else is mapped");
     assert!(model.page(root, 0).is_none());
     assert!(model.page(root, stack.bottom - 4096).is_none(), "guard page");
-    for page in (stack.bottom..stack.top).step_by(4096) {
-        let (_, flags) = model.page(root, page).unwrap();
-        assert_eq!(flags, MapFlags::READ | MapFlags::WRITE);
+    let area = |address| model.page(root, address).map(|(_, flags)| flags);
+    for page in (stack.bottom..stack.top).step_by(4096).chain([addresses.messages]) {
+        assert_eq!(area(page), Some(MapFlags::READ | MapFlags::WRITE));
     }
-    assert!(model.page(root, stack.top).is_none());
-    let (_, flags) = model.page(root, 0x7fff_0000_0000).unwrap();
-    assert_eq!(flags, MapFlags::READ);
-    (model, root)
+    for page in (addresses.information..addresses.information + BLOCK_SIZE as u64).step_by(4096) {
+        assert_eq!(area(page), Some(MapFlags::READ));
+    }
+    for (address, size) in [(addresses.dynamic, 1 << 30), (addresses.books, address::BOOKS_SIZE)] {
+        assert!((address..address + size).step_by(4096 * 511).all(|page| model.page(root, page).is_none()));
+    }
+    (model, root, addresses)
 }
 
-/// The information block's word number `n`.
-fn word(model: &Model, root: CapAddress, n: usize) -> u64 {
-    let (page, _) = model.page(root, 0x7fff_0000_0000).unwrap();
-    u64::from_le_bytes(page[n * 8..][..8].try_into().unwrap())
+/// The information block's words in a range.
+fn words(model: &Model, root: CapAddress, addresses: &Addresses, range: std::ops::Range<usize>) -> Vec<u64> {
+    let (page, _) = model.page(root, addresses.information).unwrap();
+    range.map(|n| u64::from_le_bytes(page[n * 8..][..8].try_into().unwrap())).collect()
+}
+
+/// Tables of a model.
+fn tables(model: &Model) -> usize {
+    model.objects.iter().filter(|object| matches!(object, Object::Table { .. })).count()
 }
 
 #[test]
 fn a_program_that_makes_its_stack_begins_on_a_small_one() {
-    let mut elf = Elf::good();
+    let mut elf = good::fixed();
     elf.headers.push(Header::note(b"Tench\0", 1, &1u32.to_le_bytes()));
     for (asked, own) in [(0, 1 << 20), (0x3000, 0x3000), (16 << 20, 16 << 20)] {
-        let (model, root) = check_with(&elf, asked);
-        let words: Vec<u64> = (8..11).map(|n| word(&model, root, n)).collect();
-        assert_eq!(words, [0x7fff_001f_8000, 0x7fff_0020_0000, own]);
-        // It lies where tables are anyway: those of the segments, and those of all else.
-        let tables = model.objects.iter().filter(|object| matches!(object, Object::Table { .. }));
-        assert_eq!(tables.count(), 1 + 3 + 3);
+        for seed in 0..20 {
+            let (model, root, addresses) = check_with(&elf.write(), asked, seed);
+            assert_eq!(addresses.stack.size(), 0x8000);
+            let said = words(&model, root, &addresses, 8..11);
+            assert_eq!(said, [addresses.stack.bottom, addresses.stack.top, own]);
+            // It lies where tables are anyway: those of the segments, and those of all else.
+            assert_eq!(tables(&model), 1 + 3 + 3);
+        }
     }
 }
 
 #[test]
 fn a_program_that_does_not_gets_all_of_its_stack() {
     for (asked, size) in [(0, 0x1_0000), (0x3000, 0x3000), (16 << 20, 16 << 20)] {
-        let (model, root) = check_with(&Elf::good(), asked);
-        let words: Vec<u64> = (8..11).map(|n| word(&model, root, n)).collect();
-        assert_eq!(words, [0x7ffe_0000_0000 - size, 0x7ffe_0000_0000, 0]);
+        let mut counts = std::collections::BTreeSet::new();
+        for seed in 0..20 {
+            let (model, root, addresses) = check_with(&good::fixed().write(), asked, seed);
+            let said = words(&model, root, &addresses, 8..11);
+            assert_eq!(said, [addresses.stack.top - size, addresses.stack.top, 0]);
+            counts.insert(tables(&model));
+        }
+        assert_eq!(counts.len(), 1, "as many tables wherever it lies");
+    }
+}
+
+#[test]
+fn a_program_that_can_be_moved_finds_itself_relocated() {
+    let mut counts = std::collections::BTreeSet::new();
+    for seed in 0..200 {
+        let (model, ..) = check_with(&Movable::new().write(), 0, seed);
+        counts.insert((tables(&model), model.objects.len()));
+    }
+    assert_eq!(counts.len(), 1, "as many tables and frames wherever it lies");
+}
+
+#[test]
+fn relocation_goes_across_pages_and_leaves_the_others_alone() {
+    let mut movable = Movable::new();
+    // Constants of three pages: the end of the first and the beginning of the second are relocated, nothing of the third.
+    movable.elf.headers[2] = Header::load(RW, 0x2008, 0x3000 - 8, &[0x55; 0x2f00]);
+    movable.elf.headers[3].address = 0x6000;
+    movable.relocate(&[0x2ff8, 0b11], &[[0x6008, good::RELATIVE, 3]]);
+    for seed in 0..8 {
+        check_with(&movable.write(), 0, seed);
     }
 }
 
 #[test]
 fn a_program_finds_what_its_file_says() {
-    check(&Elf::good());
+    check(&good::fixed());
 }
 
-#[test]
-fn constant_pages_are_shown_where_the_file_has_them() {
-    let page = |byte: u8, pages: usize| vec![byte; pages * 4096];
-    let mut elf = Elf::good();
-    elf.entry = 0x20_3000;
-    elf.headers = vec![
-        // Fills the file up to a page.
-        Header { kind: common::NOTE, ..Header::load(common::R, 0, 0, &[]) },
-        Header::load(common::R, 0x20_0000, 0x2000, &page(1, 2)),
-        Header::load(RX, 0x20_3000, 0x4000, &page(2, 4)),
-        Header::load(RW, 0x20_8000, 0x1000, &page(3, 1)),
-        // Not whole pages, or not all in the file.
-        Header::load(common::R, 0x20_a010, 0xff0, &page(4, 1)[..0xff0]),
-        Header::load(common::R, 0x20_c000, 0x2000, &page(5, 1)),
-    ];
-    let headers = 64 + 56 * elf.headers.len();
-    elf.headers[0].contents = vec![0; 4096 - headers];
-    let file = elf.write();
-    let program = Program::parse(&file).unwrap();
-
-    // The second frame begins in the middle of the code.
-    let middle = 0x5000;
+/// Loads a program whose file lies in two frames, of which processes are shown pages; the second begins at `middle` of the
+/// file. Answers the addresses of the pages that it sees there.
+fn check_shown(file: &[u8], middle: usize, seed: u8) -> Vec<u64> {
+    let (program, addresses) = placed(file, 0, seed);
     let mut first = vec![0xee; SHOWN_OFFSET];
     first.extend(&file[..middle]);
     let objects = vec![Object::Frame(first), Object::Frame(file[middle..].to_vec())];
     let mut model = Model { objects, limit: None, shown: Some((file.as_ptr(), middle, 0)) };
-    let image = space::image(&mut model, &program, &DESCRIPTION).unwrap();
-    let root = image.space.root();
+    let image = space::image(&mut model, &program, &Description { addresses, ..DESCRIPTION }).unwrap();
+    let mut shown = Vec::new();
     for segment in &program.segments {
-        for n in 0..segment.size as usize / 4096 {
-            let mut wanted = vec![0; segment.size as usize];
-            wanted[segment.lead as usize..][..segment.contents.len()].copy_from_slice(segment.contents);
-            let (found, flags) = model.page(root, segment.address + n as u64 * 4096).unwrap();
-            assert!(found == &wanted[n * 4096..][..4096] && flags == segment.flags);
+        for (n, wanted) in wanted(&program, segment).chunks(4096).enumerate() {
+            let address = segment.address + n as u64 * 4096;
+            let (found, flags) = model.page(image.space.root(), address).unwrap();
+            assert!(found == wanted && flags == segment.flags);
+            let in_file = |object: &Object| match object {
+                Object::Frame(bytes) => bytes.as_ptr_range().contains(&found.as_ptr()),
+                Object::Table { .. } => false,
+            };
+            if model.objects[..2].iter().any(in_file) {
+                shown.push(address - program.bias);
+            }
         }
     }
-    let shown = |address: u64| {
-        let (page, _) = model.page(root, address).unwrap();
-        let frames = model.objects[..2].iter();
-        frames
-            .filter(|object| matches!(object, Object::Frame(bytes) if bytes.as_ptr_range().contains(&page.as_ptr())))
-            .count()
-    };
-    for address in [0x20_0000, 0x20_1000, 0x20_3000, 0x20_4000, 0x20_5000, 0x20_6000] {
-        assert_eq!(shown(address), 1, "{address:#x}");
-    }
-    for address in [0x20_8000, 0x20_a000, 0x20_c000, 0x20_d000] {
-        assert_eq!(shown(address), 0, "{address:#x} is a copy");
+    shown
+}
+
+#[test]
+fn constant_pages_are_shown_where_the_file_has_them() {
+    let pages = |byte: u8, pages: usize| vec![byte; pages * 4096];
+    let elf = Elf::new(
+        0x20_3000,
+        vec![
+            Header::load(R, 0x20_0000, 0x2000, &pages(1, 2)),
+            Header::load(RX, 0x20_3000, 0x4000, &pages(2, 4)),
+            Header::load(RW, 0x20_8000, 0x1000, &pages(3, 1)),
+            // Not whole pages, or not all in the file.
+            Header::load(R, 0x20_a010, 0xff0, &pages(4, 1)[..0xff0]),
+            Header::load(R, 0x20_c000, 0x2000, &pages(5, 1)),
+        ],
+    );
+    // The second frame begins in the middle of the code.
+    let shown = check_shown(&elf.write(), 0x5000, 0);
+    assert_eq!(shown, [0x20_0000, 0x20_1000, 0x20_3000, 0x20_4000, 0x20_5000, 0x20_6000]);
+}
+
+#[test]
+fn what_is_relocated_is_a_copy_even_if_it_is_constant_then() {
+    let mut movable = Movable::new();
+    movable.elf.headers[2] = Header::load(RW, 0x2000, 0x1000, &[0x55; 0x1000]);
+    movable.relocate(&[0x2ff8], &[]);
+    let file = movable.write();
+    let constant = Program::parse(&file).unwrap().segments.iter().any(|segment| {
+        segment.address == 0x2000 && segment.contents.len() == 0x1000 && !segment.flags.contains(MapFlags::WRITE)
+    });
+    assert!(constant, "it fills a page and is not written");
+    for seed in 0..8 {
+        assert!(!check_shown(&file, 0x1000, seed).contains(&0x2000));
     }
 }
 
 #[test]
 fn a_segment_across_tables_is_mapped_whole() {
-    let mut elf = Elf::good();
+    let mut elf = good::fixed();
     elf.headers[2] = Header::load(RW, 0x3f_e123, 0x40_5000, &[7; 0x20_3003]);
     check(&elf);
 }
 
 #[test]
 fn the_information_block_says_what_was_given() {
-    let file = Elf::good().write();
+    let file = good::fixed().write();
     let program = Program::parse(&file).unwrap();
     let mut model = Model::default();
     let image = space::image(&mut model, &program, &DESCRIPTION).unwrap();
-    let (page, _) = model.page(image.space.root(), 0x7fff_0000_0000).unwrap();
-    let word = |n: usize| u64::from_le_bytes(page[n * 8..][..8].try_into().unwrap());
-    let words: Vec<u64> = (0..12).map(word).collect();
+    let root = image.space.root();
+    let said = words(&model, root, &ADDRESSES, 0..23);
     let text = size_of::<Info>() as u64;
     let environment = text + 10 + 14;
-    assert_eq!(words[..4], [MAGIC, 7, 3, text]);
-    assert_eq!(words[4..10], [1, environment, 2, 62_500_000, 0x7ffd_ffff_0000, 0x7ffe_0000_0000]);
-    assert_eq!(word(11), 3);
-    assert_eq!([word(12), word(13), word(14)], [0x20_0000, 0x1000, MapFlags::READ.bits()]);
+    assert_eq!(said[..4], [MAGIC, 7, 3, text]);
+    assert_eq!(said[4..11], [1, environment, 2, 62_500_000, 0x7ffd_ffff_0000, 0x7ffe_0000_0000, 0]);
+    assert_eq!(said[11..15], [ADDRESSES.messages, ADDRESSES.dynamic, ADDRESSES.books, 0]);
+    assert_eq!(said[15..19], ADDRESSES.random);
+    assert_eq!(said[19..], [3, 0x20_0000, 0x1000, MapFlags::READ.bits()]);
+    let (page, _) = model.page(root, ADDRESSES.information).unwrap();
     assert!(page[text as usize..].starts_with(b"bin/hello\0one\0two words\0COLOUR=no\0\0"));
 }
 
 #[test]
+fn a_program_is_told_by_how_much_it_was_moved() {
+    let (model, root, addresses) = check_with(&Movable::new().write(), 0, 5);
+    assert!(addresses.bias >= 0x20_0000);
+    assert_eq!(words(&model, root, &addresses, 14..15), [addresses.bias]);
+}
+
+#[test]
 fn arguments_that_do_not_fit_are_refused() {
-    let file = Elf::good().write();
+    let file = good::fixed().write();
     let program = Program::parse(&file).unwrap();
     let with = |bytes: usize| {
         let arguments = vec![b'x'; bytes];
@@ -306,7 +395,7 @@ fn arguments_that_do_not_fit_are_refused() {
 
 #[test]
 fn running_out_of_memory_at_any_point_is_an_error() {
-    let file = Elf::good().write();
+    let file = good::fixed().write();
     let program = Program::parse(&file).unwrap();
     let mut model = Model::default();
     space::image(&mut model, &program, &DESCRIPTION).unwrap();
@@ -329,7 +418,7 @@ proptest! {
         zero in 1..0x20_0000u64,
     ) {
         let start = start & !3;
-        let mut elf = Elf::good();
+        let mut elf = good::fixed();
         elf.entry = start;
         let after = start + code as u64 + gap;
         elf.headers = vec![

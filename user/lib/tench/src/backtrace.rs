@@ -85,13 +85,15 @@ pub(crate) fn panic(info: &core::panic::PanicInfo) -> ! {
 #[cfg(target_os = "none")]
 #[inline(never)]
 fn print(name: &str) {
+    use crate::process;
+
     let frame: usize;
     // SAFETY: reads a register.
     unsafe { core::arch::asm!("mov {}, x29", out(reg) frame, options(nomem, nostack, preserves_flags)) };
     let Some(stack) = OwnStack::current() else { return };
     for (index, address) in (Walk { stack, frame }).take(MAX_FRAMES).enumerate() {
         let address = if index == 0 { address - 4 } else { address };
-        crate::eprintln!("  at {address:#x} in {name}");
+        crate::eprintln!("  at {:#x} in {name}", process::linked_address(address));
     }
 }
 

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use tench_abi::boot::{self, BootInfo};
-use tench_abi::layout::slot;
+use tench_abi::layout::{address, slot};
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::process::{INFO_PAGES, Info, MAGIC, MAX_SEGMENTS, Segment};
 use tench_procs_client::Procs;
@@ -56,6 +56,31 @@ pub fn boot_info() -> Option<&'static BootInfo> {
 /// Whether this is the first process, which the kernel made.
 pub(crate) fn is_first() -> bool {
     magic() == boot::MAGIC
+}
+
+/// Where the information block lies.
+pub(crate) fn information_address() -> u64 {
+    BLOCK.load(Ordering::Relaxed) as u64
+}
+
+/// First address where libraries may allocate.
+pub(crate) fn dynamic() -> u64 {
+    info().map_or(address::DYNAMIC, |info| info.dynamic)
+}
+
+/// First address for the books of that.
+pub(crate) fn books() -> u64 {
+    info().map_or(address::BOOKS, |info| info.books)
+}
+
+/// What the program's file calls an address of the program: it may lie elsewhere than it was linked. Other addresses stay as
+/// they are.
+pub fn linked_address(address: usize) -> usize {
+    let in_program = |part: &Segment| part.address <= address as u64 && address as u64 - part.address < part.size;
+    match info() {
+        Some(info) if segments().iter().any(in_program) => address.wrapping_sub(info.bias as usize),
+        _ => address,
+    }
 }
 
 /// Bytes of the stack that the main thread is to make itself; `None`: it stays on the one on which it begins.

@@ -1,7 +1,8 @@
 //! The first instructions of a program, and what its `main` may return.
 //!
-//! No linker script is needed: the linker's own layout puts a program at `0x20_0000`
-//! ([`PROGRAM`](tench_abi::layout::address::PROGRAM)), with code, constants and data in pages of their own.
+//! No linker script is needed: the linker's own layout puts code, constants, constants with addresses in them, and data in
+//! pages of their own. Programs are position-independent, and whoever loads one has put it where it lies, relocations
+//! included.
 
 use core::fmt::Display;
 
@@ -92,12 +93,13 @@ mod start {
     extern "C" fn start(information: usize) -> ! {
         // SAFETY: this is the address that the loader passed.
         unsafe { process::set_block(information) };
-        let (bottom, top) = match process::info() {
-            Some(info) => (info.stack_bottom, info.stack_top),
-            None => (address::STACK_TOP - address::STACK_SIZE, address::STACK_TOP),
+        // The kernel, who has no such information for the first process, puts things at fixed addresses.
+        let (bottom, top, message_area) = match process::info() {
+            Some(info) => (info.stack_bottom, info.stack_top, info.message_area),
+            None => (address::STACK_TOP - address::STACK_SIZE, address::STACK_TOP, address::MESSAGE_AREAS),
         };
         let block = &MAIN_THREAD.0;
-        block.message_area.set(address::MESSAGE_AREAS as usize);
+        block.message_area.set(message_area as usize);
         block.thread.set(slot::THREAD);
         block.stack_bottom.set(bottom as usize);
         block.stack_top.set(top as usize);

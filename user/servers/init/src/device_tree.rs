@@ -42,6 +42,18 @@ pub fn find(tree: &[u8], device: Device) -> Option<Place> {
     found
 }
 
+/// Random bytes that whoever started the machine has put into the tree; zeros for those that are missing, all if it has put
+/// none there.
+pub fn seed(tree: &[u8]) -> [u8; 32] {
+    let mut seed = [0; 32];
+    let tree = Fdt::new(tree).ok();
+    let chosen = tree.as_ref().and_then(|tree| tree.root().children().find(|node| node.name() == "chosen"));
+    if let Some(property) = chosen.and_then(|node| node.property("rng-seed")) {
+        seed.iter_mut().zip(property.value()).for_each(|(place, byte)| *place = *byte);
+    }
+    seed
+}
+
 /// What a device's node says.
 fn place(node: FdtNode<'_>) -> Option<Place> {
     let registers = node.reg().ok()??.next()?;

@@ -5,7 +5,7 @@ use tench_abi::boot::{BootInfo, MAX_UNTYPED, MemoryKind};
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_BITS;
 use tench_abi::{CapAddress, Kind};
-use tench_init::device_tree::{Place as DevicePlace, find};
+use tench_init::device_tree::{Place as DevicePlace, find, seed};
 use tench_loader::Resources;
 use tench_sys::device::Trigger;
 use tench_sys::{Cap, InterruptControl, OWN_SPACE, Place};
@@ -38,6 +38,11 @@ impl<'a> Devices<'a> {
             unsafe { core::slice::from_raw_parts(bytes, info.device_tree_size as usize) }
         };
         Devices { info, tree, frames: ArrayVec::new(), interrupts: ArrayVec::new() }
+    }
+
+    /// Random bytes from whoever started the machine.
+    pub fn seed(&self) -> [u8; 32] {
+        seed(self.tree)
     }
 
     fn place(&self, device: Device, program: &'static str) -> Result<DevicePlace, Failure> {

@@ -4,7 +4,8 @@ use arrayvec::ArrayVec;
 use tench_abi::boot::BootInfo;
 use tench_abi::layout::slot;
 use tench_abi::{CapAddress, Kind, Rights};
-use tench_loader::information::{Description, Stack};
+use tench_loader::addresses::{self, Addresses, Randomness, StackSize};
+use tench_loader::information::Description;
 use tench_loader::{Machine, Process, Program, Resources, Schedule, Window};
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::{Strings, pid};
@@ -47,6 +48,8 @@ struct Starter<'a> {
     pool: Pool,
     boot: Boot,
     devices: Devices<'a>,
+    /// For the addresses in the processes that init loads, and the process server's own randomness.
+    random: Randomness,
     /// Where the servers receive.
     endpoints: ArrayVec<Service, MAX_SERVERS>,
     /// Where mem and procs report faults; without a badge.
@@ -58,7 +61,9 @@ pub fn start(info: &BootInfo) -> Result<Cap<Endpoint>, Failure> {
     let mut pool = Pool::new(info);
     let boot = Boot::open(info, &mut pool)?;
     let faults = make_endpoint(&mut pool, "init")?;
-    let mut starter = Starter { info, pool, boot, devices: Devices::new(info), endpoints: ArrayVec::new(), faults };
+    let devices = Devices::new(info);
+    let random = Randomness::new(devices.seed());
+    let mut starter = Starter { info, pool, boot, devices, random, endpoints: ArrayVec::new(), faults };
     starter.make_endpoints()?;
     starter.load_first()?;
     starter.start_others()?;
@@ -96,7 +101,8 @@ impl Starter<'_> {
 
     /// Loads mem and procs, gives the rest of the memory to mem, and lets both run.
     fn load_first(&mut self) -> Result<(), Failure> {
-        let window = Window::new(&mut self.pool).map_err(|error| Failure::Load("init", error))?;
+        let start = addresses::window(&mut self.random.sequence());
+        let window = Window::new(&mut self.pool, start).map_err(|error| Failure::Load("init", error))?;
         let (mem, procs) = (self.program("mem")?, self.program("procs")?);
         let mem_process = self.load(&mem, pid::MEM, window)?;
         let procs_process = self.load(&procs, pid::PROCS, window)?;
@@ -119,10 +125,14 @@ impl Starter<'_> {
         let name = program.name;
         let file = self.boot.archive.find(program.path).ok_or(Failure::Missing(name))?;
         let loading = |error| Failure::Load(name, error);
-        let image = Program::parse(file.contents).map_err(|defect| loading(defect.into()))?;
+        let mut image = Program::parse(file.contents).map_err(|defect| loading(defect.into()))?;
         let mut given: ArrayVec<(CapAddress, CapAddress), { slot::EXTRA_COUNT as usize + 3 }> = ArrayVec::new();
         let extra_count =
             self.capabilities(program, &mut |to, cap| given.try_push((to, cap)).map_err(|_| Failure::TooMuch(name)))?;
+        // Who serves everybody else does without memory on demand.
+        let stack = StackSize::whole(program.stack_size);
+        let addresses = Addresses::choose(&image, stack, &mut self.random.sequence());
+        image.move_by(addresses.bias);
         let description = Description {
             pid: process,
             name: program.path,
@@ -130,8 +140,7 @@ impl Starter<'_> {
             environment: program.environment.bytes(),
             extra_count,
             counter_frequency: self.info.counter_frequency,
-            // Who serves everybody else does without memory on demand.
-            stack: Stack::whole(program.stack_size),
+            addresses,
         };
         let mut machine = Machine::new(&mut self.pool, window);
         let loaded = Process::new(&mut machine, &image, &description).map_err(loading)?;

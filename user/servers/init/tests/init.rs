@@ -1,7 +1,7 @@
 //! Division of memory, and devices of QEMU's `virt` machine (its device tree lies beside this file).
 
 use proptest::prelude::*;
-use tench_init::device_tree::{Place, find};
+use tench_init::device_tree::{Place, find, seed};
 use tench_init::memory::{Part, above};
 use tench_system::Device;
 
@@ -33,6 +33,15 @@ fn a_damaged_tree_has_no_devices_or_the_right_ones() {
     for length in 0..TREE.len() {
         assert_eq!(find(&TREE[..length], Device::Uart), None, "{length} bytes");
     }
+}
+
+#[test]
+fn the_seed_is_what_the_machine_has_put_there() {
+    let found = seed(TREE);
+    assert!(TREE.windows(32).any(|bytes| bytes == found), "the tree has these bytes");
+    assert_ne!(found, [0; 32]);
+    // Without a tree, or without a seed in it, all systems are alike.
+    assert_eq!((seed(&[]), seed(&TREE[..100])), ([0; 32], [0; 32]));
 }
 
 #[test]

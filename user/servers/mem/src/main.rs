@@ -27,6 +27,8 @@ mod slabs;
 mod thread;
 
 use tench_abi::layout::slot;
+#[cfg(target_os = "none")]
+use tench_abi::process::Info;
 use tench_protocol::DONE;
 use tench_sys::{Cap, Endpoint, Message, Wait};
 
@@ -36,10 +38,17 @@ use crate::server::Server;
 const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
 
 /// What the loader jumps to, on a stack of its own.
+///
+/// # Safety
+/// `information` is the address of the process information.
 #[cfg(target_os = "none")]
 #[unsafe(no_mangle)]
-extern "C" fn _start() -> ! {
-    thread::set_up();
+unsafe extern "C" fn _start(information: *const Info) -> ! {
+    // SAFETY: the loader has mapped the page for as long as the process lives, and nobody writes to it.
+    let information = unsafe { &*information };
+    // SAFETY: this is what it was told.
+    unsafe { thread::set_up(information) };
+    own::set_start(information.dynamic);
     heap::set_up();
     serve()
 }

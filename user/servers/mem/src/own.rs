@@ -1,7 +1,7 @@
 //! The server's own memory: arrays that grow in place, because nobody gives memory to the one who gives memory.
 //!
 //! ```text
-//!   DYNAMIC          + 512 MiB          + 768 MiB
+//!   a GiB            + 512 MiB          + 768 MiB
 //!   ┌───────────┬┄┄┄┄┬──────────┬┄┄┄┄┄┄┄┬─────────┬┄┄┄┄┄┄┄┐      one GiB of addresses: one table each of levels 1 and 2,
 //!   │ extents   │    │ blocks   │       │ accounts│       │      one of level 3 for each 2 MiB in use
 //!   └───────────┴┄┄┄┄┴──────────┴┄┄┄┄┄┄┄┴─────────┴┄┄┄┄┄┄┄┘
@@ -9,8 +9,9 @@
 //! ```
 
 use core::marker::PhantomData;
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use tench_abi::layout::{address, slot};
+use tench_abi::layout::slot;
 use tench_abi::memory::{PAGE_BITS, TABLE_ENTRIES, entry_bits};
 use tench_mem::machine::{STEP_BITS, Step, Use};
 use tench_sys::{Cap, Error, Frame, MapFlags, PageTable};
@@ -18,12 +19,24 @@ use tench_sys::{Cap, Error, Frame, MapFlags, PageTable};
 /// Bytes of addresses of the largest array.
 const RANGE: u64 = 1 << 29;
 
+/// Where the first array begins.
+static START: AtomicU64 = AtomicU64::new(0);
+
+/// Lets the arrays lie around `dynamic`, which the process may use as it likes, with all that follows. Called once, before
+/// there are any.
+#[cfg(target_os = "none")]
+pub fn set_start(dynamic: u64) {
+    // One table of level 2 shows all of them. Below `dynamic` it shows nothing else.
+    START.store(dynamic & !(2 * RANGE - 1), Ordering::Relaxed);
+}
+
 /// First address of an array, and bytes of addresses.
-const fn range(purpose: Use) -> (u64, u64) {
+fn range(purpose: Use) -> (u64, u64) {
+    let start = START.load(Ordering::Relaxed);
     match purpose {
-        Use::Extents => (address::DYNAMIC, RANGE),
-        Use::Blocks => (address::DYNAMIC + RANGE, RANGE / 2),
-        Use::Accounts => (address::DYNAMIC + RANGE + RANGE / 2, RANGE / 2),
+        Use::Extents => (start, RANGE),
+        Use::Blocks => (start + RANGE, RANGE / 2),
+        Use::Accounts => (start + RANGE + RANGE / 2, RANGE / 2),
     }
 }
 
@@ -37,8 +50,8 @@ pub struct Tables {
 impl Tables {
     /// Those of levels 1 and 2, which are empty and hang nowhere.
     pub fn new(upper: Cap<PageTable>, middle: Cap<PageTable>) -> Result<Tables, Error> {
-        upper.hang(Cap::new(slot::VSPACE), entry(address::DYNAMIC, 0))?;
-        middle.hang(upper, entry(address::DYNAMIC, 1))?;
+        upper.hang(Cap::new(slot::VSPACE), entry(range(Use::Extents).0, 0))?;
+        middle.hang(upper, entry(range(Use::Extents).0, 1))?;
         Ok(Tables { middle })
     }
 }
@@ -62,7 +75,7 @@ pub struct Grown<T> {
 
 impl<T: Copy> Grown<T> {
     /// An empty array. There must be one for each use.
-    pub const fn new(purpose: Use) -> Grown<T> {
+    pub fn new(purpose: Use) -> Grown<T> {
         let (start, limit) = range(purpose);
         Grown { start, limit, mapped: 0, last_table: None, length: 0, kind: PhantomData }
     }

@@ -1,6 +1,7 @@
 //! The main thread's block, which the user library would set up in other programs.
 
-use tench_abi::layout::{address, slot};
+use tench_abi::layout::slot;
+use tench_abi::process::Info;
 use tench_sys::ThreadBlock;
 
 /// The main thread's block.
@@ -12,9 +13,12 @@ unsafe impl Sync for MainThread {}
 static MAIN_THREAD: MainThread = MainThread(ThreadBlock::new());
 
 /// Makes the message area usable. Called once, before everything else.
-pub fn set_up() {
+///
+/// # Safety
+/// `information` is what the first instruction found in `x0`.
+pub unsafe fn set_up(information: &Info) {
     let block = &MAIN_THREAD.0;
-    block.message_area.set(address::MESSAGE_AREAS as usize);
+    block.message_area.set(information.message_area as usize);
     block.thread.set(slot::THREAD);
     // SAFETY: the loader has mapped the message area there before it started this thread.
     unsafe { block.install() };

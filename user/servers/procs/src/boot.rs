@@ -3,9 +3,10 @@
 use alloc::boxed::Box;
 
 use tench::memory;
-use tench_abi::layout::{address, slot};
+use tench_abi::layout::slot;
 use tench_abi::memory::MapFlags;
 use tench_abi::{CapAddress, Kind};
+use tench_loader::addresses::{self, Randomness};
 use tench_loader::space::Space;
 use tench_loader::{Archive, LoadError, Machine, Resources, Shown};
 use tench_procs::catalogue::Catalogue;
@@ -30,9 +31,9 @@ pub struct Boot {
 
 impl Boot {
     /// Maps the archive and reads the system description.
-    pub fn open() -> Result<Boot, LoadError> {
-        let shown = Box::leak(Box::new(map_archive()?));
-        let bytes = core::ptr::with_exposed_provenance::<u8>(address::BOOT_ARCHIVE as usize);
+    pub fn open(random: &mut Randomness) -> Result<Boot, LoadError> {
+        let shown = Box::leak(Box::new(map_archive(random)?));
+        let bytes = core::ptr::with_exposed_provenance::<u8>(shown.start() as usize);
         // SAFETY: so many bytes were just mapped there, for ever; nobody can write to them.
         let bytes = unsafe { core::slice::from_raw_parts(bytes, shown.size() as usize) };
         let archive = Archive::new(bytes);
@@ -67,21 +68,26 @@ fn frames() -> impl Iterator<Item = (Cap<Frame>, u64, u32)> {
     })
 }
 
-/// Maps the archive's frames side by side.
-fn map_archive() -> Result<Shown, LoadError> {
-    let mut space = Space::over(slot::VSPACE);
-    let mut shown = Shown::new(address::BOOT_ARCHIVE);
+/// The archive's own frames among them: what does not continue the archive is something else.
+fn archive_frames() -> impl Iterator<Item = (Cap<Frame>, u32)> {
     let mut expected = None;
-    for (frame, physical, size_bits) in frames() {
-        // What does not continue the archive is something else.
-        if expected.is_some_and(|expected| expected != physical) {
-            break;
-        }
+    frames().map_while(move |(frame, physical, size_bits)| {
+        let continues = expected.is_none_or(|expected| expected == physical);
+        expected = Some(physical + (1 << size_bits));
+        continues.then_some((frame, size_bits))
+    })
+}
+
+/// Maps the archive's frames side by side.
+fn map_archive(random: &mut Randomness) -> Result<Shown, LoadError> {
+    let size = archive_frames().map(|(_, size_bits)| 1u64 << size_bits).sum();
+    let mut shown = Shown::new(addresses::archive(&mut random.sequence(), size));
+    let mut space = Space::over(slot::VSPACE);
+    for (frame, size_bits) in archive_frames() {
         let mut resources = OwnSpace;
         let mut machine = Machine::without_window(&mut resources);
         space.map(&mut machine, frame.address(), shown.end(), 1 << size_bits, MapFlags::READ)?;
         shown.add(frame, size_bits)?;
-        expected = Some(physical + (1 << size_bits));
     }
     Ok(shown)
 }

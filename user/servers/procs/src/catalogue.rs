@@ -5,10 +5,12 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::cell::OnceCell;
 use core::cmp::Ordering;
 
-use tench_loader::Archive;
-use tench_system::{Program, System};
+use tench_loader::{Archive, Program};
+use tench_procs_client::protocol::Defect;
+use tench_system::{Program as Entry, System};
 
 /// A file of the boot archive.
 #[derive(Clone, Debug)]
@@ -18,7 +20,16 @@ pub struct File<'a> {
     /// Its contents.
     pub contents: &'a [u8],
     /// What the description says of it, if it is a program that the description names.
-    pub entry: Option<Program<'a>>,
+    pub entry: Option<Entry<'a>>,
+    /// What it asks to be loaded, once somebody wanted to know.
+    program: OnceCell<Result<Program<'a>, Defect>>,
+}
+
+impl<'a> File<'a> {
+    /// What it asks to be loaded, as it was linked. The file is read and checked the first time.
+    pub fn program(&self) -> Result<&Program<'a>, Defect> {
+        self.program.get_or_init(|| Program::parse(self.contents)).as_ref().map_err(|defect| *defect)
+    }
 }
 
 /// All files, by path.
@@ -34,6 +45,7 @@ impl<'a> Catalogue<'a> {
             path: file.path.to_string(),
             contents: file.contents,
             entry: system.programs().find(|program| file.path.is(program.path)),
+            program: OnceCell::new(),
         });
         let mut files: Vec<File<'a>> = files.collect();
         // Stable: equal paths stay in the archive's order.

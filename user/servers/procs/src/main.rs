@@ -26,11 +26,15 @@ mod server;
 mod services;
 mod spawn;
 
+use tench_loader::addresses::Randomness;
+
 tench::entry!(main);
 
 /// Answers requests for ever.
 fn main() {
-    match boot::Boot::open().and_then(server::Server::new) {
+    // Whoever loads this server has given it random numbers of its own.
+    let mut random = Randomness::from_words(tench::process::info().map_or([0; 4], |info| info.random));
+    match boot::Boot::open(&mut random).and_then(|boot| server::Server::new(boot, random)) {
         Ok(mut server) => server.serve(),
         Err(error) => panic!("starting the process server: {error}"),
     }

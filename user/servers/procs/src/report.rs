@@ -19,7 +19,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Reports a fault of a process and answers what it was.
 pub fn fault(console: Option<Cap<Endpoint>>, name: &str, pid: u64, fault: &Fault) -> FaultKind {
     let base = name.rsplit('/').next().unwrap_or(name);
-    say(console, &format!("{base} (pid {pid}): {fault}\n  at {:#x} in {base}\n", fault.report.instruction));
+    let instruction = fault.layout.linked(fault.report.instruction);
+    say(console, &format!("{base} (pid {pid}): {fault}\n  at {instruction:#x} in {base}\n"));
     fault.kind()
 }
 

@@ -7,6 +7,7 @@ use tench::memory;
 use tench_abi::CapAddress;
 use tench_abi::fault::Report;
 use tench_abi::fault::answer::STOP;
+use tench_loader::addresses::{self, Randomness};
 use tench_loader::fault::{Fault, OwnReport};
 use tench_loader::information::TEXT_SIZE;
 use tench_loader::{LoadError, Window, objects};
@@ -61,6 +62,7 @@ pub struct Server {
     pub(crate) window: Window,
     /// Where the nodes of a process hang while it is loaded.
     pub(crate) shelf: u32,
+    pub(crate) random: Randomness,
     pub(crate) mem: Mem,
     /// Servers that are started again when they end.
     pub(crate) supervisor: Supervisor<Plan, Connecting>,
@@ -72,7 +74,7 @@ pub struct Server {
 
 impl Server {
     /// A server that knows of the processes that `init` has started itself.
-    pub fn new(boot: Boot) -> Result<Server, LoadError> {
+    pub fn new(boot: Boot, mut random: Randomness) -> Result<Server, LoadError> {
         memory::serve_without_faults(GROWTH + BRIEFLY).map_err(|_| LoadError::OutOfMemory)?;
         let mem = boot.service("mem").ok_or(LoadError::Kernel(Refusal::InvalidCapability))?;
         let mut records = Records::default();
@@ -95,8 +97,9 @@ impl Server {
             records,
             answers: Vec::new(),
             path: ArrayString::new_const(),
-            window: Window::new(&mut OwnSpace)?,
+            window: Window::new(&mut OwnSpace, addresses::window(&mut random.sequence()))?,
             shelf: objects::shelf()?,
+            random,
             mem: Mem::at(mem),
             supervisor: Supervisor::default(),
             connections: Vec::new(),

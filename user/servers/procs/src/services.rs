@@ -129,16 +129,17 @@ impl Server {
         let gone = |_| LoadError::Kernel(Refusal::InvalidArgument);
         let quota = self.records.get(process).map_err(gone)?.quota;
         let servers = self.servers();
-        let loader = Loader {
+        let mut loader = Loader {
             mem: self.mem,
             window: self.window,
             shown: self.boot.shown,
             shelf: self.shelf,
+            random: &mut self.random,
             servers: &servers,
             kept,
         };
         let limited = quota == NO_QUOTA || self.mem.set_quota(process, quota).is_ok();
-        let loaded = if limited { preparation.load(&loader, process) } else { Err(LoadError::OutOfMemory) };
+        let loaded = if limited { preparation.load(&mut loader, process) } else { Err(LoadError::OutOfMemory) };
         let _ = preparation.take_service();
         let (mut living, size, frequency) = match loaded {
             Ok(loaded) => loaded,

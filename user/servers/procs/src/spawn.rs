@@ -7,9 +7,10 @@ use tench::memory::{self as own_memory, Made};
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::{CapAddress, Rights};
+use tench_loader::addresses::{Addresses, Randomness, StackSize};
 use tench_loader::fault::Layout;
-use tench_loader::information::{Description, Stack, TEXT_SIZE};
-use tench_loader::{LoadError, Machine, Process, Program, Schedule, Shown, Window};
+use tench_loader::information::{Description, TEXT_SIZE};
+use tench_loader::{LoadError, Machine, Process, Schedule, Shown, Window};
 use tench_mem_client::Mem;
 use tench_procs::catalogue::File;
 use tench_procs_client::protocol::{Error, MAX_STACK, Strings};
@@ -111,6 +112,8 @@ pub struct Loader<'a> {
     pub shown: &'a Shown,
     /// Where their nodes hang while they are loaded.
     pub shelf: u32,
+    /// Where the addresses come from.
+    pub random: &'a mut Randomness,
     /// The other servers that every process reaches, without badges: slot, name, endpoint.
     pub servers: &'a [(CapAddress, &'static str, Option<Cap<Endpoint>>)],
     /// What a server kept when it ended.
@@ -204,9 +207,12 @@ impl Preparation {
     }
 
     /// Loads the program. It does not run yet.
-    pub fn load(&self, loader: &Loader<'_>, pid: u64) -> Result<(Living, u64, u64), LoadError> {
+    pub fn load(&self, loader: &mut Loader<'_>, pid: u64) -> Result<(Living, u64, u64), LoadError> {
         let file = self.program.ok_or(LoadError::Kernel(Refusal::InvalidArgument))?;
-        let program = Program::parse(file.contents)?;
+        let mut program = file.program()?.clone();
+        let stack = StackSize::of(&program, self.stack_size);
+        let addresses = Addresses::choose(&program, stack, &mut loader.random.sequence());
+        program.move_by(addresses.bias);
         let entry = self.entry();
         // What the description says applies to what the parent does not say.
         let or_described = |said: &'_ [u8], described: Option<&'static [u8]>| -> Vec<u8> {
@@ -220,7 +226,7 @@ impl Preparation {
             environment: &or_described(&self.environment, entry.map(|entry| entry.environment.bytes())),
             extra_count: extra.map(|(to, _)| u64::from(to.0 - slot::EXTRA.0 + 1)).max().unwrap_or(0),
             counter_frequency: tench::time::frequency(),
-            stack: Stack::of(&program, self.stack_size),
+            addresses,
         };
         let mut memory = ProcessMemory::new(Account { pid, mem: loader.mem }, loader.shelf);
         let mut machine = Machine::showing(&mut memory, loader.window, loader.shown);

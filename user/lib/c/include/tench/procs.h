@@ -214,32 +214,79 @@ static inline const char *tench_procs_fault_kind_text(uint64_t code)
 
 /* What is wrong with a program's file. */
 enum tench_procs_defect {
-    /* Not an ELF file, or cut off. */
+    /* It does not begin with the four bytes of ELF. */
     TENCH_PROCS_DEFECT_NOT_ELF = 1,
-    /* For another machine or another class. */
+    /* The file ends within the header with which it begins. */
+    TENCH_PROCS_DEFECT_HEADER_CUT_OFF = 15,
+    /* For a machine of 32 bits, or an unknown class. */
+    TENCH_PROCS_DEFECT_WRONG_CLASS = 16,
+    /* Big-endian, or an unknown order of bytes. */
+    TENCH_PROCS_DEFECT_WRONG_BYTE_ORDER = 17,
+    /* A version of ELF other than 1. */
+    TENCH_PROCS_DEFECT_WRONG_VERSION = 18,
+    /* For another kind of processor. */
     TENCH_PROCS_DEFECT_WRONG_MACHINE = 2,
-    /* Not an executable file with fixed addresses. */
+    /* An object file, a memory dump or an unknown type. */
     TENCH_PROCS_DEFECT_NOT_EXECUTABLE = 3,
+    /* A shared library: position-independent, and not marked as a program. */
+    TENCH_PROCS_DEFECT_SHARED_LIBRARY = 19,
+    /* The entries of the table of program headers have another size than ELF says. */
+    TENCH_PROCS_DEFECT_BAD_HEADER_SIZE = 20,
+    /* The table of program headers lies outside the file. */
+    TENCH_PROCS_DEFECT_HEADERS_OUTSIDE_FILE = 21,
     /* No loadable segment. */
     TENCH_PROCS_DEFECT_NO_SEGMENTS = 4,
     /* More loadable segments than the process information page describes. */
     TENCH_PROCS_DEFECT_TOO_MANY_SEGMENTS = 5,
     /* A segment's bytes lie outside the file. */
     TENCH_PROCS_DEFECT_SEGMENT_OUTSIDE_FILE = 6,
-    /* A segment's size in the file exceeds its size in memory, or the sizes overflow. */
+    /* A segment's size in the file exceeds its size in memory. */
     TENCH_PROCS_DEFECT_BAD_SEGMENT_SIZE = 7,
-    /* A segment lies outside what programs can use, or where the loader puts things. */
+    /* A segment's address or offset in the file and its size exceed 64 bits together. */
+    TENCH_PROCS_DEFECT_SIZE_OVERFLOW = 22,
+    /* A segment lies in the first page, which stays unmapped against null dereferences. */
+    TENCH_PROCS_DEFECT_FIRST_PAGE = 23,
+    /* A segment lies where the loader and libraries put things. */
     TENCH_PROCS_DEFECT_BAD_ADDRESS = 8,
+    /*
+     * A segment's alignment is no power of two, or contradicts its address and its place in the file, or is more than
+     * 2 MiB in a position-independent program.
+     */
+    TENCH_PROCS_DEFECT_BAD_ALIGNMENT = 24,
     /* Two segments share a page. */
     TENCH_PROCS_DEFECT_SEGMENTS_OVERLAP = 9,
     /* A segment is both writable and executable. */
     TENCH_PROCS_DEFECT_WRITABLE_AND_EXECUTABLE = 10,
     /* A segment is not readable. */
     TENCH_PROCS_DEFECT_NOT_READABLE = 11,
-    /* The first instruction lies in no executable segment. */
+    /* The program asks for a stack on which it can execute. */
+    TENCH_PROCS_DEFECT_EXECUTABLE_STACK = 25,
+    /* The first instruction lies in no segment. */
     TENCH_PROCS_DEFECT_BAD_ENTRY = 12,
+    /* The first instruction lies in a segment that is not executable. */
+    TENCH_PROCS_DEFECT_ENTRY_NOT_EXECUTABLE = 26,
+    /* The first instruction's address is no multiple of 4. */
+    TENCH_PROCS_DEFECT_ENTRY_MISALIGNED = 27,
     /* The program needs a dynamic linker. */
     TENCH_PROCS_DEFECT_NEEDS_INTERPRETER = 13,
+    /* The program needs shared libraries. */
+    TENCH_PROCS_DEFECT_NEEDS_LIBRARIES = 28,
+    /* A program with fixed addresses has a dynamic section. */
+    TENCH_PROCS_DEFECT_DYNAMIC_AT_FIXED_ADDRESS = 29,
+    /* The dynamic section, or a table that it names, lies outside the file, has no end, or has entries of a wrong size. */
+    TENCH_PROCS_DEFECT_BAD_DYNAMIC_SECTION = 30,
+    /* A relocation other than by the distance from where the program was linked. */
+    TENCH_PROCS_DEFECT_UNKNOWN_RELOCATION = 31,
+    /* A relocation of what the file has no bytes for. */
+    TENCH_PROCS_DEFECT_RELOCATION_OUTSIDE = 32,
+    /* A relocation of code or constants, which cannot be shared then. */
+    TENCH_PROCS_DEFECT_RELOCATION_OF_CONSTANT = 33,
+    /* Relocations out of order, two of one word, or one of a word that is not aligned. */
+    TENCH_PROCS_DEFECT_BAD_RELOCATION = 34,
+    /* Variables of each thread that the linker lays out, which threads here do not have. */
+    TENCH_PROCS_DEFECT_THREAD_LOCAL = 35,
+    /* A note that does not end where its part of the file ends, or Tench's own with other contents. */
+    TENCH_PROCS_DEFECT_BAD_NOTE = 36,
     /* Arguments and environment do not fit into the process information block. */
     TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG = 14,
 };
@@ -249,18 +296,40 @@ static inline bool tench_procs_defect_is(uint64_t code)
 {
     switch (code) {
     case TENCH_PROCS_DEFECT_NOT_ELF:
+    case TENCH_PROCS_DEFECT_HEADER_CUT_OFF:
+    case TENCH_PROCS_DEFECT_WRONG_CLASS:
+    case TENCH_PROCS_DEFECT_WRONG_BYTE_ORDER:
+    case TENCH_PROCS_DEFECT_WRONG_VERSION:
     case TENCH_PROCS_DEFECT_WRONG_MACHINE:
     case TENCH_PROCS_DEFECT_NOT_EXECUTABLE:
+    case TENCH_PROCS_DEFECT_SHARED_LIBRARY:
+    case TENCH_PROCS_DEFECT_BAD_HEADER_SIZE:
+    case TENCH_PROCS_DEFECT_HEADERS_OUTSIDE_FILE:
     case TENCH_PROCS_DEFECT_NO_SEGMENTS:
     case TENCH_PROCS_DEFECT_TOO_MANY_SEGMENTS:
     case TENCH_PROCS_DEFECT_SEGMENT_OUTSIDE_FILE:
     case TENCH_PROCS_DEFECT_BAD_SEGMENT_SIZE:
+    case TENCH_PROCS_DEFECT_SIZE_OVERFLOW:
+    case TENCH_PROCS_DEFECT_FIRST_PAGE:
     case TENCH_PROCS_DEFECT_BAD_ADDRESS:
+    case TENCH_PROCS_DEFECT_BAD_ALIGNMENT:
     case TENCH_PROCS_DEFECT_SEGMENTS_OVERLAP:
     case TENCH_PROCS_DEFECT_WRITABLE_AND_EXECUTABLE:
     case TENCH_PROCS_DEFECT_NOT_READABLE:
+    case TENCH_PROCS_DEFECT_EXECUTABLE_STACK:
     case TENCH_PROCS_DEFECT_BAD_ENTRY:
+    case TENCH_PROCS_DEFECT_ENTRY_NOT_EXECUTABLE:
+    case TENCH_PROCS_DEFECT_ENTRY_MISALIGNED:
     case TENCH_PROCS_DEFECT_NEEDS_INTERPRETER:
+    case TENCH_PROCS_DEFECT_NEEDS_LIBRARIES:
+    case TENCH_PROCS_DEFECT_DYNAMIC_AT_FIXED_ADDRESS:
+    case TENCH_PROCS_DEFECT_BAD_DYNAMIC_SECTION:
+    case TENCH_PROCS_DEFECT_UNKNOWN_RELOCATION:
+    case TENCH_PROCS_DEFECT_RELOCATION_OUTSIDE:
+    case TENCH_PROCS_DEFECT_RELOCATION_OF_CONSTANT:
+    case TENCH_PROCS_DEFECT_BAD_RELOCATION:
+    case TENCH_PROCS_DEFECT_THREAD_LOCAL:
+    case TENCH_PROCS_DEFECT_BAD_NOTE:
     case TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG:
         return true;
     default:
@@ -273,11 +342,25 @@ static inline const char *tench_procs_defect_text(uint64_t code)
 {
     switch (code) {
     case TENCH_PROCS_DEFECT_NOT_ELF:
-        return "not an ELF file, or a damaged one";
+        return "not an ELF file";
+    case TENCH_PROCS_DEFECT_HEADER_CUT_OFF:
+        return "the file ends within its ELF header";
+    case TENCH_PROCS_DEFECT_WRONG_CLASS:
+        return "not a 64-bit program";
+    case TENCH_PROCS_DEFECT_WRONG_BYTE_ORDER:
+        return "not a little-endian program";
+    case TENCH_PROCS_DEFECT_WRONG_VERSION:
+        return "an unknown version of ELF";
     case TENCH_PROCS_DEFECT_WRONG_MACHINE:
-        return "not a 64-bit little-endian AArch64 program";
+        return "not an AArch64 program";
     case TENCH_PROCS_DEFECT_NOT_EXECUTABLE:
-        return "not a statically linked executable";
+        return "not an executable; was it linked?";
+    case TENCH_PROCS_DEFECT_SHARED_LIBRARY:
+        return "a shared library, not a program";
+    case TENCH_PROCS_DEFECT_BAD_HEADER_SIZE:
+        return "the program headers have a wrong size";
+    case TENCH_PROCS_DEFECT_HEADERS_OUTSIDE_FILE:
+        return "the program headers lie outside the file";
     case TENCH_PROCS_DEFECT_NO_SEGMENTS:
         return "nothing to load";
     case TENCH_PROCS_DEFECT_TOO_MANY_SEGMENTS:
@@ -285,19 +368,49 @@ static inline const char *tench_procs_defect_text(uint64_t code)
     case TENCH_PROCS_DEFECT_SEGMENT_OUTSIDE_FILE:
         return "a segment lies outside the file";
     case TENCH_PROCS_DEFECT_BAD_SEGMENT_SIZE:
-        return "a segment's sizes contradict each other";
+        return "a segment is larger in the file than in memory";
+    case TENCH_PROCS_DEFECT_SIZE_OVERFLOW:
+        return "a segment's size overflows";
+    case TENCH_PROCS_DEFECT_FIRST_PAGE:
+        return "a segment lies in the first page, which stays unmapped";
     case TENCH_PROCS_DEFECT_BAD_ADDRESS:
-        return "a segment lies outside the addresses for programs";
+        return "a segment lies above the addresses for programs";
+    case TENCH_PROCS_DEFECT_BAD_ALIGNMENT:
+        return "a segment's alignment contradicts its address";
     case TENCH_PROCS_DEFECT_SEGMENTS_OVERLAP:
         return "two segments share a page";
     case TENCH_PROCS_DEFECT_WRITABLE_AND_EXECUTABLE:
         return "a segment is writable and executable";
     case TENCH_PROCS_DEFECT_NOT_READABLE:
         return "a segment is not readable";
+    case TENCH_PROCS_DEFECT_EXECUTABLE_STACK:
+        return "it wants an executable stack";
     case TENCH_PROCS_DEFECT_BAD_ENTRY:
-        return "the entry point lies in no executable segment";
+        return "the entry point lies in no segment";
+    case TENCH_PROCS_DEFECT_ENTRY_NOT_EXECUTABLE:
+        return "the entry point lies in a segment that is not executable";
+    case TENCH_PROCS_DEFECT_ENTRY_MISALIGNED:
+        return "the entry point is not aligned";
     case TENCH_PROCS_DEFECT_NEEDS_INTERPRETER:
         return "it needs a dynamic linker; link it statically";
+    case TENCH_PROCS_DEFECT_NEEDS_LIBRARIES:
+        return "it needs shared libraries; link it statically";
+    case TENCH_PROCS_DEFECT_DYNAMIC_AT_FIXED_ADDRESS:
+        return "it has a dynamic section and fixed addresses; link it statically or with -pie";
+    case TENCH_PROCS_DEFECT_BAD_DYNAMIC_SECTION:
+        return "its dynamic section is damaged";
+    case TENCH_PROCS_DEFECT_UNKNOWN_RELOCATION:
+        return "it has a relocation of an unknown kind; link it with -static -pie";
+    case TENCH_PROCS_DEFECT_RELOCATION_OUTSIDE:
+        return "a relocation lies outside the program's data";
+    case TENCH_PROCS_DEFECT_RELOCATION_OF_CONSTANT:
+        return "a relocation changes code or constants; compile with position-independent code";
+    case TENCH_PROCS_DEFECT_BAD_RELOCATION:
+        return "its relocations are out of order or not aligned";
+    case TENCH_PROCS_DEFECT_THREAD_LOCAL:
+        return "it has thread-local variables of the linker; use those of the library";
+    case TENCH_PROCS_DEFECT_BAD_NOTE:
+        return "a note in it is damaged";
     case TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG:
         return "arguments and environment are too long";
     default:

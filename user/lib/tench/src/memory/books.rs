@@ -1,18 +1,19 @@
 //! Memory for the books of the address space.
 //!
 //! It lies in a part of the address space that no other code uses, below an entry of its own of the table of level 0. So
-//! the tables that show it need no shadow, and the books never need themselves in order to grow.
+//! the tables that show it need no shadow, and the books never need themselves in order to grow. One table of level 2 shows
+//! all of it.
 
 use tench_abi::Kind;
-use tench_abi::layout::{address, slot};
+use tench_abi::layout::address::BOOKS_SIZE;
+use tench_abi::layout::slot;
 use tench_abi::memory::{MapFlags, PAGE_SIZE, TABLE_ENTRIES, entry_bits};
 use tench_sys::{Cap, Frame, PageTable};
 
 use super::Error;
 use super::resources::Resources;
+use crate::process;
 
-/// Where it lies: first address and bytes. One table of level 2 shows all of it.
-pub const BOOKS: (u64, u64) = (address::DYNAMIC_END, 1 << 30);
 /// Log2 of the smallest piece.
 const MIN_BITS: u32 = 14;
 
@@ -35,10 +36,10 @@ impl Books {
     pub fn grow(resources: &mut Resources, size: usize) -> Result<usize, Error> {
         let bits = size.next_power_of_two().ilog2().max(MIN_BITS);
         let start = resources.books().used.next_multiple_of(1 << bits);
-        if start + (1 << bits) > BOOKS.1 {
+        if start + (1 << bits) > BOOKS_SIZE {
             return Err(Error::NoAddresses);
         }
-        let address = BOOKS.0 + start;
+        let address = process::books() + start;
         let level = if bits < entry_bits(2) { 3 } else { 2 };
         let table = if level == 3 { Self::level3(resources, address)? } else { Self::level2(resources)? };
         let place = resources.make_lasting(Kind::Frame, u64::from(bits))?;
@@ -62,8 +63,8 @@ impl Books {
         if let Some(table) = resources.books().level2 {
             return Ok(table);
         }
-        let upper = Self::table(resources, 1, Cap::new(slot::VSPACE), BOOKS.0)?;
-        let table = Self::table(resources, 2, upper, BOOKS.0)?;
+        let upper = Self::table(resources, 1, Cap::new(slot::VSPACE), process::books())?;
+        let table = Self::table(resources, 2, upper, process::books())?;
         resources.books().level2 = Some(table);
         Ok(table)
     }

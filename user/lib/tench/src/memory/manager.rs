@@ -11,7 +11,6 @@ use tench_paging::{FrameCap, Kind, Paging, Region, Request, Verdict};
 use tench_sys::{Cap, Frame, OWN_SPACE};
 
 use super::Error;
-use super::books::BOOKS;
 use super::resources::Resources;
 use crate::process;
 
@@ -77,14 +76,14 @@ impl Manager {
     fn fill_in(&mut self) {
         self.ready = true;
         self.resources.initialise(process::is_first());
-        self.paging.initialise(slot::VSPACE, address::DYNAMIC, address::DYNAMIC_END);
-        self.reserve_foreign(BOOKS.0, BOOKS.1, RW);
+        self.paging.initialise(slot::VSPACE, process::dynamic(), address::DYNAMIC_END);
+        self.reserve_foreign(process::books(), address::BOOKS_SIZE, RW);
         let Some(info) = process::info() else { return };
         for segment in process::segments() {
             self.reserve_foreign(segment.address, segment.size, MapFlags::from_bits_truncate(segment.flags));
         }
-        self.reserve_foreign(address::PROCESS_INFO, INFO_PAGES as u64 * PAGE, MapFlags::READ);
-        self.reserve_foreign(address::MESSAGE_AREAS, PAGE, RW);
+        self.reserve_foreign(process::information_address(), INFO_PAGES as u64 * PAGE, MapFlags::READ);
+        self.reserve_foreign(info.message_area, PAGE, RW);
         let size = info.stack_top - info.stack_bottom;
         let stack = Request { flags: RW, guard: PAGE, ..Request::reserved(size, Kind::Foreign) };
         // The books hold so few without growing.

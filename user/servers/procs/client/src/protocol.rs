@@ -342,32 +342,77 @@ tench_protocol::codes! {
 tench_protocol::codes! {
     /// What is wrong with a program's file.
     pub enum Defect {
-        /// Not an ELF file, or cut off.
-        NotElf = 1, "not an ELF file, or a damaged one";
-        /// For another machine or another class.
-        WrongMachine = 2, "not a 64-bit little-endian AArch64 program";
-        /// Not an executable file with fixed addresses.
-        NotExecutable = 3, "not a statically linked executable";
+        /// It does not begin with the four bytes of ELF.
+        NotElf = 1, "not an ELF file";
+        /// The file ends within the header with which it begins.
+        HeaderCutOff = 15, "the file ends within its ELF header";
+        /// For a machine of 32 bits, or an unknown class.
+        WrongClass = 16, "not a 64-bit program";
+        /// Big-endian, or an unknown order of bytes.
+        WrongByteOrder = 17, "not a little-endian program";
+        /// A version of ELF other than 1.
+        WrongVersion = 18, "an unknown version of ELF";
+        /// For another kind of processor.
+        WrongMachine = 2, "not an AArch64 program";
+        /// An object file, a memory dump or an unknown type.
+        NotExecutable = 3, "not an executable; was it linked?";
+        /// A shared library: position-independent, and not marked as a program.
+        SharedLibrary = 19, "a shared library, not a program";
+        /// The entries of the table of program headers have another size than ELF says.
+        BadHeaderSize = 20, "the program headers have a wrong size";
+        /// The table of program headers lies outside the file.
+        HeadersOutsideFile = 21, "the program headers lie outside the file";
         /// No loadable segment.
         NoSegments = 4, "nothing to load";
         /// More loadable segments than the process information page describes.
         TooManySegments = 5, "too many segments";
         /// A segment's bytes lie outside the file.
         SegmentOutsideFile = 6, "a segment lies outside the file";
-        /// A segment's size in the file exceeds its size in memory, or the sizes overflow.
-        BadSegmentSize = 7, "a segment's sizes contradict each other";
-        /// A segment lies outside what programs can use, or where the loader puts things.
-        BadAddress = 8, "a segment lies outside the addresses for programs";
+        /// A segment's size in the file exceeds its size in memory.
+        BadSegmentSize = 7, "a segment is larger in the file than in memory";
+        /// A segment's address or offset in the file and its size exceed 64 bits together.
+        SizeOverflow = 22, "a segment's size overflows";
+        /// A segment lies in the first page, which stays unmapped against null dereferences.
+        FirstPage = 23, "a segment lies in the first page, which stays unmapped";
+        /// A segment lies where the loader and libraries put things.
+        BadAddress = 8, "a segment lies above the addresses for programs";
+        /// A segment's alignment is no power of two, or contradicts its address and its place in the file, or is more than
+        /// 2 MiB in a position-independent program.
+        BadAlignment = 24, "a segment's alignment contradicts its address";
         /// Two segments share a page.
         SegmentsOverlap = 9, "two segments share a page";
         /// A segment is both writable and executable.
         WritableAndExecutable = 10, "a segment is writable and executable";
         /// A segment is not readable.
         NotReadable = 11, "a segment is not readable";
-        /// The first instruction lies in no executable segment.
-        BadEntry = 12, "the entry point lies in no executable segment";
+        /// The program asks for a stack on which it can execute.
+        ExecutableStack = 25, "it wants an executable stack";
+        /// The first instruction lies in no segment.
+        BadEntry = 12, "the entry point lies in no segment";
+        /// The first instruction lies in a segment that is not executable.
+        EntryNotExecutable = 26, "the entry point lies in a segment that is not executable";
+        /// The first instruction's address is no multiple of 4.
+        EntryMisaligned = 27, "the entry point is not aligned";
         /// The program needs a dynamic linker.
         NeedsInterpreter = 13, "it needs a dynamic linker; link it statically";
+        /// The program needs shared libraries.
+        NeedsLibraries = 28, "it needs shared libraries; link it statically";
+        /// A program with fixed addresses has a dynamic section.
+        DynamicAtFixedAddress = 29, "it has a dynamic section and fixed addresses; link it statically or with -pie";
+        /// The dynamic section, or a table that it names, lies outside the file, has no end, or has entries of a wrong size.
+        BadDynamicSection = 30, "its dynamic section is damaged";
+        /// A relocation other than by the distance from where the program was linked.
+        UnknownRelocation = 31, "it has a relocation of an unknown kind; link it with -static -pie";
+        /// A relocation of what the file has no bytes for.
+        RelocationOutside = 32, "a relocation lies outside the program's data";
+        /// A relocation of code or constants, which cannot be shared then.
+        RelocationOfConstant = 33, "a relocation changes code or constants; compile with position-independent code";
+        /// Relocations out of order, two of one word, or one of a word that is not aligned.
+        BadRelocation = 34, "its relocations are out of order or not aligned";
+        /// Variables of each thread that the linker lays out, which threads here do not have.
+        ThreadLocal = 35, "it has thread-local variables of the linker; use those of the library";
+        /// A note that does not end where its part of the file ends, or Tench's own with other contents.
+        BadNote = 36, "a note in it is damaged";
         /// Arguments and environment do not fit into the process information block.
         ArgumentsTooLong = 14, "arguments and environment are too long";
     }

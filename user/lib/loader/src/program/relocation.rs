@@ -1,0 +1,170 @@
+//! The relocations of a position-independent program, all of one kind: words that hold an address as if the program lay where
+//! it was linked.
+//!
+//! A file has them in two forms. The *compact* one (`RELR`) is a sequence of words: an even one is the address of a word to
+//! relocate, an odd one says with its other 63 bits which of the 63 words that follow are to be relocated, too; what they
+//! hold is in place. The *long* one (`RELA`) has three words for each: address, kind, and what the word is to hold. In both,
+//! addresses have to rise: then a program is relocated page by page while it is loaded.
+
+use elf::abi::R_AARCH64_RELATIVE;
+use tench_abi::memory::MapFlags;
+use tench_procs_client::protocol::Defect;
+
+use super::Segment;
+
+/// Bytes of an entry of the compact form.
+pub const RELR_SIZE: usize = 8;
+/// Bytes of an entry of the long form.
+pub const RELA_SIZE: usize = 24;
+/// Bytes of what is relocated.
+pub const WORD: u64 = 8;
+/// Words that an odd entry of the compact form speaks of.
+const WORDS_PER_MAP: u64 = 63;
+
+/// A word to relocate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    /// Where the word was linked.
+    pub address: u64,
+    /// What it holds as linked; `None`: what lies there.
+    pub value: Option<u64>,
+}
+
+/// All relocations of a program.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Relocations<'a> {
+    relr: &'a [u8],
+    rela: &'a [u8],
+}
+
+impl<'a> Relocations<'a> {
+    /// Those in two tables, of the compact and of the long form.
+    pub(super) const fn new(relr: &'a [u8], rela: &'a [u8]) -> Relocations<'a> {
+        Relocations { relr, rela }
+    }
+
+    /// Checks that each can be carried out.
+    pub(super) fn check(&self, segments: &[Segment<'_>]) -> Result<(), Defect> {
+        for entry in self.rela.chunks_exact(RELA_SIZE) {
+            let word = |index: usize| entry[index..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            // The upper half would be a symbol.
+            if word(8) != u64::from(R_AARCH64_RELATIVE) {
+                return Err(Defect::UnknownRelocation);
+            }
+        }
+        let mut next = 0;
+        let mut segment: Option<&Segment<'_>> = None;
+        for relocation in self.words() {
+            let address = relocation.address;
+            if address < next || !address.is_multiple_of(WORD) {
+                return Err(Defect::BadRelocation);
+            }
+            if segment.is_none_or(|segment| !segment.has_word(address)) {
+                let found = segments.iter().find(|segment| segment.has_word(address));
+                let found = found.ok_or(Defect::RelocationOutside)?;
+                if !found.flags.contains(MapFlags::WRITE) {
+                    return Err(Defect::RelocationOfConstant);
+                }
+                segment = Some(found);
+            }
+            next = address + WORD;
+        }
+        Ok(())
+    }
+
+    /// The words to relocate, by rising address if they have been checked.
+    pub fn words(&self) -> Words<'a> {
+        let compact = Compact { entries: self.relr, map: 0, map_address: 0, next_map: 0 };
+        let mut words = Words { compact, next_compact: None, long: Long { entries: self.rela }, next_long: None };
+        words.next_compact = words.compact.next();
+        words.next_long = words.long.next();
+        words
+    }
+}
+
+/// The addresses in the compact form.
+#[derive(Clone, Debug)]
+struct Compact<'a> {
+    entries: &'a [u8],
+    /// What is left of an odd entry, and the word of which its lowest bit speaks.
+    map: u64,
+    map_address: u64,
+    /// The word of which the lowest bit of the next odd entry speaks.
+    next_map: u64,
+}
+
+impl Iterator for Compact<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        while self.map == 0 {
+            let (entry, rest) = self.entries.split_first_chunk::<RELR_SIZE>()?;
+            self.entries = rest;
+            let entry = u64::from_le_bytes(*entry);
+            if entry & 1 == 0 {
+                self.next_map = entry.wrapping_add(WORD);
+                return Some(entry);
+            }
+            self.map = entry >> 1;
+            self.map_address = self.next_map;
+            self.next_map = self.next_map.wrapping_add(WORDS_PER_MAP * WORD);
+        }
+        let address = self.map_address.wrapping_add(u64::from(self.map.trailing_zeros()) * WORD);
+        self.map &= self.map - 1;
+        Some(address)
+    }
+}
+
+/// The long form.
+#[derive(Clone, Debug)]
+struct Long<'a> {
+    entries: &'a [u8],
+}
+
+impl Iterator for Long<'_> {
+    type Item = Relocation;
+
+    fn next(&mut self) -> Option<Relocation> {
+        let (entry, rest) = self.entries.split_first_chunk::<RELA_SIZE>()?;
+        self.entries = rest;
+        let word = |index: usize| entry[index..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        Some(Relocation { address: word(0), value: Some(word(16)) })
+    }
+}
+
+/// Iterator over [`Relocations`]: both forms, merged.
+#[derive(Clone, Debug)]
+pub struct Words<'a> {
+    compact: Compact<'a>,
+    next_compact: Option<u64>,
+    long: Long<'a>,
+    next_long: Option<Relocation>,
+}
+
+impl Words<'_> {
+    /// Where the next word was linked.
+    pub fn address(&self) -> Option<u64> {
+        match (self.next_compact, self.next_long) {
+            (Some(compact), Some(long)) => Some(compact.min(long.address)),
+            (Some(compact), None) => Some(compact),
+            (None, long) => long.map(|long| long.address),
+        }
+    }
+}
+
+impl Iterator for Words<'_> {
+    type Item = Relocation;
+
+    fn next(&mut self) -> Option<Relocation> {
+        match (self.next_compact, self.next_long) {
+            (Some(address), long) if long.is_none_or(|long| address <= long.address) => {
+                self.next_compact = self.compact.next();
+                Some(Relocation { address, value: None })
+            }
+            (_, long) => {
+                self.next_long = self.long.next();
+                long
+            }
+        }
+    }
+}
