@@ -35,12 +35,14 @@ mod exhaustion;
 mod faults;
 mod handlers;
 mod kernel;
+mod killing;
 mod layout;
 mod memory;
 mod node;
 mod notification;
 mod operations;
 mod paging;
+mod processes;
 mod random;
 mod registers;
 mod reply;
@@ -52,6 +54,7 @@ mod thread;
 mod transfer;
 mod untyped;
 mod upcall;
+mod victim;
 
 use case::Case;
 use stage::Stage;
@@ -86,6 +89,8 @@ const CASES: &[&[Case]] = &[
     layout::CASES,
     slabs::CASES,
     shared::CASES,
+    processes::CASES,
+    killing::CASES,
     exhaustion::CASES,
 ];
 

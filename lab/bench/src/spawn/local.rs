@@ -145,8 +145,7 @@ impl Maker {
     /// Starts a process of a program.
     fn spawn(&mut self, program: &Program<'_>, name: &str) -> Result<Child, LoadError> {
         let mut program = program.clone();
-        let addresses =
-            Addresses::choose(&program, StackSize::of(&program, 0), &mut self.random.sequence());
+        let addresses = Addresses::choose(&program, StackSize::of(&program, 0), &mut self.random.sequence());
         program.move_by(addresses.bias);
         let description = Description {
             pid: NO_PROCESS,

@@ -201,9 +201,8 @@ pub struct Process {
     pub root: Cap<CapNode>,
     /// Its main thread.
     pub thread: Cap<Thread>,
-    /// Table of level 0 of its address space; until it is [ready](Self::make_ready), as what follows.
     space: Cap<PageTable>,
-    /// The main thread's scheduling context.
+    /// The main thread's scheduling context; until it is [ready](Self::make_ready), as what follows.
     scheduling: Cap<SchedulingContext>,
     reply: Cap<Reply>,
     message: Cap<Frame>,
@@ -243,7 +242,7 @@ impl Process {
             scheduling: Cap::new(machine.make(Kind::SchedulingContext, 0)?),
             reply: Cap::new(machine.make(Kind::Reply, 0)?),
             message: Cap::new(image.message),
-            space: Cap::new(image.space.root()),
+            space: Cap::<PageTable>::new(image.space.root()).copy_to(machine.resources.lasting_slot()?)?,
             entry: program.entry,
             stack_top: description.addresses.stack.top,
             information: description.addresses.information,
@@ -275,7 +274,13 @@ impl Process {
         self.root.mint_from(to, OWN_SPACE, server.address(), rights, badge)
     }
 
-    /// Makes the process ready to run. Its faults go to `faults`, whose badge says which process it is.
+    /// The root of its address space, to which its account belongs.
+    pub const fn address_space(&self) -> Cap<PageTable> {
+        self.space
+    }
+
+    /// Makes the process ready to run. Its faults go to `faults`, whose badge says which process it is. If it is to have an
+    /// account, that is opened before.
     pub fn make_ready(&self, schedule: Schedule, faults: Cap<Endpoint>) -> Result<(), Error> {
         let Schedule { priority, ceiling, slice } = schedule;
         self.scheduling.configure(u64::from(priority), u64::from(ceiling), slice, None)?;

@@ -52,6 +52,11 @@ impl<T, E> Pending<T, E> {
     pub const fn new(reply: Cap<Reply>) -> Pending<T, E> {
         Pending { reply, answer: PhantomData }
     }
+
+    /// The object that whoever asked waits in.
+    pub const fn reply(&self) -> Cap<Reply> {
+        self.reply
+    }
 }
 
 /// An answer as a message.

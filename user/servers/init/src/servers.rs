@@ -16,6 +16,7 @@ use crate::boot::Boot;
 use crate::devices::Devices;
 use crate::failure::Failure;
 use crate::pool::Pool;
+use crate::watch;
 
 /// Servers that a description can have.
 const MAX_SERVERS: usize = 64;
@@ -56,18 +57,18 @@ struct Starter<'a> {
     faults: Cap<Endpoint>,
 }
 
-/// Starts everything. Answers where mem and procs report faults.
-pub fn start(info: &BootInfo) -> Result<Cap<Endpoint>, Failure> {
+/// Starts everything.
+pub fn start(info: &BootInfo) -> Result<(), Failure> {
     let mut pool = Pool::new(info);
     let boot = Boot::open(info, &mut pool)?;
     let faults = make_endpoint(&mut pool, "init")?;
+    watch::start(&mut pool, faults)?;
     let devices = Devices::new(info);
     let random = Randomness::new(devices.seed());
     let mut starter = Starter { info, pool, boot, devices, random, endpoints: ArrayVec::new(), faults };
     starter.make_endpoints()?;
     starter.load_first()?;
-    starter.start_others()?;
-    Ok(faults)
+    starter.start_others()
 }
 
 /// Makes an endpoint.
@@ -167,7 +168,9 @@ impl Starter<'_> {
     fn run(&self, program: &Entry<'static>, process: &Process, faults: Cap<Endpoint>) -> Result<(), Failure> {
         let slice = self.info.counter_frequency / SLICES_PER_SECOND;
         let schedule = Schedule { priority: program.priority, ceiling: program.ceiling, slice };
-        let started = process.make_ready(schedule, faults).and_then(|()| process.start());
+        let account = process.address_space().open_account(Cap::new(slot::KERNEL));
+        let ready = account.and_then(|()| process.make_ready(schedule, faults));
+        let started = ready.and_then(|()| process.start());
         started.map_err(|error| Failure::Kernel(program.name, error))
     }
 

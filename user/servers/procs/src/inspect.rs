@@ -2,10 +2,12 @@
 
 use alloc::string::ToString;
 
+use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind};
-use tench_procs_client::protocol::{CAPABILITIES_PER_ANSWER, Capability, Error, MAX_FILE_TEXT, MAX_NAME, Status};
+use tench_procs_client::protocol::{CAPABILITIES_PER_ANSWER, Capability, Error, MAX_FILE_TEXT, MAX_NAME, Status, pid};
 use tench_protocol::{ArrayString, Bytes, List, Text};
+use tench_sys::{Cap, PageTable};
 
 use crate::server::{Kept, ProcessRecord, Server};
 
@@ -32,8 +34,12 @@ impl Server {
         from: CapAddress,
     ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error> {
         self.records.check_manage(caller, process)?;
-        let Some(Kept::Living(living)) = &self.records.get(process)?.kernel else { return Err(Error::WrongState) };
-        let root = living.process.root;
+        let root = match &self.records.get(process)?.kernel {
+            Some(Kept::Living(living)) => living.process.root,
+            // Its own are no secret, and what should be there can be compared.
+            None if process == pid::PROCS => Cap::new(slot::CSPACE),
+            _ => return Err(Error::WrongState),
+        };
         let nodes = 1u32 << root.identify().map_err(|_| Error::Internal)?.size_bits.saturating_sub(SLOT_SIZE.ilog2());
         let end = nodes << NODE_BITS;
         let mut found = List::new();
@@ -81,13 +87,15 @@ impl Server {
 /// What is known about a process.
 fn describe(process: u64, record: &ProcessRecord) -> Status {
     let ticks = match &record.kernel {
-        Some(Kept::Living(living)) => living.process.thread.query().map_or(0, |info| info.ticks),
-        _ => 0,
+        Some(Kept::Living(living)) => living.ticks(),
+        _ if process == pid::PROCS => Cap::<PageTable>::new(slot::VSPACE).account().map_or(0, |account| account.ticks),
+        _ => record.ticks,
     };
+    let status = record.status();
     Status {
         process,
-        state: record.status.state,
-        detail: record.status.detail,
+        state: status.state,
+        detail: status.detail,
         parent: record.parent,
         priority: u64::from(record.priority),
         ticks,

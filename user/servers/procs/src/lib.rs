@@ -10,3 +10,4 @@ extern crate alloc;
 pub mod catalogue;
 pub mod records;
 pub mod supervisor;
+pub mod waits;

@@ -155,9 +155,8 @@ impl Server {
             return Err(LoadError::Kernel(error));
         }
         record.kernel = Some(Kept::Living(Box::new(living)));
-        record.status = Condition::plain(ProcessState::Running);
         record.size = size;
-        Ok(())
+        self.records.set_state(process, ProcessState::Running).map_err(gone)
     }
 
     /// Says something on the console, or on the kernel's early output.

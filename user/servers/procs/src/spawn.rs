@@ -86,14 +86,21 @@ impl Service {
 }
 
 impl Living {
-    /// Ends it: everything that it has is gone afterwards.
-    pub fn end(self) {
-        // It must not run while it is being taken apart. That it is gone already is no error.
-        let _ = self.process.thread.suspend();
+    /// Ticks that its threads have used.
+    pub fn ticks(&self) -> u64 {
+        self.process.address_space().account().map_or(0, |account| account.ticks)
+    }
+
+    /// Ends it: everything that it has is gone afterwards. Answers the ticks that it has used.
+    pub fn end(self) -> u64 {
+        // None of its threads may run while it is being taken apart. If it has no account, it has not run yet.
+        let _ = self.process.address_space().suspend_account(true);
+        let ticks = self.ticks();
         if let Some(service) = self.service {
             service.close();
         }
         self.memory.close();
+        ticks
     }
 
     /// Where it serves others.
@@ -300,7 +307,8 @@ impl Living {
         let slot = own_memory::take_slot().map_err(|_| Refusal::NoSuchSlot)?;
         let faults = SERVICE.mint_to(slot, Rights::WRITE | Rights::CALL, pid);
         let schedule = Schedule { priority, ceiling, slice: frequency / SLICES_PER_SECOND };
-        let ready = faults.and_then(|faults| self.process.make_ready(schedule, faults));
+        let account = self.process.address_space().open_account(Cap::new(slot::KERNEL));
+        let ready = account.and(faults).and_then(|faults| self.process.make_ready(schedule, faults));
         discard(slot);
         ready.and_then(|()| self.memory.put_away()).and_then(|()| self.process.start())
     }
