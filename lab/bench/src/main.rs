@@ -19,6 +19,7 @@
 //! | `threads` | [`threads`] | a shared counter with turn-taking, by locks |
 //! | `rpc` | [`rpc`] | strings and memory from another process |
 //! | `contention` | [`contention`] | many threads over one connection |
+//! | `spawn` | [`spawn`] | what a process costs, by the number of processes |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
 //!
@@ -52,6 +53,8 @@ mod siblings;
 mod slabs;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod soak;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod spawn;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod srr;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -92,6 +95,7 @@ fn measure() -> Result<(), String> {
         Some("threads") => threads::run(),
         Some("rpc") => rpc::run(),
         Some("contention") => contention::run(),
+        Some("spawn") => spawn::run(),
         Some("boot") => boot::run(),
         Some("soak") => soak::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),

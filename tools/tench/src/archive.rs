@@ -1,6 +1,8 @@
 //! The boot archive: an ordinary tar file with the programs, the system description and further files.
 //!
-//! It depends on nothing but the content: no times, no owners, entries in the order of their paths.
+//! It depends on nothing but the content: no times, no owners, entries in the order of their paths. Programs begin at pages
+//! of the archive, so that the process server can show their pages to processes: before each lies a comment that is as long
+//! as that needs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,8 +10,13 @@ use std::path::Path;
 
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 
+use tench_abi::memory::PAGE_SIZE;
+
 use crate::elf;
 use crate::workspace;
+
+/// Bytes of a block of a tar file.
+const BLOCK: usize = 512;
 
 /// Files of an archive by path.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +82,9 @@ impl Archive {
     pub fn to_tar(&self) -> Result<Vec<u8>> {
         let mut builder = tar::Builder::new(Vec::new());
         for (path, content) in &self.files {
+            if elf::is_elf(content) {
+                align(&mut builder).into_diagnostic()?;
+            }
             let mut header = tar::Header::new_ustar();
             header.set_size(content.len() as u64);
             header.set_mode(if elf::is_elf(content) { 0o755 } else { 0o644 });
@@ -86,6 +96,25 @@ impl Archive {
         }
         builder.into_inner().into_diagnostic()
     }
+}
+
+/// Adds an extended header of POSIX with a comment, after which a file's contents begin at a page.
+fn align(builder: &mut tar::Builder<Vec<u8>>) -> std::io::Result<()> {
+    let contents = builder.get_ref().len() + BLOCK;
+    let missing = contents.next_multiple_of(PAGE_SIZE) - contents;
+    // One block is the comment's own header. A comment of no bytes is one, too.
+    let Some(size) = missing.checked_sub(BLOCK) else { return Ok(()) };
+    let mut comment = if size == 0 { String::new() } else { format!("{size} comment=") };
+    comment.extend(std::iter::repeat_n(' ', size.saturating_sub(comment.len() + 1)));
+    comment.extend((size > 0).then_some('\n'));
+    let mut header = tar::Header::new_ustar();
+    header.set_path("comment")?;
+    header.set_entry_type(tar::EntryType::XHeader);
+    header.set_size(size as u64);
+    header.set_mode(0o644);
+    header.set_mtime(0);
+    header.set_cksum();
+    builder.append(&header, comment.as_bytes())
 }
 
 /// Whether a file of the archive can have this path: relative, in plain components.
@@ -121,6 +150,24 @@ mod tests {
         assert_eq!(entries(&tar), expected);
         assert_eq!(tar, archive.to_tar().unwrap());
         assert!(archive.add("etc/motd", Vec::new()).is_err());
+    }
+
+    #[test]
+    fn programs_begin_at_pages() {
+        // Every distance from a page that blocks can have.
+        for blocks in 0..9 {
+            let mut archive = Archive::default();
+            archive.add("a", vec![b'a'; blocks * BLOCK]).unwrap();
+            archive.add("b", b"\x7fELF first".to_vec()).unwrap();
+            archive.add("c", b"\x7fELF second".to_vec()).unwrap();
+            let tar = archive.to_tar().unwrap();
+            for content in [&b"\x7fELF first"[..], b"\x7fELF second"] {
+                let place = tar.windows(content.len()).position(|window| window == content).unwrap();
+                assert_eq!(place % PAGE_SIZE, 0);
+            }
+            let paths: Vec<String> = entries(&tar).into_iter().map(|(path, ..)| path).collect();
+            assert_eq!(paths, ["a", "b", "c"], "comments are no files");
+        }
     }
 
     #[test]

@@ -6,9 +6,8 @@ use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
-
 use tench_abi::layout::address;
-use tench_abi::memory::MapFlags;
+use tench_abi::memory::{MapFlags, PAGE_SIZE};
 use tench_loader::Program;
 use tench_loader::relocate::Relocating;
 
@@ -19,6 +18,9 @@ type Header = FileHeader64<Endianness>;
 /// Offsets of the fields of an ELF header that say where the section table is.
 const SECTION_TABLE_OFFSET: std::ops::Range<usize> = 0x28..0x30;
 const SECTION_TABLE_COUNTS: std::ops::Range<usize> = 0x3c..0x40;
+/// Offset in a program header of the first of its six long fields: offset, two addresses, two sizes, alignment.
+const PROGRAM_HEADER_OFFSET: usize = 8;
+const PAGE: u64 = PAGE_SIZE as u64;
 
 /// A part of the file that has to be in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,19 +115,62 @@ fn loadable<'a>(header: &Header, endian: Endianness, bytes: &'a [u8]) -> Result<
     Ok(all.iter().filter(|one| one.p_type(endian) == elf::PT_LOAD && one.p_memsz(endian) != 0).collect())
 }
 
-/// The executable without symbols and debugging information: what follows the last byte of which its program headers speak is
-/// cut off.
-pub fn strip(bytes: &[u8]) -> Result<Vec<u8>> {
+/// The executable as it lies in the boot archive: without symbols and debugging information, and laid out so that processes
+/// can be shown the file's own pages. What is not written begins at a page of the file and ends with one, filled up with
+/// zeros; what is written is copied anyway, and keeps its size.
+pub fn lay_out(bytes: &[u8]) -> Result<Vec<u8>> {
     let (header, endian) = header(bytes)?;
-    let table_end = header.e_phoff(endian) + u64::from(header.e_phnum(endian)) * u64::from(header.e_phentsize(endian));
-    let all = header.program_headers(endian, bytes).into_diagnostic()?;
-    let content_ends = all.iter().map(|one| one.p_offset(endian).saturating_add(one.p_filesz(endian)));
-    let end = content_ends.chain([table_end]).max().unwrap_or(table_end);
-    let kept = bytes.get(..end as usize).ok_or_else(|| miette!("a segment lies outside the file"))?;
-    let mut stripped = kept.to_vec();
-    stripped[SECTION_TABLE_OFFSET].fill(0);
-    stripped[SECTION_TABLE_COUNTS].fill(0);
-    Ok(stripped)
+    let can_move = header.e_type(endian) == elf::ET_DYN;
+    let table = header.e_phoff(endian) as usize;
+    let headers = header.program_headers(endian, bytes).into_diagnostic()?;
+    let table_end = table + size_of_val(headers);
+    let outside = || miette!("a segment lies outside the file");
+    let mut file = bytes.get(..table_end).ok_or_else(outside)?.to_vec();
+    // Where each loadable part of the old file has gone: first byte, bytes, first byte in the new file.
+    let mut moved = Vec::new();
+    for (index, one) in headers.iter().enumerate().filter(|(_, one)| one.p_type(endian) == elf::PT_LOAD) {
+        let content = one.data(endian, bytes).map_err(|()| outside())?;
+        let (address, physical) = (one.p_vaddr(endian), one.p_paddr(endian));
+        let lead = address % PAGE;
+        // Where a program lies that can be moved agrees with what its parts ask for; one that cannot has what it asks for.
+        let alignment = if can_move { one.p_align(endian).max(PAGE) } else { PAGE };
+        let start = (file.len() as u64).next_multiple_of(alignment) + (address - lead) % alignment;
+        file.resize(start as usize, 0);
+        file.resize((start + lead) as usize, 0);
+        file.extend(content);
+        moved.push((one.p_offset(endian), content.len() as u64, start + lead));
+        let is_constant = one.p_flags(endian) & elf::PF_W == 0 && one.p_memsz(endian) == content.len() as u64;
+        let fields = if is_constant && !content.is_empty() {
+            file.resize(file.len().next_multiple_of(PAGE as usize), 0);
+            let size = file.len() as u64 - start;
+            [start, address - lead, physical.saturating_sub(lead), size, size, alignment]
+        } else {
+            [start + lead, address, physical, content.len() as u64, one.p_memsz(endian), alignment]
+        };
+        let place = table + index * size_of_val(one) + PROGRAM_HEADER_OFFSET;
+        for (number, field) in fields.into_iter().enumerate() {
+            file[place + 8 * number..][..8].copy_from_slice(&field.to_le_bytes());
+        }
+    }
+    // What the other headers name lies in a loadable part, or before them.
+    for (index, one) in headers.iter().enumerate().filter(|(_, one)| one.p_type(endian) != elf::PT_LOAD) {
+        let (offset, size) = (one.p_offset(endian), one.p_filesz(endian));
+        let part = moved.iter().find(|(from, length, _)| offset >= *from && offset + size <= from + length);
+        let place = match part {
+            _ if size == 0 => 0,
+            Some((from, _, to)) => offset - from + to,
+            None => {
+                let content = one.data(endian, bytes).map_err(|()| outside())?;
+                file.resize(file.len().next_multiple_of(8), 0);
+                file.extend(content);
+                (file.len() - content.len()) as u64
+            }
+        };
+        file[table + index * size_of_val(one) + PROGRAM_HEADER_OFFSET..][..8].copy_from_slice(&place.to_le_bytes());
+    }
+    file[SECTION_TABLE_OFFSET].fill(0);
+    file[SECTION_TABLE_COUNTS].fill(0);
+    Ok(file)
 }
 
 /// Where a function of an executable lies.
@@ -200,7 +245,7 @@ pub mod tests {
     }
 
     #[test]
-    fn segments_are_read_and_stripping_keeps_them() {
+    fn segments_are_read() {
         let parts: [Part; 2] =
             [(0x20_0000, elf::PF_R | elf::PF_X, b"code", 4), (0x20_1000, elf::PF_R | elf::PF_W, b"data", 100)];
         let file = executable(0x20_0000, &parts);
@@ -209,16 +254,44 @@ pub mod tests {
         assert_eq!(read.segments.len(), 2);
         assert!(read.segments[0].executable && !read.segments[0].writable);
         assert_eq!((&read.segments[1].content[..], read.segments[1].memory_size), (&b"data"[..], 100));
+    }
 
-        let stripped = strip(&file).unwrap();
-        assert!(stripped.len() < file.len());
-        assert_eq!(Executable::parse(&stripped).unwrap(), read);
+    #[test]
+    fn what_is_not_written_fills_pages_of_the_file() {
+        let note = (0x20_0010, elf::PF_R, &b"a note"[..], 6);
+        let parts: [Part; 4] = [
+            (0x20_0010, elf::PF_R, b"a note and constants", 20),
+            (0x20_1ff0, elf::PF_R | elf::PF_X, &[0x1f; 0x1010], 0x1010),
+            (0x20_4010, elf::PF_R | elf::PF_W, b"data", 100),
+            note,
+        ];
+        let mut file = executable(0x20_2000, &parts);
+        // The last header is a note's, which lies in the first part.
+        let last = 64 + 3 * 56;
+        file[last..last + 4].copy_from_slice(&elf::PT_NOTE.to_le_bytes());
+        let first = u64::from_le_bytes(file[64 + 8..][..8].try_into().unwrap());
+        file[last + 8..last + 16].copy_from_slice(&first.to_le_bytes());
+
+        let laid_out = lay_out(&file).unwrap();
+        let read = Executable::parse(&laid_out).unwrap();
+        assert_eq!(read.entry, 0x20_2000);
+        let ranges: Vec<_> = read.segments.iter().map(|one| (one.virtual_address, one.memory_size)).collect();
+        assert_eq!(ranges, [(0x20_0000, 0x1000), (0x20_1000, 0x2000), (0x20_4010, 100)]);
+        let mut code = vec![0; 0x2000];
+        code[0xff0..].fill(0x1f);
+        assert_eq!(read.segments[1].content, code);
+        assert_eq!(&read.segments[0].content[0x10..0x24], b"a note and constants");
+        assert_eq!(read.segments[2].content, b"data");
+        let offsets: Vec<u64> =
+            (0..4).map(|n| u64::from_le_bytes(laid_out[64 + n * 56 + 8..][..8].try_into().unwrap())).collect();
+        assert_eq!(offsets, [0x1000, 0x2000, 0x4010, 0x1010]);
+        assert_eq!(laid_out.len(), 0x4014, "nothing follows");
     }
 
     #[test]
     fn what_can_be_moved_is_relocated() {
         let file = tench_corpus::good::Movable::new().write();
-        let read = Executable::parse(&strip(&file).unwrap()).unwrap();
+        let read = Executable::parse(&lay_out(&file).unwrap()).unwrap();
         assert_eq!(read.entry, address::PROGRAM + 0x1000);
         let constants = &read.segments[2];
         assert!(!constants.writable && constants.virtual_address == address::PROGRAM + 0x2000);

@@ -44,8 +44,8 @@ pub fn prepare(
     let mut archive = Archive::default();
     for program in &system.programs {
         let path = build.program(&program.origin)?;
-        let stripped = elf::strip(&workspace::read_file(path)?);
-        archive.add(&program.path, stripped.wrap_err_with(|| format!("cannot use {}", path.display()))?)?;
+        let file = elf::lay_out(&workspace::read_file(path)?);
+        archive.add(&program.path, file.wrap_err_with(|| format!("cannot use {}", path.display()))?)?;
     }
     archive.add(tench_system::ARCHIVE_PATH, system.encode())?;
     archive.add_directory(&workspace.root.join("systems/files"))?;

@@ -211,6 +211,14 @@ pub const EXPERIMENTS: &[Experiment] = &[
         ..USUAL
     },
     Experiment {
+        name: "spawn",
+        title: "What a process costs, by the number of processes: by the process server, and by the caller itself",
+        columns: &[Column { title: "Barrelfish", values: reference::SPAWN_BARRELFISH }],
+        targets: reference::SPAWN_TARGETS,
+        plots: spawn,
+        ..USUAL
+    },
+    Experiment {
         name: "boot",
         title: "Instructions until the system is up, and the sizes of what is booted in bytes",
         unit: "instructions, bytes",
@@ -329,6 +337,21 @@ fn contention(_: &Measured) -> Vec<Plot> {
     vec![Plot::new("plot", "Many threads over one connection").with(calls).with(spread)]
 }
 
+/// R0's figures 13 and 17, on to 1,000 processes; and the other end.
+fn spawn(_: &Measured) -> Vec<Plot> {
+    let panel = |title: &str, kinds: [(&str, &str); 2]| {
+        let colours = [BLUE, ORANGE];
+        let empty = Panel::new("processes", title).log_x();
+        kinds.into_iter().zip(colours).fold(empty, |panel, ((series, label), colour)| panel.line(series, label, colour))
+    };
+    let plot = Plot::new("plot", "Processes by the number of processes that there are");
+    let (server, own) = ("by the process server", "by the caller itself");
+    vec![
+        plot.with(panel("instructions to spawn one", [("rpc", server), ("local", own)]))
+            .with(panel("instructions to end one", [("kill", server), ("local_end", own)])),
+    ]
+}
+
 /// R0's figures 7 to 10, and the costs by the number of regions.
 fn paging(_: &Measured) -> Vec<Plot> {
     let sequence = |file: &str, title: &str, size: &str, first: (&str, &str), second: (&str, &str)| {
@@ -377,12 +400,12 @@ fn heap(_: &Measured) -> Vec<Plot> {
 
 /// Machine code of the kernel, and whole sizes of init and the programs as they lie in the boot archive.
 fn sizes(system: &System, build: &Build) -> Result<Figures> {
-    let stripped = |path| -> Result<f64> { Ok(elf::strip(&workspace::read_file(path)?)?.len() as f64) };
+    let laid_out = |path| -> Result<f64> { Ok(elf::lay_out(&workspace::read_file(path)?)?.len() as f64) };
     let mut figures = BTreeMap::new();
     figures.insert("kernel_text_bytes".to_owned(), elf::text_size(build.kernel(system)?)? as f64);
-    figures.insert("init_bytes".to_owned(), stripped(build.init(system)?)?);
+    figures.insert("init_bytes".to_owned(), laid_out(build.init(system)?)?);
     for program in &system.programs {
-        figures.insert(format!("{}_bytes", program.name), stripped(build.program(&program.origin)?)?);
+        figures.insert(format!("{}_bytes", program.name), laid_out(build.program(&program.origin)?)?);
     }
     Ok(figures)
 }

@@ -184,3 +184,17 @@ pub const RPC_TARGETS: &[(&str, f64)] = &[("string_16", 300.0), ("ram_percent", 
 
 /// Whoever waits in turn is never more than one call behind.
 pub const CONTENTION_TARGETS: &[(&str, f64)] = &[("spread_2", 1.0), ("spread_8", 1.0), ("spread_64", 1.0)];
+/// A system of R0's course on Barrelfish (a program of 516 KiB), measured in the same way: 18.5 to 19.4 million.
+pub const SPAWN_BARRELFISH: &[(&str, f64)] = &[("local_25", 19_400_000.0)];
+
+/// A quarter of a million instructions for `hello`, and the same with a thousand processes as with 25.
+pub const SPAWN_TARGETS: &[(&str, f64)] = &[
+    ("hello_25", 250_000.0),
+    ("hello_1000", 250_000.0),
+    ("rpc_percent", 102.0),
+    ("hello_percent", 102.0),
+    ("hello_end_percent", 102.0),
+    ("kill_percent", 102.0),
+    ("local_percent", 102.0),
+    ("local_end_percent", 102.0),
+];

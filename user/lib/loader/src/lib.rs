@@ -9,6 +9,8 @@
 //! place        arithmetic of pages, frames and tables
 //! space        the address space of a new process, built through the trait `Builder`
 //! machine      the same with system calls, and the process's other kernel objects
+//! objects      a process's memory, and the slots for its objects
+//! holes        which of that memory is unused
 //! fault        what a fault of a process was, in words
 //! ```
 //! `init` loads the memory server and the process server with it, the process server everything else. Nothing here
@@ -20,8 +22,10 @@
 pub mod addresses;
 pub mod archive;
 pub mod fault;
+pub mod holes;
 pub mod information;
 pub mod machine;
+pub mod objects;
 pub mod place;
 pub mod program;
 pub mod relocate;
@@ -29,6 +33,7 @@ pub mod space;
 
 pub use addresses::{Addresses, StackSize};
 pub use archive::Archive;
-pub use machine::{Machine, Process, Resources, Schedule, Window};
+pub use machine::{Machine, Process, Resources, Schedule, Shown, Window};
+pub use objects::{Objects, Source};
 pub use program::Program;
 pub use space::{Builder, LoadError};

@@ -1,5 +1,6 @@
 //! The loader's decisions carried out: objects, mappings and threads of the kernel.
 
+use arrayvec::ArrayVec;
 use tench_abi::fault::{Class, Registers};
 use tench_abi::layout::slot;
 use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE, TABLE_ENTRIES};
@@ -12,7 +13,7 @@ use tench_sys::{
 
 use crate::information::Description;
 use crate::program::Program;
-use crate::space::{self, Builder, LoadError, Space};
+use crate::space::{self, Builder, LoadError, Origin, Space};
 
 /// Log2 of the second-level nodes that a process's capability space can have.
 const ROOT_BITS: u64 = 6;
@@ -20,6 +21,11 @@ const ROOT_BITS: u64 = 6;
 pub trait Resources {
     /// An empty slot of the own space. It stays the new process's until that ends.
     fn slot(&mut self) -> Result<CapAddress, LoadError>;
+
+    /// An empty slot of the own space for what the loader names again when the process runs.
+    fn lasting_slot(&mut self) -> Result<CapAddress, LoadError> {
+        self.slot()
+    }
 
     /// Makes an object in an empty slot of the own space, of memory that is zero.
     fn make(&mut self, kind: Kind, size: u64, slot: CapAddress) -> Result<(), LoadError>;
@@ -68,25 +74,97 @@ impl Window {
     }
 }
 
+/// Frames that a [`Shown`] can consist of.
+const MAX_FRAMES: usize = 32;
+
+/// Memory that lies side by side in the loader's address space, never changes, and may be shown to every process: the boot
+/// archive. What of a program's file is only read and executed, and fills whole pages, processes see there instead of
+/// having copies of it.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    start: u64,
+    end: u64,
+    /// Each with its first address.
+    frames: ArrayVec<(Cap<Frame>, u64), MAX_FRAMES>,
+}
+
+impl Shown {
+    /// Nothing yet; the first frame will be mapped at `start`.
+    pub const fn new(start: u64) -> Shown {
+        Shown { start, end: start, frames: ArrayVec::new_const() }
+    }
+
+    /// The first address.
+    pub const fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// One past the last address.
+    pub const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Bytes of it.
+    pub const fn size(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Adds a frame of 2^`size_bits` bytes, which is mapped at the end.
+    pub fn add(&mut self, frame: Cap<Frame>, size_bits: u32) -> Result<(), LoadError> {
+        self.frames.try_push((frame, self.end)).map_err(|_| LoadError::OutOfMemory)?;
+        self.end += 1 << size_bits;
+        Ok(())
+    }
+
+    /// Where pages lie that begin at this address, at most so many bytes of them.
+    fn origin(&self, address: u64, bytes: u64) -> Option<Origin> {
+        let place = self.frames.partition_point(|(_, first)| *first <= address).checked_sub(1)?;
+        let (frame, first) = *self.frames.get(place)?;
+        let end = self.frames.get(place + 1).map_or(self.end, |(_, next)| *next);
+        let bytes = bytes.min(end.checked_sub(address)?) & !(PAGE_SIZE as u64 - 1);
+        let is_page = address.is_multiple_of(PAGE_SIZE as u64);
+        (is_page && bytes > 0).then_some(Origin { frame: frame.address(), offset: address - first, bytes })
+    }
+}
+
 /// A [`Builder`] that makes system calls.
 pub struct Machine<'a, R> {
     resources: &'a mut R,
     window: Option<Window>,
+    shown: Option<&'a Shown>,
 }
 
 impl<'a, R> Machine<'a, R> {
     /// Builds with these resources.
     pub const fn new(resources: &'a mut R, window: Window) -> Machine<'a, R> {
-        Machine { resources, window: Some(window) }
+        Machine { resources, window: Some(window), shown: None }
+    }
+
+    /// The same; and what lies in `shown` is not copied where it need not be.
+    pub const fn showing(resources: &'a mut R, window: Window, shown: &'a Shown) -> Machine<'a, R> {
+        Machine { resources, window: Some(window), shown: Some(shown) }
     }
 
     /// Builds with these resources, but cannot fill frames.
     pub const fn without_window(resources: &'a mut R) -> Machine<'a, R> {
-        Machine { resources, window: None }
+        Machine { resources, window: None, shown: None }
+    }
+}
+
+impl<R: Resources> Machine<'_, R> {
+    /// Makes an object that the loader names again when the process runs.
+    fn make_lasting(&mut self, kind: Kind, size: u64) -> Result<CapAddress, LoadError> {
+        let slot = self.resources.lasting_slot()?;
+        self.resources.make(kind, size, slot)?;
+        Ok(slot)
     }
 }
 
 impl<R: Resources> Builder for Machine<'_, R> {
+    fn origin(&self, contents: &[u8]) -> Option<Origin> {
+        self.shown?.origin(contents.as_ptr().addr() as u64, contents.len() as u64)
+    }
+
     fn make(&mut self, kind: Kind, size: u64) -> Result<CapAddress, LoadError> {
         let slot = self.resources.slot()?;
         self.resources.make(kind, size, slot)?;
@@ -121,12 +199,11 @@ impl<R: Resources> Builder for Machine<'_, R> {
 pub struct Process {
     /// Root of its capability space.
     pub root: Cap<CapNode>,
-    /// Its address space.
-    pub space: Space,
     /// Its main thread.
     pub thread: Cap<Thread>,
-    /// The main thread's scheduling context.
-    pub scheduling: Cap<SchedulingContext>,
+    space: Cap<PageTable>,
+    /// The main thread's scheduling context; until it is [ready](Self::make_ready), as what follows.
+    scheduling: Cap<SchedulingContext>,
     reply: Cap<Reply>,
     message: Cap<Frame>,
     entry: u64,
@@ -153,7 +230,7 @@ impl Process {
         description: &Description,
     ) -> Result<Process, LoadError> {
         let image = space::image(machine, program, description)?;
-        let root: Cap<CapNode> = Cap::new(machine.make(Kind::CapNode, ROOT_BITS)?);
+        let root: Cap<CapNode> = Cap::new(machine.make_lasting(Kind::CapNode, ROOT_BITS)?);
         let node: Cap<CapNode> = Cap::new(machine.make(Kind::CapNode, u64::from(NODE_BITS))?);
         // The root takes this copy; the loader's own one is where the process's copy comes from.
         let installed = node.copy_to(machine.resources.slot()?)?;
@@ -161,11 +238,11 @@ impl Process {
 
         let process = Process {
             root,
-            thread: Cap::new(machine.make(Kind::Thread, 0)?),
+            thread: Cap::new(machine.make_lasting(Kind::Thread, 0)?),
             scheduling: Cap::new(machine.make(Kind::SchedulingContext, 0)?),
             reply: Cap::new(machine.make(Kind::Reply, 0)?),
             message: Cap::new(image.message),
-            space: image.space,
+            space: Cap::<PageTable>::new(image.space.root()).copy_to(machine.resources.lasting_slot()?)?,
             entry: program.entry,
             stack_top: description.addresses.stack.top,
             information: description.addresses.information,
@@ -173,7 +250,7 @@ impl Process {
         for (to, from) in [
             (slot::CSPACE, root.address()),
             (slot::NODE0, node.address()),
-            (slot::VSPACE, process.space.root()),
+            (slot::VSPACE, process.space.address()),
             (slot::THREAD, process.thread.address()),
             (slot::SCHEDULING, process.scheduling.address()),
             (slot::REPLY, process.reply.address()),
@@ -199,17 +276,15 @@ impl Process {
 
     /// The root of its address space, to which its account belongs.
     pub const fn address_space(&self) -> Cap<PageTable> {
-        Cap::new(self.space.root())
+        self.space
     }
 
-    /// Lets the process run, on an account of its own, for which the kernel's capability must lie in [`KERNEL`](slot::KERNEL). Its
-    /// faults go to `faults`, whose badge says which process it is.
-    pub fn start(&self, schedule: Schedule, faults: Cap<Endpoint>) -> Result<(), Error> {
+    /// Makes the process ready to run. Its faults go to `faults`, whose badge says which process it is. If it is to have an
+    /// account, that is opened before.
+    pub fn make_ready(&self, schedule: Schedule, faults: Cap<Endpoint>) -> Result<(), Error> {
         let Schedule { priority, ceiling, slice } = schedule;
         self.scheduling.configure(u64::from(priority), u64::from(ceiling), slice, None)?;
-        let space = self.address_space();
-        space.open_account(Cap::new(slot::KERNEL))?;
-        self.thread.configure(self.root, space, Some((self.message, 0)))?;
+        self.thread.configure(self.root, self.space, Some((self.message, 0)))?;
         self.thread.bind(Bindings {
             scheduling: Binding::To(self.scheduling),
             reply: Binding::To(self.reply),
@@ -218,6 +293,11 @@ impl Process {
         for class in Class::ALL {
             self.thread.faults_to(class, Some(faults))?;
         }
+        Ok(())
+    }
+
+    /// Lets it run, once it is [ready](Self::make_ready).
+    pub fn start(&self) -> Result<(), Error> {
         let mut registers = Registers { sp: self.stack_top, pc: self.entry, ..Registers::ZERO };
         registers.x[0] = self.information;
         // SAFETY: the thread lives in an address space of its own.

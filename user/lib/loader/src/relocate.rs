@@ -28,6 +28,11 @@ impl<'a> Relocating<'a> {
         self.words.address().map(|address| address.wrapping_add(self.bias))
     }
 
+    /// Whether a word below `end` is left to relocate.
+    pub fn changes_below(&self, end: u64) -> bool {
+        self.next().is_some_and(|next| next < end)
+    }
+
     /// Relocates what lies in `bytes`, which are for `address`. Words that lie further down must have been relocated.
     pub fn apply(&mut self, address: u64, bytes: &mut [u8]) {
         while let Some(offset) = self.next().and_then(|next| usize::try_from(next.checked_sub(address)?).ok()) {

@@ -10,7 +10,7 @@ use tench_procs_client::protocol::Defect;
 
 use crate::information::{self, BLOCK_SIZE, Description};
 use crate::place::{chunks, entry, runs, table_start};
-use crate::program::Program;
+use crate::program::{Program, Segment};
 use crate::relocate::Relocating;
 
 /// Page tables that the loader makes for one process: enough for some 50 tables of 2 MiB.
@@ -51,8 +51,26 @@ impl core::fmt::Display for LoadError {
 
 impl core::error::Error for LoadError {}
 
+/// Where pages of a program's file lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The frame.
+    pub frame: CapAddress,
+    /// Where in it, in bytes.
+    pub offset: u64,
+    /// Bytes of them, whole pages.
+    pub bytes: u64,
+}
+
 /// Carries out what the loader decides. Capabilities are addresses in the loader's own space.
 pub trait Builder {
+    /// Where the pages lie with which `contents`, a part of a program's file, begins, if the process may be shown them for
+    /// reading and executing.
+    fn origin(&self, contents: &[u8]) -> Option<Origin> {
+        let _ = contents;
+        None
+    }
+
     /// Makes an object from the new process's memory, which is zero. `size` as `Retype` understands it.
     fn make(&mut self, kind: Kind, size: u64) -> Result<CapAddress, LoadError>;
 
@@ -123,6 +141,26 @@ impl Space {
         Ok(cap)
     }
 
+    /// Maps a segment: what is only read and fills whole pages, where the file has it if that is possible; the rest as a
+    /// copy.
+    pub fn segment(
+        &mut self,
+        builder: &mut impl Builder,
+        segment: &Segment,
+        relocating: &mut Relocating<'_>,
+    ) -> Result<(), LoadError> {
+        let Segment { mut address, mut size, flags, mut contents, lead } = *segment;
+        let is_constant = !flags.contains(MapFlags::WRITE) && !relocating.changes_below(segment.end());
+        if is_constant && lead == 0 && contents.len() as u64 == size {
+            while let Some(origin) = builder.origin(contents) {
+                self.map_part(builder, (origin.frame, origin.offset), address, origin.bytes, flags)?;
+                (address, size) = (address + origin.bytes, size - origin.bytes);
+                contents = &contents[origin.bytes as usize..];
+            }
+        }
+        self.region(builder, Region { address, size, flags, contents, lead }, relocating)
+    }
+
     /// Maps `bytes` of a frame, from its beginning, at `address`.
     pub fn map(
         &mut self,
@@ -132,9 +170,21 @@ impl Space {
         bytes: u64,
         flags: MapFlags,
     ) -> Result<(), LoadError> {
+        self.map_part(builder, (frame, 0), address, bytes, flags)
+    }
+
+    /// Maps `bytes` of a frame, from an offset on, at `address`.
+    fn map_part(
+        &mut self,
+        builder: &mut impl Builder,
+        (frame, offset): (CapAddress, u64),
+        address: u64,
+        bytes: u64,
+        flags: MapFlags,
+    ) -> Result<(), LoadError> {
         for run in runs(address, bytes) {
             let table = self.table(builder, run.address, 3)?;
-            builder.map(frame, table, run.first, run.count, run.offset, flags)?;
+            builder.map(frame, table, run.first, run.count, offset + run.offset, flags)?;
         }
         Ok(())
     }
@@ -195,14 +245,7 @@ pub fn image(builder: &mut impl Builder, program: &Program, description: &Descri
     let mut space = Space::new(builder)?;
     let mut relocating = Relocating::new(program);
     for segment in &program.segments {
-        let region = Region {
-            address: segment.address,
-            size: segment.size,
-            flags: segment.flags,
-            contents: segment.contents,
-            lead: segment.lead,
-        };
-        space.region(builder, region, &mut relocating)?;
+        space.segment(builder, segment, &mut relocating)?;
     }
     let stack = Region {
         address: description.addresses.stack.bottom,

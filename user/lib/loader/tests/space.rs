@@ -8,11 +8,12 @@ use tench_abi::memory::MapFlags;
 use tench_abi::object::{FRAME_MAX_BITS, FRAME_MIN_BITS};
 use tench_abi::process::{Info, MAGIC};
 use tench_abi::{CapAddress, Kind};
-use tench_corpus::elf::{Elf, Header, RW, RX};
+use tench_corpus::elf::{Elf, Header, R, RW, RX};
 use tench_corpus::good::{self, Movable};
 use tench_loader::addresses::{Addresses, Randomness, StackSize};
 use tench_loader::information::{BLOCK_SIZE, Description, Stack, TEXT_SIZE};
 use tench_loader::place::{Run, chunks, runs};
+use tench_loader::space::Origin;
 use tench_loader::{Builder, LoadError, Program, space};
 use tench_procs_client::protocol::Defect;
 
@@ -22,7 +23,12 @@ struct Model {
     objects: Vec<Object>,
     /// Objects that can still be made.
     limit: Option<usize>,
+    /// A file that lies in two frames: where it begins, where the second frame does, and the first frame's number.
+    shown: Option<(*const u8, usize, usize)>,
 }
+
+/// Where the file begins in its first frame.
+const SHOWN_OFFSET: usize = 0x3000;
 
 enum Object {
     Frame(Vec<u8>),
@@ -36,6 +42,19 @@ enum Entry {
 }
 
 impl Builder for Model {
+    fn origin(&self, contents: &[u8]) -> Option<Origin> {
+        let (start, middle, frame) = self.shown?;
+        let place = contents.as_ptr().addr() - start.addr();
+        let (frame, offset, end) = if place < middle {
+            (frame, place + SHOWN_OFFSET, middle + SHOWN_OFFSET)
+        } else {
+            (frame + 1, place - middle, usize::MAX)
+        };
+        let bytes = contents.len().min(end - offset) as u64 & !4095;
+        let is_page = place.is_multiple_of(4096) && bytes > 0;
+        is_page.then_some(Origin { frame: CapAddress(frame as u32 + 1), offset: offset as u64, bytes })
+    }
+
     fn make(&mut self, kind: Kind, size: u64) -> Result<CapAddress, LoadError> {
         if let Some(limit) = &mut self.limit {
             *limit = limit.checked_sub(1).ok_or(LoadError::OutOfMemory)?;
@@ -265,6 +284,67 @@ fn relocation_goes_across_pages_and_leaves_the_others_alone() {
 #[test]
 fn a_program_finds_what_its_file_says() {
     check(&good::fixed());
+}
+
+/// Loads a program whose file lies in two frames, of which processes are shown pages; the second begins at `middle` of the
+/// file. Answers the addresses of the pages that it sees there.
+fn check_shown(file: &[u8], middle: usize, seed: u8) -> Vec<u64> {
+    let (program, addresses) = placed(file, 0, seed);
+    let mut first = vec![0xee; SHOWN_OFFSET];
+    first.extend(&file[..middle]);
+    let objects = vec![Object::Frame(first), Object::Frame(file[middle..].to_vec())];
+    let mut model = Model { objects, limit: None, shown: Some((file.as_ptr(), middle, 0)) };
+    let image = space::image(&mut model, &program, &Description { addresses, ..DESCRIPTION }).unwrap();
+    let mut shown = Vec::new();
+    for segment in &program.segments {
+        for (n, wanted) in wanted(&program, segment).chunks(4096).enumerate() {
+            let address = segment.address + n as u64 * 4096;
+            let (found, flags) = model.page(image.space.root(), address).unwrap();
+            assert!(found == wanted && flags == segment.flags);
+            let in_file = |object: &Object| match object {
+                Object::Frame(bytes) => bytes.as_ptr_range().contains(&found.as_ptr()),
+                Object::Table { .. } => false,
+            };
+            if model.objects[..2].iter().any(in_file) {
+                shown.push(address - program.bias);
+            }
+        }
+    }
+    shown
+}
+
+#[test]
+fn constant_pages_are_shown_where_the_file_has_them() {
+    let pages = |byte: u8, pages: usize| vec![byte; pages * 4096];
+    let elf = Elf::new(
+        0x20_3000,
+        vec![
+            Header::load(R, 0x20_0000, 0x2000, &pages(1, 2)),
+            Header::load(RX, 0x20_3000, 0x4000, &pages(2, 4)),
+            Header::load(RW, 0x20_8000, 0x1000, &pages(3, 1)),
+            // Not whole pages, or not all in the file.
+            Header::load(R, 0x20_a010, 0xff0, &pages(4, 1)[..0xff0]),
+            Header::load(R, 0x20_c000, 0x2000, &pages(5, 1)),
+        ],
+    );
+    // The second frame begins in the middle of the code.
+    let shown = check_shown(&elf.write(), 0x5000, 0);
+    assert_eq!(shown, [0x20_0000, 0x20_1000, 0x20_3000, 0x20_4000, 0x20_5000, 0x20_6000]);
+}
+
+#[test]
+fn what_is_relocated_is_a_copy_even_if_it_is_constant_then() {
+    let mut movable = Movable::new();
+    movable.elf.headers[2] = Header::load(RW, 0x2000, 0x1000, &[0x55; 0x1000]);
+    movable.relocate(&[0x2ff8], &[]);
+    let file = movable.write();
+    let constant = Program::parse(&file).unwrap().segments.iter().any(|segment| {
+        segment.address == 0x2000 && segment.contents.len() == 0x1000 && !segment.flags.contains(MapFlags::WRITE)
+    });
+    assert!(constant, "it fills a page and is not written");
+    for seed in 0..8 {
+        assert!(!check_shown(&file, 0x1000, seed).contains(&0x2000));
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tench_abi::memory::{MapFlags, PAGE_SIZE};
 use tench_loader::place::runs;
 use tench_loader::space::Space;
 use tench_loader::{Archive, Builder, Machine, Resources};
-use tench_sys::{Cap, Frame, OWN_SPACE, Place};
+use tench_sys::{Cap, Frame, OWN_SPACE, Place, Rights};
 use tench_system::{ARCHIVE_PATH, System};
 
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ pub struct Boot {
     pub archive: Archive<'static>,
     /// What is to be started.
     pub system: System<'static>,
-    /// The frames in which it lies, by rising address.
+    /// The frames in which it lies, by rising address; for reading and executing alone.
     pub frames: ArrayVec<Cap<Frame>, MAX_FRAMES>,
 }
 
@@ -70,7 +70,11 @@ fn map(info: &BootInfo, pool: &mut Pool) -> Result<ArrayVec<Cap<Frame>, MAX_FRAM
         untyped
             .retype_many(Kind::Frame, u64::from(piece.size_bits), 1, Place::At(0), OWN_SPACE, frame)
             .map_err(failed)?;
-        frames.try_push(Cap::new(frame)).map_err(|_| Failure::Text("the boot archive lies in too many pieces"))?;
+        // Processes are shown these pages as their code: nobody may write to them.
+        let constant = Cap::<Frame>::new(frame)
+            .mint_to(pool.slot().map_err(loading)?, Rights::READ | Rights::EXECUTE, 0)
+            .map_err(failed)?;
+        frames.try_push(constant).map_err(|_| Failure::Text("the boot archive lies in too many pieces"))?;
 
         let mut machine = Machine::without_window(pool);
         let offset = next - piece.address;

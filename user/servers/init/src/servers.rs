@@ -168,7 +168,10 @@ impl Starter<'_> {
     fn run(&self, program: &Entry<'static>, process: &Process, faults: Cap<Endpoint>) -> Result<(), Failure> {
         let slice = self.info.counter_frequency / SLICES_PER_SECOND;
         let schedule = Schedule { priority: program.priority, ceiling: program.ceiling, slice };
-        process.start(schedule, faults).map_err(|error| Failure::Kernel(program.name, error))
+        let account = process.address_space().open_account(Cap::new(slot::KERNEL));
+        let ready = account.and_then(|()| process.make_ready(schedule, faults));
+        let started = ready.and_then(|()| process.start());
+        started.map_err(|error| Failure::Kernel(program.name, error))
     }
 
     /// Asks the process server to start the other programs.

@@ -1,4 +1,4 @@
-//! The process server's records, and its supervision of other servers. Nothing here makes a system call, so all of it is tested on the
+//! The process server's records, its catalogue of programs, and its supervision of other servers. Nothing here makes a system call, so all of it is tested on the
 //! host; `main.rs` adds the kernel objects.
 
 #![no_std]
@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod catalogue;
 pub mod records;
 pub mod supervisor;
 pub mod waits;

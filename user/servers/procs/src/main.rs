@@ -9,6 +9,7 @@
 //! inspect    requests that only look
 //! patient    the way to servers that may be what has died
 //! report     what is said about a fault
+//! catalogue  which programs there are, found by name   (library)
 //! records    what is known about each process        (library)
 //! supervisor which servers are started again, and when (library)
 //! ```

@@ -1,7 +1,6 @@
 //! Requests and faults, one after another.
 
 use alloc::boxed::Box;
-use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use tench::memory::{self, Made};
@@ -11,7 +10,7 @@ use tench_abi::fault::answer::STOP;
 use tench_loader::addresses::{self, Randomness};
 use tench_loader::fault::{Fault, OwnReport};
 use tench_loader::information::TEXT_SIZE;
-use tench_loader::{LoadError, Window};
+use tench_loader::{LoadError, Window, objects};
 use tench_mem_client::Mem;
 use tench_mem_client::protocol::NO_QUOTA;
 use tench_procs::records::{self, Condition, Record, Records};
@@ -70,6 +69,8 @@ pub struct Server {
     /// Where nobody ever sends.
     quiet: Cap<Endpoint>,
     pub(crate) window: Window,
+    /// Where the nodes of a process hang while it is loaded.
+    pub(crate) shelf: u32,
     pub(crate) random: Randomness,
     pub(crate) mem: Mem,
     /// Servers that are started again when they end.
@@ -106,6 +107,7 @@ impl Server {
             answers: Vec::new(),
             quiet: memory::make::<Endpoint>(0).map(Made::leak).map_err(|_| LoadError::OutOfMemory)?,
             window: Window::new(&mut OwnSpace, addresses::window(&mut random.sequence()))?,
+            shelf: objects::shelf()?,
             random,
             mem: Mem::at(mem),
             supervisor: Supervisor::default(),
@@ -278,11 +280,10 @@ impl ProcsService for Server {
         reserve()?;
         // What an ended process prepared would belong to nobody.
         self.records.check_living(caller.0)?;
-        let file = self.boot.archive.find_program(&program).ok_or(Error::NoSuchProgram)?;
-        let path = file.path.to_string();
-        let entry = self.boot.system.find_path(&path);
-        let preparation = Preparation::new(path.clone(), &program, entry.as_ref());
-        let process = self.records.prepare(&path, caller.0, Some(Kept::Preparing(preparation)))?;
+        let file = self.boot.catalogue.find_program(&program).ok_or(Error::NoSuchProgram)?;
+        let entry = file.entry;
+        let preparation = Preparation::new(file, &program);
+        let process = self.records.prepare(&file.path, caller.0, Some(Kept::Preparing(preparation)))?;
         let record = self.records.get_mut(process)?;
         record.priority = entry.map_or(DEFAULT_PRIORITY, |entry| entry.priority);
         record.ceiling = entry.map_or(DEFAULT_PRIORITY, |entry| entry.ceiling);

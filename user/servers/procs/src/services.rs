@@ -140,7 +140,7 @@ impl Server {
         if let Some(service) = service {
             preparation.serve_at(Cap::new(service));
         }
-        let entry = self.boot.system.find_path(preparation.path());
+        let entry = preparation.entry();
         let entry = entry.filter(|entry| service.is_some() && entry.restart > 0);
         let kept = match entry.map_or(Ok(None), |entry| keep(entry.keep, entry.keep_nodes)) {
             Ok(kept) => kept,
@@ -193,8 +193,15 @@ impl Server {
         let gone = |_| LoadError::Kernel(Refusal::InvalidArgument);
         let quota = self.records.get(process).map_err(gone)?.quota;
         let servers = self.servers();
-        let (boot, mem, window, random) = (&self.boot, self.mem, self.window, &mut self.random);
-        let mut loader = Loader { boot, mem, window, random, servers: &servers, kept };
+        let mut loader = Loader {
+            mem: self.mem,
+            window: self.window,
+            shown: self.boot.shown,
+            shelf: self.shelf,
+            random: &mut self.random,
+            servers: &servers,
+            kept,
+        };
         let limited = quota == NO_QUOTA || self.mem.set_quota(process, quota).is_ok();
         let loaded = if limited { preparation.load(&mut loader, process) } else { Err(LoadError::OutOfMemory) };
         let _ = preparation.take_service();

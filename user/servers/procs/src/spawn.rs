@@ -10,15 +10,15 @@ use tench_abi::{CapAddress, Rights};
 use tench_loader::addresses::{Addresses, Randomness, StackSize};
 use tench_loader::fault::Layout;
 use tench_loader::information::{Description, TEXT_SIZE};
-use tench_loader::{LoadError, Machine, Process, Program, Schedule, Window};
+use tench_loader::{LoadError, Machine, Process, Schedule, Shown, Window};
 use tench_mem_client::Mem;
+use tench_procs::catalogue::File;
 use tench_procs_client::protocol::{Error, MAX_STACK, Strings};
 use tench_protocol::{Any, Arrived};
 use tench_sys::{Cap, Endpoint, Error as Refusal, OWN_SPACE};
 use tench_system::{Capability, Program as Entry};
 
-use crate::boot::Boot;
-use crate::memory::ProcessMemory;
+use crate::memory::{Account, ProcessMemory};
 use crate::services::Keepsake;
 
 /// Where requests and faults arrive.
@@ -29,8 +29,8 @@ const SLICES_PER_SECOND: u64 = 100;
 /// What a process is to start with.
 #[derive(Default)]
 pub struct Preparation {
-    /// Path of its program in the archive.
-    path: String,
+    /// Its program.
+    program: Option<&'static File<'static>>,
     /// Its first argument: the program as it was asked for.
     name: String,
     arguments: Vec<u8>,
@@ -111,12 +111,14 @@ impl Living {
 
 /// What loading needs besides the preparation.
 pub struct Loader<'a> {
-    /// Archive and description.
-    pub boot: &'a Boot,
     /// The memory server, with authority.
     pub mem: Mem,
     /// Where frames are filled.
     pub window: Window,
+    /// What processes are shown instead of copied.
+    pub shown: &'a Shown,
+    /// Where their nodes hang while they are loaded.
+    pub shelf: u32,
     /// Where the addresses come from.
     pub random: &'a mut Randomness,
     /// The other servers that every process reaches, without badges: slot, name, endpoint.
@@ -142,15 +144,15 @@ fn may_be_given(to: CapAddress) -> bool {
 }
 
 impl Preparation {
-    /// A process of the program at `path`, for which somebody asked as `name`.
-    pub fn new(path: String, name: &str, entry: Option<&Entry<'_>>) -> Preparation {
+    /// A process of a program for which somebody asked as `name`.
+    pub fn new(program: &'static File<'static>, name: &str) -> Preparation {
         Preparation {
-            path,
+            program: Some(program),
             name: String::from(name),
             arguments: Vec::new(),
             environment: Vec::new(),
             given: Vec::new(),
-            stack_size: entry.map_or(0, |entry| entry.stack_size),
+            stack_size: program.entry.map_or(0, |entry| entry.stack_size),
         }
     }
 
@@ -199,7 +201,12 @@ impl Preparation {
 
     /// Path of its program.
     pub fn path(&self) -> &str {
-        &self.path
+        self.program.map_or("", |program| &program.path)
+    }
+
+    /// What the description says of its program.
+    pub fn entry(&self) -> Option<Entry<'static>> {
+        self.program?.entry
     }
 
     /// Gives up what was prepared.
@@ -209,12 +216,12 @@ impl Preparation {
 
     /// Loads the program. It does not run yet.
     pub fn load(&self, loader: &mut Loader<'_>, pid: u64) -> Result<(Living, u64, u64), LoadError> {
-        let file = loader.boot.archive.find(&self.path).ok_or(LoadError::Kernel(Refusal::InvalidArgument))?;
-        let mut program = Program::parse(file.contents)?;
+        let file = self.program.ok_or(LoadError::Kernel(Refusal::InvalidArgument))?;
+        let mut program = file.program()?.clone();
         let stack = StackSize::of(&program, self.stack_size);
         let addresses = Addresses::choose(&program, stack, &mut loader.random.sequence());
         program.move_by(addresses.bias);
-        let entry = loader.boot.system.find_path(&self.path);
+        let entry = self.entry();
         // What the description says applies to what the parent does not say.
         let or_described = |said: &'_ [u8], described: Option<&'static [u8]>| -> Vec<u8> {
             if said.is_empty() { described.unwrap_or(&[]).to_vec() } else { said.to_vec() }
@@ -230,8 +237,9 @@ impl Preparation {
             counter_frequency: tench::time::frequency(),
             addresses,
         };
-        let mut memory = ProcessMemory::new(pid, loader.mem);
-        let made = Process::new(&mut Machine::new(&mut memory, loader.window), &program, &description)
+        let mut memory = ProcessMemory::new(Account { pid, mem: loader.mem }, loader.shelf);
+        let mut machine = Machine::showing(&mut memory, loader.window, loader.shown);
+        let made = Process::new(&mut machine, &program, &description)
             .and_then(|process| Ok((self.connect(loader, pid, &process)?, process)));
         match made {
             Ok((connected, process)) => {
@@ -263,7 +271,7 @@ impl Preparation {
             }
         }
         process.give_client(slot::PROCS, SERVICE, pid)?;
-        let own_name = self.path.rsplit('/').next().unwrap_or(&self.path);
+        let own_name = self.path().rsplit('/').next().unwrap_or_default();
         // A server does not call itself.
         let connected = loader.servers.iter().filter(|(to, name, _)| *name != own_name && !self.has(*to));
         for (to, _, endpoint) in connected.clone() {
@@ -274,7 +282,7 @@ impl Preparation {
             }
         }
         let connected = connected.map(|(to, name, _)| (*to, *name)).collect();
-        let Some(entry) = loader.boot.system.find_path(&self.path) else { return Ok(connected) };
+        let Some(entry) = self.entry() else { return Ok(connected) };
         for capability in entry.capabilities.iter() {
             let cap = match capability {
                 Capability::Kernel => slot::KERNEL,
@@ -297,13 +305,14 @@ impl Living {
     }
 
     /// Lets it run.
-    pub fn start(&self, pid: u64, priority: u8, ceiling: u8, frequency: u64) -> Result<(), Refusal> {
+    pub fn start(&mut self, pid: u64, priority: u8, ceiling: u8, frequency: u64) -> Result<(), Refusal> {
         let slot = own_memory::take_slot().map_err(|_| Refusal::NoSuchSlot)?;
         let faults = SERVICE.mint_to(slot, Rights::WRITE | Rights::CALL, pid);
         let schedule = Schedule { priority, ceiling, slice: frequency / SLICES_PER_SECOND };
-        let started = faults.and_then(|faults| self.process.start(schedule, faults));
+        let account = self.process.address_space().open_account(Cap::new(slot::KERNEL));
+        let ready = account.and(faults).and_then(|faults| self.process.make_ready(schedule, faults));
         discard(slot);
-        started
+        ready.and_then(|()| self.memory.put_away()).and_then(|()| self.process.start())
     }
 }
 

@@ -189,7 +189,7 @@ proptest! {
                 }
                 (1, State::Down(_)) => {
                     replies += 1;
-                    supervisor.find(name).unwrap().wait(20 + pause % 4, replies);
+                    prop_assert!(supervisor.find(name).unwrap().wait(20 + pause % 4, || Some(replies)));
                     model.waiters.push((20 + pause % 4, replies));
                 }
                 (2, State::Down(_)) => {

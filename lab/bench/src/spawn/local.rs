@@ -1,0 +1,243 @@
+//! Spawning without the process server: the loader's library runs in the caller, with its memory and its capabilities.
+//!
+//! What it makes is no process of the process server's, which knows nothing of it: it has no number there, nobody can wait
+//! for it, its faults go to its maker, its memory is on its maker's account, and it ends when its maker takes that
+//! back. It finds the memory server, as its maker's own client, and nobody else.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tench::abi::layout::slot;
+use tench::abi::object::ThreadState;
+use tench::abi::{CapAddress, Kind};
+use tench::mem::{Failure, Mem};
+use tench::memory::{self, Made, make};
+use tench::sys::{Cap, Endpoint, Error, Frame, MapFlags, OWN_SPACE, PageTable, Untyped, Wait};
+use tench::time::{frequency, sleep};
+use tench_loader::addresses::{self, Addresses, Randomness};
+use tench_loader::information::Description;
+use tench_loader::objects::shelf;
+use tench_loader::space::Space;
+use tench_loader::{
+    Archive, LoadError, Machine, Objects, Process, Program, Resources, Schedule, Shown, Source, StackSize, Window,
+};
+
+use super::{MEAN, SETTLED, SIZES, Series, WAITING, cost, last, percent, problem};
+
+/// The archive's first frame: behind the clock's registers and its interrupt.
+const ARCHIVE: u32 = slot::EXTRA.0 + 2;
+/// Priority of the processes: less than their maker's, as when the process server starts them.
+const PRIORITY: u8 = 100;
+/// Time slices in a second.
+const SLICES_PER_SECOND: u64 = 100;
+/// Number of a process that has none.
+const NO_PROCESS: u64 = 0;
+
+/// Slots and tables of this program itself.
+struct Own;
+
+impl Resources for Own {
+    fn slot(&mut self) -> Result<CapAddress, LoadError> {
+        memory::take_slot().map_err(|_| LoadError::OutOfMemory)
+    }
+
+    fn make(&mut self, kind: Kind, size: u64, slot: CapAddress) -> Result<(), LoadError> {
+        if kind != Kind::PageTable {
+            return Err(LoadError::Kernel(Error::InvalidArgument));
+        }
+        let made = make::<PageTable>(size).map_err(|_| LoadError::OutOfMemory)?.leak();
+        made.move_to(slot)?;
+        memory::free_slot(made.address());
+        Ok(())
+    }
+}
+
+/// Memory of one process, on this program's account.
+#[derive(Default)]
+struct Blocks {
+    /// By address.
+    blocks: Vec<u64>,
+}
+
+impl Source for Blocks {
+    fn slot(&mut self) -> Result<CapAddress, LoadError> {
+        Own.slot()
+    }
+
+    fn free_slot(&mut self, slot: CapAddress) {
+        memory::free_slot(slot);
+    }
+
+    fn block(&mut self, size_bits: u32, slot: CapAddress) -> Result<Cap<Untyped>, LoadError> {
+        match Mem::STANDARD.allocate(size_bits, slot) {
+            Ok(block) => {
+                self.blocks.push(block.address);
+                Ok(block.untyped)
+            }
+            Err(Failure::Lost(error)) => Err(LoadError::Kernel(error)),
+            Err(_) => Err(LoadError::OutOfMemory),
+        }
+    }
+
+    fn take_back(&mut self) {
+        for block in self.blocks.drain(..) {
+            // It was given a moment ago; if it were not taken back, the totals at the end would show it.
+            let _ = Mem::STANDARD.free(block);
+        }
+    }
+}
+
+/// What all processes have in common.
+struct Maker {
+    shown: Shown,
+    window: Window,
+    random: Randomness,
+    shelf: u32,
+    faults: Made<Endpoint>,
+}
+
+/// A process of one's own.
+struct Child {
+    process: Process,
+    objects: Objects<Blocks>,
+}
+
+/// Maps the archive's frames side by side.
+fn map_archive(random: &mut Randomness) -> Result<Shown, LoadError> {
+    let frames = || {
+        (ARCHIVE..slot::EXTRA.0 + slot::EXTRA_COUNT).map(CapAddress).map_while(|place| {
+            let found = OWN_SPACE.identify_at(place).ok().filter(|found| found.kind == Kind::Frame)?;
+            Some((place, found.size_bits))
+        })
+    };
+    let size = frames().map(|(_, size_bits)| 1u64 << size_bits).sum();
+    let mut shown = Shown::new(addresses::archive(&mut random.sequence(), size));
+    let mut space = Space::over(slot::VSPACE);
+    for (place, size_bits) in frames() {
+        space.map(&mut Machine::without_window(&mut Own), place, shown.end(), 1 << size_bits, MapFlags::READ)?;
+        shown.add(Cap::<Frame>::new(place), size_bits)?;
+    }
+    Ok(shown)
+}
+
+impl Maker {
+    fn new() -> Result<Maker, String> {
+        let mut random = Randomness::from_words(tench::process::info().map_or([0; 4], |info| info.random));
+        let window = addresses::window(&mut random.sequence());
+        Ok(Maker {
+            shown: map_archive(&mut random).map_err(problem("mapping the archive"))?,
+            window: Window::new(&mut Own, window).map_err(problem("a window"))?,
+            random,
+            shelf: shelf().map_err(problem("the shelf"))?,
+            faults: make(0).map_err(problem("an endpoint"))?,
+        })
+    }
+
+    /// The program of this name.
+    fn file(&self, name: &str) -> Result<&'static [u8], String> {
+        let start = core::ptr::with_exposed_provenance::<u8>(self.shown.start() as usize);
+        // SAFETY: the archive is mapped there, so many bytes, for ever, and nobody can write to it.
+        let bytes = unsafe { core::slice::from_raw_parts(start, self.shown.size() as usize) };
+        let file = Archive::new(bytes).find_program(name);
+        file.map(|file| file.contents).ok_or_else(|| String::from("spawn: the archive lacks a program"))
+    }
+
+    /// Starts a process of a program.
+    fn spawn(&mut self, program: &Program<'_>, name: &str) -> Result<Child, LoadError> {
+        let mut program = program.clone();
+        let addresses = Addresses::choose(&program, StackSize::of(&program, 0), &mut self.random.sequence());
+        program.move_by(addresses.bias);
+        let description = Description {
+            pid: NO_PROCESS,
+            name,
+            arguments: &[],
+            environment: &[],
+            extra_count: 0,
+            counter_frequency: frequency(),
+            addresses,
+        };
+        let mut objects = Objects::new(Blocks::default(), self.shelf);
+        let mut machine = Machine::showing(&mut objects, self.window, &self.shown);
+        let started = Process::new(&mut machine, &program, &description).and_then(|process| {
+            process.give(slot::MEM, slot::MEM)?;
+            // What it says to its process server comes to its maker.
+            process.give_client(slot::PROCS, self.faults.cap(), NO_PROCESS)?;
+            let schedule = Schedule { priority: PRIORITY, ceiling: PRIORITY, slice: frequency() / SLICES_PER_SECOND };
+            process.make_ready(schedule, self.faults.cap())?;
+            objects.put_away()?;
+            process.start()?;
+            Ok(process)
+        });
+        match started {
+            Ok(process) => Ok(Child { process, objects }),
+            Err(error) => {
+                objects.close();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Child {
+    /// Ends it.
+    fn end(self) -> Result<(), Error> {
+        let stopped = self.process.thread.suspend();
+        self.objects.close();
+        stopped
+    }
+}
+
+/// Whether all processes wait, and none has faulted, or would end.
+fn check(maker: &Maker, children: &[Child]) -> Result<(), String> {
+    for child in children {
+        let state = child.process.thread.query().map_err(problem("looking"))?.state;
+        if state != ThreadState::Waiting {
+            return Err(alloc::format!("spawn: a process of one's own does not wait, it is {state:?}"));
+        }
+    }
+    match maker.faults.cap().try_receive(Wait::FOREVER) {
+        Err(Error::WouldBlock) => Ok(()),
+        _ => Err(String::from("spawn: a process of one's own has faulted, or would end")),
+    }
+}
+
+/// Ends all processes, the newest first.
+fn end_all(mut children: Vec<Child>) -> Result<[u64; SIZES.len()], String> {
+    let mut series = Series::new("local_end");
+    let mut means = [0; SIZES.len()];
+    while let Some(child) = children.pop() {
+        let number = children.len() + 1;
+        let ((), cost) = cost("ending", || child.end())?;
+        series.add(number, cost);
+        if let Some(place) = SIZES.iter().position(|size| number == (*size).saturating_sub(MEAN) + 1) {
+            means[place] = last(&series.costs);
+            crate::figure(&alloc::format!("local_end_{}", SIZES[place]), means[place]);
+        }
+    }
+    Ok(means)
+}
+
+/// Measures everything.
+pub fn run() -> Result<(), String> {
+    let mut maker = Maker::new()?;
+    let program = Program::parse(maker.file(WAITING)?).map_err(problem("reading the program"))?;
+    let mut series = Series::new("local");
+    let mut children = Vec::new();
+    let mut means = Vec::new();
+    for number in 1..=SIZES[SIZES.len() - 1] {
+        let (child, cost) = cost("starting", || maker.spawn(&program, WAITING))?;
+        series.add(number, cost);
+        children.push(child);
+        sleep(SETTLED);
+        if SIZES.contains(&number) {
+            series.figure(number);
+            means.push(last(&series.costs));
+        }
+    }
+    check(&maker, &children)?;
+    let [few, many] = means[..] else { return Err(String::from("spawn: no figures")) };
+    let [few_ends, many_ends] = end_all(children)?;
+    percent("local", few, many);
+    percent("local_end", few_ends, many_ends);
+    Ok(())
+}

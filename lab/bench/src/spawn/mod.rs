@@ -1,0 +1,180 @@
+//! What a process costs: R0's figures 13 and 17, its latency of spawning by the number of processes that there are, and on
+//! from 25 to 1,000.
+//!
+//! | key | what |
+//! |---|---|
+//! | `rpc_N` | `create` and `start` by the process server, with N processes; the caller has its answer then |
+//! | `local_N` | the same by the loader's library in the caller, with memory and capabilities of its own |
+//! | `hello_N` | `rpc_N` of the program `hello` |
+//! | `hello_end_N` | from then on until `wait` answers that it has ended: its run and its end |
+//! | `main_N` | from `create` to the first instruction of `main` |
+//! | `kill_N` | `kill` of one that waits, until its memory is free and the answer is there |
+//! | `local_end_N` | the same by the caller itself, of one that it has loaded itself |
+//! | `local_kept_kib` | what all of those have asked the memory server for themselves, which stays their maker's |
+//! | `…_percent` | what 1,000 costs in per cent of 25 |
+//!
+//! Samples `rpc`, `local`, `kill`, `local_end` over the number of processes. `rpc_N` and so on are means of the last ten up
+//! to the N-th, because now and then an array or a node grows. All of them are alive: each has run until it waits before
+//! the next one is made. Instructions of all who take part.
+
+mod local;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Display;
+use core::time::Duration;
+
+use tench::mem::Mem;
+use tench::println;
+use tench::procs::Procs;
+use tench::procs::protocol::State;
+use tench::time::{instructions, sleep};
+
+/// Numbers of processes at which there are figures.
+const SIZES: [usize; 2] = [25, 1000];
+/// Spawns that a figure is the mean of.
+const MEAN: usize = 10;
+/// A program that waits; with an argument, one that says when it came to `main`.
+const WAITING: &str = "wait";
+/// The bits of a number of instructions that fit into an exit code.
+const CODE: u64 = 0x3fff_ffff;
+/// Time for a new process to come to where it waits. Nobody else does anything meanwhile, so it costs nothing.
+const SETTLED: Duration = Duration::from_millis(2);
+
+/// Says what failed.
+fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
+    move |error| format!("spawn: {what}: {error}")
+}
+
+/// Instructions of an operation that must succeed.
+fn cost<T, E: Display>(what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<(T, u64), String> {
+    let before = instructions();
+    let readings = instructions() - before;
+    let before = instructions();
+    let answer = operation();
+    let cost = instructions() - before - readings;
+    Ok((answer.map_err(problem(what))?, cost))
+}
+
+/// The mean of the last few costs.
+fn last(costs: &[u64]) -> u64 {
+    let last = &costs[costs.len().saturating_sub(MEAN)..];
+    last.iter().sum::<u64>() / last.len() as u64
+}
+
+/// What processes cost, one after another.
+struct Series {
+    name: &'static str,
+    costs: Vec<u64>,
+}
+
+impl Series {
+    fn new(name: &'static str) -> Series {
+        Series { name, costs: Vec::with_capacity(SIZES[SIZES.len() - 1]) }
+    }
+
+    /// Adds one; `number` processes are there.
+    fn add(&mut self, number: usize, cost: u64) {
+        self.costs.push(cost);
+        println!("sample: {} {number} {cost}", self.name);
+    }
+
+    /// Prints the figure for a number of processes.
+    fn figure(&self, number: usize) {
+        crate::figure(&format!("{}_{number}", self.name), last(&self.costs));
+    }
+}
+
+/// Prints what a figure with many processes is in per cent of the one with few.
+fn percent(name: &str, few: u64, many: u64) {
+    let thousandths = many * 1000 / few;
+    crate::figure(&format!("{name}_percent"), format!("{}.{}", thousandths / 10, thousandths % 10));
+}
+
+/// Programs that run and end, among `number` that wait.
+fn passing(number: usize) -> Result<[u64; 3], String> {
+    let procs = Procs::STANDARD;
+    let mut costs = [const { Vec::new() }; 3];
+    for _ in 0..MEAN {
+        let (process, started) = cost("starting hello", || procs.spawn("hello", &[]))?;
+        let (ended, end) = cost("waiting for hello", || procs.wait(process))?;
+        if ended.exit_code() != Some(0) {
+            return Err(String::from("spawn: hello has not ended well"));
+        }
+        let before = instructions();
+        let process = procs.spawn(WAITING, &["main"]).map_err(problem("starting one that ends"))?;
+        let ended = procs.wait(process).map_err(problem("waiting for its end"))?;
+        if ended.state != State::Exited {
+            return Err(String::from("spawn: one that should end has not"));
+        }
+        let main = ended.detail.wrapping_sub(before) & CODE;
+        for (costs, cost) in costs.iter_mut().zip([started, end, main]) {
+            costs.push(cost);
+        }
+    }
+    let means = costs.map(|costs| last(&costs));
+    for (name, mean) in ["hello", "hello_end", "main"].into_iter().zip(means) {
+        crate::figure(&format!("{name}_{number}"), mean);
+    }
+    Ok(means)
+}
+
+/// Ends all processes, the newest first.
+fn kill_all(mut processes: Vec<u64>) -> Result<[u64; SIZES.len()], String> {
+    let mut series = Series::new("kill");
+    let mut means = [0; SIZES.len()];
+    while let Some(process) = processes.pop() {
+        let number = processes.len() + 1;
+        let ((), cost) = cost("killing", || Procs::STANDARD.kill(process))?;
+        series.add(number, cost);
+        if let Some(place) = SIZES.iter().position(|size| number == (*size).saturating_sub(MEAN) + 1) {
+            means[place] = last(&series.costs);
+            crate::figure(&format!("kill_{}", SIZES[place]), means[place]);
+        }
+    }
+    Ok(means)
+}
+
+/// Spawning by the process server.
+fn rpc() -> Result<(), String> {
+    let procs = Procs::STANDARD;
+    let mut series = Series::new("rpc");
+    let mut processes = Vec::new();
+    let mut means = Vec::new();
+    for number in 1..=SIZES[SIZES.len() - 1] {
+        let (process, cost) = cost("starting", || procs.spawn(WAITING, &[]))?;
+        series.add(number, cost);
+        processes.push(process);
+        sleep(SETTLED);
+        if SIZES.contains(&number) {
+            series.figure(number);
+            means.push((last(&series.costs), passing(number)?));
+        }
+    }
+    for process in &processes {
+        let status = procs.status(*process).map_err(problem("looking"))?;
+        if status.state != State::Running || status.ticks == 0 {
+            return Err(format!("spawn: process {process} does not wait, it is {:?}", status.state));
+        }
+    }
+    let kill = kill_all(processes)?;
+    let [(few, passing_few), (many, passing_many)] = means[..] else { return Err(String::from("spawn: no figures")) };
+    percent("rpc", few, many);
+    percent("hello", passing_few[0], passing_many[0]);
+    percent("hello_end", passing_few[1], passing_many[1]);
+    percent("kill", kill[0], kill[1]);
+    Ok(())
+}
+
+/// Measures everything.
+pub fn run() -> Result<(), String> {
+    let free = || Mem::STANDARD.totals().map(|totals| totals.free).map_err(problem("the memory server's totals"));
+    rpc()?;
+    let before = free()?;
+    local::run()?;
+    // What they were made of has come back; what they have asked the memory server for is on this program's account.
+    let kept = before.saturating_sub(free()?);
+    crate::figure("local_kept_kib", kept / 1024);
+    Ok(())
+}

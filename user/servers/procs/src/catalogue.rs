@@ -1,0 +1,75 @@
+//! Which files there are, and what the system description says of each: read once, found in O(log n).
+//!
+//! The archive is a list in which each header must be checked, and the description a list of records without offsets. A
+//! process was searched in both several times, which took longer than loading it.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::cell::OnceCell;
+use core::cmp::Ordering;
+
+use tench_loader::{Archive, Program};
+use tench_procs_client::protocol::Defect;
+use tench_system::{Program as Entry, System};
+
+/// A file of the boot archive.
+#[derive(Clone, Debug)]
+pub struct File<'a> {
+    /// Its path, without a leading `/`.
+    pub path: String,
+    /// Its contents.
+    pub contents: &'a [u8],
+    /// What the description says of it, if it is a program that the description names.
+    pub entry: Option<Entry<'a>>,
+    /// What it asks to be loaded, once somebody wanted to know.
+    program: OnceCell<Result<Program<'a>, Defect>>,
+}
+
+impl<'a> File<'a> {
+    /// What it asks to be loaded, as it was linked. The file is read and checked the first time.
+    pub fn program(&self) -> Result<&Program<'a>, Defect> {
+        self.program.get_or_init(|| Program::parse(self.contents)).as_ref().map_err(|defect| *defect)
+    }
+}
+
+/// All files, by path.
+#[derive(Clone, Debug)]
+pub struct Catalogue<'a> {
+    files: Vec<File<'a>>,
+}
+
+impl<'a> Catalogue<'a> {
+    /// Reads archive and description. Of two files with one path, the first counts, as everywhere.
+    pub fn new(archive: &Archive<'a>, system: &System<'a>) -> Catalogue<'a> {
+        let files = archive.files().map(|file| File {
+            path: file.path.to_string(),
+            contents: file.contents,
+            entry: system.programs().find(|program| file.path.is(program.path)),
+            program: OnceCell::new(),
+        });
+        let mut files: Vec<File<'a>> = files.collect();
+        // Stable: equal paths stay in the archive's order.
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        files.dedup_by(|later, first| later.path == first.path);
+        Catalogue { files }
+    }
+
+    fn search(&self, compare: impl Fn(&str) -> Ordering) -> Option<&File<'a>> {
+        let place = self.files.binary_search_by(|file| compare(&file.path)).ok()?;
+        self.files.get(place)
+    }
+
+    /// The file at `path`, which may begin with `/` or `./`.
+    pub fn find(&self, path: &str) -> Option<&File<'a>> {
+        let path = path.strip_prefix("./").unwrap_or(path).trim_start_matches('/');
+        self.search(|candidate| candidate.cmp(path))
+    }
+
+    /// The program that somebody calls `name`: the file at that path, or the one of that name in `bin/`.
+    pub fn find_program(&self, name: &str) -> Option<&File<'a>> {
+        if name.contains('/') {
+            return self.find(name);
+        }
+        self.search(|candidate| candidate.bytes().cmp("bin/".bytes().chain(name.bytes())))
+    }
+}
