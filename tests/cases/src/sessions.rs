@@ -44,7 +44,7 @@ tench_protocol::codes! {
 
 /// What is answered to a thread.
 const fn answer(thread: u64, number: u64) -> u64 {
-    3 * number << 8 | thread
+    ((3 * number) << 8) | thread
 }
 
 /// The server.
