@@ -19,6 +19,7 @@ pub const CASES: &[Case] = &[
     Case::new("PROC0003", "no thread of a suspended process runs, and all go on", suspended),
     Case::new("PROC0004", "children are listed, in order, also when they have ended", children),
     Case::new("PROC0005", "many threads wait for a process, each as long as it wants", many_waiters),
+    Case::new("PROC0006", "all processes of a name are killed, those in preparation too", kill_all),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -184,5 +185,28 @@ fn many_waiters(_: &mut Stage) -> Outcome {
             equal!((was_done, answer.map(|status| status.state)), (false, Ok(State::Killed)));
         }
     }
+    Ok(())
+}
+
+fn kill_all(_: &mut Stage) -> Outcome {
+    equal!(PROCS.kill_all("hello"), Ok(0));
+    let mut running = Vec::new();
+    for _ in 0..3 {
+        let child = PROCS.prepare("hello")?;
+        // It does not run before this thread waits.
+        child.configure(LOW as u8, LOW as u8, 0, false)?;
+        running.push(child.start()?);
+    }
+    let prepared = PROCS.prepare("hello")?;
+    PROCS.suspend(running[1])?;
+    equal!(PROCS.kill_all("hello"), Ok(4));
+    for process in running {
+        equal!(PROCS.wait(process)?.state, State::Killed);
+    }
+    let nobody = Err(ProcsFailure::Refused(ProcsError::NoSuchProcess));
+    equal!(prepared.start(), nobody);
+    equal!(PROCS.kill(prepared.process()), Err(ProcsFailure::Refused(ProcsError::NoSuchProcess)));
+    // One that may not be killed does not spare others.
+    equal!(PROCS.kill_all("procs"), Err(ProcsFailure::Refused(ProcsError::Essential)));
     Ok(())
 }

@@ -350,6 +350,11 @@ impl ProcsService for Server {
     }
 
     fn kill(&mut self, Caller(caller): Caller, _: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error> {
+        self.records.check_manage(caller, process)?;
+        if matches!(self.records.get(process)?.kernel, Some(Kept::Preparing(_))) {
+            self.discard_record(process);
+            return Ok(Some(()));
+        }
         self.managed(caller, process)?;
         self.end(process, Condition::plain(State::Killed))?;
         // Who has killed itself is not there to be answered.

@@ -28,6 +28,26 @@ impl Procs {
             }
         }
     }
+
+    /// Kills every process of this path or base name, also those that are started meanwhile, and answers how many. That one ends by
+    /// itself is no error; and if one may not be killed, the others are nevertheless, and that is the answer. A caller of
+    /// this name ends in its turn.
+    pub fn kill_all(self, name: &str) -> Result<u64, Failure> {
+        let (mut after, mut killed, mut refused) = (0, 0, None);
+        loop {
+            after = match self.find(name, after) {
+                Ok(process) => process,
+                Err(Failure::Refused(Error::NoSuchProcess)) => break,
+                Err(failure) => return Err(failure),
+            };
+            match self.kill(after) {
+                Ok(()) => killed += 1,
+                Err(Failure::Refused(Error::NoSuchProcess | Error::WrongState)) => {}
+                Err(failure) => refused = Some(failure),
+            }
+        }
+        refused.map_or(Ok(killed), Err)
+    }
 }
 
 /// A process in preparation. Nothing happens to it when this value is dropped; see [`abandon`](Self::abandon).

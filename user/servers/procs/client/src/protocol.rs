@@ -69,7 +69,7 @@ pub trait ProcsService {
     #[method(7)]
     fn exit(&mut self, caller: Caller, later: Later<'_, (), Error>, code: u64) -> Result<Option<()>, Error>;
 
-    /// Kills a process.
+    /// Kills a process. Of one in preparation nothing is left then, not even its record.
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended), `Essential`.
     #[method(8)]
     fn kill(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
