@@ -82,7 +82,7 @@ fn seed(text: &str) -> Result<u64, String> {
 
 #[derive(Args)]
 pub struct TestOptions {
-    /// Run what has this in its name: host, crash, cases, scenario/NAME, lab/NAME, or a part of one.
+    /// Run what has this in its name: host, crash, cases, seed, scenario/NAME, lab/NAME, or a part of one.
     pub filter: Option<String>,
     /// List the tests instead of running them.
     #[arg(long)]

@@ -5,6 +5,7 @@
 //! | `host` | everything that `cargo test` runs on this machine | [`host`] |
 //! | `crash` | what the kernel says when it fails itself | [`crash`] |
 //! | `cases` | the named cases, on the target, in one boot | [`cases`] |
+//! | `seed` | the same seed, the same addresses; another seed, others | [`seed`] |
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
 //!
@@ -16,6 +17,7 @@ mod figures;
 mod host;
 mod report;
 mod scenario;
+mod seed;
 mod transcript;
 
 use std::cell::OnceCell;
@@ -34,6 +36,7 @@ enum Test {
     Host,
     Crash,
     Cases,
+    Seed,
     Scenario(scenario::Scenario),
     Figures(&'static lab::Experiment),
 }
@@ -44,6 +47,7 @@ impl Test {
             Test::Host => "host".to_owned(),
             Test::Crash => "crash".to_owned(),
             Test::Cases => "cases".to_owned(),
+            Test::Seed => "seed".to_owned(),
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
             Test::Figures(experiment) => format!("lab/{}", experiment.name),
         }
@@ -55,6 +59,7 @@ impl Test {
             Test::Host => None,
             Test::Crash => Some(crash::SYSTEM),
             Test::Cases => Some(cases::SYSTEM),
+            Test::Seed => Some(seed::SYSTEM),
             Test::Scenario(_) => Some(scenario::SYSTEM),
             Test::Figures(experiment) => experiment.boots(),
         }
@@ -103,7 +108,7 @@ impl<'w> Target<'w> {
 
 /// Runs the tests that the filter selects; the status is 1 if one failed, or if there was none.
 pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
-    let mut tests = vec![Test::Host, Test::Crash, Test::Cases];
+    let mut tests = vec![Test::Host, Test::Crash, Test::Cases, Test::Seed];
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
     if let Some(filter) = &options.filter {
@@ -121,6 +126,7 @@ pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
             Test::Host => host::run(&target, &mut report),
             Test::Crash => crash::run(&target, &mut report),
             Test::Cases => cases::run(&target, &mut report),
+            Test::Seed => seed::run(&target, &mut report),
             Test::Scenario(scenario) => scenario.run(&target, options.bless, &mut report),
             Test::Figures(experiment) => figures::run(&target, experiment, &mut report),
         };

@@ -5,7 +5,7 @@
 use tench_abi::CapAddress;
 use tench_abi::memory::PAGE_SIZE;
 
-use crate::program::{Program, Words};
+use crate::program::{Program, Relocation, Words};
 use crate::space::{Builder, LoadError};
 
 const PAGE: u64 = PAGE_SIZE as u64;
@@ -15,17 +15,22 @@ const PAGE: u64 = PAGE_SIZE as u64;
 pub struct Relocating<'a> {
     words: Words<'a>,
     bias: u64,
+    /// The first of what is left, with the address where it will lie.
+    next: Option<Relocation>,
 }
 
 impl<'a> Relocating<'a> {
     /// All of a program's relocations.
     pub fn new(program: &Program<'a>) -> Relocating<'a> {
-        Relocating { words: program.relocations.words(), bias: program.bias }
+        let mut relocating = Relocating { words: program.relocations.words(), bias: program.bias, next: None };
+        relocating.advance();
+        relocating
     }
 
-    /// The address of the next word.
-    fn next(&self) -> Option<u64> {
-        self.words.address().map(|address| address.wrapping_add(self.bias))
+    /// Goes on to the next word.
+    fn advance(&mut self) {
+        let next = self.words.next();
+        self.next = next.map(|next| Relocation { address: next.address.wrapping_add(self.bias), ..next });
     }
 
     /// Whether a word below `end` is left to relocate.
@@ -35,11 +40,12 @@ impl<'a> Relocating<'a> {
 
     /// Relocates what lies in `bytes`, which are for `address`. Words that lie further down must have been relocated.
     pub fn apply(&mut self, address: u64, bytes: &mut [u8]) {
-        while let Some(offset) = self.next().and_then(|next| usize::try_from(next.checked_sub(address)?).ok()) {
-            let Some(place) = bytes.get_mut(offset..).and_then(|rest| rest.first_chunk_mut()) else { return };
-            let Some(word) = self.words.next() else { return };
+        while let Some(word) = self.next {
+            let Some(offset) = word.address.checked_sub(address) else { return };
+            let Some(place) = bytes.get_mut(offset as usize..).and_then(|rest| rest.first_chunk_mut()) else { return };
             let value = word.value.unwrap_or(u64::from_le_bytes(*place));
             *place = value.wrapping_add(self.bias).to_le_bytes();
+            self.advance();
         }
     }
 
@@ -55,23 +61,35 @@ impl<'a> Relocating<'a> {
         while !bytes.is_empty() {
             let end = address + bytes.len() as u64;
             // Up to the page with the next word to relocate.
-            let plain = self.next().map_or(end, |next| end.min((next & !(PAGE - 1)).max(address)));
-            let relocated = end.min((plain & !(PAGE - 1)) + PAGE);
-            let mut page = [0; PAGE_SIZE];
-            let part = if plain > address {
-                let (part, _) = bytes.split_at((plain - address) as usize);
-                part
+            let plain = self.next.map_or(end, |next| end.min((next.address & !(PAGE - 1)).max(address)));
+            let part_end = if plain > address { plain } else { end.min((address & !(PAGE - 1)) + PAGE) };
+            let (part, rest) = bytes.split_at((part_end - address) as usize);
+            if plain > address {
+                builder.fill(frame, size_bits, offset, part)?;
             } else {
-                let part = &mut page[..(relocated - address) as usize];
-                part.copy_from_slice(&bytes[..part.len()]);
-                self.apply(address, part);
-                part
-            };
-            builder.fill(frame, size_bits, offset, part)?;
-            bytes = &bytes[part.len()..];
-            address += part.len() as u64;
+                self.fill_relocated(builder, (frame, size_bits), offset, address, part)?;
+            }
+            bytes = rest;
+            address = part_end;
             offset += part.len() as u64;
         }
         Ok(())
+    }
+
+    /// Writes at most a page with something to relocate. The page on the stack costs only those who need it.
+    #[inline(never)]
+    fn fill_relocated(
+        &mut self,
+        builder: &mut impl Builder,
+        (frame, size_bits): (CapAddress, u32),
+        offset: u64,
+        address: u64,
+        bytes: &[u8],
+    ) -> Result<(), LoadError> {
+        let mut page = [0; PAGE_SIZE];
+        let part = &mut page[..bytes.len()];
+        part.copy_from_slice(bytes);
+        self.apply(address, part);
+        builder.fill(frame, size_bits, offset, part)
     }
 }

@@ -207,7 +207,7 @@ fn read(file: &[u8], seed: u8) -> Result<(), Defect> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn damaged_files_are_refused_or_sound(

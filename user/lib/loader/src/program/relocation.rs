@@ -141,17 +141,6 @@ pub struct Words<'a> {
     next_long: Option<Relocation>,
 }
 
-impl Words<'_> {
-    /// Where the next word was linked.
-    pub fn address(&self) -> Option<u64> {
-        match (self.next_compact, self.next_long) {
-            (Some(compact), Some(long)) => Some(compact.min(long.address)),
-            (Some(compact), None) => Some(compact),
-            (None, long) => long.map(|long| long.address),
-        }
-    }
-}
-
 impl Iterator for Words<'_> {
     type Item = Relocation;
 
