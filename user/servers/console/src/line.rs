@@ -71,17 +71,33 @@ impl Line {
         self.mode
     }
 
-    /// Sets the mode. A line that is being edited can be read byte by byte once the mode is raw. Answers whether Ctrl-C was typed
-    /// in raw mode, and nobody has read it: it was meant for what the mode is changed for. What was typed before it is gone.
+    /// Sets the mode. A line that is being edited can be read byte by byte once the mode is raw. What was typed in raw mode and
+    /// nobody has read was meant for what the mode is changed for: ends of lines and of the input are that, and a key that is
+    /// signalled is answered. What was typed before it is gone.
     pub fn set_mode(&mut self, mode: Mode) -> Typed {
         let was_raw = core::mem::replace(&mut self.mode, mode) == Mode::Raw;
         if mode == Mode::Raw {
             self.ready.extend(self.edit.drain(..).map(Item::Byte));
-        } else if was_raw && let Some(place) = self.ready.iter().rposition(|item| *item == Item::Byte(INTERRUPT)) {
-            self.ready.drain(..=place);
-            return Typed::Interrupt;
+            return Typed::Nothing;
         }
-        Typed::Nothing
+        let mut typed = Typed::Nothing;
+        if was_raw {
+            let can_suspend = self.can_suspend;
+            let is_key = |item: &Item| *item == Item::Byte(INTERRUPT) || can_suspend && *item == Item::Byte(SUSPEND);
+            if let Some(place) = self.ready.iter().rposition(is_key) {
+                let is_interrupt = self.ready.get(place) == Some(&Item::Byte(INTERRUPT));
+                typed = if is_interrupt { Typed::Interrupt } else { Typed::Suspend };
+                self.ready.drain(..=place);
+            }
+            for item in &mut self.ready {
+                match item {
+                    Item::Byte(b'\r') => *item = Item::Byte(b'\n'),
+                    Item::Byte(END) => *item = Item::End,
+                    _ => {}
+                }
+            }
+        }
+        typed
     }
 
     /// Takes a typed byte. What a terminal should show goes to `echo`.

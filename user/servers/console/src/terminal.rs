@@ -251,7 +251,11 @@ impl<R> Terminal<R> {
                 self.output.write(b"^C\n");
                 Some(Key::Interrupt)
             }
-            _ => None,
+            Typed::Suspend => {
+                self.output.write(b"^Z\n");
+                Some(Key::Suspend)
+            }
+            Typed::Nothing | Typed::Ready => None,
         };
         self.serve();
         Ok(key)

@@ -202,7 +202,20 @@ fn control_c_before_the_mode_changes_is_not_lost() {
     assert_eq!(shown(&mut terminal), "^C\r\n");
     assert_eq!(terminal.set_mode(SHELL, Mode::Canonical), Ok(None));
     terminal.read(SHELL, 100, None, "r");
-    assert_eq!(terminal.next_answer(), Some(("r", input("x\r"))));
+    assert_eq!(terminal.next_answer(), Some(("r", input("x\n"))));
+    // Ctrl-Z likewise, if it is a key; lines and the end of the input are what they are for the next reader.
+    terminal.set_mode(SHELL, Mode::Raw).unwrap();
+    type_text(&mut terminal, b"\x1a");
+    assert_eq!(terminal.set_mode(SHELL, Mode::Canonical), Ok(None));
+    terminal.set_suspends(true);
+    terminal.set_mode(SHELL, Mode::Raw).unwrap();
+    type_text(&mut terminal, b"one\x1atwo\rthree\r\x04");
+    assert_eq!(terminal.set_mode(SHELL, Mode::Canonical), Ok(Some(Key::Suspend)));
+    assert_eq!(shown(&mut terminal), "^Z\r\n");
+    for expected in ["two\n", "three\n", ""] {
+        terminal.read(SHELL, 100, None, "r");
+        assert_eq!(terminal.next_answer(), Some(("r", input(expected))));
+    }
 }
 
 #[test]
