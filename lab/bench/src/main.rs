@@ -21,6 +21,7 @@
 //! | `contention` | [`contention`] | many threads over one connection |
 //! | `spawn` | [`spawn`] | what a process costs, by the number of processes |
 //! | `boot` | [`boot`] | instructions until here |
+//! | `spawn-kill` | [`spawn_kill`] | nothing: processes that are started and ended, and whether anything is left |
 //! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
@@ -55,6 +56,8 @@ mod slabs;
 mod soak;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod spawn;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod spawn_kill;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod srr;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -98,6 +101,7 @@ fn measure() -> Result<(), String> {
         Some("spawn") => spawn::run(),
         Some("boot") => boot::run(),
         Some("soak") => soak::run(),
+        Some("spawn-kill") => spawn_kill::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
         None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),
     }
@@ -113,6 +117,7 @@ fn client() -> Option<Result<(), String>> {
         "rpc-server" => Some(rpc::serve()),
         "contention-server" => Some(contention::serve()),
         "soak-client" => Some(soak::client()),
+        "spawn-kill-child" => Some(spawn_kill::child()),
         _ => None,
     }
 }

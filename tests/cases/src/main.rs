@@ -34,6 +34,7 @@ mod endpoint;
 mod exhaustion;
 mod faults;
 mod handlers;
+mod hostile;
 mod kernel;
 mod killing;
 mod layout;
@@ -91,11 +92,12 @@ const CASES: &[&[Case]] = &[
     layout::CASES,
     slabs::CASES,
     shared::CASES,
+    sessions::CASES,
     processes::CASES,
     killing::CASES,
-    sessions::CASES,
     exhaustion::CASES,
     streams::CASES,
+    hostile::CASES,
 ];
 
 fn play() -> i32 {
