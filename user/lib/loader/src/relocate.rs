@@ -35,7 +35,7 @@ impl<'a> Relocating<'a> {
 
     /// Whether a word below `end` is left to relocate.
     pub fn changes_below(&self, end: u64) -> bool {
-        self.next().is_some_and(|next| next < end)
+        self.next.is_some_and(|next| next.address < end)
     }
 
     /// Relocates what lies in `bytes`, which are for `address`. Words that lie further down must have been relocated.
