@@ -861,7 +861,7 @@ static inline int tench_procs_exit(tench_cap server, uint64_t code_)
 #define TENCH_PROCS_LABEL_KILL UINT64_C(0xb19600020008)
 
 /*
- * Kills a process.
+ * Kills a process. Of one in preparation nothing is left then, not even its record.
  * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended), `Essential`.
  */
 static inline int tench_procs_kill(tench_cap server, uint64_t process)
