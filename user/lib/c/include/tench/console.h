@@ -144,7 +144,8 @@ static inline int tench_console_get(tench_cap server, size_t max, struct tench_c
 #define TENCH_CONSOLE_LABEL_SET_MODE UINT64_C(0x281100010003)
 
 /*
- * Sets the mode. Typed text that nobody has read stays; but if Ctrl-C is in it, it is done what Ctrl-C does in canonical mode.
+ * Sets the mode. Typed text that nobody has read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode does what it
+ * does in canonical mode once that is the mode.
  * Errors: `NotYours`.
  */
 static inline int tench_console_set_mode(tench_cap server, enum tench_console_mode mode)

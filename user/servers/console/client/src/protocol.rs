@@ -29,7 +29,8 @@ pub trait ConsoleService {
         max: usize,
     ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error>;
 
-    /// Sets the mode. Typed text that nobody has read stays; but if Ctrl-C is in it, it is done what Ctrl-C does in canonical mode.
+    /// Sets the mode. Typed text that nobody has read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode does what it
+    /// does in canonical mode once that is the mode.
     /// Errors: `NotYours`.
     #[method(3)]
     fn set_mode(&mut self, caller: Caller, mode: Mode) -> Result<(), Error>;
