@@ -13,7 +13,7 @@
 //! | `local_kept_kib` | what all of those have asked the memory server for themselves, which stays their maker's |
 //! | `…_percent` | what 1,000 costs in per cent of 25 |
 //!
-//! Samples `rpc`, `local`, `kill`, `local_end` over the number of processes. `rpc_N` and so on are means of the last ten up
+//! Samples `rpc`, `local`, `kill`, `local_end` over the number of processes. `rpc_N` and so on are means of the last 25 up
 //! to the N-th, because now and then an array or a node grows. All of them are alive: each has run until it waits before
 //! the next one is made. Instructions of all who take part.
 
@@ -34,7 +34,7 @@ use tench::time::{instructions, sleep};
 /// Numbers of processes at which there are figures.
 const SIZES: [usize; 2] = [25, 1000];
 /// Spawns that a figure is the mean of.
-const MEAN: usize = 10;
+const MEAN: usize = 25;
 /// A program that waits; with an argument, one that says when it came to `main`.
 const WAITING: &str = "wait";
 /// The bits of a number of instructions that fit into an exit code.
