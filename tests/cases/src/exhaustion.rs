@@ -91,8 +91,8 @@ fn all_is_well() -> Outcome {
 
 // ── Servers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Names that are registered at a time: as many as the server has room for, about.
-const NAMES: usize = 900;
+/// Names that are registered at a time: as many as one process may have, about.
+const NAMES: usize = 450;
 
 fn names(stage: &mut Stage) -> Outcome {
     let endpoint = stage.endpoint()?;

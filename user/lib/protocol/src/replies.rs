@@ -52,6 +52,11 @@ impl<T, E> Pending<T, E> {
     pub const fn new(reply: Cap<Reply>) -> Pending<T, E> {
         Pending { reply, answer: PhantomData }
     }
+
+    /// The object that whoever asked waits in.
+    pub const fn reply(&self) -> Cap<Reply> {
+        self.reply
+    }
 }
 
 /// An answer as a message. Whatever the message was before is forgotten.
@@ -143,6 +148,11 @@ impl<'a, T, E> Later<'a, T, E> {
 
     /// The server's reply objects.
     pub fn replies(self) -> &'a mut Replies {
+        self.replies
+    }
+
+    /// The server's reply objects, to answer or forget others.
+    pub const fn others(&mut self) -> &mut Replies {
         self.replies
     }
 }

@@ -1,12 +1,15 @@
 //! What a server receives with: slots and reply objects of this process; and what it keeps when it is started again.
 
+use alloc::vec::Vec;
+
 use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind};
-use tench_protocol::{Factory, Port, Replies, Slots};
-use tench_sys::{Cap, CapNode, Endpoint, Error, Frame, MapFlags, OWN_SPACE, Reply};
+use tench_protocol::{Factory, Pending, Port, Replies, Slots};
+use tench_sys::{Cap, CapNode, Endpoint, Error, Frame, MapFlags, OWN_SPACE, Reply, Wait};
 
 use crate::memory::{self, Window};
+use crate::sync::Mutex;
 
 /// Where the main thread of a server receives: at [`SERVICE`](slot::SERVICE), with requests that carry at most `caps`
 /// capabilities.
@@ -16,15 +19,51 @@ pub fn port(caps: usize) -> Port {
     Port::new(Cap::<Endpoint>::new(slot::SERVICE), replies, slots)
 }
 
-/// A new reply object.
+/// Reply objects that were made and are not used. They are used again, so that there are never more than once had to be at the
+/// same time: the memory of one that is deleted would come back only with the server's end.
+static IDLE: Mutex<Vec<Cap<Reply>>> = Mutex::new(Vec::new());
+
+/// A reply object, which is empty.
 fn make() -> Result<Cap<Reply>, Error> {
+    if let Some(idle) = IDLE.lock().pop() {
+        return Ok(idle);
+    }
     memory::make::<Reply>(0).map(memory::Made::leak).map_err(|_| Error::OutOfMemory)
 }
 
-/// Deletes a reply object that is not needed any more. Its memory comes back when the process ends.
+/// A reply object is not needed any more.
 fn delete(reply: Cap<Reply>) {
+    let mut idle = IDLE.lock();
+    if idle.try_reserve(1).is_ok() {
+        idle.push(reply);
+        return;
+    }
+    drop(idle);
     if OWN_SPACE.delete_at(reply.address()).is_ok() {
         memory::free_slot(reply.address());
+    }
+}
+
+/// Finds out whether those whom a server has not answered yet still wait. Somebody who waits can give up, at its own deadline, or
+/// because the thread has ended; the server hears nothing of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// Where nobody ever sends.
+    quiet: Cap<Endpoint>,
+}
+
+impl Watch {
+    /// Makes what it takes.
+    pub fn new() -> Result<Watch, memory::Error> {
+        Ok(Watch { quiet: memory::make::<Endpoint>(0)?.leak() })
+    }
+
+    /// Whether nobody waits any more for the answer to a request. (The kernel says of a reply object whether somebody waits in it
+    /// when somebody tries to receive with it, here where there is nothing to receive. A thread with a bound notification can lose
+    /// a signal of it to this: it looks afterwards at what the signal would have told it.)
+    pub fn has_gone<T, E>(&self, pending: &Pending<T, E>) -> bool {
+        let tried = self.quiet.try_receive(Wait::FOREVER.with_reply(pending.reply()));
+        !matches!(tried, Err(Error::ReplyInUse))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests carried out, and delays that have passed.
 
 use tench::memory;
+use tench::server::Watch;
 use tench_abi::layout::slot;
 use tench_clock::queue::{GROWTH, Queue};
 use tench_clock::time::{nanoseconds, next_tick};
@@ -10,26 +11,27 @@ use tench_names_client::{Failure, Names};
 use tench_protocol::{Caller, Event as Happened, Failure as AnyFailure, Later, Pending, Port, Replies, again};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Rights, Wait};
 
-/// The badge of everybody who found the server by its name.
-const ANYBODY: u64 = u64::MAX;
 /// Threads that can wait.
 const MAX_WAITERS: usize = 1024;
 
 /// The server's state.
 pub struct Server {
     queue: Queue<Pending<Instant, Error>>,
+    /// Who still waits.
+    watch: Watch,
     frequency: u64,
 }
 
 impl Server {
-    /// Registers the server.
+    /// Registers the server: without a badge, so that everybody who finds it has one of his own.
     pub fn new() -> Result<Server, Failure> {
         memory::serve_without_faults(2 * GROWTH).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
         let slot = memory::take_slot().map_err(|_| AnyFailure::Lost(Refusal::NoSuchSlot))?;
         let service = Cap::<Endpoint>::new(slot::SERVICE);
-        let public = service.mint_to(slot, Rights::WRITE | Rights::CALL, ANYBODY).map_err(AnyFailure::Lost)?;
+        let public = service.mint_to(slot, Rights::WRITE | Rights::CALL, 0).map_err(AnyFailure::Lost)?;
         again(|| Names::STANDARD.register(Clock::NAME, public))?;
-        Ok(Server { queue: Queue::new(MAX_WAITERS), frequency: tench::time::frequency() })
+        let watch = Watch::new().map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
+        Ok(Server { queue: Queue::new(MAX_WAITERS), watch, frequency: tench::time::frequency() })
     }
 
     /// Answers requests for ever.
@@ -63,15 +65,21 @@ impl Server {
     fn wait_until(
         &mut self,
         caller: Caller,
-        later: Later<'_, Instant, Error>,
+        mut later: Later<'_, Instant, Error>,
         deadline: u64,
     ) -> Result<Option<Instant>, Error> {
         let now = Instant::now();
         if deadline <= now.ticks() {
             return Ok(Some(now));
         }
-        if self.queue.is_full() {
-            return Err(Error::Full);
+        if !self.queue.may_wait(caller.0) {
+            let watch = self.watch;
+            for waiter in self.queue.take_out(caller.0, |waiter| watch.has_gone(waiter)) {
+                later.others().forget(waiter);
+            }
+            if !self.queue.may_wait(caller.0) {
+                return Err(Error::Full);
+            }
         }
         // As much again stays for those who end.
         memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;

@@ -23,11 +23,29 @@ fn the_earliest_is_first_and_equals_are_in_order_of_arrival() {
 #[test]
 fn a_full_queue_has_room_when_somebody_leaves() {
     let mut queue = Queue::new(1);
-    assert!(!queue.is_full());
+    assert!(queue.may_wait(1));
     queue.push(5, 1, 'a');
-    assert!(queue.is_full());
+    assert!(!queue.may_wait(2));
     assert_eq!(queue.pop_expired(5), Some('a'));
-    assert!(!queue.is_full());
+    assert!(queue.may_wait(2));
+}
+
+#[test]
+fn a_process_with_all_its_threads_at_the_clock_leaves_room_for_others() {
+    let mut queue = Queue::new(8);
+    for number in 0..4 {
+        assert!(queue.may_wait(1));
+        queue.push(number, 1, number);
+    }
+    assert!(!queue.may_wait(1) && queue.may_wait(2));
+    queue.push(3, 2, 9);
+    // Those who gave up are found when there is no room for their process.
+    assert_eq!(queue.take_out(1, |number| *number < 3), [0, 1, 2]);
+    assert!(queue.may_wait(1));
+    queue.check_invariants();
+    assert_eq!(queue.take_out(1, |_| false), []);
+    assert_eq!([queue.pop_expired(9), queue.pop_expired(9), queue.pop_expired(9)], [Some(3), Some(9), None]);
+    queue.check_invariants();
 }
 
 #[test]
@@ -54,6 +72,21 @@ proptest! {
         prop_assert!(next > now);
         prop_assert!(next - now <= frequency / 100 + 1);
         prop_assert!(next_tick(next, frequency) - next <= frequency / 100 + 1);
+    }
+
+    #[test]
+    fn whatever_is_asked_the_counts_are_right(steps in prop::collection::vec((0..5u64, 0..6u8, 0..50u64), 0..150)) {
+        let mut queue = Queue::new(12);
+        for (process, step, time) in steps {
+            match step {
+                0 => drop(queue.pop_expired(time)),
+                1 => drop(queue.process_ended(process)),
+                2 => drop(queue.take_out(process, |reply| reply % 3 == 0)),
+                _ if queue.may_wait(process) => queue.push(time, process, time),
+                _ => {}
+            }
+            queue.check_invariants();
+        }
     }
 
     #[test]

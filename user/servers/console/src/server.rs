@@ -1,6 +1,7 @@
 //! Requests and interrupts.
 
 use tench::memory::{self, Error as MemoryError, Window};
+use tench::server::Watch;
 use tench_abi::layout::slot;
 use tench_console::kept::{Kept, Memory, Ownership};
 use tench_console::terminal::{Answer, GROWTH, OUTPUT_LIMIT, Terminal};
@@ -48,6 +49,16 @@ enum Waiter {
     Writer(Pending<(), Error>),
 }
 
+impl Waiter {
+    /// Nobody waits any more.
+    fn forget(self, replies: &mut Replies) {
+        match self {
+            Waiter::Reader(pending) => replies.forget(pending),
+            Waiter::Writer(pending) => replies.forget(pending),
+        }
+    }
+}
+
 /// The server's state.
 pub struct Server {
     uart: Uart,
@@ -59,6 +70,8 @@ pub struct Server {
     ownership: Ownership,
     /// The slot that is kept.
     slot: CapAddress,
+    /// Who still waits.
+    watch: Watch,
 }
 
 impl Server {
@@ -79,7 +92,7 @@ impl Server {
         let bindings = Bindings { notification: Binding::To(notification), ..Bindings::KEEP };
         Cap::<Thread>::new(slot::THREAD).bind(bindings)?;
         INTERRUPT.bind(Some(notification))?;
-        Ok(Server { uart, terminal, foreground, kept, ownership, slot })
+        Ok(Server { uart, terminal, foreground, kept, ownership, slot, watch: Watch::new()? })
     }
 
     /// Answers requests and interrupts for ever.
@@ -164,6 +177,23 @@ impl Server {
         self.foreground = notification.and_then(|notification| notification.copy_to(self.slot).ok());
     }
 
+    /// Keeps a request for the terminal.
+    fn keep_request<T>(&mut self, caller: Caller, mut later: Later<'_, T, Error>) -> Result<Pending<T, Error>, Error> {
+        if !self.terminal.may_wait(caller.0) {
+            let watch = self.watch;
+            let gone = self.terminal.take_out(caller.0, |waiter| match waiter {
+                Waiter::Reader(pending) => watch.has_gone(pending),
+                Waiter::Writer(pending) => watch.has_gone(pending),
+            });
+            gone.into_iter().for_each(|waiter| waiter.forget(later.others()));
+            // Its signal may have been lost to this.
+            self.interrupt();
+        }
+        // As much again stays for what is typed, and for those who end.
+        memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;
+        later.keep().map_err(|_| Error::Full)
+    }
+
     fn forget_interrupt(&mut self) {
         if self.foreground.take().is_some() {
             // It is there, unless whoever gave it has ended.
@@ -179,7 +209,7 @@ impl ConsoleService for Server {
         later: Later<'_, (), Error>,
         text: Bytes<'_, MAX_TEXT>,
     ) -> Result<Option<()>, Error> {
-        let pending = keep(later)?;
+        let pending = self.keep_request(caller, later)?;
         self.terminal.write(caller.0, &text, Waiter::Writer(pending));
         Ok(None)
     }
@@ -190,7 +220,7 @@ impl ConsoleService for Server {
         later: Later<'_, Bytes<'static, MAX_TEXT>, Error>,
         max: usize,
     ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error> {
-        let pending = keep(later)?;
+        let pending = self.keep_request(caller, later)?;
         self.terminal.read(caller.0, max, Waiter::Reader(pending));
         Ok(None)
     }
@@ -222,12 +252,7 @@ impl ConsoleService for Server {
 
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error> {
         let (waiters, was_owner) = self.terminal.process_ended(process);
-        for waiter in waiters {
-            match waiter {
-                Waiter::Reader(pending) => replies.forget(pending),
-                Waiter::Writer(pending) => replies.forget(pending),
-            }
-        }
+        waiters.into_iter().for_each(|waiter| waiter.forget(replies));
         if was_owner {
             self.forget_interrupt();
         }
@@ -235,18 +260,11 @@ impl ConsoleService for Server {
     }
 
     fn drain(&mut self, caller: Caller, later: Later<'_, (), Error>) -> Result<Option<()>, Error> {
-        let pending = keep(later)?;
+        let pending = self.keep_request(caller, later)?;
         self.uart.flush();
         self.terminal.drain(caller.0, Waiter::Writer(pending));
         Ok(None)
     }
-}
-
-/// Keeps a request for the terminal.
-fn keep<T>(later: Later<'_, T, Error>) -> Result<Pending<T, Error>, Error> {
-    // As much again stays for what is typed, and for those who end.
-    memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;
-    later.keep().map_err(|_| Error::Full)
 }
 
 /// Whether a notification lies in a slot.

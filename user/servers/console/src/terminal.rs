@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tench_console_client::protocol::{Error, MAX_TEXT, Mode};
+use tench_places::allows;
 
 use crate::kept::Ownership;
 use crate::line::{Line, Typed};
@@ -78,6 +79,27 @@ impl<R> Terminal<R> {
         self.readers.len() + self.writers.len() + self.drainers.len() + self.answers.len()
     }
 
+    /// Whether one more thread of a process may wait.
+    pub fn may_wait(&self, process: u64) -> bool {
+        let own = self.readers.iter().filter(|reader| reader.process == process).count()
+            + self.writers.iter().filter(|writer| writer.process == process).count()
+            + self.drainers.iter().filter(|(drainer, _)| *drainer == process).count();
+        allows(own, self.waiting(), self.limit)
+    }
+
+    /// Takes out those of a process who do not wait any more, without having said so: `has_gone` says which. What they have
+    /// written and has had no room yet is lost, as if they had not written it.
+    pub fn take_out(&mut self, process: u64, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        let mut replies: Vec<R> = Vec::new();
+        let readers = extract(&mut self.readers, |reader| reader.process == process && has_gone(&reader.reply));
+        replies.extend(readers.into_iter().map(|reader| reader.reply));
+        let writers = extract(&mut self.writers, |writer| writer.process == process && has_gone(&writer.reply));
+        replies.extend(writers.into_iter().map(|writer| writer.reply));
+        let drainers = self.drainers.extract_if(.., |(drainer, reply)| *drainer == process && has_gone(reply));
+        replies.extend(drainers.map(|(_, reply)| reply));
+        replies
+    }
+
     /// Takes a typed byte. Answers whether the foreground has to be interrupted.
     pub fn typed(&mut self, byte: u8) -> bool {
         match self.line.typed(byte, &mut self.output) {
@@ -100,7 +122,7 @@ impl<R> Terminal<R> {
     pub fn read(&mut self, process: u64, max: usize, reply: R) {
         if max == 0 {
             self.answers.push_back((reply, Answer::Input(Vec::new())));
-        } else if self.waiting() >= self.limit {
+        } else if !self.may_wait(process) {
             self.answers.push_back((reply, Answer::Refused(Error::Full)));
         } else {
             self.readers.push_back(Reader { process, max: max.min(MAX_TEXT), reply });
@@ -113,7 +135,7 @@ impl<R> Terminal<R> {
         if self.writers.is_empty() && self.output.has_room_for(text) {
             self.output.write(text);
             self.answers.push_back((reply, Answer::Done));
-        } else if self.waiting() >= self.limit {
+        } else if !self.may_wait(process) {
             self.answers.push_back((reply, Answer::Refused(Error::Full)));
         } else {
             self.writers.push_back(Writer { process, text: text.to_vec(), reply });
@@ -122,7 +144,7 @@ impl<R> Terminal<R> {
 
     /// A thread wants to know when everything written has gone.
     pub fn drain(&mut self, process: u64, reply: R) {
-        if self.waiting() >= self.limit {
+        if !self.may_wait(process) {
             self.answers.push_back((reply, Answer::Refused(Error::Full)));
         } else {
             self.drainers.push((process, reply));
@@ -206,10 +228,7 @@ impl<R> Terminal<R> {
     /// Forgets what a process waited for, and gives free what it owned. Answers the replies that nobody waits for any
     /// more, and whether the process was the owner.
     pub fn process_ended(&mut self, process: u64) -> (Vec<R>, bool) {
-        let mut replies: Vec<R> = Vec::new();
-        replies.extend(extract(&mut self.readers, |reader| reader.process == process).into_iter().map(|r| r.reply));
-        replies.extend(extract(&mut self.writers, |writer| writer.process == process).into_iter().map(|w| w.reply));
-        replies.extend(self.drainers.extract_if(.., |(drainer, _)| *drainer == process).map(|(_, reply)| reply));
+        let replies = self.take_out(process, |_| true);
         if self.foreground == process {
             self.foreground = 0;
         }
@@ -225,7 +244,7 @@ impl<R> Terminal<R> {
 }
 
 /// Takes the elements out for which `is_wanted` holds; the others keep their order.
-fn extract<T>(queue: &mut VecDeque<T>, is_wanted: impl Fn(&T) -> bool) -> Vec<T> {
+fn extract<T>(queue: &mut VecDeque<T>, is_wanted: impl FnMut(&T) -> bool) -> Vec<T> {
     let (wanted, others): (Vec<T>, Vec<T>) = queue.drain(..).partition(is_wanted);
     queue.extend(others);
     wanted

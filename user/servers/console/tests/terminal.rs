@@ -199,11 +199,21 @@ fn writers_wait_for_room_in_turn() {
 #[test]
 fn too_many_who_wait_are_an_error_and_nothing_is_read_at_once() {
     let mut terminal = terminal();
-    for _ in 0..8 {
+    for _ in 0..4 {
         terminal.read(CHILD, 1, "waits");
     }
-    terminal.read(CHILD, 1, "ninth");
-    assert_eq!(terminal.next_answer(), Some(("ninth", Answer::Refused(Error::Full))));
+    // As many are free as it has: the rest is for others.
+    terminal.read(CHILD, 1, "fifth");
+    assert_eq!(terminal.next_answer(), Some(("fifth", Answer::Refused(Error::Full))));
+    terminal.drain(CHILD, "sixth");
+    assert_eq!(terminal.next_answer(), Some(("sixth", Answer::Refused(Error::Full))));
+    assert!(terminal.may_wait(SHELL));
+    terminal.drain(SHELL, "other");
+    assert_eq!(terminal.next_answer(), None);
+    assert_eq!(terminal.take_out(CHILD, |_| true).len(), 4);
+    assert!(terminal.may_wait(CHILD));
+    terminal.read(CHILD, 1, "again");
+    assert_eq!(terminal.next_answer(), None);
     terminal.read(CHILD, 0, "none");
     assert_eq!(terminal.next_answer(), Some(("none", input(""))));
 }

@@ -308,6 +308,11 @@ where
         Ok(())
     }
 
+    /// An account that is open.
+    pub fn account(&self, number: u64) -> Option<&Account> {
+        self.accounts.get(number)
+    }
+
     /// The account with the lowest number above `after`.
     pub fn next_account(&self, after: u64) -> Option<&Account> {
         self.accounts.next(after)

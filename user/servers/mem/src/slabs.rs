@@ -16,6 +16,7 @@ use core::cmp::Reverse;
 use arrayvec::ArrayVec;
 use tench_abi::object::NODE_SLOTS;
 use tench_mem::books::Request;
+use tench_mem::store::MAX_SLOTS;
 use tench_mem::store::{SlotMap, Store};
 use tench_mem::{ARENA_SIZE, MAX_BUNDLES, MAX_PARTS};
 use tench_mem_client::protocol::Error;
@@ -23,6 +24,7 @@ use tench_mem_client::slabs::protocol::{
     Books as SlabBooks, Bundle as Given, Figures, KernelAccount, MAX_DESCRIPTORS, MAX_SLABS, SlabsService, TRACE_BYTES,
 };
 use tench_mem_client::slabs::{Descriptor, MAX_TRACE};
+use tench_places::allows;
 use tench_procs_client::protocol::pid;
 use tench_protocol::{Arrived, Bytes, Caller, List};
 use tench_slabs::{Backend, Lifetime, Piece, Policy, Recorder, Refused, Slabs as Books};
@@ -51,6 +53,24 @@ struct State {
     next: u64,
     /// Parts of all bundles.
     parts: usize,
+}
+
+impl State {
+    /// Whether a client may have one more bundle, of so many objects: nobody has more bundles, parts or slots than are left for
+    /// others. `room` is the number of slots that are left.
+    fn may_have(&self, client: u64, objects: usize, room: usize) -> bool {
+        // As long as less than half is taken, it does not matter by whom.
+        if 2 * self.bundles.len() < MAX_BUNDLES && 2 * self.parts < MAX_PARTS && room > MAX_SLOTS / 2 + objects {
+            return true;
+        }
+        let (mut bundles, mut parts, mut slots) = (0, 0, objects);
+        for bundle in self.bundles.values().filter(|bundle| bundle.client == client) {
+            bundles += 1;
+            parts += bundle.parts.len();
+            slots += bundle.parts.iter().map(|part| part.count as usize).sum::<usize>();
+        }
+        allows(bundles, self.bundles.len(), MAX_BUNDLES) && allows(parts, self.parts, MAX_PARTS) && slots <= room
+    }
 }
 
 /// A bundle that was granted.
@@ -224,6 +244,9 @@ impl Slabs {
         store.ensure_slots(objects);
         let state = self.state()?;
         if state.bundles.len() >= MAX_BUNDLES || state.parts + wanted.len() > MAX_PARTS || !has_room() {
+            return Err(Error::TooManyBlocks);
+        }
+        if !state.may_have(client, objects, store.room()) {
             return Err(Error::TooManyBlocks);
         }
         store.books.charge(client, bytes)?;

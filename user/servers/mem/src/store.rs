@@ -33,6 +33,8 @@ const SPARE_SLOTS: usize = NODE_SLOTS / 2;
 const FIRST_NODE: u32 = 2;
 /// Entries of the root, as the loader makes it.
 const ROOT_ENTRIES: usize = 64;
+/// Slots for clients' blocks and objects in slabs, at most.
+pub const MAX_SLOTS: usize = (ROOT_ENTRIES - FIRST_NODE as usize) * NODE_SLOTS;
 /// The free slots of all of them.
 pub type SlotMap = tench_slots::SlotMap<ROOT_ENTRIES>;
 /// Log2 of the memory that the first steps come from: one for each array, and the tables for them.
@@ -209,10 +211,22 @@ impl<M: Machine> Store<M> {
         }
     }
 
+    /// An account has fewer blocks than there is room for besides: nobody takes all slots.
+    fn check_share(&self, account: u64) -> Result<(), Error> {
+        let own = self.books.account(account).map_or(0, |account| account.blocks as usize);
+        if own < self.room() { Ok(()) } else { Err(Error::TooManyBlocks) }
+    }
+
+    /// Slots for clients' blocks and objects that are left, if there is memory for the nodes.
+    pub fn room(&self) -> usize {
+        self.slots.count() + ROOT_ENTRIES.saturating_sub(self.slots.next_node() as usize) * NODE_SLOTS
+    }
+
     // ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// A block for a client: its untyped is made in `outgoing`, to leave with the answer.
     pub fn give(&mut self, request: &Request, outgoing: CapAddress) -> Result<Block, Error> {
+        self.check_share(request.account)?;
         self.refill();
         let (slot, block) = self.allocate(request)?;
         let bits = u64::from(block.size_bits);
@@ -235,6 +249,7 @@ impl<M: Machine> Store<M> {
 
     /// Makes two blocks of one. The kernel looks that nothing lies across. Answers the lower half.
     pub fn divide(&mut self, client: u64, address: u64) -> Result<Block, Error> {
+        self.check_share(client)?;
         self.refill();
         let (slot, _) = self.books.block(client, address)?;
         let upper = self.slots.take().ok_or(Error::TooManyBlocks)?;

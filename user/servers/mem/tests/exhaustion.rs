@@ -237,12 +237,18 @@ fn what_is_there_can_be_freed_when_the_books_are_full() {
 #[test]
 fn nodes_of_slots_are_bounded_and_go_back() {
     let mut server = Server::with_usual_steps([28, 24]);
-    let mut blocks = 0_u64;
-    // Every slot that the root has room for.
+    let (mut blocks, mut client, mut own) = (0_u64, 10, 0_u64);
+    // Every slot that the root has room for: one client after another takes what it gets, until one gets nothing.
     let refused = loop {
-        match server.allocate(10 + blocks % 50, 12) {
-            Ok(_) => blocks += 1,
-            Err(error) => break error,
+        match server.allocate(client, 12) {
+            Ok(_) => (blocks, own) = (blocks + 1, own + 1),
+            Err(error) if own == 0 => break error,
+            Err(error) => {
+                assert_eq!(error, Error::TooManyBlocks);
+                // Nobody has more than is left for others, and what is left is not much less.
+                assert!((own..own + 2).contains(&(62 * 256 - blocks)), "{own} of {blocks}");
+                (client, own) = (client + 1, 0);
+            }
         }
     };
     assert_eq!(refused, Error::TooManyBlocks);

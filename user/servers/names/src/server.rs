@@ -2,13 +2,13 @@
 
 use tench::abi::layout::slot;
 use tench::memory::{self, Error as MemoryError, Window};
-use tench::server::Kept;
+use tench::server::{Kept, Watch};
 use tench_names::kept::{Journal, Memory};
 use tench_names::table::{GROWTH, Table};
 use tench_names_client::Names;
 use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
 use tench_protocol::{Arrived, Caller, Event, Later, Pending, Replies, Sent, Text};
-use tench_sys::{Cap, Endpoint, Kind, OWN_SPACE, Wait};
+use tench_sys::{Cap, CapAddress, Endpoint, Kind, OWN_SPACE, Wait};
 
 /// Threads that can wait for names.
 const MAX_WAITERS: usize = 256;
@@ -21,6 +21,10 @@ pub struct Server {
     table: Table<u32, Pending<Sent<Endpoint>, Error>>,
     journal: Journal<Place>,
     kept: Kept,
+    /// Who still waits.
+    watch: Watch,
+    /// Where a capability for somebody is made before it is copied to him.
+    outgoing: CapAddress,
 }
 
 /// Where the journal lies.
@@ -60,7 +64,7 @@ impl Server {
                 }
             }
         }
-        Ok(Server { table, journal, kept })
+        Ok(Server { table, journal, kept, watch: Watch::new()?, outgoing: memory::take_slot()? })
     }
 
     /// Answers requests for ever.
@@ -73,9 +77,19 @@ impl Server {
         }
     }
 
-    /// The capability of an entry.
-    const fn endpoint(&self, number: u32) -> Cap<Endpoint> {
-        Cap::new(self.kept.slot(number))
+    /// The capability of an entry for a process: as it was registered, but if it was registered without a badge, then with the
+    /// process's number, so that whoever serves there knows who asks.
+    fn endpoint(&self, number: u32, process: u64) -> Cap<Endpoint> {
+        let registered = Cap::<Endpoint>::new(self.kept.slot(number));
+        match registered.identify() {
+            Ok(found) if found.badge == 0 && found.kind == Kind::Endpoint => {
+                // What was made for somebody before is not needed any more.
+                let _ = OWN_SPACE.delete_at(self.outgoing);
+                registered.mint_to(self.outgoing, found.rights, process).unwrap_or(Cap::new(self.outgoing))
+            }
+            // Of a server that has ended there is nothing.
+            _ => registered,
+        }
     }
 
     /// An entry is free again.
@@ -100,37 +114,44 @@ impl NamesService for Server {
             self.discard(number);
         }
         reserve()?;
-        self.table.check_register(&name)?;
+        self.table.check_register(&name, caller.0)?;
         let number = self.journal.free_entry().ok_or(Error::Full)?;
-        let cap = endpoint.cap().copy_to(self.kept.slot(number)).map_err(|_| Error::Full)?;
+        endpoint.cap().copy_to(self.kept.slot(number)).map_err(|_| Error::Full)?;
         self.journal.write(number, caller.0, &name);
-        for waiter in self.table.register(&name, caller.0, number)? {
+        for (process, waiter) in self.table.register(&name, caller.0, number)? {
             // Who gave up meanwhile is answered nothing.
-            let _ = replies.answer(waiter, &Ok(Sent::new(cap)));
+            let _ = replies.answer(waiter, &Ok(Sent::new(self.endpoint(number, process))));
         }
         Ok(())
     }
 
-    fn look_up(&mut self, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint>, Error> {
-        self.table.look_up(&name).map(|number| Sent::new(self.endpoint(number)))
+    fn look_up(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint>, Error> {
+        self.table.look_up(&name).map(|number| Sent::new(self.endpoint(number, caller.0)))
     }
 
     fn wait_for(
         &mut self,
         caller: Caller,
-        later: Later<'_, Sent<Endpoint>, Error>,
+        mut later: Later<'_, Sent<Endpoint>, Error>,
         name: Text<'_, MAX_NAME>,
     ) -> Result<Option<Sent<Endpoint>>, Error> {
         match self.table.look_up(&name) {
-            Ok(number) => Ok(Some(Sent::new(self.endpoint(number)))),
-            Err(Error::Unknown) if self.table.may_wait() => {
-                reserve()?;
-                self.table.wait(&name, caller.0, later.keep().map_err(|_| Error::Full)?);
-                Ok(None)
-            }
-            Err(Error::Unknown) => Err(Error::Full),
-            Err(error) => Err(error),
+            Ok(number) => return Ok(Some(Sent::new(self.endpoint(number, caller.0)))),
+            Err(Error::Unknown) => {}
+            Err(error) => return Err(error),
         }
+        reserve()?;
+        if !self.table.may_wait(caller.0) {
+            let watch = self.watch;
+            for waiter in self.table.take_out(caller.0, |waiter| watch.has_gone(waiter)) {
+                later.others().forget(waiter);
+            }
+        }
+        if !self.table.may_wait(caller.0) {
+            return Err(Error::Full);
+        }
+        self.table.wait(&name, caller.0, later.keep().map_err(|_| Error::Full)?);
+        Ok(None)
     }
 
     fn unregister(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<(), Error> {

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use tench_names_client::protocol::{Error, MAX_NAME};
+use tench_places::{Places, allows};
 
 /// Bytes of heap that [`Table::register`] or [`Table::wait`] may need, or any other request until it is answered, with
 /// at most 1024 names and 256 waiting threads. A test counts.
@@ -32,6 +33,8 @@ struct Waiter<R> {
 pub struct Table<C, R> {
     names: BTreeMap<String, Entry<C>>,
     waiters: Vec<Waiter<R>>,
+    /// How many names each process has.
+    places: Places,
     max_names: usize,
     max_waiters: usize,
 }
@@ -39,19 +42,20 @@ pub struct Table<C, R> {
 impl<C: Copy, R> Table<C, R> {
     /// An empty table for `max_names` names and `max_waiters` waiting threads.
     pub const fn new(max_names: usize, max_waiters: usize) -> Table<C, R> {
-        Table { names: BTreeMap::new(), waiters: Vec::new(), max_names, max_waiters }
+        let places = Places::new(max_names);
+        Table { names: BTreeMap::new(), waiters: Vec::new(), places, max_names, max_waiters }
     }
 
-    /// Whether a capability could be registered under this name.
-    pub fn check_register(&self, name: &str) -> Result<(), Error> {
+    /// Whether a process may register a capability under this name.
+    pub fn check_register(&self, name: &str, owner: u64) -> Result<(), Error> {
+        self.check_name(name)?;
+        if self.places.may_take(owner) { Ok(()) } else { Err(Error::Full) }
+    }
+
+    /// Whether this is a name, and nobody has registered it.
+    fn check_name(&self, name: &str) -> Result<(), Error> {
         check_name(name)?;
-        if self.names.contains_key(name) {
-            return Err(Error::Taken);
-        }
-        if self.names.len() >= self.max_names {
-            return Err(Error::Full);
-        }
-        Ok(())
+        if self.names.contains_key(name) { Err(Error::Taken) } else { Ok(()) }
     }
 
     /// What a process has registered under this name itself.
@@ -59,11 +63,17 @@ impl<C: Copy, R> Table<C, R> {
         self.names.get(name).filter(|entry| entry.owner == process).map(|entry| entry.cap)
     }
 
-    /// Registers a name, and answers who waited for it, in the order in which they came.
-    pub fn register(&mut self, name: &str, owner: u64, cap: C) -> Result<Vec<R>, Error> {
-        self.check_register(name)?;
+    /// Registers a name, and answers who waited for it (process, reply), in the order in which they came. As long as there is room, it does not
+    /// matter how many names the owner has: [`check_register`](Self::check_register) says whether it may have one more.
+    pub fn register(&mut self, name: &str, owner: u64, cap: C) -> Result<Vec<(u64, R)>, Error> {
+        self.check_name(name)?;
+        if self.names.len() >= self.max_names {
+            return Err(Error::Full);
+        }
+        self.places.take(owner);
         self.names.insert(name.to_owned(), Entry { owner, cap });
-        Ok(self.waiters.extract_if(.., |waiter| waiter.name == name).map(|waiter| waiter.reply).collect())
+        let waited = self.waiters.extract_if(.., |waiter| waiter.name == name);
+        Ok(waited.map(|waiter| (waiter.process, waiter.reply)).collect())
     }
 
     /// What a name stands for.
@@ -72,9 +82,16 @@ impl<C: Copy, R> Table<C, R> {
         self.names.get(name).map(|entry| entry.cap).ok_or(Error::Unknown)
     }
 
-    /// Whether somebody more may wait.
-    pub const fn may_wait(&self) -> bool {
-        self.waiters.len() < self.max_waiters
+    /// Whether one more thread of a process may wait.
+    pub fn may_wait(&self, process: u64) -> bool {
+        let own = self.waiters.iter().filter(|waiter| waiter.process == process).count();
+        allows(own, self.waiters.len(), self.max_waiters)
+    }
+
+    /// Takes out those of a process who do not wait any more, without having said so: `has_gone` says which.
+    pub fn take_out(&mut self, process: u64, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        let gone = self.waiters.extract_if(.., |waiter| waiter.process == process && has_gone(&waiter.reply));
+        gone.map(|waiter| waiter.reply).collect()
     }
 
     /// Lets somebody wait for a name that is unknown.
@@ -91,6 +108,7 @@ impl<C: Copy, R> Table<C, R> {
             Some(entry) => {
                 let cap = entry.cap;
                 self.names.remove(name);
+                self.places.give_back(process);
                 Ok(cap)
             }
         }
@@ -104,10 +122,24 @@ impl<C: Copy, R> Table<C, R> {
 
     /// Forgets what a process registered and what it waited for. Answers capabilities and replies that are free now.
     pub fn process_ended(&mut self, process: u64) -> (Vec<C>, Vec<R>) {
-        let caps = self.names.values().filter(|entry| entry.owner == process).map(|entry| entry.cap).collect();
-        self.names.retain(|_, entry| entry.owner != process);
-        let ended = self.waiters.extract_if(.., |waiter| waiter.process == process);
-        (caps, ended.map(|waiter| waiter.reply).collect())
+        let mut caps = Vec::new();
+        if self.places.held(process) > 0 {
+            caps.extend(self.names.values().filter(|entry| entry.owner == process).map(|entry| entry.cap));
+            self.names.retain(|_, entry| entry.owner != process);
+            caps.iter().for_each(|_| self.places.give_back(process));
+        }
+        (caps, self.take_out(process, |_| true))
+    }
+
+    /// Panics if an invariant does not hold.
+    pub fn check_invariants(&self) {
+        self.places.check_invariants();
+        assert!(self.names.len() <= self.max_names && self.waiters.len() <= self.max_waiters);
+        assert_eq!(self.places.taken(), self.names.len());
+        for entry in self.names.values() {
+            let all = self.names.values().filter(|other| other.owner == entry.owner).count();
+            assert_eq!(self.places.held(entry.owner), all);
+        }
     }
 }
 

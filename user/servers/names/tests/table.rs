@@ -44,6 +44,44 @@ fn a_full_table_is_an_error_and_stays_usable() {
 }
 
 #[test]
+fn nobody_has_more_names_than_are_free() {
+    let mut table = Table::<u32, u32>::new(8, 8);
+    let mut register = |owner: u64, number: u32| {
+        let name = format!("{owner} {number}");
+        let checked = table.check_register(&name, owner);
+        if checked.is_ok() {
+            table.register(&name, owner, number).unwrap();
+        }
+        table.check_invariants();
+        checked
+    };
+    assert_eq!((0..4).map(|number| register(1, number)).collect::<Vec<_>>(), [Ok(()); 4]);
+    assert_eq!(register(1, 4), Err(Error::Full));
+    assert_eq!([register(2, 0), register(2, 1), register(2, 2)], [Ok(()), Ok(()), Err(Error::Full)]);
+    assert_eq!(register(3, 0), Ok(()));
+    // A server that was started again takes what there is.
+    table.register("kept", 1, 9).unwrap();
+    table.process_ended(1);
+    table.check_invariants();
+    assert_eq!(table.check_register("mine", 2), Ok(()));
+}
+
+#[test]
+fn those_who_have_gone_make_room_for_others_of_their_process() {
+    let mut table = Table::<u32, u32>::new(8, 8);
+    for number in 0..4 {
+        assert!(table.may_wait(1));
+        table.wait("a", 1, number);
+    }
+    assert!(!table.may_wait(1) && table.may_wait(2));
+    table.wait("a", 2, 7);
+    assert_eq!(table.take_out(1, |number| number % 2 == 0), [0, 2]);
+    assert!(table.may_wait(1));
+    assert_eq!(table.register("a", 3, 1).unwrap(), [(1, 1), (1, 3), (2, 7)]);
+    table.check_invariants();
+}
+
+#[test]
 fn only_the_owner_unregisters() {
     let mut table = table();
     table.register("a", 1, 9).unwrap();
@@ -57,12 +95,12 @@ fn only_the_owner_unregisters() {
 fn those_who_wait_are_answered_in_order() {
     let mut table = table();
     table.wait("a", 1, "first");
-    assert!(table.may_wait());
+    assert!(table.may_wait(2));
     table.wait("a", 2, "second");
-    assert!(!table.may_wait());
+    assert!(!table.may_wait(3));
     assert_eq!(table.register("b", 9, 1), Ok(vec![]));
-    assert_eq!(table.register("a", 9, 2), Ok(vec!["first", "second"]));
-    assert!(table.may_wait());
+    assert_eq!(table.register("a", 9, 2), Ok(vec![(1, "first"), (2, "second")]));
+    assert!(table.may_wait(3));
 }
 
 #[test]
@@ -76,7 +114,7 @@ fn what_a_process_had_goes_with_it() {
     assert_eq!(table.process_ended(1), (vec![10, 30], vec!["mine"]));
     assert_eq!(table.process_ended(1), (vec![], vec![]));
     assert_eq!(table.look_up("b"), Ok(20));
-    assert_eq!(table.register("d", 2, 40), Ok(vec!["yours"]));
+    assert_eq!(table.register("d", 2, 40), Ok(vec![(2, "yours")]));
 }
 
 #[test]

@@ -9,8 +9,9 @@ use tench_sys::Endpoint;
 #[interface(client = Names, version = 1)]
 pub trait NamesService {
     /// Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
-    /// one that allows no more than to call. A name that the process has registered before stands for the new endpoint.
-    /// Errors: `BadName`, `Taken` (by another process), `Full`.
+    /// one that allows no more than to call. If the capability has no badge, the copy has the number of the process that looked the
+    /// name up: so a server knows its clients. A name that the process has registered before stands for the new endpoint.
+    /// Errors: `BadName`, `Taken` (by another process), `Full` (no name is free, or the process has more than are free).
     #[method(1)]
     fn register(
         &mut self,
@@ -23,10 +24,10 @@ pub trait NamesService {
     /// The endpoint that is registered under a name; the capability goes to the empty slot.
     /// Errors: `BadName`, `Unknown`.
     #[method(2)]
-    fn look_up(&mut self, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint>, Error>;
+    fn look_up(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint>, Error>;
 
     /// The same, but waits until the name is registered.
-    /// Errors: `BadName`, `Full` (too many wait).
+    /// Errors: `BadName`, `Full` (nobody more can wait, or more threads of the process wait than could wait besides).
     #[method(3)]
     fn wait_for(
         &mut self,
@@ -66,8 +67,8 @@ tench_protocol::codes! {
         BadName = 1, "a name has 1 to 255 bytes of UTF-8 without control characters";
         /// Somebody has registered this name.
         Taken = 2, "the name is taken; choose another";
-        /// The table of names or of waiting threads is full.
-        Full = 3, "the name server is full; unregister a name first";
+        /// The table of names or of waiting threads is full, or the process has more of it than is free.
+        Full = 3, "the name server is full, or you have more names than are free; unregister a name first";
         /// Nobody has registered this name.
         Unknown = 4, "nobody has registered this name";
         /// Somebody else has registered this name.
