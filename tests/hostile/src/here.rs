@@ -6,11 +6,10 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 use tench_abi::message::{MAX_CAPS, MAX_WORDS};
-use tench_protocol::wire::Registers;
 use tench_protocol::{
     Attachments, Caller, Context, DONE, Factory, Failure, Flow, Memory, Rejection, Replies, Shares, Transport,
 };
-use tench_sys::{Cap, CapAddress, Error, Frame, Message, Received, Reply, Words};
+use tench_sys::{Cap, CapAddress, Error, Frame, Message, Received, Reply};
 
 use crate::{Dice, Outcome, Probe, SHARED, Tape, kind_of};
 
@@ -175,16 +174,9 @@ impl<P> Clone for Way<'_, P> {
 impl<P> Copy for Way<'_, P> {}
 
 impl<P: Probe> Transport for Way<'_, P> {
-    fn call_registers(self, label: u64, registers: &Registers) -> Result<Words, Error> {
-        let request = Message::with_words(label, &registers.words[..registers.length]);
-        let answer = self.0.borrow_mut().carry(&request)?;
-        let mut words = [0; 8];
-        words.iter_mut().zip(answer.words()).for_each(|(place, word)| *place = *word);
-        Ok(Words { tag: answer.tag(), badge: 0, words })
-    }
-
-    fn call(self, request: &Message, _: &[CapAddress]) -> Result<Received, Error> {
-        self.0.borrow_mut().carry(request)
+    fn call(self, request: &Message, _: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
+        *answer = self.0.borrow_mut().carry(request)?;
+        Ok(())
     }
 }
 

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 
 use tench_hostile::notes_protocol::{Error, Notes, NotesService};
 use tench_protocol::shared::Room;
-use tench_protocol::wire::Registers;
 use tench_protocol::{
     Attachments, Caller, Context, Factory, Failure, Memory, Rejection, Replies, Shared, SharedMut, Shares, Text,
     Transport,
 };
-use tench_sys::{Cap, CapAddress, Error as Lost, Frame, Message, Received, Words};
+use tench_sys::{Cap, CapAddress, Error as Lost, Frame, Message, Received};
 
 /// Bytes of a buffer.
 const SIZE: usize = 4096;
@@ -105,11 +104,7 @@ struct Here {
 struct Way<'h>(&'h RefCell<Here>, Caller);
 
 impl Transport for Way<'_> {
-    fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Lost> {
-        Ok(self.call_short(label, words, 0, &[])?.words)
-    }
-
-    fn call(self, request: &Message, _: &[CapAddress]) -> Result<Received, Lost> {
+    fn call(self, request: &Message, _: &[CapAddress], received: &mut Received) -> Result<(), Lost> {
         let Here { board, buffers, replies } = &mut *self.0.borrow_mut();
         let mut answer = Message::new(0);
         let mut context = Context::new(self.1, replies);
@@ -117,7 +112,8 @@ impl Transport for Way<'_> {
             context.attachments = Some(buffers);
         }
         let _ = Notes::dispatch(board, &Received::from_message(request, self.1.0), &mut context, &mut answer);
-        Ok(Received::from_message(&answer, 0))
+        *received = Received::from_message(&answer, 0);
+        Ok(())
     }
 }
 
@@ -195,7 +191,8 @@ fn what_is_not_inside_the_memory_is_refused() {
     let asked = |offset: u64, length: u64| {
         let mut message = Message::new(Notes::TURN);
         message.extend(&[offset, length, 0, 0]);
-        let answer = way.call(&message, &[]).unwrap();
+        let mut answer = Received::new();
+        way.call(&message, &[], &mut answer).unwrap();
         Rejection::from_code(answer.label(), answer.word(0))
     };
     for (offset, length) in

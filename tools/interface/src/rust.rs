@@ -251,7 +251,7 @@ fn attach_stub(interface: &Interface) -> TokenStream {
 
 /// The request for a buffer: the server's side.
 fn attach_arm(interface: &Interface) -> TokenStream {
-    let (error, number) = (&interface.error, u64::from(ATTACH));
+    let (error, number) = (&interface.error, ATTACH);
     ours! {
         #number => {
             let Some(bytes) = Decode::decode(&mut source) else { return Rejection::BadArguments.write(answer) };
@@ -293,9 +293,8 @@ fn short_call(client: &Ident, constant: &Ident, arguments: &[(&Ident, &Shape)], 
         }
         let mut request = ::tench_protocol::sys::Message::new(#client::<()>::#constant);
         #(Encode::encode(&#names, &mut request);)*
-        // Borrowed from where it arrived: it is large.
-        let answer = self.way.call(&request, &[]);
-        let answer = answer.as_ref().map_err(|error| self.way.failed(*error))?;
+        let mut answer = ::tench_protocol::sys::Received::new();
+        self.way.call(&request, &[], &mut answer).map_err(|error| self.way.failed(error))?;
         ::tench_protocol::transport::check(answer.tag(), || answer.word(0))?;
         let mut source = wire::Source::new(answer.words(), answer.caps(), &kept);
         let result = Decode::decode(&mut source).ok_or(::tench_protocol::Failure::Malformed)?;
@@ -372,9 +371,8 @@ fn long_call(
         }
         let mut request = ::tench_protocol::sys::Message::new(#client::<()>::#constant);
         #(#put)*
-        // Borrowed from where it arrived: it is large.
-        let answer = self.way.call(&request, &[#(#slots),*]);
-        let answer = answer.as_ref().map_err(|error| self.way.failed(*error))?;
+        let mut answer = ::tench_protocol::sys::Received::new();
+        self.way.call(&request, &[#(#slots),*], &mut answer).map_err(|error| self.way.failed(error))?;
         ::tench_protocol::transport::check(answer.tag(), || answer.word(0))?;
         let mut source = wire::Source::new(answer.words(), answer.caps(), &kept);
         let result = #take;
@@ -417,12 +415,15 @@ fn dispatch(interface: &Interface) -> TokenStream {
             }
             let mut source =
                 wire::Source::new(request.words(), request.caps(), &context.kept).with_kinds(context.kind_of);
-            // Small numbers need no room in the code, and what is none of this interface and version becomes a large one.
-            const FIRST: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, 0);
-            match request.label().wrapping_sub(FIRST) {
+            // First what all labels have in common, so that few instructions find the method.
+            const COMMON: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, 0) >> 16;
+            if request.label() >> 16 != COMMON {
+                return Rejection::of_label(request.label(), #client::<()>::INTERFACE, #version).write(answer);
+            }
+            match request.label() as u16 {
                 #(#arms)*
                 #attach
-                _ => Rejection::of_label(request.label(), #client::<()>::INTERFACE, #version).write(answer),
+                _ => Rejection::NoSuchMethod.write(answer),
             }
         }
     }
@@ -431,7 +432,7 @@ fn dispatch(interface: &Interface) -> TokenStream {
 /// What is done for one method.
 fn arm(interface: &Interface, method: &Method) -> TokenStream {
     let (service, error) = (&interface.service.ident, &interface.error);
-    let (name, number) = (&method.name, u64::from(method.number));
+    let (name, number) = (&method.name, method.number);
     let authority = method.needs_authority.then(|| {
         ours! {
             if context.caller != ::tench_protocol::Caller::AUTHORITY {

@@ -75,8 +75,9 @@ unsafe extern "C" fn tench_call(server: u32, message: *mut CMessage) -> c_int {
     let Some(request) = message.request() else { return TOO_LONG };
     let slots = message.slots.map(CapAddress);
     let offered = &slots[..(message.slot_count as usize).min(MAX_CAPS)];
-    match Transport::call(Cap::<Endpoint>::new(CapAddress(server)), &request, offered) {
-        Ok(answer) => message.take(&answer),
+    let mut answer = Received::new();
+    match Transport::call(Cap::<Endpoint>::new(CapAddress(server)), &request, offered, &mut answer) {
+        Ok(()) => message.take(&answer),
         Err(error) => -(error as c_int),
     }
 }

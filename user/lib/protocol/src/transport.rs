@@ -9,7 +9,9 @@ use crate::{Code, DONE, Failure, Rejection};
 /// endpoint.
 pub trait Transport: Copy {
     /// A message that travels in registers; at most as many words come back. A longer answer is cut.
-    fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error>;
+    fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error> {
+        self.call_short(label, words, 0, &[]).map(|answer| answer.words)
+    }
 
     /// What it means that a call ended with an error of the kernel's.
     #[cold]
@@ -20,10 +22,11 @@ pub trait Transport: Copy {
     /// A message of which nobody knows beforehand how many of at most eight words it has, and with the `caps` capabilities that it carries; at
     /// most as many words come back. Capabilities that come back go to the offered slots, which are empty.
     fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
-        let words = request.words.get(..request.length).ok_or(Error::MessageTooLong)?;
+        let words = request.words.get(..request.length()).ok_or(Error::MessageTooLong)?;
         let mut message = Message::with_words(label, words);
         request.caps(caps).iter().for_each(|cap| _ = message.carry(*cap));
-        let answer = self.call(&message, offered)?;
+        let mut answer = Received::new();
+        self.call(&message, offered, &mut answer)?;
         let mut words = Words { tag: answer.tag(), badge: answer.badge(), words: [0; SHORT] };
         words.words.iter_mut().zip(answer.words()).for_each(|(place, word)| *place = *word);
         let mut caps = [CapAddress::NULL; CAPS];
@@ -31,8 +34,9 @@ pub trait Transport: Copy {
         Ok(Short { words, caps })
     }
 
-    /// A message of any length. Capabilities that come back go to the offered slots, which are empty.
-    fn call(self, request: &Message, offered: &[CapAddress]) -> Result<Received, Error>;
+    /// A message of any length. Capabilities that come back go to the offered slots, which are empty. The answer goes where
+    /// the caller wants it, because it is large.
+    fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error>;
 }
 
 /// An answer of at most eight words.
@@ -63,7 +67,7 @@ impl Transport for Cap<Endpoint> {
     fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error> {
         let [a, b, c, d, e, f, g, h] = words.words;
         // The length is known where this is inlined, so one of these remains.
-        match words.length {
+        match words.length() {
             0 => self.call0(label),
             1 => self.call1(label, a),
             2 => self.call2(label, a, b),
@@ -80,29 +84,43 @@ impl Transport for Cap<Endpoint> {
     #[inline(always)]
     fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
         if offered.is_empty() {
-            let answer = Cap::<Endpoint>::call_short(self, label, request.length, &request.words, request.caps(caps));
-            return answer.map(|words| Short { words, caps: words.take_caps() });
+            let words = Cap::<Endpoint>::call_short(self, label, request.length(), &request.words, request.caps(caps))?;
+            if words.tag.caps() > 0 {
+                return Ok(unwanted(&words.tag));
+            }
+            return Ok(Short { words, caps: [CapAddress::NULL; CAPS] });
         }
         // The program may be about to receive something else in slots that it offered.
         let others = offered_slots();
         offer_slots(offered);
-        let answer = Cap::<Endpoint>::call_short(self, label, request.length, &request.words, request.caps(caps));
+        let answer = Cap::<Endpoint>::call_short(self, label, request.length(), &request.words, request.caps(caps));
         let answer = answer.map(|words| Short { words, caps: words.take_caps() });
         offer_slots(&others);
         answer
     }
 
-    fn call(self, request: &Message, offered: &[CapAddress]) -> Result<Received, Error> {
+    fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
         if offered.is_empty() {
-            return Cap::<Endpoint>::call(self, request);
+            return self.call_into(request, answer);
         }
         // The program may be about to receive something else in slots that it offered.
         let others = offered_slots();
         offer_slots(offered);
-        let reply = Cap::<Endpoint>::call(self, request);
+        let outcome = self.call_into(request, answer);
         offer_slots(&others);
-        reply
+        outcome
     }
+}
+
+/// An answer with capabilities that nobody waited for: they lie where the program wanted others, which are offered no more. Only
+/// that they came is answered, so that whoever reads the answer finds it malformed.
+#[cold]
+#[inline(never)]
+fn unwanted(tag: &Tag) -> Short {
+    let words = Words { tag: Tag::new(DONE, 0).with_caps(tag.caps()), badge: 0, words: [0; SHORT] };
+    let mut caps = [CapAddress::NULL; CAPS];
+    caps.copy_from_slice(&words.take_caps());
+    Short { words, caps }
 }
 
 /// Whether values of this type travel in registers alone.

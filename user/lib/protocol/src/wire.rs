@@ -48,17 +48,33 @@ impl Sink for Message {
 }
 
 /// A message whose words travel in registers.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Registers {
     /// The words; those beyond the length are 0.
     pub words: [u64; REGISTER_WORDS],
-    /// How many. More than there are say that the message is too long.
-    pub length: usize,
+    /// How many there is room for. (Were they counted from 0, the structure would begin as nothing but zeros, and be cleared by
+    /// a call of `memset`, which costs more than a message of one word.)
+    free: usize,
     caps: [Carried; MAX_CAPS],
     cap_count: usize,
 }
 
+impl Default for Registers {
+    #[inline(always)]
+    fn default() -> Registers {
+        let (words, caps) = ([0; REGISTER_WORDS], [Carried::default(); MAX_CAPS]);
+        Registers { words, free: REGISTER_WORDS, caps, cap_count: 0 }
+    }
+}
+
 impl Registers {
+    /// How many words. More than there are say that the message is too long.
+    #[inline(always)]
+    pub const fn length(&self) -> usize {
+        REGISTER_WORDS.wrapping_sub(self.free)
+    }
+
     /// The first `count` capabilities that go along. Who knows the count at compile time says it, so that nothing is done for
     /// capabilities that never come.
     #[inline(always)]
@@ -80,16 +96,19 @@ impl Sink for Registers {
     #[inline(always)]
     fn word(&mut self, word: u64) {
         // Stubs use this only for values whose words fit.
-        if let Some(place) = self.words.get_mut(self.length) {
+        let length = self.length();
+        if let Some(place) = self.words.get_mut(length) {
             *place = word;
         }
-        self.length += 1;
+        self.free = self.free.wrapping_sub(1);
     }
 
     #[inline(always)]
     fn text(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
-        self.length += put_bytes(self.words.get_mut(self.length..).unwrap_or_default(), bytes);
+        let length = self.length();
+        let count = put_bytes(self.words.get_mut(length..).unwrap_or_default(), bytes);
+        self.free = self.free.wrapping_sub(count);
     }
 
     #[inline(always)]
@@ -132,13 +151,13 @@ impl<'a> Source<'a> {
     }
 
     /// The next bytes, at most `max`.
-    #[inline]
+    #[inline(always)]
     pub fn bytes(&mut self, max: usize) -> Option<&'a [u8]> {
         self.words.text().filter(|text| text.len() <= max)
     }
 
     /// The next text, of at most `max` bytes.
-    #[inline]
+    #[inline(always)]
     pub fn text(&mut self, max: usize) -> Option<&'a str> {
         self.words.str().filter(|text| text.len() <= max)
     }
@@ -410,6 +429,7 @@ impl<const MAX: usize> Encode for Text<'_, MAX> {
 }
 
 impl<'a, const MAX: usize> Decode<'a> for Text<'a, MAX> {
+    #[inline(always)]
     fn decode(from: &mut Source<'a>) -> Option<Text<'a, MAX>> {
         from.text(MAX).map(Text)
     }
@@ -475,6 +495,7 @@ impl<const MAX: usize> Encode for Bytes<'_, MAX> {
 }
 
 impl<'a, const MAX: usize> Decode<'a> for Bytes<'a, MAX> {
+    #[inline(always)]
     fn decode(from: &mut Source<'a>) -> Option<Bytes<'a, MAX>> {
         from.bytes(MAX).map(Bytes)
     }
@@ -512,7 +533,7 @@ mod tests {
         let mut registers = Registers::default();
         value.encode(&mut registers);
         let kept = Cell::new(0);
-        let mut source = Source::new(&registers.words[..registers.length], &[], &kept);
+        let mut source = Source::new(&registers.words[..registers.length()], &[], &kept);
         T::decode(&mut source).filter(|_| source.is_done())
     }
 

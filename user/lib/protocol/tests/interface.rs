@@ -2,10 +2,10 @@
 
 use std::cell::RefCell;
 
-use tench_protocol::sys::{Cap, CapAddress, Endpoint, Error as Lost, Message, Notification, Received, Words as Short};
+use tench_protocol::sys::{Cap, CapAddress, Endpoint, Error as Lost, Message, Notification, Received};
 use tench_protocol::{
     Any, Arrived, Bytes, Caller, Context, Factory, Failure, Flow, Given, Later, List, Pending, Rejection, Replies,
-    Sent, Text, Transport, Words, interface, transport, wire::Registers,
+    Sent, Text, Transport, Words, interface, transport,
 };
 
 tench_protocol::codes! {
@@ -170,16 +170,9 @@ impl Here {
 struct Way<'a>(&'a RefCell<Here>);
 
 impl Transport for Way<'_> {
-    fn call_registers(self, label: u64, words: &Registers) -> Result<Short, Lost> {
-        let request = Message::with_words(label, &words.words[..words.length]);
-        let answer = Received::from_message(&self.0.borrow_mut().carry(&request)?, 0);
-        let mut words = [0; 8];
-        words.iter_mut().zip(answer.words()).for_each(|(place, word)| *place = *word);
-        Ok(Short { tag: answer.tag(), badge: 0, words })
-    }
-
-    fn call(self, request: &Message, _: &[CapAddress]) -> Result<Received, Lost> {
-        Ok(Received::from_message(&self.0.borrow_mut().carry(request)?, 0))
+    fn call(self, request: &Message, _: &[CapAddress], answer: &mut Received) -> Result<(), Lost> {
+        *answer = Received::from_message(&self.0.borrow_mut().carry(request)?, 0);
+        Ok(())
     }
 }
 

@@ -330,6 +330,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next text, as [`Message::push_text`] writes it.
+    #[inline(always)]
     pub fn text(&mut self) -> Option<&'a [u8]> {
         let mut ahead = self.clone();
         let length = usize::try_from(ahead.word()?).ok()?;
@@ -339,26 +340,34 @@ impl<'a> Reader<'a> {
         }
         let (words, rest) = ahead.words.split_at(count);
         self.words = rest;
-        Some(&bytes(words)[..length])
+        bytes(words).get(..length)
     }
 
     /// The next text, as [`Message::push_text`] writes it, if it is UTF-8.
+    #[inline(always)]
     pub fn str(&mut self) -> Option<&'a str> {
         let words = self.words;
         let text = self.text()?;
         // Bytes beyond the text may be anything; then it is looked at byte by byte.
-        let all = words[1..=text.len().div_ceil(8)].iter().fold(0, |all, word| all | word);
+        let all = words.iter().skip(1).take(text.len().div_ceil(8)).fold(0, |all, word| all | word);
         if all & 0x8080_8080_8080_8080 == 0 {
             // SAFETY: bytes below 128 are ASCII, and so UTF-8.
             return Some(unsafe { core::str::from_utf8_unchecked(text) });
         }
-        core::str::from_utf8(text).ok()
+        utf_8(text)
     }
 
     /// The words that were not read yet.
     pub const fn rest(&self) -> &'a [u64] {
         self.words
     }
+}
+
+/// Bytes as text, if they are. Kept out of the way of those that are ASCII.
+#[cold]
+#[inline(never)]
+fn utf_8(bytes: &[u8]) -> Option<&str> {
+    core::str::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -109,6 +109,70 @@ impl Kept {
     }
 }
 
+/// Memory that stays when a server ends, in words. Each is written at once; between two writes the server may end.
+pub trait Lasting {
+    /// Words.
+    fn size(&self) -> usize;
+    /// Reads a word.
+    fn read(&self, index: usize) -> u64;
+    /// Writes a word.
+    fn write(&mut self, index: usize, word: u64);
+}
+
+impl Lasting for Window {
+    fn size(&self) -> usize {
+        Window::size(self) / 8
+    }
+
+    fn read(&self, index: usize) -> u64 {
+        self.read64(index * 8)
+    }
+
+    fn write(&mut self, index: usize, word: u64) {
+        self.write64(index * 8, word);
+    }
+}
+
+impl<M: Lasting> Lasting for &mut M {
+    fn size(&self) -> usize {
+        M::size(self)
+    }
+
+    fn read(&self, index: usize) -> u64 {
+        M::read(self, index)
+    }
+
+    fn write(&mut self, index: usize, word: u64) {
+        M::write(self, index, word);
+    }
+}
+
+/// Words whose writer ends after so many writes, whatever it believes: for tests of what is kept.
+#[derive(Clone, Debug)]
+pub struct Fragile {
+    /// The words.
+    pub words: Vec<u64>,
+    /// Writes that still happen.
+    pub left: usize,
+}
+
+impl Lasting for Fragile {
+    fn size(&self) -> usize {
+        self.words.len()
+    }
+
+    fn read(&self, index: usize) -> u64 {
+        self.words[index]
+    }
+
+    fn write(&mut self, index: usize, word: u64) {
+        if self.left > 0 {
+            self.left -= 1;
+            self.words[index] = word;
+        }
+    }
+}
+
 /// What lies in a slot, if it is of this kind.
 fn given<T>(slot: CapAddress, kind: Kind) -> Option<Cap<T>> {
     OWN_SPACE.identify_at(slot).ok().filter(|found| found.kind == kind).map(|_| Cap::new(slot))

@@ -139,8 +139,8 @@ impl Transport for &Connection {
         Transport::call_short(self.endpoint, label, words, caps, offered)
     }
 
-    fn call(self, request: &Message, offered: &[CapAddress]) -> Result<Received, Error> {
-        Transport::call(self.endpoint, request, offered)
+    fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
+        Transport::call(self.endpoint, request, offered, answer)
     }
 }
 

@@ -1,34 +1,30 @@
 //! What the console keeps when it is started again: text that it has accepted, and whose the terminal is.
 //!
 //! ```text
-//! word 0   mode (0: nothing is kept yet)      word 3   bytes that were ever appended
-//! word 1   owner                               word 4   bytes that were ever taken
-//! word 2   foreground                          word 8…  the bytes, a word each, in a ring
+//! word 0      whose the terminal is: 1 or 2, the first or the second record (0: nobody has said it yet)
+//! word 1      bytes that were ever appended
+//! word 2      bytes that were ever taken
+//! word 4…6    first record: mode, owner, foreground
+//! word 8…10   second record
+//! word 12…    the bytes, a word each, in a ring
 //! ```
+//! The record that is not in use is written; then word 0 says that it is. So whenever the console ends, there is the old or
+//! the new one.
 //! Typed text that nobody has read is not kept.
 
 use alloc::vec::Vec;
 
+use tench::server::Lasting;
 use tench_console_client::protocol::Mode;
 
 use crate::output::Output;
 
-const MODE: usize = 0;
-const OWNER: usize = 1;
-const FOREGROUND: usize = 2;
-const APPENDED: usize = 3;
-const TAKEN: usize = 4;
-const RING: usize = 8;
-
-/// Memory that stays, in words.
-pub trait Memory {
-    /// Words.
-    fn size(&self) -> usize;
-    /// Reads a word.
-    fn read(&self, index: usize) -> u64;
-    /// Writes a word.
-    fn write(&mut self, index: usize, word: u64);
-}
+const CURRENT: usize = 0;
+const APPENDED: usize = 1;
+const TAKEN: usize = 2;
+/// Words of a record, the number of which begins at 1.
+const RECORD: usize = 4;
+const RING: usize = 12;
 
 /// Whose the terminal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +42,7 @@ pub struct Kept<M> {
     memory: M,
 }
 
-impl<M: Memory> Kept<M> {
+impl<M: Lasting> Kept<M> {
     /// What is kept in this memory.
     pub const fn new(memory: M) -> Kept<M> {
         Kept { memory }
@@ -59,17 +55,22 @@ impl<M: Memory> Kept<M> {
 
     /// Whose the terminal was.
     pub fn ownership(&self) -> Option<Ownership> {
-        let mode = Mode::from_code(self.memory.read(MODE))?;
-        Some(Ownership { mode, owner: self.memory.read(OWNER), foreground: self.memory.read(FOREGROUND) })
+        let at = match self.memory.read(CURRENT) {
+            number @ 1..=2 => number as usize * RECORD,
+            _ => return None,
+        };
+        let mode = Mode::from_code(self.memory.read(at))?;
+        Some(Ownership { mode, owner: self.memory.read(at + 1), foreground: self.memory.read(at + 2) })
     }
 
     /// Whose the terminal is from now on.
     pub fn set_ownership(&mut self, now: Ownership) {
-        // Without a mode nothing is kept, so a half-written state is none.
-        self.memory.write(MODE, 0);
-        self.memory.write(OWNER, now.owner);
-        self.memory.write(FOREGROUND, now.foreground);
-        self.memory.write(MODE, now.mode as u64);
+        let other = if self.memory.read(CURRENT) == 1 { 2 } else { 1 };
+        let at = other as usize * RECORD;
+        self.memory.write(at, now.mode as u64);
+        self.memory.write(at + 1, now.owner);
+        self.memory.write(at + 2, now.foreground);
+        self.memory.write(CURRENT, other);
     }
 
     /// The output that was on its way.

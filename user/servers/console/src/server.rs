@@ -3,8 +3,8 @@
 use tench::memory::{self, Error as MemoryError, Window};
 use tench::server::Watch;
 use tench_abi::layout::slot;
-use tench_console::kept::{Kept, Memory, Ownership};
-use tench_console::terminal::{Answer, GROWTH, OUTPUT_LIMIT, Terminal};
+use tench_console::kept::{Kept, Ownership};
+use tench_console::terminal::{Answer, GROWTH, Terminal};
 use tench_console_client::Console;
 use tench_console_client::protocol::{ConsoleService, Error, MAX_TEXT, Mode};
 use tench_protocol::{Arrived, Bytes, Caller, Event, Later, Pending, Port, Replies};
@@ -23,23 +23,6 @@ const INTERRUPT: Cap<Interrupt> = Cap::new(CapAddress(slot::EXTRA.0 + 1));
 const MAX_WAITERS: usize = 256;
 /// Bytes for what is kept, if nobody says it.
 const MEMORY: u64 = 64 * 1024;
-
-/// Where it is kept.
-struct Place(Window);
-
-impl Memory for Place {
-    fn size(&self) -> usize {
-        self.0.size() / 8
-    }
-
-    fn read(&self, index: usize) -> u64 {
-        self.0.read64(index * 8)
-    }
-
-    fn write(&mut self, index: usize, word: u64) {
-        self.0.write64(index * 8, word);
-    }
-}
 
 /// Somebody who waits.
 enum Waiter {
@@ -65,7 +48,7 @@ pub struct Server {
     terminal: Terminal<Waiter>,
     /// What Ctrl-C signals; it lies in a slot that is kept.
     foreground: Option<Cap<Notification>>,
-    kept: Kept<Place>,
+    kept: Kept<Window>,
     /// As it is kept.
     ownership: Ownership,
     /// The slot that is kept.
@@ -79,11 +62,8 @@ impl Server {
     pub fn new() -> Result<Server, MemoryError> {
         memory::serve_without_faults(2 * GROWTH)?;
         let (slots, window) = tench::server::Kept::open(MEMORY, 1)?;
-        let kept = Kept::new(Place(window));
-        let mut terminal = Terminal::new(MAX_WAITERS);
-        if let Some(ownership) = kept.ownership() {
-            terminal.resume(ownership, kept.output(OUTPUT_LIMIT));
-        }
+        let kept = Kept::new(window);
+        let terminal = Terminal::resumed(MAX_WAITERS, &kept);
         let slot = slots.slot(0);
         let foreground = is_notification(slot).then_some(Cap::new(slot));
         let ownership = terminal.ownership();
@@ -106,9 +86,10 @@ impl Server {
                 }
                 Event::Nothing => {}
             }
-            self.deliver(&mut port);
+            self.send();
             // Before anybody is told that it was done.
             self.keep();
+            self.deliver(&mut port);
         }
     }
 
@@ -152,7 +133,6 @@ impl Server {
     /// Answers those who need not wait any more. The last of them is answered together with the next receive, unless
     /// the request at hand is.
     fn deliver(&mut self, port: &mut Port) {
-        self.send();
         while let Some((waiter, answer)) = self.terminal.next_answer() {
             match (waiter, answer) {
                 // Whether input has arrived must be known: otherwise it is for the next reader.

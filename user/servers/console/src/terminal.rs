@@ -3,10 +3,11 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use tench::server::Lasting;
 use tench_console_client::protocol::{Error, MAX_TEXT, Mode};
 use tench_places::allows;
 
-use crate::kept::Ownership;
+use crate::kept::{Kept, Ownership};
 use crate::line::{Line, Typed};
 use crate::output::Output;
 
@@ -191,12 +192,17 @@ impl<R> Terminal<R> {
         (self.line.mode(), self.foreground, self.output.is_mid_line())
     }
 
-    /// Goes on as another terminal ended.
-    pub fn resume(&mut self, ownership: Ownership, output: Output) {
-        self.output = output;
-        self.owner = ownership.owner;
-        self.foreground = ownership.foreground;
-        self.line.set_mode(ownership.mode);
+    /// A terminal at which `limit` threads can wait, and which goes on as another ended: with the text that was accepted, and, if
+    /// anybody had said it, whose it is.
+    pub fn resumed<M: Lasting>(limit: usize, kept: &Kept<M>) -> Terminal<R> {
+        let mut terminal = Terminal::new(limit);
+        terminal.output = kept.output(OUTPUT_LIMIT);
+        if let Some(ownership) = kept.ownership() {
+            terminal.owner = ownership.owner;
+            terminal.foreground = ownership.foreground;
+            terminal.line.set_mode(ownership.mode);
+        }
+        terminal
     }
 
     /// Whose the terminal is.

@@ -1,32 +1,11 @@
 //! What the console keeps when it is started again.
 
 use proptest::prelude::*;
-use tench_console::kept::{Kept, Memory, Ownership};
+use tench::server::Fragile;
+use tench_console::kept::{Kept, Ownership};
 use tench_console::output::Output;
+use tench_console::terminal::{OUTPUT_LIMIT, Terminal};
 use tench_console_client::protocol::Mode;
-
-/// Memory whose writer can end after any number of writes.
-struct Fragile {
-    words: Vec<u64>,
-    left: usize,
-}
-
-impl Memory for &mut Fragile {
-    fn size(&self) -> usize {
-        self.words.len()
-    }
-
-    fn read(&self, index: usize) -> u64 {
-        self.words[index]
-    }
-
-    fn write(&mut self, index: usize, word: u64) {
-        if self.left > 0 {
-            self.left -= 1;
-            self.words[index] = word;
-        }
-    }
-}
 
 proptest! {
     /// Of what was said to be kept, everything that has not left for the line is there; and nothing else but more.
@@ -58,15 +37,54 @@ proptest! {
         prop_assert!(line.starts_with(&accepted), "{line:?} begins with {accepted:?}");
     }
 
+    /// What the owner was told stays, however far the next one came.
     #[test]
-    fn ownership_is_whole_or_not_there(owner in 0..9u64, foreground in 0..9u64, left in 0..10usize) {
+    fn whose_the_terminal_is_was_said_by_the_last_or_the_one_before(
+        steps in prop::collection::vec((0..9u64, 0..9u64, any::<bool>()), 1..8),
+        left in 0..40usize,
+    ) {
         let mut memory = Fragile { words: vec![0; 16], left };
-        prop_assert_eq!(Kept::new(&mut memory).ownership(), None);
-        let wanted = Ownership { mode: Mode::Raw, owner, foreground };
-        Kept::new(&mut memory).set_ownership(wanted);
-        let found = Kept::new(&mut memory).ownership();
-        prop_assert!(found.is_none() || found == Some(wanted));
-        prop_assert_eq!(found.is_some(), left >= 4);
+        let mut before = None;
+        for (owner, foreground, raw) in steps {
+            let now = Ownership { mode: if raw { Mode::Raw } else { Mode::Canonical }, owner, foreground };
+            Kept::new(&mut memory).set_ownership(now);
+            let found = Kept::new(&mut memory).ownership();
+            prop_assert!(found == Some(now) || memory.left == 0 && found == before);
+            if memory.left == 0 {
+                return Ok(());
+            }
+            before = found;
+        }
+    }
+
+    /// Text that was accepted is there after each of the writes that keep it, whoever owns the terminal, and if nobody does.
+    #[test]
+    fn a_terminal_goes_on_with_its_text_whoever_owns_it(
+        steps in prop::collection::vec((prop::collection::vec(b'a'..=b'z', 1..30), prop::option::of(1..5u64)), 1..12),
+        left in 0..500usize,
+    ) {
+        let mut memory = Fragile { words: vec![0; 8192], left };
+        let mut terminal = Terminal::<()>::new(4);
+        let (mut accepted, mut owner) = (Vec::new(), None);
+        for (text, who) in steps {
+            terminal.write(0, &text, ());
+            prop_assert!(terminal.next_answer().is_some());
+            let said = who.is_some_and(|who| terminal.set_foreground(who, who + 10).is_ok());
+            let mut kept = Kept::new(&mut memory);
+            kept.set_output(&terminal.output);
+            if said {
+                kept.set_ownership(terminal.ownership());
+            }
+            if memory.left == 0 {
+                break;
+            }
+            accepted.extend(text);
+            owner = if said { who } else { owner };
+        }
+        let resumed = Terminal::<()>::resumed(4, &Kept::new(&mut memory));
+        let waiting: Vec<u8> = resumed.output.waiting().copied().collect();
+        prop_assert!(waiting.starts_with(&accepted) && waiting.len() <= OUTPUT_LIMIT);
+        prop_assert!(owner.is_none_or(|owner| resumed.ownership().owner == owner));
     }
 
     #[test]

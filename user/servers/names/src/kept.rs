@@ -8,21 +8,12 @@
 //! ```
 //! The capability of an entry lies in the kept slot with the entry's number.
 
+use tench::server::Lasting;
 use tench_names_client::protocol::MAX_NAME;
 use tench_protocol::ArrayString;
 
 /// Words of an entry.
 const ENTRY: usize = 2 + (MAX_NAME + 1) / 8;
-
-/// Memory that stays.
-pub trait Memory {
-    /// Words.
-    fn size(&self) -> usize;
-    /// Reads a word.
-    fn read(&self, index: usize) -> u64;
-    /// Writes a word.
-    fn write(&mut self, index: usize, word: u64);
-}
 
 /// A name that was registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +33,7 @@ pub struct Journal<M> {
     count: u32,
 }
 
-impl<M: Memory> Journal<M> {
+impl<M: Lasting> Journal<M> {
     /// The entries in this memory, at most `limit`.
     pub fn new(memory: M, limit: u32) -> Journal<M> {
         let count = limit.min((memory.size() / ENTRY) as u32);

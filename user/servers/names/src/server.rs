@@ -3,7 +3,7 @@
 use tench::abi::layout::slot;
 use tench::memory::{self, Error as MemoryError, Window};
 use tench::server::{Kept, Watch};
-use tench_names::kept::{Journal, Memory};
+use tench_names::kept::Journal;
 use tench_names::table::{GROWTH, Table};
 use tench_names_client::Names;
 use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
@@ -19,7 +19,7 @@ const MEMORY: u64 = 256 * 1024;
 pub struct Server {
     /// Each name stands for an entry of the journal.
     table: Table<u32, Pending<Sent<Endpoint>, Error>>,
-    journal: Journal<Place>,
+    journal: Journal<Window>,
     kept: Kept,
     /// Who still waits.
     watch: Watch,
@@ -27,29 +27,12 @@ pub struct Server {
     outgoing: CapAddress,
 }
 
-/// Where the journal lies.
-struct Place(Window);
-
-impl Memory for Place {
-    fn size(&self) -> usize {
-        self.0.size() / 8
-    }
-
-    fn read(&self, index: usize) -> u64 {
-        self.0.read64(index * 8)
-    }
-
-    fn write(&mut self, index: usize, word: u64) {
-        self.0.write64(index * 8, word);
-    }
-}
-
 impl Server {
     /// A server that knows the names that its predecessor knew.
     pub fn new() -> Result<Server, MemoryError> {
         memory::serve_without_faults(2 * GROWTH)?;
         let (kept, window) = Kept::open(MEMORY, slot::KEPT_NODES)?;
-        let mut journal = Journal::new(Place(window), kept.slots());
+        let mut journal = Journal::new(window, kept.slots());
         let mut table = Table::new(journal.count() as usize, MAX_WAITERS);
         for number in 0..journal.count() {
             let found = OWN_SPACE.identify_at(kept.slot(number)).map_or(Kind::Null, |found| found.kind);

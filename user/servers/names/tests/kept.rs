@@ -3,30 +3,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tench_names::kept::{Journal, Memory};
-
-/// Memory whose writer can end after any number of writes.
-struct Fragile {
-    words: Vec<u64>,
-    left: usize,
-}
-
-impl Memory for &mut Fragile {
-    fn size(&self) -> usize {
-        self.words.len()
-    }
-
-    fn read(&self, index: usize) -> u64 {
-        self.words[index]
-    }
-
-    fn write(&mut self, index: usize, word: u64) {
-        if self.left > 0 {
-            self.left -= 1;
-            self.words[index] = word;
-        }
-    }
-}
+use tench::server::Fragile;
+use tench_names::kept::Journal;
 
 fn found(memory: &mut Fragile) -> BTreeMap<u32, (u64, String)> {
     let journal = Journal::new(memory, 256);

@@ -7,6 +7,7 @@
 //! server     requests and faults, one after another
 //! services   starting servers, also again when they end
 //! inspect    requests that only look
+//! patient    the way to servers that may be what has died
 //! report     what is said about a fault
 //! records    what is known about each process        (library)
 //! supervisor which servers are started again, and when (library)
@@ -20,6 +21,7 @@ extern crate alloc;
 mod boot;
 mod inspect;
 mod memory;
+mod patient;
 mod report;
 mod server;
 mod services;

@@ -28,7 +28,7 @@ use tench_system::DEFAULT_PRIORITY;
 
 use crate::boot::{Boot, OwnSpace};
 use crate::report;
-use crate::services::{Connecting, Plan};
+use crate::services::{Connecting, Outcome, Plan};
 use crate::spawn::{Living, Preparation, stack_size};
 
 /// Bytes of heap that a request may need that adds something: for a record, the texts that a process is started with,
@@ -63,8 +63,8 @@ pub struct Server {
     pub(crate) mem: Mem,
     /// Servers that are started again when they end.
     pub(crate) supervisor: Supervisor<Plan, Connecting>,
-    /// Those who waited for a server: the process, the server if it runs, how to answer.
-    pub(crate) connections: Vec<(u64, Option<&'static str>, Connecting)>,
+    /// Those who waited for a server: what becomes of them, how to answer.
+    pub(crate) connections: Vec<(Outcome, Connecting)>,
     /// Where a capability is made before it leaves.
     pub(crate) outgoing: CapAddress,
 }

@@ -18,7 +18,8 @@ use tench_procs_client::protocol::{Defect, Error, State as ProcessState};
 use tench_protocol::{Failure, Given, Later, Pending, Replies, Sent};
 use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, OWN_SPACE, Rights};
 
-use crate::report::{self, Patient};
+use crate::patient::Patient;
+use crate::report;
 use crate::server::{Kept, Server};
 use crate::spawn::{Loader, Preparation, Service};
 
@@ -27,6 +28,45 @@ const WINDOW: u64 = 60;
 
 /// Somebody who waits for a server that is being started again.
 pub type Connecting = Pending<Sent<Endpoint, Given>, Error>;
+
+/// What becomes of somebody who waits for a server.
+pub enum Outcome {
+    /// The server of this name runs: this process gets a capability to it.
+    Runs(&'static str, u64),
+    /// The server is not started again.
+    GivenUp,
+    /// Whoever waited has ended.
+    Ended,
+}
+
+/// Servers that forget processes which have ended.
+#[derive(Clone, Copy)]
+enum Listener {
+    Names,
+    Console,
+}
+
+impl Listener {
+    const ALL: [Listener; 2] = [Listener::Names, Listener::Console];
+
+    /// As it is called in the system description.
+    const fn name(self) -> &'static str {
+        match self {
+            Listener::Names => "names",
+            Listener::Console => "console",
+        }
+    }
+
+    /// Tells it that a process has ended. It has a limited time to answer, because it may be about to end itself. Answers
+    /// whether it has.
+    fn tell(self, server: Cap<Endpoint>, process: u64) -> bool {
+        let server = Patient(server);
+        match self {
+            Listener::Names => !matches!(Names::at(server).process_ended(process), Err(Failure::Lost(_))),
+            Listener::Console => !matches!(Console::at(server).process_ended(process), Err(Failure::Lost(_))),
+        }
+    }
+}
 
 /// What it takes to start a server again.
 pub struct Plan {
@@ -159,20 +199,21 @@ impl Server {
 
     /// A process has ended: the servers forget it. One that does not run is told when it does.
     pub fn tell_servers(&mut self, process: u64) {
-        for name in ["names", "console"] {
-            let told = self.service(name).map(|server| tell(name, server, process));
-            if !matches!(told, Some(Ok(())))
-                && let Some(service) = self.supervisor.find(name)
-            {
-                service.miss(process);
-            }
+        Listener::ALL.into_iter().for_each(|listener| self.tell_one(listener, process));
+    }
+
+    /// Tells one of them now, or when it runs again.
+    fn tell_one(&mut self, listener: Listener, process: u64) {
+        let was_told = self.service(listener.name()).is_some_and(|server| listener.tell(server, process));
+        if !was_told && let Some(service) = self.supervisor.find(listener.name()) {
+            service.miss(process);
         }
     }
 
     /// A process has ended: if it is a server, it may be started again.
     pub fn supervise_end(&mut self, process: u64, how: Condition) {
         let (verdict, gone) = self.supervisor.ended(process, Instant::now().ticks());
-        self.connections.extend(gone.into_iter().map(|waiter| (0, None, waiter)));
+        self.connections.extend(gone.into_iter().map(|waiter| (Outcome::Ended, waiter)));
         let how = match how.state {
             ProcessState::Killed => "was killed",
             ProcessState::Faulted => "ended by a fault",
@@ -182,7 +223,7 @@ impl Server {
             Verdict::NotSupervised => {}
             Verdict::Again(name) => self.say(&format!("procs: {name} (pid {process}) {how}; it is started again\n")),
             Verdict::GivenUp(name, in_vain) => {
-                self.connections.extend(in_vain.into_iter().map(|(process, waiter)| (process, None, waiter)));
+                self.connections.extend(in_vain.into_iter().map(|(_, waiter)| (Outcome::GivenUp, waiter)));
                 self.say(&format!(
                     "procs: {name} (pid {process}) {how}, too often in a minute; it is not started again\n"
                 ));
@@ -195,26 +236,19 @@ impl Server {
         while let Some(name) = self.supervisor.due(Instant::now().ticks()) {
             match self.restart(name) {
                 Ok(Some(Started { waiters, missed })) => {
-                    self.connections.extend(waiters.into_iter().map(|(process, waiter)| (process, Some(name), waiter)));
-                    missed.into_iter().for_each(|process| self.tell_one(name, process));
+                    let runs = |(process, waiter)| (Outcome::Runs(name, process), waiter);
+                    self.connections.extend(waiters.into_iter().map(runs));
+                    for listener in Listener::ALL.into_iter().filter(|listener| listener.name() == name) {
+                        missed.iter().for_each(|process| self.tell_one(listener, *process));
+                    }
                 }
                 Ok(None) => {}
                 Err(error) => {
                     let in_vain = self.supervisor.not_started(name, Instant::now().ticks());
-                    self.connections.extend(in_vain.into_iter().map(|(process, waiter)| (process, None, waiter)));
+                    self.connections.extend(in_vain.into_iter().map(|(_, waiter)| (Outcome::GivenUp, waiter)));
                     self.say(&format!("procs: starting {name} again: {error}\n"));
                 }
             }
-        }
-    }
-
-    /// Tells a server that has just been started of a process that ended before.
-    fn tell_one(&mut self, name: &str, process: u64) {
-        let told = self.service(name).map(|server| tell(name, server, process));
-        if !matches!(told, Some(Ok(())))
-            && let Some(service) = self.supervisor.find(name)
-        {
-            service.miss(process);
         }
     }
 
@@ -271,11 +305,8 @@ impl Server {
         match self.supervisor.state(name) {
             Some(State::Up(_)) => self.mint(name, caller).map(Some),
             Some(State::Down(_)) => {
-                let waiter = later.keep().map_err(|_| Error::Full)?;
-                if let Some(service) = self.supervisor.find(name) {
-                    service.wait(caller, waiter);
-                }
-                Ok(None)
+                let service = self.supervisor.find(name).ok_or(Error::GivenUp)?;
+                if service.wait(caller, || later.keep().ok()) { Ok(None) } else { Err(Error::Full) }
             }
             Some(State::GivenUp) | None => Err(Error::GivenUp),
         }
@@ -292,12 +323,12 @@ impl Server {
 
     /// Answers those who waited for a server.
     pub fn answer_connections(&mut self, replies: &mut Replies) {
-        for (process, name, waiter) in core::mem::take(&mut self.connections) {
-            match (process, name) {
-                (0, _) => replies.forget(waiter),
+        for (outcome, waiter) in core::mem::take(&mut self.connections) {
+            match outcome {
+                Outcome::Ended => replies.forget(waiter),
                 // Who gave up meanwhile is answered nothing.
-                (_, Some(name)) => drop(replies.answer(waiter, &self.mint(name, process))),
-                (_, None) => drop(replies.answer(waiter, &Err(Error::GivenUp))),
+                Outcome::Runs(name, process) => drop(replies.answer(waiter, &self.mint(name, process))),
+                Outcome::GivenUp => drop(replies.answer(waiter, &Err(Error::GivenUp))),
             }
         }
     }
@@ -311,13 +342,4 @@ fn keep(bytes: u64, nodes: u32) -> Result<Option<Keepsake>, memory::Error> {
     let memory = memory::make::<Frame>(u64::from(bytes.ilog2()))?;
     let make = |_| memory::make::<CapNode>(u64::from(NODE_BITS));
     Ok(Some(Keepsake { memory, nodes: (0..nodes).map(make).collect::<Result<_, _>>()? }))
-}
-
-/// Tells a server that a process has ended. It has a limited time to answer, because it may be about to end itself.
-fn tell(name: &str, server: Cap<Endpoint>, process: u64) -> Result<(), ()> {
-    let is_lost = match name {
-        "names" => matches!(Names::at(Patient(server)).process_ended(process), Err(Failure::Lost(_))),
-        _ => matches!(Console::at(Patient(server)).process_ended(process), Err(Failure::Lost(_))),
-    };
-    if is_lost { Err(()) } else { Ok(()) }
 }

@@ -12,6 +12,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+/// Threads that can wait for one server at the same time.
+pub const MAX_WAITERS: usize = 256;
+
 /// How a server is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -63,14 +66,21 @@ impl<P, W> Service<P, W> {
         self.state
     }
 
-    /// Somebody waits until it runs.
-    pub fn wait(&mut self, process: u64, waiter: W) {
+    /// Somebody waits until it runs, if there is room for one more and `keep` answers who. Answers whether.
+    pub fn wait(&mut self, process: u64, keep: impl FnOnce() -> Option<W>) -> bool {
+        if self.waiters.len() >= MAX_WAITERS {
+            return false;
+        }
+        let Some(waiter) = keep() else { return false };
         self.waiters.push((process, waiter));
+        true
     }
 
-    /// It has not been told that a process has ended.
+    /// It has not been told that a process has ended. One that is given up never will be.
     pub fn miss(&mut self, process: u64) {
-        self.missed.push(process);
+        if self.state != State::GivenUp {
+            self.missed.push(process);
+        }
     }
 
     /// It has ended, or could not be started. Answers who waits in vain, if it is given up.
@@ -177,10 +187,5 @@ impl<P, W> Supervisor<P, W> {
     /// A server could not be started. Answers who waits in vain, if it is given up.
     pub fn not_started(&mut self, name: &str, now: u64) -> Vec<(u64, W)> {
         self.find(name).map(|service| service.fail(now)).unwrap_or_default()
-    }
-
-    /// All names.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.services.iter().map(|service| service.name)
     }
 }

@@ -1,7 +1,7 @@
 //! Restarting servers, against a model.
 
 use proptest::prelude::*;
-use tench_procs::supervisor::{Policy, State, Supervisor, Verdict};
+use tench_procs::supervisor::{MAX_WAITERS, Policy, State, Supervisor, Verdict};
 
 const POLICY: Policy = Policy { attempts: 3, delay: 10, window: 1000 };
 
@@ -25,7 +25,7 @@ fn delays_double_and_attempts_are_limited() {
         assert!(supervisor.started("console", process + 1).is_some());
         assert_eq!(supervisor.due(now), None);
     }
-    supervisor.find("console").unwrap().wait(9, 90);
+    assert!(supervisor.find("console").unwrap().wait(9, || Some(90)));
     assert_eq!(supervisor.ended(8, now).0, Verdict::GivenUp("console", vec![(9, 90)]));
     assert_eq!(supervisor.next_deadline(), None);
 }
@@ -44,14 +44,42 @@ fn those_who_wait_are_answered_once_and_the_ended_not_at_all() {
     let mut supervisor = supervisor();
     supervisor.ended(5, 0);
     let service = supervisor.find("console").unwrap();
-    service.wait(20, 1);
-    service.wait(21, 2);
-    service.wait(20, 3);
+    for (process, waiter) in [(20, 1), (21, 2), (20, 3)] {
+        assert!(service.wait(process, || Some(waiter)));
+    }
+    assert!(!service.wait(22, || None), "it could not be kept");
     service.miss(30);
     assert_eq!(supervisor.ended(20, 1).1, [1, 3]);
     let started = supervisor.started("console", 6).unwrap();
     assert_eq!((started.waiters, started.missed), (vec![(21, 2)], vec![30]));
     assert!(supervisor.started("console", 6).unwrap().waiters.is_empty());
+}
+
+#[test]
+fn a_server_that_was_given_up_gathers_nothing() {
+    let mut supervisor = supervisor();
+    for process in 5..=8 {
+        supervisor.ended(process, 0);
+        supervisor.find("console").unwrap().miss(100 + process);
+        if process < 8 {
+            assert_eq!(supervisor.started("console", process + 1).unwrap().missed, [100 + process]);
+        }
+    }
+    assert_eq!(supervisor.state("console"), Some(State::GivenUp));
+    assert!(supervisor.started("console", 9).unwrap().missed.is_empty());
+}
+
+#[test]
+fn so_many_threads_wait_and_no_more() {
+    let mut supervisor = supervisor();
+    supervisor.ended(5, 0);
+    let service = supervisor.find("console").unwrap();
+    for waiter in 0..MAX_WAITERS as u32 {
+        assert!(service.wait(20, || Some(waiter)));
+    }
+    assert!(!service.wait(21, || unreachable!("nobody is kept whom there is no room for")));
+    assert_eq!(supervisor.ended(20, 1).1.len(), MAX_WAITERS);
+    assert!(supervisor.find("console").unwrap().wait(21, || Some(0)));
 }
 
 proptest! {
@@ -69,7 +97,7 @@ proptest! {
                     }
                 }
                 (1, State::Down(_)) => {
-                    supervisor.find("console").unwrap().wait(99, 7);
+                    prop_assert!(supervisor.find("console").unwrap().wait(99, || Some(7)));
                     waiting += 1;
                 }
                 (2, State::Down(until)) => {

@@ -40,8 +40,8 @@ impl Transport for Standing {
     }
 
     #[inline(always)]
-    fn call(self, request: &Message, offered: &[CapAddress]) -> Result<Received, Error> {
-        Transport::call(self.endpoint(), request, offered)
+    fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
+        Transport::call(self.endpoint(), request, offered, answer)
     }
 
     #[cold]

@@ -1,0 +1,21 @@
+//! The way to servers that may be what has died: none of them is waited for longer than a moment.
+
+use core::time::Duration;
+
+use tench::time;
+use tench_protocol::Transport;
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Received, Wait};
+
+/// How long an answer may take. Servers answer at once unless they are what has died.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A server that is waited for a limited time. It sends no capabilities.
+#[derive(Clone, Copy)]
+pub struct Patient(pub Cap<Endpoint>);
+
+impl Transport for Patient {
+    fn call(self, request: &Message, _: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
+        *answer = self.0.call_with(request, Wait::until(time::deadline(PATIENCE)))?;
+        Ok(())
+    }
+}
