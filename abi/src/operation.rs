@@ -147,7 +147,8 @@ operations! {
     // ── Threads ──────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Configure** where a thread lives. `cap` thread (`WRITE`), x1 root node of its capability space, x2 table of
     /// level 0, x3 frame with its message area (0: none), x4 offset of the area in the frame (multiple of 1,024).
-    /// The thread must be suspended. The thread keeps copies of these capabilities.
+    /// The thread must be suspended. The thread keeps copies of these capabilities. It belongs to the account of x2 from
+    /// now on, or, if that has none, to the caller's.
     /// Errors: `WrongState`, `Misaligned`, `DeviceMemory`.
     ThreadConfigure = 64;
     /// **Bind** a scheduling context, reply object and notification to a thread; 0 leaves as it is, all ones unbinds.
@@ -183,6 +184,20 @@ operations! {
     SchedulingConfigure = 80;
     /// **Describe** a scheduling context (`READ`). Answers x1 priority, x2 ceiling, x3 time slice, x4 ticks consumed.
     SchedulingQuery = 81;
+
+    // ── Accounts ─────────────────────────────────────────────────────────────────────────────────────────────────
+    /// **Open** the account of an address space: the threads that are configured to live there belong to it from now on, and so do
+    /// those that one of them configures to live in a space without an account. `cap` table of level 0 (`WRITE`), x1 kernel
+    /// (`WRITE`). Errors: `AlreadyBound`.
+    AccountOpen = 88;
+    /// **Describe** an account. `cap` table of level 0 (`READ`). Answers x1 ticks that the scheduling contexts of its threads
+    /// have used, those of threads that are gone included, x2 threads, x3 1 if it is suspended. Passes windows.
+    /// Errors: `NotConfigured` (it has no account).
+    AccountQuery = 89;
+    /// **Suspend** an account, or let it go on: none of its threads runs, nor any that joins it, until then. What they wait
+    /// for goes on: a thread can be sent a message, answered, or time out, and runs when it may again. `cap` table of level 0
+    /// (`WRITE`), x1 1 or 0. Passes windows. Errors: `NotConfigured` (it has no account).
+    AccountSuspend = 90;
 
     // ── Interrupts ───────────────────────────────────────────────────────────────────────────────────────────────
     /// **Make** the capability to one interrupt line. `cap` interrupt control, x1 number, x2 flags (bit 0: edge),

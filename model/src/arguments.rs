@@ -292,7 +292,8 @@ fn shape_mapping(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sou
 fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     x[0] = match operation as u64 {
         64..80 => known.kind(source, Kind::Thread),
-        80..96 => known.kind(source, Kind::SchedulingContext),
+        80..88 => known.kind(source, Kind::SchedulingContext),
+        88..96 => known.table(source, 0),
         96 => known.kind(source, Kind::InterruptControl),
         97..112 => known.kind(source, Kind::Interrupt),
         _ => known.kind(source, Kind::Kernel),
@@ -327,6 +328,9 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
             x[3] = source.pick(&[0, 10, 1000]);
             x[4] = if source.one_in(4) { known.kind(source, Kind::SchedulingContext) } else { 0 };
         }
+        Operation::AccountOpen => x[1] = known.kind(source, Kind::Kernel),
+        // Rather seldom, because then soon nobody runs.
+        Operation::AccountSuspend => x[1] = u64::from(source.one_in(3)),
         Operation::InterruptGet => {
             x[1] = 32 + source.below(6);
             x[2] = source.below(2);

@@ -12,7 +12,7 @@ use tench_abi::{Error, Kind, Operation, Tag};
 use tench_arch_host::check::{Inventory, check};
 use tench_arch_host::{Host, Machine};
 use tench_kernel::thread::{Thread, ThreadState};
-use tench_kernel::{Kernel, Ref, endpoint, scheduler};
+use tench_kernel::{Kernel, Ref, account, endpoint, scheduler};
 
 use crate::arguments::{Catalogue, argument, sensible};
 use crate::source::{Bytes, Seeded, Source};
@@ -130,14 +130,16 @@ impl Player {
         !self.machine.idle()
     }
 
-    /// Ends the wait or the stop of a thread that could run, as `ThreadSuspend` and `ThreadResume` from outside would.
+    /// Ends the wait or the stop of a thread that could run, as `ThreadSuspend`, `ThreadResume` and `AccountSuspend`
+    /// from outside would.
     fn resume_somebody(&mut self, source: &mut impl Source) {
         let mut k = self.machine.kernel();
         let Ok(inventory) = Inventory::take(&mut k) else { return };
         let mut able = Vec::new();
         for thread in &inventory.threads[1..] {
             let t = k.get(*thread);
-            if t.scheduling.is_some() && t.space_slots != 0 && !matches!(t.state, ThreadState::Ready) {
+            let rests = !matches!(t.state, ThreadState::Ready) || t.parked;
+            if t.scheduling.is_some() && t.space_slots != 0 && rests {
                 able.push(*thread);
             }
         }
@@ -146,6 +148,7 @@ impl Player {
         }
         let thread = source.pick(&able);
         endpoint::cancel(&mut k, thread, Error::Aborted);
+        account::park(&mut k, thread, false);
         if matches!(k.get(thread).state, ThreadState::Suspended | ThreadState::Faulted) {
             scheduler::make_ready(&mut k, thread);
         }

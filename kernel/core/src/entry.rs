@@ -10,7 +10,7 @@ use crate::object::Ref;
 use crate::slot::SlotRef;
 use crate::thread::{Thread, slow};
 use crate::{
-    Arch, Kernel, delete, endpoint, fast, fault, frame, interrupt, mapping, notification, reply, scheduler, scheduling,
+    Arch, Kernel, account, delete, endpoint, fast, fault, frame, interrupt, mapping, notification, reply, scheduler, scheduling,
     space, table, thread, untyped,
 };
 
@@ -158,6 +158,9 @@ impl<A: Arch> Table<A> {
         table[Operation::UpcallReturn as usize] = fault::upcall_return::<A>;
         table[Operation::SchedulingConfigure as usize] = scheduling::configure::<A>;
         table[Operation::SchedulingQuery as usize] = scheduling::query::<A>;
+        table[Operation::AccountOpen as usize] = account::open::<A>;
+        table[Operation::AccountQuery as usize] = account::query::<A>;
+        table[Operation::AccountSuspend as usize] = account::suspend::<A>;
         table[Operation::InterruptGet as usize] = interrupt::get::<A>;
         table[Operation::InterruptBind as usize] = interrupt::bind::<A>;
         table[Operation::InterruptAcknowledge as usize] = interrupt::acknowledge::<A>;

@@ -7,7 +7,7 @@
 //!   entry        decodes a trap into an operation, and decides who runs next
 //!   fast         the two message paths that matter most, checked first and short
 //!   endpoint, reply, notification, fault      messages
-//!   thread, scheduler, scheduling, timers     who runs, and when
+//!   thread, scheduler, scheduling, timers, account     who runs, and when
 //!   space, untyped, delete, frame, table      capabilities and memory
 //!   derivation, tree                          the ordered structure below them
 //!   kernel, object, slot                      the state, and how it is reached
@@ -19,6 +19,7 @@
 #![no_std]
 #![deny(missing_docs)]
 
+pub mod account;
 pub mod arch;
 pub mod area;
 pub mod boot;

@@ -7,6 +7,7 @@
 use core::marker::PhantomData;
 use core::num::NonZeroUsize;
 
+use crate::account::Account;
 use crate::slot::SlotRef;
 use crate::thread::Thread;
 
@@ -123,6 +124,8 @@ pub struct SchedulingContext {
     pub consumed: u64,
     /// The thread that runs on it (its own, or the server it was lent to).
     pub thread: Option<Ref<Thread>>,
+    /// What of `consumed` is in its own thread's account already, or was used before it was bound.
+    pub accounted: u64,
 }
 
 /// What the kernel knows about one interrupt line.
@@ -160,6 +163,8 @@ pub struct PageTable {
     pub used: u16,
     /// While the table is being deleted: entries below this are free.
     pub cleared: u16,
+    /// Root: what its process's threads have in common.
+    pub account: Account,
 }
 
 const _: () = assert!(size_of::<PageTable>() == 1 << tench_abi::object::PAGE_TABLE_BITS);

@@ -1,7 +1,7 @@
 //! Who runs: fixed priorities, first in first out within one, found in constant time.
 //!
-//! Invariants: the running thread is in no ready queue; every other thread that is `Ready` and has a scheduling context
-//! is in the queue of its priority; `highest_ready` is the highest priority with a non-empty queue, or -1. So switching
+//! Invariants: the running thread is in no ready queue; every other thread that is `Ready`, has a scheduling context and is
+//! not parked is in the queue of its priority; `highest_ready` is the highest priority with a non-empty queue, or -1. So switching
 //! directly between two threads that call and answer needs no queue operation.
 //!
 //! There is no periodic tick. A time slice is timed only while another thread of the running priority is ready.
@@ -18,18 +18,18 @@ fn running_priority<A: Arch>(k: &mut Kernel<A>) -> i64 {
     i64::from(k.get(current).priority)
 }
 
-/// Whether a thread may run: it waits for nothing and has processor time.
+/// Whether a thread may run: it waits for nothing, has processor time, and is not parked (both: a priority).
 #[inline]
 pub fn runnable<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let t = k.get(thread);
-    matches!(t.state, ThreadState::Ready) && t.scheduling.is_some()
+    matches!(t.state, ThreadState::Ready) && t.priority >= 0
 }
 
 /// Lets a thread run when its turn comes: sets it `Ready` and queues it behind its equals.
 #[inline]
 pub fn make_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.get(thread).state = ThreadState::Ready;
-    if k.get(thread).scheduling.is_some() && thread != k.current() {
+    if k.get(thread).priority >= 0 && thread != k.current() {
         enqueue(k, thread);
     }
 }

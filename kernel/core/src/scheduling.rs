@@ -59,6 +59,9 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
 
 /// Changes the priority at which a thread runs, keeping the ready queues right.
 fn set_priority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, priority: i32) {
+    if k.get(thread).parked {
+        return;
+    }
     let queued = k.get(thread).queued;
     scheduler::dequeue(k, thread);
     k.get(thread).priority = priority;
@@ -74,7 +77,7 @@ pub fn give<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>, to: 
     let priority = i32::from(context.priority);
     let t = k.get(to);
     t.scheduling = Some(scheduling);
-    t.priority = priority;
+    t.priority = if t.parked { -1 } else { priority };
 }
 
 /// Takes a scheduling context from whoever runs on it. That thread can no longer run.

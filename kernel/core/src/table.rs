@@ -15,7 +15,7 @@ use crate::entry::{Outcome, argument, capability};
 use crate::kernel::ASIDS;
 use crate::object::{Book, PageTable, Ref};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, derivation, mapping, space};
+use crate::{Arch, Kernel, account, derivation, mapping, space};
 
 /// Where an entry lies in an address space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -210,6 +210,9 @@ const MAPPING_COST: usize = 24;
 /// last. No thread uses a root any more: threads hold capabilities to theirs.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
     detach(k, table);
+    if !account::close(k, table) {
+        return false;
+    }
     if k.get(table).level == 0 && k.get(table).cleared == 0 {
         let asid = k.get(table).asid;
         k.arch().invalidate_space(asid);

@@ -20,7 +20,7 @@ use crate::area::Area;
 use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::{Cap, Slot, SlotRef, flag};
-use crate::{Arch, Kernel, endpoint, scheduler, scheduling, space};
+use crate::{Arch, Kernel, account, endpoint, scheduler, scheduling, space};
 
 /// Bytes of a thread object.
 pub const OBJECT_SIZE: usize = 1 << THREAD_BITS;
@@ -176,7 +176,7 @@ pub struct Thread {
     pub bound_reply: Option<Ref<Reply>>,
     /// Reasons against the fast path.
     pub slow: u32,
-    /// Priority it runs at: that of `scheduling`, or -1 without one, which no fast path prefers to anybody.
+    /// Priority it runs at: that of `scheduling`, or -1 without one or while parked, which no fast path prefers to anybody.
     pub priority: i32,
     /// What it is doing.
     pub state: ThreadState,
@@ -194,6 +194,8 @@ pub struct Thread {
     pub purpose: Purpose,
     /// Whether it is in the ready queue.
     pub queued: bool,
+    /// Whether its account is suspended: its priority is -1, whatever it runs on.
+    pub parked: bool,
     /// Kernel virtual address of the message area; 0 for none.
     pub message_area: usize,
     /// The bound notification.
@@ -202,6 +204,8 @@ pub struct Thread {
     pub deadline: u64,
     /// Links in the timer queue.
     pub timer: crate::timers::TimerLinks,
+    /// Its account, and its neighbours there.
+    pub membership: crate::account::Membership,
     /// The last fault.
     pub fault: tench_abi::fault::Report,
     /// Upcalls by class.
@@ -352,6 +356,9 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outc
     if bindings.iter().any(|binding| is_bound(k, thread, *binding)) {
         return Err(Error::Aborted);
     }
+    let root = k.slot(c.root).cap.object;
+    let account = account::of_new_thread(k, caller, root);
+    account::join(k, thread, account);
     adopt(k, thread, Binding::Space, c.space);
     adopt(k, thread, Binding::AddressSpace, c.root);
     if let Some((frame, offset)) = c.area {
@@ -477,6 +484,8 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
         Binding::Scheduling => {
             // SAFETY: `object` comes from a live capability of the kind that goes with the binding (also below).
             let Some(context) = (unsafe { Ref::<SchedulingContext>::at(object) }) else { return };
+            let c = k.get(context);
+            c.accounted = c.consumed;
             scheduling::give(k, context, thread);
             if matches!(k.get(thread).state, ThreadState::Ready) {
                 scheduler::make_ready(k, thread);
@@ -525,6 +534,7 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
         }
         Binding::MessageFrame => k.get(thread).message_area = 0,
         Binding::Scheduling => {
+            account::settle(k, thread);
             // SAFETY: the binding's capability is still alive, so is its object (also below).
             if let Some(context) = unsafe { Ref::<SchedulingContext>::at(object) } {
                 scheduling::take(k, context);
@@ -708,6 +718,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: usize) -> bool {
     if let Some(context) = k.get(thread).scheduling {
         scheduling::take(k, context);
     }
+    account::leave(k, thread);
     if thread == k.current() {
         k.get(thread).slow |= slow::DELETED;
     }

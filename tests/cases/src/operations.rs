@@ -69,6 +69,9 @@ operations! {
     "OPS0040" KernelQuery [Kernel] READ;
     "OPS0041" UntypedSplit [Untyped];
     "OPS0042" UntypedChildren [Untyped];
+    "OPS0043" AccountOpen [PageTable] WRITE;
+    "OPS0044" AccountQuery [PageTable] READ;
+    "OPS0045" AccountSuspend [PageTable] WRITE;
 }
 
 /// A capability of each kind.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tench_abi::Kind;
 use tench_abi::object::SLOT_SIZE;
-use tench_kernel::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
+use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
 use tench_kernel::slot::{SECOND_LEVEL, flag};
 use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, canary_intact, slow};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation, timers};
@@ -95,6 +95,7 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
     check_queues(k, &inventory)?;
     check_replies(k, &inventory)?;
     check_scheduler(k, &inventory)?;
+    check_accounts(k, &inventory)?;
     check_timers(k, &inventory)?;
     for thread in &inventory.threads {
         check_thread(k, *thread).map_err(|wrong| format!("{thread:?}: {wrong}"))?;
@@ -251,7 +252,8 @@ fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         let t = k.get(*thread);
         let place = queued.remove(&thread.address());
         ensure!(t.queued == place.is_some(), "{thread:?}: queued is {}, its queue {place:?}", t.queued);
-        let runnable = matches!(t.state, ThreadState::Ready) && t.scheduling.is_some() && *thread != idle;
+        let has_time = t.scheduling.is_some() && !t.parked;
+        let runnable = matches!(t.state, ThreadState::Ready) && has_time && *thread != idle;
         let expected = (runnable && *thread != current).then_some(t.priority);
         ensure!(place == expected, "{thread:?} ({:?}): in queue {place:?}, belongs in {expected:?}", t.state);
     }
@@ -263,10 +265,38 @@ fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         if let Some(holder) = holder {
             ensure!(inventory.threads.contains(&holder), "{context:?} is held by {holder:?}, which does not live");
             let t = k.get(holder);
-            let agree = t.scheduling == Some(context) && t.priority == priority;
+            let expected = if t.parked { -1 } else { priority };
+            let agree = t.scheduling == Some(context) && t.priority == expected;
             ensure!(agree, "{context:?} is held by {holder:?}, which runs on {:?} at {}", t.scheduling, t.priority);
         }
     }
+    Ok(())
+}
+
+/// Each account's ring holds exactly the threads that belong to it.
+fn check_accounts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let mut members: HashMap<usize, BTreeSet<usize>> = HashMap::new();
+    for thread in &inventory.threads {
+        if let Some(table) = k.get(*thread).membership.account {
+            members.entry(table.address()).or_default().insert(thread.address());
+        }
+    }
+    for table in inventory.of::<PageTable>(Kind::PageTable) {
+        let account = k.get(table).account;
+        let expected = members.remove(&table.address()).unwrap_or_default();
+        ensure!(account.open || expected.is_empty(), "{table:?} has no account, but members {expected:x?}");
+        let mut found = BTreeSet::new();
+        let mut at = account.first;
+        while let Some(thread) = at.filter(|thread| found.insert(thread.address())) {
+            ensure!(expected.contains(&thread.address()), "{thread:?} is in the ring of {table:?}, but no member");
+            let next = k.get(thread).membership.next.ok_or("a member without a next")?;
+            ensure!(k.get(next).membership.previous == Some(thread), "{next:?} does not follow {thread:?}");
+            at = Some(next);
+        }
+        ensure!(found == expected, "the ring of {table:?} has {found:x?}, its members are {expected:x?}");
+        ensure!(account.count as usize == found.len(), "{table:?} counts {} members", account.count);
+    }
+    ensure!(members.is_empty(), "threads belong to accounts that do not live: {members:x?}");
     Ok(())
 }
 

@@ -196,11 +196,18 @@ impl Process {
         self.root.mint_from(to, OWN_SPACE, server.address(), rights, badge)
     }
 
-    /// Lets the process run. Its faults go to `faults`, whose badge says which process it is.
+    /// The root of its address space, to which its account belongs.
+    pub const fn address_space(&self) -> Cap<PageTable> {
+        Cap::new(self.space.root())
+    }
+
+    /// Lets the process run, on an account of its own, for which the kernel's capability must lie in [`KERNEL`](slot::KERNEL). Its
+    /// faults go to `faults`, whose badge says which process it is.
     pub fn start(&self, schedule: Schedule, faults: Cap<Endpoint>) -> Result<(), Error> {
         let Schedule { priority, ceiling, slice } = schedule;
         self.scheduling.configure(u64::from(priority), u64::from(ceiling), slice, None)?;
-        let space: Cap<PageTable> = Cap::new(self.space.root());
+        let space = self.address_space();
+        space.open_account(Cap::new(slot::KERNEL))?;
         self.thread.configure(self.root, space, Some((self.message, 0)))?;
         self.thread.bind(Bindings {
             scheduling: Binding::To(self.scheduling),

@@ -5,6 +5,7 @@
 //! cap        Cap<T>: a capability address with a type; spaces: copy, mint, move, delete, revoke, identify
 //! memory     untyped memory, frames, page tables, mappings
 //! thread     threads and scheduling contexts
+//! account    what all threads of a process have in common
 //! ipc        endpoints, reply objects, notifications
 //! message    building messages, reading received ones; room: the words in them
 //! device     interrupts and the kernel itself
@@ -26,6 +27,7 @@
 #![no_std]
 #![deny(missing_docs)]
 
+pub mod account;
 pub mod block;
 pub mod cap;
 pub mod device;
@@ -37,6 +39,7 @@ mod room;
 pub mod thread;
 pub mod time;
 
+pub use account::AccountInfo;
 pub use block::{ThreadBlock, first_offered_slot, offer_slots, offered_slots};
 pub use cap::{Cap, CapNode, Deleted, Freed, Identity, OWN_SPACE};
 pub use device::{Interrupt, InterruptControl, Kernel, Trigger};

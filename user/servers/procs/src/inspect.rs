@@ -2,10 +2,12 @@
 
 use alloc::string::ToString;
 
+use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind};
-use tench_procs_client::protocol::{CAPABILITIES_PER_ANSWER, Capability, Error, MAX_FILE_TEXT, MAX_NAME, Status};
+use tench_procs_client::protocol::{CAPABILITIES_PER_ANSWER, Capability, Error, MAX_FILE_TEXT, MAX_NAME, Status, pid};
 use tench_protocol::{ArrayString, Bytes, List, Text};
+use tench_sys::{Cap, PageTable};
 
 use crate::server::{Kept, ProcessRecord, Server};
 
@@ -81,13 +83,15 @@ impl Server {
 /// What is known about a process.
 fn describe(process: u64, record: &ProcessRecord) -> Status {
     let ticks = match &record.kernel {
-        Some(Kept::Living(living)) => living.process.thread.query().map_or(0, |info| info.ticks),
-        _ => 0,
+        Some(Kept::Living(living)) => living.ticks(),
+        _ if process == pid::PROCS => Cap::<PageTable>::new(slot::VSPACE).account().map_or(0, |account| account.ticks),
+        _ => record.ticks,
     };
+    let status = record.status();
     Status {
         process,
-        state: record.status.state,
-        detail: record.status.detail,
+        state: status.state,
+        detail: status.detail,
         parent: record.parent,
         priority: u64::from(record.priority),
         ticks,

@@ -9,3 +9,4 @@ extern crate alloc;
 
 pub mod records;
 pub mod supervisor;
+pub mod waits;

@@ -1,5 +1,15 @@
 //! What is known about each process, living or ended.
 //!
+//! ```text
+//!  places: 8,192, a process's is its number modulo 8,192        numbers in order ─► next
+//!  ┌───┬───┬───┬───┬─ ─ ─┐                                      (parent, number) ─► children, preparations
+//!  │   │ ● │ ● │   │     │  a number whose place is taken       path, base name ──► living processes
+//!  └───┴───┴───┴───┴─ ─ ─┘  is passed over for ever             waits ───────────► who waits (waits.rs)
+//! ```
+//! So a number leads to its record in constant time, no number is used twice, and memory is bounded: what lives and what is
+//! remembered fills five eighths of the places. Everything else is an ordered set: each request takes O(log n) steps for each
+//! process or wait that it concerns.
+//!
 //! Ending a process needs no memory that stays: its place among the ended is made when it is prepared. What else a
 //! request allocates is bounded, [`GROWTH`] by one that adds something and [`BRIEFLY`] by any, so that the server can see
 //! to it before that there is so much; a test counts.
@@ -10,17 +20,26 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tench_mem_client::protocol::NO_QUOTA;
+use tench_places::Places;
 use tench_procs_client::protocol::{Error, State};
 
-/// Processes that can exist at a time.
-pub const MAX_LIVING: usize = 1024;
+use crate::waits::Waits;
+
+/// Processes that can exist at a time. A family can have half of them: one thousand, beside the servers.
+pub const MAX_LIVING: usize = 2048;
 /// Records of ended processes that are kept; the oldest is forgotten first.
 pub const MAX_ENDED: usize = 4096;
-/// Threads that can wait for one process.
+/// Threads that can wait for one process, and threads of one process that can wait.
 pub const MAX_WAITERS: usize = 256;
+/// Generations over which a process manages its descendants.
+pub const MAX_GENERATIONS: usize = 32;
 
-/// Bytes of heap that [`Records::prepare`] or [`Records::wait`] may need, beside arrays that may grow and say if they
-/// cannot.
+/// Places for records: a power of two, more than there are records.
+const PLACES: usize = 8192;
+const _: () = assert!(PLACES.is_power_of_two() && PLACES > MAX_LIVING + MAX_ENDED);
+
+/// Bytes of heap that [`Records::prepare`] or [`Records::wait`] may need, beside the array of the ended, which may grow and
+/// says if it cannot.
 pub const GROWTH: usize = 12 << 10;
 /// Bytes of heap that any request may need until it is answered.
 pub const BRIEFLY: usize = 24 << 10;
@@ -41,14 +60,12 @@ impl Condition {
     }
 }
 
-/// A process. `K` is what the server keeps while it lives, `R` what it takes to answer somebody later.
-pub struct Record<K, R> {
+/// A process. `K` is what the server keeps while it lives.
+pub struct Record<K> {
     /// The path or name by which it was started.
     pub name: String,
-    /// The process that started it; 0 for `init`.
+    /// The process that started it; 0 for `init`. It may have ended, and be forgotten.
     pub parent: u64,
-    /// What it does.
-    pub status: Condition,
     /// Priority of its main thread.
     pub priority: u8,
     /// Highest priority that it may give.
@@ -59,9 +76,29 @@ pub struct Record<K, R> {
     pub quota: u64,
     /// Bytes of its program.
     pub size: u64,
+    /// Ticks that it had used when it ended.
+    pub ticks: u64,
     /// Kernel objects, of a process that this server started and that has not ended.
     pub kernel: Option<K>,
-    waiters: Vec<(u64, R)>,
+    number: u64,
+    /// The process with which its family begins: the first of its ancestors, or itself, that a manager started. A family has no
+    /// more processes than are left for others ([`Places`]), however it divides them among parents and children.
+    family: u64,
+    status: Condition,
+    /// Who may manage it: its parent, that one's parent and so on. They may be forgotten.
+    ancestors: Box<[u64]>,
+}
+
+impl<K> Record<K> {
+    /// What it does.
+    pub const fn status(&self) -> Condition {
+        self.status
+    }
+
+    /// Whether it has ended.
+    pub const fn has_ended(&self) -> bool {
+        self.status.state.has_ended()
+    }
 }
 
 /// Everything that ends with a process.
@@ -74,51 +111,87 @@ pub struct Ended<K, R> {
     pub abandoned: Vec<R>,
 }
 
-/// All records.
+/// All records. `R` is what it takes to answer somebody later.
 pub struct Records<K, R> {
-    /// By process identifier; identifiers are never used twice.
-    records: Vec<Option<Box<Record<K, R>>>>,
+    places: Vec<Option<Box<Record<K>>>>,
+    /// The last number given.
+    last: u64,
+    /// Numbers of all records.
+    known: BTreeSet<u64>,
+    /// All records by their parents' numbers.
+    children: BTreeSet<(u64, u64)>,
+    /// The same for those in preparation.
+    preparing: BTreeSet<(u64, u64)>,
     /// Living processes by path and by base name.
     names: BTreeMap<String, BTreeSet<u64>>,
-    living: usize,
+    /// The living, by family.
+    living: Places,
     /// Ended processes, the oldest first.
     ended: VecDeque<u64>,
+    waits: Waits<R>,
 }
 
 impl<K, R> Default for Records<K, R> {
     fn default() -> Self {
-        Records { records: Vec::new(), names: BTreeMap::new(), living: 0, ended: VecDeque::new() }
+        Records {
+            places: (0..PLACES).map(|_| None).collect(),
+            last: 0,
+            known: BTreeSet::new(),
+            children: BTreeSet::new(),
+            preparing: BTreeSet::new(),
+            names: BTreeMap::new(),
+            living: Places::new(MAX_LIVING),
+            ended: VecDeque::new(),
+            waits: Waits::default(),
+        }
     }
 }
 
+/// The place of a process.
+const fn place(pid: u64) -> usize {
+    (pid % PLACES as u64) as usize
+}
+
 impl<K, R> Records<K, R> {
-    /// Makes a record with the next process identifier, in state `Preparing`.
+    /// Makes a record with a process identifier higher than any before, in state `Preparing`.
     pub fn prepare(&mut self, name: &str, parent: u64, kernel: Option<K>) -> Result<u64, Error> {
-        if self.living >= MAX_LIVING {
+        // The place where this process, and every other that lives, will be when it has ended.
+        self.ended.try_reserve(self.living.taken() + 1).map_err(|_| Error::OutOfMemory)?;
+        let mut pid = self.last + 1;
+        // There are more places than records can be, so this ends.
+        while self.places[place(pid)].is_some() {
+            pid += 1;
+        }
+        let known = self.get(parent).ok();
+        let family = known.filter(|parent| !parent.manager).map_or(pid, |parent| parent.family);
+        if !self.living.may_take(family) {
             return Err(Error::TooManyProcesses);
         }
-        // Arrays that grow for ever, and the place where this process will be when it has ended.
-        self.records.try_reserve(2).map_err(|_| Error::OutOfMemory)?;
-        self.ended.try_reserve(self.living + 1).map_err(|_| Error::OutOfMemory)?;
-        if self.records.is_empty() {
-            self.records.push(None); // 0 is no process
-        }
-        let (priority, ceiling) = self.get(parent).map_or((0, 0), |parent| (parent.priority, parent.ceiling));
-        let quota = self.get(parent).map_or(NO_QUOTA, |parent| parent.quota);
-        let pid = self.records.len() as u64;
-        self.records.push(Some(Box::new(Record {
+        let (priority, ceiling, quota) =
+            known.map_or((0, 0, NO_QUOTA), |parent| (parent.priority, parent.ceiling, parent.quota));
+        let above = known.map_or(&[][..], |parent| &parent.ancestors);
+        let ancestors = core::iter::once(parent).chain(above.iter().copied()).take(MAX_GENERATIONS).collect();
+        let record = Record {
             name: String::from(name),
             parent,
-            status: Condition::plain(State::Preparing),
             priority,
             ceiling,
             manager: false,
             quota,
             size: 0,
+            ticks: 0,
             kernel,
-            waiters: Vec::new(),
-        })));
-        self.living += 1;
+            number: pid,
+            family,
+            status: Condition::plain(State::Preparing),
+            ancestors,
+        };
+        self.last = pid;
+        self.places[place(pid)] = Some(Box::new(record));
+        self.living.take(family);
+        self.known.insert(pid);
+        self.children.insert((parent, pid));
+        self.preparing.insert((parent, pid));
         for key in keys(name) {
             self.names.entry(String::from(key)).or_default().insert(pid);
         }
@@ -126,20 +199,37 @@ impl<K, R> Records<K, R> {
     }
 
     /// The record of a process.
-    pub fn get(&self, pid: u64) -> Result<&Record<K, R>, Error> {
-        self.records.get(pid as usize).and_then(Option::as_deref).ok_or(Error::NoSuchProcess)
+    pub fn get(&self, pid: u64) -> Result<&Record<K>, Error> {
+        self.places[place(pid)].as_deref().filter(|record| record.number == pid).ok_or(Error::NoSuchProcess)
     }
 
     /// The record of a process.
-    pub fn get_mut(&mut self, pid: u64) -> Result<&mut Record<K, R>, Error> {
-        self.records.get_mut(pid as usize).and_then(Option::as_deref_mut).ok_or(Error::NoSuchProcess)
+    pub fn get_mut(&mut self, pid: u64) -> Result<&mut Record<K>, Error> {
+        self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid).ok_or(Error::NoSuchProcess)
+    }
+
+    /// A process in preparation runs, or one that has not ended is suspended or goes on.
+    pub fn set_state(&mut self, pid: u64, state: State) -> Result<(), Error> {
+        let record = self.get_mut(pid)?;
+        if record.has_ended() || !matches!(state, State::Running | State::Suspended) {
+            return Err(Error::WrongState);
+        }
+        record.status = Condition::plain(state);
+        let parent = record.parent;
+        self.preparing.remove(&(parent, pid));
+        Ok(())
     }
 
     /// The record with the next higher number.
-    pub fn next(&self, after: u64) -> Option<(u64, &Record<K, R>)> {
-        let first = usize::try_from(after).ok()?.checked_add(1)?;
-        let rest = self.records.get(first..)?;
-        rest.iter().enumerate().find_map(|(n, record)| Some(((first + n) as u64, record.as_deref()?)))
+    pub fn next(&self, after: u64) -> Option<(u64, &Record<K>)> {
+        let pid = *self.known.range(after.checked_add(1)?..).next()?;
+        Some((pid, self.get(pid).ok()?))
+    }
+
+    /// The process that `parent` started with the next higher number.
+    pub fn child(&self, parent: u64, after: u64) -> Option<u64> {
+        let first = (parent, after.checked_add(1)?);
+        self.children.range(first..=(parent, u64::MAX)).next().map(|(_, pid)| *pid)
     }
 
     /// The living process of this path or base name with the next higher number.
@@ -148,22 +238,19 @@ impl<K, R> Records<K, R> {
         self.names.get(key)?.range(after.checked_add(1)?..).next().copied()
     }
 
-    /// Whether `caller` may kill, suspend, resume and inspect `pid`: itself, its descendants, or all if it manages.
+    /// Whether `caller` may kill, suspend, resume and inspect `pid`: itself, its descendants of [`MAX_GENERATIONS`], or all if
+    /// it manages. It does not matter who of those between them has ended.
     pub fn check_manage(&self, caller: u64, pid: u64) -> Result<(), Error> {
-        self.get(pid)?;
-        if self.get(caller).is_ok_and(|record| record.manager) {
-            return Ok(());
-        }
-        let mut ancestor = pid;
-        while ancestor > caller {
-            // A parent has a lower number than its children, so this ends.
-            ancestor = self.get(ancestor).map_or(0, |record| record.parent.min(ancestor - 1));
-        }
-        if ancestor == caller && caller != 0 { Ok(()) } else { Err(Error::NotAllowed) }
+        let record = self.get(pid)?;
+        let may = caller != 0
+            && (caller == pid
+                || record.ancestors.contains(&caller)
+                || self.get(caller).is_ok_and(|record| record.manager));
+        if may { Ok(()) } else { Err(Error::NotAllowed) }
     }
 
     /// The record of a process that `caller` prepares.
-    pub fn preparing(&mut self, caller: u64, pid: u64) -> Result<&mut Record<K, R>, Error> {
+    pub fn preparing(&mut self, caller: u64, pid: u64) -> Result<&mut Record<K>, Error> {
         let record = self.get_mut(pid)?;
         if record.parent != caller {
             return Err(Error::NotYours);
@@ -174,70 +261,88 @@ impl<K, R> Records<K, R> {
         Ok(record)
     }
 
-    /// Processes that `parent` prepares and has not started.
-    pub fn prepared_by(&self, parent: u64) -> Vec<u64> {
-        let mut found = Vec::new();
-        let mut pid = parent;
-        while let Some((next, record)) = self.next(pid) {
-            if record.parent == parent && record.status.state == State::Preparing {
-                found.push(next);
-            }
-            pid = next;
-        }
-        found
+    /// The first of the processes that `parent` prepares and has not started.
+    pub fn prepared_by(&self, parent: u64) -> Option<u64> {
+        self.preparing.range((parent, 0)..=(parent, u64::MAX)).next().map(|(_, pid)| *pid)
     }
 
-    /// How a process ended, or `None` if one more thread may wait for that: there is room for it.
-    pub fn check_wait(&mut self, pid: u64) -> Result<Option<Condition>, Error> {
-        let record = self.get_mut(pid)?;
-        if record.status.state.has_ended() {
-            return Ok(Some(record.status));
-        }
-        if record.waiters.len() >= MAX_WAITERS {
-            return Err(Error::Full);
-        }
-        record.waiters.try_reserve(1).map_err(|_| Error::OutOfMemory)?;
-        Ok(None)
+    /// Whether a process exists and has not ended: only such a one can be a parent or wait for something.
+    pub fn check_living(&self, pid: u64) -> Result<(), Error> {
+        if self.get(pid)?.has_ended() { Err(Error::WrongState) } else { Ok(()) }
     }
 
-    /// Lets `waiter`'s thread wait for the end of a process that has not ended.
-    pub fn wait(&mut self, pid: u64, waiter: u64, reply: R) {
-        if let Ok(record) = self.get_mut(pid) {
-            record.waiters.push((waiter, reply));
-        }
+    /// Makes room for one more thread of `caller` that waits for `pid`, if there is none, by taking out those whose threads do
+    /// not wait any more, without having said so: `has_gone` says which.
+    pub fn make_room(&mut self, pid: u64, caller: u64, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        if self.has_room(pid, caller) { Vec::new() } else { self.waits.give_back(pid, caller, has_gone) }
+    }
+
+    /// Whether one more thread may wait.
+    pub fn has_room(&self, pid: u64, caller: u64) -> bool {
+        self.waits.count_for(pid, MAX_WAITERS) < MAX_WAITERS && self.waits.count_of(caller, MAX_WAITERS) < MAX_WAITERS
+    }
+
+    /// Lets a thread of `waiter` wait for the end of a process that has not ended.
+    pub fn wait(&mut self, pid: u64, waiter: u64, deadline: Option<u64>, reply: R) {
+        self.waits.begin(pid, waiter, deadline, reply);
+    }
+
+    /// The earliest deadline of a wait.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.waits.next_deadline()
+    }
+
+    /// Takes out somebody who has waited until `now` or less.
+    pub fn pop_expired(&mut self, now: u64) -> Option<R> {
+        self.waits.pop_expired(now)
     }
 
     /// Ends a process. Its record stays.
     pub fn end(&mut self, pid: u64, status: Condition) -> Result<Ended<K, R>, Error> {
         let record = self.get_mut(pid)?;
-        if record.status.state.has_ended() {
+        if record.has_ended() {
             return Err(Error::WrongState);
         }
         record.status = status;
-        let kernel = record.kernel.take();
-        let waiters = core::mem::take(&mut record.waiters).into_iter().map(|(_, reply)| reply).collect();
-        let name = record.name.clone();
-        self.forget_name(pid, &name);
-        self.living -= 1;
+        let ended = self.close(pid);
         self.ended.push_back(pid);
         if self.ended.len() > MAX_ENDED
             && let Some(oldest) = self.ended.pop_front()
         {
-            self.records[oldest as usize] = None;
+            self.forget(oldest);
         }
-        let mut abandoned = Vec::new();
-        for record in self.records.iter_mut().flatten() {
-            abandoned.extend(record.waiters.extract_if(.., |(waiter, _)| *waiter == pid).map(|(_, reply)| reply));
-        }
-        Ok(Ended { kernel, waiters, abandoned })
+        Ok(ended)
     }
 
     /// Removes a record that never became a process.
     pub fn discard(&mut self, pid: u64) -> Option<Ended<K, R>> {
-        let ended = self.end(pid, Condition::plain(State::Killed)).ok()?;
-        self.ended.retain(|&other| other != pid);
-        self.records[pid as usize] = None;
+        if self.get(pid).ok()?.has_ended() {
+            return None;
+        }
+        let ended = self.close(pid);
+        self.forget(pid);
         Some(ended)
+    }
+
+    /// What the end of a process takes out of the sets of the living.
+    fn close(&mut self, pid: u64) -> Ended<K, R> {
+        let Some(mut record) = self.places[place(pid)].take() else {
+            return Ended { kernel: None, waiters: Vec::new(), abandoned: Vec::new() };
+        };
+        let kernel = record.kernel.take();
+        self.preparing.remove(&(record.parent, pid));
+        self.forget_name(pid, &record.name);
+        self.living.give_back(record.family);
+        self.places[place(pid)] = Some(record);
+        Ended { kernel, waiters: self.waits.target_ended(pid), abandoned: self.waits.waiter_ended(pid) }
+    }
+
+    /// The record of an ended process goes.
+    fn forget(&mut self, pid: u64) {
+        if let Some(record) = self.places[place(pid)].take() {
+            self.known.remove(&pid);
+            self.children.remove(&(record.parent, pid));
+        }
     }
 
     fn forget_name(&mut self, pid: u64, name: &str) {
@@ -253,19 +358,42 @@ impl<K, R> Records<K, R> {
 
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
-        let living = |record: &&Record<K, R>| !record.status.state.has_ended();
-        let records = || self.records.iter().flatten().map(|record| &**record);
-        assert_eq!(records().filter(living).count(), self.living);
-        assert_eq!(records().count() - self.living, self.ended.len());
-        assert!(self.ended.iter().all(|&pid| self.get(pid).is_ok_and(|record| record.status.state.has_ended())));
-        assert!(records().all(|record| !record.status.state.has_ended() || record.waiters.is_empty()));
+        let mut numbers = BTreeSet::new();
+        let (mut children, mut preparing, mut living) = (BTreeSet::new(), BTreeSet::new(), 0);
+        let mut families = BTreeMap::new();
+        for (index, record) in self.places.iter().enumerate().filter_map(|(n, one)| Some((n, one.as_ref()?))) {
+            let pid = &record.number;
+            assert_eq!(place(*pid), index);
+            assert!(*pid > 0 && *pid <= self.last && record.parent < *pid);
+            assert_eq!(record.ancestors.first(), Some(&record.parent));
+            assert!(record.ancestors.len() <= MAX_GENERATIONS);
+            numbers.insert(*pid);
+            children.insert((record.parent, *pid));
+            living += usize::from(!record.has_ended());
+            *families.entry(record.family).or_insert(0) += usize::from(!record.has_ended());
+            if record.status.state == State::Preparing {
+                preparing.insert((record.parent, *pid));
+            }
+            let is_named = keys(&record.name).all(|key| self.names.get(key).is_some_and(|pids| pids.contains(pid)));
+            assert_eq!(is_named, !record.has_ended());
+        }
+        assert_eq!(self.known, numbers);
+        assert_eq!(self.children, children);
+        assert_eq!(self.preparing, preparing);
+        self.living.check_invariants();
+        assert_eq!(self.living.taken(), living);
+        assert!(families.iter().all(|(family, count)| self.living.held(*family) == *count));
+        assert_eq!(self.ended.len(), numbers.len() - living);
+        assert!(living <= MAX_LIVING && self.ended.len() <= MAX_ENDED);
+        assert!(self.ended.iter().all(|&pid| self.get(pid).is_ok_and(Record::has_ended)));
         for (name, pids) in &self.names {
             assert!(!pids.is_empty());
             for &pid in pids {
-                let record = self.get(pid).ok().filter(living).expect("a name belongs to a living process");
+                let record = self.get(pid).expect("a name belongs to a process");
                 assert!(keys(&record.name).any(|key| key == name));
             }
         }
+        self.waits.check_invariants(|pid| self.check_living(pid).is_ok());
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use tench::memory;
+use tench::memory::{self, Made};
 use tench_abi::CapAddress;
 use tench_abi::fault::Report;
 use tench_abi::fault::answer::STOP;
@@ -47,16 +47,29 @@ pub enum Kept {
 }
 
 /// A process's record.
-pub type ProcessRecord = Record<Kept, Waiter>;
+pub type ProcessRecord = Record<Kept>;
 /// Somebody who waits for the end of a process.
 pub type Waiter = Pending<Status, Error>;
+
+/// What has become of a wait.
+#[derive(Clone, Copy, Debug)]
+enum Waited {
+    /// This process has ended.
+    For(u64),
+    /// Its time is up.
+    TimedOut,
+    /// Nobody waits any more.
+    ForNobody,
+}
 
 /// The server's state.
 pub struct Server {
     pub(crate) boot: Boot,
     pub(crate) records: Records<Kept, Waiter>,
-    /// Those who waited, and for the end of which process; `None` for those who have ended themselves.
-    answers: Vec<(Waiter, Option<u64>)>,
+    /// Those who waited.
+    answers: Vec<(Waiter, Waited)>,
+    /// Where nobody ever sends.
+    quiet: Cap<Endpoint>,
     /// Of the file that was listed last.
     pub(crate) path: ArrayString<MAX_NAME>,
     pub(crate) window: Window,
@@ -83,16 +96,17 @@ impl Server {
             if made == Ok(number)
                 && let Ok(record) = records.get_mut(number)
             {
-                record.status = Condition::plain(State::Running);
                 record.priority = entry.map_or(u8::MAX, |entry| entry.priority);
                 record.ceiling = entry.map_or(u8::MAX, |entry| entry.ceiling);
                 record.manager = number == pid::INIT;
+                let _ = records.set_state(number, State::Running);
             }
         }
         Ok(Server {
             boot,
             records,
             answers: Vec::new(),
+            quiet: memory::make::<Endpoint>(0).map(Made::leak).map_err(|_| LoadError::OutOfMemory)?,
             path: ArrayString::new_const(),
             window: Window::new(&mut OwnSpace)?,
             mem: Mem::at(mem),
@@ -106,10 +120,7 @@ impl Server {
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(1);
         loop {
-            let wait = match self.supervisor.next_deadline() {
-                Some(deadline) => Wait::until(Instant::from_ticks(deadline)),
-                None => Wait::FOREVER,
-            };
+            let wait = self.next_deadline().map_or(Wait::FOREVER, Wait::until);
             if port.next(wait) == Event::Request {
                 port.carry_out(|request, context, answer| {
                     if request.is_fault() {
@@ -120,17 +131,63 @@ impl Server {
                 });
             }
             self.restart_servers();
+            self.expire();
             self.tell(&mut port.replies);
         }
     }
 
+    /// When something is to be done, if nothing happens before: a server is to be started, or somebody has waited long enough.
+    fn next_deadline(&self) -> Option<Instant> {
+        let (start, wait) = (self.supervisor.next_deadline(), self.records.next_deadline());
+        start.into_iter().chain(wait).min().map(Instant::from_ticks)
+    }
+
+    /// Ends the waits whose time is up.
+    fn expire(&mut self) {
+        if self.records.next_deadline().is_none() {
+            return;
+        }
+        let now = Instant::now().ticks();
+        while let Some(waiter) = self.records.pop_expired(now) {
+            self.answers.push((waiter, Waited::TimedOut));
+        }
+    }
+
+    /// Lets somebody wait for the end of a process.
+    fn wait_for(
+        &mut self,
+        caller: u64,
+        later: Later<'_, Status, Error>,
+        process: u64,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Status>, Error> {
+        reserve()?;
+        self.records.check_living(caller)?;
+        if self.records.get(process)?.has_ended() {
+            return self.describe(process).map(Some);
+        }
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(Error::TimedOut);
+        }
+        let quiet = self.quiet;
+        let gone = self.records.make_room(process, caller, |waiter| has_gone(quiet, waiter));
+        self.answers.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
+        if !self.records.has_room(process, caller) {
+            return Err(Error::Full);
+        }
+        let waiter = later.keep().map_err(|_| Error::Full)?;
+        self.records.wait(process, caller, deadline.map(Instant::ticks), waiter);
+        Ok(None)
+    }
+
     /// Answers those who waited for a process that has ended.
     fn tell(&mut self, replies: &mut Replies) {
-        for (waiter, process) in core::mem::take(&mut self.answers) {
-            match process {
+        for (waiter, waited) in core::mem::take(&mut self.answers) {
+            match waited {
                 // Who gave up meanwhile is answered nothing.
-                Some(process) => drop(replies.answer(waiter, &self.describe(process))),
-                None => replies.forget(waiter),
+                Waited::For(process) => drop(replies.answer(waiter, &self.describe(process))),
+                Waited::TimedOut => drop(replies.answer(waiter, &Err(Error::TimedOut))),
+                Waited::ForNobody => replies.forget(waiter),
             }
         }
         self.answer_connections(replies);
@@ -150,7 +207,8 @@ impl Server {
         if let Some(Kept::Preparing(preparation)) = ended.kernel {
             preparation.abandon();
         }
-        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Some(process))));
+        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
+        self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
     }
 
     /// A thread has faulted: its process ends. There is nothing to answer, unless this server knows of no such process.
@@ -186,30 +244,30 @@ impl Server {
         if !matches!(self.records.get(process)?.kernel, Some(Kept::Living(_))) {
             return Err(Error::WrongState);
         }
-        for prepared in self.records.prepared_by(process) {
+        while let Some(prepared) = self.records.prepared_by(process) {
             self.discard_record(prepared);
         }
         let ended = self.records.end(process, status)?;
         if let Some(Kept::Living(living)) = ended.kernel {
-            living.end();
+            let ticks = living.end();
+            if let Ok(record) = self.records.get_mut(process) {
+                record.ticks = ticks;
+            }
         }
         self.tell_servers(process);
         self.supervise_end(process, status);
-        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Some(process))));
-        self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, None)));
+        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
+        self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
         Ok(())
     }
 
     /// The process that `caller` may manage, if it runs.
-    fn managed(&mut self, caller: u64, process: u64) -> Result<(&mut ProcessRecord, Cap<tench_sys::Thread>), Error> {
+    fn managed(&self, caller: u64, process: u64) -> Result<&Living, Error> {
         self.records.check_manage(caller, process)?;
-        let record = self.records.get_mut(process)?;
+        let record = self.records.get(process)?;
         match &record.kernel {
-            Some(Kept::Living(living)) => {
-                let thread = living.process.thread;
-                Ok((record, thread))
-            }
-            None if !record.status.state.has_ended() => Err(Error::Essential),
+            Some(Kept::Living(living)) => Ok(living),
+            None if !record.has_ended() => Err(Error::Essential),
             _ => Err(Error::WrongState),
         }
     }
@@ -218,6 +276,8 @@ impl Server {
 impl ProcsService for Server {
     fn create(&mut self, caller: Caller, program: Text<'_, MAX_NAME>) -> Result<u64, Error> {
         reserve()?;
+        // What an ended process prepared would belong to nobody.
+        self.records.check_living(caller.0)?;
         let file = self.boot.archive.find_program(&program).ok_or(Error::NoSuchProgram)?;
         let path = file.path.to_string();
         let entry = self.boot.system.find_path(&path);
@@ -289,26 +349,24 @@ impl ProcsService for Server {
     }
 
     fn kill(&mut self, Caller(caller): Caller, _: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error> {
-        self.records.check_manage(caller, process)?;
-        match &self.records.get(process)?.kernel {
-            Some(Kept::Living(_)) => {}
-            Some(Kept::Preparing(_)) => return Err(Error::WrongState),
-            None if self.records.get(process)?.status.state.has_ended() => return Err(Error::WrongState),
-            None => return Err(Error::Essential),
-        }
+        self.managed(caller, process)?;
         self.end(process, Condition::plain(State::Killed))?;
         // Who has killed itself is not there to be answered.
         Ok((process != caller).then_some(()))
     }
 
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error> {
-        reserve()?;
-        if self.records.check_wait(process)?.is_some() {
-            return self.describe(process).map(Some);
-        }
-        let waiter = later.keep().map_err(|_| Error::Full)?;
-        self.records.wait(process, caller.0, waiter);
-        Ok(None)
+        self.wait_for(caller.0, later, process, None)
+    }
+
+    fn wait_until(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Status, Error>,
+        process: u64,
+        deadline: Instant,
+    ) -> Result<Option<Status>, Error> {
+        self.wait_for(caller.0, later, process, Some(deadline))
     }
 
     fn status(&mut self, process: u64) -> Result<Status, Error> {
@@ -319,25 +377,27 @@ impl ProcsService for Server {
         self.describe_next(after)
     }
 
+    fn child(&mut self, parent: u64, after: u64) -> Result<u64, Error> {
+        self.records.child(parent, after).ok_or(Error::NoSuchProcess)
+    }
+
     fn find(&mut self, name: Text<'_, MAX_NAME>, after: u64) -> Result<u64, Error> {
         self.records.find(&name, after).ok_or(Error::NoSuchProcess)
     }
 
     fn suspend(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
-        let (record, thread) = self.managed(caller.0, process)?;
-        thread.suspend().map_err(|_| Error::Internal)?;
-        record.status = Condition::plain(State::Suspended);
-        Ok(())
+        let space = self.managed(caller.0, process)?.process.address_space();
+        self.records.set_state(process, State::Suspended)?;
+        space.suspend_account(true).map_err(|_| Error::Internal)
     }
 
     fn resume(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
-        let (record, thread) = self.managed(caller.0, process)?;
-        if record.status.state != State::Suspended {
+        let space = self.managed(caller.0, process)?.process.address_space();
+        if self.records.get(process)?.status().state != State::Suspended {
             return Err(Error::WrongState);
         }
-        thread.resume().map_err(|_| Error::Internal)?;
-        record.status = Condition::plain(State::Running);
-        Ok(())
+        self.records.set_state(process, State::Running)?;
+        space.suspend_account(false).map_err(|_| Error::Internal)
     }
 
     fn capabilities(
@@ -369,12 +429,12 @@ impl ProcsService for Server {
             return Err(Error::NotAllowed);
         }
         let record = self.records.get_mut(process)?;
-        if record.status.state.has_ended() {
+        if record.has_ended() {
             return Err(Error::WrongState);
         }
         record.quota = bytes;
         // One that is not loaded yet has no account; it gets this quota with it.
-        if record.status.state != State::Preparing {
+        if record.status().state != State::Preparing {
             self.mem.set_quota(process, bytes).map_err(|_| Error::OutOfMemory)?;
         }
         Ok(())
@@ -395,6 +455,12 @@ impl ProcsService for Server {
         self.faulted(caller.0, fault.report(), Some(OwnReport { kind: fault.kind, region }))?;
         Ok(None)
     }
+}
+
+/// Whether nobody waits any more for the answer to a request. (The kernel says so of a reply object with which somebody tries
+/// to receive, where there is nothing.)
+fn has_gone(quiet: Cap<Endpoint>, waiter: &Waiter) -> bool {
+    !matches!(quiet.try_receive(Wait::FOREVER.with_reply(waiter.reply())), Err(Refusal::ReplyInUse))
 }
 
 /// Sees to it that there is memory for a request that adds something that stays. All others are carried out in any case.

@@ -8,6 +8,7 @@ use tench::memory::{self, Made};
 use tench_abi::CapAddress;
 use tench_abi::layout::slot;
 use tench_abi::object::NODE_BITS;
+use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_loader::LoadError;
 use tench_mem_client::protocol::NO_QUOTA;
@@ -44,16 +45,18 @@ pub enum Outcome {
 enum Listener {
     Names,
     Console,
+    Clock,
 }
 
 impl Listener {
-    const ALL: [Listener; 2] = [Listener::Names, Listener::Console];
+    const ALL: [Listener; 3] = [Listener::Names, Listener::Console, Listener::Clock];
 
     /// As it is called in the system description.
     const fn name(self) -> &'static str {
         match self {
             Listener::Names => "names",
             Listener::Console => "console",
+            Listener::Clock => "clock",
         }
     }
 
@@ -64,6 +67,7 @@ impl Listener {
         match self {
             Listener::Names => !matches!(Names::at(server).process_ended(process), Err(Failure::Lost(_))),
             Listener::Console => !matches!(Console::at(server).process_ended(process), Err(Failure::Lost(_))),
+            Listener::Clock => !matches!(Clock::at(server).process_ended(process), Err(Failure::Lost(_))),
         }
     }
 }
@@ -187,9 +191,8 @@ impl Server {
             return Err(LoadError::Kernel(error));
         }
         record.kernel = Some(Kept::Living(Box::new(living)));
-        record.status = Condition::plain(ProcessState::Running);
         record.size = size;
-        Ok(())
+        self.records.set_state(process, ProcessState::Running).map_err(gone)
     }
 
     /// Says something on the console, or on the kernel's early output.

@@ -85,14 +85,21 @@ impl Service {
 }
 
 impl Living {
-    /// Ends it: everything that it has is gone afterwards.
-    pub fn end(self) {
-        // It must not run while it is being taken apart. That it is gone already is no error.
-        let _ = self.process.thread.suspend();
+    /// Ticks that its threads have used.
+    pub fn ticks(&self) -> u64 {
+        self.process.address_space().account().map_or(0, |account| account.ticks)
+    }
+
+    /// Ends it: everything that it has is gone afterwards. Answers the ticks that it has used.
+    pub fn end(self) -> u64 {
+        // None of its threads may run while it is being taken apart. If it has no account, it has not run yet.
+        let _ = self.process.address_space().suspend_account(true);
+        let ticks = self.ticks();
         if let Some(service) = self.service {
             service.close();
         }
         self.memory.close();
+        ticks
     }
 
     /// Where it serves others.

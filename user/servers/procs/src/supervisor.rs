@@ -12,6 +12,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use tench_places::allows;
+
 /// Threads that can wait for one server at the same time.
 pub const MAX_WAITERS: usize = 256;
 
@@ -66,9 +68,10 @@ impl<P, W> Service<P, W> {
         self.state
     }
 
-    /// Somebody waits until it runs, if there is room for one more and `keep` answers who. Answers whether.
+    /// Somebody waits until it runs, if there is room for one more of the process and `keep` answers who. Answers whether.
     pub fn wait(&mut self, process: u64, keep: impl FnOnce() -> Option<W>) -> bool {
-        if self.waiters.len() >= MAX_WAITERS {
+        let own = self.waiters.iter().filter(|(waiter, _)| *waiter == process).count();
+        if !allows(own, self.waiters.len(), MAX_WAITERS) {
             return false;
         }
         let Some(waiter) = keep() else { return false };

@@ -1,7 +1,6 @@
 //! The process server's records.
 
-use proptest::prelude::*;
-use tench_procs::records::{Condition, MAX_ENDED, MAX_LIVING, MAX_WAITERS, Records};
+use tench_procs::records::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records};
 use tench_procs_client::protocol::{Error, State};
 
 type Table = Records<&'static str, u32>;
@@ -10,11 +9,16 @@ const EXITED: Condition = Condition { state: State::Exited, detail: 3 };
 
 /// What the server does when somebody wants to wait.
 fn wait(table: &mut Table, pid: u64, waiter: u64, reply: u32) -> Result<Option<Condition>, Error> {
-    let ended = table.check_wait(pid)?;
-    if ended.is_none() {
-        table.wait(pid, waiter, reply);
+    let record = table.get(pid)?;
+    if record.has_ended() {
+        return Ok(Some(record.status()));
     }
-    Ok(ended)
+    assert!(table.make_room(pid, waiter, |_| false).is_empty());
+    if !table.has_room(pid, waiter) {
+        return Err(Error::Full);
+    }
+    table.wait(pid, waiter, None, reply);
+    Ok(None)
 }
 
 /// `init` (1), a shell (2) that it started, and a program (3) that the shell started.
@@ -22,7 +26,7 @@ fn table() -> Table {
     let mut table = Table::default();
     for (name, parent) in [("init", 0), ("bin/shell", 1), ("/bin/hello", 2)] {
         let pid = table.prepare(name, parent, Some(name)).unwrap();
-        table.get_mut(pid).unwrap().status = Condition::plain(State::Running);
+        table.set_state(pid, State::Running).unwrap();
     }
     table.get_mut(1).unwrap().manager = true;
     table.check_invariants();
@@ -67,7 +71,7 @@ fn those_who_wait_are_answered_before_and_after_the_end() {
     assert_eq!(ended.waiters, [10, 11]);
     assert_eq!(wait(&mut table, 3, 2, 13), Ok(Some(EXITED)));
     assert_eq!(table.end(3, EXITED).err(), Some(Error::WrongState));
-    assert_eq!(table.get(3).unwrap().status, EXITED);
+    assert_eq!(table.get(3).unwrap().status(), EXITED);
     table.check_invariants();
 }
 
@@ -88,6 +92,12 @@ fn too_many_waiters_are_an_error() {
         assert_eq!(wait(&mut table, 3, 2, n), Ok(None));
     }
     assert_eq!(wait(&mut table, 3, 2, 999), Err(Error::Full));
+    assert_eq!(wait(&mut table, 3, 1, 999), Err(Error::Full), "too many wait for one");
+    assert_eq!(wait(&mut table, 1, 2, 999), Err(Error::Full), "too many of one wait");
+    // Whose client gave up makes room.
+    assert_eq!(table.make_room(1, 2, |reply| *reply % 100 == 7), [7, 107, 207]);
+    assert_eq!(wait(&mut table, 1, 2, 999), Ok(None));
+    table.check_invariants();
 }
 
 #[test]
@@ -114,10 +124,11 @@ fn only_the_preparer_prepares_and_only_before_the_start() {
     let pid = table.prepare("x", 2, None).unwrap();
     assert!(table.preparing(2, pid).is_ok());
     assert_eq!(table.preparing(3, pid).err(), Some(Error::NotYours));
-    assert_eq!(table.prepared_by(2), [pid]);
-    table.get_mut(pid).unwrap().status = Condition::plain(State::Running);
+    assert_eq!(table.prepared_by(2), Some(pid));
+    table.set_state(pid, State::Running).unwrap();
     assert_eq!(table.preparing(2, pid).err(), Some(Error::WrongState));
-    assert_eq!(table.prepared_by(2), []);
+    assert_eq!(table.prepared_by(2), None);
+    assert_eq!(table.set_state(pid, State::Preparing), Err(Error::WrongState));
 }
 
 #[test]
@@ -132,12 +143,35 @@ fn a_child_has_its_parents_priority_and_ceiling_at_first() {
 #[test]
 fn the_table_can_be_full() {
     let mut table = table();
+    // What a manager starts are families of their own.
     for _ in 3..MAX_LIVING {
-        table.prepare("x", 2, None).unwrap();
+        table.prepare("x", 1, None).unwrap();
     }
-    assert_eq!(table.prepare("x", 2, None), Err(Error::TooManyProcesses));
+    assert_eq!(table.prepare("x", 1, None), Err(Error::TooManyProcesses));
     table.end(3, EXITED).unwrap();
-    table.prepare("x", 2, None).unwrap();
+    table.prepare("x", 1, None).unwrap();
+    table.check_invariants();
+}
+
+#[test]
+fn a_family_that_multiplies_leaves_room_for_others() {
+    let mut table = table();
+    let first = table.prepare("x", 1, None).unwrap();
+    let (mut parent, mut count) = (first, 1);
+    // Each is a child of the one before, so that nobody has more than one.
+    let refusal = loop {
+        match table.prepare("x", parent, None) {
+            Ok(child) => (parent, count) = (child, count + 1),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((refusal, count), (Error::TooManyProcesses, (MAX_LIVING - 3).div_ceil(2)));
+    assert!(count > 1000, "so many can a program start");
+    assert!(table.prepare("x", 2, None).is_ok() && table.prepare("x", 1, None).is_ok());
+    table.check_invariants();
+    // The family stays one when its first process has ended.
+    table.end(first, EXITED).unwrap();
+    assert_eq!(table.prepare("x", parent, None), Err(Error::TooManyProcesses));
     table.check_invariants();
 }
 
@@ -154,33 +188,65 @@ fn old_records_are_forgotten_in_order() {
     table.check_invariants();
 }
 
-proptest! {
-    #[test]
-    fn invariants_hold_after_any_sequence(steps in prop::collection::vec((0..5u8, 1..12u64, 1..12u64), 0..200)) {
-        let mut table = table();
-        let mut waiting = 0;
-        for (kind, a, b) in steps {
-            match kind {
-                0 => { table.prepare(["a", "x/a", "/x/b"][a as usize % 3], b, Some("k")).unwrap(); }
-                1 => if let Ok(ended) = table.end(a, EXITED) {
-                    waiting -= ended.waiters.len() + ended.abandoned.len();
-                },
-                2 => if let Some(ended) = table.discard(a) {
-                    waiting -= ended.waiters.len() + ended.abandoned.len();
-                },
-                3 => waiting += usize::from(wait(&mut table, a, b, 0) == Ok(None)),
-                _ => { let _ = table.check_manage(a, b); }
-            }
-            table.check_invariants();
-        }
-        // Nobody who waits is lost: ending everything answers all.
-        let mut pid = 0;
-        while let Some((next, _)) = table.next(pid) {
-            if let Ok(ended) = table.end(next, EXITED) {
-                waiting -= ended.waiters.len() + ended.abandoned.len();
-            }
-            pid = next;
-        }
-        prop_assert_eq!(waiting, 0);
+#[test]
+fn numbers_whose_place_is_taken_are_passed_over() {
+    let mut table = table();
+    let mut last = 3;
+    for _ in 0..20_000 {
+        let pid = table.prepare("x", 2, None).unwrap();
+        assert!(pid > last);
+        // 1, 2 and 3 still live at their places.
+        assert!(pid % 8192 == 0 || pid % 8192 > 3);
+        last = pid;
+        table.end(pid, EXITED).unwrap();
     }
+    assert_eq!(last, 20_003 + 2 * 3);
+    table.check_invariants();
+}
+
+#[test]
+fn children_are_listed_and_stay() {
+    let mut table = table();
+    let other = table.prepare("other", 2, None).unwrap();
+    assert_eq!((table.child(2, 0), table.child(2, 3), table.child(2, other)), (Some(3), Some(other), None));
+    table.end(2, EXITED).unwrap();
+    assert_eq!(table.child(2, 0), Some(3));
+    assert_eq!(table.get(3).unwrap().parent, 2);
+    assert_eq!(table.child(2, u64::MAX), None);
+    table.check_invariants();
+}
+
+#[test]
+fn descendants_over_generations_are_managed_whoever_is_forgotten() {
+    let mut table = table();
+    let mut line = vec![2];
+    for _ in 0..MAX_GENERATIONS + 1 {
+        let pid = table.prepare("x", *line.last().unwrap(), None).unwrap();
+        line.push(pid);
+    }
+    for pid in &line[1..10] {
+        table.end(*pid, EXITED).unwrap();
+    }
+    for _ in 0..MAX_ENDED {
+        let pid = table.prepare("y", 1, None).unwrap();
+        table.end(pid, EXITED).unwrap();
+    }
+    assert!(table.get(line[9]).is_err());
+    assert_eq!(table.check_manage(2, line[MAX_GENERATIONS]), Ok(()));
+    assert_eq!(table.check_manage(2, line[MAX_GENERATIONS + 1]), Err(Error::NotAllowed));
+    table.check_invariants();
+}
+
+#[test]
+fn waits_end_in_the_order_of_their_deadlines() {
+    let mut table = table();
+    for (deadline, reply) in [(Some(50), 1), (None, 2), (Some(20), 3), (Some(50), 4)] {
+        table.wait(3, 2, deadline, reply);
+    }
+    assert_eq!((table.next_deadline(), table.pop_expired(19)), (Some(20), None));
+    assert_eq!(table.pop_expired(20), Some(3));
+    assert_eq!([table.pop_expired(60), table.pop_expired(60), table.pop_expired(60)], [Some(1), Some(4), None]);
+    assert_eq!(table.next_deadline(), None);
+    assert_eq!(table.end(3, EXITED).unwrap().waiters, [2]);
+    table.check_invariants();
 }

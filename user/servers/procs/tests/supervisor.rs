@@ -75,11 +75,12 @@ fn so_many_threads_wait_and_no_more() {
     supervisor.ended(5, 0);
     let service = supervisor.find("console").unwrap();
     for waiter in 0..MAX_WAITERS as u32 {
-        assert!(service.wait(20, || Some(waiter)));
+        assert!(service.wait(20 + u64::from(waiter), || Some(waiter)));
     }
-    assert!(!service.wait(21, || unreachable!("nobody is kept whom there is no room for")));
-    assert_eq!(supervisor.ended(20, 1).1.len(), MAX_WAITERS);
-    assert!(supervisor.find("console").unwrap().wait(21, || Some(0)));
+    assert!(!service.wait(19, || unreachable!("nobody is kept whom there is no room for")));
+    assert_eq!(supervisor.ended(20, 1).1.len(), 1);
+    let service = supervisor.find("console").unwrap();
+    assert!(service.wait(19, || Some(0)) && !service.wait(18, || unreachable!("there is no room again")));
 }
 
 proptest! {
@@ -117,4 +118,14 @@ proptest! {
         waiting -= supervisor.started("console", 0).unwrap().waiters.len();
         prop_assert_eq!(waiting, 0);
     }
+}
+
+#[test]
+fn a_process_with_many_threads_leaves_room_for_others_who_wait() {
+    let mut supervisor = supervisor();
+    supervisor.ended(5, 0);
+    let service = supervisor.find("console").unwrap();
+    let waiting = (0..MAX_WAITERS as u32).filter(|waiter| service.wait(20, || Some(*waiter))).count();
+    assert_eq!(waiting, MAX_WAITERS / 2);
+    assert!(service.wait(21, || Some(0)));
 }

@@ -7,14 +7,15 @@
 use tench_abi::fault::Report;
 use tench_abi::{CapAddress, Kind, Rights};
 use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, List, Sent, Text, Words, interface};
-use tench_sys::Endpoint;
+use tench_sys::{Endpoint, Instant};
 
 /// Processes.
 #[interface(client = Procs, version = 1)]
 pub trait ProcsService {
     /// Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for in
     /// `bin/`. Its first argument is the text as it was given. Answers the process's number.
-    /// Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`.
+    /// Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`; `NoSuchProcess`, `WrongState` if the process to which the
+    /// capability was given has ended.
     #[method(1)]
     fn create(&mut self, caller: Caller, program: Text<'_, MAX_NAME>) -> Result<u64, Error>;
 
@@ -77,6 +78,17 @@ pub trait ProcsService {
     #[method(9)]
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error>;
 
+    /// The same, but no longer than until a time.
+    /// Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
+    #[method(22)]
+    fn wait_until(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Status, Error>,
+        process: u64,
+        deadline: Instant,
+    ) -> Result<Option<Status>, Error>;
+
     /// What is known about a process.
     /// Errors: `NoSuchProcess`.
     #[method(10)]
@@ -87,17 +99,23 @@ pub trait ProcsService {
     #[method(11)]
     fn next(&mut self, after: u64) -> Result<Status, Error>;
 
+    /// The process that `parent` started with the next higher number than `after`, as long as it is known. Children stay when their
+    /// parent ends; who it was stays in their `Status`.
+    /// Errors: `NoSuchProcess` when there is none.
+    #[method(23)]
+    fn child(&mut self, parent: u64, after: u64) -> Result<u64, Error>;
+
     /// The living process of this path or base name with the next higher number.
     /// Errors: `NoSuchProcess` when there is none.
     #[method(12)]
     fn find(&mut self, name: Text<'_, MAX_NAME>, after: u64) -> Result<u64, Error>;
 
-    /// Suspends the main thread.
+    /// Suspends a process: none of its threads runs, nor any that it makes. What they wait for goes on; a request to it waits.
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
     #[method(13)]
     fn suspend(&mut self, caller: Caller, process: u64) -> Result<(), Error>;
 
-    /// Lets the main thread go on.
+    /// Lets a suspended process go on.
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
     #[method(14)]
     fn resume(&mut self, caller: Caller, process: u64) -> Result<(), Error>;
@@ -162,7 +180,7 @@ pub struct Status {
     pub parent: u64,
     /// Priority of its main thread.
     pub priority: u64,
-    /// Ticks of processor time of its main thread.
+    /// Ticks of processor time of all its threads, also those that have ended. Of `init` and `mem` it is not known: 0.
     pub ticks: u64,
     /// Bytes of its program.
     pub size: u64,
@@ -288,7 +306,7 @@ tench_protocol::codes! {
         Preparing = 0;
         /// Started and not ended.
         Running = 1;
-        /// Its main thread is suspended.
+        /// It has been suspended: none of its threads runs.
         Suspended = 2;
         /// It has ended by itself; its exit code belongs to the state.
         Exited = 3;
@@ -408,6 +426,8 @@ tench_protocol::codes! {
         Internal = 15, "the kernel contradicts the process server's books; this is a defect";
         /// The server ended too often and is not started again.
         GivenUp = 17, "the server ended too often and is not started again";
+        /// The process has not ended in time.
+        TimedOut = 18, "the process has not ended in time";
         /// The process is `init`, `mem` or `procs`.
         Essential = 16, "nothing would go on without it";
     }

@@ -1,0 +1,248 @@
+//! Accounts: what all threads of a process have in common: the processor time that they have used, and whether they may run.
+//!
+//! An account is part of a root page table, because that is what every process has exactly one of that it did not make
+//! itself. Who holds the kernel's capability opens it. A thread joins the account of the address space in which it is
+//! configured to live, or, if that has none, the account of the thread that configures it: so a process cannot make
+//! threads that escape its account.
+//!
+//! ```text
+//!  root table ── members ─► thread ⇄ thread ⇄ thread ⇄ (round)
+//!   time                      │ parked: priority -1, in no ready queue, whatever it waits for
+//!   suspended                 ▼ own scheduling context: consumed since `accounted` is not in `time` yet
+//! ```
+//! Time is charged to scheduling contexts, at the scheduler's switches; to charge it twice would make every switch longer. It
+//! moves from there to the account when somebody asks, and before a thread or its context leaves. Visiting all members
+//! takes bounded steps with windows between them: the ring turns by one member for each visit, so nothing has to be
+//! remembered but how many are left, and whoever joins or leaves meanwhile disturbs nothing.
+
+use tench_abi::{Error, Kind, Rights};
+
+use crate::entry::{Outcome, argument, capability};
+use crate::object::{PageTable, Ref, SchedulingContext};
+use crate::slot::flag;
+use crate::thread::{Binding, Thread, ThreadState};
+use crate::{Arch, Kernel, scheduler, space, window};
+
+/// Members visited between two windows.
+const BATCH: u32 = 16;
+
+/// What a root page table holds of an account.
+#[derive(Clone, Copy, Default)]
+pub struct Account {
+    /// Whether there is one.
+    pub open: bool,
+    /// Whether its members may not run.
+    pub suspended: bool,
+    /// How many threads belong to it.
+    pub count: u32,
+    /// One of them.
+    pub first: Option<Ref<Thread>>,
+    /// Ticks that have moved here.
+    pub time: u64,
+}
+
+/// A thread's place in an account. All `None` outside.
+#[derive(Clone, Copy, Default)]
+pub struct Membership {
+    /// The root table with the account.
+    pub account: Option<Ref<PageTable>>,
+    /// Next in the ring of members.
+    pub next: Option<Ref<Thread>>,
+    /// Previous in it.
+    pub previous: Option<Ref<Thread>>,
+}
+
+/// The account that a thread joins when `caller` lets it live in the address space with this root.
+pub fn of_new_thread<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, root: usize) -> Option<Ref<PageTable>> {
+    // SAFETY: the caller has the address from a live capability to a table.
+    let root = unsafe { Ref::<PageTable>::at(root) };
+    match root {
+        Some(table) if k.get(table).account.open => root,
+        _ => k.get(caller).membership.account,
+    }
+}
+
+/// A thread belongs to this account from now on, and to none that it belonged to before.
+pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, account: Option<Ref<PageTable>>) {
+    leave(k, thread);
+    if let Some(context) = own_context(k, thread) {
+        let c = k.get(context);
+        c.accounted = c.consumed;
+    }
+    let Some(table) = account else {
+        park(k, thread, false);
+        return;
+    };
+    let (first, suspended) = (k.get(table).account.first, k.get(table).account.suspended);
+    let (next, previous) = match first {
+        Some(first) => (first, k.get(first).membership.previous.unwrap_or(first)),
+        None => (thread, thread),
+    };
+    k.get(thread).membership = Membership { account, next: Some(next), previous: Some(previous) };
+    k.get(next).membership.previous = Some(thread);
+    k.get(previous).membership.next = Some(thread);
+    let a = &mut k.get(table).account;
+    a.first = a.first.or(Some(thread));
+    a.count += 1;
+    park(k, thread, suspended);
+}
+
+/// A thread leaves its account; the time that it used stays there. Whether it may run does not change.
+pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    settle(k, thread);
+    let Membership { account: Some(table), next, previous } = core::mem::take(&mut k.get(thread).membership) else {
+        return;
+    };
+    let a = &mut k.get(table).account;
+    a.count -= 1;
+    if a.count == 0 {
+        a.first = None;
+        return;
+    }
+    if a.first == Some(thread) {
+        a.first = next;
+    }
+    if let (Some(next), Some(previous)) = (next, previous) {
+        k.get(next).membership.previous = Some(previous);
+        k.get(previous).membership.next = Some(next);
+    }
+}
+
+/// The scheduling context that is bound to a thread, wherever it is at the moment.
+fn own_context<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<SchedulingContext>> {
+    let cap = &k.get(thread).bindings[Binding::Scheduling as usize].cap;
+    // A slot that is no longer marked was unbound, and holds what is being deleted.
+    if cap.kind as u8 != Kind::SchedulingContext as u8 || cap.flags & flag::EMBEDDED == 0 {
+        return None;
+    }
+    // SAFETY: a live capability of this kind names such an object.
+    unsafe { Ref::at(cap.object) }
+}
+
+/// Moves the time that a thread's own scheduling context has used to the thread's account.
+pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let Some(context) = own_context(k, thread) else { return };
+    let current = k.current();
+    if k.get(context).thread == Some(current) {
+        scheduler::charge(k);
+    }
+    let c = k.get(context);
+    let used = c.consumed.wrapping_sub(c.accounted);
+    c.accounted = c.consumed;
+    if let Some(table) = k.get(thread).membership.account {
+        k.get(table).account.time += used;
+    }
+}
+
+/// Says whether a thread may run, whatever else it does. A thread that may not goes on waiting, and can be answered.
+pub fn park<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, parked: bool) {
+    if k.get(thread).parked == parked {
+        return;
+    }
+    if parked {
+        scheduler::dequeue(k, thread);
+        let t = k.get(thread);
+        (t.parked, t.priority) = (true, -1);
+        return;
+    }
+    k.get(thread).parked = false;
+    let Some(context) = k.get(thread).scheduling else { return };
+    let priority = i32::from(k.get(context).priority);
+    let t = k.get(thread);
+    t.priority = priority;
+    if matches!(t.state, ThreadState::Ready) {
+        scheduler::make_ready(k, thread);
+    }
+}
+
+/// The account of the table that `x0` names.
+fn named<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Result<Ref<PageTable>, Error> {
+    let table = capability::<A, PageTable>(k, caller, Kind::PageTable, rights)?;
+    if k.get(table).account.open { Ok(table) } else { Err(Error::NotConfigured) }
+}
+
+/// Visits every thread that is a member of the account now: its time moves to the account, and it may run or not, as the account
+/// says. The running thread is parked last, so that it comes to the end. Passes windows.
+///
+/// # Errors
+/// `Aborted` if the running thread was deleted meanwhile; those of `named`.
+fn visit<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Result<Ref<PageTable>, Error> {
+    let mut table = named(k, caller, rights)?;
+    let mut left = k.get(table).account.count;
+    loop {
+        for _ in 0..left.min(BATCH) {
+            let Some(member) = k.get(table).account.first else { break };
+            k.get(table).account.first = k.get(member).membership.next;
+            settle(k, member);
+            let suspended = k.get(table).account.suspended;
+            if member != caller {
+                park(k, member, suspended);
+            }
+        }
+        left = left.saturating_sub(BATCH);
+        if left == 0 {
+            break;
+        }
+        if !window::pass(k) {
+            return Err(Error::Aborted);
+        }
+        table = named(k, caller, rights)?;
+    }
+    if k.get(caller).membership.account == Some(table) {
+        let suspended = k.get(table).account.suspended;
+        park(k, caller, suspended);
+    }
+    Ok(table)
+}
+
+/// `AccountOpen`.
+pub fn open<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
+    let table = capability::<A, PageTable>(k, caller, Kind::PageTable, Rights::WRITE)?;
+    let authority = argument(k, caller, 1);
+    let slot = space::lookup(k, authority)?;
+    let cap = &k.slot(slot).cap;
+    if cap.kind != Kind::Kernel {
+        return Err(Error::WrongType);
+    }
+    if !cap.allows(Rights::WRITE) {
+        return Err(Error::MissingRights);
+    }
+    let t = k.get(table);
+    if t.level != 0 {
+        return Err(Error::WrongType);
+    }
+    if t.account.open {
+        return Err(Error::AlreadyBound);
+    }
+    t.account.open = true;
+    Ok(Outcome::Done)
+}
+
+/// `AccountQuery`.
+pub fn query<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
+    let table = visit(k, caller, Rights::READ)?;
+    let a = k.get(table).account;
+    Ok(Outcome::results(k, caller, &[a.time, u64::from(a.count), u64::from(a.suspended)]))
+}
+
+/// `AccountSuspend`.
+pub fn suspend<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
+    let suspended = match argument(k, caller, 1) {
+        0 => false,
+        1 => true,
+        _ => return Err(Error::InvalidArgument),
+    };
+    let table = named(k, caller, Rights::WRITE)?;
+    k.get(table).account.suspended = suspended;
+    visit(k, caller, Rights::WRITE)?;
+    Ok(Outcome::Done)
+}
+
+/// One step of the end of an account, whose table goes. Answers whether nobody belongs to it any more.
+pub fn close<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
+    for _ in 0..BATCH {
+        let Some(member) = k.get(table).account.first else { return true };
+        leave(k, member);
+    }
+    k.get(table).account.first.is_none()
+}
