@@ -18,6 +18,7 @@
 //! | `stubs` | [`stubs`] | generated stubs, bare calls and the message builder |
 //! | `threads` | [`threads`] | a shared counter with turn-taking, by locks |
 //! | `boot` | [`boot`] | instructions until here |
+//! | `spawn-kill` | [`spawn_kill`] | nothing: processes that are started and ended, and whether anything is left |
 //! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
@@ -46,6 +47,8 @@ mod siblings;
 mod slabs;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod soak;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod spawn_kill;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod srr;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -86,6 +89,7 @@ fn measure() -> Result<(), String> {
         Some("threads") => threads::run(),
         Some("boot") => boot::run(),
         Some("soak") => soak::run(),
+        Some("spawn-kill") => spawn_kill::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),
         None => Err("an argument must name the experiment; docs/manual/lab.md lists them".into()),
     }
@@ -99,6 +103,7 @@ fn client() -> Option<Result<(), String>> {
         "threads-server" => Some(threads::serve()),
         "threads-child" => Some(threads::child()),
         "soak-client" => Some(soak::client()),
+        "spawn-kill-child" => Some(spawn_kill::child()),
         _ => None,
     }
 }

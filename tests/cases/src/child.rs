@@ -10,16 +10,17 @@ use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
 use crate::faults::Deed;
-use crate::{exhaustion, handlers, paging, shared, slabs};
+use crate::{exhaustion, handlers, hostile, paging, shared, slabs};
 
 /// Exit code of a child that does as it is told and nothing else.
 pub const OBEDIENT: u64 = 7;
 /// Where the random child has its objects.
-const OBJECTS: u32 = 64;
+pub const OBJECTS: u32 = 64;
 
 /// Carries out the task that the arguments name, if they do.
 pub fn run() -> Option<i32> {
     let mut arguments = args().skip(1);
+    let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
     match arguments.next()? {
         "obey" => Some(OBEDIENT as i32),
         "bundle" => Some(slabs::leave_a_bundle()),
@@ -29,8 +30,8 @@ pub fn run() -> Option<i32> {
         "paging" => Some(paging::child(arguments.next()?).unwrap_or(1)),
         "fault" => Some(fault(arguments.next()?)),
         "handler" => Some(handlers::child(arguments.next()?).unwrap_or(1)),
+        "hostile" => Some(hostile::client(arguments.next()?, number(arguments.next())?).unwrap_or(1)),
         "random" => {
-            let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
             random(number(arguments.next())?, number(arguments.next())?);
             Some(0)
         }
@@ -80,22 +81,29 @@ fn descend(depth: u64) -> u64 {
 }
 
 /// A generator of numbers that always gives the same ones (xorshift64*).
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    /// From a seed; neighbouring ones begin far apart.
+    pub fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    /// A number below `end`, which is not 0.
+    pub fn below(&mut self, end: u64) -> u64 {
         (self.next() >> 16) % end
     }
 
     /// An argument that could mean something, or could not.
-    fn argument(&mut self) -> u64 {
+    pub fn argument(&mut self) -> u64 {
         match self.below(16) {
             0..=4 => u64::from(OBJECTS) + self.below(64),
             5 => self.below(64),
@@ -113,7 +121,7 @@ impl Random {
 
 impl Random {
     /// One of the objects that the child plays with, mostly.
-    fn object(&mut self) -> u64 {
+    pub fn object(&mut self) -> u64 {
         if self.below(24) == 0 { self.argument() } else { u64::from(OBJECTS) + self.below(64) }
     }
 
@@ -144,12 +152,9 @@ impl Random {
 
 /// Makes `count` system calls with any numbers and arguments. Whatever happens to this process is right.
 fn random(seed: u64, count: u64) {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    // It was given what the description gives this program. To power off would be no crime then.
-    for authority in [slot::KERNEL, slot::INTERRUPT_CONTROL] {
-        if OWN_SPACE.delete_at(authority).is_err() {
-            return;
-        }
+    let mut random = Random::new(seed);
+    if lay_down_authority().is_none() {
+        return;
     }
     furnish();
     for _ in 0..count {
@@ -162,8 +167,13 @@ fn random(seed: u64, count: u64) {
     let _ = tench::thread::current_thread().query();
 }
 
+/// Deletes what the description gives this program, whoever starts it. With it, to power off would be no crime.
+pub fn lay_down_authority() -> Option<()> {
+    [slot::KERNEL, slot::INTERRUPT_CONTROL].into_iter().try_for_each(|slot| OWN_SPACE.delete_at(slot).ok().map(drop))
+}
+
 /// Gives the random child objects to play with.
-fn furnish() {
+pub fn furnish() {
     let pool = CapAddress(OBJECTS);
     let Ok(block) = Mem::STANDARD.allocate(18, pool) else { return };
     let kinds = [

@@ -34,6 +34,7 @@ mod endpoint;
 mod exhaustion;
 mod faults;
 mod handlers;
+mod hostile;
 mod kernel;
 mod memory;
 mod node;
@@ -85,6 +86,7 @@ const CASES: &[&[Case]] = &[
     slabs::CASES,
     shared::CASES,
     exhaustion::CASES,
+    hostile::CASES,
 ];
 
 fn play() -> i32 {

@@ -97,10 +97,10 @@ pub struct LabOptions {
     /// Print result.json instead of the table.
     #[arg(long)]
     pub json: bool,
-    /// For `soak`: go on for so many instructions, and say what happened meanwhile.
+    /// For `soak` and `spawn-kill`: go on for so many instructions, and say what happened meanwhile.
     #[arg(long, value_name = "N", conflicts_with_all = ["check", "record"])]
     pub instructions: Option<u64>,
-    /// For `soak --instructions`: where the random numbers begin.
+    /// With `--instructions`: where the random numbers begin.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "instructions")]
     pub seed: u64,
 }

@@ -35,7 +35,7 @@ use tench::time::sleep;
 use tench::{println, process};
 
 pub use client::run as client;
-use random::Random;
+pub use random::Random;
 
 use crate::{KERNEL, figure};
 
@@ -125,7 +125,7 @@ fn is_server(process: u64) -> bool {
 
 /// Instructions executed so far, by the machine's clock: one is one nanosecond, and what was idle does not count. (The
 /// counter of instructions has 32 bits.)
-fn executed() -> Result<u64, String> {
+pub fn executed() -> Result<u64, String> {
     let idle = KERNEL.query(Statistic::IdleTicks).map_err(problem("the kernel's statistics"))?;
     let ticks = Instant::now().ticks() - idle;
     Ok((u128::from(ticks) * 1_000_000_000 / u128::from(tench::time::frequency().max(1))) as u64)

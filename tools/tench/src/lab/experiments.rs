@@ -177,6 +177,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         ..USUAL
     },
     Experiment {
+        name: "spawn-kill",
+        title: "Processes that are started and ended in every way and at every moment: whether anything is left of them",
+        unit: "cycles, bytes",
+        endless: true,
+        ..USUAL
+    },
+    Experiment {
         name: "stubs",
         title: "A call by hand, by a generated stub, and by the message builder; task_info by a stub and by ports",
         unit: "instructions, bytes",

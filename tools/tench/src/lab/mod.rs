@@ -45,7 +45,7 @@ pub fn run(workspace: &Workspace, options: &LabOptions) -> Result<u8> {
     let length = options.instructions.map(|instructions| Length { instructions, seed: options.seed });
     if length.is_some() && chosen.iter().any(|experiment| !experiment.endless) {
         return Err(miette!(
-            help = "ask for soak alone",
+            help = "ask for soak or spawn-kill alone",
             "--instructions is for an experiment that can go on for ever"
         ));
     }

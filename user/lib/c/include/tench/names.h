@@ -19,7 +19,7 @@ enum tench_names_error {
     TENCH_NAMES_ERROR_BAD_NAME = 1,
     /* Somebody has registered this name. */
     TENCH_NAMES_ERROR_TAKEN = 2,
-    /* The table of names or of waiting threads is full. */
+    /* The table of names or of waiting threads is full, or the process has more of it than is free. */
     TENCH_NAMES_ERROR_FULL = 3,
     /* Nobody has registered this name. */
     TENCH_NAMES_ERROR_UNKNOWN = 4,
@@ -51,7 +51,7 @@ static inline const char *tench_names_error_text(uint64_t code)
     case TENCH_NAMES_ERROR_TAKEN:
         return "the name is taken; choose another";
     case TENCH_NAMES_ERROR_FULL:
-        return "the name server is full; unregister a name first";
+        return "the name server is full, or you have more names than are free; unregister a name first";
     case TENCH_NAMES_ERROR_UNKNOWN:
         return "nobody has registered this name";
     case TENCH_NAMES_ERROR_NOT_YOURS:
@@ -79,8 +79,9 @@ static inline int tench_names_call(tench_cap server, struct tench_message *messa
 
 /*
  * Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
- * one that allows no more than to call. A name that the process has registered before stands for the new endpoint.
- * Errors: `BadName`, `Taken` (by another process), `Full`.
+ * one that allows no more than to call. If the capability has no badge, the copy has the number of the process that looked the
+ * name up: so a server knows its clients. A name that the process has registered before stands for the new endpoint.
+ * Errors: `BadName`, `Taken` (by another process), `Full` (no name is free, or the process has more than are free).
  */
 static inline int tench_names_register(tench_cap server, const char *name, size_t name_length, tench_cap endpoint)
 {
@@ -123,7 +124,7 @@ static inline int tench_names_look_up(tench_cap server, const char *name, size_t
 
 /*
  * The same, but waits until the name is registered.
- * Errors: `BadName`, `Full` (too many wait).
+ * Errors: `BadName`, `Full` (nobody more can wait, or more threads of the process wait than could wait besides).
  */
 static inline int tench_names_wait_for(tench_cap server, const char *name, size_t name_length, tench_cap slot)
 {

@@ -95,7 +95,7 @@ enum tench_procs_state {
     TENCH_PROCS_STATE_PREPARING = 0,
     /* Started and not ended. */
     TENCH_PROCS_STATE_RUNNING = 1,
-    /* Its main thread is suspended. */
+    /* It has been suspended: none of its threads runs. */
     TENCH_PROCS_STATE_SUSPENDED = 2,
     /* It has ended by itself; its exit code belongs to the state. */
     TENCH_PROCS_STATE_EXITED = 3,
@@ -339,6 +339,8 @@ enum tench_procs_error {
     TENCH_PROCS_ERROR_INTERNAL = 15,
     /* The server ended too often and is not started again. */
     TENCH_PROCS_ERROR_GIVEN_UP = 17,
+    /* The process has not ended in time. */
+    TENCH_PROCS_ERROR_TIMED_OUT = 18,
     /* The process is `init`, `mem` or `procs`. */
     TENCH_PROCS_ERROR_ESSENTIAL = 16,
 };
@@ -363,6 +365,7 @@ static inline bool tench_procs_error_is(uint64_t code)
     case TENCH_PROCS_ERROR_NO_SUCH_FILE:
     case TENCH_PROCS_ERROR_INTERNAL:
     case TENCH_PROCS_ERROR_GIVEN_UP:
+    case TENCH_PROCS_ERROR_TIMED_OUT:
     case TENCH_PROCS_ERROR_ESSENTIAL:
         return true;
     default:
@@ -406,6 +409,8 @@ static inline const char *tench_procs_error_text(uint64_t code)
         return "the kernel contradicts the process server's books; this is a defect";
     case TENCH_PROCS_ERROR_GIVEN_UP:
         return "the server ended too often and is not started again";
+    case TENCH_PROCS_ERROR_TIMED_OUT:
+        return "the process has not ended in time";
     case TENCH_PROCS_ERROR_ESSENTIAL:
         return "nothing would go on without it";
     default:
@@ -439,7 +444,7 @@ struct tench_procs_status {
     uint64_t parent;
     /* Priority of its main thread. */
     uint64_t priority;
-    /* Ticks of processor time of its main thread. */
+    /* Ticks of processor time of all its threads, also those that have ended. Of `init` and `mem` it is not known: 0. */
     uint64_t ticks;
     /* Bytes of its program. */
     uint64_t size;
@@ -588,7 +593,8 @@ struct tench_procs_create_answer {
 /*
  * Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for in
  * `bin/`. Its first argument is the text as it was given. Answers the process's number.
- * Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`.
+ * Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`; `NoSuchProcess`, `WrongState` if the process to which the
+ * capability was given has ended.
  */
 static inline int tench_procs_create(tench_cap server, const char *program, size_t program_length,
     struct tench_procs_create_answer *answer)
@@ -866,7 +872,7 @@ static inline int tench_procs_find(tench_cap server, const char *name, size_t na
 #define TENCH_PROCS_LABEL_SUSPEND UINT64_C(0xb1960001000d)
 
 /*
- * Suspends the main thread.
+ * Suspends a process: none of its threads runs, nor any that it makes. What they wait for goes on; a request to it waits.
  * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
  */
 static inline int tench_procs_suspend(tench_cap server, uint64_t process)
@@ -884,7 +890,7 @@ static inline int tench_procs_suspend(tench_cap server, uint64_t process)
 #define TENCH_PROCS_LABEL_RESUME UINT64_C(0xb1960001000e)
 
 /*
- * Lets the main thread go on.
+ * Lets a suspended process go on.
  * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
  */
 static inline int tench_procs_resume(tench_cap server, uint64_t process)
@@ -1059,6 +1065,59 @@ static inline int tench_procs_reconnect(tench_cap server, tench_cap slot_, tench
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
     tench_take_cap(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_WAIT_UNTIL UINT64_C(0xb19600010016)
+
+/* What tench_procs_wait_until answers. */
+struct tench_procs_wait_until_answer {
+    struct tench_procs_status value;
+};
+
+/*
+ * The same, but no longer than until a time.
+ * Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
+ */
+static inline int tench_procs_wait_until(tench_cap server, uint64_t process, uint64_t deadline,
+    struct tench_procs_wait_until_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_WAIT_UNTIL);
+    tench_put(message, (uint64_t)process);
+    tench_put(message, (uint64_t)deadline);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_procs_status_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_CHILD UINT64_C(0xb19600010017)
+
+/* What tench_procs_child answers. */
+struct tench_procs_child_answer {
+    uint64_t value;
+};
+
+/*
+ * The process that `parent` started with the next higher number than `after`, as long as it is known. Children stay when their
+ * parent ends; who it was stays in their `Status`.
+ * Errors: `NoSuchProcess` when there is none.
+ */
+static inline int tench_procs_child(tench_cap server, uint64_t parent, uint64_t after,
+    struct tench_procs_child_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_CHILD);
+    tench_put(message, (uint64_t)parent);
+    tench_put(message, (uint64_t)after);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

@@ -1,0 +1,313 @@
+//! Processes that are started and ended, in every way and at every moment, and whether anything is left of them.
+//!
+//! ```text
+//!   bench spawn-kill [INSTRUCTIONS [SEED]]     one cycle after another: starts a process, ends it, looks at the books
+//!     bench spawn-kill-child DEED                does something until it is killed, exits or faults
+//! ```
+//! After each cycle all memory is free again but for what the process server has more than before, which is bounded: it remembers
+//! so many processes that have ended. After a hundred cycles, everybody's account is looked at, and the capabilities of the
+//! servers into which a manager can look. When the process server remembers as many as it ever does, it must not grow by a byte.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt::Display;
+use core::time::Duration;
+
+use tench::clock::Clock;
+use tench::mem::{Mem, Totals};
+use tench::names::Names;
+use tench::procs::protocol::{Error as ProcsError, State, pid};
+use tench::procs::{Failure, Procs};
+use tench::sys::{CapAddress, Endpoint};
+use tench::time::sleep;
+use tench::{memory, process, thread};
+
+use crate::figure;
+use crate::soak::{Random, executed};
+
+/// Cycles of a run that is not told how long to go on.
+const CYCLES: u64 = 256;
+/// Cycles that do not count: servers come to have what they need.
+const WARM_UP: u64 = 64;
+/// Cycles after which everything is looked at.
+const EPOCH: u64 = 64;
+/// Processes after whose end the process server remembers as many as it ever does.
+const REMEMBERED: u64 = 4096;
+/// Bytes for which the process server may grow until then.
+const RECORDS: u64 = 4 << 20;
+/// Nanoseconds after which a process is ended, at most; one instruction is one nanosecond here.
+const LONGEST_LIFE: u64 = 1_200_000;
+/// Priority of the processes; this program's own is higher.
+const PRIORITY: u8 = 100;
+/// With what the process that exits does so.
+const CODE: u64 = 42;
+
+const MEM: Mem = Mem::STANDARD;
+const PROCS: Procs = Procs::STANDARD;
+
+/// What a process does, and whether it ends by itself.
+const DEEDS: [(&str, fn() -> Option<()>, bool); 8] = [
+    ("exit", || tench::exit(CODE as i32), true),
+    ("fault", fault, true),
+    ("memory", take_memory, false),
+    ("names", register_names, false),
+    ("clock", wait_for_times, false),
+    ("wait", wait_for_a_name, false),
+    ("spawn", spawn, false),
+    ("threads", make_threads, false),
+];
+
+/// Says what failed.
+fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
+    move |error| format!("spawn-kill: {what}: {error}")
+}
+
+// ── What the processes do ────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Reads where nothing is.
+fn fault() -> Option<()> {
+    // SAFETY: the first page is never mapped, so this ends the process.
+    unsafe { core::ptr::without_provenance::<u8>(8).read_volatile() };
+    None
+}
+
+fn take_memory() -> Option<()> {
+    loop {
+        let held: [_; 6] = core::array::from_fn(|index| memory::Pages::new(4096 << index).ok());
+        drop(held);
+        let place = memory::take_slot().ok()?;
+        if let Ok(block) = MEM.allocate(16, place) {
+            MEM.free(block.address).ok()?;
+        }
+        memory::free_slot(place);
+    }
+}
+
+fn register_names() -> Option<()> {
+    let endpoint = memory::make::<Endpoint>(0).ok()?;
+    let name = format!("spawn-kill {}", process::id());
+    loop {
+        Names::STANDARD.register(&name, endpoint.cap()).ok()?;
+        Names::STANDARD.unregister(&name).ok()?;
+    }
+}
+
+fn wait_for_times() -> Option<()> {
+    let place = memory::take_slot().ok()?;
+    let clock = Clock::at(Names::STANDARD.look_up(Clock::NAME, place).ok()?);
+    (1..20).try_for_each(|ticks| clock.delay(ticks).ok().map(drop))?;
+    clock.delay(u64::MAX).ok().map(drop)
+}
+
+fn wait_for_a_name() -> Option<()> {
+    Names::STANDARD.wait_for("nobody is called so", memory::take_slot().ok()?).ok().map(drop)
+}
+
+fn spawn() -> Option<()> {
+    loop {
+        PROCS.prepare("bench").ok()?.abandon();
+        let child = PROCS.spawn("bench", &["spawn-kill-child", "exit"]).ok()?;
+        PROCS.wait(child).ok()?;
+        // This one is neither started nor given up.
+        PROCS.prepare("bench").ok()?.argument("never").ok()?;
+    }
+}
+
+fn make_threads() -> Option<()> {
+    loop {
+        let other = thread::spawn(|| sleep(Duration::from_micros(3)));
+        thread::yield_now();
+        other.join();
+    }
+}
+
+/// Is such a process.
+pub fn child() -> Result<(), String> {
+    let name = tench::args().nth(2).unwrap_or("");
+    let deed = DEEDS.iter().find(|(deed, ..)| *deed == name).ok_or_else(|| format!("nobody does {name}"))?;
+    // All that it may come to is being killed.
+    (deed.1)().ok_or_else(|| format!("spawn-kill: {name} is refused what it asks for"))
+}
+
+// ── What is looked at ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// All that must be as it was.
+#[derive(Debug, PartialEq, Eq)]
+struct Books {
+    /// But for the process server's.
+    totals: Totals,
+    /// Bytes of the servers other than the process server.
+    servers: u64,
+    /// Capabilities of the servers that a manager can look into.
+    capabilities: usize,
+}
+
+/// Bytes on an account.
+fn used(process: u64) -> Result<u64, String> {
+    let account = MEM.next_account(process - 1).map_err(problem("an account"))?;
+    if account.process == process { Ok(account.used) } else { Err(format!("spawn-kill: {process} has no account")) }
+}
+
+/// The totals without what the process server has.
+fn totals() -> Result<Totals, String> {
+    let totals = MEM.totals().map_err(problem("all memory"))?;
+    // In how many blocks the process server has its memory, and which is the largest free one, does not matter.
+    Ok(Totals { free: totals.free + used(pid::PROCS)?, largest: 0, blocks: 0, ..totals })
+}
+
+/// How many capabilities a process has.
+fn capabilities(process: u64) -> Result<usize, String> {
+    let (mut count, mut from) = (0, CapAddress::new(0, 1));
+    loop {
+        let (next, found) = PROCS.capabilities(process, from).map_err(problem("a server's capabilities"))?;
+        count += found.iter().count();
+        if next == CapAddress::NULL {
+            return Ok(count);
+        }
+        from = next;
+    }
+}
+
+impl Books {
+    fn read() -> Result<Books, String> {
+        let audit = MEM.audit().map_err(problem("an audit"))?;
+        if audit.books != audit.kernel {
+            return Err(format!("spawn-kill: the books say {:?}, and the kernel {:?}", audit.books, audit.kernel));
+        }
+        let (mut servers, mut last) = (0, 0);
+        while let Ok(account) = MEM.next_account(last) {
+            last = account.process;
+            servers += if last == pid::PROCS || last == process::id() { 0 } else { account.used };
+        }
+        let found = ["names", "clock", "console"].map(|name| PROCS.find(name, 0).map_err(problem("a server")));
+        let capabilities =
+            found.into_iter().try_fold(0, |sum, server| Ok::<_, String>(sum + capabilities(server?)?))?;
+        Ok(Books { totals: totals()?, servers, capabilities })
+    }
+
+    fn compare(&self) -> Result<(), String> {
+        let now = Books::read()?;
+        if now == *self { Ok(()) } else { Err(format!("spawn-kill: {self:?} became {now:?}")) }
+    }
+}
+
+// ── Cycles ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// How the processes came to their ends.
+#[derive(Default)]
+struct Tally {
+    cycles: u64,
+    killed: u64,
+    exited: u64,
+    faulted: u64,
+}
+
+/// An answer, unless the process has ended by itself.
+fn unless_ended(answer: Result<(), Failure>, what: &str) -> Result<(), String> {
+    match answer {
+        Ok(()) | Err(Failure::Refused(ProcsError::WrongState)) => Ok(()),
+        Err(failure) => Err(problem(what)(failure)),
+    }
+}
+
+/// Starts a process, ends it, and everybody whom it has started.
+fn cycle(random: &mut Random, tally: &mut Tally) -> Result<(), String> {
+    // A fault is reported on the console, which takes longer than all the rest.
+    let index = if random.once_in(32) { 1 } else { [0, 2, 3, 4, 5, 6, 7][random.index(7)] };
+    let (deed, _, ends) = DEEDS[index];
+    let spawn = PROCS.prepare("bench").map_err(problem("preparing"))?;
+    ["spawn-kill-child", deed].into_iter().try_for_each(|text| spawn.argument(text)).map_err(problem("an argument"))?;
+    spawn.configure(PRIORITY, PRIORITY, 0, false).map_err(problem("its priority"))?;
+    let child = spawn.start().map_err(problem("starting"))?;
+    let waits = ends && random.once_in(2);
+    if !waits {
+        // Now and then before its first instruction.
+        if !random.once_in(8) {
+            sleep(Duration::from_nanos(random.below(LONGEST_LIFE)));
+        }
+        if random.once_in(4) {
+            unless_ended(PROCS.suspend(child), "suspending")?;
+        }
+        if random.once_in(2) {
+            unless_ended(PROCS.kill(child), "killing")?;
+        }
+    }
+    if !waits {
+        kill_all()?;
+    }
+    let status = PROCS.wait(child).map_err(problem("waiting"))?;
+    match status.state {
+        State::Killed if !waits => tally.killed += 1,
+        State::Exited if index == 0 && status.exit_code() == Some(CODE) => tally.exited += 1,
+        State::Faulted if index == 1 => tally.faulted += 1,
+        _ => return Err(format!("spawn-kill: {deed} ended with {:?} {}", status.state, status.detail)),
+    }
+    tally.cycles += 1;
+    Ok(())
+}
+
+/// Kills everybody of this program but itself: the process, if it lives, and its children.
+fn kill_all() -> Result<(), String> {
+    let own = process::id();
+    loop {
+        match PROCS.find("bench", own) {
+            Ok(process) => unless_ended(PROCS.kill(process), "killing all")?,
+            Err(Failure::Refused(ProcsError::NoSuchProcess)) => return Ok(()),
+            Err(failure) => return Err(problem("finding")(failure)),
+        }
+    }
+}
+
+/// Plays cycles, and prints what happened.
+pub fn run() -> Result<(), String> {
+    let mut numbers = tench::args().skip(2).map(|text| text.parse::<u64>());
+    let mut number = |otherwise: u64| numbers.next().unwrap_or(Ok(otherwise)).map_err(problem("a number"));
+    let (instructions, seed) = (number(0)?, number(1)?);
+    let (mut random, mut tally) = (Random::new(seed), Tally::default());
+    // This program's own part in it is not to grow later.
+    let place = memory::take_slot().map_err(problem("a slot"))?;
+    let found = Names::STANDARD.look_up(Clock::NAME, place).map_err(problem("the clock"))?;
+    found.delete().map_err(problem("the clock"))?;
+    memory::free_slot(place);
+    for _ in 0..WARM_UP {
+        cycle(&mut random, &mut tally)?;
+    }
+    let (before, records) = (Books::read()?, used(pid::PROCS)?);
+    let (mut settled, start) = (None, executed()?);
+    tally = Tally::default();
+    while tally.cycles < CYCLES || executed()? - start < instructions {
+        cycle(&mut random, &mut tally)?;
+        if totals()? != before.totals {
+            return Err(format!("spawn-kill: cycle {}: {:?} became {:?}", tally.cycles, before.totals, totals()?));
+        }
+        if tally.cycles.is_multiple_of(EPOCH) {
+            before.compare()?;
+            let growth = used(pid::PROCS)? - records;
+            // Each cycle is one process at least.
+            match settled {
+                None if tally.cycles >= 2 * REMEMBERED => settled = Some(growth),
+                Some(settled) if growth != settled => {
+                    return Err(format!("spawn-kill: the process server grew from {settled} to {growth}"));
+                }
+                _ if growth > RECORDS => return Err(format!("spawn-kill: the process server has {growth} more")),
+                _ => {}
+            }
+        }
+        if tally.cycles.is_multiple_of(10_000) {
+            tench::println!("note: {} cycles, {} instructions", tally.cycles, executed()? - start);
+        }
+    }
+    before.compare()?;
+    figure("cycles", tally.cycles);
+    figure("bytes_lost", totals()?.free.abs_diff(before.totals.free));
+    figure("capabilities_left", Books::read()?.capabilities - before.capabilities);
+    if instructions > 0 {
+        figure("instructions", executed()? - start);
+        figure("killed", tally.killed);
+        figure("exited", tally.exited);
+        figure("faulted", tally.faulted);
+        figure("process_server_bytes", used(pid::PROCS)? - records);
+        figure("process_server_bytes_since_it_forgets", used(pid::PROCS)? - records - settled.unwrap_or(0));
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! A client that wishes its server ill. It goes on until somebody kills it.
+
+use tench::abi::layout::slot;
+use tench::clock::Clock;
+use tench::console::protocol::Console;
+use tench::mem::Mem;
+use tench::names::Names;
+use tench::procs::Procs;
+use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message, Wait, offer_slots};
+use tench::{memory, process, thread};
+use tench_protocol::label;
+
+use crate::child::{self, Random};
+
+/// Threads that do the same at the same time.
+const THREADS: u64 = 3;
+/// Methods that a server may have, one of which is meant.
+const METHODS: u64 = 28;
+/// Where a capability may arrive that nobody wants.
+const REFUSE: CapAddress = CapAddress(child::OBJECTS + 60);
+/// Ticks after which it gives a request up, at most: 20 µs, in which most are answered and some are not.
+const PATIENCE: u64 = 1250;
+
+/// The server that is attacked.
+#[derive(Clone, Copy)]
+struct Victim {
+    name: &'static str,
+    server: Cap<Endpoint>,
+    interface: u16,
+    version: u16,
+    /// What there is only so much of: asks for one more of it.
+    greed: fn(&Victim, &mut Random, u64) -> Message,
+}
+
+impl Victim {
+    /// The server of this name.
+    fn find(name: &str) -> Option<Victim> {
+        let standing =
+            |name, slot, interface, version, greed| Victim { name, server: Cap::new(slot), interface, version, greed };
+        Some(match name {
+            "mem" => standing("mem", slot::MEM, Mem::<()>::INTERFACE, Mem::<()>::VERSION, blocks),
+            "procs" => standing("procs", slot::PROCS, Procs::<()>::INTERFACE, Procs::<()>::VERSION, processes),
+            "names" => standing("names", slot::NAMES, Names::<()>::INTERFACE, Names::<()>::VERSION, names),
+            "console" => standing("console", slot::CONSOLE, Console::<()>::INTERFACE, Console::<()>::VERSION, texts),
+            "clock" => {
+                let place = memory::take_slot().ok()?;
+                Names::STANDARD.look_up(Clock::NAME, place).ok()?;
+                standing("clock", place, Clock::<()>::INTERFACE, Clock::<()>::VERSION, waits)
+            }
+            _ => return None,
+        })
+    }
+
+    /// A message to a method of it.
+    fn message(&self, method: u16) -> Message {
+        Message::new(label(self.interface, self.version, method))
+    }
+
+    /// A message that nobody has thought about, mostly to a method that there is.
+    fn nonsense(&self, random: &mut Random) -> Message {
+        let mut label = label(self.interface, self.version, 1 + random.below(METHODS) as u16);
+        // What ends this process, or fills the screen, is somebody else's part.
+        let is_end = self.name == "procs" && matches!(label & 0xffff, 7 | 20) && random.below(2000) != 0;
+        if is_end || self.name == "console" && label & 0xffff == 1 {
+            label += 1;
+        }
+        if random.below(16) == 0 {
+            label ^= 1 << random.below(48);
+        }
+        let mut message = Message::new(label);
+        match random.below(8) {
+            0 => _ = message.push_text(&[b'a'; 300][..random.below(300) as usize]),
+            1 => _ = message.push_text(&[0xff, 0xc0, 0x80, 0]),
+            shape => {
+                for _ in 0..random.below(if shape < 4 { 64 } else { 6 }) {
+                    message.push(random.argument());
+                }
+            }
+        }
+        for _ in 0..random.below(8).saturating_sub(3).min(4) {
+            // Of any kind, one's own server's, or none at all.
+            message.copy_cap(CapAddress(if random.below(8) == 0 {
+                1 + random.below(15) as u32
+            } else {
+                random.object() as u32
+            }));
+        }
+        message
+    }
+
+    /// Does something.
+    fn attack(&self, random: &mut Random, step: u64) {
+        let message = if random.below(3) == 0 { self.nonsense(random) } else { (self.greed)(self, random, step) };
+        offer_slots(if random.below(2) == 0 { &[REFUSE] } else { &[] });
+        let end = Wait::until(Instant::now().after(random.below(PATIENCE)));
+        // Whatever comes of it is right.
+        let _ = match random.below(12) {
+            // Nobody waits for the answer.
+            0 => self.server.try_send(&message),
+            1 => self.server.send(&message, end),
+            _ => self.server.call_with(&message, end).map(drop),
+        };
+    }
+
+    /// Attacks for ever.
+    fn go_on(&self, seed: u64) -> ! {
+        let mut random = Random::new(seed);
+        for step in 0.. {
+            self.attack(&mut random, seed << 32 | step);
+        }
+        unreachable!("the numbers last longer than the machine")
+    }
+}
+
+/// Blocks, mostly of the smallest kind. Nowhere do their capabilities arrive; the memory is this process's all the same.
+fn blocks(victim: &Victim, random: &mut Random, _: u64) -> Message {
+    let mut message = victim.message(1);
+    message.extend(&[if random.below(16) == 0 { random.below(50) } else { 12 }, 0, 0, 0]);
+    message
+}
+
+/// Processes that are prepared and never started, words for them, and waits for those who do not end.
+fn processes(victim: &Victim, random: &mut Random, _: u64) -> Message {
+    let own = process::id();
+    match random.below(4) {
+        0 => {
+            let mut message = victim.message(9);
+            message.push(1 + random.below(own));
+            message
+        }
+        1 => {
+            let mut message = victim.message(2);
+            message.extend(&[own + random.below(600), random.below(2)]).push_text(&[b'x'; 200]);
+            message
+        }
+        _ => {
+            let mut message = victim.message(1);
+            message.push_text(b"hello");
+            message
+        }
+    }
+}
+
+/// Names, and waits for names that never come.
+fn names(victim: &Victim, random: &mut Random, step: u64) -> Message {
+    let waits = random.below(2) == 0;
+    let mut name = [b'!'; 24];
+    for (index, byte) in name.iter_mut().enumerate().take(16) {
+        *byte = b'a' + (step >> (4 * index) & 15) as u8;
+    }
+    let mut message = victim.message(if waits { 3 } else { 1 });
+    message.push_text(&name);
+    if !waits {
+        message.copy_cap(ENDPOINT);
+    }
+    message
+}
+
+/// An endpoint of its own.
+const ENDPOINT: CapAddress = CapAddress(child::OBJECTS + 61);
+
+/// Waits that last for ever.
+fn waits(victim: &Victim, random: &mut Random, _: u64) -> Message {
+    let mut message = victim.message(2 + random.below(2) as u16);
+    message.push(u64::MAX - random.below(1 << 40));
+    message
+}
+
+/// Reads without end, waits for the line, now and then a little text.
+fn texts(victim: &Victim, random: &mut Random, _: u64) -> Message {
+    let mut message = victim.message(match random.below(400) {
+        0 => 1,
+        1..150 => 8,
+        _ => 2,
+    });
+    match message.label() & 0xffff {
+        1 => _ = message.push_text(b"~"),
+        2 => _ = message.push(1 + random.below(400)),
+        _ => {}
+    }
+    message
+}
+
+/// Is such a client, of the server of this name.
+pub fn run(name: &str, seed: u64) -> Option<i32> {
+    child::lay_down_authority()?;
+    // These are not the library's any more.
+    while memory::take_slot().ok()?.0 < child::OBJECTS + 63 {}
+    let victim = Victim::find(name)?;
+    child::furnish();
+    memory::make::<Endpoint>(0).ok()?.leak().copy_to(ENDPOINT).ok()?;
+    // One that is not there any more.
+    let _ = Cap::<Endpoint>::new(ENDPOINT).copy_to(CapAddress(child::OBJECTS + 62)).and_then(Cap::delete);
+    let others: [_; THREADS as usize] = core::array::from_fn(|number| {
+        let seed = seed ^ (number as u64 + 1) << 20;
+        thread::spawn(move || victim.go_on(seed))
+    });
+    let mut random = Random::new(seed);
+    for step in 0.. {
+        // A thread that is suspended does not read what it is answered; one that goes on has been answered, or never is.
+        if let Some(other) = others[random.below(THREADS) as usize].thread() {
+            let _ = if random.below(3) == 0 { other.suspend() } else { other.resume() };
+        }
+        for _ in 0..8 {
+            victim.attack(&mut random, seed << 32 | step);
+        }
+    }
+    Some(0)
+}

@@ -1,0 +1,146 @@
+//! A piece of work of each server, with a look at every answer. Each answers the instructions that it has cost.
+
+use alloc::format;
+
+use tench::abi::layout::slot;
+use tench::clock::Clock;
+use tench::console::protocol::{Console, Error as ConsoleError};
+use tench::mem::Mem;
+use tench::memory;
+use tench::names::Names;
+use tench::names::protocol::Error as NamesError;
+use tench::procs::Procs;
+use tench::procs::protocol::{Error as ProcsError, State};
+use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_SPACE, Place};
+use tench::time::instructions;
+
+use super::now;
+use crate::case::{Failure, Outcome};
+use crate::child::OBEDIENT;
+
+/// One piece, by number.
+pub type Work = fn(u64) -> Outcome<u64>;
+
+/// Adds up instructions; the counter has 32 bits.
+struct Meter(u64);
+
+impl Meter {
+    fn of<T>(&mut self, request: impl FnOnce() -> T) -> T {
+        let start = instructions();
+        let answer = request();
+        self.0 += u64::from((instructions() as u32).wrapping_sub(start as u32));
+        answer
+    }
+}
+
+/// Says which request failed.
+fn because<E: core::fmt::Debug>(what: &'static str) -> impl Fn(E) -> Failure {
+    move |failure| Failure::new(format!("{what}: {failure:?}"))
+}
+
+/// Blocks of several sizes, an object in one, and back.
+pub fn blocks(number: u64) -> Outcome<u64> {
+    let (mem, mut meter) = (Mem::STANDARD, Meter(0));
+    let mut held = [None; 6];
+    for (index, place) in (0..).zip(&mut held) {
+        let (slot, bits) = (memory::take_slot()?, 12 + (index + number as u32) % 5);
+        let block = meter.of(|| mem.allocate(bits, slot))?;
+        check!(block.size_bits == bits && block.address.is_multiple_of(1 << bits));
+        *place = Some(block);
+    }
+    for block in held.into_iter().flatten() {
+        let place = memory::take_slot()?;
+        block.untyped.retype_many(Kind::Frame, 12, 1, Place::Watermark, OWN_SPACE, place)?;
+        equal!(Cap::<Frame>::new(place).identify()?.address, block.address);
+        equal!(meter.of(|| mem.free(block.address))?, 1 << block.size_bits);
+        equal!(OWN_SPACE.identify_at(place)?.kind, Kind::Null);
+        memory::free_slot(place);
+        memory::free_slot(block.untyped.address());
+    }
+    Ok(meter.0)
+}
+
+/// A process that ends by itself, and one that is given up before it starts.
+pub fn processes(_: u64) -> Outcome<u64> {
+    let (procs, mut meter) = (Procs::STANDARD, Meter(0));
+    let process = meter.of(|| procs.spawn("cases", &["obey"]))?;
+    let status = meter.of(|| procs.wait(process))?;
+    equal!((status.process, status.state, status.exit_code()), (process, State::Exited, Some(OBEDIENT)));
+    let spawn = meter.of(|| procs.prepare("cases"))?;
+    equal!(procs.status(spawn.process())?.state, State::Preparing);
+    meter.of(|| spawn.abandon());
+    equal!(
+        procs.status(spawn.process()).map(drop),
+        Err::<(), _>(tench::procs::Failure::Refused(ProcsError::NoSuchProcess))
+    );
+    Ok(meter.0)
+}
+
+/// Names that are registered, found, awaited and given up.
+pub fn names(number: u64) -> Outcome<u64> {
+    let (names, mut meter) = (Names::STANDARD, Meter(0));
+    let (endpoint, place) = (memory::make::<Endpoint>(0)?, memory::take_slot()?);
+    for index in 0..4 {
+        let name = format!("work {number} {index}");
+        meter.of(|| names.register(&name, endpoint.cap())).map_err(because("a name is not registered"))?;
+        for waits in [false, true] {
+            let found = meter.of(|| if waits { names.wait_for(&name, place) } else { names.look_up(&name, place) });
+            let found = found.map_err(because("a name is not found"))?.identify()?;
+            // It was registered without a badge, so this process's number is the badge.
+            equal!((found.kind, found.badge), (Kind::Endpoint, tench::process::id()));
+            OWN_SPACE.delete_at(place)?;
+        }
+        meter.of(|| names.unregister(&name)).map_err(because("a name is not given up"))?;
+        let gone = meter.of(|| names.look_up(&name, place));
+        check!(matches!(gone, Err(tench::names::Failure::Refused(NamesError::Unknown))));
+    }
+    memory::free_slot(place);
+    Ok(meter.0)
+}
+
+/// How many names there are.
+pub fn count_names() -> usize {
+    let mut count = 0;
+    let mut last = tench_protocol::ArrayString::<255>::new();
+    while let Ok((next, _)) = Names::STANDARD.next(&last) {
+        last = next;
+        count += 1;
+    }
+    count
+}
+
+/// Delays of several lengths; none is too short.
+pub fn delays(number: u64) -> Outcome<u64> {
+    let mut meter = Meter(0);
+    let place = memory::take_slot()?;
+    let found = Names::STANDARD.look_up(Clock::NAME, place).map_err(because("there is no clock"))?;
+    let clock = Clock::at(found);
+    for index in 0..4 {
+        let ticks = 50 + 100 * ((number + index) % 4);
+        let start = now();
+        let end = meter.of(|| clock.delay(ticks)).map_err(because("a delay"))?;
+        check!(end.ticks() >= start + ticks && end <= Instant::now());
+        let passed = meter.of(|| clock.delay_until(Instant::from_ticks(start))).map_err(because("what is past"))?;
+        check!(passed >= end);
+        let (time, ..) = meter.of(|| clock.time()).map_err(because("the time"))?;
+        check!(time >= passed);
+    }
+    found.delete()?;
+    memory::free_slot(place);
+    Ok(meter.0)
+}
+
+/// A little text, and questions.
+pub fn texts(_: u64) -> Outcome<u64> {
+    let (console, mut meter) = (Console::at(Cap::<Endpoint>::new(slot::CONSOLE)), Meter(0));
+    for _ in 0..3 {
+        meter.of(|| console.put(b".")).map_err(because::<tench_protocol::Failure<ConsoleError>>("a text"))?;
+        meter.of(|| console.drain()).map_err(because("the line"))?;
+        let nothing = meter.of(|| console.get(0)).map_err(because("a read of nothing"))?;
+        equal!(nothing.len(), 0);
+        let (_, _, is_mid_line) = meter.of(|| console.state()).map_err(because("the state"))?;
+        check!(is_mid_line);
+    }
+    console.put(b"\n").map_err(because("the end of a line"))?;
+    Ok(meter.0)
+}
