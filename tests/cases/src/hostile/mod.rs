@@ -52,7 +52,7 @@ const PIECES: u64 = 12;
 /// Time for the enemies before each piece, in nanoseconds: at most.
 const HEAD_START: u64 = 300_000;
 /// In a hundred parts, what work may cost beside enemies of lower priority, of what it costs alone.
-const BOUND: u64 = 130;
+const BOUND: u64 = 150;
 
 /// What must be as it was.
 #[derive(Debug, PartialEq, Eq)]

@@ -31,13 +31,15 @@ pub struct Journal<M> {
     memory: M,
     /// Entries that can be used.
     count: u32,
+    /// No entry before this one is free.
+    lowest: u32,
 }
 
 impl<M: Lasting> Journal<M> {
     /// The entries in this memory, at most `limit`.
     pub fn new(memory: M, limit: u32) -> Journal<M> {
         let count = limit.min((memory.size() / ENTRY) as u32);
-        Journal { memory, count }
+        Journal { memory, count, lowest: 0 }
     }
 
     /// Entries that can be used.
@@ -58,9 +60,12 @@ impl<M: Lasting> Journal<M> {
         Some(Kept { number, owner, name: ArrayString::from(name).ok()? })
     }
 
-    /// A free entry.
-    pub fn free_entry(&self) -> Option<u32> {
-        (0..self.count).find(|number| self.memory.read(*number as usize * ENTRY) == 0)
+    /// The first free entry. It is not looked for where there has been none before.
+    pub fn free_entry(&mut self) -> Option<u32> {
+        let is_free = |number: &u32| self.memory.read(*number as usize * ENTRY) == 0;
+        let found = (self.lowest..self.count).find(is_free);
+        self.lowest = found.unwrap_or(self.count);
+        found
     }
 
     /// Writes an entry.
@@ -78,5 +83,6 @@ impl<M: Lasting> Journal<M> {
     /// Frees an entry.
     pub fn clear(&mut self, number: u32) {
         self.memory.write(number as usize * ENTRY, 0);
+        self.lowest = self.lowest.min(number);
     }
 }
