@@ -17,6 +17,8 @@
 //! | `heap` | [`heap`] | what the heap asks of the system |
 //! | `stubs` | [`stubs`] | generated stubs, bare calls and the message builder |
 //! | `threads` | [`threads`] | a shared counter with turn-taking, by locks |
+//! | `rpc` | [`rpc`] | strings and memory from another process |
+//! | `contention` | [`contention`] | many threads over one connection |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `spawn-kill` | [`spawn_kill`] | nothing: processes that are started and ended, and whether anything is left |
 //! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
@@ -32,6 +34,9 @@ extern crate alloc;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod boot;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod child;
+mod contention;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod fault;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod heap;
@@ -41,6 +46,7 @@ mod ipc;
 mod mm;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod paging;
+mod rpc;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod siblings;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -87,6 +93,8 @@ fn measure() -> Result<(), String> {
         Some("slabs-latency") => slabs::run(),
         Some("stubs") => stubs::run(),
         Some("threads") => threads::run(),
+        Some("rpc") => rpc::run(),
+        Some("contention") => contention::run(),
         Some("boot") => boot::run(),
         Some("soak") => soak::run(),
         Some("spawn-kill") => spawn_kill::run(),
@@ -102,6 +110,8 @@ fn client() -> Option<Result<(), String>> {
         "fault-child" => Some(fault::child()),
         "threads-server" => Some(threads::serve()),
         "threads-child" => Some(threads::child()),
+        "rpc-server" => Some(rpc::serve()),
+        "contention-server" => Some(contention::serve()),
         "soak-client" => Some(soak::client()),
         "spawn-kill-child" => Some(spawn_kill::child()),
         _ => None,

@@ -45,6 +45,7 @@ mod random;
 mod registers;
 mod reply;
 mod scheduling;
+mod sessions;
 mod shared;
 mod slabs;
 mod space;
@@ -85,6 +86,7 @@ const CASES: &[&[Case]] = &[
     paging::CASES,
     slabs::CASES,
     shared::CASES,
+    sessions::CASES,
     exhaustion::CASES,
     hostile::CASES,
 ];

@@ -198,9 +198,17 @@ impl Interface {
         self.methods.iter().any(Method::shares)
     }
 
-    /// The interface's number, which tells it from others.
+    /// What people call it, and what its number is made of: the client's name.
     pub fn name(&self) -> String {
         self.client.to_string()
+    }
+
+    /// The number that tells a request to one server from a request to another (FNV-1a of the name, folded to 16 bits). Stubs,
+    /// headers and pages have it from here.
+    pub fn number(&self) -> u16 {
+        let add = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        let hash = self.name().bytes().fold(0x811c_9dc5, add);
+        (hash >> 16 ^ hash) as u16
     }
 }
 

@@ -22,7 +22,7 @@ pub fn page(source: &Source, path: &Path) -> Result<String> {
     let (path, service) = (path.display(), &interface.service.ident);
     let _ = writeln!(page, "Written by `./tench interfaces` from the trait `{service}` in [`{path}`]({depth}/{path}).");
     let _ = writeln!(page, "[Interfaces](../interfaces.md) says what travels how.\n");
-    let _ = writeln!(page, "Version {}, number {:#06x}.\n", interface.version, number(&interface.name()));
+    let _ = writeln!(page, "Version {}, number {:#06x}.\n", interface.version, interface.number());
     for line in &interface.documentation {
         let _ = writeln!(page, "{}", unlinked(line));
     }
@@ -135,13 +135,7 @@ pub fn phrase(shape: &Shape) -> String {
     }
 }
 
-/// The interface's number; the same as `tench_protocol::interface_number`.
-pub fn number(name: &str) -> u16 {
-    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    (hash >> 16 ^ hash) as u16
-}
-
 /// A method's label; the same as `tench_protocol::label`.
 pub fn label(interface: &Interface, method: &Method) -> u64 {
-    u64::from(number(&interface.name())) << 32 | u64::from(interface.version) << 16 | u64::from(method.number)
+    u64::from(interface.number()) << 32 | u64::from(interface.version) << 16 | u64::from(method.number)
 }

@@ -15,7 +15,7 @@ macro_rules! ours {
 pub fn expand(interface: &Interface) -> TokenStream {
     let service = &interface.service;
     let (client, visibility, trait_name) = (&interface.client, &service.vis, &service.ident);
-    let (name, version) = (interface.name(), interface.version);
+    let (number, version) = (interface.number(), interface.version);
     let summary = format!("Client of [`{trait_name}`].");
     let stubs = interface.methods.iter().map(|method| stub(interface, method));
     let constants = constants(interface);
@@ -32,7 +32,7 @@ pub fn expand(interface: &Interface) -> TokenStream {
 
         impl #client<()> {
             /// Number of the interface.
-            pub const INTERFACE: u16 = ::tench_protocol::interface_number(#name);
+            pub const INTERFACE: u16 = #number;
             /// Version of the interface.
             pub const VERSION: u16 = #version;
             #constants

@@ -90,7 +90,7 @@ fn types_become_types() {
 fn methods_become_functions() {
     let source = source();
     let header = header::header(&source).expect("C knows everything");
-    let number = page::number("ShelfClient");
+    let number = source.interface.number();
     assert_lines(
         &header,
         &format!("#define TENCH_SHELF_LABEL_LOOK UINT64_C({:#x})\n", u64::from(number) << 32 | 2 << 16 | 1),

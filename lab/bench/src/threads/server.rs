@@ -3,14 +3,11 @@
 use alloc::collections::VecDeque;
 use alloc::string::String;
 
-use tench::abi::Rights;
-use tench::abi::layout::slot;
-use tench::memory::{self, Made, make};
-use tench::procs::Procs;
-use tench::sys::{Endpoint, OWN_SPACE, Wait};
+use tench::sys::Wait;
 use tench_protocol::{Context, Event, Flow, Later, Pending, Port, interface};
 
 use super::{Locks, problem};
+use crate::child::Child;
 
 /// Locks of the server.
 const LOCKS: usize = 65;
@@ -113,28 +110,16 @@ pub fn serve() -> Result<(), String> {
 
 /// A server that runs.
 pub struct Server {
-    process: u64,
+    process: Child,
     client: LockClient,
-    _endpoint: Made<Endpoint>,
 }
 
 impl Server {
     /// Starts it.
     pub fn start() -> Result<Server, String> {
-        let endpoint = make::<Endpoint>(0).map_err(problem("an endpoint"))?;
-        let place = memory::take_slot().map_err(problem("a slot"))?;
-        let receive = endpoint.cap().mint_to(place, Rights::READ, 0).map_err(problem("a capability"))?;
-        let spawn = Procs::STANDARD.prepare("bench").map_err(problem("the server"))?;
-        let starting = || {
-            spawn.give_in(receive, slot::SERVICE)?;
-            spawn.argument("threads-server")?;
-            spawn.configure(PRIORITY, PRIORITY, 0, false)?;
-            spawn.start()
-        };
-        let process = starting().map_err(problem("the server"))?;
-        OWN_SPACE.delete_at(place).map_err(problem("deleting a capability"))?;
-        memory::free_slot(place);
-        Ok(Server { process, client: LockClient::at(endpoint.cap()), _endpoint: endpoint })
+        let process = Child::start("threads-server", PRIORITY)?;
+        let client = LockClient::at(process.endpoint());
+        Ok(Server { process, client })
     }
 
     /// Its locks.
@@ -161,7 +146,7 @@ impl Server {
 
     /// Ends it.
     pub fn stop(self) -> Result<(), String> {
-        Procs::STANDARD.kill(self.process).map_err(problem("stopping the server"))
+        self.process.stop()
     }
 }
 

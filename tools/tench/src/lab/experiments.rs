@@ -202,6 +202,22 @@ pub const EXPERIMENTS: &[Experiment] = &[
         ..USUAL
     },
     Experiment {
+        name: "rpc",
+        title: "Requests to another process: strings, and memory beside one's own, beside R0's figures 15 and 16",
+        columns: &[Column { title: "R0, µs", values: reference::RPC_R0 }],
+        targets: reference::RPC_TARGETS,
+        plots: rpc,
+        ..USUAL
+    },
+    Experiment {
+        name: "contention",
+        title: "Many threads of a process over one connection: calls answered at once, in turn, and out of order",
+        unit: "instructions, calls",
+        targets: reference::CONTENTION_TARGETS,
+        plots: contention,
+        ..USUAL
+    },
+    Experiment {
         name: "boot",
         title: "Instructions until the system is up, and the sizes of what is booted in bytes",
         unit: "instructions, bytes",
@@ -285,6 +301,39 @@ fn threads(_: &Measured) -> Vec<Plot> {
         panel.line(series, label, colour).marks(series, "", colour, Shape::Dot)
     });
     vec![Plot::new("plot", "A shared counter with turn-taking").with(panel)]
+}
+
+/// R0's figures 15 and 16.
+fn rpc(_: &Measured) -> Vec<Plot> {
+    let kinds =
+        [("16", "16 B", BLUE), ("128", "128 B", GREEN), ("1024", "1,024 B", ORANGE), ("65536", "64 KiB", PURPLE)];
+    let empty = Panel::new("instructions", "percent of the requests that cost at most so much").log_x();
+    let strings = kinds.into_iter().fold(empty, |panel, (size, label, colour)| {
+        let panel = panel.steps(format!("string_{size}"), label, colour, false);
+        panel.steps(format!("echo_{size}"), format!("{label}, there and back"), colour, true)
+    });
+    let memory = Panel::new("capability", "instructions, mean of 50").line("ram_local", "in the process", BLUE).line(
+        "ram_remote",
+        "from the memory server",
+        ORANGE,
+    );
+    vec![
+        Plot::new("figure-15", "A string to another process").with(strings),
+        Plot::new("figure-16", "4 KiB of memory, 7,000 times").with(memory),
+    ]
+}
+
+/// Instructions of a call, and how far threads are apart, by the number of threads.
+fn contention(_: &Measured) -> Vec<Plot> {
+    let kinds =
+        [("at_once", "answered at once", BLUE), ("queued", "in turn", GREEN), ("together", "last first", ORANGE)];
+    let calls = kinds.into_iter().fold(Panel::new("threads", "instructions for each call").log_x(), |panel, kind| {
+        let (series, label, colour) = kind;
+        panel.line(series, label, colour).marks(series, "", colour, Shape::Dot)
+    });
+    let spread = Panel::new("threads", "calls from the slowest to the fastest").log_x();
+    let spread = spread.line("spread", "in turn", GREEN).marks("spread", "", GREEN, Shape::Dot);
+    vec![Plot::new("plot", "Many threads over one connection").with(calls).with(spread)]
 }
 
 /// R0's figures 7 to 10, and the costs by the number of regions.

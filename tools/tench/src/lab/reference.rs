@@ -174,3 +174,13 @@ pub const THREADS_R2: &[(&str, f64)] = &[
 
 /// As good as R2's library beside Darwin's locks, and as good with many threads as with two.
 pub const THREADS_TARGETS: &[(&str, f64)] = &[("local_9_percent", 38.0), ("local_64_percent", 105.0)];
+
+/// R0's figure 15, in microseconds: what its text says that nearly all strings of a size were sent within.
+pub const RPC_R0: &[(&str, f64)] = &[("string_16", 60.0), ("string_128", 300.0), ("string_1024", 350.0)];
+
+/// A short string costs at most 100 instructions more than two calls of eight words, as `ipc` has them; memory from the server
+/// at most half as much again as from books in the process.
+pub const RPC_TARGETS: &[(&str, f64)] = &[("string_16", 300.0), ("ram_percent", 150.0)];
+
+/// Whoever waits in turn is never more than one call behind.
+pub const CONTENTION_TARGETS: &[(&str, f64)] = &[("spread_2", 1.0), ("spread_8", 1.0), ("spread_64", 1.0)];

@@ -20,6 +20,7 @@ pub mod caps;
 pub mod port;
 pub mod replies;
 pub mod shared;
+pub mod text;
 pub mod transport;
 pub mod wire;
 
@@ -303,19 +304,6 @@ fn check<E: Code>(tag: Tag) -> Result<(), Failure<E>> {
         DONE => Ok(()),
         code => Err(E::from_code(code).map_or(Failure::Malformed, Failure::Refused)),
     }
-}
-
-/// Number of an interface, from its name: what tells a request to one server from a request to another.
-pub const fn interface_number(name: &str) -> u16 {
-    // FNV-1a, folded to 16 bits.
-    let bytes = name.as_bytes();
-    let mut hash: u32 = 0x811c_9dc5;
-    let mut index = 0;
-    while index < bytes.len() {
-        hash = (hash ^ bytes[index] as u32).wrapping_mul(0x0100_0193);
-        index += 1;
-    }
-    (hash >> 16 ^ hash) as u16
 }
 
 /// Label of a method.

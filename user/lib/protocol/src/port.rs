@@ -108,7 +108,12 @@ pub struct Port {
     is_request: bool,
     answer: Message,
     flow: Flow,
+    /// Answers that went with another reply object than the bound one, though that was free.
+    detours: u32,
 }
+
+/// So many answers are sent with another reply object before it is worth a system call to return to the bound one.
+const DETOURS: u32 = 4;
 
 impl Port {
     /// A server that receives here.
@@ -124,6 +129,7 @@ impl Port {
             is_request: false,
             answer: Message::new(DONE),
             flow: Flow::Later,
+            detours: 0,
         }
     }
 
@@ -133,6 +139,9 @@ impl Port {
         // An offer stands until capabilities arrive.
         if self.slots.count > 0 && (self.is_short || first_offered_slot() != self.offered) {
             self.offer();
+        }
+        if self.replies.can_use_bound() {
+            self.return_to_bound();
         }
         let wait = self.replies.wait(wait);
         let received = match core::mem::replace(&mut self.flow, Flow::Later) {
@@ -146,6 +155,23 @@ impl Port {
         };
         self.is_request = event == Event::Request;
         event
+    }
+
+    /// Receives with the bound reply object again: at once if nothing is to be answered, otherwise when it has turned out that
+    /// requests are answered in the object in which they arrive.
+    #[cold]
+    fn return_to_bound(&mut self) {
+        if self.flow == Flow::Answer {
+            self.detours += 1;
+            if self.detours < DETOURS {
+                return;
+            }
+            self.flow = Flow::Later;
+            // Who asked may have given up.
+            let _ = self.replies.current().reply(&self.answer);
+        }
+        self.detours = 0;
+        self.replies.use_bound();
     }
 
     /// The request that has arrived and was not carried out yet.

@@ -33,6 +33,8 @@ impl Factory {
 pub struct Replies {
     /// The object that is bound to the thread.
     bound: Cap<Reply>,
+    /// It is empty and not the current one. So it is among the spare ones, though not in their list.
+    is_bound_spare: bool,
     current: Cap<Reply>,
     spare: ArrayVec<Cap<Reply>, MAX_SPARE>,
     factory: Factory,
@@ -74,7 +76,7 @@ pub fn write<T: Encode, E: Code>(answer: &Result<T, E>, message: &mut Message) {
 impl Replies {
     /// Begins with the object that is bound to the server's thread, which must be empty.
     pub const fn new(bound: Cap<Reply>, factory: Factory) -> Replies {
-        Replies { bound, current: bound, spare: ArrayVec::new_const(), factory }
+        Replies { bound, is_bound_spare: false, current: bound, spare: ArrayVec::new_const(), factory }
     }
 
     /// The object to receive with.
@@ -92,11 +94,28 @@ impl Replies {
     /// Keeps the current object, with the caller in it, to answer later. If there is no spare object and none can be made,
     /// nothing changes.
     pub fn keep<T, E>(&mut self) -> Result<Pending<T, E>, Error> {
-        let next = match self.spare.pop() {
-            Some(spare) => spare,
-            None => (self.factory.make)()?,
+        let next = if core::mem::take(&mut self.is_bound_spare) {
+            self.bound
+        } else if let Some(spare) = self.spare.pop() {
+            spare
+        } else {
+            (self.factory.make)()?
         };
         Ok(Pending::new(core::mem::replace(&mut self.current, next)))
+    }
+
+    /// Whether the bound object could be the current one, and is not.
+    #[inline]
+    pub(crate) const fn can_use_bound(&self) -> bool {
+        self.is_bound_spare
+    }
+
+    /// Makes the bound object current in the place of an empty one, if it is empty itself: requests are cheaper with it.
+    pub(crate) fn use_bound(&mut self) {
+        if core::mem::take(&mut self.is_bound_spare) {
+            let idle = core::mem::replace(&mut self.current, self.bound);
+            self.release(idle);
+        }
     }
 
     /// Answers a request that was kept. `NoCaller` says that whoever asked has gone.
@@ -121,7 +140,9 @@ impl Replies {
 
     /// An object is empty.
     fn release(&mut self, reply: Cap<Reply>) {
-        if let Err(surplus) = self.spare.try_push(reply) {
+        if reply == self.bound {
+            self.is_bound_spare = true;
+        } else if let Err(surplus) = self.spare.try_push(reply) {
             (self.factory.delete)(surplus.element());
         }
     }
@@ -188,6 +209,70 @@ mod tests {
         assert_eq!(replies.wait(Wait::FOREVER), Wait::FOREVER);
         replies.make_current(second);
         assert_eq!(replies.current(), object(2));
+    }
+
+    #[test]
+    fn the_bound_object_is_used_again_as_soon_as_it_is_empty() {
+        static MADE: AtomicU32 = AtomicU32::new(2);
+        let make = || Ok(object(MADE.fetch_add(1, Ordering::Relaxed)));
+        let mut replies = Replies::new(object(1), Factory { make, delete: |_| unreachable!() });
+        let (first, second) = (replies.keep::<(), Never>().unwrap(), replies.keep::<(), Never>().unwrap());
+        assert_eq!((replies.current(), replies.can_use_bound()), (object(3), false));
+        replies.use_bound();
+        assert_eq!(replies.current(), object(3), "somebody waits in the bound one");
+        replies.forget(first);
+        assert!(replies.can_use_bound());
+        replies.use_bound();
+        assert_eq!((replies.current(), replies.can_use_bound()), (object(1), false));
+        replies.make_current(second);
+        assert_eq!((replies.current(), replies.can_use_bound()), (object(2), true));
+        let third = replies.keep::<(), Never>().unwrap();
+        assert_eq!((replies.current(), &third), (object(1), &Pending::new(object(2))));
+        replies.forget(third);
+        assert_eq!(replies.keep::<(), Never>(), Ok(Pending::new(object(1))));
+        assert_eq!((replies.current(), MADE.load(Ordering::Relaxed)), (object(2), 4), "spare ones are used");
+    }
+
+    /// Each object is the current one, or spare, or somebody waits in it, and only one of these.
+    fn check_invariants(replies: &Replies, pending: &[Pending<(), Never>], made: u32) {
+        let bound = replies.is_bound_spare.then_some(replies.bound);
+        let waiting = pending.iter().map(|pending| pending.reply);
+        let all: ArrayVec<_, 64> =
+            waiting.chain(replies.spare.iter().copied()).chain(bound).chain([replies.current]).collect();
+        assert!(!replies.spare.contains(&replies.bound));
+        assert_eq!(all.len() as u32, made);
+        for number in 1..=made {
+            assert!(all.contains(&object(number)), "{number} of {made} is lost");
+        }
+    }
+
+    #[test]
+    fn no_object_is_lost_or_used_twice() {
+        static MADE: AtomicU32 = AtomicU32::new(1);
+        let make = || Ok(object(MADE.fetch_add(1, Ordering::Relaxed) + 1));
+        let mut replies = Replies::new(object(1), Factory { make, delete: |_| unreachable!() });
+        let mut pending = ArrayVec::<Pending<(), Never>, 40>::new();
+        let mut random = 1_u64;
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (step, place) = (random >> 60, (random >> 33) as usize);
+            match step {
+                0..=6 if !pending.is_full() => pending.push(replies.keep().unwrap()),
+                7..=10 if !pending.is_empty() => {
+                    let one = pending.swap_remove(place % pending.len());
+                    replies.forget(one);
+                }
+                11..=13 if !pending.is_empty() => {
+                    let one = pending.swap_remove(place % pending.len());
+                    replies.make_current(one);
+                }
+                _ => replies.use_bound(),
+            }
+            check_invariants(&replies, &pending, MADE.load(Ordering::Relaxed));
+            let is_bound_free = pending.iter().all(|pending| pending.reply != object(1));
+            assert_eq!(is_bound_free, replies.current() == object(1) || replies.can_use_bound());
+        }
+        assert!(MADE.load(Ordering::Relaxed) > 20, "many waited at a time");
     }
 
     /// An error that does not happen.

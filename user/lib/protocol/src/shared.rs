@@ -11,6 +11,7 @@
 //! Buffers belong to callers, so a server that shares memory gives each client a capability with a badge of its own.
 
 use core::fmt::Debug;
+use core::marker::PhantomData;
 
 use tench_sys::{Cap, Error, Frame};
 
@@ -87,17 +88,37 @@ impl Region {
     }
 }
 
-/// Bytes of the client's in shared memory. They may change until they are copied.
-#[derive(Clone, Copy)]
-pub struct Shared<'a> {
+/// Bytes in shared memory that a request names: [`Shared`] or [`SharedMut`].
+pub struct Piece<'a, Access> {
     memory: &'a dyn Memory,
     region: Region,
+    access: PhantomData<Access>,
 }
 
-impl<'a> Shared<'a> {
+/// What is done with the bytes that the client wrote.
+pub enum Read {}
+
+/// What is done with the room that the client has left.
+pub enum Write {}
+
+/// Bytes of the client's in shared memory. They may change until they are copied.
+pub type Shared<'a> = Piece<'a, Read>;
+
+/// Room for bytes for the client, in shared memory.
+pub type SharedMut<'a> = Piece<'a, Write>;
+
+impl<Access> Clone for Piece<'_, Access> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Access> Copy for Piece<'_, Access> {}
+
+impl<'a, Access> Piece<'a, Access> {
     /// Reads which bytes, and checks that they are inside the memory.
-    pub fn decode(from: &mut Source<'_>, memory: &'a dyn Memory) -> Option<Shared<'a>> {
-        Some(Shared { memory, region: Region::inside(from, memory)? })
+    pub fn decode(from: &mut Source<'_>, memory: &'a dyn Memory) -> Option<Self> {
+        Some(Piece { memory, region: Region::inside(from, memory)?, access: PhantomData })
     }
 
     /// Bytes.
@@ -114,7 +135,9 @@ impl<'a> Shared<'a> {
     pub const fn region(&self) -> Region {
         self.region
     }
+}
 
+impl Shared<'_> {
     /// Copies what there is from byte `at` on, as much as there is room for. Answers how many bytes.
     pub fn read(&self, at: usize, to: &mut [u8]) -> usize {
         let part = self.region.part(at, to.len());
@@ -123,34 +146,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Room for bytes for the client, in shared memory.
-#[derive(Clone, Copy)]
-pub struct SharedMut<'a> {
-    memory: &'a dyn Memory,
-    region: Region,
-}
-
-impl<'a> SharedMut<'a> {
-    /// Reads where it is, and checks that it is inside the memory.
-    pub fn decode(from: &mut Source<'_>, memory: &'a dyn Memory) -> Option<SharedMut<'a>> {
-        Some(SharedMut { memory, region: Region::inside(from, memory)? })
-    }
-
-    /// Bytes.
-    pub const fn len(&self) -> usize {
-        self.region.length
-    }
-
-    /// Whether there is none.
-    pub const fn is_empty(&self) -> bool {
-        self.region.length == 0
-    }
-
-    /// Where it is.
-    pub const fn region(&self) -> Region {
-        self.region
-    }
-
+impl SharedMut<'_> {
     /// Copies bytes there from byte `at` on, as many as there is room for. Answers how many.
     pub fn write(&self, at: usize, from: &[u8]) -> usize {
         let part = self.region.part(at, from.len());

@@ -12,7 +12,11 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod search;
+
 use core::num::NonZeroU32;
+
+use search::{leftmost, rightmost};
 
 /// Names a node: its place in the array, from 0 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -282,113 +286,6 @@ impl Tree {
         }
     }
 
-    /// The first node in order.
-    pub fn first<N: View>(&self, nodes: &N) -> Option<Id> {
-        self.root.map(|root| leftmost(nodes, root))
-    }
-
-    /// The last node in order.
-    pub fn last<N: View>(&self, nodes: &N) -> Option<Id> {
-        self.root.map(|root| rightmost(nodes, root))
-    }
-
-    /// The node that comes after another one.
-    #[inline]
-    pub fn next<N: View>(&self, nodes: &N, id: Id) -> Option<Id> {
-        match nodes.links(id).right {
-            Some(right) => Some(leftmost(nodes, right)),
-            None => self.next_above(nodes, id),
-        }
-    }
-
-    /// The node that comes after all of another one's subtree.
-    #[inline]
-    pub fn next_above<N: View>(&self, nodes: &N, id: Id) -> Option<Id> {
-        let mut child = id;
-        let mut parent = nodes.links(id).parent;
-        while let Some(at) = parent {
-            let links = nodes.links(at);
-            if links.left == Some(child) {
-                break;
-            }
-            child = at;
-            parent = links.parent;
-        }
-        parent
-    }
-
-    /// The node that comes before another one.
-    #[inline]
-    pub fn previous<N: View>(&self, nodes: &N, id: Id) -> Option<Id> {
-        if let Some(left) = nodes.links(id).left {
-            return Some(rightmost(nodes, left));
-        }
-        let mut child = id;
-        let mut parent = nodes.links(id).parent;
-        while let Some(at) = parent {
-            let links = nodes.links(at);
-            if links.right == Some(child) {
-                break;
-            }
-            child = at;
-            parent = links.parent;
-        }
-        parent
-    }
-
-    /// The first node for which `is_before` does not hold; those for which it holds must be the first ones in order.
-    #[inline]
-    pub fn lower_bound<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> Option<Id> {
-        let mut found = None;
-        let mut next = self.root;
-        while let Some(at) = next {
-            let links = nodes.links(at);
-            if is_before(nodes, at) {
-                next = links.right;
-            } else {
-                found = Some(at);
-                next = links.left;
-            }
-        }
-        found
-    }
-
-    /// The last node for which `is_before` holds; these must be the first ones in order.
-    #[inline]
-    pub fn last_before<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> Option<Id> {
-        let mut found = None;
-        let mut next = self.root;
-        while let Some(at) = next {
-            let links = nodes.links(at);
-            if is_before(nodes, at) {
-                found = Some(at);
-                next = links.right;
-            } else {
-                next = links.left;
-            }
-        }
-        found
-    }
-
-    /// The last node for which `is_before` holds, and the first for which it does not: neighbours between which a new node
-    /// would go.
-    #[inline]
-    pub fn around<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> (Option<Id>, Option<Id>) {
-        let (mut before, mut after) = (None, None);
-        let mut next = self.root;
-        while let Some(at) = next {
-            let links = nodes.links(at);
-            if is_before(nodes, at) {
-                before = Some(at);
-                next = links.right;
-            } else {
-                after = Some(at);
-                next = links.left;
-            }
-        }
-        (before, after)
-    }
-
     /// Inserts a node that is not in the tree between two neighbours, as [`around`](Self::around) answers them.
     pub fn insert_between<N: Nodes>(&mut self, nodes: &mut N, id: Id, before: Option<Id>, after: Option<Id>) {
         match (before, after) {
@@ -606,22 +503,4 @@ fn renew_upwards<N: Nodes>(nodes: &mut N, from: Option<Id>, end: Option<Id>, mut
 fn renew<N: Nodes>(nodes: &mut N, id: Id) {
     let Links { left, right, .. } = *nodes.links(id);
     nodes.summarise_parts(id, left, right, ALL);
-}
-
-/// The first node of a subtree.
-#[inline]
-fn leftmost<N: View>(nodes: &N, mut id: Id) -> Id {
-    while let Some(left) = nodes.links(id).left {
-        id = left;
-    }
-    id
-}
-
-/// The last node of a subtree.
-#[inline]
-fn rightmost<N: View>(nodes: &N, mut id: Id) -> Id {
-    while let Some(right) = nodes.links(id).right {
-        id = right;
-    }
-    id
 }

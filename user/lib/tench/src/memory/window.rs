@@ -16,6 +16,20 @@ const fn place_of(address: usize) -> *mut u64 {
     core::ptr::with_exposed_provenance_mut(address)
 }
 
+/// Copies bytes of memory of which one side may be shared with other processes.
+///
+/// # Safety
+/// So many bytes are mapped at both places, which do not overlap, and no reference of this process's forbids the accesses.
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: the caller says so. What another process writes meanwhile is some bytes or others.
+    unsafe { to.copy_from_nonoverlapping(from, length) };
+    // The copy is what counts from now on: as this may have changed both places, nothing that was copied is looked up again
+    // where it came from, which somebody else may have changed.
+    // SAFETY: there is no instruction.
+    unsafe { core::arch::asm!("/* {0} {1} */", in(reg) from, in(reg) to, options(nostack, preserves_flags)) };
+}
+
 /// A frame mapped at a free place, read and written piece by piece. Dropping it unmaps the frame.
 ///
 /// Others may see the same memory, or it may be a device's: so there are no references into it, only accesses that
@@ -78,41 +92,20 @@ impl Window {
         unsafe { self.place::<u64>(offset).write_volatile(value) };
     }
 
-    /// Copies bytes out of the window.
+    /// Copies bytes out of the window, which shows ordinary memory.
     pub fn read(&self, offset: usize, bytes: &mut [u8]) {
         self.check(offset, bytes.len());
-        let mut done = 0;
-        while done < bytes.len() {
-            let at = offset + done;
-            if at.is_multiple_of(8) && bytes.len() - done >= 8 {
-                bytes[done..done + 8].copy_from_slice(&self.read64(at).to_le_bytes());
-                done += 8;
-            } else {
-                // SAFETY: as in `read32`.
-                bytes[done] = unsafe { self.place::<u8>(at).read_volatile() };
-                done += 1;
-            }
-        }
+        let from = core::ptr::with_exposed_provenance(self.address() + offset);
+        // SAFETY: `check` has found that so many bytes are mapped there; what is borrowed lies elsewhere.
+        unsafe { copy(from, bytes.as_mut_ptr(), bytes.len()) };
     }
 
-    /// Copies bytes into the window.
+    /// Copies bytes into the window, which shows ordinary memory.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         self.check(offset, bytes.len());
-        let mut done = 0;
-        while done < bytes.len() {
-            let at = offset + done;
-            match bytes[done..].first_chunk::<8>() {
-                Some(chunk) if at.is_multiple_of(8) => {
-                    self.write64(at, u64::from_le_bytes(*chunk));
-                    done += 8;
-                }
-                _ => {
-                    // SAFETY: as in `write32`.
-                    unsafe { self.place::<u8>(at).write_volatile(bytes[done]) };
-                    done += 1;
-                }
-            }
-        }
+        let to = core::ptr::with_exposed_provenance_mut(self.address() + offset);
+        // SAFETY: as in `read`; no reference into the window exists.
+        unsafe { copy(bytes.as_ptr(), to, bytes.len()) };
     }
 
     /// Fills with zeros. Offset and length are multiples of 64.

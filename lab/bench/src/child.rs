@@ -1,0 +1,47 @@
+//! A server that is measured, in a process of its own: this program again, with another argument.
+
+use alloc::format;
+use alloc::string::String;
+
+use tench::abi::Rights;
+use tench::abi::layout::slot;
+use tench::memory::{self, Made, make};
+use tench::procs::Procs;
+use tench::sys::{Cap, Endpoint, OWN_SPACE};
+
+/// A process that receives at an endpoint of the measuring one's.
+pub struct Child {
+    process: u64,
+    endpoint: Made<Endpoint>,
+}
+
+impl Child {
+    /// Starts it with this argument and priority.
+    pub fn start(argument: &str, priority: u8) -> Result<Child, String> {
+        let problem = |error: &dyn core::fmt::Display| format!("{argument}: starting it: {error}");
+        let endpoint = make::<Endpoint>(0).map_err(|error| problem(&error))?;
+        let place = memory::take_slot().map_err(|error| problem(&error))?;
+        let receive = endpoint.cap().mint_to(place, Rights::READ, 0).map_err(|error| problem(&error))?;
+        let starting = || {
+            let spawn = Procs::STANDARD.prepare("bench")?;
+            spawn.give_in(receive, slot::SERVICE)?;
+            spawn.argument(argument)?;
+            spawn.configure(priority, priority, 0, false)?;
+            spawn.start()
+        };
+        let process = starting().map_err(|error| problem(&error))?;
+        OWN_SPACE.delete_at(place).map_err(|error| problem(&error))?;
+        memory::free_slot(place);
+        Ok(Child { process, endpoint })
+    }
+
+    /// Where it receives.
+    pub const fn endpoint(&self) -> Cap<Endpoint> {
+        self.endpoint.cap()
+    }
+
+    /// Ends it.
+    pub fn stop(self) -> Result<(), String> {
+        Procs::STANDARD.kill(self.process).map_err(|error| format!("stopping a server: {error}"))
+    }
+}

@@ -1,0 +1,69 @@
+//! The server at which threads meet.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tench::sys::Wait;
+use tench_protocol::{Event, Later, Pending, interface};
+
+/// Threads that can wait together.
+const ROOM: usize = 64;
+
+/// Numbers come back one more.
+#[interface(client = Meeting, version = 1)]
+pub trait MeetingService {
+    /// At once.
+    #[method(1)]
+    fn at_once(&mut self, number: u64) -> Result<u64, Error>;
+
+    /// When so many wait; the last is answered first.
+    /// Errors: `Full`.
+    #[method(2)]
+    fn together(&mut self, later: Later<'_, u64, Error>, number: u64, threads: u64) -> Result<Option<u64>, Error>;
+}
+
+tench_protocol::codes! {
+    /// Why a request was refused.
+    pub enum Error {
+        /// Too many wait.
+        Full = 1, "too many threads wait";
+    }
+}
+
+/// Those who wait.
+struct Table {
+    waiting: Vec<(u64, Pending<u64, Error>)>,
+    /// How many of them are awaited.
+    threads: usize,
+}
+
+impl MeetingService for Table {
+    fn at_once(&mut self, number: u64) -> Result<u64, Error> {
+        Ok(number + 1)
+    }
+
+    fn together(&mut self, later: Later<'_, u64, Error>, number: u64, threads: u64) -> Result<Option<u64>, Error> {
+        if self.waiting.len() >= ROOM {
+            return Err(Error::Full);
+        }
+        self.threads = threads as usize;
+        self.waiting.push((number, later.keep().map_err(|_| Error::Full)?));
+        Ok(None)
+    }
+}
+
+/// The server's process: serves until it is killed.
+pub fn serve() -> Result<(), String> {
+    let mut table = Table { waiting: Vec::with_capacity(ROOM), threads: 0 };
+    let mut port = tench::server::port(0);
+    loop {
+        if port.next(Wait::FOREVER) == Event::Request {
+            port.carry_out(|request, context, answer| Meeting::dispatch(&mut table, request, context, answer));
+        }
+        if table.waiting.len() >= table.threads {
+            while let Some((number, pending)) = table.waiting.pop() {
+                port.finish(pending, &Ok(number + 1));
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Capabilities to memory, 7,000 of them: R0's figure 16.
+//!
+//! **Remote** is `give` of the memory server. **Local** is what that method does, done in this process with a stock of its own:
+//! the memory server's books (`tench_mem::books`) find a block, an untyped of it is made for the books, which revokes it one
+//! day, and another of that for whoever asked. Slots for the caller's capabilities are taken before, in both cases.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use alloc::{format, string::String};
+
+use tench::abi::Kind;
+use tench::mem::Mem;
+use tench::memory;
+use tench::println;
+use tench::sys::{Cap, CapAddress, OWN_SPACE, Place, Untyped};
+use tench::time::instructions;
+use tench_extents::Node;
+use tench_mem::accounts::Account;
+use tench_mem::blocks::Entry;
+use tench_mem::books::{Books, Region, Request};
+
+use super::{Costs, problem};
+use crate::figure;
+
+/// Capabilities.
+const COUNT: usize = 7000;
+/// Log2 of the size of a block.
+const BLOCK_BITS: u64 = 12;
+/// Log2 of the size of the stock: it holds all of them.
+const STOCK_BITS: u32 = 25;
+/// Capabilities for a point of the curve.
+const RUN: usize = 50;
+/// This process, as the books have it.
+const HOLDER: u64 = 1;
+
+/// Books of memory that this process has.
+struct Stock {
+    books: Books<Vec<Node>, Vec<Entry>, Vec<Account>>,
+    untyped: Cap<Untyped>,
+    address: u64,
+    /// The books know a block by its number, which is its place here.
+    slots: Vec<CapAddress>,
+}
+
+impl Stock {
+    fn new() -> Result<Stock, String> {
+        let place = memory::take_slot().map_err(problem("a slot"))?;
+        let block = Mem::STANDARD.allocate(STOCK_BITS, place).map_err(problem("a stock"))?;
+        let (extents, entries) = (vec![Node::EMPTY; 3 * COUNT], vec![Entry::EMPTY; COUNT + 1]);
+        let mut books = Books::new(extents, entries, vec![Account::EMPTY; 8]);
+        let region = Region { address: block.address, size_bits: STOCK_BITS, slot: place };
+        books.add(region).map_err(problem("the books"))?;
+        Ok(Stock { books, untyped: block.untyped, address: block.address, slots: slots(COUNT)? })
+    }
+
+    /// A block; its untyped goes to the slot.
+    fn give(&mut self, number: usize, into: CapAddress) -> Result<(), String> {
+        let kept = self.slots[number];
+        let request = Request::anywhere(HOLDER, HOLDER, BLOCK_BITS);
+        let block = self.books.allocate(&request, CapAddress(number as u32)).map_err(problem("a block"))?;
+        let place = Place::At(block.address - self.address);
+        self.untyped
+            .retype_many(Kind::Untyped, BLOCK_BITS, 1, place, OWN_SPACE, kept)
+            .and_then(|_| {
+                Cap::<Untyped>::new(kept).retype_many(Kind::Untyped, BLOCK_BITS, 1, Place::At(0), OWN_SPACE, into)
+            })
+            .map(drop)
+            .map_err(problem("an untyped"))
+    }
+
+    /// Gives everything back.
+    fn close(self) -> Result<(), String> {
+        // Whatever was made of the stock goes with it.
+        OWN_SPACE.revoke_at(self.untyped.address()).map_err(problem("revoking"))?;
+        Mem::STANDARD.free(self.address).map_err(problem("freeing the stock"))?;
+        self.slots.into_iter().for_each(memory::free_slot);
+        memory::free_slot(self.untyped.address());
+        Ok(())
+    }
+}
+
+/// Empty slots.
+fn slots(count: usize) -> Result<Vec<CapAddress>, String> {
+    (0..count).map(|_| memory::take_slot().map_err(problem("a slot"))).collect()
+}
+
+/// Measures each, and prints figures and the curve by number.
+fn measure(key: &str, reading: u64, mut give: impl FnMut(usize) -> Result<(), String>) -> Result<u64, String> {
+    let mut costs = Vec::with_capacity(COUNT);
+    for number in 0..COUNT {
+        let before = instructions();
+        let given = give(number);
+        costs.push(instructions() - before - reading);
+        given?;
+    }
+    for (index, run) in costs.chunks(RUN).enumerate() {
+        println!("sample: {key} {} {}", index * RUN + RUN / 2, run.iter().sum::<u64>() / run.len() as u64);
+    }
+    let costs = Costs::new(costs);
+    figure(key, costs.within(500));
+    figure(&format!("{key}_99"), costs.within(990));
+    figure(&format!("{key}_worst"), costs.within(1000));
+    Ok(costs.within(500))
+}
+
+/// Measures both.
+pub fn run(reading: u64) -> Result<(), String> {
+    let wanted = slots(COUNT)?;
+    let mut stock = Stock::new()?;
+    let local = measure("ram_local", reading, |number| stock.give(number, wanted[number]))?;
+    stock.close()?;
+    let mut blocks = Vec::with_capacity(COUNT);
+    let remote = measure("ram_remote", reading, |number| {
+        let block = Mem::STANDARD.allocate(BLOCK_BITS as u32, wanted[number]).map_err(problem("a block"))?;
+        blocks.push(block.address);
+        Ok(())
+    })?;
+    for address in blocks {
+        Mem::STANDARD.free(address).map_err(problem("freeing"))?;
+    }
+    wanted.into_iter().for_each(memory::free_slot);
+    figure("ram_percent", remote * 100 / local.max(1));
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! The server of strings.
+
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use tench::shared::Buffers;
+use tench::sys::Wait;
+use tench_protocol::{ArrayString, Bytes, Event, Shared, SharedMut, Text, interface};
+
+/// Bytes of a part: what fits into a message.
+pub const PART: usize = 448;
+/// Bytes of the longest string.
+pub const LARGEST: u64 = 64 << 10;
+
+/// Strings there, and there and back.
+#[interface(client = Strings, version = 1)]
+pub trait StringsService {
+    /// Keeps a short string. Answers its length.
+    #[method(1)]
+    fn short(&mut self, text: Text<'_, 16>) -> Result<u64, Error>;
+
+    /// Keeps a longer one.
+    #[method(2)]
+    fn long(&mut self, text: Text<'_, 128>) -> Result<u64, Error>;
+
+    /// Keeps a part of a string.
+    #[method(3)]
+    fn part(&mut self, part: Bytes<'_, PART>) -> Result<u64, Error>;
+
+    /// Keeps a string in shared memory.
+    #[method(4)]
+    fn whole(&mut self, bytes: Shared<'_>) -> Result<u64, Error>;
+
+    /// The short string comes back.
+    #[method(5)]
+    fn echo_short(&mut self, text: Text<'_, 16>) -> Result<Text<'_, 16>, Error>;
+
+    /// The longer one comes back.
+    #[method(6)]
+    fn echo_long(&mut self, text: Text<'_, 128>) -> Result<Text<'_, 128>, Error>;
+
+    /// A string in shared memory comes back there.
+    /// Errors: `TooLong`.
+    #[method(7)]
+    fn echo(&mut self, bytes: Shared<'_>, into: SharedMut<'_>) -> Result<(), Error>;
+}
+
+tench_protocol::codes! {
+    /// Why a request was refused.
+    pub enum Error {
+        /// The string is longer than there is room for.
+        TooLong = 1, "the string is too long";
+    }
+}
+
+/// What was kept last.
+struct Kept {
+    short: ArrayString<16>,
+    long: ArrayString<128>,
+    bytes: Vec<u8>,
+}
+
+impl Kept {
+    /// Copies out of shared memory.
+    fn take(&mut self, bytes: &Shared<'_>) -> Result<&[u8], Error> {
+        let room = self.bytes.get_mut(..bytes.len()).ok_or(Error::TooLong)?;
+        bytes.read(0, room);
+        Ok(room)
+    }
+}
+
+impl StringsService for Kept {
+    fn short(&mut self, text: Text<'_, 16>) -> Result<u64, Error> {
+        self.short = text.to_owned();
+        Ok(self.short.len() as u64)
+    }
+
+    fn long(&mut self, text: Text<'_, 128>) -> Result<u64, Error> {
+        self.long = text.to_owned();
+        Ok(self.long.len() as u64)
+    }
+
+    fn part(&mut self, part: Bytes<'_, PART>) -> Result<u64, Error> {
+        self.bytes[..part.len()].copy_from_slice(&part);
+        Ok(part.len() as u64)
+    }
+
+    fn whole(&mut self, bytes: Shared<'_>) -> Result<u64, Error> {
+        self.take(&bytes).map(|bytes| bytes.len() as u64)
+    }
+
+    fn echo_short(&mut self, text: Text<'_, 16>) -> Result<Text<'_, 16>, Error> {
+        self.short = text.to_owned();
+        Text::new(&self.short).ok_or(Error::TooLong)
+    }
+
+    fn echo_long(&mut self, text: Text<'_, 128>) -> Result<Text<'_, 128>, Error> {
+        self.long = text.to_owned();
+        Text::new(&self.long).ok_or(Error::TooLong)
+    }
+
+    fn echo(&mut self, bytes: Shared<'_>, into: SharedMut<'_>) -> Result<(), Error> {
+        let length = bytes.len();
+        if into.len() < length {
+            return Err(Error::TooLong);
+        }
+        into.write(0, self.take(&bytes)?);
+        Ok(())
+    }
+}
+
+/// The server's process: serves until it is killed.
+pub fn serve() -> Result<(), String> {
+    let mut kept = Kept { short: ArrayString::new(), long: ArrayString::new(), bytes: vec![0; LARGEST as usize] };
+    let mut buffers = Buffers::new(2 * LARGEST, 1);
+    let mut port = tench::server::port(0);
+    loop {
+        if port.next(Wait::FOREVER) == Event::Request {
+            port.carry_out_sharing(&mut buffers, |request, context, answer| {
+                Strings::dispatch(&mut kept, request, context, answer)
+            });
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Many threads of one process in calls over one connection.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use tench::abi::layout::slot;
+use tench::memory::{self, Made, make};
+use tench::sys::{Cap, Error as KernelError, Instant, Reply, Wait};
+use tench::thread::{self, JoinHandle};
+use tench::time::{self, Duration};
+use tench_protocol::{Event, Factory, Later, Pending, Port, Replies, Slots, interface};
+
+use crate::case::{Case, Failure, Outcome};
+use crate::stage::Stage;
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("SESSION0001", "answers in another order than the requests reach the threads that asked", out_of_order),
+    Case::new("SESSION0002", "callers for whom the server has no room wait, and are answered", little_room),
+    Case::new("SESSION0003", "of threads that call again and again none gets ahead of another", in_turn),
+];
+
+/// Threads, and calls of each.
+const THREADS: usize = 12;
+const CALLS: u64 = 20;
+
+/// Numbers that are worth an answer.
+#[interface(client = Desk, version = 1)]
+pub trait DeskService {
+    /// Three times the number, and the thread.
+    /// Errors: `Full`.
+    #[method(1)]
+    fn ask(&mut self, later: Later<'_, u64, Error>, thread: u64, number: u64) -> Result<Option<u64>, Error>;
+}
+
+tench_protocol::codes! {
+    /// Why a request was refused.
+    pub enum Error {
+        /// No reply object can be made.
+        Full = 1, "no reply object";
+    }
+}
+
+/// What is answered to a thread.
+const fn answer(thread: u64, number: u64) -> u64 {
+    3 * number << 8 | thread
+}
+
+/// The server.
+struct Book {
+    waiting: Vec<(u64, u64, Pending<u64, Error>)>,
+    /// Requests of each thread.
+    asked: Vec<u64>,
+    /// How far one thread was ahead of another when all had more to ask.
+    spread: u64,
+}
+
+impl DeskService for Book {
+    fn ask(&mut self, later: Later<'_, u64, Error>, thread: u64, number: u64) -> Result<Option<u64>, Error> {
+        self.waiting.push((thread, number, later.keep().map_err(|_| Error::Full)?));
+        self.asked[thread as usize] += 1;
+        let (least, most) = (self.asked.iter().min(), self.asked.iter().max());
+        if let (Some(least), Some(most)) = (least, most)
+            && *most < CALLS
+        {
+            self.spread = self.spread.max(most - least);
+        }
+        Ok(None)
+    }
+}
+
+/// Reply objects, for as long as the program runs.
+const FACTORY: Factory =
+    Factory { make: || make::<Reply>(0).map(Made::leak).map_err(|_| KernelError::OutOfMemory), delete: |_| {} };
+
+/// Lets all threads make all their calls, at a server that keeps so many requests and then answers the one that `choose` picks
+/// by the number of answers so far and of requests that are kept. Answers how far one thread was ahead.
+fn run(room: usize, choose: fn(usize, usize) -> usize) -> Outcome<u64> {
+    let endpoint = Arc::new(make::<tench::sys::Endpoint>(0)?);
+    let threads = (0..THREADS as u64).map(|number| {
+        let endpoint = Arc::clone(&endpoint);
+        let body = move || {
+            let ask = |call| Desk::at(endpoint.cap()).ask(number, call) == Ok(answer(number, call));
+            (0..CALLS).all(ask)
+        };
+        thread::Builder::new().spawn(body).map_err(|error| Failure::new(alloc::format!("a thread: {error}")))
+    });
+    let threads: Vec<JoinHandle<bool>> = threads.collect::<Result<_, _>>()?;
+    let replies = Replies::new(Cap::new(slot::REPLY), FACTORY);
+    let mut port = Port::new(endpoint.cap(), replies, Slots::NONE);
+    let mut book = Book { waiting: Vec::new(), asked: vec![0; THREADS], spread: 0 };
+    let (mut answered, mut active) = (0, THREADS);
+    let end = time::deadline(Duration::from_secs(20));
+    while active > 0 {
+        while book.waiting.len() < room.min(active) {
+            check!(Instant::now() < end);
+            if port.next(Wait::until(end)) == Event::Request {
+                port.carry_out(|request, context, answer| Desk::dispatch(&mut book, request, context, answer));
+            }
+        }
+        let (thread, number, pending) = book.waiting.remove(choose(answered, book.waiting.len()));
+        active -= usize::from(number + 1 == CALLS);
+        answered += 1;
+        port.finish(pending, &Ok(answer(thread, number)));
+    }
+    port.close().into_iter().for_each(memory::free_slot);
+    for thread in threads {
+        check!(thread.join());
+    }
+    equal!(answered, THREADS * CALLS as usize);
+    Ok(book.spread)
+}
+
+fn out_of_order(_: &mut Stage) -> Outcome {
+    run(THREADS, |_, waiting| waiting - 1).map(drop)
+}
+
+fn little_room(_: &mut Stage) -> Outcome {
+    run(3, |answered, waiting| answered * 7 % 5 % waiting).map(drop)
+}
+
+fn in_turn(_: &mut Stage) -> Outcome {
+    check!(run(1, |_, _| 0)? <= 1);
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Requests for slabs.
+
+use tench_mem::store::Store;
+use tench_mem_client::protocol::Error;
+use tench_mem_client::slabs::protocol::{
+    Books as SlabBooks, Bundle as Given, Figures, KernelAccount, MAX_DESCRIPTORS, MAX_SLABS, SlabsService, TRACE_BYTES,
+};
+use tench_protocol::{Arrived, Bytes, Caller, List};
+use tench_slabs::Lifetime;
+use tench_sys::{CapAddress, CapNode};
+
+use super::Slabs;
+use crate::kernel::Kernel;
+
+/// The slabs, and the store whose memory and slots they use.
+pub struct Both<'a> {
+    /// The slabs.
+    pub slabs: &'a mut Slabs,
+    /// The store.
+    pub store: &'a mut Store<Kernel>,
+}
+
+impl SlabsService for Both<'_> {
+    fn set_up(&mut self, dynamic: List<u8, MAX_SLABS>, statics: List<u8, MAX_SLABS>) -> Result<u64, Error> {
+        self.slabs.set_up(self.store, &dynamic, &statics)
+    }
+
+    fn take_down(&mut self) -> Result<(), Error> {
+        self.slabs.take_down(self.store)
+    }
+
+    fn grant(
+        &mut self,
+        caller: Caller,
+        is_static: bool,
+        descriptors: List<u64, MAX_DESCRIPTORS>,
+    ) -> Result<Given, Error> {
+        self.slabs.grant(self.store, caller.0, lifetime(is_static), None, &descriptors)
+    }
+
+    fn grant_to(
+        &mut self,
+        caller: Caller,
+        is_static: bool,
+        first: CapAddress,
+        descriptors: List<u64, MAX_DESCRIPTORS>,
+        space: Arrived<'_, CapNode>,
+    ) -> Result<Given, Error> {
+        self.slabs.grant(self.store, caller.0, lifetime(is_static), Some((space.cap(), first)), &descriptors)
+    }
+
+    fn free(&mut self, caller: Caller, number: u64) -> Result<Figures, Error> {
+        let state = self.slabs.state()?;
+        state.bundles.get(&number).filter(|bundle| bundle.client == caller.0).ok_or(Error::NoSuchBundle)?;
+        self.slabs.free(self.store, number)?;
+        self.slabs.figures()
+    }
+
+    fn books(&mut self, number: u64) -> Result<SlabBooks, Error> {
+        self.slabs.books(number)
+    }
+
+    fn kernel(&mut self, number: u64) -> Result<KernelAccount, Error> {
+        self.slabs.kernel(number)
+    }
+
+    fn policy(&mut self) -> Result<(u64, bool), Error> {
+        let books = &self.slabs.state()?.books;
+        Ok((books.policy().code(), books.lifted()))
+    }
+
+    fn set_policy(&mut self, code: u64, lifted: bool) -> Result<(), Error> {
+        self.slabs.set_policy(code, lifted)
+    }
+
+    fn record(&mut self, on: bool) -> Result<u64, Error> {
+        self.slabs.record(on)
+    }
+
+    fn read_part(&mut self, offset: u64) -> Result<Bytes<'_, TRACE_BYTES>, Error> {
+        Ok(self.slabs.part_of_trace(offset))
+    }
+
+    fn figures(&mut self) -> Result<Figures, Error> {
+        self.slabs.figures()
+    }
+}
+
+/// How long objects live.
+const fn lifetime(is_static: bool) -> Lifetime {
+    if is_static { Lifetime::Static } else { Lifetime::Dynamic }
+}
