@@ -10,8 +10,8 @@ use crate::object::Ref;
 use crate::slot::SlotRef;
 use crate::thread::{Thread, slow};
 use crate::{
-    Arch, Kernel, account, delete, endpoint, fast, fault, frame, interrupt, mapping, notification, reply, scheduler, scheduling,
-    space, table, thread, untyped,
+    Arch, Kernel, account, delete, endpoint, fast, fault, frame, interrupt, mapping, notification, reply, scheduler,
+    scheduling, space, table, thread, untyped,
 };
 
 /// What a system call did to the registers of the thread that made it.

@@ -10,7 +10,7 @@ use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
 use crate::faults::Deed;
-use crate::{exhaustion, handlers, hostile, paging, shared, slabs};
+use crate::{exhaustion, handlers, hostile, paging, processes, shared, slabs, victim};
 
 /// Exit code of a child that does as it is told and nothing else.
 pub const OBEDIENT: u64 = 7;
@@ -25,6 +25,9 @@ pub fn run() -> Option<i32> {
         "obey" => Some(OBEDIENT as i32),
         "bundle" => Some(slabs::leave_a_bundle()),
         "shared" => Some(shared::child()),
+        "spin" => Some(processes::spin()),
+        "burn" => Some(processes::burn_shares()),
+        "victim" => Some(victim::live()),
         "library" => Some(exhaustion::use_library().unwrap_or(1)),
         "hog" => Some(hog().unwrap_or(0)),
         "paging" => Some(paging::child(arguments.next()?).unwrap_or(1)),

@@ -36,11 +36,13 @@ mod faults;
 mod handlers;
 mod hostile;
 mod kernel;
+mod killing;
 mod memory;
 mod node;
 mod notification;
 mod operations;
 mod paging;
+mod processes;
 mod random;
 mod registers;
 mod reply;
@@ -53,6 +55,7 @@ mod thread;
 mod transfer;
 mod untyped;
 mod upcall;
+mod victim;
 
 use case::Case;
 use stage::Stage;
@@ -87,6 +90,8 @@ const CASES: &[&[Case]] = &[
     slabs::CASES,
     shared::CASES,
     sessions::CASES,
+    processes::CASES,
+    killing::CASES,
     exhaustion::CASES,
     hostile::CASES,
 ];

@@ -1,6 +1,7 @@
-//! What people see when the kernel itself goes wrong: a kernel that cannot boot, and one with a broken instruction.
+//! What people see when what everything depends on goes wrong: a kernel that cannot boot, one with a broken instruction, and a
+//! process server with one, which dies while `init` still waits for it.
 //!
-//! Both must power off with the status of a kernel's failure, and name the functions on the way there.
+//! All must power off: the kernel with the status of its failures, and with the functions on the way there, `init` with 1.
 
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub const SYSTEM: &str = "default";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(20), total: Duration::from_secs(60) };
 /// The guest's status after a failure of the kernel.
 const STATUS: u8 = 101;
+/// The guest's status after a failure of a server without which nothing goes on.
+const SERVER_STATUS: u8 = 1;
 /// The first function in Rust.
 const FUNCTION: &str = "tench_boot";
 /// What no processor executes.
@@ -28,16 +31,18 @@ const UNDEFINED: [u8; 4] = [0; 4];
 /// A way to make the kernel fail.
 struct Crash {
     name: &'static str,
-    /// Damages the boot files.
-    damage: fn(&Executable, u64, &BootFiles) -> Result<()>,
+    /// Damages the boot files. It is given the kernel, its function, and the process server.
+    damage: fn(&Executable, u64, &Executable, &BootFiles) -> Result<()>,
+    status: u8,
     /// What the report must contain, in this order.
     expected: &'static [&'static str],
 }
 
-const CRASHES: [Crash; 2] = [
+const CRASHES: [Crash; 3] = [
     Crash {
         name: "crash/panic",
-        damage: |_, _, files| workspace::write_file(&files.ram_disk, &[0; 8192]),
+        status: STATUS,
+        damage: |_, _, _, files| workspace::write_file(&files.ram_disk, &[0; 8192]),
         expected: &[
             "panic: kernel: cannot boot: the RAM disk does not begin with a header",
             "boot.rs:",
@@ -46,7 +51,8 @@ const CRASHES: [Crash; 2] = [
     },
     Crash {
         name: "crash/exception",
-        damage: |kernel, function, files| {
+        status: STATUS,
+        damage: |kernel, function, _, files| {
             let mut kernel = kernel.clone();
             let segment = kernel.segments.iter_mut().find_map(|segment| {
                 let offset = function.checked_sub(segment.virtual_address)? as usize;
@@ -57,6 +63,24 @@ const CRASHES: [Crash; 2] = [
         },
         expected: &["panic: kernel: exception", "tench_boot (", "x0 ", "x28 ", "state "],
     },
+    Crash {
+        name: "crash/server",
+        status: SERVER_STATUS,
+        damage: |_, _, procs, files| {
+            let mut disk = workspace::read_file(&files.ram_disk)?;
+            let entry = procs.entry;
+            let code = procs.segments.iter().find_map(|segment| {
+                let offset = entry.checked_sub(segment.virtual_address)? as usize;
+                (offset < segment.content.len()).then_some((&segment.content, offset))
+            });
+            let (code, offset) = code.ok_or_else(|| miette!("the process server begins in no segment"))?;
+            let place = disk.windows(code.len()).position(|part| part == *code);
+            let place = place.ok_or_else(|| miette!("the RAM disk does not hold the process server"))?;
+            disk[place + offset..][..UNDEFINED.len()].copy_from_slice(&UNDEFINED);
+            workspace::write_file(&files.ram_disk, &disk)
+        },
+        expected: &["procs: fault of class", "init: procs has ended, and nothing can go on without it"],
+    },
 ];
 
 pub fn run(target: &Target, report: &mut Report) -> Result<()> {
@@ -65,11 +89,14 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
         let (system, build) = target.get(SYSTEM)?;
         let files = prepare::prepare(target.workspace, build, &system, "crash", &[])?;
         let path = build.kernel(&system)?;
-        (crash.damage)(&Executable::read(path)?, elf::function(path, FUNCTION)?, &files)?;
+        let procs = system.programs.iter().find(|program| program.name == "procs");
+        let procs = procs.ok_or_else(|| miette!("{SYSTEM} has no process server"))?;
+        let procs = Executable::read(build.program(&procs.origin)?)?;
+        (crash.damage)(&Executable::read(path)?, elf::function(path, FUNCTION)?, &procs, &files)?;
         let mut symbols = build.symbols(target.workspace, &system)?;
         let mut command = Machine::default().command(&files, Serial::Pipe);
         let outcome = script::run(&mut command, &[], PATIENCE, |line| symbols.explain(line))?;
-        match judge(crash.expected, &outcome) {
+        match judge(crash.status, crash.expected, &outcome) {
             None => report.passed(crash.name),
             Some(problem) => {
                 report.failed(crash.name, &format!("{problem}; what was on the terminal:\n{}", outcome.last_screen()));
@@ -80,9 +107,9 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
 }
 
 /// What is wrong with a report.
-fn judge(expected: &[&str], outcome: &Outcome) -> Option<String> {
-    if !matches!(outcome.end, End::Exited(STATUS)) {
-        return Some(format!("the guest did not end with status {STATUS}: {:?}", outcome.end));
+fn judge(status: u8, expected: &[&str], outcome: &Outcome) -> Option<String> {
+    if !matches!(outcome.end, End::Exited(ended) if ended == status) {
+        return Some(format!("the guest did not end with status {status}: {:?}", outcome.end));
     }
     let mut lines = outcome.lines.iter();
     let missing = expected.iter().find(|text| !lines.any(|line| line.contains(**text)));

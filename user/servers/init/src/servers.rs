@@ -15,6 +15,7 @@ use crate::boot::Boot;
 use crate::devices::Devices;
 use crate::failure::Failure;
 use crate::pool::Pool;
+use crate::watch;
 
 /// Servers that a description can have.
 const MAX_SERVERS: usize = 64;
@@ -53,16 +54,16 @@ struct Starter<'a> {
     faults: Cap<Endpoint>,
 }
 
-/// Starts everything. Answers where mem and procs report faults.
-pub fn start(info: &BootInfo) -> Result<Cap<Endpoint>, Failure> {
+/// Starts everything.
+pub fn start(info: &BootInfo) -> Result<(), Failure> {
     let mut pool = Pool::new(info);
     let boot = Boot::open(info, &mut pool)?;
     let faults = make_endpoint(&mut pool, "init")?;
+    watch::start(&mut pool, faults)?;
     let mut starter = Starter { info, pool, boot, devices: Devices::new(info), endpoints: ArrayVec::new(), faults };
     starter.make_endpoints()?;
     starter.load_first()?;
-    starter.start_others()?;
-    Ok(faults)
+    starter.start_others()
 }
 
 /// Makes an endpoint.

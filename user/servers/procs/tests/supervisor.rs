@@ -129,3 +129,114 @@ fn a_process_with_many_threads_leaves_room_for_others_who_wait() {
     assert_eq!(waiting, MAX_WAITERS / 2);
     assert!(service.wait(21, || Some(0)));
 }
+
+/// Three servers with policies of their own.
+const POLICIES: [(&str, Policy); 3] = [
+    ("console", Policy { attempts: 3, delay: 10, window: 1000 }),
+    ("names", Policy { attempts: 1, delay: 50, window: 300 }),
+    ("clock", Policy { attempts: 6, delay: 1, window: 5000 }),
+];
+
+/// A server in the model: what it does, when it ended or did not start, who waits and what it was not told.
+struct Model {
+    policy: Policy,
+    state: State,
+    ends: Vec<u64>,
+    waiters: Vec<(u64, u32)>,
+    missed: Vec<u64>,
+}
+
+impl Model {
+    /// It has ended or did not start. Answers who waits in vain.
+    fn fail(&mut self, now: u64) -> Vec<(u64, u32)> {
+        self.ends.push(now);
+        let recent = self.ends.iter().filter(|end| now - **end < self.policy.window).count() as u32;
+        if recent > self.policy.attempts {
+            self.state = State::GivenUp;
+            self.missed.clear();
+            return std::mem::take(&mut self.waiters);
+        }
+        self.state = State::Down(now + self.policy.delay * (1 << (recent - 1)));
+        Vec::new()
+    }
+}
+
+proptest! {
+    /// The supervisor does what the model does, for each server by itself, and whoever waits is answered in the end.
+    #[test]
+    fn each_server_has_its_policy(steps in prop::collection::vec((0..7u8, 0..3usize, 0..300u64), 1..300)) {
+        let mut supervisor = Supervisor::<(), u32>::default();
+        let mut models = Vec::new();
+        for (number, (name, policy)) in POLICIES.into_iter().enumerate() {
+            let process = 5 + number as u64;
+            supervisor.add(name, (), policy, process);
+            let state = State::Up(process);
+            models.push(Model { policy, state, ends: Vec::new(), waiters: Vec::new(), missed: Vec::new() });
+        }
+        let (mut now, mut last, mut replies) = (0, 100, 0);
+        for (step, which, pause) in steps {
+            now += pause / 3;
+            let (name, _) = POLICIES[which];
+            let model = &mut models[which];
+            match (step, model.state) {
+                (0, State::Up(process)) => {
+                    let in_vain = model.fail(now);
+                    let expected = match model.state {
+                        State::GivenUp => Verdict::GivenUp(name, in_vain),
+                        _ => Verdict::Again(name),
+                    };
+                    prop_assert_eq!(supervisor.ended(process, now), (expected, vec![]));
+                }
+                (1, State::Down(_)) => {
+                    replies += 1;
+                    prop_assert!(supervisor.find(name).unwrap().wait(20 + pause % 4, || Some(replies)));
+                    model.waiters.push((20 + pause % 4, replies));
+                }
+                (2, State::Down(_)) => {
+                    supervisor.find(name).unwrap().miss(pause);
+                    model.missed.push(pause);
+                }
+                (3 | 4, State::Down(until)) if until <= now && step == 3 => {
+                    last += 1;
+                    let started = supervisor.started(name, last).unwrap();
+                    prop_assert_eq!(started.waiters, std::mem::take(&mut model.waiters));
+                    prop_assert_eq!(started.missed, std::mem::take(&mut model.missed));
+                    model.state = State::Up(last);
+                }
+                (4, State::Down(until)) if until <= now => {
+                    let in_vain = model.fail(now);
+                    prop_assert_eq!(supervisor.not_started(name, now), in_vain);
+                }
+                (5, _) => {
+                    // A client ends: wherever it waited, it is answered nothing.
+                    let client = 20 + pause % 4;
+                    let mut gone = Vec::new();
+                    for model in &mut models {
+                        gone.extend(model.waiters.extract_if(.., |(one, _)| *one == client).map(|(_, reply)| reply));
+                    }
+                    prop_assert_eq!(supervisor.ended(client, now), (Verdict::NotSupervised, gone));
+                }
+                _ => {}
+            }
+            for (model, (name, _)) in models.iter().zip(POLICIES) {
+                prop_assert_eq!(supervisor.state(name), Some(model.state));
+                prop_assert!(model.state != State::GivenUp || model.waiters.is_empty(), "somebody waits for ever");
+            }
+            let deadlines = models.iter().filter_map(|model| match model.state {
+                State::Down(until) => Some(until),
+                _ => None,
+            });
+            let next = deadlines.min();
+            prop_assert_eq!(supervisor.next_deadline(), next);
+            prop_assert_eq!(supervisor.due(now).is_some(), next.is_some_and(|next| next <= now));
+        }
+        // Who still waits, waits for a server that is started in a time that is known.
+        for (model, (name, _)) in models.iter_mut().zip(POLICIES) {
+            if let State::Down(until) = model.state {
+                prop_assert!(supervisor.due(until).is_some());
+                prop_assert_eq!(supervisor.started(name, 999).unwrap().waiters, std::mem::take(&mut model.waiters));
+            }
+            prop_assert!(model.waiters.is_empty());
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A process is killed at every step of everything that it does, and leaves nothing behind.
+//!
+//! With instructions as the clock, the victim is killed after k short times for each k; in real time the moments are others
+//! each time. The killer runs at a higher priority than all servers, so the victim is also killed while one of them
+//! works for it. Then all books are compared with those before: what each process has at the memory server, what lies in the
+//! capability spaces of the servers, which names there are, and the memory server's account with the kernel's.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use tench::abi::Kind;
+use tench::mem::Mem;
+use tench::memory;
+use tench::names::Names;
+use tench::procs::protocol::{State, pid};
+use tench::procs::{Failure as ProcsFailure, Procs};
+use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message};
+use tench::thread::{self, Builder};
+use tench::time::{self, Duration};
+
+use crate::case::{Case, Failure, Outcome};
+use crate::processes::start_with;
+use crate::stage::Stage;
+use crate::victim::{NAME, PATIENCE};
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("KILL0001", "killed at any step, a process leaves nothing: each fourth", |stage| at_every_step(stage, 0)),
+    Case::new("KILL0002", "killed at any step, a process leaves nothing: the next", |stage| at_every_step(stage, 1)),
+    Case::new("KILL0003", "killed at any step, a process leaves nothing: those after", |stage| at_every_step(stage, 2)),
+    Case::new("KILL0004", "killed at any step, a process leaves nothing: the others", |stage| at_every_step(stage, 3)),
+];
+
+const PROCS: Procs = Procs::STANDARD;
+/// Steps at which the victim is killed.
+const STEPS: u64 = 400;
+/// Above all servers.
+const PRIORITY: u8 = 230;
+
+/// Everything that is the same before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Books {
+    /// Processes with memory: bytes, blocks and bytes of objects.
+    accounts: Vec<(u64, [u64; 3])>,
+    /// Capabilities of each kind in the servers' spaces.
+    capabilities: Vec<(u64, Vec<(Kind, u64)>)>,
+    names: u64,
+}
+
+/// Takes all books. The killer's own memory is left out, and so is what the process server remembers of ended processes: its
+/// memory, and the capabilities to that.
+fn books() -> Outcome<Books> {
+    let (mut accounts, mut after) = (Vec::new(), 0);
+    while let Ok(account) = Mem::STANDARD.next_account(after) {
+        after = account.process;
+        if after != pid::PROCS && after != tench::process::id() {
+            accounts.push((after, [account.used, account.blocks, account.objects]));
+        }
+    }
+    let mut capabilities = Vec::new();
+    for name in ["procs", "names", "console", "clock"] {
+        let server = PROCS.find(name, 0)?;
+        capabilities.push((server, kinds(server)?));
+    }
+    let (mut names, mut name) = (0, alloc::string::String::new());
+    while let Ok((next, _)) = Names::STANDARD.next(&name).map(|(next, owner)| (format!("{}", &*next), owner)) {
+        name = next;
+        names += 1;
+    }
+    let audit = Mem::STANDARD.audit()?;
+    equal!(audit.books, audit.kernel);
+    Ok(Books { accounts, capabilities, names })
+}
+
+/// How many capabilities of each kind a process has, but for its own memory.
+fn kinds(process: u64) -> Outcome<Vec<(Kind, u64)>> {
+    let mut kinds: Vec<(Kind, u64)> = Vec::new();
+    let mut from = CapAddress(1);
+    while from != CapAddress::NULL {
+        let (next, found) = PROCS.capabilities(process, from)?;
+        for capability in found.iter() {
+            let is_memory = matches!(capability.kind, Kind::Untyped | Kind::Frame | Kind::Mapping | Kind::PageTable);
+            if process == pid::PROCS && is_memory {
+                continue;
+            }
+            match kinds.iter_mut().find(|(kind, _)| *kind == capability.kind) {
+                Some((_, count)) => *count += 1,
+                None => kinds.push((capability.kind, 1)),
+            }
+        }
+        from = next;
+    }
+    kinds.sort_unstable_by_key(|(kind, _)| *kind as u8);
+    Ok(kinds)
+}
+
+/// Waits until the children of a process have ended, and until nobody waits any more for what it waited for.
+fn settle(process: u64) -> Outcome {
+    let mut after = 0;
+    while let Ok(child) = PROCS.child(process, after) {
+        PROCS.wait(child)?;
+        after = child;
+    }
+    time::sleep(2 * PATIENCE);
+    Ok(())
+}
+
+/// Starts a victim, kills it at a time after its start or lets it end, and looks who is told. Answers whether it had ended.
+fn kill_after(ticks: u64, server: Cap<Endpoint>) -> Outcome<bool> {
+    let victim = start_with(&["victim"], Some(server))?;
+    let end = Instant::now().after(ticks);
+    let waiter = Builder::new().priority(PRIORITY).spawn(move || PROCS.wait(victim))?;
+    time::sleep_until(end);
+    // Somebody waits for an answer that will never come, if the victim has got so far.
+    let place = memory::take_slot()?;
+    let caller = Names::STANDARD.look_up(NAME, place).ok().map(|endpoint| {
+        thread::spawn(move || {
+            let is_refused = endpoint.call(&Message::new(0)).is_err();
+            let _ = endpoint.delete();
+            is_refused
+        })
+    });
+    time::sleep(Duration::from_micros(1));
+    let killed = PROCS.kill(victim);
+    let has_ended = matches!(killed, Err(ProcsFailure::Refused(tench::procs::protocol::Error::WrongState)));
+    check!(killed.is_ok() || has_ended);
+    let expected = if has_ended { State::Exited } else { State::Killed };
+    equal!(waiter.join()?.state, expected);
+    if let Some(caller) = caller {
+        check!(caller.join());
+    }
+    memory::free_slot(place);
+    settle(victim)?;
+    Ok(has_ended)
+}
+
+fn kill_at_all(server: Cap<Endpoint>, quarter: u64) -> Outcome {
+    let victim = start_with(&["victim"], Some(server))?;
+    let begin = Instant::now();
+    equal!(PROCS.wait(victim)?.state, State::Exited);
+    let life = Instant::now().since(begin);
+    time::sleep(2 * PATIENCE);
+    // Servers' arrays become as large as they have to be.
+    for part in 1..9 {
+        kill_after(life * part / 8, server)?;
+    }
+    let before = books()?;
+    let mut ended = 0;
+    for number in 0..STEPS / 4 {
+        let ticks = life * (number * 4 + quarter) / STEPS;
+        let has_ended = kill_after(ticks, server)?;
+        // In real time it may be faster or slower than before; mostly it lives.
+        ended += u64::from(has_ended);
+        let after = books()?;
+        if after != before {
+            return Err(Failure::new(format!("killed after {ticks} ticks: {after:?}, before: {before:?}")));
+        }
+    }
+    check!(ended < STEPS / 8);
+    Ok(())
+}
+
+/// Plays a quarter of all steps, every fourth, so that something is printed in between.
+fn at_every_step(stage: &mut Stage, quarter: u64) -> Outcome {
+    let server = stage.endpoint()?;
+    let procs = Mem::STANDARD.next_account(pid::PROCS - 1)?.used;
+    let killer = Builder::new().priority(PRIORITY).spawn(move || kill_at_all(server, quarter))?;
+    killer.join()?;
+    // Some KiB for each record: far from what each process had.
+    let more = Mem::STANDARD.next_account(pid::PROCS - 1)?.used.saturating_sub(procs);
+    check!(more < STEPS * 2048);
+    Ok(())
+}

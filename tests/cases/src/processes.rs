@@ -1,0 +1,188 @@
+//! Processes as their parents see them: waiting with a deadline, time, suspension, children.
+
+use alloc::vec::Vec;
+
+use tench::abi::layout::slot;
+use tench::procs::protocol::{Error as ProcsError, State};
+use tench::procs::{Failure as ProcsFailure, Procs, Status};
+use tench::sys::{Cap, Endpoint, Instant, SchedulingContext};
+use tench::thread;
+use tench::time::{self, Duration};
+
+use crate::case::{Case, Outcome};
+use crate::stage::{LOW, Stage};
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("PROC0001", "a wait with a deadline ends at it, or with the process", deadline),
+    Case::new("PROC0002", "the time of a process is that of all its threads, ended ones too", time_of_all),
+    Case::new("PROC0003", "no thread of a suspended process runs, and all go on", suspended),
+    Case::new("PROC0004", "children are listed, in order, also when they have ended", children),
+    Case::new("PROC0005", "many threads wait for a process, each as long as it wants", many_waiters),
+];
+
+const PROCS: Procs = Procs::STANDARD;
+/// Ticks that each thread of a child uses that burns time.
+const SHARE: u64 = 40_000;
+/// Threads of that child besides its main thread.
+const THREADS: u64 = 3;
+
+/// Starts this program as a child with a task; it runs when this thread waits.
+fn start(arguments: &[&str]) -> Outcome<u64> {
+    start_with(arguments, None)
+}
+
+/// The same with a capability to an endpoint.
+pub fn start_with(arguments: &[&str], endpoint: Option<Cap<Endpoint>>) -> Outcome<u64> {
+    let mut child = PROCS.prepare("cases")?;
+    if let Some(endpoint) = endpoint {
+        child.give(endpoint)?;
+    }
+    for argument in arguments {
+        child.argument(argument)?;
+    }
+    child.configure(LOW as u8, LOW as u8, 0, false)?;
+    Ok(child.start()?)
+}
+
+fn in_millis(millis: u64) -> Instant {
+    time::deadline(Duration::from_millis(millis))
+}
+
+const TIMED_OUT: Result<Status, ProcsFailure> = Err(ProcsFailure::Refused(ProcsError::TimedOut));
+
+fn deadline(_: &mut Stage) -> Outcome {
+    let child = start(&["spin"])?;
+    let end = in_millis(2);
+    equal!(PROCS.wait_until(child, end), TIMED_OUT);
+    check!(Instant::now() >= end);
+    equal!(PROCS.wait_until(child, Instant::from_ticks(0)), TIMED_OUT);
+    equal!(PROCS.status(child)?.state, State::Running);
+    PROCS.kill(child)?;
+    equal!(PROCS.wait_until(child, in_millis(1000))?.state, State::Killed);
+    equal!(PROCS.wait_until(child, Instant::from_ticks(0))?.state, State::Killed);
+    let child = start(&["obey"])?;
+    equal!(PROCS.wait_until(child, in_millis(1000))?.state, State::Exited);
+    let nobody = ProcsFailure::Refused(ProcsError::NoSuchProcess);
+    equal!(PROCS.wait_until(child + 1000, in_millis(1)), Err(nobody));
+    Ok(())
+}
+
+/// Uses the processor until a scheduling context has used so many ticks.
+fn burn(context: Cap<SchedulingContext>, ticks: u64) {
+    let used = || context.query().map_or(u64::MAX, |info| info.consumed);
+    let end = used().saturating_add(ticks);
+    while used() < end {}
+}
+
+/// What the child does: threads burn their share one after another, and end; then the main thread does.
+pub fn burn_shares() -> i32 {
+    for _ in 0..THREADS {
+        let own = Cap::<SchedulingContext>::new(slot::SCHEDULING);
+        let thread = thread::spawn(move || {
+            let begin = Instant::now();
+            while Instant::now().since(begin) < SHARE {}
+        });
+        thread.join();
+        burn(own, SHARE);
+    }
+    0
+}
+
+fn time_of_all(_: &mut Stage) -> Outcome {
+    let child = start(&["burn"])?;
+    equal!(PROCS.wait(child)?.detail, 0);
+    let ticks = PROCS.status(child)?.ticks;
+    let expected = 2 * THREADS * SHARE;
+    // What it takes to start and to make threads is little beside that.
+    check!((expected..expected + expected / 4).contains(&ticks));
+    check!(PROCS.status(tench::procs::protocol::pid::PROCS)?.ticks > 0);
+    Ok(())
+}
+
+/// What the child does: all its threads run for ever.
+pub fn spin() -> i32 {
+    for _ in 0..THREADS {
+        thread::spawn(|| {
+            loop {
+                core::hint::spin_loop()
+            }
+        })
+        .detach();
+    }
+    loop {
+        core::hint::spin_loop();
+    }
+}
+
+fn suspended(_: &mut Stage) -> Outcome {
+    let child = start(&["spin"])?;
+    time::sleep(Duration::from_millis(40));
+    let ticks = || Ok::<u64, crate::case::Failure>(PROCS.status(child)?.ticks);
+    check!(ticks()? > SHARE);
+    for _ in 0..3 {
+        PROCS.suspend(child)?;
+        equal!(PROCS.status(child)?.state, State::Suspended);
+        let before = ticks()?;
+        time::sleep(Duration::from_millis(10));
+        equal!(ticks()?, before);
+        PROCS.resume(child)?;
+        equal!(PROCS.status(child)?.state, State::Running);
+        time::sleep(Duration::from_millis(10));
+        check!(ticks()? > before + SHARE);
+    }
+    equal!(PROCS.resume(child), Err(ProcsFailure::Refused(ProcsError::WrongState)));
+    PROCS.suspend(child)?;
+    PROCS.kill(child)?;
+    equal!(PROCS.wait(child)?.state, State::Killed);
+    check!(ticks()? > 4 * SHARE);
+    Ok(())
+}
+
+fn children(_: &mut Stage) -> Outcome {
+    let parent = tench::process::id();
+    let all = || {
+        let (mut found, mut after) = (Vec::new(), 0);
+        while let Ok(child) = PROCS.child(parent, after) {
+            found.push(child);
+            after = child;
+        }
+        found
+    };
+    let before = all();
+    let children = [start(&["obey"])?, start(&["spin"])?, start(&["obey"])?];
+    equal!(all().get(before.len()..), Some(&children[..]));
+    PROCS.kill(children[1])?;
+    for child in children {
+        PROCS.wait(child)?;
+        equal!(PROCS.status(child)?.parent, parent);
+    }
+    equal!(all().get(before.len()..), Some(&children[..]));
+    equal!(PROCS.child(children[0], 0), Err(ProcsFailure::Refused(ProcsError::NoSuchProcess)));
+    Ok(())
+}
+
+fn many_waiters(_: &mut Stage) -> Outcome {
+    let child = start(&["spin"])?;
+    let waiters: Vec<_> = (0..12_u64)
+        .map(|number| {
+            thread::spawn(move || match number % 3 {
+                0 => PROCS.wait(child),
+                1 => PROCS.wait_until(child, in_millis(2 + number)),
+                _ => PROCS.wait_until(child, in_millis(5000)),
+            })
+        })
+        .collect();
+    time::sleep(Duration::from_millis(30));
+    let are_done: Vec<bool> = waiters.iter().map(thread::JoinHandle::is_finished).collect();
+    PROCS.kill(child)?;
+    for (number, (waiter, was_done)) in waiters.into_iter().zip(are_done).enumerate() {
+        let answer = waiter.join();
+        if number % 3 == 1 {
+            equal!((was_done, answer), (true, TIMED_OUT));
+        } else {
+            equal!((was_done, answer.map(|status| status.state)), (false, Ok(State::Killed)));
+        }
+    }
+    Ok(())
+}

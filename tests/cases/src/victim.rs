@@ -1,0 +1,104 @@
+//! A process that does everything in turn, and can be killed at any moment.
+//!
+//! It answers nothing and prints nothing: what it does is only there to be in the middle of. What is refused, because the
+//! machine is small or a server is busy, it passes over.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use tench::abi::layout::slot;
+use tench::abi::memory::PAGE_SIZE;
+use tench::clock::Clock;
+use tench::console::Console;
+use tench::mem::Mem;
+use tench::memory::{self, Made, make};
+use tench::names::Names;
+use tench::procs::Procs;
+use tench::procs::protocol::pid;
+use tench::sys::{Cap, Endpoint, Notification, Untyped};
+use tench::thread;
+use tench::time::{self, Duration};
+
+/// The name under which it registers an endpoint at which it never receives.
+pub const NAME: &str = "victim";
+/// How long it waits for something that does not happen: afterwards nobody remembers it, wherever it was.
+pub const PATIENCE: Duration = Duration::from_millis(2);
+
+/// Does everything.
+pub fn live() -> i32 {
+    let held = (hold_memory(), register(), names());
+    let threads = wait_everywhere();
+    let child = start_children();
+    drop(touch_memory());
+    if let Some(child) = child {
+        let _ = Procs::STANDARD.wait_until(child, time::deadline(PATIENCE));
+    }
+    drop((held, threads));
+    0
+}
+
+/// Blocks of memory, divided and freed in part, and objects of each kind made of them.
+fn hold_memory() -> Option<(Cap<Untyped>, Made<Notification>)> {
+    let first = memory::take_slot().ok()?;
+    let block = Mem::STANDARD.allocate(16, first).ok()?;
+    let second = memory::take_slot().ok()?;
+    let other = Mem::STANDARD.allocate(14, second).ok()?;
+    let _ = Mem::STANDARD.divide(block.address);
+    let _ = Mem::STANDARD.free(other.address);
+    Some((block.untyped, make::<Notification>(0).ok()?))
+}
+
+/// Memory that comes with page faults, in runs and one by one.
+fn touch_memory() -> Vec<u8> {
+    let mut memory = vec![0; 64 * PAGE_SIZE];
+    memory.iter_mut().step_by(PAGE_SIZE / 2).for_each(|byte| *byte = 1);
+    memory
+}
+
+/// An endpoint under a name.
+fn register() -> Option<Made<Endpoint>> {
+    let endpoint = make::<Endpoint>(0).ok()?;
+    let _ = Names::STANDARD.register(NAME, endpoint.cap());
+    Some(endpoint)
+}
+
+/// Looks up, and takes a name back.
+fn names() -> Option<Clock> {
+    let clock = clock();
+    let endpoint = make::<Endpoint>(0).ok()?;
+    let _ = Names::STANDARD.register("victim's other", endpoint.cap());
+    let _ = Names::STANDARD.unregister("victim's other");
+    clock
+}
+
+/// The clock, found anew.
+fn clock() -> Option<Clock> {
+    Names::STANDARD.look_up(Clock::NAME, memory::take_slot().ok()?).ok().map(Clock::at)
+}
+
+/// Threads that wait: for time, for input, for a name, for a process, with a deadline and without.
+fn wait_everywhere() -> Option<()> {
+    let clock = clock()?;
+    let place = memory::take_slot().ok()?;
+    let ticks = PATIENCE.as_micros() as u64 * time::frequency() / 1_000_000;
+    thread::spawn(move || clock.delay(ticks).is_ok()).detach();
+    thread::spawn(|| Console::STANDARD.read(&mut [0; 16]).is_ok()).detach();
+    thread::spawn(move || Names::STANDARD.wait_for("nobody's", place).is_ok()).detach();
+    thread::spawn(|| Procs::STANDARD.wait(pid::INIT).is_ok()).detach();
+    thread::spawn(|| Procs::STANDARD.wait_until(pid::MEM, time::deadline(PATIENCE)).is_ok()).detach();
+    thread::spawn(|| Cap::<Endpoint>::new(slot::EXTRA).call(&tench::sys::Message::new(0)).is_ok()).detach();
+    Some(())
+}
+
+/// One that is half prepared and stays so, one that is given up, and one that runs.
+fn start_children() -> Option<u64> {
+    let half = Procs::STANDARD.prepare("cases").ok()?;
+    half.argument("obey").ok()?;
+    half.give_in(make::<Endpoint>(0).ok()?.leak(), slot::EXTRA).ok()?;
+    let other = Procs::STANDARD.prepare("cases").ok()?;
+    other.argument("obey").ok()?;
+    other.abandon();
+    let child = Procs::STANDARD.prepare("cases").ok()?;
+    child.argument("obey").ok()?;
+    child.start().ok()
+}
