@@ -36,7 +36,7 @@ const REMEMBERED: u64 = 4096;
 /// Bytes for which the process server may grow until then.
 const RECORDS: u64 = 4 << 20;
 /// Nanoseconds after which a process is ended, at most; one instruction is one nanosecond here.
-const LONGEST_LIFE: u64 = 150_000;
+const LONGEST_LIFE: u64 = 1_200_000;
 /// Priority of the processes; this program's own is higher.
 const PRIORITY: u8 = 100;
 /// With what the process that exits does so.
