@@ -54,7 +54,7 @@ const HEAD_START: u64 = 300_000;
 /// Instructions until a thread whose request has run out of time is ready to run, with all that the server does for it.
 const INTERRUPTION: u64 = 3_000;
 /// In a hundred parts, what work may cost beside enemies of lower priority, of what it costs alone.
-const BOUND: u64 = 150;
+const BOUND: u64 = 200;
 
 /// What must be as it was.
 #[derive(Debug, PartialEq, Eq)]
