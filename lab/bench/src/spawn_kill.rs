@@ -45,8 +45,11 @@ const CODE: u64 = 42;
 const MEM: Mem = Mem::STANDARD;
 const PROCS: Procs = Procs::STANDARD;
 
-/// What a process does, and whether it ends by itself.
-const DEEDS: [(&str, fn() -> Option<()>, bool); 8] = [
+/// What a process does: until it is killed, or nothing if it was refused something.
+type Deed = fn() -> Option<()>;
+
+/// What processes do, by name, and whether they end by themselves.
+const DEEDS: [(&str, Deed, bool); 8] = [
     ("exit", || tench::exit(CODE as i32), true),
     ("fault", fault, true),
     ("memory", take_memory, false),
@@ -307,7 +310,9 @@ pub fn run() -> Result<(), String> {
         figure("exited", tally.exited);
         figure("faulted", tally.faulted);
         figure("process_server_bytes", used(pid::PROCS)? - records);
-        figure("process_server_bytes_since_it_forgets", used(pid::PROCS)? - records - settled.unwrap_or(0));
+        if let Some(settled) = settled {
+            figure("process_server_bytes_since_it_forgets", used(pid::PROCS)? - records - settled);
+        }
     }
     Ok(())
 }

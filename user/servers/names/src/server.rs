@@ -7,7 +7,7 @@ use tench_names::kept::Journal;
 use tench_names::table::{GROWTH, Table};
 use tench_names_client::Names;
 use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
-use tench_protocol::{Arrived, Caller, Event, Later, Pending, Replies, Sent, Text};
+use tench_protocol::{Arrived, Caller, Event, Given, Later, Pending, Replies, Sent, Text};
 use tench_sys::{Cap, CapAddress, Endpoint, Kind, OWN_SPACE, Wait};
 
 /// Threads that can wait for names.
@@ -18,12 +18,12 @@ const MEMORY: u64 = 256 * 1024;
 /// The server's state.
 pub struct Server {
     /// Each name stands for an entry of the journal.
-    table: Table<u32, Pending<Sent<Endpoint>, Error>>,
+    table: Table<u32, Pending<Sent<Endpoint, Given>, Error>>,
     journal: Journal<Window>,
     kept: Kept,
     /// Who still waits.
     watch: Watch,
-    /// Where a capability for somebody is made before it is copied to him.
+    /// Where a capability for somebody is made before it leaves.
     outgoing: CapAddress,
 }
 
@@ -60,19 +60,18 @@ impl Server {
         }
     }
 
-    /// The capability of an entry for a process: as it was registered, but if it was registered without a badge, then with the
-    /// process's number, so that whoever serves there knows who asks.
-    fn endpoint(&self, number: u32, process: u64) -> Cap<Endpoint> {
+    /// The capability of an entry for a process, which leaves with the answer: as it was registered, but if it was registered
+    /// without a badge, then with the process's number, so that whoever serves there knows who asks.
+    fn endpoint(&self, number: u32, process: u64) -> Sent<Endpoint, Given> {
+        // Somebody who offered no slot has left his capability here.
+        let _ = OWN_SPACE.delete_at(self.outgoing);
         let registered = Cap::<Endpoint>::new(self.kept.slot(number));
-        match registered.identify() {
-            Ok(found) if found.badge == 0 && found.kind == Kind::Endpoint => {
-                // What was made for somebody before is not needed any more.
-                let _ = OWN_SPACE.delete_at(self.outgoing);
-                registered.mint_to(self.outgoing, found.rights, process).unwrap_or(Cap::new(self.outgoing))
-            }
-            // Of a server that has ended there is nothing.
-            _ => registered,
-        }
+        // Of a server that has ended there is nothing to copy, and nothing arrives.
+        let _ = match registered.identify() {
+            Ok(found) if found.badge == 0 => registered.mint_to(self.outgoing, found.rights, process),
+            _ => registered.copy_to(self.outgoing),
+        };
+        Sent::new(Cap::new(self.outgoing))
     }
 
     /// An entry is free again.
@@ -103,23 +102,23 @@ impl NamesService for Server {
         self.journal.write(number, caller.0, &name);
         for (process, waiter) in self.table.register(&name, caller.0, number)? {
             // Who gave up meanwhile is answered nothing.
-            let _ = replies.answer(waiter, &Ok(Sent::new(self.endpoint(number, process))));
+            let _ = replies.answer(waiter, &Ok(self.endpoint(number, process)));
         }
         Ok(())
     }
 
-    fn look_up(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint>, Error> {
-        self.table.look_up(&name).map(|number| Sent::new(self.endpoint(number, caller.0)))
+    fn look_up(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error> {
+        self.table.look_up(&name).map(|number| self.endpoint(number, caller.0))
     }
 
     fn wait_for(
         &mut self,
         caller: Caller,
-        mut later: Later<'_, Sent<Endpoint>, Error>,
+        mut later: Later<'_, Sent<Endpoint, Given>, Error>,
         name: Text<'_, MAX_NAME>,
-    ) -> Result<Option<Sent<Endpoint>>, Error> {
+    ) -> Result<Option<Sent<Endpoint, Given>>, Error> {
         match self.table.look_up(&name) {
-            Ok(number) => return Ok(Some(Sent::new(self.endpoint(number, caller.0)))),
+            Ok(number) => return Ok(Some(self.endpoint(number, caller.0))),
             Err(Error::Unknown) => {}
             Err(error) => return Err(error),
         }

@@ -2,7 +2,7 @@
 
 use tench_abi::layout::slot;
 use tench_procs_client::Standing;
-use tench_protocol::{Arrived, Caller, Later, Replies, Sent, Text, interface};
+use tench_protocol::{Arrived, Caller, Given, Later, Replies, Sent, Text, interface};
 use tench_sys::Endpoint;
 
 /// Endpoints by name.
@@ -24,7 +24,7 @@ pub trait NamesService {
     /// The endpoint that is registered under a name; the capability goes to the empty slot.
     /// Errors: `BadName`, `Unknown`.
     #[method(2)]
-    fn look_up(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint>, Error>;
+    fn look_up(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error>;
 
     /// The same, but waits until the name is registered.
     /// Errors: `BadName`, `Full` (nobody more can wait, or more threads of the process wait than could wait besides).
@@ -32,9 +32,9 @@ pub trait NamesService {
     fn wait_for(
         &mut self,
         caller: Caller,
-        later: Later<'_, Sent<Endpoint>, Error>,
+        later: Later<'_, Sent<Endpoint, Given>, Error>,
         name: Text<'_, MAX_NAME>,
-    ) -> Result<Option<Sent<Endpoint>>, Error>;
+    ) -> Result<Option<Sent<Endpoint, Given>>, Error>;
 
     /// Forgets a name that this process registered.
     /// Errors: `BadName`, `Unknown`, `NotYours`.
