@@ -152,8 +152,9 @@ pub fn child(name: &str) -> Option<i32> {
             let all = Mem::STANDARD.next_account(process::id() - 1).ok()?.quota;
             for page in 0..256 << 8 {
                 write(place + page * PAGE_SIZE, 1);
-                // The least that the memory server gives is a page. A few tables and nodes may not fit any more.
-                if used().ok()? + 4 * PAGE > all {
+                // The least that the memory server gives is a page. A few tables may not fit any more, nor the 64 KiB by which the
+                // books of a process of this size grow.
+                if used().ok()? + 20 * PAGE > all {
                     return Some(0);
                 }
             }

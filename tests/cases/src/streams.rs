@@ -205,6 +205,9 @@ fn letters() -> Result<(), Error> {
 
 fn many_writers(_: &mut Stage) -> Outcome {
     const WRITERS: usize = 4;
+    /// Turns that fill a pipe, and those that are looked at.
+    const FULL: usize = 64;
+    const FAIR: usize = 80 * WRITERS;
     let (mut reader, writer) = io::pipe()?;
     let mut children = Vec::new();
     for _ in 0..WRITERS {
@@ -214,20 +217,20 @@ fn many_writers(_: &mut Stage) -> Outcome {
     }
     drop(writer);
     let children: Vec<u64> = children.into_iter().map(Spawn::start).collect::<Result<_, _>>()?;
-    // All of them wait now, or are about to.
-    while usage()?.waiting < WRITERS as u64 {
-        time::sleep(Duration::from_millis(1));
-    }
     let mut left = vec![200; WRITERS];
     let mut message = Vec::new();
     let mut turns = Vec::new();
     loop {
-        let mut byte = [0; 64];
-        let count = reader.read(&mut byte[message.len()..])?;
+        // As long as none of them can have written its last, all wait before the next byte is read.
+        while message.is_empty() && turns.len() < FULL + FAIR && usage()?.waiting < WRITERS as u64 {
+            time::sleep(Duration::from_millis(1));
+        }
+        let mut bytes = [0; 64];
+        let count = reader.read(&mut bytes[message.len()..])?;
         if count == 0 {
             break;
         }
-        message.extend_from_slice(&byte[message.len()..message.len() + count]);
+        message.extend_from_slice(&bytes[message.len()..message.len() + count]);
         if message.len() == 64 {
             let writer = children.iter().position(|child| *child as u8 == message[0]);
             let writer = writer.ok_or_else(|| Failure::new("bytes that nobody has written"))?;
@@ -238,10 +241,9 @@ fn many_writers(_: &mut Stage) -> Outcome {
         }
     }
     equal!(left, vec![0; WRITERS]);
-    // Once all wait, each gets its turn. (What was in the pipe before was written as it came.)
-    let fair = turns[64..].iter().take(80 * WRITERS);
-    for writer in 0..WRITERS {
-        check!(fair.clone().filter(|turn| **turn == writer).count() >= 70);
+    // What was in the pipe before all waited was written as it came; from then on each gets its turn.
+    for round in turns[FULL..FULL + FAIR].chunks(WRITERS) {
+        check!((0..WRITERS).all(|writer| round.contains(&writer)));
     }
     children.into_iter().try_for_each(ends_well)
 }

@@ -151,6 +151,8 @@ impl NamesService for Server {
         let (numbers, waiters) = self.table.process_ended(process);
         numbers.into_iter().for_each(|number| self.discard(number));
         waiters.into_iter().for_each(|waiter| replies.forget(waiter));
+        // It may have ended before a capability could leave for it.
+        let _ = OWN_SPACE.delete_at(self.outgoing);
         Ok(())
     }
 }

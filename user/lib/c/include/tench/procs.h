@@ -1118,7 +1118,7 @@ static inline int tench_procs_reconnect(tench_cap server, tench_cap slot_, tench
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_WAIT_UNTIL UINT64_C(0xb19600010016)
+#define TENCH_PROCS_LABEL_WAIT_UNTIL UINT64_C(0xb19600020016)
 
 /* What tench_procs_wait_until answers. */
 struct tench_procs_wait_until_answer {
@@ -1144,7 +1144,7 @@ static inline int tench_procs_wait_until(tench_cap server, uint64_t process, uin
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_CHILD UINT64_C(0xb19600010017)
+#define TENCH_PROCS_LABEL_CHILD UINT64_C(0xb19600020017)
 
 /* What tench_procs_child answers. */
 struct tench_procs_child_answer {
