@@ -10,6 +10,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::Display;
 use core::time::Duration;
 
@@ -29,6 +30,8 @@ use crate::soak::{Random, executed};
 const CYCLES: u64 = 256;
 /// Cycles that do not count: servers come to have what they need.
 const WARM_UP: u64 = 64;
+/// The same of a long run.
+const LONG_WARM_UP: u64 = 1024;
 /// Cycles after which everything is looked at.
 const EPOCH: u64 = 64;
 /// Processes after whose end the process server remembers as many as it ever does.
@@ -137,7 +140,7 @@ pub fn child() -> Result<(), String> {
 /// All that must be as it was.
 #[derive(Debug, PartialEq, Eq)]
 struct Books {
-    /// But for the process server's.
+    /// But for the process server's and this program's.
     totals: Totals,
     /// Bytes of the servers other than the process server.
     servers: u64,
@@ -151,11 +154,23 @@ fn used(process: u64) -> Result<u64, String> {
     if account.process == process { Ok(account.used) } else { Err(format!("spawn-kill: {process} has no account")) }
 }
 
-/// The totals without what the process server has.
+/// What is on each account: for whoever looks for what is missing.
+fn accounts() -> Vec<(u64, u64)> {
+    let mut last = 0;
+    let next = || {
+        let account = MEM.next_account(last).ok()?;
+        last = account.process;
+        Some((account.process, account.used))
+    };
+    core::iter::from_fn(next).collect()
+}
+
+/// The totals without what the process server and this program have.
 fn totals() -> Result<Totals, String> {
     let totals = MEM.totals().map_err(problem("all memory"))?;
-    // In how many blocks the process server has its memory, and which is the largest free one, does not matter.
-    Ok(Totals { free: totals.free + used(pid::PROCS)?, largest: 0, blocks: 0, ..totals })
+    let others = used(pid::PROCS)? + used(process::id())?;
+    // In how many blocks those two have their memory, and which is the largest free one, does not matter.
+    Ok(Totals { free: totals.free + others, largest: 0, blocks: 0, ..totals })
 }
 
 /// How many capabilities a process has.
@@ -272,16 +287,21 @@ pub fn run() -> Result<(), String> {
     let found = Names::STANDARD.look_up(Clock::NAME, place).map_err(problem("the clock"))?;
     found.delete().map_err(problem("the clock"))?;
     memory::free_slot(place);
-    for _ in 0..WARM_UP {
+    // A long run meets what is rare.
+    for _ in 0..if instructions > 0 { LONG_WARM_UP } else { WARM_UP } {
         cycle(&mut random, &mut tally)?;
     }
-    let (before, records) = (Books::read()?, used(pid::PROCS)?);
+    let (before, records, owners) = (Books::read()?, used(pid::PROCS)?, accounts());
     let (mut settled, start) = (None, executed()?);
     tally = Tally::default();
     while tally.cycles < CYCLES || executed()? - start < instructions {
         cycle(&mut random, &mut tally)?;
         if totals()? != before.totals {
-            return Err(format!("spawn-kill: cycle {}: {:?} became {:?}", tally.cycles, before.totals, totals()?));
+            let (cycles, was, is) = (tally.cycles, &before.totals, totals()?);
+            return Err(format!(
+                "spawn-kill: cycle {cycles}: {was:?} became {is:?}; by process: {owners:?} became {:?}",
+                accounts()
+            ));
         }
         if tally.cycles.is_multiple_of(EPOCH) {
             before.compare()?;
