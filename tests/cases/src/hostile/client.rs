@@ -3,13 +3,16 @@
 use tench::abi::layout::slot;
 use tench::clock::Clock;
 use tench::console::protocol::Console;
+use tench::files::Files;
 use tench::mem::Mem;
 use tench::names::Names;
 use tench::procs::Procs;
 use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message, Wait, offer_slots};
 use tench::{memory, process, thread};
+use tench_pager::protocol::PagerClient;
 use tench_protocol::label;
 
+use super::{pager, streams};
 use crate::child::{self, Random};
 
 /// Threads that do the same at the same time.
@@ -47,6 +50,11 @@ impl Victim {
                 Names::STANDARD.look_up(Clock::NAME, place).ok()?;
                 standing("clock", place, Clock::<()>::INTERFACE, Clock::<()>::VERSION, waits)
             }
+            "pager" => {
+                let (interface, version) = (PagerClient::<()>::INTERFACE, PagerClient::<()>::VERSION);
+                standing("pager", slot::EXTRA, interface, version, |_, random, _| pager::request(random))
+            }
+            "files" => standing("files", slot::FILES, Files::<()>::INTERFACE, Files::<()>::VERSION, pipes),
             _ => return None,
         })
     }
@@ -90,15 +98,22 @@ impl Victim {
 
     /// Does something.
     fn attack(&self, random: &mut Random, step: u64) {
-        let message = if random.below(3) == 0 { self.nonsense(random) } else { (self.greed)(self, random, step) };
-        offer_slots(if random.below(2) == 0 { &[REFUSE] } else { &[] });
+        let is_nonsense = random.below(3) == 0;
+        let (server, message) = if is_nonsense || self.name != "files" {
+            offer_slots(if random.below(2) == 0 { &[REFUSE] } else { &[] });
+            (self.server, if is_nonsense { self.nonsense(random) } else { (self.greed)(self, random, step) })
+        } else {
+            let (server, message, offered) = streams::request(self.server, random);
+            offer_slots(&offered);
+            (server, message)
+        };
         let end = Wait::until(Instant::now().after(random.below(PATIENCE)));
         // Whatever comes of it is right.
         let _ = match random.below(12) {
             // Nobody waits for the answer.
-            0 => self.server.try_send(&message),
-            1 => self.server.send(&message, end),
-            _ => self.server.call_with(&message, end).map(drop),
+            0 => server.try_send(&message),
+            1 => server.send(&message, end),
+            _ => server.call_with(&message, end).map(drop),
         };
     }
 
@@ -181,11 +196,16 @@ fn texts(victim: &Victim, random: &mut Random, _: u64) -> Message {
     message
 }
 
+/// Pipes, whose ends nobody has; what else it asks of the file server: [`streams`].
+fn pipes(victim: &Victim, _: &mut Random, _: u64) -> Message {
+    victim.message(1)
+}
+
 /// Is such a client, of the server of this name.
 pub fn run(name: &str, seed: u64) -> Option<i32> {
     child::lay_down_authority()?;
     // These are not the library's any more.
-    while memory::take_slot().ok()?.0 < child::OBJECTS + 63 {}
+    while memory::take_slot().ok()?.0 < streams::LAST_SLOT.0 {}
     let victim = Victim::find(name)?;
     child::furnish();
     memory::make::<Endpoint>(0).ok()?.leak().copy_to(ENDPOINT).ok()?;
@@ -193,7 +213,10 @@ pub fn run(name: &str, seed: u64) -> Option<i32> {
     let _ = Cap::<Endpoint>::new(ENDPOINT).copy_to(CapAddress(child::OBJECTS + 62)).and_then(Cap::delete);
     let others: [_; THREADS as usize] = core::array::from_fn(|number| {
         let seed = seed ^ (number as u64 + 1) << 20;
-        thread::spawn(move || victim.go_on(seed))
+        let touches = victim.name == "pager" && number == 0;
+        thread::spawn(
+            move || if touches { pager::touch(victim.server, seed).unwrap_or(()) } else { victim.go_on(seed) },
+        )
     });
     let mut random = Random::new(seed);
     for step in 0.. {

@@ -6,21 +6,23 @@
 //! priority takes a time slice. When the hostile ones have been killed, the books say what they said before.
 
 mod client;
+mod pager;
+mod streams;
 mod work;
 
 use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use tench::files::protocol::Usage;
 use tench::mem::{Mem, Totals};
-use tench::println;
 use tench::procs::Procs;
 use tench::procs::protocol::{Error as ProcsError, State};
-use tench::sys::{CapAddress, Instant};
+use tench::sys::{Cap, CapAddress, Endpoint, Instant, Rights};
 use tench::time::{frequency, sleep};
+use tench::{memory, println};
 
 pub use client::run as client;
-use work::Work;
 
 use crate::case::{Case, Failure, Outcome};
 use crate::child::Random;
@@ -28,13 +30,15 @@ use crate::stage::PRIORITY;
 
 /// The cases.
 pub const CASES: &[Case] = &[
-    Case::new("HOS0001", "a hostile client of the memory server harms nobody else", |_| play("mem", work::blocks)),
+    Case::new("HOS0001", "a hostile client of the memory server harms nobody else", |_| attack("mem", &work::blocks)),
     Case::new("HOS0002", "a hostile client of the process server harms nobody else", |_| {
-        play("procs", work::processes)
+        attack("procs", &work::processes)
     }),
-    Case::new("HOS0003", "a hostile client of the name server harms nobody else", |_| play("names", work::names)),
-    Case::new("HOS0004", "a hostile client of the clock harms nobody else", |_| play("clock", work::delays)),
-    Case::new("HOS0005", "a hostile client of the console harms nobody else", |_| play("console", work::texts)),
+    Case::new("HOS0003", "a hostile client of the name server harms nobody else", |_| attack("names", &work::names)),
+    Case::new("HOS0004", "a hostile client of the clock harms nobody else", |_| attack("clock", &work::delays)),
+    Case::new("HOS0005", "a hostile client of the console harms nobody else", |_| attack("console", &work::texts)),
+    Case::new("HOS0006", "a hostile client of the file server harms nobody else", |_| attack("files", &work::streams)),
+    Case::new("HOS0007", "a hostile client of an external pager harms nobody else", |_| pager::serve_beside_enemies()),
 ];
 
 const MEM: Mem = Mem::STANDARD;
@@ -63,12 +67,14 @@ struct Books {
     /// Bytes and blocks of everybody who has an account.
     accounts: Vec<(u64, u64, u64)>,
     /// Capabilities of the servers that a manager can look into.
-    capabilities: [usize; 3],
+    capabilities: [usize; 4],
     names: usize,
+    files: Usage,
 }
 
 impl Books {
     fn read() -> Outcome<Books> {
+        work::remove_files()?;
         let audit = MEM.audit()?;
         equal!(audit.books, audit.kernel);
         let mut accounts = Vec::with_capacity(64);
@@ -80,11 +86,12 @@ impl Books {
                 accounts.push((last, account.used, account.blocks));
             }
         }
-        let mut capabilities = [0; 3];
-        for (count, name) in capabilities.iter_mut().zip(["names", "clock", "console"]) {
+        let mut capabilities = [0; 4];
+        for (count, name) in capabilities.iter_mut().zip(["names", "clock", "console", "files"]) {
             *count = capabilities_of(PROCS.find(name, 0)?)?;
         }
-        Ok(Books { totals: Totals { largest: 0, ..MEM.totals()? }, accounts, capabilities, names: work::count_names() })
+        let totals = Totals { largest: 0, ..MEM.totals()? };
+        Ok(Books { totals, accounts, capabilities, names: work::count_names(), files: work::file_usage()? })
     }
 }
 
@@ -101,10 +108,29 @@ fn capabilities_of(process: u64) -> Outcome<usize> {
     }
 }
 
+/// Whom enemies attack, and what is done meanwhile.
+struct Scene<'a> {
+    server: &'a str,
+    work: &'a dyn Fn(u64) -> Outcome<u64>,
+    /// Of a pager of this program.
+    endpoint: Option<Cap<Endpoint>>,
+}
+
+/// A capability for a client of this program's pager.
+fn badged(endpoint: Cap<Endpoint>, client: u64) -> Outcome<Cap<Endpoint>> {
+    Ok(endpoint.mint_to(memory::take_slot()?, Rights::WRITE | Rights::CALL | Rights::GRANT, client)?)
+}
+
 /// Starts a hostile client.
-fn enemy(server: &str, seed: u64, priority: u64) -> Outcome<u64> {
-    let spawn = PROCS.prepare("cases")?;
-    for argument in ["hostile", server, &format!("{seed}")] {
+fn enemy(scene: &Scene<'_>, seed: u64, priority: u64) -> Outcome<u64> {
+    let mut spawn = PROCS.prepare("cases")?;
+    if let Some(endpoint) = scene.endpoint {
+        let badged = badged(endpoint, spawn.process())?;
+        spawn.give(badged)?;
+        badged.delete()?;
+        memory::free_slot(badged.address());
+    }
+    for argument in ["hostile", scene.server, &format!("{seed}")] {
         spawn.argument(argument)?;
     }
     spawn.configure(priority as u8, priority as u8, 0, false)?;
@@ -113,7 +139,7 @@ fn enemy(server: &str, seed: u64, priority: u64) -> Outcome<u64> {
 }
 
 /// Kills a hostile client, wherever it is; that it was an end of its own is possible.
-fn kill(enemy: u64, random: &mut Random) -> Outcome {
+fn kill(scene: &Scene<'_>, enemy: u64, random: &mut Random) -> Outcome {
     if random.below(3) == 0 {
         match PROCS.suspend(enemy) {
             Ok(()) | Err(tench::procs::Failure::Refused(ProcsError::WrongState)) => sleep(Duration::from_micros(50)),
@@ -130,53 +156,58 @@ fn kill(enemy: u64, random: &mut Random) -> Outcome {
         (status.state, status.exit_code()),
         (State::Killed | State::Faulted, _) | (State::Exited, Some(0 | 2..))
     ));
-    Ok(())
+    scene.endpoint.map_or(Ok(()), |endpoint| pager::forget(endpoint, enemy))
 }
 
 /// Instructions that pieces of work cost together, with enemies there or not.
-fn measure(work: Work, random: &mut Random, head_start: u64) -> Outcome<u64> {
+fn measure(scene: &Scene<'_>, random: &mut Random, head_start: u64) -> Outcome<u64> {
     let mut cost = 0;
     for piece in 0..PIECES {
         if head_start > 0 {
             sleep(Duration::from_nanos(random.below(head_start)));
         }
-        cost += work(piece)?;
+        cost += (scene.work)(piece)?;
     }
     Ok(cost)
 }
 
 /// Work beside enemies of a priority. One of them is killed and another one comes before the second half.
-fn beside(server: &str, work: Work, random: &mut Random, priority: u64) -> Outcome<u64> {
+fn beside(scene: &Scene<'_>, random: &mut Random, priority: u64) -> Outcome<u64> {
     let mut enemies: Vec<u64> = Vec::new();
     let mut outcome = Ok(0);
     for _ in 0..ENEMIES {
-        enemies.push(enemy(server, random.next() >> 40, priority)?);
+        enemies.push(enemy(scene, random.next() >> 40, priority)?);
     }
     // They take what they can get.
     sleep(Duration::from_millis(20));
     for half in 0..2 {
-        let cost = measure(work, random, HEAD_START);
+        let cost = measure(scene, random, HEAD_START);
         outcome = outcome.and_then(|before| cost.map(|cost| before + cost));
-        kill(enemies.remove(0), random)?;
+        kill(scene, enemies.remove(0), random)?;
         if half == 0 {
-            enemies.push(enemy(server, random.next() >> 40, priority)?);
+            enemies.push(enemy(scene, random.next() >> 40, priority)?);
         }
     }
     for enemy in enemies {
-        kill(enemy, random)?;
+        kill(scene, enemy, random)?;
     }
     outcome
 }
 
-fn play(server: &'static str, work: Work) -> Outcome {
+fn attack(server: &str, work: &dyn Fn(u64) -> Outcome<u64>) -> Outcome {
+    play(&Scene { server, work, endpoint: None })
+}
+
+fn play(scene: &Scene<'_>) -> Outcome {
+    let server = scene.server;
     let mut random = Random::new(server.bytes().map(u64::from).sum());
     // What this program and the servers need for the work itself, they have then.
-    let _ = measure(work, &mut random, 0)?;
+    let _ = measure(scene, &mut random, 0)?;
     let mut before = Books::read()?;
     for round in 0..ROUNDS {
-        let alone = 2 * measure(work, &mut random, 1)?;
-        let lower = beside(server, work, &mut random, PRIORITY - 10)?;
-        let same = beside(server, work, &mut random, PRIORITY)?;
+        let alone = 2 * measure(scene, &mut random, 1)?;
+        let lower = beside(scene, &mut random, PRIORITY - 10)?;
+        let same = beside(scene, &mut random, PRIORITY)?;
         println!(
             "note: {server}: {alone} instructions alone, {} % beside hostile clients of lower priority, {} % of the same",
             lower * 100 / alone,

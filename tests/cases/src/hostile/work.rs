@@ -1,31 +1,34 @@
 //! A piece of work of each server, with a look at every answer. Each answers the instructions that it has cost.
 
 use alloc::format;
+use alloc::vec::Vec;
 
 use tench::abi::layout::slot;
 use tench::clock::Clock;
 use tench::console::protocol::{Console, Error as ConsoleError};
+use tench::files::Files;
+use tench::files::protocol::{Error as FilesError, How, Kind as FileKind, Usage};
+use tench::io::{self, Read, Write};
 use tench::mem::Mem;
-use tench::memory;
 use tench::names::Names;
 use tench::names::protocol::Error as NamesError;
 use tench::procs::Procs;
 use tench::procs::protocol::{Error as ProcsError, State};
 use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_SPACE, Place};
 use tench::time::instructions;
+use tench::{fs, memory, process};
+use tench_protocol::Failure as Refused;
 
 use super::now;
 use crate::case::{Failure, Outcome};
 use crate::child::OBEDIENT;
 
-/// One piece, by number.
-pub type Work = fn(u64) -> Outcome<u64>;
-
 /// Adds up instructions; the counter has 32 bits.
-struct Meter(u64);
+pub struct Meter(pub u64);
 
 impl Meter {
-    fn of<T>(&mut self, request: impl FnOnce() -> T) -> T {
+    /// Adds what a request costs.
+    pub fn of<T>(&mut self, request: impl FnOnce() -> T) -> T {
         let start = instructions();
         let answer = request();
         self.0 += u64::from((instructions() as u32).wrapping_sub(start as u32));
@@ -145,4 +148,75 @@ pub fn texts(_: u64) -> Outcome<u64> {
     }
     console.put(b"\n").map_err(because("the end of a line"))?;
     Ok(meter.0)
+}
+
+/// Bytes of a file: more than two blocks.
+const FILE: usize = 9_000;
+
+/// Something through a pipe, and a file that is written, read, changed and removed.
+pub fn streams(number: u64) -> Outcome<u64> {
+    let mut meter = Meter(0);
+    let (mut reader, mut writer) = meter.of(io::pipe)?;
+    let text: Vec<u8> = (0..480).map(|place| (place ^ number) as u8).collect();
+    for part in [480, 1, 77] {
+        meter.of(|| writer.write(&text[..part]))?;
+        let mut found = [0; 480];
+        equal!(meter.of(|| reader.read(&mut found))?, part);
+        check!(found[..part] == text[..part]);
+    }
+    let other = meter.of(|| writer.share(process::id()))?;
+    drop((writer, other));
+    equal!(meter.of(|| reader.read(&mut [0; 8]))?, 0);
+    let path = format!("/work/file {number}");
+    meter.of(|| fs::make_directory("/work"))?;
+    let bytes: Vec<u8> = text.iter().copied().cycle().take(FILE).collect();
+    meter.of(|| fs::write(&path, &bytes))?;
+    check!(meter.of(|| fs::read(&path))? == bytes);
+    let file = meter.of(|| fs::open_as(&path, How::Update))?;
+    meter.of(|| file.truncate(5_000))?;
+    check!(meter.of(|| fs::read(&path))? == bytes[..5_000]);
+    drop(file);
+    meter.of(|| fs::remove(&path))?;
+    meter.of(|| fs::remove("/work"))?;
+    check!(fs::status(&path).is_err());
+    Ok(meter.0)
+}
+
+/// How much the file server uses.
+pub fn file_usage() -> Outcome<Usage> {
+    tench::again(|| Files::STANDARD.usage()).map_err(because("the file server's usage"))
+}
+
+/// Removes what there is in the root and in `/tmp` and is not of the boot archive. What lies in a directory is moved to `/tmp` first,
+/// because paths to it can be too long.
+pub fn remove_files() -> Outcome {
+    let (mut moved, mut before) = (0, 0);
+    loop {
+        for directory in ["", "/tmp/"] {
+            for (name, status) in
+                fs::entries(if directory.is_empty() { "/" } else { directory }).collect::<Result<Vec<_>, _>>()?
+            {
+                let path = format!("{directory}{name}");
+                match status.kind {
+                    FileKind::ArchiveFile => {}
+                    FileKind::File => fs::remove(&path)?,
+                    FileKind::Directory => match fs::remove(&path) {
+                        // One that is on the way to a file of the archive stays.
+                        Ok(()) | Err(io::Error::Files(Refused::Refused(FilesError::ReadOnly))) => {}
+                        Err(io::Error::Files(Refused::Refused(FilesError::NotEmpty))) => {
+                            for (name, _) in fs::entries(&path).collect::<Result<Vec<_>, _>>()? {
+                                moved += 1;
+                                fs::rename(&format!("{path}/{name}"), &format!("/tmp/moved{moved}"))?;
+                            }
+                        }
+                        Err(error) => return Err(error.into()),
+                    },
+                }
+            }
+        }
+        if moved == before {
+            return Ok(());
+        }
+        before = moved;
+    }
 }

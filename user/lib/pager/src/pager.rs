@@ -19,6 +19,7 @@ use alloc::vec::Vec;
 
 use tench::abi::fault::{Access, Report};
 use tench::abi::memory::{PAGE_BITS, TABLE_ENTRIES};
+use tench_places::allows;
 
 use crate::REGION_SIZE;
 use crate::pool::{Page, Pool};
@@ -66,7 +67,12 @@ struct Shown<M> {
 struct Region<M: Memory> {
     table: M::Table,
     pages: Vec<Option<Shown<M::Mapping>>>,
+    /// How many pages there are.
+    shown: usize,
 }
+
+/// Regions that a pager for clients who do not trust each other serves.
+pub const MAX_REGIONS: usize = 256;
 
 /// A pager's books. Clients are numbers: the badges of their capabilities.
 pub struct Pager<M: Memory> {
@@ -75,25 +81,51 @@ pub struct Pager<M: Memory> {
     /// By client and first address.
     regions: BTreeMap<(u64, u64), Region<M>>,
     statistics: Statistics,
+    is_fair: bool,
 }
 
 impl<M: Memory> Pager<M> {
-    /// A pager with free pages and no clients.
+    /// A pager with free pages and no clients. Whoever asks first may have them all.
     pub fn new(memory: M, pool: Pool) -> Pager<M> {
-        Pager { memory, pool, regions: BTreeMap::new(), statistics: Statistics::default() }
+        Pager { memory, pool, regions: BTreeMap::new(), statistics: Statistics::default(), is_fair: false }
+    }
+
+    /// The same for clients that do not trust each other: one may have one more page as long as fewer are shown to it than are
+    /// free, and one more region as long as it has fewer than are free of [`MAX_REGIONS`].
+    pub fn fair(memory: M, pool: Pool) -> Pager<M> {
+        Pager { is_fair: true, ..Pager::new(memory, pool) }
+    }
+
+    /// The regions of a client.
+    fn regions_of(&self, client: u64) -> impl Iterator<Item = (u64, &Region<M>)> {
+        self.regions.range((client, 0)..=(client, u64::MAX)).map(|((_, address), region)| (*address, region))
+    }
+
+    /// Whether a client may have one more page.
+    fn may_take_page(&self, client: u64) -> bool {
+        let own = || self.regions_of(client).map(|(_, region)| region.shown).sum();
+        !self.is_fair || allows(own(), self.pool.size() - self.pool.free(), self.pool.size())
+    }
+
+    /// Whether a client may have one more region.
+    fn may_attach(&self, client: u64) -> bool {
+        !self.is_fair || allows(self.regions_of(client).count(), self.regions.len(), MAX_REGIONS)
     }
 
     /// Serves a region from now on: the 2 MiB from `address` on, which `table` shows.
     ///
     /// # Errors
-    /// `BadRegion` if the address is no multiple of 2 MiB, or the region is served already.
+    /// `BadRegion` if the address is no multiple of 2 MiB, or the region is served already; `TooManyRegions`.
     pub fn attach(&mut self, client: u64, address: u64, table: M::Table) -> Result<(), (Error, M::Table)> {
         if !address.is_multiple_of(REGION_SIZE) || self.regions.contains_key(&(client, address)) {
             return Err((Error::BadRegion, table));
         }
         let mut pages = Vec::new();
+        if !self.may_attach(client) || pages.try_reserve_exact(TABLE_ENTRIES).is_err() {
+            return Err((Error::TooManyRegions, table));
+        }
         pages.resize_with(TABLE_ENTRIES, || None);
-        self.regions.insert((client, address), Region { table, pages });
+        self.regions.insert((client, address), Region { table, pages, shown: 0 });
         Ok(())
     }
 
@@ -114,7 +146,7 @@ impl<M: Memory> Pager<M> {
 
     /// Detaches all regions of a client that has ended. Answers their tables.
     pub fn forget(&mut self, client: u64) -> Vec<M::Table> {
-        let addresses: Vec<u64> = self.regions.range((client, 0)..=(client, u64::MAX)).map(|(key, _)| key.1).collect();
+        let addresses: Vec<u64> = self.regions_of(client).map(|(address, _)| address).collect();
         addresses.into_iter().filter_map(|address| self.detach(client, address).ok()).collect()
     }
 
@@ -147,6 +179,7 @@ impl<M: Memory> Pager<M> {
             *place = Some(Shown { page, mapping: None, writable: false });
             count += 1;
         }
+        target.shown = count as usize;
         Ok(count)
     }
 
@@ -162,7 +195,8 @@ impl<M: Memory> Pager<M> {
     }
 
     fn serve(&mut self, client: u64, report: &Report) -> Result<(), Error> {
-        let Pager { memory, pool, regions, statistics } = self;
+        let may_take = self.may_take_page(client);
+        let Pager { memory, pool, regions, statistics, .. } = self;
         let base = report.address & !(REGION_SIZE - 1);
         let entry = ((report.address - base) >> PAGE_BITS) as usize;
         let region = regions.get_mut(&(client, base)).ok_or(Error::NotMine)?;
@@ -173,11 +207,14 @@ impl<M: Memory> Pager<M> {
             Access::Execute => return Err(Error::NotMine),
         };
         let Some(shown) = place else {
-            let page = pool.take().ok_or(Error::OutOfPages)?;
+            let page = may_take.then(|| pool.take()).flatten().ok_or(Error::OutOfPages)?;
             memory.zero(page);
             // Who reads first mostly writes next, so a page of one's own is writable at once.
             match memory.map(&region.table, entry, page, true) {
-                Ok(mapping) => *place = Some(Shown { page, mapping: Some(mapping), writable: true }),
+                Ok(mapping) => {
+                    *place = Some(Shown { page, mapping: Some(mapping), writable: true });
+                    region.shown += 1;
+                }
                 Err(error) => {
                     pool.release(page);
                     return Err(error);
@@ -187,6 +224,9 @@ impl<M: Memory> Pager<M> {
             return Ok(());
         };
         if write && !shown.writable && !pool.is_sole(shown.page) {
+            if !may_take {
+                return Err(Error::OutOfPages);
+            }
             let counted = copy(memory, pool, &region.table, entry, shown);
             statistics.copied += u64::from(counted.is_ok());
             return counted;
@@ -231,6 +271,9 @@ impl<M: Memory> Pager<M> {
     pub fn check_invariants(&self) -> Result<(), &'static str> {
         let shown = || self.regions.values().flat_map(|region| region.pages.iter().flatten());
         self.pool.check_invariants(shown().map(|shown| shown.page))?;
+        if self.regions.values().any(|region| region.shown != region.pages.iter().flatten().count()) {
+            return Err("a region has not the number of pages that it says");
+        }
         for shown in shown() {
             if shown.writable && !self.pool.is_sole(shown.page) {
                 return Err("a page that several regions show can be written");

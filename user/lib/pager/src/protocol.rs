@@ -9,7 +9,7 @@ use tench_protocol::{Arrived, Caller, Words, interface};
 #[interface(client = PagerClient, version = 1)]
 pub trait PagerService {
     /// Attaches the region at an address, a multiple of 2 MiB, which the page table of level 3 shows that comes along.
-    /// Errors: `BadRegion`.
+    /// Errors: `BadRegion`, `TooManyRegions`.
     #[method(1)]
     fn attach(&mut self, caller: Caller, address: u64, table: Arrived<'_, PageTable>) -> Result<(), Error>;
 
@@ -67,9 +67,11 @@ tench_protocol::codes! {
         NotAllowed = 6, "this client may not see that one's pages";
         /// A fault outside of what the pager provides.
         NotMine = 7, "the address lies in no region of this client, or an instruction was fetched there";
-        /// The pager has no free page.
-        OutOfPages = 8, "the pager has no free page; detach a region";
+        /// The pager has no free page, or none for this client.
+        OutOfPages = 8, "the pager has no free page for this client; detach a region";
         /// The kernel refused a mapping.
         Refused = 9, "the kernel refused the mapping; the client's page table is gone or in use";
+        /// The pager serves no more regions of this client.
+        TooManyRegions = 10, "the pager serves no more regions of this client; detach one";
     }
 }

@@ -27,6 +27,8 @@ pub const fn allows(own: usize, taken: usize, limit: usize) -> bool {
 pub struct Places {
     limit: usize,
     taken: usize,
+    /// Taken, and nobody's any more.
+    left: usize,
     /// Only clients that have some.
     held: BTreeMap<u64, usize>,
 }
@@ -34,7 +36,12 @@ pub struct Places {
 impl Places {
     /// So many places, all free.
     pub const fn new(limit: usize) -> Places {
-        Places { limit, taken: 0, held: BTreeMap::new() }
+        Places { limit, taken: 0, left: 0, held: BTreeMap::new() }
+    }
+
+    /// Places that there are.
+    pub const fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Places that are taken.
@@ -52,25 +59,57 @@ impl Places {
         allows(self.held(client), self.taken, self.limit)
     }
 
+    /// Whether a client may take so many more, one after another. None are always possible.
+    pub fn may_take_all(&self, client: u64, count: usize) -> bool {
+        // Each is harder to get than the one before.
+        let Some(before) = count.checked_sub(1) else { return true };
+        allows(self.held(client) + before, self.taken + before, self.limit)
+    }
+
     /// A client has one more, whether it [may](Self::may_take) or not: a server that is started again finds what there is.
     pub fn take(&mut self, client: u64) {
         self.taken += 1;
         *self.held.entry(client).or_default() += 1;
     }
 
-    /// A client has one less. If it has none, nothing happens.
+    /// A client has one less. If it has none, it is one of those that were [left](Self::leave); if there are none either,
+    /// nothing happens.
     pub fn give_back(&mut self, client: u64) {
-        let Some(held) = self.held.get_mut(&client) else { return };
-        *held -= 1;
-        if *held == 0 {
-            self.held.remove(&client);
+        if let Some(held) = self.held.get_mut(&client) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(&client);
+            }
+        } else if self.left > 0 {
+            self.left -= 1;
+        } else {
+            return;
         }
         self.taken -= 1;
     }
 
+    /// A client is gone. What it has stays taken, and is nobody's.
+    pub fn leave(&mut self, client: u64) {
+        self.left += self.held.remove(&client).unwrap_or(0);
+    }
+
+    /// So many places of a client are another's from now on, whether that one may have them or not. Of more than the first has,
+    /// only as many as it has.
+    pub fn pass(&mut self, from: u64, to: u64, count: usize) {
+        let Some(held) = self.held.get_mut(&from) else { return };
+        let count = count.min(*held);
+        *held -= count;
+        if *held == 0 {
+            self.held.remove(&from);
+        }
+        if count > 0 {
+            *self.held.entry(to).or_default() += count;
+        }
+    }
+
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
-        assert_eq!(self.held.values().sum::<usize>(), self.taken, "what is taken, somebody has");
+        assert_eq!(self.held.values().sum::<usize>() + self.left, self.taken, "what is taken, somebody has or left");
         assert!(self.held.values().all(|held| *held > 0), "who has nothing is not remembered");
     }
 }

@@ -45,9 +45,12 @@ fn what_nobody_took_nobody_gives_back() {
     assert!(!allows(0, 3, 2), "more may be taken than there are, by a server that is started again");
 }
 
+/// In the list, whose places those are that were left.
+const LEFT: u64 = u64::MAX;
+
 proptest! {
     #[test]
-    fn counts_are_those_of_a_list(steps in prop::collection::vec((0..6u64, 0..3u8), 0..200), limit in 1..40usize) {
+    fn counts_are_those_of_a_list(steps in prop::collection::vec((0..6u64, 0..9u8), 0..200), limit in 1..40usize) {
         let mut places = Places::new(limit);
         let mut list: Vec<u64> = Vec::new();
         for (client, step) in steps {
@@ -55,8 +58,24 @@ proptest! {
             match step {
                 0 => {
                     places.give_back(client);
-                    if let Some(index) = list.iter().position(|holder| *holder == client) {
+                    let of = |holder: u64| list.iter().position(|other| *other == holder);
+                    if let Some(index) = of(client).or_else(|| of(LEFT)) {
                         list.swap_remove(index);
+                    }
+                }
+                1 => {
+                    places.leave(client);
+                    list.iter_mut().filter(|holder| **holder == client).for_each(|holder| *holder = LEFT);
+                }
+                2 => {
+                    places.pass(client, 5 - client, 2);
+                    list.iter_mut().filter(|holder| **holder == client).take(2).for_each(|holder| *holder = 5 - client);
+                }
+                3 => {
+                    let mut one_by_one = places.clone();
+                    let may = (0..4).take_while(|_| one_by_one.may_take(client) && { one_by_one.take(client); true }).count();
+                    for count in 0..=4 {
+                        prop_assert_eq!(places.may_take_all(client, count), count <= may, "{} of {}", count, may);
                     }
                 }
                 _ => {

@@ -7,6 +7,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 
+use tench_places::Places;
 use tench_stream::protocol::Error;
 
 /// Bytes of a block.
@@ -14,39 +15,37 @@ pub const BLOCK: usize = 4096;
 /// Bytes of the largest file.
 pub const MAX_SIZE: u64 = 1 << 31;
 
-/// How many blocks there are, and how many there can be.
+/// How many blocks there are, and how many there can be. A block belongs to whoever had it made, who need not be whoever made the
+/// file: otherwise one could fill the share of another, by writing to its files. What a process leaves behind is nobody's.
 #[derive(Debug)]
 pub struct Space {
-    used: usize,
-    most: usize,
+    places: Places,
 }
 
 impl Space {
     /// Room for so many blocks.
     pub const fn new(most: usize) -> Space {
-        Space { used: 0, most }
+        Space { places: Places::new(most) }
     }
 
     /// Blocks in use.
     pub const fn used(&self) -> usize {
-        self.used
+        self.places.taken()
     }
 
     /// Blocks that there can be.
     pub const fn most(&self) -> usize {
-        self.most
+        self.places.limit()
     }
 
-    fn take(&mut self, blocks: usize) -> Result<(), Error> {
-        if blocks > self.most - self.used {
-            return Err(Error::NoSpace);
-        }
-        self.used += blocks;
-        Ok(())
+    /// Blocks of a process.
+    pub fn held(&self, process: u64) -> usize {
+        self.places.held(process)
     }
 
-    fn give(&mut self, blocks: usize) {
-        self.used -= blocks;
+    /// A process has ended: its blocks stay.
+    pub fn process_ended(&mut self, process: u64) {
+        self.places.leave(process);
     }
 }
 
@@ -59,10 +58,17 @@ pub enum Contents {
     Memory(Blocks),
 }
 
+/// A block, and whose it is.
+#[derive(Debug)]
+struct Block {
+    bytes: Box<[u8]>,
+    process: u64,
+}
+
 /// Blocks by their number, and the file's size in bytes.
 #[derive(Debug, Default)]
 pub struct Blocks {
-    blocks: BTreeMap<u32, Box<[u8]>>,
+    blocks: BTreeMap<u32, Block>,
     size: u64,
 }
 
@@ -110,24 +116,29 @@ impl Blocks {
         for (number, offset, range) in parts(position, into.len()) {
             let into = &mut into[range];
             match self.blocks.get(&number) {
-                Some(block) => into.copy_from_slice(&block[offset..offset + into.len()]),
+                Some(block) => into.copy_from_slice(&block.bytes[offset..offset + into.len()]),
                 None => into.fill(0),
             }
         }
     }
 
-    /// Writes bytes at a position: all of them, or none.
-    pub fn write(&mut self, position: u64, bytes: &[u8], space: &mut Space) -> Result<(), Error> {
+    /// Writes bytes at a position: all of them, or none. Blocks that this takes belong to `process`.
+    pub fn write(&mut self, position: u64, bytes: &[u8], process: u64, space: &mut Space) -> Result<(), Error> {
         let end = position.checked_add(bytes.len() as u64).filter(|end| *end <= MAX_SIZE).ok_or(Error::TooLarge)?;
         if bytes.is_empty() {
             return Ok(());
         }
         let missing = parts(position, bytes.len()).filter(|(number, ..)| !self.blocks.contains_key(number)).count();
-        space.take(missing)?;
+        if !space.places.may_take_all(process, missing) {
+            return Err(Error::NoSpace);
+        }
         for (number, offset, range) in parts(position, bytes.len()) {
             let bytes = &bytes[range];
-            let block = self.blocks.entry(number).or_insert_with(|| vec![0; BLOCK].into_boxed_slice());
-            block[offset..offset + bytes.len()].copy_from_slice(bytes);
+            let block = self.blocks.entry(number).or_insert_with(|| {
+                space.places.take(process);
+                Block { bytes: vec![0; BLOCK].into_boxed_slice(), process }
+            });
+            block.bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
         }
         self.size = self.size.max(end);
         Ok(())
@@ -141,14 +152,13 @@ impl Blocks {
         if size < self.size {
             let kept = size.div_ceil(BLOCK as u64) as u32;
             while let Some(last) = self.blocks.last_entry().filter(|last| *last.key() >= kept) {
-                last.remove();
-                space.give(1);
+                space.places.give_back(last.remove().process);
             }
             let rest = (size % BLOCK as u64) as usize;
             if rest > 0
                 && let Some(block) = self.blocks.get_mut(&(kept - 1))
             {
-                block[rest..].fill(0);
+                block.bytes[rest..].fill(0);
             }
         }
         self.size = size;
@@ -157,18 +167,35 @@ impl Blocks {
 
     /// Gives all blocks back.
     pub fn free(self, space: &mut Space) {
-        space.give(self.blocks.len());
+        self.blocks.into_values().for_each(|block| space.places.give_back(block.process));
     }
 
-    /// Blocks that are there; panics if an invariant does not hold.
-    pub fn check_invariants(&self) -> usize {
+    /// Whose blocks are there; panics if an invariant does not hold.
+    pub fn check_invariants(&self) -> impl Iterator<Item = u64> {
         assert!(self.size <= MAX_SIZE);
         if let Some((number, block)) = self.blocks.last_key_value() {
             let start = u64::from(*number) * BLOCK as u64;
             assert!(start < self.size, "a block lies behind the end");
             let inside = usize::try_from(self.size - start).unwrap_or(BLOCK).min(BLOCK);
-            assert!(block[inside..].iter().all(|byte| *byte == 0), "something lies behind the end");
+            assert!(block.bytes[inside..].iter().all(|byte| *byte == 0), "something lies behind the end");
         }
-        self.blocks.len()
+        self.blocks.values().map(|block| block.process)
+    }
+}
+
+impl Space {
+    /// Panics unless these are the owners of all blocks.
+    pub fn check_invariants(&self, owners: &[u64]) {
+        check_places(&self.places, owners);
+    }
+}
+
+/// Panics unless places are taken by these owners, of whom some may have ended.
+pub fn check_places(places: &Places, owners: &[u64]) {
+    places.check_invariants();
+    assert_eq!(owners.len(), places.taken());
+    for owner in owners {
+        let own = owners.iter().filter(|other| *other == owner).count();
+        assert!(places.held(*owner) == own || places.held(*owner) == 0, "{own} are of process {owner}");
     }
 }

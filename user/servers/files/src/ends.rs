@@ -1,49 +1,22 @@
-//! Ends of streams: who has which, what is at them, and who must be answered.
+//! Ends of streams: what is at them, and who must be answered.
 //!
-//! An end has a number that is never used twice, an owner (with whose end it is closed) and a payer (against whose limit it
-//! counts: whoever opened or shared it). When the payer ends before the owner, nobody knows whether there is an owner at all; the
-//! process server is asked ([`Ends::orphan`]), and then the owner pays.
+//! An end has a number that is never used twice. Whose it is and for whom it counts: [`Owners`]. When somebody ends who gave ends
+//! away, nobody knows whether those live who were given them; the process server is asked ([`Ends::orphan`]).
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
 
 use tench_files_client::protocol::{self as files, How};
 use tench_stream::protocol::{Error, Info, Kind, MAX_DATA};
 
 use crate::contents::{Contents, MAX_SIZE};
+use crate::owners::{At, End, Owners};
 use crate::pipe::{Answer, Data, Pipe};
 use crate::tree::{Node, Tree};
 
-/// Ends that there can be.
-pub const MAX_ENDS: usize = 2048;
-/// Ends that one process can pay for.
-pub const MAX_OWN_ENDS: usize = 128;
-/// Requests that can wait.
-pub const MAX_WAITING: usize = 1024;
-/// Requests that can wait at the ends of one process.
-pub const MAX_OWN_WAITING: usize = 64;
-/// Payer of an end whose payer has ended.
-const NOBODY: u64 = u64::MAX;
+/// Ends that are closed, or get another payer, in one request, when a process ends that has more.
+pub const BATCH: usize = 64;
 /// Bytes of heap that a request may need beside what it leaves behind of its own data. A test counts.
 pub const GROWTH: usize = 24 << 10;
-
-/// What is at an end: the number of a pipe or of an open file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
-    Reader(u64),
-    Writer(u64),
-    Open(u64),
-}
-
-/// An end.
-#[derive(Clone, Copy, Debug)]
-struct End {
-    owner: u64,
-    payer: u64,
-    at: At,
-    /// Requests that wait at it.
-    waiting: u32,
-}
 
 /// An open file: what all ends to it share.
 #[derive(Debug)]
@@ -94,26 +67,13 @@ pub struct Source(u64);
 pub struct Ends<R> {
     /// The files.
     pub tree: Tree,
-    ends: BTreeMap<u64, End>,
+    owners: Owners,
     opens: BTreeMap<u64, Open>,
     pipes: BTreeMap<u64, Pipe<R>>,
-    owned: BTreeSet<(u64, u64)>,
-    paid: BTreeSet<(u64, u64)>,
     /// Pipes at which somebody may go on.
     ready: BTreeSet<u64>,
-    waiting: usize,
     /// The next number, of whatever.
     next: u64,
-}
-
-/// The pairs of a set that belong to a process.
-fn of(set: &BTreeSet<(u64, u64)>, process: u64) -> impl Iterator<Item = u64> {
-    set.range((process, 0)..=(process, u64::MAX)).map(|(_, end)| *end)
-}
-
-/// The first of them.
-fn first_of(set: &BTreeSet<(u64, u64)>, process: u64) -> Option<u64> {
-    of(set, process).next()
 }
 
 impl<R> Ends<R> {
@@ -121,13 +81,10 @@ impl<R> Ends<R> {
     pub const fn new(tree: Tree) -> Ends<R> {
         Ends {
             tree,
-            ends: BTreeMap::new(),
+            owners: Owners::new(),
             opens: BTreeMap::new(),
             pipes: BTreeMap::new(),
-            owned: BTreeSet::new(),
-            paid: BTreeSet::new(),
             ready: BTreeSet::new(),
-            waiting: 0,
             next: 1,
         }
     }
@@ -145,66 +102,58 @@ impl<R> Ends<R> {
             most_bytes: self.tree.space.most() as u64 * block,
             nodes: self.tree.made() as u64,
             pipes: self.pipes.len() as u64,
-            ends: self.ends.len() as u64,
-            waiting: self.waiting as u64,
+            ends: self.owners.len() as u64,
+            waiting: self.owners.waiting() as u64,
         }
     }
 
-    /// Whether a process can pay for so many more ends.
-    fn can_pay(&self, process: u64, more: usize) -> bool {
-        self.ends.len() + more <= MAX_ENDS && of(&self.paid, process).count() + more <= MAX_OWN_ENDS
-    }
-
-    fn add(&mut self, owner: u64, payer: u64, at: At) -> u64 {
+    fn add(&mut self, process: u64, at: At) -> u64 {
         let number = self.number();
-        self.ends.insert(number, End { owner, payer, at, waiting: 0 });
-        self.owned.insert((owner, number));
-        self.paid.insert((payer, number));
+        self.owners.open(number, process, at);
         number
     }
 
     /// Makes a pipe for a process. Answers the ends to read from and to write to.
     pub fn pipe(&mut self, process: u64) -> Result<(u64, u64), files::Error> {
-        if !self.can_pay(process, 2) {
+        if !self.owners.may_open(process, 2) {
             return Err(files::Error::Full);
         }
         let pipe = self.number();
         self.pipes.insert(pipe, Pipe::new());
-        Ok((self.add(process, process, At::Reader(pipe)), self.add(process, process, At::Writer(pipe))))
+        Ok((self.add(process, At::Reader(pipe)), self.add(process, At::Writer(pipe))))
     }
 
     /// Opens a file for a process. Answers the end.
     pub fn open(&mut self, process: u64, path: &str, how: How) -> Result<u64, files::Error> {
-        if !self.can_pay(process, 1) {
+        if !self.owners.may_open(process, 1) {
             return Err(files::Error::Full);
         }
-        let node = self.tree.open(path, how)?;
+        let node = self.tree.open(process, path, how)?;
         let open = self.number();
         self.opens.insert(open, Open { node, position: 0, how, ends: 1 });
-        Ok(self.add(process, process, At::Open(open)))
+        Ok(self.add(process, At::Open(open)))
     }
 
     /// Another end to the same, which belongs to a process.
     pub fn share(&mut self, end: u64, process: u64) -> Result<u64, Error> {
-        let End { owner, at, .. } = *self.ends.get(&end).ok_or(Error::Closed)?;
-        if !self.can_pay(owner, 1) {
+        let end = *self.owners.get(end).ok_or(Error::Closed)?;
+        if !self.owners.may_share(&end) {
             return Err(Error::Full);
         }
         // What is at an end is there as long as the end.
-        match at {
+        match end.at {
             At::Reader(pipe) => self.pipes.get_mut(&pipe).into_iter().for_each(|pipe| pipe.readers += 1),
             At::Writer(pipe) => self.pipes.get_mut(&pipe).into_iter().for_each(|pipe| pipe.writers += 1),
             At::Open(open) => self.opens.get_mut(&open).into_iter().for_each(|open| open.ends += 1),
         }
-        Ok(self.add(process, owner, at))
+        let number = self.number();
+        self.owners.share(&end, number, process);
+        Ok(number)
     }
 
     /// Closes an end. Calls `refuse` with what it takes to answer those who waited there.
     pub fn close(&mut self, end: u64, mut refuse: impl FnMut(R)) -> Result<(), Error> {
-        let End { owner, payer, at, waiting } = self.ends.remove(&end).ok_or(Error::Closed)?;
-        self.owned.remove(&(owner, end));
-        self.paid.remove(&(payer, end));
-        self.waiting -= waiting as usize;
+        let End { at, .. } = self.owners.remove(end).ok_or(Error::Closed)?;
         let (pipe, readers, writers) = match at {
             At::Open(open) => {
                 self.close_file(open);
@@ -236,49 +185,56 @@ impl<R> Ends<R> {
         }
     }
 
-    /// A process has ended: its ends are closed. Answers what it takes to answer those who waited there.
-    pub fn process_ended(&mut self, process: u64) -> Vec<R> {
-        let mut refused = Vec::new();
-        while let Some(end) = first_of(&self.owned, process) {
-            // It is there.
-            let _ = self.close(end, |reply| refused.push(reply));
-        }
-        self.pass_on(process, NOBODY, |_| true);
-        refused
-    }
-
-    /// Lets another process, or nobody, pay for what this one pays for.
-    fn pass_on(&mut self, from: u64, to: u64, is_meant: impl Fn(&End) -> bool) {
-        let mut after = 0;
-        while let Some(end) = self.paid.range((from, after)..=(from, u64::MAX)).next().map(|(_, end)| *end) {
-            after = end + 1;
-            if let Some(found) = self.ends.get_mut(&end).filter(|found| is_meant(found)) {
-                found.payer = to;
-                self.paid.remove(&(from, end));
-                self.paid.insert((to, end));
+    /// A process has ended: its ends are closed, or as many as one request is to close; it is the next of which is asked then.
+    /// Calls `refuse` with what it takes to answer those who waited there.
+    pub fn process_ended(&mut self, process: u64, mut refuse: impl FnMut(R)) {
+        self.owners.process_ended(process);
+        for _ in 0..BATCH {
+            match self.owners.next_of_ended(process) {
+                // It is there.
+                Some((end, false)) => _ = self.close(end, &mut refuse),
+                Some((_, true)) => {}
+                None => break,
             }
         }
+        self.tree.process_ended(process);
     }
 
-    /// A process for whose ends nobody pays: whether it lives must be found out.
+    /// A process of which it must be found out whether it lives: nobody pays for its ends, or not all are closed yet.
     pub fn orphan(&self) -> Option<u64> {
-        self.ends.get(&first_of(&self.paid, NOBODY)?).map(|end| end.owner)
+        self.owners.some_ended().or_else(|| self.owners.orphan())
     }
 
-    /// A process lives: it pays for its ends from now on.
-    pub fn process_lives(&mut self, process: u64) {
-        self.pass_on(NOBODY, process, |end| end.owner == process);
+    /// A process lives: it keeps ends that it was given. Calls `refuse` as [`close`](Self::close) does, of ends that are too many.
+    pub fn process_lives(&mut self, process: u64, mut refuse: impl FnMut(R)) {
+        for _ in 0..BATCH {
+            let Some(end) = self.owners.process_lives(process) else { return };
+            // It is there.
+            let _ = self.close(end, &mut refuse);
+        }
     }
 
-    /// Whether one more request can wait at an end.
-    fn can_wait(&self, end: &End) -> bool {
-        let own = of(&self.owned, end.owner).filter_map(|end| self.ends.get(&end)).map(|end| end.waiting as usize);
-        self.waiting < MAX_WAITING && own.sum::<usize>() < MAX_OWN_WAITING
+    /// After [`read`](Self::read) or [`write`](Self::write) has said `Full`: looks who in the way has given up, and calls `forget`
+    /// with what it took to answer.
+    pub fn forget_gone(&mut self, end: u64, has_gone: impl Fn(&R) -> bool, mut forget: impl FnMut(R)) {
+        let Some(end) = self.owners.get(end).copied() else { return };
+        let mut after = 0;
+        while let Some((number, at)) = self.owners.next_in_the_way(&end, after) {
+            after = number;
+            let (At::Reader(pipe) | At::Writer(pipe)) = at else { continue };
+            let Some(found) = self.pipes.get_mut(&pipe) else { continue };
+            found.forget_gone(number, &has_gone, |reply| {
+                self.owners.answered(number);
+                forget(reply);
+            });
+            // Who was behind them may go on.
+            self.ready.insert(pipe);
+        }
     }
 
     /// Reads from an end. One who must wait [waits](Self::wait_to_read).
     pub fn read(&mut self, end: u64, max: usize) -> Outcome<Data> {
-        let Some(found) = self.ends.get(&end).copied() else { return Outcome::Now(Err(Error::Closed)) };
+        let Some(found) = self.owners.get(end).copied() else { return Outcome::Now(Err(Error::Closed)) };
         match found.at {
             At::Writer(_) => Outcome::Now(Err(Error::NotForReading)),
             At::Open(open) => Outcome::Now(self.read_file(open, max)),
@@ -290,7 +246,7 @@ impl<R> Ends<R> {
                         self.ready.insert(pipe);
                         Outcome::Now(Ok(data))
                     }
-                    None if self.can_wait(&found) => Outcome::Wait,
+                    None if self.owners.may_wait(&found) => Outcome::Wait,
                     None => Outcome::Now(Err(Error::Full)),
                 }
             }
@@ -299,16 +255,16 @@ impl<R> Ends<R> {
 
     /// Writes to an end. One who must wait [waits](Self::wait_to_write).
     pub fn write(&mut self, end: u64, data: &[u8]) -> Outcome<()> {
-        let Some(found) = self.ends.get(&end).copied() else { return Outcome::Now(Err(Error::Closed)) };
+        let Some(found) = self.owners.get(end).copied() else { return Outcome::Now(Err(Error::Closed)) };
         match found.at {
             At::Reader(_) => Outcome::Now(Err(Error::NotForWriting)),
-            At::Open(open) => Outcome::Now(self.write_file(open, data)),
+            At::Open(open) => Outcome::Now(self.write_file(open, found.writer(), data)),
             At::Writer(pipe) => match self.pipe_mut(pipe).and_then(|pipe| pipe.write_now(data)) {
                 Some(result) => {
                     self.ready.insert(pipe);
                     Outcome::Now(result)
                 }
-                None if self.can_wait(&found) => Outcome::Wait,
+                None if self.owners.may_wait(&found) => Outcome::Wait,
                 None => Outcome::Now(Err(Error::Full)),
             },
         }
@@ -321,11 +277,10 @@ impl<R> Ends<R> {
     /// Somebody waits at an end, after [`read`](Self::read) said so.
     pub fn wait_to_read(&mut self, end: u64, max: usize, reply: R) {
         let ticket = self.number();
-        if let Some(End { at: At::Reader(pipe), waiting, .. }) = self.ends.get_mut(&end)
+        if let Some(End { at: At::Reader(pipe), .. }) = self.owners.get(end)
             && let Some(pipe) = self.pipes.get_mut(pipe)
         {
-            *waiting += 1;
-            self.waiting += 1;
+            self.owners.wait(end);
             pipe.wait_to_read(ticket, end, max.min(MAX_DATA), reply);
         }
     }
@@ -333,11 +288,10 @@ impl<R> Ends<R> {
     /// Somebody waits at an end, after [`write`](Self::write) said so.
     pub fn wait_to_write(&mut self, end: u64, data: &[u8], reply: R) {
         let ticket = self.number();
-        if let Some(End { at: At::Writer(pipe), waiting, .. }) = self.ends.get_mut(&end)
+        if let Some(End { at: At::Writer(pipe), .. }) = self.owners.get(end)
             && let Some(pipe) = self.pipes.get_mut(pipe)
         {
-            *waiting += 1;
-            self.waiting += 1;
+            self.owners.wait(end);
             pipe.wait_to_write(ticket, end, data, reply);
         }
     }
@@ -346,8 +300,7 @@ impl<R> Ends<R> {
     pub fn next_due(&mut self) -> Option<Due<R>> {
         while let Some(pipe) = self.ready.first().copied() {
             if let Some((end, reply, answer)) = self.pipe_mut(pipe).and_then(Pipe::step) {
-                self.waiting -= 1;
-                self.ends.get_mut(&end).into_iter().for_each(|end| end.waiting -= 1);
+                self.owners.answered(end);
                 return Some(Due { reply, answer, from: Source(pipe) });
             }
             self.ready.remove(&pipe);
@@ -374,7 +327,7 @@ impl<R> Ends<R> {
         Ok(buffer[..count].iter().copied().collect())
     }
 
-    fn write_file(&mut self, open: u64, data: &[u8]) -> Result<(), Error> {
+    fn write_file(&mut self, open: u64, process: u64, data: &[u8]) -> Result<(), Error> {
         let open = self.opens.get_mut(&open).ok_or(Error::Closed)?;
         if !open.is_writable() {
             return Err(Error::NotForWriting);
@@ -382,7 +335,7 @@ impl<R> Ends<R> {
         let size = self.tree.contents(open.node).map_or(0, Contents::size);
         let (blocks, space) = self.tree.blocks(open.node).ok_or(Error::NotForWriting)?;
         let position = if open.how == How::Append { size } else { open.position };
-        blocks.write(position, data, space)?;
+        blocks.write(position, data, process, space)?;
         open.position = position + data.len() as u64;
         Ok(())
     }
@@ -393,7 +346,7 @@ impl<R> Ends<R> {
             let size = self.pipes.get(pipe).map_or(0, Pipe::len) as u64;
             Info { kind: Kind::Pipe, readable, writable: !readable, size, position: 0 }
         };
-        match &self.ends.get(&end).ok_or(Error::Closed)?.at {
+        match &self.owners.get(end).ok_or(Error::Closed)?.at {
             At::Reader(pipe) => Ok(pipe_info(pipe, true)),
             At::Writer(pipe) => Ok(pipe_info(pipe, false)),
             At::Open(open) => {
@@ -406,7 +359,7 @@ impl<R> Ends<R> {
     }
 
     fn open_file(&mut self, end: u64) -> Result<(&mut Open, &mut Tree), Error> {
-        match self.ends.get(&end).ok_or(Error::Closed)?.at {
+        match self.owners.get(end).ok_or(Error::Closed)?.at {
             At::Open(open) => Ok((self.opens.get_mut(&open).ok_or(Error::Closed)?, &mut self.tree)),
             At::Reader(_) | At::Writer(_) => Err(Error::NotAFile),
         }
@@ -435,8 +388,8 @@ impl<R> Ends<R> {
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
         let mut at = BTreeMap::new();
-        for (number, end) in &self.ends {
-            assert!(self.owned.contains(&(end.owner, *number)) && self.paid.contains(&(end.payer, *number)));
+        self.owners.check_invariants();
+        for (_, end) in self.owners.iter() {
             let entry = at.entry(match end.at {
                 At::Reader(pipe) | At::Writer(pipe) => pipe,
                 At::Open(open) => open,
@@ -448,14 +401,13 @@ impl<R> Ends<R> {
                 At::Open(_) => *opens += 1,
             }
         }
-        assert_eq!((self.owned.len(), self.paid.len()), (self.ends.len(), self.ends.len()));
         assert_eq!(at.len(), self.pipes.len() + self.opens.len(), "something has no end");
         let mut waiting = BTreeMap::new();
         for (number, pipe) in &self.pipes {
             assert_eq!(at.get(number), Some(&(pipe.readers, pipe.writers, 0)));
             pipe.check_invariants(|end, is_reader| {
                 let expected = if is_reader { At::Reader(*number) } else { At::Writer(*number) };
-                assert_eq!(self.ends.get(&end).map(|end| end.at), Some(expected), "who waits has an end");
+                assert_eq!(self.owners.get(end).map(|end| end.at), Some(expected), "who waits has an end");
                 *waiting.entry(end).or_insert(0) += 1;
             });
             if !self.ready.contains(number) {
@@ -465,11 +417,10 @@ impl<R> Ends<R> {
         for (number, open) in &self.opens {
             assert_eq!(at.get(number), Some(&(0, 0, open.ends)));
         }
-        for (number, end) in &self.ends {
-            assert_eq!(waiting.get(number).copied().unwrap_or(0), end.waiting, "who waits at end {number}");
+        for (number, end) in self.owners.iter() {
+            assert_eq!(waiting.get(&number).copied().unwrap_or(0), end.waiting, "who waits at end {number}");
         }
-        assert_eq!(waiting.values().sum::<u32>() as usize, self.waiting);
-        assert!(self.ends.len() <= MAX_ENDS && self.waiting <= MAX_WAITING);
+        assert_eq!(waiting.values().sum::<u32>() as usize, self.owners.waiting());
         assert!(self.ready.iter().all(|pipe| self.pipes.contains_key(pipe)));
         self.tree.check_invariants(|node| self.opens.values().filter(|open| open.node == node).count() as u32);
     }

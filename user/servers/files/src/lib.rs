@@ -14,5 +14,6 @@ extern crate alloc;
 
 pub mod contents;
 pub mod ends;
+pub mod owners;
 pub mod pipe;
 pub mod tree;

@@ -145,6 +145,14 @@ impl<R> Pipe<R> {
         self.writing.extract_if(.., |_, writer| writer.end == end).for_each(|(_, writer)| refuse(writer.reply));
     }
 
+    /// Of those who wait at this end, some have given up. Calls `forget` with each.
+    pub fn forget_gone(&mut self, end: u64, has_gone: impl Fn(&R) -> bool, mut forget: impl FnMut(R)) {
+        let readers = self.reading.extract_if(.., |_, reader| reader.end == end && has_gone(&reader.reply));
+        readers.for_each(|(_, reader)| forget(reader.reply));
+        let writers = self.writing.extract_if(.., |_, writer| writer.end == end && has_gone(&writer.reply));
+        writers.for_each(|(_, writer)| forget(writer.reply));
+    }
+
     /// Panics if an invariant does not hold. Calls `waits` with the end of each who waits, and whether it is a reader.
     pub fn check_invariants(&self, mut waits: impl FnMut(u64, bool)) {
         assert!(self.buffer.len() <= CAPACITY, "{} bytes in a pipe", self.buffer.len());

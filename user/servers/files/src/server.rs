@@ -6,6 +6,7 @@
 use core::fmt::Write;
 
 use tench::memory;
+use tench::server::Watch;
 use tench_abi::layout::slot;
 use tench_files::ends::{Due, Ends, GROWTH, Outcome};
 use tench_files::pipe::{Answer, Data};
@@ -38,6 +39,8 @@ enum Waiter {
 /// The server's state.
 pub struct Server {
     ends: Ends<Waiter>,
+    /// Who still waits.
+    watch: Watch,
     /// Bytes that are being answered.
     read: Data,
     /// Slots through which capabilities leave.
@@ -60,7 +63,8 @@ impl Server {
         let none = |_| LoadError::OutOfMemory;
         let outgoing = [memory::take_slot().map_err(none)?, memory::take_slot().map_err(none)?];
         memory::serve_without_faults(2 * GROWTH).map_err(none)?;
-        Ok(Server { ends: Ends::new(tree), read: Data::new(), outgoing })
+        let watch = Watch::new().map_err(none)?;
+        Ok(Server { ends: Ends::new(tree), watch, read: Data::new(), outgoing })
     }
 
     /// Answers requests for ever.
@@ -97,6 +101,19 @@ impl Server {
                 (Waiter::Reader(pending), Answer::Done) => port.finish(pending, &Ok(Bytes::first_of(&[]))),
             }
         }
+    }
+
+    /// Makes room for one more who waits at an end, of those who have given up.
+    fn forget_gone(&mut self, end: u64, replies: &mut Replies) {
+        let watch = self.watch;
+        let has_gone = |waiter: &Waiter| match waiter {
+            Waiter::Reader(pending) => watch.has_gone(pending),
+            Waiter::Writer(pending) => watch.has_gone(pending),
+        };
+        self.ends.forget_gone(end, has_gone, |waiter| match waiter {
+            Waiter::Reader(pending) => replies.forget(pending),
+            Waiter::Writer(pending) => replies.forget(pending),
+        });
     }
 
     /// A capability to an end, that leaves with the answer by the slot of this number.
@@ -161,9 +178,9 @@ impl FilesService for Server {
         Ok((status, ArrayString::from(name).map_err(|_| Error::BadPath)?))
     }
 
-    fn make_directory(&mut self, path: Text<'_, MAX_PATH>) -> Result<(), Error> {
+    fn make_directory(&mut self, caller: Caller, path: Text<'_, MAX_PATH>) -> Result<(), Error> {
         reserve(Error::NoSpace)?;
-        self.ends.tree.make_directory(&path)
+        self.ends.tree.make_directory(caller.0, &path)
     }
 
     fn remove(&mut self, path: Text<'_, MAX_PATH>) -> Result<(), Error> {
@@ -180,12 +197,12 @@ impl FilesService for Server {
     }
 
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error> {
-        self.ends.process_ended(process).into_iter().for_each(|waiter| refuse(replies, waiter));
+        self.ends.process_ended(process, |waiter| refuse(replies, waiter));
         Ok(self.ends.orphan())
     }
 
-    fn process_lives(&mut self, process: u64) -> Result<Option<u64>, Error> {
-        self.ends.process_lives(process);
+    fn process_lives(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error> {
+        self.ends.process_lives(process, |waiter| refuse(replies, waiter));
         Ok(self.ends.orphan())
     }
 }
@@ -205,10 +222,15 @@ impl StreamService for Server {
     fn read(
         &mut self,
         caller: Caller,
-        later: Later<'_, Bytes<'static, MAX_DATA>, StreamError>,
+        mut later: Later<'_, Bytes<'static, MAX_DATA>, StreamError>,
         max: usize,
     ) -> Result<Option<Bytes<'_, MAX_DATA>>, StreamError> {
-        match self.ends.read(end(caller), max) {
+        let mut outcome = self.ends.read(end(caller), max);
+        if outcome == Outcome::Now(Err(StreamError::Full)) {
+            self.forget_gone(end(caller), later.others());
+            outcome = self.ends.read(end(caller), max);
+        }
+        match outcome {
             Outcome::Now(data) => {
                 self.read = data?;
                 Ok(Some(Bytes::first_of(&self.read)))
@@ -224,11 +246,16 @@ impl StreamService for Server {
     fn write(
         &mut self,
         caller: Caller,
-        later: Later<'_, (), StreamError>,
+        mut later: Later<'_, (), StreamError>,
         data: Bytes<'_, MAX_DATA>,
     ) -> Result<Option<()>, StreamError> {
         reserve(StreamError::NoSpace)?;
-        match self.ends.write(end(caller), &data) {
+        let mut outcome = self.ends.write(end(caller), &data);
+        if outcome == Outcome::Now(Err(StreamError::Full)) {
+            self.forget_gone(end(caller), later.others());
+            outcome = self.ends.write(end(caller), &data);
+        }
+        match outcome {
             Outcome::Now(done) => done.map(Some),
             Outcome::Wait => {
                 let pending = keep(later)?;

@@ -5,12 +5,14 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::ops::Bound;
 
 use tench_files_client::protocol::{Error, How, Kind, MAX_PATH, Status};
+use tench_places::Places;
 use tench_protocol::ArrayVec;
 
-use crate::contents::{Blocks, Contents, Space};
+use crate::contents::{Blocks, Contents, Space, check_places};
 
 /// Number of a node.
 pub type Node = u64;
@@ -27,14 +29,16 @@ struct File {
     opens: u32,
     /// Whether it has a name.
     linked: bool,
+    /// Who made it.
+    maker: u64,
 }
 
 /// A directory.
 #[derive(Debug, Default)]
 struct Directory {
     entries: BTreeMap<Box<str>, Node>,
-    /// It stays where it is.
-    fixed: bool,
+    /// Who made it; one that nobody made stays where it is.
+    maker: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -61,9 +65,8 @@ impl Walk<'_> {
 pub struct Tree {
     nodes: BTreeMap<Node, Thing>,
     next: Node,
-    /// Nodes that are not fixed.
-    made: usize,
-    most: usize,
+    /// Nodes that somebody made.
+    made: Places,
     /// Memory of the files.
     pub space: Space,
 }
@@ -71,13 +74,19 @@ pub struct Tree {
 impl Tree {
     /// An empty directory, with room for `most` files and directories and so many blocks of contents.
     pub fn new(most: usize, blocks: usize) -> Tree {
-        let root = Thing::Directory(Directory { fixed: true, ..Directory::default() });
-        Tree { nodes: BTreeMap::from([(ROOT, root)]), next: 1, made: 0, most, space: Space::new(blocks) }
+        let root = Thing::Directory(Directory::default());
+        Tree { nodes: BTreeMap::from([(ROOT, root)]), next: 1, made: Places::new(most), space: Space::new(blocks) }
     }
 
     /// Files and directories that are not fixed, with those that have no name any more.
     pub const fn made(&self) -> usize {
-        self.made
+        self.made.taken()
+    }
+
+    /// A process has ended: what it made and wrote stays, and counts for nobody.
+    pub fn process_ended(&mut self, process: u64) {
+        self.made.leave(process);
+        self.space.process_ended(process);
     }
 
     /// Adds a file of the boot archive, with the directories on its way. One whose path does not fit is left out, as is one whose
@@ -89,7 +98,7 @@ impl Tree {
         if name.is_empty() || matches!(name, "." | "..") || self.directory(directory)?.entries.contains_key(name) {
             return Err(Error::Exists);
         }
-        let file = File { contents: Contents::Archive(contents), opens: 0, linked: true };
+        let file = File { contents: Contents::Archive(contents), opens: 0, linked: true, maker: 0 };
         self.add(directory, name, Thing::File(file))?;
         Ok(())
     }
@@ -101,7 +110,7 @@ impl Tree {
             check_path(name)?;
             at = match self.directory(at)?.entries.get(name) {
                 Some(node) => *node,
-                None => self.add(at, name, Thing::Directory(Directory { fixed: true, ..Directory::default() }))?,
+                None => self.add(at, name, Thing::Directory(Directory::default()))?,
             };
             self.directory(at)?;
         }
@@ -190,25 +199,26 @@ impl Tree {
         Ok((self.describe(*node)?, name))
     }
 
-    /// Makes room for one more node.
-    fn room(&mut self) -> Result<(), Error> {
-        if self.made >= self.most {
+    /// Makes room for one more node of a process.
+    fn room(&mut self, process: u64) -> Result<(), Error> {
+        if !self.made.may_take(process) {
             return Err(Error::NoSpace);
         }
-        self.made += 1;
+        self.made.take(process);
         Ok(())
     }
 
-    /// Opens a file. Whoever does closes it.
-    pub fn open(&mut self, path: &str, how: How) -> Result<Node, Error> {
+    /// Opens a file for a process. Whoever does closes it.
+    pub fn open(&mut self, process: u64, path: &str, how: How) -> Result<Node, Error> {
         let walk = self.walk(path)?;
         let node = match self.target(&walk) {
             Ok(_) if how == How::CreateNew => return Err(Error::Exists),
             Ok(node) => node,
             Err(Error::NoSuchFile) if matches!(how, How::Write | How::Append | How::CreateNew) => {
                 let name = walk.name.filter(|_| !path.ends_with('/')).ok_or(Error::IsDirectory)?;
-                self.room()?;
-                let file = File { contents: Contents::Memory(Blocks::default()), opens: 0, linked: true };
+                self.room(process)?;
+                let contents = Contents::Memory(Blocks::default());
+                let file = File { contents, opens: 0, linked: true, maker: process };
                 self.add(walk.directory(), name, Thing::File(file))?
             }
             Err(error) => return Err(error),
@@ -240,9 +250,9 @@ impl Tree {
         if file.linked || file.opens > 0 {
             return;
         }
-        if let Some(Thing::File(File { contents: Contents::Memory(blocks), .. })) = self.nodes.remove(&node) {
+        if let Some(Thing::File(File { contents: Contents::Memory(blocks), maker, .. })) = self.nodes.remove(&node) {
             blocks.free(&mut self.space);
-            self.made -= 1;
+            self.made.give_back(maker);
         }
     }
 
@@ -262,16 +272,17 @@ impl Tree {
         }
     }
 
-    /// Makes a directory.
-    pub fn make_directory(&mut self, path: &str) -> Result<(), Error> {
+    /// Makes a directory for a process.
+    pub fn make_directory(&mut self, process: u64, path: &str) -> Result<(), Error> {
         let walk = self.walk(path)?;
         match self.target(&walk) {
             Ok(_) => Err(Error::Exists),
             Err(Error::NoSuchFile) => {
                 // What is not there has a name.
                 let name = walk.name.ok_or(Error::Exists)?;
-                self.room()?;
-                self.add(walk.directory(), name, Thing::Directory(Directory::default()))?;
+                self.room(process)?;
+                let directory = Directory { maker: Some(process), ..Directory::default() };
+                self.add(walk.directory(), name, Thing::Directory(directory))?;
                 Ok(())
             }
             Err(error) => Err(error),
@@ -282,7 +293,7 @@ impl Tree {
     fn check_movable(&self, node: Node) -> Result<(), Error> {
         match self.nodes.get(&node) {
             None => Err(Error::NoSuchFile),
-            Some(Thing::Directory(Directory { fixed: true, .. })) => Err(Error::ReadOnly),
+            Some(Thing::Directory(Directory { maker: None, .. })) => Err(Error::ReadOnly),
             Some(Thing::File(File { contents: Contents::Archive(_), .. })) => Err(Error::ReadOnly),
             Some(Thing::Directory(_) | Thing::File(_)) => Ok(()),
         }
@@ -314,9 +325,10 @@ impl Tree {
                 file.linked = false;
                 self.forget_unused(node);
             }
-            Some(Thing::Directory(_)) => {
+            Some(Thing::Directory(directory)) => {
+                // One that nobody made is not removed.
+                directory.maker.into_iter().for_each(|maker| self.made.give_back(maker));
                 self.nodes.remove(&node);
-                self.made -= 1;
             }
             None => {}
         }
@@ -368,7 +380,7 @@ impl Tree {
             assert!(self.nodes.contains_key(node), "an entry without a node");
             *linked.entry(*node).or_insert(0) += 1;
         }
-        let (mut blocks, mut made) = (0, 0);
+        let (mut blocks, mut made) = (Vec::new(), Vec::new());
         for (node, thing) in &self.nodes {
             let names = linked.get(node).copied().unwrap_or(0);
             match thing {
@@ -377,18 +389,19 @@ impl Tree {
                     assert_eq!(names, u32::from(file.linked), "names of file {node}");
                     assert!(file.linked || file.opens > 0, "file {node} is of no use");
                     if let Contents::Memory(contents) = &file.contents {
-                        blocks += contents.check_invariants();
-                        made += 1;
+                        blocks.extend(contents.check_invariants());
+                        made.push(file.maker);
                     }
                 }
                 Thing::Directory(directory) => {
                     assert_eq!(names, 1, "names of directory {node}");
-                    made += usize::from(!directory.fixed);
+                    made.extend(directory.maker);
                 }
             }
         }
-        assert_eq!((blocks, made), (self.space.used(), self.made));
-        assert!(blocks <= self.space.most() && made <= self.most);
+        assert!(blocks.len() <= self.space.most() && made.len() <= self.made.limit());
+        self.space.check_invariants(&blocks);
+        check_places(&self.made, &made);
     }
 }
 

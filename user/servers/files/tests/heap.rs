@@ -1,7 +1,7 @@
 //! How much heap a request needs: what the server keeps in reserve is enough.
 
 use tench_counting::{Counting, peak};
-use tench_files::ends::{Ends, GROWTH, MAX_OWN_WAITING, Outcome};
+use tench_files::ends::{Ends, GROWTH, Outcome};
 use tench_files::tree::Tree;
 use tench_files_client::protocol::{How, MAX_PATH};
 use tench_stream::protocol::MAX_DATA;
@@ -11,6 +11,9 @@ static ALLOCATOR: Counting = Counting;
 
 /// What it takes to answer, as large as it is on the target.
 type Reply = [u64; 2];
+
+/// Requests that wait at the ends of a process.
+const WAITING: usize = 200;
 
 /// A path of the longest kind.
 fn path(number: u64) -> String {
@@ -22,7 +25,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
     let mut ends = Ends::<Reply>::new(Tree::new(2048, 4096));
     let mut most = 0;
     let mut count = |bytes: usize| most = most.max(bytes);
-    for number in 0..2000 {
+    for number in 0..1000 {
         let path = path(number);
         let (end, bytes) = peak(|| ends.open(number % 40, &path, How::Write).unwrap());
         count(bytes);
@@ -36,7 +39,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
     }
     for process in 100..103 {
         let (reader, writer) = ends.pipe(process).unwrap();
-        for number in 0..MAX_OWN_WAITING as u64 {
+        for number in 0..WAITING as u64 {
             let end = ends.share(reader, process + 100).unwrap();
             assert_eq!(ends.read(end, 1), Outcome::Wait);
             count(peak(|| ends.wait_to_read(end, 1, [number, 0])).1);
@@ -46,15 +49,24 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
             count(bytes);
         }
         while matches!(ends.write(writer, &[1; MAX_DATA]), Outcome::Now(Ok(()))) {}
-        for number in 0..MAX_OWN_WAITING as u64 {
+        for number in 0..WAITING as u64 {
             assert_eq!(ends.write(writer, &[1; MAX_DATA]), Outcome::Wait);
             count(peak(|| ends.wait_to_write(writer, &[1; MAX_DATA], [number, 1])).1);
         }
-        let (refused, bytes) = peak(|| ends.process_ended(process));
-        assert_eq!(refused.len(), MAX_OWN_WAITING);
+        let (refused, bytes) = peak(|| {
+            let mut refused = 0;
+            ends.process_ended(process, |_| refused += 1);
+            refused
+        });
+        assert_eq!(refused, WAITING);
         count(bytes);
-        count(peak(|| ends.process_lives(process + 100)).1);
-        count(peak(|| ends.process_ended(process + 100)).1);
+        while ends.orphan() == Some(process) {
+            count(peak(|| ends.process_ended(process, |_| ())).1);
+        }
+        count(peak(|| ends.process_lives(process + 100, |_| ())).1);
+        while ends.orphan() == Some(process + 100) {
+            count(peak(|| ends.process_ended(process + 100, |_| ())).1);
+        }
     }
     ends.check_invariants();
     assert!(most <= GROWTH && most > GROWTH / 4, "{most} bytes");

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tench_files::ends::{Ends, MAX_ENDS, MAX_OWN_ENDS, MAX_OWN_WAITING, Outcome};
+use tench_files::ends::{BATCH, Ends, Outcome};
+use tench_files::owners::{MAX_ENDS, MAX_GIVEN, MAX_INHERITED, MAX_WAITING};
 use tench_files::pipe::{Answer, CAPACITY, Data};
 use tench_files::tree::Tree;
 use tench_files_client::protocol::{self as files, How};
@@ -11,6 +12,26 @@ use tench_stream::protocol::{Error, Kind, MAX_DATA};
 
 fn ends() -> Ends<u64> {
     Ends::new(Tree::new(8, 8))
+}
+
+/// A process has ended, as the process server says it: until all of its ends are closed. Answers who waited there.
+fn ended(ends: &mut Ends<u64>, process: u64) -> Vec<u64> {
+    let mut refused = Vec::new();
+    loop {
+        ends.process_ended(process, |reply| refused.push(reply));
+        ends.check_invariants();
+        if ends.orphan() != Some(process) {
+            return refused;
+        }
+    }
+}
+
+/// A process lives. Answers who waited at ends that were too many.
+fn lives(ends: &mut Ends<u64>, process: u64) -> Vec<u64> {
+    let mut refused = Vec::new();
+    ends.process_lives(process, |reply| refused.push(reply));
+    ends.check_invariants();
+    refused
 }
 
 /// Reads; one who must wait is `reply`.
@@ -73,7 +94,7 @@ fn whoever_writes_where_nobody_reads_is_told_so_also_in_the_middle() {
     assert_eq!(write(&mut ends, writer, b"!", 2), None, "in turn, even if it would fit");
     ends.close(reader, |_| unreachable!()).unwrap();
     assert_eq!(due(&mut ends), [], "another process reads");
-    assert_eq!(ends.process_ended(2), [], "nobody waited there");
+    assert_eq!(ended(&mut ends, 2), [], "nobody waited there");
     let broken = Answer::Refused(Error::Broken);
     assert_eq!(due(&mut ends), [(1, broken.clone()), (2, broken)]);
     assert_eq!(write(&mut ends, writer, b"", 3), Some(Err(Error::Broken)));
@@ -90,8 +111,8 @@ fn a_writer_who_dies_while_it_waits_has_written_nothing() {
         written += 400;
     }
     assert_eq!(write(&mut ends, second, b"never", 1), None);
-    assert_eq!(ends.process_ended(2), [1]);
-    assert_eq!(ends.process_ended(1), [0]);
+    assert_eq!(ended(&mut ends, 2), [1]);
+    assert_eq!(ended(&mut ends, 1), [0]);
     assert!(due(&mut ends).is_empty());
     // The reading end was process 1's, too.
     assert_eq!(read(&mut ends, reader, 1, 2), Some(Err(Error::Closed)));
@@ -126,34 +147,128 @@ fn bytes_for_a_reader_who_is_dead_go_to_the_next() {
 }
 
 #[test]
-fn ends_and_waits_have_limits_for_each_process_and_for_all() {
+fn who_wants_all_ends_and_waits_gets_half_and_the_next_is_served() {
     let mut ends = ends();
-    for _ in 0..MAX_OWN_ENDS / 2 {
-        ends.pipe(1).unwrap();
+    let mut last = (0, 0);
+    for process in 1..5 {
+        let before = ends.usage();
+        while let Ok(pipe) = ends.pipe(process) {
+            last = pipe;
+        }
+        assert_eq!(ends.open(process, "x", How::Write), Err(files::Error::Full));
+        assert_eq!(ends.usage().ends - before.ends, MAX_ENDS as u64 >> process);
+        let mut waiting = 0;
+        while read(&mut ends, last.0, 1, process).is_none() {
+            waiting += 1;
+        }
+        assert_eq!(waiting, MAX_WAITING >> process);
+        ends.check_invariants();
     }
-    assert_eq!(ends.pipe(1), Err(files::Error::Full));
-    assert_eq!(ends.open(1, "x", How::Write), Err(files::Error::Full));
-    let (reader, writer) = ends.pipe(2).unwrap();
-    // Whoever is given an end does not pay for it.
-    assert!(ends.share(reader, 1).is_ok());
-    for number in 0..MAX_OWN_WAITING as u64 {
-        assert_eq!(read(&mut ends, reader, 1, number), None);
+    for process in 1..5 {
+        assert_eq!(ended(&mut ends, process), vec![process; MAX_WAITING >> process]);
     }
-    assert_eq!(read(&mut ends, reader, 1, 99), Some(Err(Error::Full)));
-    let (other, _) = ends.pipe(3).unwrap();
-    assert_eq!(read(&mut ends, other, 1, 98), None, "others can still wait");
-    let mut refused = Vec::new();
-    ends.close(reader, |reply| refused.push(reply)).unwrap();
-    assert_eq!(refused.len(), MAX_OWN_WAITING);
-    assert_eq!(write(&mut ends, writer, b"x", 1), Some(Ok(())), "process 1 can still read");
-    for process in 4.. {
-        if ends.pipe(process).is_err() {
+    assert_eq!(ends.usage(), files::Usage { most_bytes: 8 * 4096, ..files::Usage::default() });
+}
+
+#[test]
+fn whoever_gave_an_end_away_pays_for_little_that_is_done_with_it() {
+    let mut ends = ends();
+    let (reader, _) = ends.pipe(1).unwrap();
+    // The giver keeps a capability to what is process 2's, and process 2 is not harmed by that.
+    let given = ends.share(reader, 2).unwrap();
+    for _ in 0..MAX_GIVEN / 2 {
+        let next = ends.share(given, 3).unwrap();
+        ends.share(next, 2).unwrap();
+    }
+    assert_eq!(ends.share(given, 1), Err(Error::Full));
+    for reply in 0..u64::from(MAX_GIVEN) {
+        assert_eq!(read(&mut ends, given, 1, reply), None);
+    }
+    assert_eq!(read(&mut ends, given, 1, 99), Some(Err(Error::Full)));
+    ends.check_invariants();
+    assert_eq!(read(&mut ends, reader, 1, 99), None, "the giver's own end is another matter");
+    let mut own = 0;
+    while ends.pipe(2).is_ok() {
+        own += 2;
+    }
+    assert_eq!(own, (MAX_ENDS - 2 - 1 - MAX_GIVEN as usize).div_ceil(2) & !1);
+    assert!(ends.pipe(1).is_ok(), "nor is the giver");
+    assert_eq!(ended(&mut ends, 2).len(), MAX_GIVEN as usize);
+    ends.check_invariants();
+}
+
+#[test]
+fn of_those_who_gave_up_waiting_nobody_is_in_the_way() {
+    let mut ends = ends();
+    let (reader, writer) = ends.pipe(1).unwrap();
+    while write(&mut ends, writer, &[0; 400], 1).is_some() {}
+    let mut reply = 2;
+    while write(&mut ends, writer, &[0; 400], reply).is_none() {
+        reply += 1;
+    }
+    let (other, _) = ends.pipe(1).unwrap();
+    assert_eq!(read(&mut ends, other, 1, 0), Some(Err(Error::Full)));
+    let mut forgotten = Vec::new();
+    ends.forget_gone(other, |reply| reply.is_multiple_of(3), |reply| forgotten.push(reply));
+    ends.check_invariants();
+    assert_eq!(forgotten, (1..reply).filter(|reply| reply.is_multiple_of(3)).collect::<Vec<_>>());
+    assert_eq!(read(&mut ends, other, 1, 0), None);
+    assert_eq!(due(&mut ends), [], "no room");
+    assert!(matches!(read(&mut ends, reader, 400, 0), Some(Ok(_))));
+    assert_eq!(due(&mut ends), [(1, Answer::Done)]);
+}
+
+#[test]
+fn a_process_inherits_a_few_ends_and_no_blocks() {
+    let mut ends = ends();
+    let (reader, writer) = ends.pipe(1).unwrap();
+    let file = ends.open(1, "f", How::Write).unwrap();
+    let file = ends.share(file, 7).unwrap();
+    let second = ends.share(writer, 7).unwrap();
+    for _ in 0..2 * BATCH {
+        ends.share(reader, 7).unwrap();
+    }
+    assert_eq!(write(&mut ends, file, b"x", 0), Some(Ok(())));
+    assert_eq!(ends.tree.space.held(1), 1, "who gave the end pays for what is written through it");
+    ended(&mut ends, 1);
+    while let Some(process) = ends.orphan() {
+        assert_eq!(process, 7);
+        lives(&mut ends, 7);
+    }
+    assert_eq!(ends.usage().ends, MAX_INHERITED as u64);
+    assert_eq!(write(&mut ends, second, b"x", 0), Some(Ok(())), "the first that were given stay");
+    ends.seek(file, 9000).unwrap();
+    assert_eq!(write(&mut ends, file, b"x", 0), Some(Ok(())));
+    assert_eq!((ends.tree.space.held(7), ends.tree.space.used()), (0, 2));
+    // There are no more than before of those who end.
+    let (reader, _) = ends.pipe(2).unwrap();
+    ends.share(reader, 7).unwrap();
+    ended(&mut ends, 2);
+    assert_eq!(ends.orphan(), Some(7));
+    lives(&mut ends, 7);
+    assert_eq!((ends.orphan(), ends.usage().ends), (None, MAX_INHERITED as u64));
+    ended(&mut ends, 7);
+    assert_eq!((ends.usage().ends, ends.usage().pipes), (0, 0));
+    ends.check_invariants();
+}
+
+#[test]
+fn a_process_with_many_ends_is_closed_in_pieces() {
+    let mut ends = ends();
+    while ends.pipe(1).is_ok() {}
+    let all = ends.usage().ends;
+    let mut pieces = 0;
+    loop {
+        ends.process_ended(1, |_| ());
+        pieces += 1;
+        ends.check_invariants();
+        assert_eq!(ends.usage().ends, all.saturating_sub(pieces * BATCH as u64));
+        if ends.orphan().is_none() {
             break;
         }
-        while ends.pipe(process).is_ok() {}
+        assert_eq!(ends.orphan(), Some(1));
     }
-    assert!(ends.usage().ends > MAX_ENDS as u64 - 2);
-    ends.check_invariants();
+    assert_eq!((pieces, ends.usage().pipes), (all / BATCH as u64 + 1, 0));
 }
 
 #[test]
@@ -164,20 +279,20 @@ fn ends_that_were_given_to_nobody_are_found_when_the_giver_ends() {
     ends.share(writer, 3).unwrap();
     ends.share(writer, 777).unwrap();
     assert_eq!(ends.orphan(), None, "process 1 pays");
-    ends.process_ended(1);
+    ended(&mut ends, 1);
     let mut asked = Vec::new();
     while let Some(process) = ends.orphan() {
         asked.push(process);
         match process {
-            777 => _ = ends.process_ended(777),
-            process => ends.process_lives(process),
+            777 => _ = ended(&mut ends, 777),
+            process => _ = lives(&mut ends, process),
         }
         ends.check_invariants();
     }
     asked.sort_unstable();
     assert_eq!((asked, ends.usage().ends), (vec![2, 3, 777], 2));
-    ends.process_ended(2);
-    ends.process_ended(3);
+    ended(&mut ends, 2);
+    ended(&mut ends, 3);
     assert_eq!((ends.orphan(), ends.usage().pipes), (None, 0));
 }
 
@@ -294,11 +409,11 @@ fn run(ends: &mut Ends<u64>, models: &mut Models, step: &Step, reply: u64) {
             assert_eq!(refused, models.close(|number, _| number == end));
         }
         Step::Ended { process } => {
-            let mut refused = ends.process_ended(process);
+            let mut refused = ended(ends, process);
             refused.sort_unstable();
             assert_eq!(refused, models.close(|_, owner| owner == process));
             while let Some(process) = ends.orphan() {
-                ends.process_lives(process);
+                assert_eq!(lives(ends, process), []);
             }
         }
         Step::Read { end, max } => {

@@ -116,8 +116,8 @@ fn wrong_paths_say_what_is_wrong() {
         assert_eq!(ends.open(PROCESS, path, How::Read), Err(error), "{path}");
     }
     assert_eq!(ends.open(PROCESS, "tmp/new/", How::Write), Err(Error::IsDirectory));
-    assert_eq!(ends.tree.make_directory("bin"), Err(Error::Exists));
-    assert_eq!(ends.tree.make_directory("a/b"), Err(Error::NoSuchFile));
+    assert_eq!(ends.tree.make_directory(PROCESS, "bin"), Err(Error::Exists));
+    assert_eq!(ends.tree.make_directory(PROCESS, "a/b"), Err(Error::NoSuchFile));
     assert_eq!(ends.tree.next("bin/hello", ""), Err(Error::NotADirectory));
     assert_eq!(ends.tree.next("tmp", ""), Err(Error::NoMoreEntries));
     ends.check_invariants();
@@ -131,10 +131,10 @@ fn a_removed_file_stays_as_long_as_it_is_open() {
     let shared = ends.share(end, 6).unwrap();
     ends.tree.remove("a").unwrap();
     assert_eq!(ends.tree.remove("a"), Err(Error::NoSuchFile));
-    ends.process_ended(PROCESS);
+    ends.process_ended(PROCESS, |()| ());
     assert_eq!(read(&mut ends, shared, 5), Ok(b"still".to_vec()));
     assert_eq!(ends.usage().bytes, BLOCK as u64);
-    ends.process_ended(6);
+    ends.process_ended(6, |()| ());
     assert_eq!((ends.usage().bytes, ends.usage().nodes), (0, 0));
     ends.check_invariants();
 }
@@ -149,17 +149,57 @@ fn without_space_nothing_is_written_and_what_is_removed_can_be_used_again() {
     }
     assert_eq!(write(&mut ends, end, &[9; MAX_DATA]), Err(StreamError::NoSpace));
     assert_eq!(ends.info(end).unwrap().size, written as u64);
-    assert_eq!(ends.usage().bytes, 20 * BLOCK as u64);
+    // Half of them, as much as one process gets.
+    assert_eq!(ends.usage().bytes, 10 * BLOCK as u64);
     assert_eq!(put(&mut ends, "other", How::Write, b"x"), Err(StreamError::NoSpace));
     ends.close(end, |()| ()).unwrap();
     ends.tree.remove("big").unwrap();
     put(&mut ends, "other", How::Write, b"x").unwrap();
-    for number in 0..39 {
-        ends.tree.make_directory(&format!("d{number}")).unwrap();
+    for number in 0..19 {
+        ends.tree.make_directory(PROCESS, &format!("d{number}")).unwrap();
     }
-    assert_eq!(ends.tree.make_directory("one more"), Err(Error::NoSpace));
+    assert_eq!(ends.tree.make_directory(PROCESS, "one more"), Err(Error::NoSpace));
     assert_eq!(ends.open(PROCESS, "one more", How::Write), Err(Error::NoSpace));
     ends.check_invariants();
+}
+
+#[test]
+fn a_process_has_what_it_made_and_wrote_and_leaves_it_to_nobody() {
+    let mut ends = ends();
+    let blocks = |ends: &Ends<()>| [PROCESS, 6, 8].map(|process| ends.tree.space.held(process));
+    let fill = |ends: &mut Ends<()>, end: u64| {
+        let mut at = 0;
+        loop {
+            ends.seek(end, at).unwrap();
+            if write(ends, end, b"x").is_err() {
+                return;
+            }
+            at += BLOCK as u64;
+        }
+    };
+    let first = ends.open(PROCESS, "mine", How::Write).unwrap();
+    fill(&mut ends, first);
+    assert_eq!(blocks(&ends), [10, 0, 0]);
+    // Others fill a file that is not theirs, and pay for it.
+    let second = ends.open(6, "mine", How::Update).unwrap();
+    ends.seek(second, 0).unwrap();
+    write(&mut ends, second, b"written over").unwrap();
+    assert_eq!(blocks(&ends), [10, 0, 0]);
+    let append = ends.open(6, "mine", How::Append).unwrap();
+    while write(&mut ends, append, &[1; MAX_DATA]).is_ok() {}
+    assert_eq!(blocks(&ends), [10, 5, 0]);
+    ends.process_ended(PROCESS, |()| ());
+    assert_eq!((blocks(&ends), ends.tree.space.used()), ([0, 5, 0], 15), "what is left is nobody's, and there");
+    let other = ends.open(8, "other", How::Write).unwrap();
+    write(&mut ends, other, b"x").unwrap();
+    ends.truncate(second, 11 * BLOCK as u64).unwrap();
+    ends.check_invariants();
+    assert_eq!((blocks(&ends), ends.tree.space.used()), ([0, 1, 1], 12));
+    ends.process_ended(6, |()| ());
+    ends.tree.remove("mine").unwrap();
+    ends.check_invariants();
+    assert_eq!((blocks(&ends), ends.tree.space.used()), ([0, 0, 1], 1));
+    assert_eq!(ends.tree.made(), 1, "and so are the names");
 }
 
 #[test]
@@ -182,7 +222,7 @@ fn holes_are_zeros_and_so_is_what_was_cut_off() {
 #[test]
 fn files_and_directories_are_renamed() {
     let mut ends = ends();
-    ends.tree.make_directory("tmp/d").unwrap();
+    ends.tree.make_directory(PROCESS, "tmp/d").unwrap();
     put(&mut ends, "tmp/d/f", How::Write, b"f").unwrap();
     put(&mut ends, "tmp/g", How::Write, b"g").unwrap();
     assert_eq!(ends.tree.rename("tmp/d", "tmp/d/x"), Err(Error::IntoItself));
@@ -194,7 +234,7 @@ fn files_and_directories_are_renamed() {
     ends.tree.rename("moved/f", "moved/f").unwrap();
     assert_eq!(contents(&mut ends, "moved/f"), Ok(b"g".to_vec()));
     assert_eq!((names(&ends, "moved"), names(&ends, "tmp")), (vec!["f".into()], vec![]));
-    ends.tree.make_directory("moved/d").unwrap();
+    ends.tree.make_directory(PROCESS, "moved/d").unwrap();
     assert_eq!(ends.tree.rename("moved/d/..", "x"), Err(Error::BadPath));
     assert_eq!(ends.tree.remove("moved/d/../d/."), Ok(()));
     ends.check_invariants();
@@ -319,7 +359,7 @@ fn run(ends: &mut Ends<()>, model: &mut Model, step: &Step, seed: u8) {
                 true => Err(Error::Exists),
                 false => Ok(_ = model.insert(path.clone(), None)),
             });
-            assert_eq!(ends.tree.make_directory(path), theirs);
+            assert_eq!(ends.tree.make_directory(PROCESS, path), theirs);
             None
         }
         Step::Remove { path } => {

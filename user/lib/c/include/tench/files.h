@@ -421,7 +421,8 @@ struct tench_files_process_ended_answer {
 /*
  * A process has ended: its ends of streams are closed, its waits forgotten. Answers another process, if the server must
  * know whether that one lives: one that was given an end by a process that has ended. If it does not live, this is to be
- * said of it, too; otherwise `process_lives`.
+ * said of it, too; otherwise `process_lives`. One request closes a limited number of ends: if there are more, it answers the
+ * process itself.
  */
 static inline int tench_files_process_ended(tench_cap server, uint64_t process,
     struct tench_files_process_ended_answer *answer)
@@ -450,7 +451,7 @@ struct tench_files_process_lives_answer {
     uint64_t value;
 };
 
-/* A process lives and keeps what it was given. Answers as `process_ended`. */
+/* A process lives and keeps what it was given, up to a limit. Answers as `process_ended`. */
 static inline int tench_files_process_lives(tench_cap server, uint64_t process,
     struct tench_files_process_lives_answer *answer)
 {

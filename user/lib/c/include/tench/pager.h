@@ -23,10 +23,12 @@ enum tench_pager_error {
     TENCH_PAGER_ERROR_NOT_ALLOWED = 6,
     /* A fault outside of what the pager provides. */
     TENCH_PAGER_ERROR_NOT_MINE = 7,
-    /* The pager has no free page. */
+    /* The pager has no free page, or none for this client. */
     TENCH_PAGER_ERROR_OUT_OF_PAGES = 8,
     /* The kernel refused a mapping. */
     TENCH_PAGER_ERROR_REFUSED = 9,
+    /* The pager serves no more regions of this client. */
+    TENCH_PAGER_ERROR_TOO_MANY_REGIONS = 10,
 };
 
 /* Whether it is one of them. */
@@ -40,6 +42,7 @@ static inline bool tench_pager_error_is(uint64_t code)
     case TENCH_PAGER_ERROR_NOT_MINE:
     case TENCH_PAGER_ERROR_OUT_OF_PAGES:
     case TENCH_PAGER_ERROR_REFUSED:
+    case TENCH_PAGER_ERROR_TOO_MANY_REGIONS:
         return true;
     default:
         return false;
@@ -61,9 +64,11 @@ static inline const char *tench_pager_error_text(uint64_t code)
     case TENCH_PAGER_ERROR_NOT_MINE:
         return "the address lies in no region of this client, or an instruction was fetched there";
     case TENCH_PAGER_ERROR_OUT_OF_PAGES:
-        return "the pager has no free page; detach a region";
+        return "the pager has no free page for this client; detach a region";
     case TENCH_PAGER_ERROR_REFUSED:
         return "the kernel refused the mapping; the client's page table is gone or in use";
+    case TENCH_PAGER_ERROR_TOO_MANY_REGIONS:
+        return "the pager serves no more regions of this client; detach one";
     default:
         return NULL;
     }
@@ -123,7 +128,7 @@ static inline void tench_pager_statistics_take(struct tench_reader *reader, stru
 
 /*
  * Attaches the region at an address, a multiple of 2 MiB, which the page table of level 3 shows that comes along.
- * Errors: `BadRegion`.
+ * Errors: `BadRegion`, `TooManyRegions`.
  */
 static inline int tench_pager_attach(tench_cap server, uint64_t address, tench_cap table)
 {

@@ -38,7 +38,7 @@ pub trait FilesService {
     /// Makes a directory.
     /// Errors: `BadPath`, `NoSuchFile` (on the way), `NotADirectory`, `Exists`, `NoSpace`.
     #[method(5)]
-    fn make_directory(&mut self, path: Text<'_, MAX_PATH>) -> Result<(), Error>;
+    fn make_directory(&mut self, caller: Caller, path: Text<'_, MAX_PATH>) -> Result<(), Error>;
 
     /// Removes a file, or a directory with nothing in it. A file that is open stays without a name until it is closed.
     /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `ReadOnly`, `NotEmpty`.
@@ -56,13 +56,14 @@ pub trait FilesService {
 
     /// A process has ended: its ends of streams are closed, its waits forgotten. Answers another process, if the server must
     /// know whether that one lives: one that was given an end by a process that has ended. If it does not live, this is to be
-    /// said of it, too; otherwise `process_lives`.
+    /// said of it, too; otherwise `process_lives`. One request closes a limited number of ends: if there are more, it answers the
+    /// process itself.
     #[method(9, authority)]
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error>;
 
-    /// A process lives and keeps what it was given. Answers as `process_ended`.
+    /// A process lives and keeps what it was given, up to a limit. Answers as `process_ended`.
     #[method(10, authority)]
-    fn process_lives(&mut self, process: u64) -> Result<Option<u64>, Error>;
+    fn process_lives(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error>;
 }
 
 tench_protocol::codes! {

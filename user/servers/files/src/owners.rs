@@ -1,0 +1,298 @@
+//! Whose ends there are, and who pays for them.
+//!
+//! An end has an owner, with whom it is closed, and a payer, for whom it counts, with all that waits at it and all that is written
+//! through it: whoever opened it. Capabilities say nothing of who uses them, so an end that is shared may be used by the one who
+//! gave it and by the one to whom it was given, and neither must be able to use up what is the other's:
+//!
+//! - Whoever gives an end away pays for it, and so for what the other does with it. What can be shared of it again, and what
+//!   can wait there, is little ([`MAX_GIVEN`]).
+//! - When the payer ends, the owner pays, if it lives: it was given the end, or somebody says so who cannot know it. So that is only
+//!   done for a few ends ([`MAX_INHERITED`]), the others are closed; and blocks that are written through them are nobody's.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use tench_places::Places;
+
+/// Ends that there can be.
+pub const MAX_ENDS: usize = 2048;
+/// Requests that can wait.
+pub const MAX_WAITING: usize = 1024;
+/// How often an end that a process was given can be shared again by whoever has it, at a time; and requests that can wait there.
+pub const MAX_GIVEN: u32 = 16;
+/// Ends that a process is made to pay for when those have ended who gave them.
+pub const MAX_INHERITED: usize = 16;
+/// Payer of an end whose payer has ended.
+pub const NOBODY: u64 = u64::MAX;
+
+/// What is at an end: the number of a pipe or of an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// A pipe, to read.
+    Reader(u64),
+    /// A pipe, to write.
+    Writer(u64),
+    /// An open file.
+    Open(u64),
+}
+
+/// An end.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// With whom it is closed.
+    pub owner: u64,
+    /// For whom it counts.
+    pub payer: u64,
+    /// What is there.
+    pub at: At,
+    /// Requests that wait at it.
+    pub waiting: u32,
+    /// The end that a process was given, of which this comes, or which it is.
+    family: Option<u64>,
+    /// Whether its payer was another one, who has ended.
+    inherited: bool,
+}
+
+impl End {
+    /// To whom blocks belong that are written through it.
+    pub const fn writer(&self) -> u64 {
+        if self.inherited { NOBODY } else { self.payer }
+    }
+}
+
+/// What comes of an end that a process was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Family {
+    ends: u32,
+    waiting: u32,
+}
+
+/// All ends by their numbers.
+#[derive(Debug)]
+pub struct Owners {
+    ends: BTreeMap<u64, End>,
+    owned: BTreeSet<(u64, u64)>,
+    paid: BTreeSet<(u64, u64)>,
+    families: BTreeMap<u64, Family>,
+    /// Of ends, for their payers.
+    places: Places,
+    /// Of requests that wait, for the same.
+    waits: Places,
+    /// Processes that have ended, some of whose ends may be left.
+    ended: BTreeSet<u64>,
+}
+
+/// The pairs of a set that belong to a process.
+fn of(set: &BTreeSet<(u64, u64)>, process: u64) -> impl Iterator<Item = u64> {
+    set.range((process, 0)..=(process, u64::MAX)).map(|(_, end)| *end)
+}
+
+impl Owners {
+    /// None yet.
+    pub const fn new() -> Owners {
+        Owners {
+            ends: BTreeMap::new(),
+            owned: BTreeSet::new(),
+            paid: BTreeSet::new(),
+            families: BTreeMap::new(),
+            places: Places::new(MAX_ENDS),
+            waits: Places::new(MAX_WAITING),
+            ended: BTreeSet::new(),
+        }
+    }
+
+    /// How many ends there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// How many requests wait.
+    pub const fn waiting(&self) -> usize {
+        self.waits.taken()
+    }
+
+    /// All ends.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &End)> {
+        self.ends.iter().map(|(number, end)| (*number, end))
+    }
+
+    /// An end.
+    pub fn get(&self, number: u64) -> Option<&End> {
+        self.ends.get(&number)
+    }
+
+    /// Whether a process may open so many more ends.
+    pub fn may_open(&self, process: u64, count: usize) -> bool {
+        self.places.may_take_all(process, count)
+    }
+
+    fn insert(&mut self, number: u64, end: End) {
+        self.ends.insert(number, end);
+        self.owned.insert((end.owner, number));
+        self.paid.insert((end.payer, number));
+        self.places.take(end.payer);
+        end.family.into_iter().for_each(|family| self.families.entry(family).or_default().ends += 1);
+    }
+
+    /// A process has opened an end.
+    pub fn open(&mut self, number: u64, process: u64, at: At) {
+        self.insert(number, End { owner: process, payer: process, at, waiting: 0, family: None, inherited: false });
+    }
+
+    /// Whether an end may be shared once more.
+    pub fn may_share(&self, end: &End) -> bool {
+        let family = end.family.and_then(|family| self.families.get(&family));
+        // The end itself is one of them.
+        family.is_none_or(|family| family.ends <= MAX_GIVEN) && self.places.may_take(end.payer)
+    }
+
+    /// An end is shared with a process, as another end of this number.
+    pub fn share(&mut self, end: &End, number: u64, process: u64) {
+        let family = end.family.or_else(|| (process != end.payer).then_some(number));
+        self.insert(number, End { owner: process, waiting: 0, family, ..*end });
+    }
+
+    /// An end is closed. Nobody waits there any more.
+    pub fn remove(&mut self, number: u64) -> Option<End> {
+        let end = self.ends.remove(&number)?;
+        self.owned.remove(&(end.owner, number));
+        self.paid.remove(&(end.payer, number));
+        self.places.give_back(end.payer);
+        (0..end.waiting).for_each(|_| self.waits.give_back(end.payer));
+        if let Some(number) = end.family
+            && let Some(family) = self.families.get_mut(&number)
+        {
+            family.ends -= 1;
+            family.waiting -= end.waiting;
+            if family.ends == 0 {
+                self.families.remove(&number);
+            }
+        }
+        Some(end)
+    }
+
+    /// Whether one more request may wait at an end.
+    pub fn may_wait(&self, end: &End) -> bool {
+        let family = end.family.and_then(|family| self.families.get(&family));
+        family.is_none_or(|family| family.waiting < MAX_GIVEN) && self.waits.may_take(end.payer)
+    }
+
+    /// One more request waits at an end.
+    pub fn wait(&mut self, number: u64) {
+        let Some(end) = self.ends.get_mut(&number) else { return };
+        end.waiting += 1;
+        self.waits.take(end.payer);
+        let family = end.family.and_then(|family| self.families.get_mut(&family));
+        family.into_iter().for_each(|family| family.waiting += 1);
+    }
+
+    /// A request at an end waits no more.
+    pub fn answered(&mut self, number: u64) {
+        let Some(end) = self.ends.get_mut(&number) else { return };
+        end.waiting -= 1;
+        self.waits.give_back(end.payer);
+        let family = end.family.and_then(|family| self.families.get_mut(&family));
+        family.into_iter().for_each(|family| family.waiting -= 1);
+    }
+
+    /// The first end after another one for which the same process pays as for this one, and at which somebody waits: whoever waits
+    /// there keeps others from waiting here.
+    pub fn next_in_the_way(&self, end: &End, after: u64) -> Option<(u64, At)> {
+        let mut paid = self.paid.range((end.payer, after + 1)..=(end.payer, u64::MAX)).map(|(_, number)| *number);
+        paid.find_map(|number| self.ends.get(&number).filter(|end| end.waiting > 0).map(|end| (number, end.at)))
+    }
+
+    /// A process has ended. Its ends are to be [closed](Self::next_of_ended).
+    pub fn process_ended(&mut self, process: u64) {
+        self.ended.insert(process);
+    }
+
+    /// A process that has ended and has ends.
+    pub fn some_ended(&self) -> Option<u64> {
+        self.ended.first().copied()
+    }
+
+    /// The next end to be closed of a process that has ended. When there is none, nobody pays any more for what it gave away, one
+    /// after another; `true` is said of each. When that is done, too, the process is forgotten.
+    pub fn next_of_ended(&mut self, process: u64) -> Option<(u64, bool)> {
+        if let Some(number) = of(&self.owned, process).next() {
+            return Some((number, false));
+        }
+        let Some(number) = of(&self.paid, process).next() else {
+            self.ended.remove(&process);
+            return None;
+        };
+        self.set_payer(number, NOBODY);
+        Some((number, true))
+    }
+
+    fn set_payer(&mut self, number: u64, to: u64) {
+        let Some(end) = self.ends.get_mut(&number) else { return };
+        let from = core::mem::replace(&mut end.payer, to);
+        let waiting = end.waiting as usize;
+        self.paid.remove(&(from, number));
+        self.paid.insert((to, number));
+        self.places.pass(from, to, 1);
+        self.waits.pass(from, to, waiting);
+    }
+
+    /// A process for whose ends nobody pays: whether it lives must be found out.
+    pub fn orphan(&self) -> Option<u64> {
+        of(&self.paid, NOBODY).next().and_then(|end| self.ends.get(&end)).map(|end| end.owner)
+    }
+
+    /// A process lives: it pays for its ends from now on, for which nobody pays. Answers one that is too much, and is to be closed;
+    /// then there may be more.
+    pub fn process_lives(&mut self, process: u64) -> Option<u64> {
+        let is_its = |number: &u64, payer: u64| self.ends.get(number).is_some_and(|end| end.payer == payer);
+        let mut inherited = of(&self.owned, process)
+            .filter(|number| is_its(number, process) && self.ends.get(number).is_some_and(|end| end.inherited))
+            .count();
+        let mut after = 0;
+        loop {
+            let mut owned = self.owned.range((process, after)..=(process, u64::MAX)).map(|(_, number)| *number);
+            let number = owned.find(|number| self.ends.get(number).is_some_and(|end| end.payer == NOBODY))?;
+            if inherited >= MAX_INHERITED {
+                return Some(number);
+            }
+            inherited += 1;
+            after = number + 1;
+            self.set_payer(number, process);
+            self.ends.get_mut(&number).into_iter().for_each(|end| end.inherited = true);
+        }
+    }
+
+    /// Panics if an invariant does not hold.
+    pub fn check_invariants(&self) {
+        let (mut families, mut paid, mut waits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for (number, end) in &self.ends {
+            assert!(self.owned.contains(&(end.owner, *number)) && self.paid.contains(&(end.payer, *number)));
+            *paid.entry(end.payer).or_insert(0) += 1;
+            *waits.entry(end.payer).or_insert(0) += end.waiting as usize;
+            if let Some(family) = end.family {
+                let family: &mut Family = families.entry(family).or_default();
+                family.ends += 1;
+                family.waiting += end.waiting;
+            }
+        }
+        assert_eq!((self.owned.len(), self.paid.len()), (self.ends.len(), self.ends.len()));
+        assert_eq!(families, self.families);
+        assert!(families.values().all(|family| family.ends <= MAX_GIVEN + 1 && family.waiting <= MAX_GIVEN));
+        for (places, counted) in [(&self.places, &paid), (&self.waits, &waits)] {
+            places.check_invariants();
+            assert_eq!(places.taken(), counted.values().sum::<usize>());
+            assert!(counted.iter().all(|(payer, count)| places.held(*payer) == *count), "what counts for whom");
+            assert!(places.taken() <= places.limit());
+        }
+    }
+}
+
+impl Default for Owners {
+    fn default() -> Owners {
+        Owners::new()
+    }
+}
