@@ -65,6 +65,12 @@ impl Tag {
         (self.0 >> 8 & 0xf) as usize
     }
 
+    /// Whether the whole message is in registers: at most eight words, no capabilities, and no flags.
+    #[inline(always)]
+    pub const fn is_in_registers(self) -> bool {
+        (self.0 & 0xffff) as usize <= REGISTER_WORDS
+    }
+
     /// Whether the kernel wrote this message (a fault or a foreign system call).
     pub const fn is_kernel(self) -> bool {
         self.0 & Self::KERNEL != 0

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tench::shared::Buffers;
-use tench::sys::Wait;
+use tench::sys::{Wait, put_short};
 use tench_protocol::{ArrayString, Bytes, Event, Shared, SharedMut, Text, interface};
 
 /// Bytes of a part: what fits into a message.
@@ -56,6 +56,8 @@ tench_protocol::codes! {
 
 /// What was kept last.
 struct Kept {
+    /// In words, as it came, and its length.
+    packed: ([u64; 2], usize),
     short: ArrayString<16>,
     long: ArrayString<128>,
     bytes: Vec<u8>,
@@ -72,8 +74,9 @@ impl Kept {
 
 impl StringsService for Kept {
     fn short(&mut self, text: Text<'_, 16>) -> Result<u64, Error> {
-        self.short = text.to_owned();
-        Ok(self.short.len() as u64)
+        self.packed.1 = text.len();
+        put_short(&mut self.packed.0, text.as_bytes(), 16);
+        Ok(self.packed.1 as u64)
     }
 
     fn long(&mut self, text: Text<'_, 128>) -> Result<u64, Error> {
@@ -112,7 +115,8 @@ impl StringsService for Kept {
 
 /// The server's process: serves until it is killed.
 pub fn serve() -> Result<(), String> {
-    let mut kept = Kept { short: ArrayString::new(), long: ArrayString::new(), bytes: vec![0; LARGEST as usize] };
+    let (short, long, bytes) = (ArrayString::new(), ArrayString::new(), vec![0; LARGEST as usize]);
+    let mut kept = Kept { packed: ([0; 2], 0), short, long, bytes };
     let mut buffers = Buffers::new(2 * LARGEST, 1);
     let mut port = tench::server::port(0);
     loop {

@@ -15,7 +15,9 @@
 use core::cell::Cell;
 
 use tench_abi::message::MAX_CAPS;
-use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Wait, first_offered_slot, offer_slots};
+use tench_sys::{
+    Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received, Wait, first_offered_slot, offer_slots,
+};
 
 use crate::replies::{self, Pending, Replies};
 use crate::shared::Attachments;
@@ -140,13 +142,11 @@ impl Port {
         if self.slots.count > 0 && (self.is_short || first_offered_slot() != self.offered) {
             self.offer();
         }
-        if self.replies.can_use_bound() {
-            self.return_to_bound();
-        }
-        let wait = self.replies.wait(wait);
-        let received = match core::mem::replace(&mut self.flow, Flow::Later) {
-            Flow::Answer => self.endpoint.reply_receive_into(&self.answer, wait, &mut self.received),
-            Flow::Later => self.endpoint.receive_into(wait, &mut self.received),
+        let received = if wait == Wait::FOREVER && self.flow == Flow::Answer && self.replies.is_bound_current() {
+            self.flow = Flow::Later;
+            self.endpoint.reply_receive_into(&self.answer, Wait::FOREVER, &mut self.received)
+        } else {
+            self.receive(wait)
         };
         let event = match received {
             Ok(()) if self.received.is_notification() => Event::Signal(self.received.badge()),
@@ -155,6 +155,19 @@ impl Port {
         };
         self.is_request = event == Event::Request;
         event
+    }
+
+    /// Answers and receives where anything is other than usual.
+    #[inline(never)]
+    fn receive(&mut self, wait: Wait) -> Result<(), Error> {
+        if self.replies.can_use_bound() {
+            self.return_to_bound();
+        }
+        let wait = self.replies.wait(wait);
+        match core::mem::replace(&mut self.flow, Flow::Later) {
+            Flow::Answer => self.endpoint.reply_receive_into(&self.answer, wait, &mut self.received),
+            Flow::Later => self.endpoint.receive_into(wait, &mut self.received),
+        }
     }
 
     /// Receives with the bound reply object again: at once if nothing is to be answered, otherwise when it has turned out that

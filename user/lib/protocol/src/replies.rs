@@ -104,6 +104,12 @@ impl Replies {
         Ok(Pending::new(core::mem::replace(&mut self.current, next)))
     }
 
+    /// Whether the bound object is the current one.
+    #[inline(always)]
+    pub(crate) fn is_bound_current(&self) -> bool {
+        self.current == self.bound
+    }
+
     /// Whether the bound object could be the current one, and is not.
     #[inline]
     pub(crate) const fn can_use_bound(&self) -> bool {

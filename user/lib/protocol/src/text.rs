@@ -46,8 +46,9 @@ impl<const MAX: usize> Deref for Text<'_, MAX> {
 impl<const MAX: usize> Encode for Text<'_, MAX> {
     const WORDS: usize = text_words(MAX);
 
+    #[inline(always)]
     fn encode(&self, to: &mut impl Sink) {
-        to.text(self.0.as_bytes());
+        to.text(self.0.as_bytes(), MAX);
     }
 }
 
@@ -61,8 +62,9 @@ impl<'a, const MAX: usize> Decode<'a> for Text<'a, MAX> {
 impl<const MAX: usize> Encode for ArrayString<MAX> {
     const WORDS: usize = text_words(MAX);
 
+    #[inline(always)]
     fn encode(&self, to: &mut impl Sink) {
-        to.text(self.as_bytes());
+        to.text(self.as_bytes(), MAX);
     }
 }
 
@@ -112,8 +114,9 @@ impl<const MAX: usize> Deref for Bytes<'_, MAX> {
 impl<const MAX: usize> Encode for Bytes<'_, MAX> {
     const WORDS: usize = text_words(MAX);
 
+    #[inline(always)]
     fn encode(&self, to: &mut impl Sink) {
-        to.text(self.0);
+        to.text(self.0, MAX);
     }
 }
 

@@ -84,9 +84,10 @@ impl Transport for Cap<Endpoint> {
     #[inline(always)]
     fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
         if offered.is_empty() {
-            let words = Cap::<Endpoint>::call_short(self, label, request.length(), &request.words, request.caps(caps))?;
+            let carried = request.caps(caps);
+            let mut words = Cap::<Endpoint>::call_short(self, label, request.length(), &request.words, carried)?;
             if words.tag.caps() > 0 {
-                return Ok(unwanted(&words.tag));
+                words.tag = unwanted(words.tag);
             }
             return Ok(Short { words, caps: [CapAddress::NULL; CAPS] });
         }
@@ -116,11 +117,10 @@ impl Transport for Cap<Endpoint> {
 /// that they came is answered, so that whoever reads the answer finds it malformed.
 #[cold]
 #[inline(never)]
-fn unwanted(tag: &Tag) -> Short {
-    let words = Words { tag: Tag::new(DONE, 0).with_caps(tag.caps()), badge: 0, words: [0; SHORT] };
-    let mut caps = [CapAddress::NULL; CAPS];
-    caps.copy_from_slice(&words.take_caps());
-    Short { words, caps }
+fn unwanted(tag: Tag) -> Tag {
+    let tag = Tag::new(DONE, 0).with_caps(tag.caps());
+    Words { tag, badge: 0, words: [0; SHORT] }.take_caps();
+    tag
 }
 
 /// Whether values of this type travel in registers alone.

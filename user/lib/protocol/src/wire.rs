@@ -7,7 +7,7 @@
 use core::cell::Cell;
 
 use tench_abi::message::{MAX_CAPS, REGISTER_WORDS};
-use tench_sys::{CapAddress, Carried, Instant, Kind, Message, Reader, Rights, put_bytes};
+use tench_sys::{CapAddress, Carried, Instant, Kind, Message, Reader, Rights, SHORT_BYTES, put_bytes, put_short};
 
 pub use crate::caps::{Any, Arrived, Expected, Given, KindOf, Lent, Sent, own_kind_of};
 pub use crate::text::{Bytes, List, Text};
@@ -16,8 +16,8 @@ pub use crate::text::{Bytes, List, Text};
 pub trait Sink {
     /// Appends a word.
     fn word(&mut self, word: u64);
-    /// Appends text.
-    fn text(&mut self, bytes: &[u8]);
+    /// Appends text, which is at most `max` bytes long.
+    fn text(&mut self, bytes: &[u8], max: usize);
     /// Sends a copy of a capability along.
     fn lend(&mut self, cap: CapAddress);
     /// Sends a capability away.
@@ -31,7 +31,7 @@ impl Sink for Message {
     }
 
     #[inline]
-    fn text(&mut self, bytes: &[u8]) {
+    fn text(&mut self, bytes: &[u8], _: usize) {
         self.push_text(bytes);
     }
 
@@ -103,10 +103,12 @@ impl Sink for Registers {
     }
 
     #[inline(always)]
-    fn text(&mut self, bytes: &[u8]) {
+    fn text(&mut self, bytes: &[u8], max: usize) {
         self.word(bytes.len() as u64);
         let length = self.length();
-        let count = put_bytes(self.words.get_mut(length..).unwrap_or_default(), bytes);
+        let room = self.words.get_mut(length..).unwrap_or_default();
+        // The limit is known at compile time, so one of these remains.
+        let count = if max <= SHORT_BYTES { put_short(room, bytes, max) } else { put_bytes(room, bytes) };
         self.free = self.free.wrapping_sub(count);
     }
 
@@ -158,7 +160,7 @@ impl<'a> Source<'a> {
     /// The next text, of at most `max` bytes.
     #[inline(always)]
     pub fn text(&mut self, max: usize) -> Option<&'a str> {
-        self.words.str().filter(|text| text.len() <= max)
+        self.words.str(max)
     }
 
     /// The next capability and its index.

@@ -186,11 +186,24 @@ pub fn first_offered_slot() -> CapAddress {
 /// Takes the first `count` slots out of the offer: capabilities have arrived in them. The others move up.
 #[inline(never)]
 pub(crate) fn take_slots(count: usize) -> [CapAddress; MAX_CAPS] {
-    let mut offered = offered_slots();
+    let mut taken = [CapAddress::NULL; MAX_CAPS];
+    let Some(area) = field::<u32>(offset_of!(MessageArea, receive_slots)) else { return taken };
     let count = count.min(MAX_CAPS);
-    offer_slots(&offered[count..]);
-    offered[count..].fill(CapAddress::NULL);
-    offered
+    for (index, place) in taken.iter_mut().enumerate() {
+        // SAFETY: the area is mapped (`install`), and the index is below `MAX_CAPS`.
+        let slot = unsafe { area.wrapping_add(index).read_volatile() };
+        if index < count {
+            *place = CapAddress(slot);
+        } else {
+            // SAFETY: as above.
+            unsafe { area.wrapping_add(index - count).write_volatile(slot) };
+        }
+    }
+    for index in MAX_CAPS - count..MAX_CAPS {
+        // SAFETY: as above.
+        unsafe { area.wrapping_add(index).write_volatile(0) };
+    }
+    taken
 }
 
 /// What a message leaves in the message area between the moment that it is written there and the system call that sends

@@ -57,9 +57,23 @@ impl Wait {
 #[inline(always)]
 fn send_plain(operation: Operation, cap: u64, message: &Message) -> Answer {
     message.stage();
-    let [a, b, c, d, e, f, g, h] = message.registers();
+    let [a, b, c, d, e, f, g, h] = *message.registers();
     // SAFETY: a message changes only message areas and offered slots.
     unsafe { raw::call8(operation, cap, message.tag().0, a, b, c, d, e, f, g, h) }
+}
+
+/// The same, and what comes goes to a place that exists. After an error its first words may be others.
+#[inline(always)]
+fn exchange(operation: Operation, cap: u64, message: &Message, received: &mut Received) -> Result<(), Error> {
+    message.stage();
+    // SAFETY: a message changes only message areas and offered slots, and what is received goes where it is to go.
+    let (code, tag, badge) =
+        unsafe { raw::exchange(operation, cap, message.tag().0, message.registers(), received.registers_mut()) };
+    if code != 0 {
+        return Err(raw::error(code));
+    }
+    received.complete(Tag(tag), badge);
+    Ok(())
 }
 
 /// A system call that sends a message.
@@ -71,7 +85,7 @@ fn send(operation: Operation, cap: u64, message: &Message, wait: Wait) -> Answer
     }
     message.stage();
     let tag = message.tag().with(flags).0;
-    let [a, b, c, d, e, f, g, h] = message.registers();
+    let [a, b, c, d, e, f, g, h] = *message.registers();
     // SAFETY: a message changes only message areas and offered slots.
     unsafe { raw::call8_with(operation, cap, tag, a, b, c, d, e, f, g, h, reply, deadline) }
 }
@@ -166,11 +180,10 @@ impl Cap<Endpoint> {
         Ok(Received::take(&answer))
     }
 
-    /// As [`call`](Self::call), into a place that exists. After an error it holds what it held.
+    /// As [`call`](Self::call), into a place that exists. After an error, its words are of no use.
     #[inline]
     pub fn call_into(self, message: &Message, received: &mut Received) -> Result<(), Error> {
-        received.fill(&send_plain(Operation::Call, self.raw(), message).check()?);
-        Ok(())
+        exchange(Operation::Call, self.raw(), message, received)
     }
 
     /// Sends a message and waits until it is taken. No reply comes.
@@ -222,15 +235,14 @@ impl Cap<Endpoint> {
         Ok(Received::take(&answer))
     }
 
-    /// As [`reply_receive`](Self::reply_receive), into a place that is used again and again. After an error it holds what it
-    /// held.
+    /// As [`reply_receive`](Self::reply_receive), into a place that is used again and again. After an error, its words
+    /// are of no use.
     #[inline(always)]
     pub fn reply_receive_into(self, message: &Message, wait: Wait, received: &mut Received) -> Result<(), Error> {
         if wait != Wait::FOREVER {
             return self.reply_receive_with(message, wait, received);
         }
-        received.fill(&send_plain(Operation::ReplyReceive, self.raw(), message).check()?);
-        Ok(())
+        exchange(Operation::ReplyReceive, self.raw(), message, received)
     }
 
     /// What loops do less often is not repeated in each of them.

@@ -9,16 +9,16 @@ use tench_abi::{CapAddress, Tag};
 
 use crate::block;
 use crate::raw::Answer;
-use crate::room::{Room, bytes};
+pub use crate::reader::Reader;
+use crate::room::Room;
 
 /// A message to send.
 ///
 /// Too many words or capabilities are no error here: sending such a message is refused with `MessageTooLong`.
 #[derive(Clone, Debug)]
 pub struct Message {
-    label: u64,
-    length: usize,
-    cap_count: usize,
+    /// Label, length and number of capabilities, as they travel.
+    tag: Tag,
     words: Room,
     caps: [u32; MAX_CAPS],
 }
@@ -27,13 +27,13 @@ impl Message {
     /// A message without words. Of the label, 48 bits travel.
     #[inline]
     pub const fn new(label: u64) -> Message {
-        Message { label, length: 0, cap_count: 0, words: Room::new(), caps: [0; MAX_CAPS] }
+        Message { tag: Tag::new(label, 0), words: Room::new(), caps: [0; MAX_CAPS] }
     }
 
     /// Begins anew, as a message without words: what it was before is forgotten without being written over.
     #[inline(always)]
     pub const fn restart(&mut self, label: u64) {
-        (self.label, self.length, self.cap_count) = (label, 0, 0);
+        self.tag = Tag::new(label, 0);
     }
 
     /// A message with these words.
@@ -47,10 +47,17 @@ impl Message {
     /// Appends a word.
     #[inline]
     pub fn push(&mut self, word: u64) -> &mut Message {
-        self.words.write(self.length, word);
-        // One more than fits is remembered, so that the kernel refuses the message.
-        self.length = (self.length + 1).min(MAX_WORDS + 1);
+        self.words.write(self.length(), word);
+        self.lengthen(1);
         self
+    }
+
+    /// Counts words that were appended.
+    #[inline(always)]
+    fn lengthen(&mut self, words: usize) {
+        // One more than fits is remembered, so that the kernel refuses the message. Fewer never touch the bits above.
+        let length = self.length();
+        self.tag.0 += ((length + words).min(MAX_WORDS + 1) - length) as u64;
     }
 
     /// Appends words.
@@ -66,8 +73,8 @@ impl Message {
     /// bits.
     pub fn push_text(&mut self, text: &[u8]) -> &mut Message {
         self.push(text.len() as u64);
-        let words = self.words.write_bytes(self.length, text);
-        self.length = (self.length + words).min(MAX_WORDS + 1);
+        let words = self.words.write_bytes(self.length(), text);
+        self.lengthen(words);
         self
     }
 
@@ -85,49 +92,58 @@ impl Message {
 
     #[inline]
     fn push_cap(&mut self, cap: u32) -> &mut Message {
-        if let Some(place) = self.caps.get_mut(self.cap_count) {
+        let count = self.tag.caps();
+        if let Some(place) = self.caps.get_mut(count) {
             *place = cap;
         }
-        self.cap_count = (self.cap_count + 1).min(MAX_CAPS + 1);
+        self.tag = self.tag.with_caps((count + 1).min(MAX_CAPS + 1));
         self
     }
 
     /// What the message is about.
     pub const fn label(&self) -> u64 {
-        self.label
+        self.tag.label()
     }
 
     /// Words so far.
+    #[inline(always)]
     pub const fn length(&self) -> usize {
-        self.length
+        self.tag.length()
     }
 
     /// The tag that describes it.
     #[inline]
     pub const fn tag(&self) -> Tag {
-        Tag::new(self.label, self.length).with_caps(self.cap_count)
+        self.tag
     }
 
     /// The words that travel in registers.
     #[inline(always)]
-    pub(crate) const fn registers(&self) -> [u64; REGISTER_WORDS] {
+    pub(crate) const fn registers(&self) -> &[u64; REGISTER_WORDS] {
         self.words.registers()
     }
 
     /// All words, or as many as fit.
     pub(crate) fn words(&self) -> &[u64] {
         // SAFETY: `push` and `push_text` have written all words below the length.
-        unsafe { self.words.first(self.length.min(MAX_WORDS)) }
+        unsafe { self.words.first(self.length().min(MAX_WORDS)) }
     }
 
     /// Puts what does not travel in registers where the kernel looks for it.
     #[inline]
     pub(crate) fn stage(&self) {
-        if self.length > REGISTER_WORDS {
+        if !self.tag.is_in_registers() {
+            self.stage_rest();
+        }
+    }
+
+    #[inline(never)]
+    fn stage_rest(&self) {
+        if self.length() > REGISTER_WORDS {
             block::write_words(&self.words()[REGISTER_WORDS..]);
         }
-        if self.cap_count > 0 {
-            block::write_caps(&self.caps[..self.cap_count.min(MAX_CAPS)]);
+        if self.tag.caps() > 0 {
+            block::write_caps(&self.caps[..self.tag.caps().min(MAX_CAPS)]);
         }
     }
 }
@@ -226,23 +242,43 @@ impl Received {
     /// The same, in the place of the message that was here. Only what the new one has is written.
     #[inline]
     pub(crate) fn fill(&mut self, answer: &Answer) {
-        let tag = answer.tag();
-        self.words.set_registers(answer.words);
+        *self.registers_mut() = answer.words;
+        self.complete(answer.tag(), answer.badge);
+    }
+
+    /// Where the words go that travel in registers.
+    #[inline(always)]
+    pub(crate) const fn registers_mut(&mut self) -> &mut [u64; REGISTER_WORDS] {
+        self.words.registers_mut()
+    }
+
+    /// Takes what did not travel in registers, when the words that did are here.
+    #[inline(always)]
+    pub(crate) fn complete(&mut self, tag: Tag, badge: u64) {
+        if !tag.is_in_registers() {
+            self.complete_rest(tag);
+        }
+        // Last, because it says which words have been written. There are never more than there is room for.
+        (self.tag, self.badge) = (tag, badge);
+    }
+
+    #[inline(never)]
+    fn complete_rest(&mut self, tag: Tag) {
+        assert!(tag.length() <= MAX_WORDS, "the kernel delivers no longer messages");
         if tag.length() > REGISTER_WORDS {
             block::read_words(self.words.beyond_registers(tag.length()));
         }
         if tag.caps() > 0 {
             self.caps = block::take_slots(tag.caps());
         }
-        // Last, because it says which words have been written.
-        (self.tag, self.badge) = (tag, answer.badge);
     }
 
     /// A message as it would arrive if it were sent, with the capabilities where they are. For tests of protocols, and
     /// for ways of sending that are not the kernel's.
     pub fn from_message(message: &Message, badge: u64) -> Received {
         let caps = message.caps.map(|cap| CapAddress(cap & !MessageArea::MOVE));
-        Received { tag: message.tag(), badge, words: message.words.clone(), caps }
+        let tag = Tag(message.tag().0 & !0xff | message.length().min(MAX_WORDS) as u64);
+        Received { tag, badge, words: message.words.clone(), caps }
     }
 
     /// What describes it.
@@ -278,10 +314,10 @@ impl Received {
     /// The words.
     #[inline]
     pub fn words(&self) -> &[u64] {
-        let count = self.tag.length().min(MAX_WORDS);
-        // SAFETY: a tag with a length is set by `fill`, which has written the first eight words and all below the length,
-        // and by `from_message`, which copies a message of which all words below the length are written.
-        unsafe { self.words.first(count) }
+        // SAFETY: a tag with a length is set by `complete`, before which the first eight words and all below the length were written,
+        // and by `from_message`, which copies a message of which all words below the length are written. Both see to it that there
+        // are so many.
+        unsafe { self.words.first(self.tag.length()) }
     }
 
     /// Word `index`, or 0 if the message is shorter.
@@ -299,7 +335,7 @@ impl Received {
     /// Reads the words one after another.
     #[inline]
     pub fn reader(&self) -> Reader<'_> {
-        Reader { words: self.words() }
+        Reader::new(self.words())
     }
 }
 
@@ -309,67 +345,6 @@ impl Default for Received {
     }
 }
 
-/// Reads the words of a message one after another. What is missing is `None`.
-#[derive(Clone, Debug)]
-pub struct Reader<'a> {
-    words: &'a [u64],
-}
-
-impl<'a> Reader<'a> {
-    /// Reads these words.
-    pub const fn new(words: &'a [u64]) -> Reader<'a> {
-        Reader { words }
-    }
-
-    /// The next word.
-    #[inline]
-    pub fn word(&mut self) -> Option<u64> {
-        let (first, rest) = self.words.split_first()?;
-        self.words = rest;
-        Some(*first)
-    }
-
-    /// The next text, as [`Message::push_text`] writes it.
-    #[inline(always)]
-    pub fn text(&mut self) -> Option<&'a [u8]> {
-        let mut ahead = self.clone();
-        let length = usize::try_from(ahead.word()?).ok()?;
-        let count = length.div_ceil(8);
-        if count > ahead.words.len() {
-            return None;
-        }
-        let (words, rest) = ahead.words.split_at(count);
-        self.words = rest;
-        bytes(words).get(..length)
-    }
-
-    /// The next text, as [`Message::push_text`] writes it, if it is UTF-8.
-    #[inline(always)]
-    pub fn str(&mut self) -> Option<&'a str> {
-        let words = self.words;
-        let text = self.text()?;
-        // Bytes beyond the text may be anything; then it is looked at byte by byte.
-        let all = words.iter().skip(1).take(text.len().div_ceil(8)).fold(0, |all, word| all | word);
-        if all & 0x8080_8080_8080_8080 == 0 {
-            // SAFETY: bytes below 128 are ASCII, and so UTF-8.
-            return Some(unsafe { core::str::from_utf8_unchecked(text) });
-        }
-        utf_8(text)
-    }
-
-    /// The words that were not read yet.
-    pub const fn rest(&self) -> &'a [u64] {
-        self.words
-    }
-}
-
-/// Bytes as text, if they are. Kept out of the way of those that are ASCII.
-#[cold]
-#[inline(never)]
-fn utf_8(bytes: &[u8]) -> Option<&str> {
-    core::str::from_utf8(bytes).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -377,7 +352,7 @@ mod tests {
     /// What a receiver would make of a message of at most eight words.
     fn arrive(message: &Message) -> Received {
         let tag = message.tag();
-        Received::take(&Answer { code: 0, first: tag.0, words: message.registers(), badge: 7 })
+        Received::take(&Answer { code: 0, first: tag.0, words: *message.registers(), badge: 7 })
     }
 
     #[test]
@@ -398,7 +373,7 @@ mod tests {
             let mut message = Message::with_words(9, &[90; 12]);
             message.restart(words.len() as u64);
             message.extend(words);
-            room.fill(&Answer { code: 0, first: message.tag().0, words: message.registers(), badge: 3 });
+            room.fill(&Answer { code: 0, first: message.tag().0, words: *message.registers(), badge: 3 });
             assert_eq!((room.label(), room.badge(), room.words()), (words.len() as u64, 3, words));
         }
     }
@@ -417,7 +392,7 @@ mod tests {
         let words: [u64; MAX_WORDS] = core::array::from_fn(|index| index as u64);
         let message = Message::with_words(1, &words);
         assert_eq!(message.tag().length(), MAX_WORDS);
-        assert_eq!(message.registers(), words[..REGISTER_WORDS]);
+        assert_eq!(message.registers()[..], words[..REGISTER_WORDS]);
         assert_eq!(message.words(), words);
         assert_eq!(Message::with_words(1, &words[..5]).words(), &words[..5]);
     }
@@ -453,31 +428,5 @@ mod tests {
         assert_eq!(reader.word(), Some(5));
         assert_eq!(reader.text(), Some(&b"hello, world"[..]));
         assert_eq!((reader.word(), reader.word()), (Some(6), None));
-    }
-
-    #[test]
-    fn text_is_utf_8_and_what_lies_behind_it_does_not_matter() {
-        let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
-        let mut reader = Reader::new(&[3, 0, 4, 5]);
-        reader.word();
-        let mut empty = reader.clone();
-        assert_eq!((empty.str(), empty.rest()), (Some(""), &[4, 5][..]));
-        let text = |words: &[u64]| Reader::new(words).str().map(str::len);
-        assert_eq!(text(&[5, word(b"hello\0\0\0")]), Some(5));
-        assert_eq!(text(&[5, word(b"hello\xff\x80!")]), Some(5));
-        assert_eq!(text(&[10, word("grüße, w".as_bytes().first_chunk().unwrap()), word(b"elt\0\0\0\0\0")]), Some(10));
-        assert_eq!(text(&[2, word(b"\xc3(......")]), None);
-        assert_eq!(text(&[1, word(b"\xc3\xbc\0\0\0\0\0\0")]), None, "a character is cut");
-        assert_eq!(text(&[9, 0]), None);
-    }
-
-    #[test]
-    fn a_text_that_claims_too_much_is_refused_and_nothing_is_read() {
-        let mut reader = Reader::new(&[17, 0, 0]);
-        assert_eq!(reader.text(), None);
-        assert_eq!(reader.rest().len(), 3);
-        assert_eq!(Reader::new(&[u64::MAX]).text(), None);
-        assert_eq!(Reader::new(&[0]).text(), Some(&b""[..]));
-        assert_eq!(Reader::new(&[]).text(), None);
     }
 }

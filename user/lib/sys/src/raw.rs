@@ -42,7 +42,7 @@ impl Answer {
 /// The error with this code. A code that this library does not know comes from a newer kernel and is answered as
 /// [`Error::UnknownOperation`]: an interface that the two do not share.
 #[inline]
-fn error(code: u64) -> Error {
+pub(crate) fn error(code: u64) -> Error {
     Error::from_code(code).unwrap_or(Error::UnknownOperation)
 }
 
@@ -155,6 +155,66 @@ stub! {
     /// All eight words; a reply object in `x11` and a deadline in `x12`.
     call8_with in (a "x2", b "x3", c "x4", d "x5", e "x6", f "x7", g "x8", h "x9")
     out () options (reply "x11", deadline "x12") clobber ()
+}
+
+/// All eight words, out of memory and into memory: two are loaded and stored at a time. Answers `x0`, `x1` and `x10`. After an error
+/// the words received are those that the registers hold.
+///
+/// # Safety
+/// As for the other stubs.
+#[inline(always)]
+#[cfg_attr(not(target_os = "none"), allow(unused_variables))]
+pub unsafe fn exchange(
+    operation: Operation,
+    cap: u64,
+    tag: u64,
+    sent: &[u64; 8],
+    received: &mut [u64; 8],
+) -> (u64, u64, u64) {
+    #[cfg(all(target_arch = "aarch64", target_os = "none"))]
+    {
+        let (mut code, mut first, mut badge) = (cap, tag, operation as u64);
+        // SAFETY: the registers are declared as the kernel treats them, as in `stub`. What is loaded is readable, where it is stored
+        // writable, and both pointers are in registers that are not written before they are used.
+        unsafe {
+            core::arch::asm!(
+                "ldp x2, x3, [{sent}]",
+                "ldp x4, x5, [{sent}, #16]",
+                "ldp x6, x7, [{sent}, #32]",
+                "ldp x8, x9, [{sent}, #48]",
+                "svc #1",
+                "stp x2, x3, [{received}]",
+                "stp x4, x5, [{received}, #16]",
+                "stp x6, x7, [{received}, #32]",
+                "stp x8, x9, [{received}, #48]",
+                sent = in(reg) sent.as_ptr(),
+                received = inout(reg) received.as_mut_ptr() => _,
+                inlateout("x0") code,
+                inlateout("x1") first,
+                inlateout("x10") badge,
+                out("x2") _,
+                out("x3") _,
+                out("x4") _,
+                out("x5") _,
+                out("x6") _,
+                out("x7") _,
+                out("x8") _,
+                out("x9") _,
+                lateout("x11") _,
+                lateout("x12") _,
+                lateout("x13") _,
+                lateout("x14") _,
+                lateout("x15") _,
+                lateout("x16") _,
+                lateout("x17") _,
+                lateout("x18") _,
+                options(nostack)
+            );
+        }
+        (code, first, badge)
+    }
+    #[cfg(not(all(target_arch = "aarch64", target_os = "none")))]
+    (Error::UnknownOperation as u64, 0, 0)
 }
 
 /// A system call in which every register is the caller's choice: for tests that throw anything at the kernel.

@@ -34,18 +34,18 @@ impl Room {
 
     /// The words that travel in registers.
     #[inline(always)]
-    pub(crate) const fn registers(&self) -> [u64; REGISTER_WORDS] {
+    pub(crate) const fn registers(&self) -> &[u64; REGISTER_WORDS] {
         let registers: *const [u64; REGISTER_WORDS] = self.0.as_ptr().cast();
         // SAFETY: there are more words than registers, and the first ones are always numbers.
-        unsafe { *registers }
+        unsafe { &*registers }
     }
 
-    /// Replaces them.
+    /// The same, to replace them.
     #[inline(always)]
-    pub(crate) fn set_registers(&mut self, words: [u64; REGISTER_WORDS]) {
-        for (place, word) in self.0.iter_mut().zip(words) {
-            place.write(word);
-        }
+    pub(crate) const fn registers_mut(&mut self) -> &mut [u64; REGISTER_WORDS] {
+        let registers: *mut [u64; REGISTER_WORDS] = self.0.as_mut_ptr().cast();
+        // SAFETY: as above, and what is written is numbers again.
+        unsafe { &mut *registers }
     }
 
     /// The words beyond registers of a message of `length` words, to write all of them.
@@ -57,12 +57,11 @@ impl Room {
     /// The first `count` words, which are not more than there are.
     ///
     /// # Safety
-    /// All of them have been written.
+    /// There are so many, and all of them have been written.
     #[inline(always)]
     pub(crate) unsafe fn first(&self, count: usize) -> &[u64] {
-        let words = &self.0[..count];
-        // SAFETY: `MaybeUninit<u64>` has the layout of `u64`, and the caller says that all are written.
-        unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
+        // SAFETY: `MaybeUninit<u64>` has the layout of `u64`, and the caller says the rest.
+        unsafe { core::slice::from_raw_parts(self.0.as_ptr().cast(), count) }
     }
 }
 
@@ -80,6 +79,61 @@ pub fn put_bytes(words: &mut [u64], bytes: &[u8]) -> usize {
     // SAFETY: `MaybeUninit<u64>` has the layout of `u64`, and `put` writes nothing but numbers.
     let words = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len()) };
     put(words, bytes)
+}
+
+/// Bytes that [`put_short`] puts into words at most.
+pub const SHORT_BYTES: usize = 24;
+
+/// As [`put_bytes`], without a call, for at most `max` bytes, which is a constant of at most [`SHORT_BYTES`]. The words behind them,
+/// as far as there could have been more, become 0.
+#[inline(always)]
+pub fn put_short(words: &mut [u64], bytes: &[u8], max: usize) -> usize {
+    for (index, word) in words.iter_mut().take(max.div_ceil(8)).enumerate() {
+        *word = word_at(bytes, index * 8);
+    }
+    bytes.len().div_ceil(8)
+}
+
+/// Up to eight bytes from `start` on, which is a multiple of 8, as a word; none are 0.
+#[inline(always)]
+fn word_at(bytes: &[u8], start: usize) -> u64 {
+    let Some(left) = bytes.len().checked_sub(start).filter(|left| *left > 0) else { return 0 };
+    if let Some(eight) = bytes.get(start..).and_then(|rest| rest.first_chunk()) {
+        return load(eight);
+    }
+    match bytes.last_chunk() {
+        // The last eight, without those that are in the word before.
+        Some(eight) => load(eight) >> (64 - 8 * left),
+        None => few(bytes),
+    }
+}
+
+/// Less than eight bytes as a word.
+#[inline(never)]
+fn few(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// Eight bytes as a word, wherever they lie. The compiler by itself loads one after another what may not be aligned; the processor
+/// can do better.
+#[inline(always)]
+fn load(bytes: &[u8; 8]) -> u64 {
+    #[cfg(all(target_arch = "aarch64", target_os = "none"))]
+    {
+        let word;
+        // SAFETY: it reads these bytes, and nothing else happens.
+        unsafe {
+            core::arch::asm!(
+                "ldr {}, [{}]",
+                out(reg) word,
+                in(reg) bytes.as_ptr(),
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        word
+    }
+    #[cfg(not(all(target_arch = "aarch64", target_os = "none")))]
+    u64::from_le_bytes(*bytes)
 }
 
 /// The same where nothing need have been written yet.
@@ -108,6 +162,13 @@ mod tests {
             let mut words = [u64::MAX; 4];
             let count = put_bytes(&mut words, given);
             assert_eq!(count, given.len().div_ceil(8));
+            if length <= SHORT_BYTES {
+                let mut short = [u64::MAX; 4];
+                assert_eq!(put_short(&mut short, given, SHORT_BYTES), count);
+                assert_eq!((&short[..count], short[3]), (&words[..count], u64::MAX));
+                assert!(short[count..3].iter().all(|word| *word == 0));
+                assert_eq!(put_short(&mut short[..1], given, SHORT_BYTES), count, "what does not fit is left out");
+            }
             for (index, word) in words.iter().enumerate() {
                 let byte = |at: usize| given.get(8 * index + at).map_or(0, |byte| u64::from(*byte) << (8 * at));
                 let expected = if index < count { (0..8).map(byte).sum() } else { u64::MAX };
@@ -123,6 +184,6 @@ mod tests {
         assert_eq!(room.write_bytes(MAX_WORDS, &[7]), 1);
         assert_eq!(room.write_bytes(MAX_WORDS + 1, &[7]), 1);
         room.write(MAX_WORDS, 7);
-        assert_eq!(room.registers(), [0; REGISTER_WORDS]);
+        assert_eq!(room.registers(), &[0; REGISTER_WORDS]);
     }
 }

@@ -50,12 +50,14 @@ impl Account {
 pub struct Accounts<S> {
     storage: S,
     count: usize,
+    /// Where the account is, perhaps, that was opened last: a request looks for the same one several times.
+    recent: usize,
 }
 
 impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
     /// No accounts.
     pub const fn new(storage: S) -> Accounts<S> {
-        Accounts { storage, count: 0 }
+        Accounts { storage, count: 0, recent: 0 }
     }
 
     /// The storage, to let it grow.
@@ -84,7 +86,11 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
     }
 
     fn place(&self, number: u64) -> Result<usize, usize> {
-        self.all().binary_search_by_key(&number, |account| account.number)
+        let all = self.all();
+        if all.get(self.recent).is_some_and(|account| account.number == number) {
+            return Ok(self.recent);
+        }
+        all.binary_search_by_key(&number, |account| account.number)
     }
 
     /// An account that is open.
@@ -113,6 +119,7 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
                 place
             }
         };
+        self.recent = place;
         self.storage.as_mut().get_mut(place)
     }
 
@@ -153,6 +160,9 @@ mod tests {
         accounts.get_mut(3).unwrap().blocks = 1;
         for number in [3, 7, 8] {
             accounts.close(number);
+        }
+        for account in accounts.all() {
+            assert_eq!(accounts.get(account.number), Some(account));
         }
         assert_eq!(accounts.all().iter().map(|account| account.number).collect::<std::vec::Vec<_>>(), [3, 9, u64::MAX]);
         assert_eq!(accounts.next(0).map(|account| account.number), Some(3));

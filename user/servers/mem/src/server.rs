@@ -53,14 +53,15 @@ impl Server {
         if !request.caps().is_empty() {
             // What a client sent along is needed no longer than its request.
             let _ = OWN_SPACE.delete_at(self.incoming);
+            // An offer stands until capabilities arrive.
+            offer_slots(&[self.incoming]);
         }
-        offer_slots(&[self.incoming]);
     }
 
     /// A block for a client; its capability leaves with the answer.
     fn block(&mut self, request: &Request) -> Result<(Granted, Sent<Untyped, Given>), Error> {
         let block = self.store.give(request, self.outgoing)?;
-        let granted = Granted { address: block.address, size_bits: u32::from(block.size_bits) };
+        let granted = Granted { address: block.address, size_bits: block.size_bits };
         Ok((granted, Sent::new(Cap::new(self.outgoing))))
     }
 }
@@ -93,7 +94,7 @@ impl MemService for Server {
     }
 
     fn divide(&mut self, caller: Caller, address: u64) -> Result<u32, Error> {
-        Ok(u32::from(self.store.divide(caller.0, address)?.size_bits))
+        Ok(self.store.divide(caller.0, address)?.size_bits)
     }
 
     fn totals(&mut self) -> Result<Totals, Error> {

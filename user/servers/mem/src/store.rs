@@ -225,7 +225,7 @@ impl<M: Machine> Store<M> {
     // ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// A block for a client: its untyped is made in `outgoing`, to leave with the answer.
-    pub fn give(&mut self, request: &Request, outgoing: CapAddress) -> Result<Block, Error> {
+    pub fn give(&mut self, request: &Request, outgoing: CapAddress) -> Result<Given, Error> {
         self.check_share(request.account)?;
         self.refill();
         let (slot, block) = self.allocate(request)?;
@@ -267,10 +267,10 @@ impl<M: Machine> Store<M> {
     }
 
     /// Takes a block from the books, and makes untyped memory of it.
-    pub fn allocate(&mut self, request: &Request) -> Result<(CapAddress, Block), Error> {
+    pub fn allocate(&mut self, request: &Request) -> Result<(CapAddress, Given), Error> {
         let slot = self.slots.take().ok_or(Error::TooManyBlocks)?;
         match self.make(request, Kind::Untyped, request.size_bits.max(u64::from(MIN_BLOCK_BITS)), slot) {
-            Ok(block) => Ok((slot, block)),
+            Ok(given) => Ok((slot, given)),
             Err(error) => {
                 self.slots.free(slot);
                 Err(error)
@@ -279,12 +279,12 @@ impl<M: Machine> Store<M> {
     }
 
     /// Makes an object of a block from the books. If that fails, books and slot are as before.
-    fn make(&mut self, request: &Request, kind: Kind, size: u64, slot: CapAddress) -> Result<Block, Error> {
-        let block = self.books.allocate(request, slot)?;
-        let made = match self.books.region_of(block.address) {
+    fn make(&mut self, request: &Request, kind: Kind, size: u64, slot: CapAddress) -> Result<Given, Error> {
+        let Block { address, size_bits, .. } = self.books.allocate(request, slot)?;
+        let made = match self.books.region_of(address) {
             Some(region) => self
                 .machine
-                .retype(region.slot, kind, size, block.address - region.address, slot)
+                .retype(region.slot, kind, size, address - region.address, slot)
                 .map_err(|_| Error::Internal),
             None => Err(Error::Internal),
         };
@@ -292,7 +292,7 @@ impl<M: Machine> Store<M> {
             self.forget(slot);
             return Err(error);
         }
-        Ok(block)
+        Ok(Given { address, size_bits })
     }
 
     /// Takes a block out of the books of which nothing could be made. The account may have been opened for it.
@@ -339,6 +339,15 @@ impl<M: Machine> Store<M> {
         self.give_slots_back();
         Ok(bytes)
     }
+}
+
+/// What somebody was given: what there is to say of it, and no more, because it goes through several hands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Physical address.
+    pub address: u64,
+    /// Log2 of the size in bytes.
+    pub size_bits: u32,
 }
 
 /// The empty slots: the server's own, and those for clients, of which there are none yet.
