@@ -6,6 +6,7 @@
 //! capability spaces of the servers, which names there are, and the memory server's account with the kernel's.
 
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use tench::abi::Kind;
@@ -62,9 +63,9 @@ fn books() -> Outcome<Books> {
         let server = PROCS.find(name, 0)?;
         capabilities.push((server, kinds(server)?));
     }
-    let (mut names, mut name) = (0, alloc::string::String::new());
-    while let Ok((next, _)) = Names::STANDARD.next(&name).map(|(next, owner)| (format!("{}", &*next), owner)) {
-        name = next;
+    let (mut names, mut name) = (0, String::new());
+    while let Ok((next, _)) = Names::STANDARD.next(&name) {
+        name = String::from(&*next);
         names += 1;
     }
     let audit = Mem::STANDARD.audit()?;

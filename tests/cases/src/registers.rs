@@ -208,8 +208,7 @@ fn vectors_begin(stage: &mut Stage) -> Outcome {
 
 fn vectors_switch(stage: &mut Stage) -> Outcome {
     let mut workers = [None; 3];
-    let mut seed = 1;
-    for worker in &mut workers {
+    for (seed, worker) in (1..).zip(&mut workers) {
         *worker = Some(stage.spawn_with(Equipment::at(LOW), move || {
             fill(&vectors(seed));
             let mut wrong = 0;
@@ -219,7 +218,6 @@ fn vectors_switch(stage: &mut Stage) -> Outcome {
             }
             wrong
         })?);
-        seed += 1;
     }
     fill(&vectors(7));
     for worker in workers.into_iter().flatten() {
@@ -231,15 +229,13 @@ fn vectors_switch(stage: &mut Stage) -> Outcome {
 
 fn vectors_preempted(stage: &mut Stage) -> Outcome {
     let mut workers = [None; 3];
-    let mut seed = 1;
-    for worker in &mut workers {
+    for (seed, worker) in (1..).zip(&mut workers) {
         // Slices so short that each is interrupted hundreds of times.
         let equipment = Equipment { slice: MOMENT / 20, ..Equipment::at(LOW) };
         *worker = Some(stage.spawn_with(equipment, move || {
             fill(&vectors(seed));
             (0..3000).map(|_| u64::from(dump() != vectors(seed))).sum::<u64>()
         })?);
-        seed += 1;
     }
     for worker in workers.into_iter().flatten() {
         equal!(worker.join()?, 0);

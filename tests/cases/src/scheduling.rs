@@ -3,11 +3,11 @@
 use tench::abi::layout::slot;
 use tench::abi::object::ThreadState;
 use tench::sys::thread::{Binding, Bindings, yield_now};
-use tench::sys::{Cap, Error, Message, Rights, SchedulingContext, Wait};
+use tench::sys::{Cap, Endpoint, Error, Message, Rights, SchedulingContext, Wait};
 
 use crate::case::{Case, Outcome};
 use crate::stage::{HIGH, LOW, PRIORITY, Stage};
-use crate::worker::{Equipment, MOMENT, pause, soon};
+use crate::worker::{Equipment, MOMENT, Worker, pause, soon};
 
 /// The cases.
 pub const CASES: &[Case] = &[
@@ -255,8 +255,11 @@ fn lent(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
+/// What a server has received.
+type Received = Worker<Result<u64, Error>>;
+
 /// A server that runs on its caller's time, and waits for ever while it serves.
-fn absent_server(stage: &mut Stage) -> Outcome<(Cap<tench::sys::Endpoint>, crate::worker::Worker<Result<u64, Error>>)> {
+fn absent_server(stage: &mut Stage) -> Outcome<(Cap<Endpoint>, Received)> {
     let (endpoint, never, setup) = (stage.endpoint()?, stage.notification()?, stage.make::<SchedulingContext>(0)?);
     let server = stage.spawn_with(PASSIVE, move || {
         endpoint.receive(Wait::FOREVER)?;

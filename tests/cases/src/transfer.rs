@@ -141,11 +141,14 @@ fn slot_taken(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
+/// Which of the things goes, and how.
+type Choice = fn(&Things) -> Sent;
+
 fn cannot_go(stage: &mut Stage) -> Outcome {
     let (endpoint, things) = (stage.endpoint()?, things(stage)?);
     let slots = [stage.slot(), stage.slot(), stage.slot(), stage.slot()];
     // An untyped cannot be copied, and an empty slot holds nothing.
-    let caps: [&'static [fn(&Things) -> Sent]; 2] = [
+    let caps: [&'static [Choice]; 2] = [
         &[
             |things| Sent::Copy(things.notification.address()),
             |things| Sent::Copy(things.untyped.address()),

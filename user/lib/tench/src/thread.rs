@@ -483,7 +483,7 @@ mod tests {
     #[test]
     fn the_memory_has_room_for_its_parts() {
         // As `upcall::handle` says.
-        assert!(CONTROL_SIZE - PAGE_SIZE >= 12 * 1024);
+        const { assert!(CONTROL_SIZE - PAGE_SIZE >= 12 * 1024) };
         assert_eq!((offset_of!(Control, area), offset_of!(Control, block)), (0, 1024));
         assert_eq!((offset_of!(Control, exit), offset_of!(Control, own)), (1088, 1096));
     }
