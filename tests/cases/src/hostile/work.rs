@@ -167,8 +167,8 @@ pub fn streams(number: u64) -> Outcome<u64> {
     let other = meter.of(|| writer.share(process::id()))?;
     drop((writer, other));
     equal!(meter.of(|| reader.read(&mut [0; 8]))?, 0);
-    let path = format!("/work/file {number}");
-    meter.of(|| fs::make_directory("/work"))?;
+    let path = format!("/own/file {number}");
+    meter.of(|| fs::make_directory("/own"))?;
     let bytes: Vec<u8> = text.iter().copied().cycle().take(FILE).collect();
     meter.of(|| fs::write(&path, &bytes))?;
     check!(meter.of(|| fs::read(&path))? == bytes);
@@ -177,7 +177,7 @@ pub fn streams(number: u64) -> Outcome<u64> {
     check!(meter.of(|| fs::read(&path))? == bytes[..5_000]);
     drop(file);
     meter.of(|| fs::remove(&path))?;
-    meter.of(|| fs::remove("/work"))?;
+    meter.of(|| fs::remove("/own"))?;
     check!(fs::status(&path).is_err());
     Ok(meter.0)
 }

@@ -79,7 +79,7 @@ pub fn window(random: &mut impl Rng) -> u64 {
     place(random, WINDOWS, TABLE)
 }
 
-/// Where the process server maps the boot archive, which has `size` bytes.
+/// Where a server maps the boot archive, which has `size` bytes.
 pub fn archive(random: &mut impl Rng, size: u64) -> u64 {
     place(random, ARCHIVES, size)
 }
