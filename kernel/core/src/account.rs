@@ -20,8 +20,8 @@ use tench_abi::{Error, Kind, Rights};
 use crate::entry::{Outcome, argument, capability};
 use crate::object::{PageTable, Ref, SchedulingContext};
 use crate::slot::flag;
-use crate::thread::{Binding, Thread, ThreadState};
-use crate::{Arch, Kernel, scheduler, space, window};
+use crate::thread::{Binding, Thread};
+use crate::{Arch, Kernel, scheduler, scheduling, space, window};
 
 /// Members visited between two windows.
 const BATCH: u32 = 16;
@@ -139,20 +139,8 @@ pub fn park<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, parked: bool) {
     if k.get(thread).parked == parked {
         return;
     }
-    if parked {
-        scheduler::dequeue(k, thread);
-        let t = k.get(thread);
-        (t.parked, t.priority) = (true, -1);
-        return;
-    }
-    k.get(thread).parked = false;
-    let Some(context) = k.get(thread).scheduling else { return };
-    let priority = i32::from(k.get(context).priority);
-    let t = k.get(thread);
-    t.priority = priority;
-    if matches!(t.state, ThreadState::Ready) {
-        scheduler::make_ready(k, thread);
-    }
+    k.get(thread).parked = parked;
+    scheduling::update(k, thread);
 }
 
 /// The account of the table that `x0` names.

@@ -221,7 +221,7 @@ fn start_thread<A: Arch>(
     ];
     for (binding, address) in wanted {
         let source = slot_in(k, node, address)?;
-        thread::adopt(k, first, binding, source);
+        thread::binding::adopt(k, first, binding, source);
     }
     k.get(first).message_area = area;
     // SAFETY: the scheduling context is zeroed memory of its own, which is a valid one.

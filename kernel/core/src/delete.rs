@@ -302,7 +302,7 @@ fn first_mapping<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<SlotRef> {
 #[inline]
 fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     if k.slot(slot).cap.flags & flag::EMBEDDED != 0 {
-        thread::unbind(k, slot);
+        thread::binding::unbind(k, slot);
         k.slot(slot).cap.flags &= !flag::EMBEDDED;
     }
 }

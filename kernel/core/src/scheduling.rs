@@ -4,7 +4,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument, capability};
 use crate::object::{Ref, SchedulingContext};
-use crate::thread::Thread;
+use crate::thread::{Thread, ThreadState};
 use crate::{Arch, Kernel, scheduler, space};
 
 /// `SchedulingConfigure`.
@@ -43,7 +43,7 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
     context.ceiling = ceiling;
     context.slice = slice;
     if let Some(holder) = context.thread {
-        set_priority(k, holder, i32::from(priority));
+        update(k, holder);
     }
     Ok(Outcome::Done)
 }
@@ -57,27 +57,34 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     Ok(Outcome::results(k, thread, &answers))
 }
 
-/// Changes the priority at which a thread runs, keeping the ready queues right.
-fn set_priority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, priority: i32) {
-    if k.get(thread).parked {
+/// The priority at which a thread is to run: that of the context it runs on; -1 without one, and while it is parked.
+fn priority_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> i32 {
+    let t = k.get(thread);
+    match t.scheduling {
+        Some(context) if !t.parked => i32::from(k.get(context).priority),
+        _ => -1,
+    }
+}
+
+/// Something has changed from which a thread's priority follows: it runs at that from now on, behind its equals, or not at all.
+pub fn update<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let priority = priority_of(k, thread);
+    if k.get(thread).priority == priority {
         return;
     }
-    let queued = k.get(thread).queued;
     scheduler::dequeue(k, thread);
-    k.get(thread).priority = priority;
-    if queued {
-        scheduler::enqueue(k, thread);
+    let t = k.get(thread);
+    t.priority = priority;
+    if matches!(t.state, ThreadState::Ready) {
+        scheduler::make_ready(k, thread);
     }
 }
 
 /// Gives a scheduling context to a thread that has none, as its own or on loan.
 pub fn give<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>, to: Ref<Thread>) {
-    let context = k.get(scheduling);
-    context.thread = Some(to);
-    let priority = i32::from(context.priority);
-    let t = k.get(to);
-    t.scheduling = Some(scheduling);
-    t.priority = if t.parked { -1 } else { priority };
+    k.get(scheduling).thread = Some(to);
+    k.get(to).scheduling = Some(scheduling);
+    update(k, to);
 }
 
 /// Takes a scheduling context from whoever runs on it. That thread can no longer run.
@@ -86,10 +93,8 @@ pub fn take<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) {
     if holder == k.current() {
         scheduler::charge(k);
     }
-    scheduler::dequeue(k, holder);
-    let t = k.get(holder);
-    t.scheduling = None;
-    t.priority = -1;
+    k.get(holder).scheduling = None;
+    update(k, holder);
 }
 
 /// The last capability goes.

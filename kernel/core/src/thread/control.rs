@@ -1,0 +1,111 @@
+//! Letting threads run, stopping them, and looking at them.
+
+use tench_abi::object::ThreadState as State;
+use tench_abi::{Error, Kind, Rights};
+
+use super::{Binding, Thread, ThreadState, load_registers, stack_depth, target};
+use crate::area::Area;
+use crate::entry::{Outcome, argument};
+use crate::object::Ref;
+use crate::{Arch, Kernel, endpoint, scheduler};
+
+/// Lets a suspended or faulted thread run.
+fn resume<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(), Error> {
+    let t = k.get(thread);
+    if t.space_slots == 0 || t.bindings[Binding::AddressSpace as usize].cap.kind == Kind::Null {
+        return Err(Error::NotConfigured);
+    }
+    if matches!(t.state, ThreadState::Suspended | ThreadState::Faulted) {
+        scheduler::make_ready(k, thread);
+    }
+    Ok(())
+}
+
+/// `ThreadResume`.
+pub fn resume_call<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
+    let thread = target(k, caller, Rights::WRITE)?;
+    resume(k, thread)?;
+    Ok(Outcome::Done)
+}
+
+/// Stops a thread, whatever it does.
+pub fn suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    endpoint::cancel(k, thread, Error::Aborted);
+    scheduler::dequeue(k, thread);
+    let t = k.get(thread);
+    if !matches!(t.state, ThreadState::Faulted) {
+        t.state = ThreadState::Suspended;
+    }
+}
+
+/// `ThreadSuspend`.
+pub fn suspend_call<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
+    let thread = target(k, caller, Rights::WRITE)?;
+    suspend(k, thread);
+    Ok(Outcome::Done)
+}
+
+/// Whether a thread's registers are at rest.
+fn at_rest<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
+    matches!(k.get(thread).state, ThreadState::Suspended | ThreadState::Faulted)
+}
+
+/// `ThreadReadRegisters`.
+pub fn read_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
+    let thread = target(k, caller, Rights::READ)?;
+    let flags = argument(k, caller, 1);
+    if flags > 1 {
+        return Err(Error::InvalidArgument);
+    }
+    let area = Area::of(k, caller).ok_or(Error::NoMessageArea)?;
+    if flags & 1 != 0 && thread != caller {
+        suspend(k, thread);
+    }
+    if !at_rest(k, thread) {
+        return Err(Error::WrongState);
+    }
+    area.store_registers(k, thread);
+    Ok(Outcome::Done)
+}
+
+/// `ThreadWriteRegisters`. An operation that the thread was suspended in, in a window, is forgotten.
+pub fn write_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
+    let thread = target(k, caller, Rights::WRITE)?;
+    let flags = argument(k, caller, 1);
+    if flags > 1 {
+        return Err(Error::InvalidArgument);
+    }
+    let area = Area::of(k, caller).ok_or(Error::NoMessageArea)?;
+    if !at_rest(k, thread) {
+        return Err(Error::WrongState);
+    }
+    if flags & 1 != 0 {
+        resume(k, thread)?;
+    }
+    load_registers(k, thread, area);
+    k.get(thread).kernel_stack_pointer = 0;
+    Ok(Outcome::Done)
+}
+
+/// `ThreadQuery`.
+pub fn query<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
+    let thread = target(k, caller, Rights::READ)?;
+    scheduler::charge(k);
+    let depth = stack_depth(k, thread);
+    let s = &mut k.state().statistics;
+    s.deepest_stack = s.deepest_stack.max(depth);
+    let t = k.get(thread);
+    let state = match t.state {
+        ThreadState::Suspended => State::Suspended,
+        ThreadState::Ready => State::Ready,
+        ThreadState::Sending(_) => State::Sending,
+        ThreadState::Receiving(_) => State::Receiving,
+        ThreadState::AwaitingReply(_) => State::AwaitingReply,
+        ThreadState::Waiting(_) => State::Waiting,
+        ThreadState::Faulted => State::Faulted,
+    };
+    let (priority, fault, scheduling) = (t.priority.max(0) as u64, t.fault, t.scheduling);
+    let consumed = scheduling.map_or(0, |context| k.get(context).consumed);
+    let answers = [state as u64, priority, consumed, depth, fault.address, fault.instruction, fault.syndrome];
+    Ok(Outcome::results(k, caller, &answers))
+}
