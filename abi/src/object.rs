@@ -204,11 +204,15 @@ pub enum Statistic {
     BootInstructions = 6,
     /// Ticks spent idle.
     IdleTicks = 7,
+    /// Most interrupts under way at the same moment so far: 1, unless some came while another was being handled.
+    DeepestNesting = 8,
+    /// Interrupts taken while another was being handled.
+    NestedInterrupts = 9,
 }
 
 impl Statistic {
     /// Every statistic, in order of its number.
-    pub const ALL: [Statistic; 8] = [
+    pub const ALL: [Statistic; 10] = [
         Self::DeepestStack,
         Self::Windows,
         Self::Preemptions,
@@ -217,6 +221,8 @@ impl Statistic {
         Self::Preemptible,
         Self::BootInstructions,
         Self::IdleTicks,
+        Self::DeepestNesting,
+        Self::NestedInterrupts,
     ];
 
     /// The statistic with this number.

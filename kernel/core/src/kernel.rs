@@ -38,6 +38,10 @@ pub struct Statistics {
     pub boot_instructions: u64,
     /// Ticks spent idle.
     pub idle_ticks: u64,
+    /// Interrupts taken while another was being handled.
+    pub nested_interrupts: u64,
+    /// Most interrupts under way at once, if there were ever two.
+    pub deepest_nesting: u32,
 }
 
 /// All state of one core's kernel. Invariants: docs/invariants.md.

@@ -50,6 +50,9 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
         Statistic::Preemptible => u64::from(PREEMPTIBLE),
         Statistic::BootInstructions => s.boot_instructions,
         Statistic::IdleTicks => s.idle_ticks,
+        // Only those that interrupt others are counted as such when they come.
+        Statistic::DeepestNesting => u64::from(s.deepest_nesting).max(s.interrupts.min(1)),
+        Statistic::NestedInterrupts => s.nested_interrupts,
     };
     Ok(Outcome::results(k, thread, &[value]))
 }

@@ -3,6 +3,8 @@
 //! The kernel runs with interrupts masked except here. A window needs the token, so no reference into kernel state
 //! lives across one; whatever the operation knew it must look up again. At a window the state is complete: if the
 //! thread is deleted meanwhile, the operation is simply forgotten, with nothing to undo.
+//!
+//! Handlers of interrupts have windows of their own ([`nested`]), in which nobody else runs.
 
 use crate::scheduler;
 use crate::thread::slow;
@@ -40,6 +42,31 @@ pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
 #[inline]
 pub fn disturbances<A: Arch>(k: &mut Kernel<A>) -> u64 {
     k.state().statistics.preemptions
+}
+
+/// A window in an interrupt's handler: lets others in, and never switches, whoever became ready: that waits until the
+/// outermost handler is left.
+///
+/// A handler that interrupted user mode begins to be counted here, where it matters; one that interrupted a window was
+/// counted when it began.
+pub fn nested<A: Arch>(k: &mut Kernel<A>) {
+    if !PREEMPTIBLE {
+        return;
+    }
+    let s = k.state();
+    let outside = s.nesting;
+    let depth = outside.max(1);
+    s.nesting = depth;
+    let before = s.statistics;
+    A::open_window(k);
+    let s = k.state();
+    s.nesting = outside;
+    let came = s.statistics.interrupts - before.interrupts;
+    if came > 0 {
+        // Those that came deeper still are among them, and are counted once.
+        s.statistics.nested_interrupts = before.nested_interrupts + came;
+        s.statistics.deepest_nesting = s.statistics.deepest_nesting.max(depth + 1);
+    }
 }
 
 /// The idle thread's window: always lets interrupts in, and switches to whoever became ready.

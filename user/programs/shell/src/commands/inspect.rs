@@ -230,6 +230,8 @@ fn kernel(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
             }
             Statistic::BootInstructions => ("instructions to the first program", Grouped(value).to_string()),
             Statistic::IdleTicks => ("idle", Time { ticks: value, per_second }.to_string()),
+            Statistic::DeepestNesting => ("most interrupts under way at once", Grouped(value).to_string()),
+            Statistic::NestedInterrupts => ("interrupts during others", Grouped(value).to_string()),
         };
         table.push((name, text));
     }
