@@ -8,7 +8,7 @@ use tench_abi::Error;
 
 use crate::object::Ref;
 use crate::thread::{Thread, slow};
-use crate::{Arch, Kernel, endpoint, scheduler};
+use crate::{Arch, Kernel, endpoint, inherit, scheduler};
 
 /// Threads woken by one timer interrupt. If more deadlines have passed, the timer fires again at once, with interrupts
 /// let in between.
@@ -201,7 +201,12 @@ pub fn expire<A: Arch>(k: &mut Kernel<A>) {
         if k.get(thread).deadline > now {
             break;
         }
+        let inherited = inherit::heir(k, thread).is_some_and(|heir| k.get(heir).slow & slow::INHERITS != 0);
         endpoint::cancel(k, thread, Error::TimedOut);
+        if inherited {
+            // What its heir inherits from the others was worked out, which takes as long as all the rest.
+            break;
+        }
     }
     let end = k.state().slice_end;
     if end != 0 && end <= now {
