@@ -176,6 +176,11 @@ operations! {
     /// **Return from an upcall**: loads all registers from the caller's message area and clears `upcall_running`.
     /// Errors: `NoMessageArea`.
     UpcallReturn = 72;
+    /// **Serve**: says that a thread serves an endpoint. From now on it runs at no lower a priority than whoever waits there to be
+    /// received, as it does for the caller whose message it has taken with its bound reply object. `cap` thread (`WRITE`), x1
+    /// endpoint (`READ`; 0: none). A thread serves one endpoint, and an endpoint has one thread.
+    /// Errors: `AlreadyBound` (the thread serves one, or the endpoint has a thread).
+    ThreadServe = 73;
 
     // ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Configure** a scheduling context. `cap` scheduling context (`WRITE`), x1 priority, x2 ceiling, x3 time slice

@@ -155,6 +155,7 @@ impl<A: Arch> Table<A> {
         table[Operation::ThreadReadRegisters as usize] = thread::control::read_registers::<A>;
         table[Operation::ThreadWriteRegisters as usize] = thread::control::write_registers::<A>;
         table[Operation::ThreadQuery as usize] = thread::control::query::<A>;
+        table[Operation::ThreadServe as usize] = thread::binding::serve::<A>;
         table[Operation::UpcallReturn as usize] = fault::upcall_return::<A>;
         table[Operation::SchedulingConfigure as usize] = scheduling::configure::<A>;
         table[Operation::SchedulingQuery as usize] = scheduling::query::<A>;

@@ -78,6 +78,8 @@ pub struct Endpoint {
     pub head: usize,
     /// See above.
     pub tail: usize,
+    /// The thread that serves it, and inherits from the senders.
+    pub server: Option<Ref<Thread>>,
 }
 
 /// Holds at most one caller, who waits for the reply.

@@ -142,6 +142,18 @@ fn start_slice<A: Arch>(k: &mut Kernel<A>) {
     }
 }
 
+/// A thread's priority has changed. If it runs, its slice is that of another priority, or it has no equals there and so none.
+pub fn time_again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    if thread != k.current() {
+        return;
+    }
+    let priority = running_priority(k);
+    k.state().slice_end = 0;
+    if priority >= 0 && k.state().ready[priority as usize].head.is_some() {
+        start_slice(k);
+    }
+}
+
 /// The running thread goes behind its equals at the next switch, if there are any.
 pub fn rotate<A: Arch>(k: &mut Kernel<A>) {
     let priority = running_priority(k);

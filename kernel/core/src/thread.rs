@@ -88,6 +88,10 @@ pub mod slow {
     pub const FAULT: u32 = 8;
     /// The thread was deleted while it runs.
     pub const DELETED: u32 = 16;
+    /// The thread has, or may have, inherited a priority above its own: when it answers, that is worked out again.
+    pub const INHERITS: u32 = 32;
+    /// What it has inherited was not passed on to whoever it waits for: too many threads wait for each other.
+    pub const CUT: u32 = 64;
 }
 
 /// Where faults of one class go.
@@ -122,10 +126,12 @@ pub enum Binding {
     Fault1 = 7,
     /// See `Fault0`.
     Fault2 = 8,
+    /// The endpoint that it serves.
+    Served = 9,
 }
 
 /// Number of embedded slots.
-pub const BINDINGS: usize = 9;
+pub const BINDINGS: usize = 10;
 
 impl Binding {
     /// Every binding.
@@ -139,6 +145,7 @@ impl Binding {
         Binding::Fault0,
         Binding::Fault1,
         Binding::Fault2,
+        Binding::Served,
     ];
 
     /// The binding for a class of faults.
@@ -177,7 +184,8 @@ pub struct Thread {
     pub bound_reply: Option<Ref<Reply>>,
     /// Reasons against the fast path.
     pub slow: u32,
-    /// Priority it runs at: that of `scheduling`, or -1 without one or while parked, which no fast path prefers to anybody.
+    /// Priority it runs at: the higher of that of `scheduling` and `inherited`, or -1 without the former or while parked, which
+    /// no fast path prefers to anybody.
     pub priority: i32,
     /// What it is doing.
     pub state: ThreadState,
@@ -197,6 +205,8 @@ pub struct Thread {
     pub queued: bool,
     /// Whether its account is suspended: its priority is -1, whatever it runs on.
     pub parked: bool,
+    /// Priority inherited from somebody who waits for it, if that is above the one of `scheduling`; otherwise 0.
+    pub inherited: i32,
     /// Kernel virtual address of the message area; 0 for none.
     pub message_area: usize,
     /// The bound notification.
@@ -209,6 +219,8 @@ pub struct Thread {
     pub membership: crate::account::Membership,
     /// The last fault.
     pub fault: Report,
+    /// The endpoint that it serves.
+    pub served: Option<Ref<Endpoint>>,
     /// Upcalls by class.
     pub fault_targets: [FaultTarget; Class::COUNT],
     /// Bindings. See [`Binding`].

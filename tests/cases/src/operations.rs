@@ -72,6 +72,7 @@ operations! {
     "OPS0043" AccountOpen [PageTable] WRITE;
     "OPS0044" AccountQuery [PageTable] READ;
     "OPS0045" AccountSuspend [PageTable] WRITE;
+    "OPS0048" ThreadServe [Thread] WRITE;
 }
 
 /// A capability of each kind.

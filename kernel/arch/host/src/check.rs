@@ -12,8 +12,8 @@ use tench_kernel::slot::{SECOND_LEVEL, flag};
 use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, canary_intact, slow};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation, timers};
 
-use crate::check_tables;
 use crate::host::Host;
+use crate::{check_inherit, check_tables};
 
 /// What a check answers: nothing, or what is wrong.
 pub type Checked = Result<(), String>;
@@ -95,6 +95,7 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
     check_queues(k, &inventory)?;
     check_replies(k, &inventory)?;
     check_scheduler(k, &inventory)?;
+    check_inherit::check(k, &inventory)?;
     check_accounts(k, &inventory)?;
     check_timers(k, &inventory)?;
     for thread in &inventory.threads {
@@ -265,7 +266,7 @@ fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         if let Some(holder) = holder {
             ensure!(inventory.threads.contains(&holder), "{context:?} is held by {holder:?}, which does not live");
             let t = k.get(holder);
-            let expected = if t.parked { -1 } else { priority };
+            let expected = if t.parked { -1 } else { priority.max(t.inherited) };
             let agree = t.scheduling == Some(context) && t.priority == expected;
             ensure!(agree, "{context:?} is held by {holder:?}, which runs on {:?} at {}", t.scheduling, t.priority);
         }
@@ -345,6 +346,8 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
     ensure!(area == 0 || inside, "its message area {area:x} is not in its frame");
     let reply = t.bound_reply.map_or(0, Ref::address);
     ensure!(reply == binding(Binding::Reply).object, "bound reply {reply:x}");
+    let served = t.served.map_or(0, Ref::address);
+    ensure!(served == binding(Binding::Served).object, "it serves {served:x}");
     let notification = t.notification.map_or(0, Ref::address);
     ensure!(notification == binding(Binding::Notification).object, "bound notification {notification:x}");
     let (register, scheduling, table) = (t.space_register, t.scheduling, binding(Binding::AddressSpace));
