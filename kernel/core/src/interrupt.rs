@@ -10,7 +10,7 @@ use crate::kernel::INTERRUPTS;
 use crate::object::{InterruptLine, Notification, Ref};
 use crate::slot::Cap;
 use crate::thread::Thread;
-use crate::{Arch, Kernel, derivation, space, timers};
+use crate::{Arch, Kernel, derivation, space, timers, watch};
 
 /// Serves one pending interrupt, if there is one. Answers what is to be signalled.
 #[inline]
@@ -18,6 +18,7 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>) -> Option<(Ref<Notification>, u64)> {
     let number = k.arch().interrupt_acknowledge()?;
     k.state().statistics.interrupts += 1;
     if number == k.arch().timer_interrupt() {
+        watch::timer(k);
         timers::expire(k);
         k.arch().interrupt_end(number);
         return None;

@@ -46,6 +46,7 @@ pub mod thread;
 pub mod timers;
 pub mod tree;
 pub mod untyped;
+pub mod watch;
 pub mod window;
 
 pub use arch::Arch;
