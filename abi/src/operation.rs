@@ -221,6 +221,15 @@ operations! {
     KernelPrint = 113;
     /// **Statistics**. `cap` kernel (`READ`), x1 which [`Statistic`](crate::object::Statistic). Answers x1.
     KernelQuery = 114;
+    /// **How long interrupts were off.** `cap` kernel (`READ`), x1 path ([`stretch`](crate::object::stretch)): an
+    /// operation's number or one of the other ways into the kernel; `u64::MAX` forgets everything so far.
+    /// A stretch begins where interrupts go off (an exception, the end of a window) and ends where they come on (user mode,
+    /// a window, waiting for one); it counts for the path on which it began. Answers x1 = the longest in retired
+    /// instructions, x2 = the kernel's address where that began, x3 = how many there were, x4 = the sum of their lengths, x5 =
+    /// the sum of their squares. For [`stretch::TIMER`](crate::object::stretch::TIMER), x1 = the number of retired
+    /// instructions when the last timer interrupt entered the kernel, and nothing else.
+    /// Errors: `Unsupported` (the kernel does not measure: only those called `watching` do).
+    KernelStretches = 115;
 }
 
 impl core::fmt::Display for Operation {

@@ -14,7 +14,7 @@ use crate::kernel::INTERRUPTS;
 use crate::object::{InterruptLine, Notification, Ref};
 use crate::slot::Cap;
 use crate::thread::Thread;
-use crate::{Arch, Kernel, derivation, space, timers, window};
+use crate::{Arch, Kernel, derivation, space, timers, watch, window};
 
 /// Serves one pending interrupt, if there is one. Answers what is to be signalled.
 #[inline]
@@ -22,6 +22,7 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>) -> Option<(Ref<Notification>, u64)> {
     let number = k.arch().interrupt_acknowledge()?;
     k.state().statistics.interrupts += 1;
     if number == k.arch().timer_interrupt() {
+        watch::timer(k);
         if timers::expire(k) {
             k.arch().interrupt_end(number);
         } else {

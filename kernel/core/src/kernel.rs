@@ -47,6 +47,9 @@ pub struct Statistics {
 /// All state of one core's kernel. Invariants: docs/invariants.md.
 #[repr(C)]
 pub struct State<A> {
+    /// How long interrupts were off. First, so that the assembly reaches it.
+    #[cfg(feature = "watch")]
+    pub watch: crate::watch::Watch,
     /// The running thread. Valid while the kernel runs: every entry but those of fast paths writes it, and so
     /// does whatever lets a thread go on that may be in a window.
     pub current: Ref<Thread>,

@@ -7,7 +7,7 @@ use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::Ref;
 use crate::thread::Thread;
 use crate::window::PREEMPTIBLE;
-use crate::{Arch, Kernel, scheduler};
+use crate::{Arch, Kernel, scheduler, watch};
 
 /// `KernelPowerOff`.
 pub fn power_off<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
@@ -55,4 +55,15 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
         Statistic::NestedInterrupts => s.nested_interrupts,
     };
     Ok(Outcome::results(k, thread, &[value]))
+}
+
+/// `KernelStretches`.
+pub fn stretches<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    capability_slot(k, thread, Kind::Kernel, Rights::READ)?;
+    if !watch::WATCHING {
+        return Err(Error::Unsupported);
+    }
+    let path = argument(k, thread, 1);
+    let answer = watch::answer(k, path).ok_or(Error::InvalidArgument)?;
+    Ok(Outcome::results(k, thread, &answer))
 }

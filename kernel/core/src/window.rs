@@ -8,14 +8,25 @@
 
 use crate::scheduler;
 use crate::thread::slow;
+use crate::watch::{self, edge};
 use crate::{Arch, Kernel};
 
 /// Whether windows let interrupts in. The kernel without preemption differs in this line.
 pub const PREEMPTIBLE: bool = cfg!(feature = "preemption");
 
+/// Lets pending interrupts in. Answers the path of the operation that is under way, for [`watch`].
+#[inline(always)]
+pub fn open<A: Arch>(k: &mut Kernel<A>) -> u64 {
+    let path = watch::end(k, edge::WINDOW);
+    A::open_window(k);
+    watch::begin(k, path, A::place());
+    path
+}
+
 /// Passes a window. Answers `false` if the operation has deleted the thread that carries it out: then nothing may be
 /// touched any more and the operation ends at once.
 #[must_use]
+#[cfg_attr(feature = "watch", inline(never))]
 pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
     let current = k.current();
     if k.get(current).slow & slow::DELETED != 0 {
@@ -23,7 +34,7 @@ pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
     }
     k.state().statistics.windows += 1;
     if PREEMPTIBLE {
-        A::open_window(k);
+        let path = open(k);
         if k.state().nesting == 0 && scheduler::should_switch(k) {
             let next = scheduler::switch(k);
             if next != current {
@@ -31,6 +42,7 @@ pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
                 // SAFETY: `current` owns the kernel stack in use, since windows are passed only by the running thread;
                 // `next` came from the scheduler, so it is alive; this function holds no reference.
                 unsafe { A::switch(current, next) };
+                watch::goes_on(k, path);
             }
         }
     }
@@ -70,12 +82,14 @@ pub fn nested<A: Arch>(k: &mut Kernel<A>) {
 }
 
 /// The idle thread's window: always lets interrupts in, and switches to whoever became ready.
+#[cfg_attr(feature = "watch", inline(never))]
 pub fn idle<A: Arch>(k: &mut Kernel<A>) {
-    A::open_window(k);
+    let path = open(k);
     let current = k.current();
     let next = scheduler::switch(k);
     if next != current {
         // SAFETY: as in `pass`; the idle thread runs in the kernel alone, on its own kernel stack.
         unsafe { A::switch(current, next) };
+        watch::goes_on(k, path);
     }
 }
