@@ -122,10 +122,12 @@ pub enum Binding {
     Fault1 = 7,
     /// See `Fault0`.
     Fault2 = 8,
+    /// See `Fault0`.
+    Fault3 = 9,
 }
 
 /// Number of embedded slots.
-pub const BINDINGS: usize = 9;
+pub const BINDINGS: usize = 10;
 
 impl Binding {
     /// Every binding.
@@ -139,6 +141,7 @@ impl Binding {
         Binding::Fault0,
         Binding::Fault1,
         Binding::Fault2,
+        Binding::Fault3,
     ];
 
     /// The binding for a class of faults.
@@ -147,6 +150,7 @@ impl Binding {
             Class::PageFault => Binding::Fault0,
             Class::Exception => Binding::Fault1,
             Class::ForeignCall => Binding::Fault2,
+            Class::Timeout => Binding::Fault3,
         }
     }
 }

@@ -289,7 +289,7 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
             t.notification = None;
             t.slow &= !slow::SIGNALLED;
         }
-        Binding::Fault0 | Binding::Fault1 | Binding::Fault2 => {}
+        Binding::Fault0 | Binding::Fault1 | Binding::Fault2 | Binding::Fault3 => {}
     }
 }
 
