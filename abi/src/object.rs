@@ -126,6 +126,10 @@ pub const REPLY_BITS: u32 = 5;
 pub const NOTIFICATION_BITS: u32 = 6;
 /// Priorities: 0 (lowest) to 255.
 pub const PRIORITIES: usize = 256;
+/// Shortest budget of a scheduling context, in ticks of the counter: less would go to interrupts and switches alone.
+pub const MIN_BUDGET: u64 = 64;
+/// Longest period of a scheduling context, in ticks of the counter.
+pub const MAX_PERIOD: u64 = 1 << 40;
 
 bitflags! {
     /// What a capability allows. Which rights a kind knows is said with each operation.
