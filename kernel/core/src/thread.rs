@@ -88,6 +88,17 @@ pub mod slow {
     pub const FAULT: u32 = 8;
     /// The thread was deleted while it runs.
     pub const DELETED: u32 = 16;
+    /// The scheduling context that the thread runs on has a budget, which is timed while it runs.
+    pub const BUDGETED: u32 = 32;
+    /// The budget is used up: the thread is ready, but has no priority, and is in the timer queue until more comes.
+    pub const DEPLETED: u32 = 64;
+    /// The budget was used up in a window: the timeout fault is raised when the thread leaves the kernel.
+    pub const TIMEOUT: u32 = 128;
+    /// The timeout was reported, and the thread has not run since.
+    pub const REPORTED: u32 = 256;
+
+    /// What a thread loses with the scheduling context that it runs on.
+    pub const OF_BUDGET: u32 = BUDGETED | DEPLETED | TIMEOUT | REPORTED;
 }
 
 /// Where faults of one class go.
@@ -181,7 +192,8 @@ pub struct Thread {
     pub bound_reply: Option<Ref<Reply>>,
     /// Reasons against the fast path.
     pub slow: u32,
-    /// Priority it runs at: that of `scheduling`, or -1 without one or while parked, which no fast path prefers to anybody.
+    /// Priority it runs at: that of `scheduling`, or -1 without one, while parked and while the budget is used up, which no
+    /// fast path prefers to anybody.
     pub priority: i32,
     /// What it is doing.
     pub state: ThreadState,
