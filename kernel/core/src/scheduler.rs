@@ -4,12 +4,13 @@
 //! not parked is in the queue of its priority; `highest_ready` is the highest priority with a non-empty queue, or -1. So switching
 //! directly between two threads that call and answer needs no queue operation.
 //!
-//! There is no periodic tick. A time slice is timed only while another thread of the running priority is ready.
+//! There is no periodic tick. A time slice is timed only while another thread of the running priority is ready, a budget only
+//! while somebody runs on it.
 
 use crate::kernel::Queue;
 use crate::object::Ref;
 use crate::thread::{Thread, ThreadState, slow};
-use crate::{Arch, Kernel, timers};
+use crate::{Arch, Kernel, depletion, timers};
 
 /// Priority of the running thread; -1 for the idle thread, and for one whose time was taken away.
 #[inline]
@@ -177,16 +178,20 @@ pub fn should_switch<A: Arch>(k: &mut Kernel<A>) -> bool {
 /// Who runs when the kernel is left. The common answer, the thread that entered, takes a few comparisons.
 #[inline]
 pub fn leave<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
-    if should_switch(k) { switch(k) } else { k.current() }
+    if should_switch(k) { switch::<A, true>(k) } else { k.current() }
 }
 
-/// Chooses another thread and makes it current: queue, time account, address space, thread pointer, floating point.
-/// Whoever calls this continues with the thread it answers.
-pub fn switch<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
+/// Chooses another thread and makes it current: queue, time account, address space, thread pointer, floating point, budget.
+/// Whoever calls this continues with the thread it answers. `LEAVES`: the running thread has nothing left to do in the kernel.
+#[inline(never)]
+pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
     debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");
     let current = k.current();
+    if k.get(current).slow & (slow::FLOAT | slow::BUDGETED) != 0 {
+        put_down(k, current, LEAVES);
+    }
     let rotate = core::mem::take(&mut k.state().reschedule);
-    if current != k.state().idle && runnable(k, current) {
+    if runnable(k, current) {
         if rotate {
             append(k, current);
         } else {
@@ -197,7 +202,25 @@ pub fn switch<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     if next != current {
         change_current(k, current, next);
     }
+    if k.get(next).slow & slow::BUDGETED != 0 {
+        depletion::begin(k, next);
+    }
     next
+}
+
+/// The running thread stops using what only some threads use: the floating-point unit, and a budget.
+#[cold]
+#[inline(never)]
+fn put_down<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
+    let t = k.get(thread);
+    let is_budgeted = t.slow & slow::BUDGETED != 0;
+    if t.slow & slow::FLOAT != 0 {
+        t.slow &= !slow::FLOAT;
+        k.arch().float_enable(false);
+    }
+    if is_budgeted {
+        depletion::pause(k, thread, leaves);
+    }
 }
 
 /// The running thread makes room for one of a priority that nobody else has who is ready.
@@ -234,6 +257,9 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> R
     begin_slice_of(k, first);
     // It may go on in a window, where the kernel asks who it is.
     k.state().current = first;
+    if k.get(first).slow & slow::BUDGETED != 0 {
+        depletion::begin(k, first);
+    }
     first
 }
 
@@ -243,6 +269,9 @@ pub fn leave_to_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Th
     charge_to(k, thread);
     let next = take_highest(k);
     k.state().current = next;
+    if k.get(next).slow & slow::BUDGETED != 0 {
+        depletion::begin(k, next);
+    }
     next
 }
 
@@ -308,15 +337,10 @@ fn charge_to<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// Loads what belongs to a thread besides its general registers.
+/// Charges the one thread, and loads what belongs to the other besides its general registers.
 #[inline]
 fn change_current<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>) {
     charge(k);
-    let t = k.get(from);
-    if t.slow & slow::FLOAT != 0 {
-        t.slow &= !slow::FLOAT;
-        k.arch().float_enable(false);
-    }
     k.state().statistics.switches += 1;
     hand_to(k, from, to);
 }

@@ -27,6 +27,7 @@ mod stage;
 mod worker;
 
 mod blocks;
+mod budget;
 mod bytes;
 mod child;
 mod division;
@@ -79,6 +80,7 @@ const CASES: &[&[Case]] = &[
     memory::CASES,
     thread::CASES,
     scheduling::CASES,
+    budget::CASES,
     notification::CASES,
     registers::CASES,
     faults::CASES,
