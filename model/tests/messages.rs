@@ -21,6 +21,8 @@ const LINE: u32 = 40;
 const PRIORITIES: [u64; 5] = [10, 20, 20, 30, 30];
 const WITHOUT_AREA: usize = 3;
 const PASSIVE: usize = 4;
+/// The first threads serve the first endpoints.
+const SERVERS: usize = 2;
 
 /// Both worlds.
 struct Pair {
@@ -123,7 +125,12 @@ impl Pair {
             deadline: None,
             bound_reply: Some(number),
             bound_notification,
+            serves: (i < SERVERS).then_some(i),
+            inherited: 0,
         });
+        if i < SERVERS {
+            self.machine.call(Operation::ThreadServe, &[first, self.endpoints[i]]).ok();
+        }
         assert_eq!(self.machine.cap(time).kind, Kind::SchedulingContext);
     }
 
@@ -343,6 +350,10 @@ impl Pair {
             Doing::Waiting { .. } => matches!(state, ThreadState::Waiting(_)),
         };
         assert!(agree, "thread {i} is {state:?} instead of {:?}", expected.doing);
+        let priority = self.machine.thread(thread).priority;
+        let expected = self.world.priority(i).map_or(-1, |priority| priority as i32);
+        assert_eq!(priority, expected, "priority of thread {i}");
+        let expected = &self.world.threads[i];
         if matches!(expected.doing, Doing::Ready | Doing::Suspended) {
             let answer = self.machine.answer(thread);
             assert_eq!(answer.x, self.world.threads[i].x[..11], "registers of thread {i}");

@@ -35,6 +35,7 @@ mod exhaustion;
 mod faults;
 mod handlers;
 mod hostile;
+mod inherit;
 mod kernel;
 mod killing;
 mod layout;
@@ -79,6 +80,7 @@ const CASES: &[&[Case]] = &[
     memory::CASES,
     thread::CASES,
     scheduling::CASES,
+    inherit::CASES,
     notification::CASES,
     registers::CASES,
     faults::CASES,
