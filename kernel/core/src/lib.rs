@@ -47,6 +47,7 @@ pub mod thread;
 pub mod timers;
 pub mod tree;
 pub mod untyped;
+pub mod watch;
 pub mod window;
 
 pub use arch::Arch;

@@ -183,6 +183,7 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
 /// Chooses another thread and makes it current: queue, time account, address space, thread pointer, floating point.
 /// Whoever calls this continues with the thread it answers.
 pub fn switch<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
+    debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");
     let current = k.current();
     let rotate = core::mem::take(&mut k.state().reschedule);
     if current != k.state().idle && runnable(k, current) {
@@ -323,6 +324,7 @@ fn change_current<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>
 /// Makes another thread the running one, where neither time nor floating point need to be looked after.
 #[inline]
 pub fn hand_to<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>) {
+    debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");
     let pointer = k.arch().thread_pointer();
     k.get(from).registers.thread_pointer = pointer;
     let t = k.get(to);

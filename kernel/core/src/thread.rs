@@ -126,12 +126,14 @@ pub enum Binding {
     Fault1 = 7,
     /// See `Fault0`.
     Fault2 = 8,
+    /// See `Fault0`.
+    Fault3 = 9,
     /// The endpoint that it serves.
-    Served = 9,
+    Served = 10,
 }
 
 /// Number of embedded slots.
-pub const BINDINGS: usize = 10;
+pub const BINDINGS: usize = 11;
 
 impl Binding {
     /// Every binding.
@@ -145,6 +147,7 @@ impl Binding {
         Binding::Fault0,
         Binding::Fault1,
         Binding::Fault2,
+        Binding::Fault3,
         Binding::Served,
     ];
 
@@ -154,6 +157,7 @@ impl Binding {
             Class::PageFault => Binding::Fault0,
             Class::Exception => Binding::Fault1,
             Class::ForeignCall => Binding::Fault2,
+            Class::Timeout => Binding::Fault3,
         }
     }
 }

@@ -10,8 +10,7 @@ use crate::object::Ref;
 use crate::thread::{Thread, slow};
 use crate::{Arch, Kernel, endpoint, inherit, scheduler};
 
-/// Threads woken by one timer interrupt. If more deadlines have passed, the timer fires again at once, with interrupts
-/// let in between.
+/// Threads whose deadlines have passed that are woken with interrupts off, before others are let in.
 const BATCH: usize = 4;
 
 /// A thread's links in the queue. Threads are named by address / 64 relative to the base; 0 is nobody.
@@ -192,27 +191,34 @@ pub fn program<A: Arch>(k: &mut Kernel<A>) {
     k.arch().set_timer(next);
 }
 
-/// The timer interrupt: ends waits whose deadline has passed, and the time slice if it is over.
-pub fn expire<A: Arch>(k: &mut Kernel<A>) {
+/// The thread that waits for the first deadline, if that has passed.
+#[inline]
+fn due<A: Arch>(k: &mut Kernel<A>, now: u64) -> Option<Ref<Thread>> {
+    let root = k.state().timers;
+    named(k, root).filter(|thread| k.get(*thread).deadline <= now)
+}
+
+/// The timer interrupt: ends waits whose deadline has passed, and the time slice if it is over. Answers whether it is
+/// done. If not, more deadlines have passed than one batch: it is called again, with interrupts let in between.
+#[must_use]
+pub fn expire<A: Arch>(k: &mut Kernel<A>) -> bool {
     let now = k.arch().now();
-    for _ in 0..BATCH {
-        let root = k.state().timers;
-        let Some(thread) = named(k, root) else { break };
-        if k.get(thread).deadline > now {
-            break;
+    let mut left = BATCH;
+    while let Some(thread) = due(k, now) {
+        if left == 0 {
+            return false;
         }
         let inherited = inherit::heir(k, thread).is_some_and(|heir| k.get(heir).slow & slow::INHERITS != 0);
         endpoint::cancel(k, thread, Error::TimedOut);
-        if inherited {
-            // What its heir inherits from the others was worked out, which takes as long as all the rest.
-            break;
-        }
+        // What its heir inherits from the others is worked out then, which takes as long as all the rest.
+        left = if inherited { 0 } else { left - 1 };
     }
     let end = k.state().slice_end;
     if end != 0 && end <= now {
         scheduler::rotate(k);
     }
     program(k);
+    true
 }
 
 /// Panics unless the queue is a leftist heap of threads that wait with a deadline. For tests.

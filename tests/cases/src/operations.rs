@@ -67,6 +67,7 @@ operations! {
     "OPS0038" KernelPowerOff [Kernel] WRITE;
     "OPS0039" KernelPrint [Kernel] WRITE;
     "OPS0040" KernelQuery [Kernel] READ;
+    "OPS0046" KernelStretches [Kernel] READ;
     "OPS0041" UntypedSplit [Untyped];
     "OPS0042" UntypedChildren [Untyped];
     "OPS0043" AccountOpen [PageTable] WRITE;

@@ -369,18 +369,19 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
 fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut listed = HashSet::new();
     for notification in inventory.of::<Notification>(Kind::Notification) {
-        let mut at = k.get(notification).first_interrupt;
+        let (mut previous, mut at) = (0, k.get(notification).first_interrupt);
         while at != 0 {
             ensure!(listed.insert(at), "line {} is listed twice", at - 1);
             let line = k.state().interrupts[at as usize - 1];
             ensure!(line.notification == Some(notification), "line {} is not {notification:?}'s", at - 1);
-            at = line.next;
+            ensure!(line.previous == previous, "line {}: previous is {}, not {previous}", at - 1, line.previous);
+            (previous, at) = (at, line.next);
         }
     }
     let named = inventory.slots.iter().filter(|(_, cap)| cap.kind == Kind::Interrupt);
     let named: HashSet<usize> = named.map(|(_, cap)| cap.object).collect();
     for (number, line) in k.state().interrupts.iter().enumerate() {
-        let bound = listed.contains(&(number as u32 + 1));
+        let bound = listed.contains(&(number as u16 + 1));
         ensure!(line.notification.is_some() == bound, "line {number} is bound, but not listed");
         ensure!(line.taken == named.contains(&number), "line {number}: taken is {}", line.taken);
     }

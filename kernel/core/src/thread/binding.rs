@@ -304,7 +304,7 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
             k.get(thread).served = None;
             inherit::settle_soon(k, thread);
         }
-        Binding::Fault0 | Binding::Fault1 | Binding::Fault2 => {}
+        Binding::Fault0 | Binding::Fault1 | Binding::Fault2 | Binding::Fault3 => {}
     }
 }
 

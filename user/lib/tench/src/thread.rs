@@ -208,7 +208,7 @@ impl Builder {
             reply: Binding::To(parts._reply.cap()),
             notification: Binding::Keep,
         })?;
-        for class in Class::ALL {
+        for class in Class::STOPPING {
             // Without a process server, a fault stops the thread.
             let _ = thread.faults_to(class, Some(Cap::new(slot::PROCS)));
         }

@@ -150,6 +150,8 @@ enum tench_procs_fault_kind {
      * call: page faults are not handled then.
      */
     TENCH_PROCS_FAULT_KIND_IN_HANDLER = 13,
+    /* The budget of the scheduling context was used up, and the thread's faults of that kind come to the process server. */
+    TENCH_PROCS_FAULT_KIND_TIMEOUT = 14,
 };
 
 /* Whether it is one of them. */
@@ -169,6 +171,7 @@ static inline bool tench_procs_fault_kind_is(uint64_t code)
     case TENCH_PROCS_FAULT_KIND_OTHER:
     case TENCH_PROCS_FAULT_KIND_OUT_OF_MEMORY:
     case TENCH_PROCS_FAULT_KIND_IN_HANDLER:
+    case TENCH_PROCS_FAULT_KIND_TIMEOUT:
         return true;
     default:
         return false;
@@ -205,6 +208,8 @@ static inline const char *tench_procs_fault_kind_text(uint64_t code)
         return "out of memory";
     case TENCH_PROCS_FAULT_KIND_IN_HANDLER:
         return "page fault in a fault handler";
+    case TENCH_PROCS_FAULT_KIND_TIMEOUT:
+        return "budget used up";
     default:
         return NULL;
     }

@@ -343,6 +343,8 @@ tench_protocol::codes! {
         /// A page fault in memory of the process's own while one of its threads handled a fault or a foreign system
         /// call: page faults are not handled then.
         InHandler = 13, "page fault in a fault handler";
+        /// The budget of the scheduling context was used up, and the thread's faults of that kind come to the process server.
+        Timeout = 14, "budget used up";
     }
 }
 
