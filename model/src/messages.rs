@@ -506,13 +506,16 @@ impl World {
         }
     }
 
-    /// Time passes.
+    /// Time passes. Waits end in the order of their deadlines; no two have the same.
     pub fn pass_time(&mut self, ticks: u64) {
         self.now += ticks;
-        for thread in 0..self.threads.len() {
-            if self.threads[thread].deadline.is_some_and(|deadline| deadline <= self.now) {
-                self.cancel(thread, Error::TimedOut);
-            }
+        let mut due: Vec<(u64, usize)> = Vec::new();
+        for (number, thread) in self.threads.iter().enumerate() {
+            due.extend(thread.deadline.filter(|deadline| *deadline <= self.now).map(|deadline| (deadline, number)));
+        }
+        due.sort_unstable();
+        for (_, thread) in due {
+            self.cancel(thread, Error::TimedOut);
         }
     }
 
@@ -546,9 +549,10 @@ impl World {
                 self.cancel(thread, Error::Aborted);
             }
             let t = &mut self.threads[thread];
+            let loses_reply = t.bound_reply.is_some_and(|reply| object == Object::Reply(reply));
             t.bound_reply = t.bound_reply.filter(|reply| object != Object::Reply(*reply));
             t.bound_notification = t.bound_notification.filter(|bound| object != Object::Notification(*bound));
-            if matches!(object, Object::Reply(_)) {
+            if loses_reply {
                 self.settle(thread);
             }
         }

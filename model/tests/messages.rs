@@ -21,6 +21,8 @@ const LINE: u32 = 40;
 const PRIORITIES: [u64; 5] = [10, 20, 20, 30, 30];
 const WITHOUT_AREA: usize = 3;
 const PASSIVE: usize = 4;
+/// Time passes in steps of so many ticks, more than there are threads.
+const SPACING: u64 = 8;
 /// The first threads serve the first endpoints.
 const SERVERS: usize = 2;
 
@@ -181,11 +183,11 @@ impl Pair {
     /// One step in both worlds.
     fn step(&mut self, source: &mut Bytes<'_>) {
         match source.below(16) {
-            0 => self.pass_time(source.below(60)),
+            0 => self.pass_time(source.below(60) * SPACING),
             1 => self.manage(source),
             _ => match self.current() {
                 Some(me) => self.call(me, source),
-                None if source.one_in(2) => self.pass_time(source.below(200)),
+                None if source.one_in(2) => self.pass_time(source.below(200) * SPACING),
                 None => self.manage(source),
             },
         }
@@ -267,7 +269,8 @@ impl Pair {
         x[0] = self.target(operation, source);
         x[1] = tag(source);
         x[11] = if source.one_in(4) { source.pick(&self.known) } else { source.pick(&self.replies) };
-        x[12] = self.world.now + source.below(40);
+        // No two threads' waits end at the same time: which ends first can make a difference to what others inherit.
+        x[12] = self.world.now + source.below(40) * SPACING + me as u64;
         self.fill_area(me, source);
         self.log.push(format!("thread {me}: {operation} {x:?}"));
         let t = &mut self.world.threads[me];
