@@ -36,6 +36,7 @@ mod exhaustion;
 mod faults;
 mod handlers;
 mod hostile;
+mod inherit;
 mod kernel;
 mod killing;
 mod layout;
@@ -81,6 +82,7 @@ const CASES: &[&[Case]] = &[
     thread::CASES,
     scheduling::CASES,
     budget::CASES,
+    inherit::CASES,
     notification::CASES,
     registers::CASES,
     faults::CASES,
