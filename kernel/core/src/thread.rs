@@ -89,9 +89,9 @@ pub mod slow {
     /// The thread was deleted while it runs.
     pub const DELETED: u32 = 16;
     /// The thread has, or may have, inherited a priority above its own: when it answers, that is worked out again.
-    pub const INHERITS: u32 = 1 << 10;
+    pub const INHERITS: u32 = 32;
     /// What it has inherited was not passed on to whoever it waits for: too many threads wait for each other.
-    pub const CUT: u32 = 1 << 11;
+    pub const CUT: u32 = 64;
 }
 
 /// Where faults of one class go.
