@@ -70,7 +70,11 @@ fn random_calls_harm_nobody() {
         let number = *operation as usize;
         // This kernel does not measure for how long interrupts are off.
         let can_succeed = *operation != Operation::KernelStretches;
-        assert!((succeeded[number] > 0) == can_succeed, "{operation} succeeded {} times: the test has gone blind", succeeded[number]);
+        assert!(
+            (succeeded[number] > 0) == can_succeed,
+            "{operation} succeeded {} times: the test has gone blind",
+            succeeded[number]
+        );
         assert!(refused[number] > 0 || *operation == Operation::Yield, "{operation} was never refused");
     }
     assert!(preemptions > 0, "no window ever switched threads");
