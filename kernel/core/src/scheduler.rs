@@ -231,11 +231,18 @@ pub fn preempt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.state().slice_end = 0;
 }
 
-/// The running thread goes behind its equals, of which there are some, and the first of them, which is answered, runs.
+/// The first thread of a priority, if it can be switched to without timing a budget.
 #[inline]
-pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Thread> {
+pub fn first_unlimited<A: Arch>(k: &mut Kernel<A>, priority: i32) -> Option<Ref<Thread>> {
+    let first = k.state().ready[priority as u8 as usize].head?;
+    if k.get(first).slow & slow::BUDGETED == 0 { Some(first) } else { None }
+}
+
+/// The running thread goes behind its equals, the first of which, [`first_unlimited`], is answered and runs.
+#[inline]
+pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, first: Ref<Thread>) -> Ref<Thread> {
     let priority = k.get(thread).priority as u8;
-    let Queue { head: Some(first), tail: Some(last) } = k.state().ready[priority as usize] else { return thread };
+    let Some(last) = k.state().ready[priority as usize].tail else { return thread };
     let t = k.get(first);
     t.queued = false;
     let second = t.next.take();
@@ -257,9 +264,6 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> R
     begin_slice_of(k, first);
     // It may go on in a window, where the kernel asks who it is.
     k.state().current = first;
-    if k.get(first).slow & slow::BUDGETED != 0 {
-        depletion::begin(k, first);
-    }
     first
 }
 
@@ -303,7 +307,7 @@ fn take_highest<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     thread
 }
 
-/// Times a new slice for a thread that has equals waiting.
+/// Times a new slice for a thread that has equals waiting. Its budget, if it has one, is timed right afterwards.
 fn begin_slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let Some(scheduling) = k.get(thread).scheduling else { return };
     let slice = k.get(scheduling).slice;
@@ -313,7 +317,7 @@ fn begin_slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
     let now = k.arch().now();
     k.state().slice_end = now.saturating_add(slice);
-    timers::program(k);
+    timers::program_without_budget(k);
 }
 
 /// Charges the time since the last charge to the running thread's scheduling context.

@@ -180,14 +180,31 @@ pub fn remove<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 /// Asks the machine for an interrupt at whichever comes first: the next deadline, the end of the time slice or that of the
 /// budget.
 pub fn program<A: Arch>(k: &mut Kernel<A>) {
+    let end = k.state().budget_end;
+    let next = next_without_budget(k).unwrap_or(NEVER).min(end);
+    k.arch().set_timer(Some(next));
+}
+
+/// The same for a thread that has no budget, or whose budget is looked at next.
+#[inline]
+pub fn program_without_budget<A: Arch>(k: &mut Kernel<A>) {
+    let next = next_without_budget(k);
+    k.arch().set_timer(next);
+}
+
+/// The next deadline or the end of the time slice.
+#[inline]
+fn next_without_budget<A: Arch>(k: &mut Kernel<A>) -> Option<u64> {
     let root = k.state().timers;
-    let first = deadline(k, root);
-    let s = k.state();
-    let mut next = first.min(s.budget_end);
-    if s.slice_end != 0 {
-        next = next.min(s.slice_end);
+    let first = if root == 0 { None } else { Some(deadline(k, root)) };
+    let slice = match k.state().slice_end {
+        0 => None,
+        end => Some(end),
+    };
+    match (first, slice) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
-    k.arch().set_timer(if next == NEVER { None } else { Some(next) });
 }
 
 /// The thread that waits for the first deadline, if that has passed.
