@@ -29,6 +29,7 @@ mod worker;
 mod blocks;
 mod bytes;
 mod child;
+mod cyclic;
 mod division;
 mod endpoint;
 mod exhaustion;
@@ -97,6 +98,7 @@ const CASES: &[&[Case]] = &[
     killing::CASES,
     exhaustion::CASES,
     streams::CASES,
+    cyclic::CASES,
     hostile::CASES,
 ];
 
