@@ -30,6 +30,7 @@ mod blocks;
 mod budget;
 mod bytes;
 mod child;
+mod cyclic;
 mod division;
 mod endpoint;
 mod exhaustion;
@@ -101,6 +102,7 @@ const CASES: &[&[Case]] = &[
     killing::CASES,
     exhaustion::CASES,
     streams::CASES,
+    cyclic::CASES,
     hostile::CASES,
 ];
 
