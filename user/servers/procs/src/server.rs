@@ -22,7 +22,7 @@ use tench_procs_client::protocol::{
     Strings, pid,
 };
 use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text};
-use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Message, Notification, Received, Wait};
+use tench_sys::{Endpoint, Error as Refusal, Instant, Message, Notification, Received, Wait};
 use tench_system::DEFAULT_PRIORITY;
 
 use crate::boot::Boot;
