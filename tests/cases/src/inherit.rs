@@ -11,12 +11,12 @@
 use tench::abi::fault::{Class, answer};
 use tench::abi::object::ThreadState;
 use tench::sys::thread::{Binding, Bindings};
-use tench::sys::{Cap, Endpoint, Error, Message, Rights, SchedulingContext, Wait, time};
+use tench::sys::{Cap, Endpoint, Error, Instant, Message, Rights, SchedulingContext, Wait, time};
 
 use crate::assembly;
 use crate::case::{Case, Outcome};
 use crate::stage::{HIGH, LOW, PRIORITY, Stage};
-use crate::worker::{Equipment, Shared, Worker, pause, soon};
+use crate::worker::{Equipment, MOMENT, Shared, Worker, pause};
 
 /// The cases.
 pub const CASES: &[Case] = &[
@@ -254,7 +254,7 @@ fn busy(stage: &mut Stage) -> Outcome<(Cap<Endpoint>, Worker<Result<(), Error>>)
 fn falling_back(stage: &mut Stage) -> Outcome {
     let (endpoint, server) = busy(stage)?;
     let timed = stage.spawn_with(Equipment::at(CLIENT), move || {
-        endpoint.call_with(&Message::new(1), Wait::until(soon())).map(drop)
+        endpoint.call_with(&Message::new(1), Wait::until(Instant::now().after(4 * MOMENT))).map(drop)
     })?;
     pause(stage)?;
     equal!(server.thread.query()?.priority, CLIENT);

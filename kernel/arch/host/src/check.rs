@@ -96,7 +96,7 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
     check_queues(k, &inventory)?;
     check_replies(k, &inventory)?;
     check_scheduler(k, &inventory)?;
-    check_inherit::check(k, &inventory)?;
+    check_inherit::check_inheritance(k, &inventory)?;
     check_budgets(k, &inventory)?;
     check_accounts(k, &inventory)?;
     check_timers(k, &inventory)?;
