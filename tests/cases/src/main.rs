@@ -39,6 +39,7 @@ mod kernel;
 mod killing;
 mod layout;
 mod memory;
+mod nesting;
 mod node;
 mod notification;
 mod operations;
@@ -86,6 +87,7 @@ const CASES: &[&[Case]] = &[
     handlers::CASES,
     random::CASES,
     kernel::CASES,
+    nesting::CASES,
     bytes::CASES,
     blocks::CASES,
     paging::CASES,
