@@ -42,6 +42,7 @@ mod kernel;
 mod killing;
 mod layout;
 mod memory;
+mod nesting;
 mod node;
 mod notification;
 mod operations;
@@ -91,6 +92,7 @@ const CASES: &[&[Case]] = &[
     handlers::CASES,
     random::CASES,
     kernel::CASES,
+    nesting::CASES,
     bytes::CASES,
     blocks::CASES,
     paging::CASES,
