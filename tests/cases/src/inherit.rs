@@ -261,7 +261,10 @@ fn falling_back(stage: &mut Stage) -> Outcome {
     equal!(timed.join()?, Err(Error::TimedOut));
     equal!(server.thread.query()?.priority, LOW);
     let call = move || endpoint.call(&Message::new(1)).map(drop);
-    let (high, higher) = (stage.spawn_with(Equipment::at(HOG), call)?, stage.spawn_with(Equipment::at(CLIENT), call)?);
+    let high = stage.spawn_with(Equipment::at(HOG), call)?;
+    pause(stage)?;
+    equal!(server.thread.query()?.priority, HOG);
+    let higher = stage.spawn_with(Equipment::at(CLIENT), call)?;
     pause(stage)?;
     equal!(server.thread.query()?.priority, CLIENT);
     higher.thread.suspend()?;
