@@ -321,7 +321,8 @@ fn take_highest<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     thread
 }
 
-/// Times the slice of a thread that has equals waiting: a new one, or what is left of one that was interrupted. Its budget, if it has one, is timed right afterwards.
+/// Times the slice of a thread that has equals waiting: a new one, or what is left of one that was interrupted. Its budget,
+/// if it has one, is timed right afterwards.
 fn begin_slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let slice = slice_of(k, thread);
     if slice == 0 {
