@@ -10,13 +10,18 @@ pub enum Class {
     Exception = 1,
     /// `svc` with an immediate other than 1.
     ForeignCall = 2,
+    /// The budget of the scheduling context that the thread runs on is used up. No instruction has failed: answered with
+    /// [`RESUME`](answer::RESUME), or without anybody who handles it, the thread goes on when there is budget again.
+    Timeout = 3,
 }
 
 impl Class {
     /// Number of classes.
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = 4;
     /// Every class.
-    pub const ALL: [Class; 3] = [Class::PageFault, Class::Exception, Class::ForeignCall];
+    pub const ALL: [Class; 4] = [Class::PageFault, Class::Exception, Class::ForeignCall, Class::Timeout];
+    /// The classes that stop a thread for which nobody handles them.
+    pub const STOPPING: [Class; 3] = [Class::PageFault, Class::Exception, Class::ForeignCall];
 
     /// The class with this number.
     pub const fn from_code(code: u64) -> Option<Class> {
@@ -24,6 +29,7 @@ impl Class {
             0 => Some(Class::PageFault),
             1 => Some(Class::Exception),
             2 => Some(Class::ForeignCall),
+            3 => Some(Class::Timeout),
             _ => None,
         }
     }
@@ -36,11 +42,12 @@ impl Class {
 pub struct Report {
     /// [`Class`] as a number.
     pub class: u64,
-    /// Page fault: the address that was accessed. Otherwise 0.
+    /// Page fault: the address that was accessed. Timeout: the ticks that the scheduling context has consumed. Otherwise 0.
     pub address: u64,
-    /// Address of the instruction.
+    /// Address of the instruction. Timeout: of that with which the thread goes on.
     pub instruction: u64,
-    /// The architecture's syndrome (AArch64: `ESR_EL1`). Foreign call: the immediate.
+    /// The architecture's syndrome (AArch64: `ESR_EL1`). Foreign call: the immediate. Timeout: one of
+    /// [`timeout`].
     pub syndrome: u64,
 }
 
@@ -109,6 +116,17 @@ pub mod answer {
     pub const RESULT: u64 = 1;
     /// Leave the thread stopped, in state `Faulted`.
     pub const STOP: u64 = 2;
+}
+
+/// Why a thread cannot go on: the syndrome of a [`Class::Timeout`].
+pub mod timeout {
+    /// The budget of its own scheduling context is used up.
+    pub const OWN: u64 = 0;
+    /// The budget of the scheduling context that a caller has lent to it is used up.
+    pub const LOAN: u64 = 1;
+    /// The caller that had lent a scheduling context to it has stopped waiting, so it has none. It stays stopped until it is
+    /// given one and its fault is answered.
+    pub const LOST: u64 = 2;
 }
 
 /// Words of a fault message: those of [`Report`].

@@ -157,7 +157,7 @@ operations! {
     ThreadBind = 65;
     /// **Direct** a class of faults. `cap` thread (`WRITE`), x1 [`Class`](crate::fault::Class), x2 endpoint (`WRITE`
     /// and `CALL`; 0: none), x3 upcall entry point (0: none), x4 upcall stack pointer (0: the stack in use).
-    /// With neither, a fault stops the thread in state `Faulted`. Errors: none further.
+    /// With neither, a fault stops the thread in state `Faulted`, and after a timeout it waits for budget. Errors: none further.
     ThreadFaults = 66;
     /// **Resume** a suspended, faulted or new thread. `cap` thread (`WRITE`). Errors: `NotConfigured`.
     ThreadResume = 67;
@@ -176,14 +176,28 @@ operations! {
     /// **Return from an upcall**: loads all registers from the caller's message area and clears `upcall_running`.
     /// Errors: `NoMessageArea`.
     UpcallReturn = 72;
+    /// **Serve**: says that a thread serves an endpoint. From now on it runs at no lower a priority than whoever waits there to be
+    /// received, as it does for the caller whose message it has taken with its bound reply object. `cap` thread (`WRITE`), x1
+    /// endpoint (`READ`; 0: none). A thread serves one endpoint, and an endpoint has one thread.
+    /// Errors: `AlreadyBound` (the thread serves one, or the endpoint has a thread).
+    ThreadServe = 73;
 
     // ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Configure** a scheduling context. `cap` scheduling context (`WRITE`), x1 priority, x2 ceiling, x3 time slice
     /// in ticks (0: none), x4 scheduling context (`WRITE`) that authorises it (0: the caller's own): priority and
     /// ceiling may not exceed its ceiling. Errors: `PriorityTooHigh`.
     SchedulingConfigure = 80;
-    /// **Describe** a scheduling context (`READ`). Answers x1 priority, x2 ceiling, x3 time slice, x4 ticks consumed.
+    /// **Describe** a scheduling context (`READ`). Answers x1 priority, x2 ceiling, x3 time slice, x4 ticks consumed,
+    /// x5 budget, x6 period (both 0 without one), x7 ticks of the budget that can be used now, x8 when more comes (a reading
+    /// of the counter; 0 if none is outstanding).
     SchedulingQuery = 81;
+    /// **Limit** a scheduling context to a budget in each period: in any stretch of time as long as the period, whoever runs on
+    /// it gets no more than the budget. `cap` scheduling context (`WRITE`), x1 budget in ticks, x2 period in ticks (0, 0 takes
+    /// the limit off), x3 scheduling context (`WRITE`) that authorises it (0: the caller's own): the priority may not exceed
+    /// its ceiling. All of the new budget can be used at once. Errors: `InvalidArgument` (one of the two is 0, the budget is
+    /// longer than the period or shorter than [`MIN_BUDGET`](crate::object::MIN_BUDGET), the period longer than
+    /// [`MAX_PERIOD`](crate::object::MAX_PERIOD)), `PriorityTooHigh`.
+    SchedulingReserve = 82;
 
     // ── Accounts ─────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Open** the account of an address space: the threads that are configured to live there belong to it from now on, and so do
@@ -216,6 +230,15 @@ operations! {
     KernelPrint = 113;
     /// **Statistics**. `cap` kernel (`READ`), x1 which [`Statistic`](crate::object::Statistic). Answers x1.
     KernelQuery = 114;
+    /// **How long interrupts were off.** `cap` kernel (`READ`), x1 path ([`stretch`](crate::object::stretch)): an
+    /// operation's number or one of the other ways into the kernel; `u64::MAX` forgets everything so far.
+    /// A stretch begins where interrupts go off (an exception, the end of a window) and ends where they come on (user mode,
+    /// a window, waiting for one); it counts for the path on which it began. Answers x1 = the longest in retired
+    /// instructions, x2 = the kernel's address where that began, x3 = how many there were, x4 = the sum of their lengths, x5 =
+    /// the sum of their squares. For [`stretch::TIMER`](crate::object::stretch::TIMER), x1 = the number of retired
+    /// instructions when the last timer interrupt entered the kernel, and nothing else.
+    /// Errors: `Unsupported` (the kernel does not measure: only those called `watching` do).
+    KernelStretches = 115;
 }
 
 impl core::fmt::Display for Operation {

@@ -12,6 +12,9 @@ pub const INTERRUPTS: usize = 320;
 /// Address-space identifiers: 1 to 65,535; 0 is the empty space.
 pub const ASIDS: usize = 1 << 16;
 
+/// A reading of the counter that no machine lives to see.
+pub const NEVER: u64 = u64::MAX;
+
 /// A queue of threads, linked through [`Thread::next`].
 #[derive(Clone, Copy, Default)]
 pub struct Queue {
@@ -38,11 +41,18 @@ pub struct Statistics {
     pub boot_instructions: u64,
     /// Ticks spent idle.
     pub idle_ticks: u64,
+    /// Interrupts taken while another was being handled.
+    pub nested_interrupts: u64,
+    /// Most interrupts under way at once, if there were ever two.
+    pub deepest_nesting: u32,
 }
 
 /// All state of one core's kernel. Invariants: docs/invariants.md.
 #[repr(C)]
 pub struct State<A> {
+    /// How long interrupts were off. First, so that the assembly reaches it.
+    #[cfg(feature = "watch")]
+    pub watch: crate::watch::Watch,
     /// The running thread. Valid while the kernel runs: every entry but those of fast paths writes it, and so
     /// does whatever lets a thread go on that may be in a window.
     pub current: Ref<Thread>,
@@ -56,6 +66,8 @@ pub struct State<A> {
     pub nesting: u32,
     /// Whether the time slice of the running priority is being timed.
     pub slice_end: u64,
+    /// When the budget on which the running thread runs ends; `NEVER` if it has none.
+    pub budget_end: u64,
     /// When the running thread's time was last charged.
     pub charged_until: u64,
     /// Ready threads that do not run, by priority.

@@ -8,6 +8,7 @@ use core::marker::PhantomData;
 use core::num::NonZeroUsize;
 
 use crate::account::Account;
+use crate::budget::Budget;
 use crate::slot::SlotRef;
 use crate::thread::Thread;
 
@@ -78,6 +79,8 @@ pub struct Endpoint {
     pub head: usize,
     /// See above.
     pub tail: usize,
+    /// The thread that serves it, and inherits from the senders.
+    pub server: Option<Ref<Thread>>,
 }
 
 /// Holds at most one caller, who waits for the reply.
@@ -107,10 +110,10 @@ pub struct Notification {
     /// The thread whose receives this notification ends too.
     pub bound: Option<Ref<Thread>>,
     /// First interrupt that signals this notification, as its number plus 1; 0 if none. See `State::interrupts`.
-    pub first_interrupt: u32,
+    pub first_interrupt: u16,
 }
 
-/// The right to processor time. Budgets are not enforced yet; priority and time slice are.
+/// The right to processor time: at which priority, how long at a stretch, and how much in each period.
 #[derive(Default)]
 #[repr(C, align(128))]
 pub struct SchedulingContext {
@@ -126,6 +129,10 @@ pub struct SchedulingContext {
     pub thread: Option<Ref<Thread>>,
     /// What of `consumed` is in its own thread's account already, or was used before it was bound.
     pub accounted: u64,
+    /// What of `consumed` the budget knows already.
+    pub charged: u64,
+    /// How much may be consumed, and when.
+    pub budget: Budget,
 }
 
 /// What the kernel knows about one interrupt line.
@@ -135,8 +142,10 @@ pub struct InterruptLine {
     pub notification: Option<Ref<Notification>>,
     /// What is OR-ed into its word.
     pub badge: u64,
-    /// Next line of the same notification, as its number plus 1.
-    pub next: u32,
+    /// Next line of the same notification, as its number plus 1; 0 for the last.
+    pub next: u16,
+    /// Previous line of the same notification, likewise; 0 for the first.
+    pub previous: u16,
     /// Whether a capability for it exists.
     pub taken: bool,
 }

@@ -19,6 +19,7 @@
 //! | `threads` | [`threads`] | a shared counter with turn-taking, by locks |
 //! | `rpc` | [`rpc`] | strings and memory from another process |
 //! | `contention` | [`contention`] | many threads over one connection |
+//! | `isolation` | [`isolation`] | deadlines beside somebody who overruns |
 //! | `spawn` | [`spawn`] | what a process costs, by the number of processes |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `spawn-kill` | [`spawn_kill`] | nothing: processes that are started and ended, and whether anything is left |
@@ -43,6 +44,8 @@ mod fault;
 mod heap;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod ipc;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod isolation;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod mm;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -98,6 +101,7 @@ fn measure() -> Result<(), String> {
         Some("threads") => threads::run(),
         Some("rpc") => rpc::run(),
         Some("contention") => contention::run(),
+        Some("isolation") => isolation::run(),
         Some("spawn") => spawn::run(),
         Some("boot") => boot::run(),
         Some("soak") => soak::run(),

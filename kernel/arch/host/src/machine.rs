@@ -26,8 +26,8 @@ use tench_abi::{Error, Kind, Operation, Tag};
 use tench_kernel::fast::{self, Fast};
 use tench_kernel::kernel::{Kernel, State};
 use tench_kernel::object::Ref;
-use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState};
-use tench_kernel::{Arch, entry, scheduler};
+use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState, slow};
+use tench_kernel::{Arch, depletion, entry, scheduler, window};
 
 use crate::host::{Host, PowerOff};
 use crate::stack::Stacks;
@@ -88,7 +88,7 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// A booted machine. The first thread runs.
+    /// A booted machine. The first thread runs, at priority 255.
     pub fn new() -> Machine {
         let (state, first) = boot::boot();
         Machine { state, stacks: Stacks::default(), fast: false, powered_off: None, free: FREE, first }
@@ -153,6 +153,7 @@ impl Machine {
             Ok(next) => {
                 assert!(k.current() == next, "the kernel answers {next:?}, but {:?} is current", k.current());
                 assert_eq!(k.arch().active.len(), 0, "interrupts acknowledged and not ended");
+                assert_eq!(k.state().nesting, 0, "handlers of interrupts entered and not left");
             }
             Err(payload) => match PowerOff::find(payload.as_ref()) {
                 Some(PowerOff(status)) => self.powered_off = Some(status),
@@ -206,12 +207,20 @@ impl Machine {
         let mut k = self.kernel();
         assert!(scheduler::runnable(&mut k, thread), "{thread:?} is {:?}", k.get(thread).state);
         assert!(k.get(thread).kernel_stack_pointer == 0, "{thread:?} continues in the kernel");
+        let is_budgeted = |k: &mut Kernel<Host>, thread: Ref<Thread>| k.get(thread).slow & slow::BUDGETED != 0;
+        if is_budgeted(&mut k, current) {
+            depletion::pause(&mut k, current, false);
+        }
         scheduler::dequeue(&mut k, thread);
         let space = k.get(thread).space_register;
         k.arch().load_space(space);
         k.state().current = thread;
         if current != k.state().idle && scheduler::runnable(&mut k, current) {
             scheduler::enqueue(&mut k, current);
+        }
+        if is_budgeted(&mut k, thread) {
+            scheduler::charge(&mut k);
+            depletion::begin(&mut k, thread);
         }
     }
 
@@ -230,6 +239,15 @@ impl Machine {
     /// Lets the kernel choose who runs, as after an interrupt that did nothing.
     pub fn reschedule(&mut self) {
         self.enter(scheduler::leave);
+    }
+
+    /// The idle thread, which must be the running one, passes its window.
+    pub fn idle_window(&mut self) {
+        assert!(self.idle(), "somebody runs");
+        self.enter(|k| {
+            window::idle(k);
+            k.current()
+        });
     }
 
     /// Serves pending interrupts as if they arrived in user mode.

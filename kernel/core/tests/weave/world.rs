@@ -110,6 +110,9 @@ const PAGES: u64 = 130;
 /// In the registers of a thread whose operation was forgotten.
 pub const FORGOTTEN: u64 = 0xdead;
 
+/// Makes a part.
+type Maker = fn(&mut Machine);
+
 /// The kernel and its objects, and who will make calls.
 pub struct World {
     pub machine: Machine,
@@ -130,7 +133,7 @@ impl World {
         for i in 0..4 {
             m.retype(p::SMALL + i, Kind::Endpoint, 0, 1, p::SMALL + 4 + i).ok();
         }
-        let parts_made: [(u32, fn(&mut Machine)); 7] = [
+        let makers: [(u32, Maker); 7] = [
             (part::NODE, make_node),
             (part::THREAD, make_thread),
             (part::MAPPING, make_mapping),
@@ -139,7 +142,7 @@ impl World {
             (part::CODE, make_code),
             (part::BOUND & !part::THREAD, make_bound),
         ];
-        for (part, make) in parts_made {
+        for (part, make) in makers {
             if parts & part != 0 {
                 make(m);
             }

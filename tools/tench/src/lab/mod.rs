@@ -14,6 +14,7 @@
 
 pub mod baseline;
 mod experiments;
+mod isolation;
 mod measure;
 mod plot;
 mod reference;

@@ -191,6 +191,7 @@ impl Fault<'_> {
         match Class::from_code(self.report.class) {
             Some(Class::PageFault) => self.page_fault(),
             Some(Class::ForeignCall) => FaultKind::ForeignCall,
+            Some(Class::Timeout) => FaultKind::Timeout,
             Some(Class::Exception) | None => self.exception(),
         }
     }
@@ -271,6 +272,7 @@ impl fmt::Display for Fault<'_> {
         match kind {
             FaultKind::ForeignCall => write!(f, "svc #{} ", report.syndrome & 0xffff)?,
             FaultKind::UndefinedInstruction | FaultKind::PrivilegedInstruction | FaultKind::Breakpoint => {}
+            FaultKind::Timeout => write!(f, "after {} ticks ", report.address)?,
             _ => write!(f, "syndrome {:#x} ", report.syndrome)?,
         }
         write!(f, "at instruction {:#x} (region {region})", report.instruction)

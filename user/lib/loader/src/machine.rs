@@ -290,7 +290,7 @@ impl Process {
             reply: Binding::To(self.reply),
             notification: Binding::Keep,
         })?;
-        for class in Class::ALL {
+        for class in Class::STOPPING {
             self.thread.faults_to(class, Some(faults))?;
         }
         Ok(())

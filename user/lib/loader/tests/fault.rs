@@ -163,6 +163,13 @@ fn foreign_calls() {
 }
 
 #[test]
+fn used_up_budgets() {
+    let (kind, text) = describe(Class::Timeout, 640, 1);
+    assert_eq!(kind, FaultKind::Timeout);
+    assert_eq!(text, "budget used up: after 640 ticks at instruction 0x201004 (region segment 0x200000..0x203000 r-x)");
+}
+
+#[test]
 fn unknown_classes_are_still_described() {
     let layout = Layout::default();
     let report = Report { class: 99, address: 5, instruction: 0, syndrome: u64::MAX };

@@ -97,6 +97,14 @@ impl Cap<Thread> {
             .done()
     }
 
+    /// Says which endpoint a thread serves: it runs at no lower a priority than whoever waits there. `None`: no endpoint any more.
+    /// Rights: `WRITE`; `READ` on the endpoint. Errors: `AlreadyBound` (it serves one, or the endpoint has a thread).
+    pub fn serve(self, endpoint: Option<Cap<Endpoint>>) -> Result<(), Error> {
+        let endpoint = endpoint.map_or(0, Cap::raw);
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call0(Operation::ThreadServe, self.raw(), endpoint) }.done()
+    }
+
     /// Sends faults of a class to an endpoint, or, with `None`, lets them stop the thread. Ends an upcall for them.
     /// Rights: `WRITE`; `WRITE` and `CALL` on the endpoint.
     pub fn faults_to(self, class: Class, endpoint: Option<Cap<Endpoint>>) -> Result<(), Error> {
@@ -216,6 +224,14 @@ pub struct SchedulingInfo {
     pub slice: u64,
     /// Ticks consumed.
     pub consumed: u64,
+    /// Ticks that can be consumed in any stretch of time as long as `period`; 0 for no limit.
+    pub budget: u64,
+    /// Ticks of a period; 0 for no limit.
+    pub period: u64,
+    /// Ticks of the budget that can be used now.
+    pub usable: u64,
+    /// When more of it comes, as a reading of the counter; 0 if all of it can be used, and without a limit.
+    pub refill: u64,
 }
 
 impl Cap<SchedulingContext> {
@@ -233,11 +249,20 @@ impl Cap<SchedulingContext> {
         unsafe { raw::call3(Operation::SchedulingConfigure, self.raw(), priority, ceiling, slice, authority) }.done()
     }
 
+    /// Limits it to `budget` ticks in any stretch of time as long as `period` ticks (0, 0: no limit), authorised by another
+    /// context (`None`: the caller's own), whose ceiling its priority may not exceed. All of the budget can be used at once.
+    /// Rights: `WRITE`. Errors: `PriorityTooHigh`, `InvalidArgument`.
+    pub fn reserve(self, budget: u64, period: u64, authority: Option<Cap<SchedulingContext>>) -> Result<(), Error> {
+        let authority = authority.map_or(u64::from(CapAddress::NULL.0), Cap::raw);
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call3(Operation::SchedulingReserve, self.raw(), budget, period, authority, 0) }.done()
+    }
+
     /// What the kernel knows about it. Rights: `READ`.
     pub fn query(self) -> Result<SchedulingInfo, Error> {
         // SAFETY: no memory of the program changes.
         let answer = unsafe { raw::call0(Operation::SchedulingQuery, self.raw(), 0) }.check()?;
-        let [ceiling, slice, consumed, ..] = answer.words;
-        Ok(SchedulingInfo { priority: answer.first, ceiling, slice, consumed })
+        let [ceiling, slice, consumed, budget, period, usable, refill, ..] = answer.words;
+        Ok(SchedulingInfo { priority: answer.first, ceiling, slice, consumed, budget, period, usable, refill })
     }
 }

@@ -150,6 +150,8 @@ enum tench_procs_fault_kind {
      * call: page faults are not handled then.
      */
     TENCH_PROCS_FAULT_KIND_IN_HANDLER = 13,
+    /* The budget of the scheduling context was used up, and the thread's faults of that kind come to the process server. */
+    TENCH_PROCS_FAULT_KIND_TIMEOUT = 14,
 };
 
 /* Whether it is one of them. */
@@ -169,6 +171,7 @@ static inline bool tench_procs_fault_kind_is(uint64_t code)
     case TENCH_PROCS_FAULT_KIND_OTHER:
     case TENCH_PROCS_FAULT_KIND_OUT_OF_MEMORY:
     case TENCH_PROCS_FAULT_KIND_IN_HANDLER:
+    case TENCH_PROCS_FAULT_KIND_TIMEOUT:
         return true;
     default:
         return false;
@@ -205,6 +208,8 @@ static inline const char *tench_procs_fault_kind_text(uint64_t code)
         return "out of memory";
     case TENCH_PROCS_FAULT_KIND_IN_HANDLER:
         return "page fault in a fault handler";
+    case TENCH_PROCS_FAULT_KIND_TIMEOUT:
+        return "budget used up";
     default:
         return NULL;
     }
@@ -1168,6 +1173,50 @@ static inline int tench_procs_child(tench_cap server, uint64_t parent, uint64_t 
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
     answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_ON_INTERRUPT UINT64_C(0xb19600020018)
+
+/*
+ * The calling process wants to end by itself: the next `interrupt` of it signals this notification and does no more. What
+ * was given before is forgotten.
+ * Errors: `NoSuchProcess`, `WrongState`.
+ */
+static inline int tench_procs_on_interrupt(tench_cap server, tench_cap signal)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_ON_INTERRUPT);
+    tench_lend(message, signal);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_INTERRUPT UINT64_C(0xb19600020019)
+
+/* What tench_procs_interrupt answers. */
+struct tench_procs_interrupt_answer {
+    bool value;
+};
+
+/*
+ * Ends a process as Ctrl-C does: one that wants to end by itself is told so, once; any other is killed, and so is that
+ * one the next time. Answers whether it was killed.
+ * Errors: as `kill`.
+ */
+static inline int tench_procs_interrupt(tench_cap server, uint64_t process, struct tench_procs_interrupt_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_INTERRUPT);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = (bool)tench_take_at_most(reader, 1);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
