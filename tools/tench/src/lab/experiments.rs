@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use miette::Result;
 
+use super::latency;
 use super::measure::{Figures, Measured};
+use super::model;
 use super::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, Panel, Plot, Shape};
 use super::reference::{self, Column, Sum};
 use super::slabs;
@@ -32,6 +34,8 @@ pub struct Experiment {
     pub on_host: fn(&Workspace) -> Result<Measured>,
     /// Figures that this tool takes from what was built.
     pub from_build: fn(&System, &Build) -> Result<Figures>,
+    /// Figures and curves that follow from what was measured, computed when all runs are over.
+    pub derive: fn(&mut Measured),
     /// What others reached.
     pub columns: &'static [Column],
     /// What is to be reached: the figure's key and the largest good value.
@@ -61,7 +65,7 @@ pub struct Run {
 const PLAIN: Run = Run { prefix: "", arguments: &[], optimised: true, kernel: Kernel::Usual };
 
 /// What an experiment has unless it says otherwise: one boot of the lab's system, and nothing to compare with.
-const USUAL: Experiment = Experiment {
+pub const USUAL: Experiment = Experiment {
     name: "",
     title: "",
     unit: "instructions",
@@ -69,6 +73,7 @@ const USUAL: Experiment = Experiment {
     runs: &[PLAIN],
     on_host: |_| Ok(Measured::default()),
     from_build: |_, _| Ok(BTreeMap::new()),
+    derive: |_| (),
     columns: &[],
     targets: &[],
     sums: &[],
@@ -236,6 +241,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         targets: reference::BOOT_TARGETS,
         ..USUAL
     },
+    latency::LATENCY,
+    model::LATENCY_MODEL,
 ];
 
 impl Experiment {
