@@ -46,8 +46,8 @@ pub struct Report {
     pub address: u64,
     /// Address of the instruction. Timeout: of that with which the thread goes on.
     pub instruction: u64,
-    /// The architecture's syndrome (AArch64: `ESR_EL1`). Foreign call: the immediate. Timeout: 1 if the thread runs on a
-    /// scheduling context that a caller has lent to it, else 0.
+    /// The architecture's syndrome (AArch64: `ESR_EL1`). Foreign call: the immediate. Timeout: one of
+    /// [`timeout`].
     pub syndrome: u64,
 }
 
@@ -116,6 +116,17 @@ pub mod answer {
     pub const RESULT: u64 = 1;
     /// Leave the thread stopped, in state `Faulted`.
     pub const STOP: u64 = 2;
+}
+
+/// Why a thread cannot go on: the syndrome of a [`Class::Timeout`].
+pub mod timeout {
+    /// The budget of its own scheduling context is used up.
+    pub const OWN: u64 = 0;
+    /// The budget of the scheduling context that a caller has lent to it is used up.
+    pub const LOAN: u64 = 1;
+    /// The caller that had lent a scheduling context to it has stopped waiting, so it has none. It stays stopped until it is
+    /// given one and its fault is answered.
+    pub const LOST: u64 = 2;
 }
 
 /// Words of a fault message: those of [`Report`].

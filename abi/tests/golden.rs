@@ -60,6 +60,7 @@ fn sizes(dump: &mut String) {
     use object::stretch;
     constants!(dump, stretch::USER_INTERRUPT, stretch::FAULT, stretch::FOREIGN_CALL, stretch::KERNEL_INTERRUPT);
     constants!(dump, stretch::IDLE, stretch::UNKNOWN, stretch::TIMER, stretch::LIMIT, stretch::RESET);
+    constants!(dump, fault::timeout::OWN, fault::timeout::LOAN, fault::timeout::LOST);
     constants!(dump, fault::MESSAGE_WORDS, fault::FOREIGN_WORDS);
     constants!(dump, object::NODE_BITS, object::SLOT_SIZE, object::PRIORITIES, memory::PAGE_BITS, memory::USER_END);
     constants!(dump, object::MIN_BUDGET, object::MAX_PERIOD);

@@ -1,10 +1,11 @@
 //! Arguments for random system calls: mostly such as make calls succeed, so that something is built up (addresses of
 //! capabilities of the right kind, empty slots, small numbers, sizes, flags), and nonsense.
 
+use tench_abi::fault::Class;
 use tench_abi::layout::{UNBIND, WATERMARK, slot};
 use tench_abi::memory::entry_bits;
 use tench_abi::message::AREA_SIZE;
-use tench_abi::object::{NODE_SLOTS, SLOT_SIZE};
+use tench_abi::object::{MIN_BUDGET, NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{Kind, Operation, Tag};
 use tench_arch_host::Host;
 use tench_arch_host::machine::{DEVICE, FREE};
@@ -316,7 +317,7 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
             }
         }
         Operation::ThreadFaults => {
-            x[1] = source.below(3);
+            x[1] = source.below(Class::COUNT as u64 + 1);
             x[2] = if source.one_in(2) { 0 } else { known.kind(source, Kind::Endpoint) };
             x[3] = source.pick(&[0, 0x20_0000]);
             x[4] = source.pick(&[0, 0x7ffe_0000_0000]);
@@ -328,6 +329,11 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
             x[2] = source.pick(&[255, 255, 100]);
             x[3] = source.pick(&[0, 10, 1000]);
             x[4] = if source.one_in(4) { known.kind(source, Kind::SchedulingContext) } else { 0 };
+        }
+        Operation::SchedulingReserve => {
+            let (budget, period) = (MIN_BUDGET + source.below(1000), source.below(2000));
+            (x[1], x[2]) = if source.one_in(4) { (0, 0) } else { (budget, budget + period) };
+            x[3] = if source.one_in(4) { known.kind(source, Kind::SchedulingContext) } else { 0 };
         }
         Operation::AccountOpen => x[1] = known.kind(source, Kind::Kernel),
         // Rather seldom, because then soon nobody runs.

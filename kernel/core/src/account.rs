@@ -109,7 +109,7 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// The scheduling context that is bound to a thread, wherever it is at the moment.
-fn own_context<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<SchedulingContext>> {
+pub fn own_context<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<SchedulingContext>> {
     let cap = &k.get(thread).bindings[Binding::Scheduling as usize].cap;
     // A slot that is no longer marked was unbound, and holds what is being deleted.
     if cap.kind as u8 != Kind::SchedulingContext as u8 || cap.flags & flag::EMBEDDED == 0 {

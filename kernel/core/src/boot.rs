@@ -14,7 +14,7 @@ use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE, TABLE_ENTRIES, entry_bit
 use tench_abi::object::{NODE_BITS, NODE_SLOTS, PAGE_TABLE_BITS, SCHEDULING_CONTEXT_BITS, SLOT_SIZE, THREAD_BITS};
 use tench_abi::{CapAddress, Kind};
 
-use crate::kernel::State;
+use crate::kernel::{NEVER, State};
 use crate::object::{Book, PageTable, Ref, SchedulingContext};
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::{THREAD_OFFSET, Thread};
@@ -60,6 +60,8 @@ impl<A: Arch> State<A> {
         unsafe { field(offset_of!(State<A>, idle)).cast::<Ref<Thread>>().write(thread) };
         // SAFETY: as above.
         unsafe { field(offset_of!(State<A>, highest_ready)).cast::<i64>().write(-1) };
+        // SAFETY: as above.
+        unsafe { field(offset_of!(State<A>, budget_end)).cast::<u64>().write(NEVER) };
         // SAFETY: the state is complete now, and this is its first token.
         let mut kernel = unsafe { Kernel::from_state(place) };
         thread::initialise(&mut kernel, idle);

@@ -282,7 +282,7 @@ fn receive<A: Arch>(
     }
     k.get(object).claimed = Some(thread);
     // The fast path leaves `claimed` as it is, which is right for a bound reply object only.
-    let fast = deadline.is_none() && k.get(object).bound;
+    let fast = deadline.is_none() && k.get(object).bound && k.get(thread).slow & slow::BUDGETED == 0;
     let t = k.get(thread);
     t.state = ThreadState::Receiving(endpoint);
     t.receive_reply = Some(object);

@@ -160,6 +160,7 @@ impl<A: Arch> Table<A> {
         table[Operation::UpcallReturn as usize] = fault::upcall_return::<A>;
         table[Operation::SchedulingConfigure as usize] = scheduling::configure::<A>;
         table[Operation::SchedulingQuery as usize] = scheduling::query::<A>;
+        table[Operation::SchedulingReserve as usize] = scheduling::reserve::<A>;
         table[Operation::AccountOpen as usize] = account::open::<A>;
         table[Operation::AccountQuery as usize] = account::query::<A>;
         table[Operation::AccountSuspend as usize] = account::suspend::<A>;

@@ -1,15 +1,15 @@
 //! Faults and foreign system calls are one mechanism: an upcall in the thread's own address space, or a
 //! call to an endpoint on the thread's behalf.
 
-use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Report, answer as label};
+use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Report, answer as label, timeout as timeout_cause};
 use tench_abi::message::REGISTER_WORDS;
 use tench_abi::{Kind, Rights, Tag};
 
 use crate::area::Area;
 use crate::endpoint::rendezvous;
-use crate::object::{Endpoint, Ref};
+use crate::object::{Endpoint, Ref, SchedulingContext};
 use crate::thread::{Binding, Purpose, Thread, ThreadState, slow};
-use crate::{Arch, Kernel, fast, scheduler, window};
+use crate::{Arch, Kernel, account, fast, scheduler, window};
 
 /// The running thread, whose registers have all been saved, has faulted. It continues in its upcall, or waits for the
 /// answer of its endpoint, or stops. Answers who runs next.
@@ -35,6 +35,57 @@ pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Th
 fn raise_slowly<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) {
     if window::pass(k) && !send(k, thread, class) {
         k.get(thread).state = ThreadState::Faulted;
+    }
+}
+
+/// Whether somebody is to be told of a thread's faults of a class.
+pub fn is_handled<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> bool {
+    let t = k.get(thread);
+    let cap = &t.bindings[Binding::fault(class) as usize].cap;
+    cap.kind == Kind::Endpoint || t.fault_targets[class as usize].entry != 0
+}
+
+/// The running thread, which is about to leave the kernel, has used up the budget that it runs on. If somebody handles
+/// that, the thread continues in its upcall once there is budget, or waits for the answer of its endpoint.
+pub fn timeout<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let class = Class::Timeout;
+    let Some(context) = k.get(thread).scheduling else { return };
+    if !is_handled(k, thread, class) {
+        return;
+    }
+    let is_own = account::own_context(k, thread) == Some(context);
+    let cause = if is_own { timeout_cause::OWN } else { timeout_cause::LOAN };
+    let report = timeout_report(k, thread, context, cause);
+    if upcall(k, thread, class, &report) {
+        // It may have been about to return from a system call.
+        k.get(thread).full_restore = 1;
+    } else {
+        send(k, thread, class);
+    }
+}
+
+/// What is said about a thread that cannot go on with a scheduling context; it becomes the thread's last fault.
+fn timeout_report<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    context: Ref<SchedulingContext>,
+    syndrome: u64,
+) -> Report {
+    let address = k.get(context).consumed;
+    let t = k.get(thread);
+    t.fault = Report { class: Class::Timeout as u64, address, instruction: t.registers.pc, syndrome };
+    t.fault
+}
+
+/// A server has lost the context that a caller had lent to it, because the caller stopped waiting. If it was just serving, an
+/// endpoint for its timeouts is told: it cannot go on by itself. If it waits for something, or is in the middle of an
+/// operation of the kernel's, nobody is.
+pub fn loan_lost<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>, context: Ref<SchedulingContext>) {
+    let t = k.get(server);
+    let is_serving = matches!(t.state, ThreadState::Ready) && t.scheduling.is_none() && t.kernel_stack_pointer == 0;
+    if is_serving && server != k.current() && is_handled(k, server, Class::Timeout) {
+        timeout_report(k, server, context, timeout_cause::LOST);
+        send(k, server, Class::Timeout);
     }
 }
 

@@ -12,6 +12,9 @@ pub const INTERRUPTS: usize = 320;
 /// Address-space identifiers: 1 to 65,535; 0 is the empty space.
 pub const ASIDS: usize = 1 << 16;
 
+/// A reading of the counter that no machine lives to see.
+pub const NEVER: u64 = u64::MAX;
+
 /// A queue of threads, linked through [`Thread::next`].
 #[derive(Clone, Copy, Default)]
 pub struct Queue {
@@ -63,6 +66,8 @@ pub struct State<A> {
     pub nesting: u32,
     /// Whether the time slice of the running priority is being timed.
     pub slice_end: u64,
+    /// When the budget on which the running thread runs ends; `NEVER` if it has none.
+    pub budget_end: u64,
     /// When the running thread's time was last charged.
     pub charged_until: u64,
     /// Ready threads that do not run, by priority.

@@ -8,6 +8,7 @@
 //!   fast         the two message paths that matter most, checked first and short
 //!   endpoint, reply, notification, fault      messages
 //!   thread, scheduler, scheduling, inherit, timers, account     who runs, and when
+//!   budget, depletion                         for how long
 //!   space, untyped, delete, frame, table      capabilities and memory
 //!   derivation, tree                          the ordered structure below them
 //!   kernel, object, slot                      the state, and how it is reached
@@ -23,7 +24,9 @@ pub mod account;
 pub mod arch;
 pub mod area;
 pub mod boot;
+pub mod budget;
 pub mod delete;
+pub mod depletion;
 pub mod derivation;
 pub mod endpoint;
 pub mod entry;

@@ -8,6 +8,7 @@ use core::marker::PhantomData;
 use core::num::NonZeroUsize;
 
 use crate::account::Account;
+use crate::budget::Budget;
 use crate::slot::SlotRef;
 use crate::thread::Thread;
 
@@ -112,7 +113,7 @@ pub struct Notification {
     pub first_interrupt: u16,
 }
 
-/// The right to processor time. Budgets are not enforced yet; priority and time slice are.
+/// The right to processor time: at which priority, how long at a stretch, and how much in each period.
 #[derive(Default)]
 #[repr(C, align(128))]
 pub struct SchedulingContext {
@@ -128,6 +129,10 @@ pub struct SchedulingContext {
     pub thread: Option<Ref<Thread>>,
     /// What of `consumed` is in its own thread's account already, or was used before it was bound.
     pub accounted: u64,
+    /// What of `consumed` the budget knows already.
+    pub charged: u64,
+    /// How much may be consumed, and when.
+    pub budget: Budget,
 }
 
 /// What the kernel knows about one interrupt line.

@@ -109,8 +109,12 @@ pub fn answer<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread
 
 /// The caller no longer waits (deadline, suspension, deletion).
 pub fn forget_caller<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) {
-    if let Some(caller) = k.get(object).caller.take() {
-        give_back(k, object, caller);
+    let Some(caller) = k.get(object).caller.take() else { return };
+    let lent = k.get(object).lent;
+    let loan = lent.and_then(|context| k.get(context).thread.map(|server| (server, context)));
+    give_back(k, object, caller);
+    if let Some((server, context)) = loan {
+        fault::loan_lost(k, server, context);
     }
 }
 

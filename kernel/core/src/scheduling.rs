@@ -1,40 +1,23 @@
 //! Scheduling contexts: the right to processor time, as an object.
 
+use tench_abi::object::{MAX_PERIOD, MIN_BUDGET};
 use tench_abi::{Error, Kind, Rights};
 
+use crate::budget::Budget;
 use crate::entry::{Outcome, argument, capability};
 use crate::object::{Ref, SchedulingContext};
-use crate::thread::{Thread, ThreadState};
-use crate::{Arch, Kernel, inherit, scheduler, space};
+use crate::thread::{Thread, ThreadState, slow};
+use crate::{Arch, Kernel, depletion, inherit, scheduler, space};
 
 /// `SchedulingConfigure`.
 pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let scheduling = capability::<A, SchedulingContext>(k, thread, Kind::SchedulingContext, Rights::WRITE)?;
     let (priority, ceiling) = (argument(k, thread, 1), argument(k, thread, 2));
-    let (slice, authority) = (argument(k, thread, 3), argument(k, thread, 4));
+    let slice = argument(k, thread, 3);
     let (Ok(priority), Ok(ceiling)) = (u8::try_from(priority), u8::try_from(ceiling)) else {
         return Err(Error::InvalidArgument);
     };
-    let allowed = if authority == 0 {
-        match k.get(thread).scheduling {
-            Some(own) => k.get(own).ceiling,
-            None => return Err(Error::PriorityTooHigh),
-        }
-    } else {
-        let slot = space::lookup(k, authority)?;
-        let cap = k.slot(slot).cap;
-        if cap.kind != Kind::SchedulingContext {
-            return Err(Error::WrongType);
-        }
-        if !cap.allows(Rights::WRITE) {
-            return Err(Error::MissingRights);
-        }
-        // SAFETY: a live capability of this kind names such an object.
-        match unsafe { Ref::<SchedulingContext>::at(cap.object) } {
-            Some(authority) => k.get(authority).ceiling,
-            None => return Err(Error::InvalidCapability),
-        }
-    };
+    let allowed = highest_allowed(k, thread, 4)?;
     if priority > allowed || ceiling > allowed {
         return Err(Error::PriorityTooHigh);
     }
@@ -52,12 +35,67 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
     Ok(Outcome::Done)
 }
 
+/// The highest priority that the context authorises which argument `i` names: 0 is the thread's own.
+fn highest_allowed<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> Result<u8, Error> {
+    let address = argument(k, thread, i);
+    if address == 0 {
+        let own = k.get(thread).scheduling.ok_or(Error::PriorityTooHigh)?;
+        return Ok(k.get(own).ceiling);
+    }
+    let slot = space::lookup(k, address)?;
+    let cap = k.slot(slot).cap;
+    if cap.kind != Kind::SchedulingContext {
+        return Err(Error::WrongType);
+    }
+    if !cap.allows(Rights::WRITE) {
+        return Err(Error::MissingRights);
+    }
+    // SAFETY: a live capability of this kind names such an object.
+    let authority = unsafe { Ref::<SchedulingContext>::at(cap.object) }.ok_or(Error::InvalidCapability)?;
+    Ok(k.get(authority).ceiling)
+}
+
+/// `SchedulingReserve`.
+pub fn reserve<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let scheduling = capability::<A, SchedulingContext>(k, thread, Kind::SchedulingContext, Rights::WRITE)?;
+    let (budget, period) = (argument(k, thread, 1), argument(k, thread, 2));
+    let is_limit = (MIN_BUDGET..=period).contains(&budget) && period <= MAX_PERIOD;
+    if !is_limit && (budget, period) != (0, 0) {
+        return Err(Error::InvalidArgument);
+    }
+    let allowed = highest_allowed(k, thread, 3)?;
+    if k.get(scheduling).priority > allowed {
+        return Err(Error::PriorityTooHigh);
+    }
+    // ── Point of no return ──
+    scheduler::charge(k);
+    let now = k.state().charged_until;
+    let holder = k.get(scheduling).thread;
+    if let Some(holder) = holder {
+        depletion::part(k, scheduling, holder);
+    }
+    let c = k.get(scheduling);
+    c.charged = c.consumed;
+    c.budget = if is_limit { Budget::new(budget, period, now) } else { Budget::default() };
+    if let Some(holder) = holder {
+        if is_limit {
+            depletion::adopt(k, holder);
+        }
+        update(k, holder);
+    }
+    Ok(Outcome::Done)
+}
+
 /// `SchedulingQuery`.
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let scheduling = capability::<A, SchedulingContext>(k, thread, Kind::SchedulingContext, Rights::READ)?;
     scheduler::charge(k);
+    depletion::settle(k, scheduling);
+    let now = k.state().charged_until;
     let c = k.get(scheduling);
-    let answers = [u64::from(c.priority), u64::from(c.ceiling), c.slice, c.consumed];
+    let (usable, refill) = (c.budget.usable(now), c.budget.next_refill(now).unwrap_or(0));
+    let Budget { budget, period, .. } = c.budget;
+    let answers = [u64::from(c.priority), u64::from(c.ceiling), c.slice, c.consumed, budget, period, usable, refill];
     Ok(Outcome::results(k, thread, &answers))
 }
 
@@ -68,12 +106,12 @@ pub fn own_priority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> i32 {
 }
 
 /// The priority at which a thread is to run: that of the context it runs on, or what it has inherited, if that is higher; -1
-/// without a context, and while it is parked.
+/// without a context, while it is parked, and while the context's budget is used up.
 fn priority_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> i32 {
     let t = k.get(thread);
     let inherited = t.inherited;
     match t.scheduling {
-        Some(context) if !t.parked => i32::from(k.get(context).priority).max(inherited),
+        Some(context) if !t.parked && t.slow & slow::DEPLETED == 0 => i32::from(k.get(context).priority).max(inherited),
         _ => -1,
     }
 }
@@ -103,8 +141,16 @@ pub fn apply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// Gives a scheduling context to a thread that has none, as its own or on loan.
 pub fn give<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>, to: Ref<Thread>) {
+    let is_limited = k.get(scheduling).budget.is_limited();
+    if is_limited {
+        // What the thread has used without a context is not this one's.
+        scheduler::charge(k);
+    }
     k.get(scheduling).thread = Some(to);
     k.get(to).scheduling = Some(scheduling);
+    if is_limited {
+        depletion::adopt(k, to);
+    }
     update(k, to);
 }
 
@@ -113,6 +159,9 @@ pub fn take<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) {
     let Some(holder) = k.get(scheduling).thread.take() else { return };
     if holder == k.current() {
         scheduler::charge(k);
+    }
+    if k.get(scheduling).budget.is_limited() {
+        depletion::part(k, scheduling, holder);
     }
     k.get(holder).scheduling = None;
     let own = i32::from(k.get(scheduling).priority);

@@ -92,6 +92,17 @@ pub mod slow {
     pub const INHERITS: u32 = 32;
     /// What it has inherited was not passed on to whoever it waits for: too many threads wait for each other.
     pub const CUT: u32 = 64;
+    /// The scheduling context that the thread runs on has a budget, which is timed while it runs.
+    pub const BUDGETED: u32 = 128;
+    /// The budget is used up: the thread is ready, but has no priority, and is in the timer queue until more comes.
+    pub const DEPLETED: u32 = 256;
+    /// The budget was used up in a window: the timeout fault is raised when the thread leaves the kernel.
+    pub const TIMEOUT: u32 = 512;
+    /// The timeout was reported, and the thread has not run since.
+    pub const REPORTED: u32 = 1024;
+
+    /// What a thread loses with the scheduling context that it runs on.
+    pub const OF_BUDGET: u32 = BUDGETED | DEPLETED | TIMEOUT | REPORTED;
 }
 
 /// Where faults of one class go.
@@ -188,8 +199,8 @@ pub struct Thread {
     pub bound_reply: Option<Ref<Reply>>,
     /// Reasons against the fast path.
     pub slow: u32,
-    /// Priority it runs at: the higher of that of `scheduling` and `inherited`, or -1 without the former or while parked, which
-    /// no fast path prefers to anybody.
+    /// Priority it runs at: the higher of that of `scheduling` and `inherited`; or -1 without the former, while parked and while
+    /// the budget is used up, which no fast path prefers to anybody.
     pub priority: i32,
     /// What it is doing.
     pub state: ThreadState,

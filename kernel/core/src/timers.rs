@@ -1,4 +1,4 @@
-//! The one timer queue: threads that wait with a deadline, and the running time slice.
+//! The one timer queue: threads that wait with a deadline or for budget, the running time slice, and the running budget.
 //!
 //! The queue is a leftist heap through the threads themselves: entering, leaving from anywhere and finding the next
 //! deadline take O(log n) steps or fewer, and no memory. A node's *rank* is the distance to the nearest missing child;
@@ -6,9 +6,10 @@
 
 use tench_abi::Error;
 
+use crate::kernel::NEVER;
 use crate::object::Ref;
 use crate::thread::{Thread, slow};
-use crate::{Arch, Kernel, endpoint, inherit, scheduler};
+use crate::{Arch, Kernel, depletion, endpoint, inherit, scheduler};
 
 /// Threads whose deadlines have passed that are woken with interrupts off, before others are let in.
 const BATCH: usize = 4;
@@ -53,7 +54,7 @@ fn rank<A: Arch>(k: &mut Kernel<A>, node: u32) -> u32 {
 /// Deadline of a node.
 #[inline]
 fn deadline<A: Arch>(k: &mut Kernel<A>, node: u32) -> u64 {
-    named(k, node).map_or(u64::MAX, |thread| k.get(thread).deadline)
+    named(k, node).map_or(NEVER, |thread| k.get(thread).deadline)
 }
 
 /// Sets a node's parent, if the node exists.
@@ -132,7 +133,7 @@ pub fn wait_until<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: Opt
 }
 
 /// Enters a thread into the queue.
-fn insert<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: u64) {
+pub fn insert<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: u64) {
     let t = k.get(thread);
     t.slow |= slow::DEADLINE;
     t.deadline = deadline;
@@ -176,19 +177,34 @@ pub fn remove<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// Asks the machine for an interrupt at whichever comes first: the next deadline or the end of the time slice.
+/// Asks the machine for an interrupt at whichever comes first: the next deadline, the end of the time slice or that of the
+/// budget.
 pub fn program<A: Arch>(k: &mut Kernel<A>) {
+    let end = k.state().budget_end;
+    let next = next_without_budget(k).unwrap_or(NEVER).min(end);
+    k.arch().set_timer(Some(next));
+}
+
+/// The same for a thread that has no budget, or whose budget is looked at next.
+#[inline]
+pub fn program_without_budget<A: Arch>(k: &mut Kernel<A>) {
+    let next = next_without_budget(k);
+    k.arch().set_timer(next);
+}
+
+/// The next deadline or the end of the time slice.
+#[inline]
+fn next_without_budget<A: Arch>(k: &mut Kernel<A>) -> Option<u64> {
     let root = k.state().timers;
     let first = if root == 0 { None } else { Some(deadline(k, root)) };
     let slice = match k.state().slice_end {
         0 => None,
         end => Some(end),
     };
-    let next = match (first, slice) {
+    match (first, slice) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
-    };
-    k.arch().set_timer(next);
+    }
 }
 
 /// The thread that waits for the first deadline, if that has passed.
@@ -198,7 +214,7 @@ fn due<A: Arch>(k: &mut Kernel<A>, now: u64) -> Option<Ref<Thread>> {
     named(k, root).filter(|thread| k.get(*thread).deadline <= now)
 }
 
-/// The timer interrupt: ends waits whose deadline has passed, and the time slice if it is over. Answers whether it is
+/// The timer interrupt: ends waits whose deadline has passed, the time slice if it is over, and budgets. Answers whether it is
 /// done. If not, more deadlines have passed than one batch: it is called again, with interrupts let in between.
 #[must_use]
 pub fn expire<A: Arch>(k: &mut Kernel<A>) -> bool {
@@ -208,6 +224,11 @@ pub fn expire<A: Arch>(k: &mut Kernel<A>) -> bool {
         if left == 0 {
             return false;
         }
+        if k.get(thread).slow & slow::DEPLETED != 0 {
+            depletion::replenish(k, thread);
+            left -= 1;
+            continue;
+        }
         let inherited = inherit::heir(k, thread).is_some_and(|heir| k.get(heir).slow & slow::INHERITS != 0);
         endpoint::cancel(k, thread, Error::TimedOut);
         // What its heir inherits from the others is worked out then, which takes as long as all the rest.
@@ -216,6 +237,9 @@ pub fn expire<A: Arch>(k: &mut Kernel<A>) -> bool {
     let end = k.state().slice_end;
     if end != 0 && end <= now {
         scheduler::rotate(k);
+    }
+    if k.state().budget_end <= now {
+        depletion::ended(k);
     }
     program(k);
     true

@@ -36,7 +36,7 @@ pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
     if PREEMPTIBLE {
         let path = open(k);
         if k.state().nesting == 0 && scheduler::should_switch(k) {
-            let next = scheduler::switch(k);
+            let next = scheduler::switch::<A, false>(k);
             if next != current {
                 k.state().statistics.preemptions += 1;
                 // SAFETY: `current` owns the kernel stack in use, since windows are passed only by the running thread;
@@ -86,7 +86,7 @@ pub fn nested<A: Arch>(k: &mut Kernel<A>) {
 pub fn idle<A: Arch>(k: &mut Kernel<A>) {
     let path = open(k);
     let current = k.current();
-    let next = scheduler::switch(k);
+    let next = scheduler::switch::<A, false>(k);
     if next != current {
         // SAFETY: as in `pass`; the idle thread runs in the kernel alone, on its own kernel stack.
         unsafe { A::switch(current, next) };

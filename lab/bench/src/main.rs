@@ -21,6 +21,7 @@
 //! | `threads` | [`threads`] | a shared counter with turn-taking, by locks |
 //! | `rpc` | [`rpc`] | strings and memory from another process |
 //! | `contention` | [`contention`] | many threads over one connection |
+//! | `isolation` | [`isolation`] | deadlines beside somebody who overruns |
 //! | `spawn` | [`spawn`] | what a process costs, by the number of processes |
 //! | `latency` | [`latency`] | how late a thread runs that waits for the timer, beside three loads |
 //! | `latency-model` | [`latency::model`] | how long interrupts are off, and how late the kernel takes them |
@@ -47,6 +48,8 @@ mod fault;
 mod heap;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod ipc;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod isolation;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod latency;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -104,6 +107,7 @@ fn measure() -> Result<(), String> {
         Some("threads") => threads::run(),
         Some("rpc") => rpc::run(),
         Some("contention") => contention::run(),
+        Some("isolation") => isolation::run(),
         Some("spawn") => spawn::run(),
         Some("latency") => latency::run(),
         Some("latency-model") => latency::model::run(),

@@ -27,18 +27,22 @@ mod stage;
 mod worker;
 
 mod blocks;
+mod budget;
 mod bytes;
 mod child;
+mod cyclic;
 mod division;
 mod endpoint;
 mod exhaustion;
 mod faults;
 mod handlers;
 mod hostile;
+mod inherit;
 mod kernel;
 mod killing;
 mod layout;
 mod memory;
+mod nesting;
 mod node;
 mod notification;
 mod operations;
@@ -79,6 +83,8 @@ const CASES: &[&[Case]] = &[
     memory::CASES,
     thread::CASES,
     scheduling::CASES,
+    budget::CASES,
+    inherit::CASES,
     notification::CASES,
     registers::CASES,
     faults::CASES,
@@ -86,6 +92,7 @@ const CASES: &[&[Case]] = &[
     handlers::CASES,
     random::CASES,
     kernel::CASES,
+    nesting::CASES,
     bytes::CASES,
     blocks::CASES,
     paging::CASES,
@@ -97,6 +104,7 @@ const CASES: &[&[Case]] = &[
     killing::CASES,
     exhaustion::CASES,
     streams::CASES,
+    cyclic::CASES,
     hostile::CASES,
 ];
 

@@ -61,6 +61,7 @@ operations! {
     "OPS0032" ThreadQuery [Thread] READ;
     "OPS0033" SchedulingConfigure [SchedulingContext] WRITE;
     "OPS0034" SchedulingQuery [SchedulingContext] READ;
+    "OPS0082" SchedulingReserve [SchedulingContext] WRITE;
     "OPS0035" InterruptGet [InterruptControl] WRITE;
     "OPS0036" InterruptBind [Interrupt] WRITE;
     "OPS0037" InterruptAcknowledge [Interrupt] WRITE;

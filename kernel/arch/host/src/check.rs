@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tench_abi::Kind;
 use tench_abi::object::SLOT_SIZE;
+use tench_kernel::kernel::NEVER;
 use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
 use tench_kernel::slot::{SECOND_LEVEL, flag};
 use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, canary_intact, slow};
@@ -95,7 +96,8 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
     check_queues(k, &inventory)?;
     check_replies(k, &inventory)?;
     check_scheduler(k, &inventory)?;
-    check_inherit::check(k, &inventory)?;
+    check_inherit::check_inheritance(k, &inventory)?;
+    check_budgets(k, &inventory)?;
     check_accounts(k, &inventory)?;
     check_timers(k, &inventory)?;
     for thread in &inventory.threads {
@@ -253,7 +255,7 @@ fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         let t = k.get(*thread);
         let place = queued.remove(&thread.address());
         ensure!(t.queued == place.is_some(), "{thread:?}: queued is {}, its queue {place:?}", t.queued);
-        let has_time = t.scheduling.is_some() && !t.parked;
+        let has_time = t.scheduling.is_some() && !t.parked && t.slow & slow::DEPLETED == 0;
         let runnable = matches!(t.state, ThreadState::Ready) && has_time && *thread != idle;
         let expected = (runnable && *thread != current).then_some(t.priority);
         ensure!(place == expected, "{thread:?} ({:?}): in queue {place:?}, belongs in {expected:?}", t.state);
@@ -266,11 +268,53 @@ fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         if let Some(holder) = holder {
             ensure!(inventory.threads.contains(&holder), "{context:?} is held by {holder:?}, which does not live");
             let t = k.get(holder);
-            let expected = if t.parked { -1 } else { priority.max(t.inherited) };
+            let idle = t.parked || t.slow & slow::DEPLETED != 0;
+            let expected = if idle { -1 } else { priority.max(t.inherited) };
             let agree = t.scheduling == Some(context) && t.priority == expected;
             ensure!(agree, "{context:?} is held by {holder:?}, which runs on {:?} at {}", t.scheduling, t.priority);
         }
     }
+    Ok(())
+}
+
+/// Budgets are whole, and who runs on one is known to, as is who has used one up.
+fn check_budgets(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let current = k.current();
+    for context in inventory.of::<SchedulingContext>(Kind::SchedulingContext) {
+        let c = k.get(context);
+        let (budget, consumed, charged) = (c.budget, c.consumed, c.charged);
+        let is_running = c.thread == Some(current);
+        // It panics rather than answers.
+        budget.check_invariants();
+        ensure!(
+            !budget.is_limited() || is_running || consumed == charged,
+            "{context:?} has used what it was not charged"
+        );
+    }
+    for thread in &inventory.threads {
+        let t = k.get(*thread);
+        let (flags, state, scheduling, fast) = (t.slow, t.state, t.scheduling, t.fast_reply);
+        let is_limited = scheduling.is_some_and(|context| k.get(context).budget.is_limited());
+        let has = |bit: u32| flags & bit != 0;
+        ensure!(has(slow::BUDGETED) == is_limited, "{thread:?}: flags {flags:#x}, but a budget is {is_limited}");
+        ensure!(is_limited || !has(slow::OF_BUDGET), "{thread:?} has flags {flags:#x} of a budget that it has not");
+        let waits = matches!(state, ThreadState::Receiving(_));
+        ensure!(!is_limited || !waits || fast.is_none(), "{thread:?} has a budget and waits for the fast path");
+        if has(slow::DEPLETED) {
+            let is_queued = has(slow::DEADLINE) && matches!(state, ThreadState::Ready) && *thread != current;
+            ensure!(is_queued, "{thread:?} is depleted, {state:?}, flags {flags:#x}");
+        } else {
+            ensure!(
+                !has(slow::DEADLINE) || !matches!(state, ThreadState::Ready),
+                "{thread:?} is ready, with a deadline"
+            );
+        }
+    }
+    let (end, flags) = (k.state().budget_end, k.get(current).slow);
+    ensure!(end == NEVER || flags & slow::BUDGETED != 0, "the budget of {current:?} is timed, which has none");
+    // Nobody runs untimed, but for a thread of which it is known already that it must not go on.
+    let is_timed = end != NEVER || k.state().reschedule || flags & slow::BUDGETED == 0;
+    ensure!(is_timed, "{current:?} runs on a budget that is not timed");
     Ok(())
 }
 
@@ -301,7 +345,7 @@ fn check_accounts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     Ok(())
 }
 
-/// The timer queue is a heap of exactly the threads that wait with a deadline.
+/// The timer queue is a heap of exactly the threads that wait with a deadline or for budget.
 fn check_timers(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let base = k.arch().base();
     let mut found = BTreeSet::new();

@@ -26,8 +26,8 @@ use tench_abi::{Error, Kind, Operation, Tag};
 use tench_kernel::fast::{self, Fast};
 use tench_kernel::kernel::{Kernel, State};
 use tench_kernel::object::Ref;
-use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState};
-use tench_kernel::{Arch, entry, scheduler, window};
+use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState, slow};
+use tench_kernel::{Arch, depletion, entry, scheduler, window};
 
 use crate::host::{Host, PowerOff};
 use crate::stack::Stacks;
@@ -207,12 +207,20 @@ impl Machine {
         let mut k = self.kernel();
         assert!(scheduler::runnable(&mut k, thread), "{thread:?} is {:?}", k.get(thread).state);
         assert!(k.get(thread).kernel_stack_pointer == 0, "{thread:?} continues in the kernel");
+        let is_budgeted = |k: &mut Kernel<Host>, thread: Ref<Thread>| k.get(thread).slow & slow::BUDGETED != 0;
+        if is_budgeted(&mut k, current) {
+            depletion::pause(&mut k, current, false);
+        }
         scheduler::dequeue(&mut k, thread);
         let space = k.get(thread).space_register;
         k.arch().load_space(space);
         k.state().current = thread;
         if current != k.state().idle && scheduler::runnable(&mut k, current) {
             scheduler::enqueue(&mut k, current);
+        }
+        if is_budgeted(&mut k, thread) {
+            scheduler::charge(&mut k);
+            depletion::begin(&mut k, thread);
         }
     }
 

@@ -7,7 +7,7 @@ use super::{Binding, Thread, ThreadState, load_registers, stack_depth, target};
 use crate::area::Area;
 use crate::entry::{Outcome, argument};
 use crate::object::Ref;
-use crate::{Arch, Kernel, endpoint, scheduler};
+use crate::{Arch, Kernel, depletion, endpoint, scheduler};
 
 /// Lets a suspended or faulted thread run.
 fn resume<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(), Error> {
@@ -36,6 +36,7 @@ pub fn suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if !matches!(t.state, ThreadState::Faulted) {
         t.state = ThreadState::Suspended;
     }
+    depletion::release(k, thread);
 }
 
 /// `ThreadSuspend`.

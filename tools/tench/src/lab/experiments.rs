@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use miette::Result;
 
+use super::isolation;
 use super::latency;
 use super::measure::{Figures, Measured};
 use super::model;
@@ -222,6 +223,15 @@ pub const EXPERIMENTS: &[Experiment] = &[
         unit: "instructions, calls",
         targets: reference::CONTENTION_TARGETS,
         plots: contention,
+        ..USUAL
+    },
+    Experiment {
+        name: "isolation",
+        title: "Deadlines beside a thread of the highest priority that overruns, with budgets and without",
+        unit: "deadlines, percent",
+        targets: reference::ISOLATION_TARGETS,
+        plots: isolation::plots,
+        tables: isolation::tables,
         ..USUAL
     },
     Experiment {

@@ -15,6 +15,7 @@
 
 pub mod baseline;
 mod experiments;
+mod isolation;
 mod latency;
 mod measure;
 mod model;

@@ -42,6 +42,7 @@ pub(crate) use own::main_record;
 pub use own::{MAX_NAME, Name};
 
 use crate::sync::{Mutex, Waiter};
+use crate::time::Budget;
 use crate::{process, upcall};
 
 /// Bytes of a stack, unless something else is said.
@@ -113,6 +114,7 @@ static STARTED: AtomicUsize = AtomicUsize::new(0);
 pub struct Builder {
     stack_size: usize,
     priority: Option<u8>,
+    budget: Budget,
     name: Name,
 }
 
@@ -125,7 +127,7 @@ impl Default for Builder {
 impl Builder {
     /// A stack of [`DEFAULT_STACK_SIZE`], and the priority of whoever starts it.
     pub const fn new() -> Builder {
-        Builder { stack_size: DEFAULT_STACK_SIZE, priority: None, name: Name::NONE }
+        Builder { stack_size: DEFAULT_STACK_SIZE, priority: None, budget: Budget::UNLIMITED, name: Name::NONE }
     }
 
     /// Another size of the stack in bytes, rounded up to a power of two.
@@ -137,6 +139,12 @@ impl Builder {
     /// Another priority, at most the ceiling of the main thread.
     pub const fn priority(mut self, priority: u8) -> Builder {
         self.priority = Some(priority);
+        self
+    }
+
+    /// A limit to the processor time that it gets. (Not that of whoever starts it: a thread without one is not limited.)
+    pub const fn budget(mut self, budget: Budget) -> Builder {
+        self.budget = budget;
         self
     }
 
@@ -203,6 +211,9 @@ impl Builder {
             None => Cap::<Thread>::new(current()).query()?.priority,
         };
         parts.scheduling.cap().configure(priority, like.ceiling, like.slice, Some(main))?;
+        if self.budget.is_limit() {
+            self.budget.limit(parts.scheduling.cap(), Some(main))?;
+        }
         thread.bind(Bindings {
             scheduling: Binding::To(parts.scheduling.cap()),
             reply: Binding::To(parts._reply.cap()),

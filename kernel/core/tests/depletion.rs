@@ -1,0 +1,528 @@
+//! Threads whose budget ends: they wait for more of it, others run meanwhile, and whoever handles it is told.
+
+use tench_abi::fault::{Class, answer, timeout};
+use tench_abi::layout::{UNBIND, slot};
+use tench_abi::object::{MAX_PERIOD, MIN_BUDGET};
+use tench_abi::{Error, Kind, Operation, Tag};
+use tench_arch_host::Machine;
+use tench_arch_host::machine::RAM;
+use tench_kernel::thread::{Thread, ThreadState, slow};
+use tench_kernel::{Ref, account, entry};
+
+/// A machine with a thread that runs, at a priority above the first's, on a budget.
+struct Stage {
+    machine: Machine,
+    thread: Ref<Thread>,
+    /// The addresses of its capability and of its scheduling context's.
+    address: u64,
+    time: u64,
+}
+
+/// The capability of the thread that was made last; its context and its reply object follow.
+fn thread_of(machine: &Machine) -> u64 {
+    machine.free - 4
+}
+
+const BUDGET: u64 = 300;
+const PERIOD: u64 = 1000;
+
+impl Stage {
+    fn new() -> Stage {
+        let mut machine = Machine::new();
+        machine.fast = true;
+        let first = machine.first;
+        machine.call(Operation::SchedulingConfigure, &[u64::from(slot::SCHEDULING.0), 100, 255, 0]).ok();
+        let thread = machine.make_thread(200);
+        let address = thread_of(&machine);
+        let time = address + 1;
+        machine.call_as(first, Operation::SchedulingConfigure, &[time, 200, 255, 0]).ok();
+        machine.call_as(first, Operation::SchedulingReserve, &[time, BUDGET, PERIOD, 0]).ok();
+        machine.reschedule();
+        let mut stage = Stage { machine, thread, address, time };
+        stage.check_current(true);
+        stage
+    }
+
+    #[track_caller]
+    fn check_current(&mut self, is_it: bool) {
+        self.machine.check();
+        let current = self.machine.current();
+        assert_eq!(current == self.thread, is_it, "{current:?} runs");
+    }
+
+    /// Lets time pass in which the first thread runs if nobody else can.
+    #[track_caller]
+    fn pass(&mut self, ticks: u64, runs_then: bool) {
+        self.machine.pass_time(ticks);
+        self.check_current(runs_then);
+    }
+
+    fn is_depleted(&mut self) -> bool {
+        self.machine.thread(self.thread).slow & slow::DEPLETED != 0
+    }
+
+    /// Budget, period, usable, refill.
+    fn query(&mut self) -> [u64; 4] {
+        let first = self.machine.first;
+        let answer = self.machine.call_as(first, Operation::SchedulingQuery, &[self.time]).ok();
+        [answer[5], answer[6], answer[7], answer[8]]
+    }
+}
+
+#[test]
+fn a_budget_is_used_in_one_piece_and_comes_back_a_period_later() {
+    let mut stage = Stage::new();
+    let start = stage.machine.host().time;
+    stage.pass(BUDGET - 1, true);
+    stage.pass(1, false);
+    assert!(stage.is_depleted());
+    assert_eq!(stage.query(), [BUDGET, PERIOD, 0, start + PERIOD]);
+    stage.pass(PERIOD - BUDGET - 1, false);
+    stage.pass(1, true);
+    assert!(!stage.is_depleted());
+    stage.pass(BUDGET, false);
+}
+
+#[test]
+fn a_busy_machine_gives_exactly_the_share() {
+    let mut stage = Stage::new();
+    let mut ran = 0;
+    for _ in 0..20 * PERIOD / 10 {
+        let current = stage.machine.current();
+        ran += if current == stage.thread { 10 } else { 0 };
+        stage.machine.pass_time(10);
+        stage.machine.check();
+    }
+    assert_eq!(ran, 20 * BUDGET);
+}
+
+#[test]
+fn an_overrun_is_paid_back() {
+    let mut stage = Stage::new();
+    let start = stage.machine.host().time;
+    // Nobody looked at the clock: 50 ticks are those of the next period.
+    stage.pass(BUDGET + 50, false);
+    stage.pass(PERIOD - BUDGET - 50, false);
+    assert_eq!(stage.query()[2..], [0, start + PERIOD + 50]);
+    stage.pass(50, true);
+    stage.pass(BUDGET - 50, false);
+}
+
+#[test]
+fn whoever_waits_uses_nothing() {
+    let mut stage = Stage::new();
+    let endpoint = {
+        let first = stage.machine.first;
+        stage.machine.run(first);
+        stage.machine.make(Kind::Notification, 0)
+    };
+    stage.machine.reschedule();
+    stage.pass(100, true);
+    stage.machine.call(Operation::Receive, &[endpoint, 0]);
+    stage.check_current(false);
+    stage.pass(5 * PERIOD, false);
+    assert_eq!(stage.query()[2], BUDGET);
+    stage.machine.call(Operation::Signal, &[endpoint]).ok();
+    stage.check_current(true);
+    stage.pass(BUDGET - 1, true);
+    stage.pass(1, false);
+}
+
+#[test]
+fn a_budget_can_be_changed_while_it_is_used_up() {
+    let mut stage = Stage::new();
+    stage.pass(BUDGET, false);
+    stage.machine.call(Operation::SchedulingReserve, &[stage.time, 100, 500, 0]).ok();
+    stage.check_current(true);
+    stage.pass(100, false);
+    // And taken off.
+    stage.machine.call(Operation::SchedulingReserve, &[stage.time, 0, 0, 0]).ok();
+    stage.check_current(true);
+    stage.pass(100 * PERIOD, true);
+    assert_eq!(stage.query(), [0; 4]);
+}
+
+#[test]
+fn a_thread_can_limit_itself() {
+    let mut stage = Stage::new();
+    stage.machine.call(Operation::SchedulingReserve, &[stage.time, 0, 0, 0]).ok();
+    stage.check_current(true);
+    stage.machine.call(Operation::SchedulingReserve, &[stage.time, 200, 400, 0]).ok();
+    stage.check_current(true);
+    stage.pass(200, false);
+    stage.pass(200, true);
+}
+
+#[test]
+fn refusals() {
+    let mut stage = Stage::new();
+    let first = stage.machine.first;
+    stage.machine.run(first);
+    let mut refused = |arguments: [u64; 3], error| {
+        let [budget, period, authority] = arguments;
+        let answer = stage.machine.call(Operation::SchedulingReserve, &[stage.time, budget, period, authority]);
+        assert_eq!(answer.err(), error, "{arguments:?}");
+        stage.machine.check();
+    };
+    refused([0, PERIOD, 0], Error::InvalidArgument);
+    refused([BUDGET, 0, 0], Error::InvalidArgument);
+    refused([PERIOD + 1, PERIOD, 0], Error::InvalidArgument);
+    refused([MIN_BUDGET - 1, PERIOD, 0], Error::InvalidArgument);
+    refused([BUDGET, MAX_PERIOD + 1, 0], Error::InvalidArgument);
+    refused([u64::MAX, u64::MAX, 0], Error::InvalidArgument);
+    refused([BUDGET, PERIOD, 5000], Error::InvalidCapability);
+    refused([BUDGET, PERIOD, stage.address], Error::WrongType);
+    let low = stage.machine.make(Kind::SchedulingContext, 0);
+    stage.machine.call(Operation::SchedulingConfigure, &[low, 10, 199, 0]).ok();
+    let answer = stage.machine.call(Operation::SchedulingReserve, &[stage.time, BUDGET, PERIOD, low]);
+    assert_eq!(answer.err(), Error::PriorityTooHigh);
+    stage.machine.call(Operation::SchedulingReserve, &[low, MIN_BUDGET, MAX_PERIOD, 0]).ok();
+    assert_eq!(stage.query()[..2], [BUDGET, PERIOD]);
+}
+
+/// What is done to a depleted thread leaves nothing in the timer queue that should not be there.
+fn while_depleted(then: impl FnOnce(&mut Stage)) {
+    let mut stage = Stage::new();
+    stage.pass(BUDGET, false);
+    assert!(stage.is_depleted());
+    then(&mut stage);
+    stage.machine.check();
+    stage.pass(3 * PERIOD, false);
+}
+
+#[test]
+fn suspended_while_depleted() {
+    while_depleted(|stage| {
+        stage.machine.call(Operation::ThreadSuspend, &[stage.address]).ok();
+        assert_eq!(stage.machine.kernel().state().timers, 0);
+        stage.machine.check();
+        // Resumed, it is as depleted as before.
+        stage.machine.call(Operation::ThreadResume, &[stage.address]).ok();
+        stage.pass(0, false);
+        assert!(stage.is_depleted());
+        stage.machine.call(Operation::ThreadSuspend, &[stage.address]).ok();
+    });
+}
+
+#[test]
+fn deleted_while_depleted() {
+    while_depleted(|stage| {
+        stage.machine.call(Operation::Delete, &[0, stage.address]).ok();
+        assert_eq!(stage.machine.kernel().state().timers, 0);
+    });
+}
+
+#[test]
+fn unbound_while_depleted() {
+    while_depleted(|stage| {
+        stage.machine.call(Operation::ThreadBind, &[stage.address, UNBIND, 0, 0]).ok();
+        assert_eq!(stage.machine.kernel().state().timers, 0);
+    });
+}
+
+#[test]
+fn the_context_deleted_while_depleted() {
+    while_depleted(|stage| {
+        // The binding goes with the object.
+        stage.machine.call(Operation::Revoke, &[0, stage.time]).ok();
+        stage.machine.call(Operation::Delete, &[0, stage.time]).ok();
+        assert_eq!(stage.machine.kernel().state().timers, 0);
+    });
+}
+
+#[test]
+fn registers_read_while_depleted() {
+    while_depleted(|stage| {
+        stage.machine.call(Operation::ThreadReadRegisters, &[stage.address, 1]).ok();
+        assert_eq!(stage.machine.kernel().state().timers, 0);
+    });
+}
+
+/// A server without time, which waits for calls, and a client that is about to call it with its budget.
+fn service(stage: &mut Stage) -> (Ref<Thread>, u64, u64) {
+    let first = stage.machine.first;
+    stage.machine.run(first);
+    let endpoint = stage.machine.make(Kind::Endpoint, 0);
+    let server = stage.machine.make_thread(250);
+    let (address, reply) = (thread_of(&stage.machine), thread_of(&stage.machine) + 2);
+    stage.machine.run(server);
+    stage.machine.call(Operation::Receive, &[endpoint, 0]);
+    stage.machine.run(first);
+    stage.machine.call(Operation::ThreadBind, &[address, UNBIND, 0, 0]).ok();
+    stage.machine.reschedule();
+    stage.check_current(true);
+    (server, endpoint, reply)
+}
+
+#[test]
+fn a_server_uses_its_clients_budget_and_hands_it_back() {
+    let mut stage = Stage::new();
+    let (server, endpoint, _) = service(&mut stage);
+    stage.pass(100, true);
+    stage.machine.call(Operation::Call, &[endpoint, 0]);
+    assert_eq!(stage.machine.current(), server);
+    stage.pass(50, false);
+    assert_eq!(stage.machine.current(), server);
+    stage.machine.call(Operation::ReplyReceive, &[endpoint, 0]);
+    stage.check_current(true);
+    stage.pass(BUDGET - 151, true);
+    stage.pass(1, false);
+}
+
+#[test]
+fn a_server_waits_for_its_clients_budget() {
+    let mut stage = Stage::new();
+    let (server, endpoint, _) = service(&mut stage);
+    stage.machine.call(Operation::Call, &[endpoint, 0]);
+    stage.pass(BUDGET, false);
+    let first = stage.machine.first;
+    assert_eq!(stage.machine.current(), first);
+    stage.pass(PERIOD - BUDGET, false);
+    assert_eq!(stage.machine.current(), server);
+}
+
+/// An endpoint to which a thread's timeouts go.
+fn handler(stage: &mut Stage, of: u64) -> (Ref<Thread>, u64) {
+    let first = stage.machine.first;
+    stage.machine.run(first);
+    let endpoint = stage.machine.make(Kind::Endpoint, 0);
+    stage.machine.call(Operation::ThreadFaults, &[of, Class::Timeout as u64, endpoint, 0, 0]).ok();
+    let handler = stage.machine.make_thread(251);
+    stage.machine.run(handler);
+    stage.machine.call(Operation::Receive, &[endpoint, 0]);
+    stage.check_current(true);
+    (handler, endpoint)
+}
+
+#[test]
+fn the_handler_is_told_and_the_thread_goes_on_with_more_budget() {
+    let mut stage = Stage::new();
+    let address = stage.address;
+    let (handler, endpoint) = handler(&mut stage, address);
+    stage.pass(BUDGET, false);
+    assert_eq!(stage.machine.current(), handler);
+    let x = stage.machine.answer(handler).ok();
+    assert_eq!(Tag(x[1]).label(), Class::Timeout as u64);
+    assert!(x[3] >= BUDGET, "ticks consumed: {}", x[3]);
+    assert_eq!((x[2], x[5]), (Class::Timeout as u64, 0));
+    assert!(matches!(stage.machine.thread(stage.thread).state, ThreadState::AwaitingReply(_)));
+    // Resumed without more, it waits for the refill, and nobody is told a second time.
+    stage.machine.call(Operation::ReplyReceive, &[endpoint, answer::RESUME << 16]);
+    stage.pass(0, false);
+    assert!(stage.is_depleted());
+    stage.pass(PERIOD - BUDGET, true);
+    // The next time it is told again, and gives more.
+    stage.pass(BUDGET, false);
+    assert_eq!(stage.machine.current(), handler);
+    stage.machine.call(Operation::SchedulingReserve, &[stage.time, 700, 1000, 0]).ok();
+    stage.machine.call(Operation::ReplyReceive, &[endpoint, answer::RESUME << 16]);
+    stage.check_current(true);
+    stage.pass(699, true);
+}
+
+#[test]
+fn a_handler_takes_the_server_away_from_a_client_without_budget() {
+    let mut stage = Stage::new();
+    let (server, endpoint, reply) = service(&mut stage);
+    let server_address = thread_of(&stage.machine);
+    let (handler, _) = handler(&mut stage, server_address);
+    stage.machine.call(Operation::Call, &[endpoint, 0]);
+    assert_eq!(stage.machine.current(), server);
+    stage.pass(BUDGET, false);
+    assert_eq!(stage.machine.current(), handler);
+    assert_eq!(stage.machine.answer(handler).ok()[5], 1, "it ran on a loan");
+    // The client is answered out of the server's reply object, and has its context again.
+    stage.machine.call(Operation::Reply, &[reply, 77 << 16]).ok();
+    stage.machine.check();
+    let (client, server) = (stage.thread, server);
+    assert!(stage.machine.thread(server).scheduling.is_none());
+    assert_eq!(Tag(stage.machine.thread(client).registers.x[1]).label(), 77);
+    stage.machine.call(Operation::ThreadSuspend, &[server_address]).ok();
+    stage.machine.check();
+    assert_eq!(stage.machine.thread(server).state, ThreadState::Faulted);
+}
+
+#[test]
+fn an_upcall_tells_the_thread_itself_once_there_is_budget() {
+    let mut stage = Stage::new();
+    let first = stage.machine.first;
+    stage.machine.run(first);
+    let class = Class::Timeout as u64;
+    stage.machine.call(Operation::ThreadFaults, &[stage.address, class, 0, 0x20_0000, 0]).ok();
+    stage.machine.reschedule();
+    stage.check_current(true);
+    stage.machine.thread(stage.thread).registers.pc = 0x1234;
+    stage.pass(BUDGET, false);
+    assert!(stage.is_depleted());
+    stage.pass(PERIOD - BUDGET, true);
+    let thread = stage.thread;
+    let registers = stage.machine.thread(thread).registers;
+    assert_eq!((registers.pc, registers.x[0], registers.x[2]), (0x20_0000, class, 0x1234));
+    assert_eq!(stage.machine.thread(thread).full_restore, 1);
+    stage.machine.call(Operation::UpcallReturn, &[]);
+    stage.check_current(true);
+    assert_eq!(stage.machine.thread(thread).registers.pc, 0x1234);
+}
+
+#[test]
+fn a_budget_ends_before_the_slice_does() {
+    let mut stage = Stage::new();
+    let first = stage.machine.first;
+    stage.machine.run(first);
+    let equal = stage.machine.make_thread(200);
+    stage.machine.call(Operation::SchedulingConfigure, &[stage.time, 200, 200, 100]).ok();
+    stage.machine.call(Operation::Yield, &[]);
+    assert_eq!(stage.machine.current(), equal);
+    stage.machine.call(Operation::Yield, &[]);
+    stage.check_current(true);
+    // Slices of 100 with an equal that has none; then the budget is used up in the third.
+    stage.pass(100, false);
+    assert_eq!(stage.machine.current(), equal);
+    stage.machine.call(Operation::Yield, &[]);
+    stage.check_current(true);
+    stage.pass(100, false);
+    stage.machine.call(Operation::Yield, &[]);
+    stage.check_current(true);
+    stage.pass(100, false);
+    assert!(stage.is_depleted());
+    stage.machine.call(Operation::Yield, &[]);
+    stage.check_current(false);
+}
+
+/// In each window of the kernel time passes, and the timer may fire.
+fn let_time_pass_in_windows(machine: &mut Machine, ticks: u64) {
+    machine.host().hook = Some(Box::new(move |k| {
+        k.arch().time += ticks;
+        while k.arch().interrupted() {
+            entry::kernel_interrupt(k);
+        }
+    }));
+}
+
+/// The thread makes a large frame, which passes windows, each as long as a third of its budget. Where the frame will be.
+fn long_operation(stage: &mut Stage) -> u64 {
+    let place = stage.machine.take_free();
+    let_time_pass_in_windows(&mut stage.machine, BUDGET / 3);
+    stage.machine.retype(RAM, Kind::Frame, 16, 1, place);
+    place
+}
+
+#[test]
+fn a_budget_ends_in_a_window_and_the_operation_goes_on_later() {
+    let mut stage = Stage::new();
+    long_operation(&mut stage);
+    stage.check_current(false);
+    assert!(stage.is_depleted());
+    let thread = stage.thread;
+    assert!(stage.machine.thread(thread).kernel_stack_pointer != 0, "it waits in the middle of the operation");
+    let mut refills = 0;
+    while stage.machine.thread(thread).kernel_stack_pointer != 0 {
+        stage.machine.pass_time(PERIOD);
+        stage.machine.check();
+        refills += 1;
+    }
+    assert!(refills > 1, "it took several budgets");
+    assert_eq!(stage.machine.answer(thread).x[0], 0);
+}
+
+#[test]
+fn what_is_found_in_a_window_is_reported_at_the_end_of_the_operation() {
+    let mut stage = Stage::new();
+    let address = stage.address;
+    let (handler, _) = handler(&mut stage, address);
+    let place = long_operation(&mut stage);
+    let thread = stage.thread;
+    assert!(stage.is_depleted());
+    while stage.machine.current() != handler {
+        assert!(stage.machine.thread(thread).kernel_stack_pointer != 0, "nothing is reported before");
+        stage.machine.pass_time(PERIOD);
+        stage.machine.check();
+    }
+    assert!(matches!(stage.machine.thread(thread).state, ThreadState::AwaitingReply(_)));
+    assert_eq!(stage.machine.thread(thread).kernel_stack_pointer, 0);
+    assert_eq!(stage.machine.cap(place).kind, Kind::Frame);
+}
+
+#[test]
+fn deleted_in_a_window_while_depleted() {
+    let mut stage = Stage::new();
+    long_operation(&mut stage);
+    stage.machine.host().hook = None;
+    assert!(stage.is_depleted());
+    stage.machine.call(Operation::Delete, &[0, stage.address]).ok();
+    stage.machine.check();
+    assert_eq!(stage.machine.kernel().state().timers, 0);
+}
+
+#[test]
+fn a_depleted_thread_whose_account_is_suspended_waits_for_both() {
+    let mut stage = Stage::new();
+    let thread = stage.thread;
+    stage.pass(BUDGET, false);
+    account::park(&mut stage.machine.kernel(), thread, true);
+    stage.machine.check();
+    // The refill comes, and does not let it run.
+    stage.pass(PERIOD, false);
+    assert!(!stage.is_depleted());
+    account::park(&mut stage.machine.kernel(), thread, false);
+    stage.machine.reschedule();
+    stage.check_current(true);
+    // And the other way round.
+    stage.pass(BUDGET, false);
+    account::park(&mut stage.machine.kernel(), thread, true);
+    account::park(&mut stage.machine.kernel(), thread, false);
+    stage.machine.reschedule();
+    stage.check_current(false);
+    stage.pass(PERIOD - BUDGET, true);
+}
+
+#[test]
+fn a_running_thread_that_is_parked_loses_no_budget() {
+    let mut stage = Stage::new();
+    let thread = stage.thread;
+    stage.pass(100, true);
+    account::park(&mut stage.machine.kernel(), thread, true);
+    stage.machine.reschedule();
+    stage.check_current(false);
+    assert_eq!(stage.query()[2], BUDGET - 100);
+    account::park(&mut stage.machine.kernel(), thread, false);
+    stage.machine.reschedule();
+    stage.check_current(true);
+    stage.pass(BUDGET - 100, false);
+}
+
+#[test]
+fn a_loan_ends_with_the_client() {
+    let mut stage = Stage::new();
+    let (server, endpoint, _) = service(&mut stage);
+    stage.machine.call(Operation::Call, &[endpoint, 0]);
+    stage.pass(BUDGET, false);
+    // The server is depleted on its client's context, and loses that.
+    assert!(stage.machine.thread(server).slow & slow::DEPLETED != 0);
+    stage.machine.call(Operation::Delete, &[0, stage.address]).ok();
+    stage.machine.check();
+    assert_eq!(stage.machine.thread(server).slow & slow::OF_BUDGET, 0);
+    assert_eq!(stage.machine.kernel().state().timers, 0);
+}
+
+#[test]
+fn a_server_that_loses_its_loan_while_it_serves_is_reported() {
+    let mut stage = Stage::new();
+    let (server, endpoint, _) = service(&mut stage);
+    let server_address = thread_of(&stage.machine);
+    let (handler, _) = handler(&mut stage, server_address);
+    let busy = {
+        let first = stage.machine.first;
+        stage.machine.run(first);
+        stage.machine.make_thread(252)
+    };
+    let client = stage.thread;
+    stage.machine.call_as(client, Operation::Call, &[endpoint, 0]);
+    stage.machine.run(busy);
+    assert!(matches!(stage.machine.thread(server).state, ThreadState::Ready));
+    stage.machine.call(Operation::ThreadSuspend, &[stage.address]).ok();
+    stage.machine.check();
+    let x = stage.machine.answer(handler).x;
+    assert_eq!((Tag(x[1]).label(), x[5]), (Class::Timeout as u64, timeout::LOST));
+    assert!(matches!(stage.machine.thread(server).state, ThreadState::AwaitingReply(_)));
+}
