@@ -70,7 +70,7 @@ pub fn nested<A: Arch>(k: &mut Kernel<A>) {
     let depth = outside.max(1);
     s.nesting = depth;
     let before = s.statistics;
-    A::open_window(k);
+    open(k);
     let s = k.state();
     s.nesting = outside;
     let came = s.statistics.interrupts - before.interrupts;
