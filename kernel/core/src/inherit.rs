@@ -76,7 +76,8 @@ pub fn pass_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
     }
 }
 
-/// The same, for a thread that waits for `heir`.
+/// The same, for a thread that waits for `heir_of_it`. Not inlined: it is seldom called, from many places.
+#[inline(never)]
 fn pass_to<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, heir_of_it: Ref<Thread>) -> usize {
     let urgency = urgency(k, thread);
     let (mut at, mut next) = (thread, heir_of_it);

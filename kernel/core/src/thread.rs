@@ -226,6 +226,8 @@ pub struct Thread {
     pub message_area: usize,
     /// The bound notification.
     pub notification: Option<Ref<Notification>>,
+    /// Ticks of its time slice that were left when it was switched away from against its will; 0: the next is a new one.
+    pub slice_left: u64,
     /// When its wait ends.
     pub deadline: u64,
     /// Links in the timer queue.

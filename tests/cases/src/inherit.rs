@@ -10,6 +10,7 @@
 
 use tench::abi::fault::{Class, answer};
 use tench::abi::object::ThreadState;
+use tench::println;
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{Cap, Endpoint, Error, Instant, Message, Rights, SchedulingContext, Wait, time};
 
@@ -58,8 +59,11 @@ struct Shape {
     serves: bool,
 }
 
+/// A server for ever.
+type Serving = Worker<Result<(), Error>>;
+
 /// A server of an endpoint that waits for its first message.
-fn server<F>(stage: &mut Stage, shape: Shape, endpoint: Cap<Endpoint>, body: F) -> Outcome<Worker<Result<(), Error>>>
+fn server<F>(stage: &mut Stage, shape: Shape, endpoint: Cap<Endpoint>, body: F) -> Outcome<Serving>
 where
     F: FnOnce() -> Result<(), Error> + Copy + 'static,
 {
@@ -117,7 +121,7 @@ where
     F: Fn() -> Result<(), Error> + Copy + 'static,
 {
     gate.set(0);
-    let low = stage.spawn_with(Equipment::at(LOW), move || ask())?;
+    let low = stage.spawn_with(Equipment::at(LOW), ask)?;
     pause(stage)?;
     equal!(low.state()?, ThreadState::AwaitingReply);
     rounds.set(0);
@@ -154,6 +158,7 @@ fn answered(stage: &mut Stage, passive: bool) -> Outcome {
     let (high, alone, _) = chain(stage, Shape { passive, serves: true })?;
     let (instructions, rounds) = high.join()??;
     equal!(rounds, 0);
+    println!("note: inherit: {alone} instructions alone, {instructions} behind the low client and beside the hog");
     // What was left of the low client's request, and its own.
     check!(alone > ROUNDS && instructions > alone && instructions < 2 * alone + ALLOWANCE);
     Ok(())
@@ -241,7 +246,7 @@ fn binding(stage: &mut Stage) -> Outcome {
 }
 
 /// A server that is busy for a low client until the gate opens.
-fn busy(stage: &mut Stage) -> Outcome<(Cap<Endpoint>, Worker<Result<(), Error>>)> {
+fn busy(stage: &mut Stage) -> Outcome<(Cap<Endpoint>, Serving)> {
     let (endpoint, gate) = (stage.endpoint()?, stage.word(0)?);
     let shape = Shape { passive: false, serves: true };
     let server = server(stage, shape, endpoint, move || answer_all(endpoint, gate, 7))?;
@@ -261,7 +266,10 @@ fn falling_back(stage: &mut Stage) -> Outcome {
     equal!(timed.join()?, Err(Error::TimedOut));
     equal!(server.thread.query()?.priority, LOW);
     let call = move || endpoint.call(&Message::new(1)).map(drop);
-    let (high, higher) = (stage.spawn_with(Equipment::at(HOG), call)?, stage.spawn_with(Equipment::at(CLIENT), call)?);
+    let high = stage.spawn_with(Equipment::at(HOG), call)?;
+    pause(stage)?;
+    equal!(server.thread.query()?.priority, HOG);
+    let higher = stage.spawn_with(Equipment::at(CLIENT), call)?;
     pause(stage)?;
     equal!(server.thread.query()?.priority, CLIENT);
     higher.thread.suspend()?;

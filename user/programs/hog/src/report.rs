@@ -33,7 +33,8 @@ pub fn line(work: &Work, elapsed: Duration) -> String {
 
 /// The line about time: how long it took, and how much of it was the processor's, in ticks of both.
 pub fn time(elapsed: Duration, used: u64, ticks: u64) -> String {
-    let share = u128::from(used) * 1000 / u128::from(ticks.max(1));
+    // The end is looked at a moment before what was used by then.
+    let share = u128::from(used.min(ticks)) * 1000 / u128::from(ticks.max(1));
     let (seconds, millis) = (elapsed.as_secs(), elapsed.subsec_millis());
     format!("{seconds}.{millis:03} s, {}.{} % of the processor", share / 10, share % 10)
 }
@@ -56,5 +57,6 @@ mod tests {
     fn the_share_has_a_digit_behind_the_point() {
         assert_eq!(time(Duration::from_millis(2_005), 305, 1000), "2.005 s, 30.5 % of the processor");
         assert_eq!(time(Duration::ZERO, 0, 0), "0.000 s, 0.0 % of the processor");
+        assert_eq!(time(Duration::from_micros(9), 599, 580), "0.000 s, 100.0 % of the processor");
     }
 }
