@@ -408,6 +408,7 @@ fn long_operation(stage: &mut Stage) -> u64 {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_budget_ends_in_a_window_and_the_operation_goes_on_later() {
     let mut stage = Stage::new();
     long_operation(&mut stage);
@@ -426,6 +427,7 @@ fn a_budget_ends_in_a_window_and_the_operation_goes_on_later() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn what_is_found_in_a_window_is_reported_at_the_end_of_the_operation() {
     let mut stage = Stage::new();
     let address = stage.address;
@@ -444,6 +446,7 @@ fn what_is_found_in_a_window_is_reported_at_the_end_of_the_operation() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn deleted_in_a_window_while_depleted() {
     let mut stage = Stage::new();
     long_operation(&mut stage);

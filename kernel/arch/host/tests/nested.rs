@@ -113,6 +113,7 @@ fn statistic(m: &mut Machine, which: Statistic) -> u64 {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn many_deadlines_let_interrupts_in_between_batches() {
     let mut w = world(&[50; 19], false);
     let seen = watch(&mut w, |_, _| {});
@@ -138,6 +139,7 @@ fn a_single_batch_passes_no_window() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn nobody_runs_before_the_outermost_handler_is_left() {
     let mut w = world(&[150; 12], false);
     let seen = watch(&mut w, |k, n| {
@@ -159,6 +161,7 @@ fn nobody_runs_before_the_outermost_handler_is_left() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_handler_in_a_window_of_an_operation_nests_and_leaves_switching_to_the_window() {
     let mut w = world(&[50; 12], false);
     let seen = watch(&mut w, |k, n| {
@@ -186,6 +189,7 @@ fn a_handler_in_a_window_of_an_operation_nests_and_leaves_switching_to_the_windo
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn interrupts_nest_while_nobody_runs() {
     let mut w = world(&[150; 12], false);
     let seen = watch(&mut w, |k, n| {
@@ -207,6 +211,7 @@ fn interrupts_nest_while_nobody_runs() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn the_timer_does_not_interrupt_its_own_handler() {
     // The driver's wait has the first deadline; that it ends sets the timer to the next, which has passed, too.
     let mut w = world(&[50; 12], true);
@@ -221,6 +226,7 @@ fn the_timer_does_not_interrupt_its_own_handler() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn deadlines_that_pass_in_a_handler_are_met_by_it() {
     let mut w = world(&[50; 6], false);
     let late = w.m.make_thread(60);
@@ -234,6 +240,7 @@ fn deadlines_that_pass_in_a_handler_are_met_by_it() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_slice_that_ends_in_a_handler_ends_when_it_is_left() {
     let mut w = world(&[50; 12], false);
     let rival = w.m.make_thread(100);

@@ -118,6 +118,7 @@ fn a_fault_is_queued_behind_a_window() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_handler_that_comes_in_the_window_gets_the_fault() {
     let (mut m, endpoint) = faulting();
     let first = m.first;
@@ -159,6 +160,7 @@ fn a_fault_is_forgotten_if_its_thread_gets_other_registers_in_the_window() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_fault_whose_endpoint_goes_in_the_window_stops_the_thread() {
     let (mut m, endpoint) = faulting();
     let first = m.first;

@@ -1,6 +1,7 @@
 //! Operations that pass windows, against each other and against those that pass none, in every order.
 
 mod interrupts;
+mod nodes;
 mod outcome;
 mod pairs;
 mod restart;

@@ -6,11 +6,11 @@ use tench_abi::layout::WATERMARK;
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::machine::{ARCHIVE, LARGE_DEVICE, RAM_MEDIUM};
 use tench_arch_host::snapshot::snapshot;
-use tench_arch_host::weave::{End, Orders, Policy, Weave};
+use tench_arch_host::weave::{Call, End, Orders, Policy, Weave};
 use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
 
-use crate::world::{FORGOTTEN, Subject, World, place};
+use crate::world::{FORGOTTEN, Subject, World, apart, part, place};
 
 /// Answers and state.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -25,8 +25,12 @@ pub struct Outcome {
 pub fn weave(subjects: &[&Subject]) -> (Weave, Vec<Ref<Thread>>) {
     let parts = subjects.iter().fold(0, |parts, subject| parts | subject.parts);
     let World { machine, actors } = World::new(parts, subjects.len());
-    let calls = subjects.iter().enumerate().map(|(i, subject)| (actors[i], (subject.calls)(i as u64)));
-    (Weave::new(machine, calls.collect()), actors)
+    let calls = |(i, subject): (usize, &&Subject)| {
+        let calls = (subject.calls)(i as u64).into_iter();
+        if subject.parts & part::APART == 0 { calls.collect() } else { calls.map(apart).collect() }
+    };
+    let calls: Vec<Vec<Call>> = subjects.iter().enumerate().map(calls).collect();
+    (Weave::new(machine, actors.iter().copied().zip(calls).collect()), actors)
 }
 
 /// What a weave that has run came to.

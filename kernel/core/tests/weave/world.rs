@@ -34,6 +34,8 @@ pub mod part {
     pub const ACCOUNT: u32 = 64;
     /// That thread's notification has waiters, its endpoint for faults senders.
     pub const BOUND: u32 = 128 | THREAD;
+    /// What is shared lies in a node of its own, which is made of what nobody uses.
+    pub const APART: u32 = 256;
 }
 
 /// Where capabilities lie in the driver's space.
@@ -86,6 +88,8 @@ pub mod place {
     pub const NEW_COPY: u64 = 197;
     /// Copies and badges of the endpoint.
     pub const COPIES: u64 = 200;
+    /// The shared objects, from [`POOL`] to [`UPPER`], if they lie apart.
+    pub const APART: u64 = 4 * 256 + POOL;
     /// Empty slots that no operation under test uses: this one, and the next.
     pub const ASIDE: u64 = 220;
     /// The node with the members of the account.
@@ -152,8 +156,36 @@ impl World {
         let first = m.first;
         m.area(first).registers.x.fill(FORGOTTEN);
         let actors = (0..actors as u64).map(|i| make_actor(m, i, root)).collect();
+        if parts & part::APART != 0 {
+            put_apart(m);
+        }
         World { machine, actors }
     }
+}
+
+/// Moves the shared objects to a node of their own in the same space.
+fn put_apart(m: &mut Machine) {
+    m.retype(RAM_MEDIUM, Kind::CapNode, 8, 1, p::NEW).ok();
+    m.call(Operation::NodeInstall, &[0, 4, p::NEW]).ok();
+    for i in 0..=p::UPPER - p::POOL {
+        m.call(Operation::Move, &[0, p::POOL + i, 0, p::APART + i]);
+    }
+}
+
+/// A call as it is made if the shared objects lie apart.
+pub fn apart(mut call: Call) -> Call {
+    let named: &[usize] = match call.operation {
+        Operation::Delete | Operation::Revoke => &[1],
+        Operation::FrameMap => &[0, 1],
+        Operation::ThreadFaults => &[0, 2],
+        _ => &[0],
+    };
+    for i in named {
+        if (p::POOL..=p::UPPER).contains(&call.arguments[*i]) {
+            call.arguments[*i] += p::APART - p::POOL;
+        }
+    }
+    call
 }
 
 /// The pool is not zero.
