@@ -26,6 +26,7 @@
 //! | `latency` | [`latency`] | how late a thread runs that waits for the timer, beside three loads |
 //! | `latency-model` | [`latency::model`] | how long interrupts are off, and how late the kernel takes them |
 //! | `boot` | [`boot`] | instructions until here |
+//! | `adversary` | [`adversary`] | for how long interrupts are off, whatever a program does |
 //! | `spawn-kill` | [`spawn_kill`] | nothing: processes that are started and ended, and whether anything is left |
 //! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
 //!
@@ -37,6 +38,8 @@
 extern crate alloc;
 
 // On the host the program is only checked, and the parts that decide are tested.
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod adversary;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod boot;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -112,6 +115,7 @@ fn measure() -> Result<(), String> {
         Some("latency") => latency::run(),
         Some("latency-model") => latency::model::run(),
         Some("boot") => boot::run(),
+        Some("adversary") => adversary::run(),
         Some("soak") => soak::run(),
         Some("spawn-kill") => spawn_kill::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),

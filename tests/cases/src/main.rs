@@ -62,6 +62,7 @@ mod transfer;
 mod untyped;
 mod upcall;
 mod victim;
+mod watching;
 
 use case::Case;
 use stage::Stage;
@@ -106,6 +107,7 @@ const CASES: &[&[Case]] = &[
     streams::CASES,
     cyclic::CASES,
     hostile::CASES,
+    watching::CASES,
 ];
 
 fn play() -> i32 {

@@ -2,7 +2,7 @@
 //!
 //! The target prints the latencies alone, one series for each load and kernel; what is said about them is computed here.
 
-use super::experiments::{Experiment, Run, USUAL};
+use super::experiments::{Experiment, PLAIN, Run, USUAL};
 use super::measure::{Measured, Sample};
 use super::plot::{BLUE, ORANGE, Panel, Plot, Shape};
 use crate::build::Kernel;
@@ -28,9 +28,9 @@ const TARGETS: &[(&str, f64)] = &[
 
 /// One boot for each kernel, and one with the kernel that measures itself.
 const RUNS: &[Run] = &[
-    Run { prefix: "preempt_", arguments: &[], optimised: true, kernel: Kernel::Usual },
-    Run { prefix: "nopreempt_", arguments: &[], optimised: true, kernel: Kernel::WithoutWindows },
-    Run { prefix: "irq_off_", arguments: &["watching"], optimised: true, kernel: Kernel::Watching },
+    Run { prefix: "preempt_", kernel: Kernel::Usual, ..PLAIN },
+    Run { prefix: "nopreempt_", kernel: Kernel::WithoutWindows, ..PLAIN },
+    Run { prefix: "irq_off_", arguments: &["watching"], kernel: Kernel::Watching, ..PLAIN },
 ];
 
 /// The experiment.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use tench_abi::object::stretch;
 
-use super::experiments::{Experiment, Run, USUAL};
+use super::experiments::{Experiment, PLAIN, Run, USUAL};
 use super::measure::Measured;
 use super::plot::{BLUE, ORANGE, Panel, Plot, Shape};
 use super::table::Table;
@@ -21,8 +21,8 @@ const KERNELS: [(&str, &str); 2] = [("preempt", "preemptible"), ("nopreempt", "n
 const LOADS: [(&str, &str); 2] = [("cpu", "CPU-bound"), ("io", "I/O-bound")];
 
 const RUNS: &[Run] = &[
-    Run { prefix: "preempt_", arguments: &[], optimised: true, kernel: Kernel::Watching },
-    Run { prefix: "nopreempt_", arguments: &[], optimised: true, kernel: Kernel::WatchingWithoutWindows },
+    Run { prefix: "preempt_", kernel: Kernel::Watching, ..PLAIN },
+    Run { prefix: "nopreempt_", kernel: Kernel::WatchingWithoutWindows, ..PLAIN },
 ];
 
 /// The experiment.
