@@ -4,10 +4,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use tench::abi::fault::{Class, answer};
 use tench::abi::object::{MAX_PERIOD, MIN_BUDGET, Statistic, ThreadState};
+use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::thread::{Binding, Bindings, SchedulingInfo, upcall_resume};
-use tench::sys::{
-    BOUND_REPLY, Cap, CapAddress, Endpoint, Error, Frame, Instant, Kind, Message, Rights, SchedulingContext,
-};
+use tench::sys::{Cap, CapAddress, Endpoint, Error, Frame, Instant, Kind, Message, Rights, SchedulingContext};
 use tench::sys::{Untyped, Wait};
 use tench::thread::current_thread;
 

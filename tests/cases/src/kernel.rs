@@ -28,7 +28,7 @@ pub const CASES: &[Case] = &[
 ];
 
 /// All lines.
-const CONTROL: Cap<InterruptControl> = Cap::new(slot::INTERRUPT_CONTROL);
+pub const CONTROL: Cap<InterruptControl> = Cap::new(slot::INTERRUPT_CONTROL);
 /// The registers of the real-time clock, which this program is given.
 const RTC: Cap<Frame> = Cap::new(slot::EXTRA);
 /// Offsets of its registers: time, alarm, mask, and clearing.
@@ -84,14 +84,19 @@ fn bind_errors(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
+/// Its registers.
+pub fn rtc() -> Outcome<Window> {
+    Ok(Window::new(RTC, 12, RW)?)
+}
+
 /// Lets the clock raise its line at once: the alarm is now.
-fn ring(clock: &Window) {
+pub fn ring(clock: &Window) {
     clock.write32(MASK, 1);
     clock.write32(ALARM, clock.read32(TIME));
 }
 
 /// Lets it drop its line.
-fn quiet(clock: &Window) {
+pub fn quiet(clock: &Window) {
     clock.write32(CLEAR, 1);
     clock.write32(MASK, 0);
 }
