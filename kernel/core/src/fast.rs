@@ -334,13 +334,15 @@ pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, ta
 #[inline(always)]
 pub fn give_way<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Fast {
     let t = k.get(thread);
-    if t.slow != 0 || t.priority < 0 {
+    let (flags, priority) = (t.slow, t.priority);
+    if flags != 0 || priority < 0 {
         return Fast::Slow;
     }
-    if i64::from(t.priority) != k.state().highest_ready {
+    if i64::from(priority) != k.state().highest_ready {
         return Fast::Answer(0);
     }
+    let Some(first) = scheduler::first_unlimited(k, priority) else { return Fast::Slow };
     // ── Point of no return ──
     clear(&mut k.get(thread).registers.x);
-    Fast::Resume(scheduler::exchange_with_first(k, thread))
+    Fast::Resume(scheduler::exchange_with_first(k, thread, first))
 }

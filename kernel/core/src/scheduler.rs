@@ -63,8 +63,14 @@ fn append<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.state().ready[priority as usize].tail = Some(thread);
 }
 
-/// Puts a thread that was switched away from against its will before its equals.
+/// Puts a thread that was switched away from against its will before its equals. What is left of its time slice stays its own:
+/// otherwise one that is interrupted often enough would keep its equals from running for ever.
 fn enqueue_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let slice_end = k.state().slice_end;
+    if slice_end != 0 {
+        let now = k.arch().now();
+        k.get(thread).slice_left = slice_end.saturating_sub(now).max(1);
+    }
     let t = k.get(thread);
     t.queued = true;
     t.previous = None;
@@ -134,12 +140,32 @@ fn start_slice<A: Arch>(k: &mut Kernel<A>) {
         return;
     }
     let current = k.current();
-    let Some(scheduling) = k.get(current).scheduling else { return };
-    let slice = k.get(scheduling).slice;
+    let slice = slice_of(k, current);
     if slice != 0 {
         let now = k.arch().now();
         k.state().slice_end = now.saturating_add(slice);
         timers::program(k);
+    }
+}
+
+/// Ticks of the slice that begins for a thread, or goes on; 0 if it has none.
+#[inline]
+fn slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u64 {
+    let t = k.get(thread);
+    let left = core::mem::take(&mut t.slice_left);
+    let slice = t.scheduling.map_or(0, |scheduling| k.get(scheduling).slice);
+    if left == 0 { slice } else { left.min(slice) }
+}
+
+/// A thread's priority has changed. If it runs, its slice is that of another priority, or it has no equals there and so none.
+pub fn time_again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    if thread != k.current() {
+        return;
+    }
+    let priority = running_priority(k);
+    k.state().slice_end = 0;
+    if priority >= 0 && k.state().ready[priority as usize].head.is_some() {
+        start_slice(k);
     }
 }
 
@@ -173,6 +199,7 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
 /// Whoever calls this continues with the thread it answers. `LEAVES`: the running thread has nothing left to do in the kernel.
 #[inline(never)]
 pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
+    debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");
     let current = k.current();
     if k.get(current).slow & (slow::FLOAT | slow::BUDGETED) != 0 {
         put_down(k, current, LEAVES);
@@ -218,11 +245,18 @@ pub fn preempt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.state().slice_end = 0;
 }
 
-/// The running thread goes behind its equals, of which there are some, and the first of them, which is answered, runs.
+/// The first thread of a priority, if it can be switched to without timing a budget.
 #[inline]
-pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Thread> {
+pub fn first_unlimited<A: Arch>(k: &mut Kernel<A>, priority: i32) -> Option<Ref<Thread>> {
+    let first = k.state().ready[priority as u8 as usize].head?;
+    if k.get(first).slow & slow::BUDGETED == 0 { Some(first) } else { None }
+}
+
+/// The running thread goes behind its equals, the first of which, [`first_unlimited`], is answered and runs.
+#[inline]
+pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, first: Ref<Thread>) -> Ref<Thread> {
     let priority = k.get(thread).priority as u8;
-    let Queue { head: Some(first), tail: Some(last) } = k.state().ready[priority as usize] else { return thread };
+    let Some(last) = k.state().ready[priority as usize].tail else { return thread };
     let t = k.get(first);
     t.queued = false;
     let second = t.next.take();
@@ -244,9 +278,6 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> R
     begin_slice_of(k, first);
     // It may go on in a window, where the kernel asks who it is.
     k.state().current = first;
-    if k.get(first).slow & slow::BUDGETED != 0 {
-        depletion::begin(k, first);
-    }
     first
 }
 
@@ -290,17 +321,17 @@ fn take_highest<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     thread
 }
 
-/// Times a new slice for a thread that has equals waiting.
+/// Times the slice of a thread that has equals waiting: a new one, or what is left of one that was interrupted. Its budget,
+/// if it has one, is timed right afterwards.
 fn begin_slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    let Some(scheduling) = k.get(thread).scheduling else { return };
-    let slice = k.get(scheduling).slice;
+    let slice = slice_of(k, thread);
     if slice == 0 {
         k.state().slice_end = 0;
         return;
     }
     let now = k.arch().now();
     k.state().slice_end = now.saturating_add(slice);
-    timers::program(k);
+    timers::program_without_budget(k);
 }
 
 /// Charges the time since the last charge to the running thread's scheduling context.
@@ -335,6 +366,7 @@ fn change_current<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>
 /// Makes another thread the running one, where neither time nor floating point need to be looked after.
 #[inline]
 pub fn hand_to<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>) {
+    debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");
     let pointer = k.arch().thread_pointer();
     k.get(from).registers.thread_pointer = pointer;
     let t = k.get(to);

@@ -9,10 +9,9 @@ use tench_abi::Error;
 use crate::kernel::NEVER;
 use crate::object::Ref;
 use crate::thread::{Thread, slow};
-use crate::{Arch, Kernel, depletion, endpoint, scheduler};
+use crate::{Arch, Kernel, depletion, endpoint, inherit, scheduler};
 
-/// Threads woken by one timer interrupt. If more deadlines have passed, the timer fires again at once, with interrupts
-/// let in between.
+/// Threads whose deadlines have passed that are woken with interrupts off, before others are let in.
 const BATCH: usize = 4;
 
 /// A thread's links in the queue. Threads are named by address / 64 relative to the base; 0 is nobody.
@@ -181,30 +180,59 @@ pub fn remove<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 /// Asks the machine for an interrupt at whichever comes first: the next deadline, the end of the time slice or that of the
 /// budget.
 pub fn program<A: Arch>(k: &mut Kernel<A>) {
-    let root = k.state().timers;
-    let first = deadline(k, root);
-    let s = k.state();
-    let mut next = first.min(s.budget_end);
-    if s.slice_end != 0 {
-        next = next.min(s.slice_end);
-    }
-    k.arch().set_timer(if next == NEVER { None } else { Some(next) });
+    let end = k.state().budget_end;
+    let next = next_without_budget(k).unwrap_or(NEVER).min(end);
+    k.arch().set_timer(Some(next));
 }
 
-/// The timer interrupt: ends waits whose deadline has passed, the time slice if it is over, and budgets.
-pub fn expire<A: Arch>(k: &mut Kernel<A>) {
+/// The same for a thread that has no budget, or whose budget is looked at next.
+#[inline]
+pub fn program_without_budget<A: Arch>(k: &mut Kernel<A>) {
+    let next = next_without_budget(k);
+    k.arch().set_timer(next);
+}
+
+/// The next deadline or the end of the time slice.
+#[inline]
+fn next_without_budget<A: Arch>(k: &mut Kernel<A>) -> Option<u64> {
+    let root = k.state().timers;
+    let first = if root == 0 { None } else { Some(deadline(k, root)) };
+    let slice = match k.state().slice_end {
+        0 => None,
+        end => Some(end),
+    };
+    match (first, slice) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The thread that waits for the first deadline, if that has passed.
+#[inline]
+fn due<A: Arch>(k: &mut Kernel<A>, now: u64) -> Option<Ref<Thread>> {
+    let root = k.state().timers;
+    named(k, root).filter(|thread| k.get(*thread).deadline <= now)
+}
+
+/// The timer interrupt: ends waits whose deadline has passed, the time slice if it is over, and budgets. Answers whether it is
+/// done. If not, more deadlines have passed than one batch: it is called again, with interrupts let in between.
+#[must_use]
+pub fn expire<A: Arch>(k: &mut Kernel<A>) -> bool {
     let now = k.arch().now();
-    for _ in 0..BATCH {
-        let root = k.state().timers;
-        let Some(thread) = named(k, root) else { break };
-        if k.get(thread).deadline > now {
-            break;
+    let mut left = BATCH;
+    while let Some(thread) = due(k, now) {
+        if left == 0 {
+            return false;
         }
         if k.get(thread).slow & slow::DEPLETED != 0 {
             depletion::replenish(k, thread);
-        } else {
-            endpoint::cancel(k, thread, Error::TimedOut);
+            left -= 1;
+            continue;
         }
+        let inherited = inherit::heir(k, thread).is_some_and(|heir| k.get(heir).slow & slow::INHERITS != 0);
+        endpoint::cancel(k, thread, Error::TimedOut);
+        // What its heir inherits from the others is worked out then, which takes as long as all the rest.
+        left = if inherited { 0 } else { left - 1 };
     }
     let end = k.state().slice_end;
     if end != 0 && end <= now {
@@ -214,6 +242,7 @@ pub fn expire<A: Arch>(k: &mut Kernel<A>) {
         depletion::ended(k);
     }
     program(k);
+    true
 }
 
 /// Panics unless the queue is a leftist heap of threads that wait with a deadline. For tests.

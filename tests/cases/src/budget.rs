@@ -4,10 +4,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use tench::abi::fault::{Class, answer};
 use tench::abi::object::{MAX_PERIOD, MIN_BUDGET, Statistic, ThreadState};
-use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::thread::{Binding, Bindings, SchedulingInfo, upcall_resume};
-use tench::sys::{Cap, CapAddress, Endpoint, Error, Frame, Instant, Kind, Message, Rights, SchedulingContext};
-use tench::sys::{Untyped, Wait};
+use tench::sys::{
+    Cap, CapAddress, Endpoint, Error, Frame, Instant, Kind, Message, Rights, SchedulingContext, Untyped, Wait,
+    ipc::BOUND_REPLY,
+};
 use tench::thread::current_thread;
 
 use crate::case::{Case, Outcome};
@@ -41,6 +42,11 @@ pub const CASES: &[Case] = &[
 
 /// Ticks by which the kernel may miss the end of a budget, or a thread what it sees of it: interrupt, switch, and back.
 const GRAIN: u64 = 200;
+
+/// Whether so much of a budget was used, as far as the kernel can tell.
+fn is_about(used: u64, budget: u64) -> bool {
+    (budget..budget + GRAIN).contains(&used)
+}
 
 /// Counts for ever.
 fn hog(stage: &mut Stage, word: usize, priority: u64) -> Outcome<(Worker<()>, Shared)> {
@@ -132,7 +138,7 @@ fn equal_runs(stage: &mut Stage) -> Outcome {
     other.thread.resume()?;
     pause(stage)?;
     let first = greedy.scheduling.query()?.consumed;
-    check!(first >= MOMENT / 4 && first < MOMENT / 4 + GRAIN);
+    check!(is_about(first, MOMENT / 4));
     check!(other.scheduling.query()?.consumed > MOMENT / 2);
     // It has no time slice, so the one whose budget came back waits behind it.
     pause(stage)?;
@@ -222,8 +228,11 @@ fn let_begin<T: Copy>(server: &Worker<T>, setup: Cap<SchedulingContext>) -> Outc
     Ok(())
 }
 
-/// Such a server, that waits, and what it waits at.
-fn service(stage: &mut Stage) -> Outcome<(Worker<Result<(), Error>>, Cap<Endpoint>, Cap<SchedulingContext>)> {
+/// Such a server, what it will wait at, and time with which it can begin.
+type Service = (Worker<Result<(), Error>>, Cap<Endpoint>, Cap<SchedulingContext>);
+
+/// Such a server, which has not begun.
+fn service(stage: &mut Stage) -> Outcome<Service> {
     let (endpoint, setup) = (stage.endpoint()?, stage.make::<SchedulingContext>(0)?);
     setup.configure(HIGH, HIGH, 0, None)?;
     let server = stage.spawn_with(PASSIVE, move || serve(endpoint))?;
@@ -320,7 +329,7 @@ fn resumed(stage: &mut Stage) -> Outcome {
         let received = timeouts.receive(Wait::until(patience()))?;
         equal!((received.label(), received.word(3)), (Class::Timeout as u64, 0));
         let used = received.word(1);
-        check!(used >= round * (MOMENT / 4) && used < round * (MOMENT / 4) + GRAIN);
+        check!(is_about(used, round * (MOMENT / 4)));
         equal!(worker.state()?, ThreadState::AwaitingReply);
         BOUND_REPLY.reply(&Message::new(answer::RESUME))?;
         let before = count.get();
@@ -340,7 +349,7 @@ fn given_more(stage: &mut Stage) -> Outcome {
     BOUND_REPLY.reply(&Message::new(answer::RESUME))?;
     check!(count.get() > before);
     let used = timeouts.receive(Wait::until(patience()))?.word(1);
-    check!(used >= MOMENT * 3 / 4 && used < MOMENT * 3 / 4 + GRAIN);
+    check!(is_about(used, MOMENT * 3 / 4));
     // An answer that does not resume it stops it.
     BOUND_REPLY.reply(&Message::new(answer::STOP))?;
     equal!(worker.state()?, ThreadState::Faulted);
@@ -363,7 +372,7 @@ fn changed(stage: &mut Stage) -> Outcome {
     worker.scheduling.reserve(MOMENT / 2, 10 * MOMENT, None)?;
     check!(count.get() > before);
     let used = worker.scheduling.query()?.consumed;
-    check!(used >= MOMENT * 3 / 4 && used < MOMENT * 3 / 4 + 2 * GRAIN);
+    check!(is_about(used, MOMENT * 3 / 4));
     // At a lower priority and without a limit it runs when the main thread waits.
     worker.scheduling.configure(LOW, LOW, 0, None)?;
     worker.scheduling.reserve(0, 0, None)?;
@@ -424,7 +433,7 @@ fn sliced(stage: &mut Stage) -> Outcome {
     pause(stage)?;
     for context in workers.into_iter().flatten() {
         let used = context.query()?.consumed;
-        check!(used >= MOMENT / 4 && used < MOMENT / 4 + GRAIN);
+        check!(is_about(used, MOMENT / 4));
     }
     let [a, b] = words.map(Shared::get);
     check!(a < 2 * b && b < 2 * a);

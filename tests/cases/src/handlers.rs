@@ -89,7 +89,7 @@ fn provoke(class: Class) {
         Class::Exception => unsafe { assembly::undefined(0) },
         // SAFETY: the handler answers the call.
         Class::ForeignCall => unsafe { assembly::foreign(1, 2, 3) },
-        // No instruction does.
+        // Nothing faults: see the cases of `budget`.
         Class::Timeout => 0,
     };
 }

@@ -31,16 +31,19 @@ mod blocks;
 mod budget;
 mod bytes;
 mod child;
+mod cyclic;
 mod division;
 mod endpoint;
 mod exhaustion;
 mod faults;
 mod handlers;
 mod hostile;
+mod inherit;
 mod kernel;
 mod killing;
 mod layout;
 mod memory;
+mod nesting;
 mod node;
 mod notification;
 mod operations;
@@ -85,6 +88,7 @@ const CASES: &[&[Case]] = &[
     thread::CASES,
     scheduling::CASES,
     budget::CASES,
+    inherit::CASES,
     notification::CASES,
     registers::CASES,
     faults::CASES,
@@ -92,6 +96,7 @@ const CASES: &[&[Case]] = &[
     handlers::CASES,
     random::CASES,
     kernel::CASES,
+    nesting::CASES,
     bytes::CASES,
     blocks::CASES,
     paging::CASES,
@@ -104,6 +109,7 @@ const CASES: &[&[Case]] = &[
     exhaustion::CASES,
     streams::CASES,
     time::CASES,
+    cyclic::CASES,
     hostile::CASES,
     reserve::CASES,
     srr::CASES,

@@ -27,7 +27,7 @@ use tench_kernel::fast::{self, Fast};
 use tench_kernel::kernel::{Kernel, State};
 use tench_kernel::object::Ref;
 use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState, slow};
-use tench_kernel::{Arch, depletion, entry, scheduler};
+use tench_kernel::{Arch, depletion, entry, scheduler, window};
 
 use crate::host::{Host, PowerOff};
 use crate::stack::Stacks;
@@ -36,7 +36,7 @@ use crate::{boot, check};
 pub use crate::boot::{ARCHIVE, DEVICE, FREE, LARGE_DEVICE, PROGRAM, RAM, RAM_MEDIUM, RAM_SMALL, UNTYPED};
 
 /// What a system call left in its thread's registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Answer {
     /// `x0`..`x10`.
     pub x: [u64; 11],
@@ -88,7 +88,7 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// A booted machine. The first thread runs, at priority 100.
+    /// A booted machine. The first thread runs, at priority 255.
     pub fn new() -> Machine {
         let (state, first) = boot::boot();
         Machine { state, stacks: Stacks::default(), fast: false, powered_off: None, free: FREE, first }
@@ -138,7 +138,7 @@ impl Machine {
     }
 
     /// Enters the kernel as the running thread.
-    fn enter(&mut self, job: impl FnOnce(&mut Kernel<Host>) -> Ref<Thread> + 'static) {
+    pub(crate) fn enter(&mut self, job: impl FnOnce(&mut Kernel<Host>) -> Ref<Thread> + 'static) {
         let mut k = self.kernel();
         let thread = k.current();
         let mut inner = self.kernel();
@@ -153,6 +153,7 @@ impl Machine {
             Ok(next) => {
                 assert!(k.current() == next, "the kernel answers {next:?}, but {:?} is current", k.current());
                 assert_eq!(k.arch().active.len(), 0, "interrupts acknowledged and not ended");
+                assert_eq!(k.state().nesting, 0, "handlers of interrupts entered and not left");
             }
             Err(payload) => match PowerOff::find(payload.as_ref()) {
                 Some(PowerOff(status)) => self.powered_off = Some(status),
@@ -238,6 +239,15 @@ impl Machine {
     /// Lets the kernel choose who runs, as after an interrupt that did nothing.
     pub fn reschedule(&mut self) {
         self.enter(scheduler::leave);
+    }
+
+    /// The idle thread, which must be the running one, passes its window.
+    pub fn idle_window(&mut self) {
+        assert!(self.idle(), "somebody runs");
+        self.enter(|k| {
+            window::idle(k);
+            k.current()
+        });
     }
 
     /// Serves pending interrupts as if they arrived in user mode.

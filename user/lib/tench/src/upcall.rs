@@ -46,7 +46,7 @@ pub unsafe fn handle(class: Class, handler: Handler, stack: usize) -> Result<(),
     // Where memory comes on demand, the stack in use may end just below.
     let stack = if stack == 0 { thread::fault_stack() } else { stack };
     // SAFETY: `enter` handles an upcall, and the caller answers for the stack.
-    unsafe { thread::current_thread().faults_upcall(class, server(), enter as *const () as usize, stack) }
+    unsafe { thread::current_thread().faults_upcall(class, server_for(class), enter as *const () as usize, stack) }
 }
 
 /// Lets faults of a class of the running thread go where they went before: to the process server, or page faults to the
@@ -57,7 +57,7 @@ pub fn stop_handling(class: Class) -> Result<(), Error> {
         // SAFETY: the stack is this thread's.
         return unsafe { handle_page_faults(thread::current_thread(), thread::fault_stack()) };
     }
-    thread::current_thread().faults_to(class, server())
+    thread::current_thread().faults_to(class, server_for(class))
 }
 
 /// Lets page faults of a thread be handled by this library.
@@ -68,6 +68,11 @@ pub(crate) unsafe fn handle_page_faults(of: Cap<Thread>, stack: usize) -> Result
     let server = Some(Cap::new(slot::PROCS));
     // SAFETY: `enter` handles an upcall, and the caller answers for the stack.
     unsafe { of.faults_upcall(Class::PageFault, server, enter as *const () as usize, stack) }
+}
+
+/// Who gets a class of faults that the program does not handle: the process server, if a thread cannot go on.
+fn server_for(class: Class) -> Option<Cap<Endpoint>> {
+    if Class::STOPPING.contains(&class) { server() } else { None }
 }
 
 /// The process server, if there is one.
@@ -95,9 +100,10 @@ extern "C" fn enter(class: u64, address: u64, instruction: u64, syndrome: u64) -
 /// What it keeps takes more than a kibibyte of the stack, which a fault that is remedied needs for other things.
 #[inline(never)]
 fn call_handler(report: &Report) -> Error {
-    // A page fault can happen while the interrupted code writes a message; the handler may send some itself. A foreign
-    // system call happens only where the program makes one.
-    let staged = if report.class == Class::PageFault as u64 { Staged::save() } else { None };
+    // A page fault can happen while the interrupted code writes a message, and a budget end then; the handler may send some
+    // itself. A foreign system call happens only where the program makes one.
+    let is_anywhere = report.class == Class::PageFault as u64 || report.class == Class::Timeout as u64;
+    let staged = if is_anywhere { Staged::save() } else { None };
     let place = HANDLERS.get(report.class as usize);
     let pointer = place.map_or(core::ptr::null_mut(), |place| place.load(Ordering::Acquire));
     if pointer.is_null() {

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use tench_abi::object::Statistic;
+use tench_abi::object::{Statistic, Stretches};
 use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
 use tench_procs_client::protocol::{FaultKind, State};
@@ -168,6 +168,8 @@ pub enum Unwritten {
 pub enum Waited {
     /// All have ended, in this way; not known of those that ended so long ago that nothing is known of them.
     Ended(Vec<Option<End>>),
+    /// The same, after Ctrl-C was typed: they were killed, or ended when they were told to.
+    EndedEarly(Vec<Option<End>>),
     /// Ctrl-C was typed, and nobody was killed.
     Interrupted,
     /// Ctrl-Z was typed, and all were suspended.
@@ -177,7 +179,8 @@ pub enum Waited {
 /// What keys do while processes are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnKey {
-    /// Ctrl-C kills the processes, Ctrl-Z suspends them: they are in the foreground.
+    /// Ctrl-C kills the processes, or tells those that want to end by themselves; Ctrl-Z suspends them: they are in the
+    /// foreground.
     Obey,
     /// Ctrl-C ends the waiting.
     StopWaiting,
@@ -268,6 +271,8 @@ pub trait System {
     fn instructions(&mut self) -> u64;
     /// A statistic of the kernel.
     fn statistic(&mut self, which: Statistic) -> Result<u64, Refusal>;
+    /// How long interrupts were off on a path of the kernel's.
+    fn stretches(&mut self, path: u64) -> Result<Stretches, Refusal>;
     /// Switches the machine off once everything written is on the terminal. Comes back only if that is refused.
     fn power_off(&mut self, status: u8) -> Refusal;
 }

@@ -16,7 +16,7 @@ use tench::procs::protocol::Error as ProcsError;
 use tench::procs::{Capability, Procs, Spawn, Standing, Status};
 use tench::reserve::{Reservation, Reserve};
 use tench::sys::abi::layout::slot;
-use tench::sys::abi::object::Statistic;
+use tench::sys::abi::object::{Statistic, Stretches};
 use tench::sys::{Cap, CapAddress, Error, Instant, Kernel, OWN_SPACE};
 use tench::{again, memory, process};
 use tench_files_client::Files;
@@ -235,6 +235,7 @@ impl System for Live {
         let on_key = keys::clear();
         outcome?;
         Ok(match on_key {
+            Some(OnKey::Obey) if ends.len() == pids.len() && keys::is_interrupted() => Waited::EndedEarly(ends),
             _ if ends.len() == pids.len() => Waited::Ended(ends),
             Some(OnKey::Obey) => Waited::Suspended,
             _ => Waited::Interrupted,
@@ -350,6 +351,10 @@ impl System for Live {
 
     fn statistic(&mut self, which: Statistic) -> Result<u64, Refusal> {
         Ok(self.kernel.query(which)?)
+    }
+
+    fn stretches(&mut self, path: u64) -> Result<Stretches, Refusal> {
+        Ok(self.kernel.stretches(path)?)
     }
 
     fn power_off(&mut self, status: u8) -> Refusal {
