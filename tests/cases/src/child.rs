@@ -10,7 +10,7 @@ use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
 use crate::faults::Deed;
-use crate::{exhaustion, handlers, hostile, layout, paging, processes, shared, slabs, streams, victim};
+use crate::{exhaustion, handlers, hostile, layout, paging, processes, reserve, shared, slabs, streams, victim};
 
 /// Exit code of a child that does as it is told and nothing else.
 pub const OBEDIENT: u64 = 7;
@@ -37,6 +37,8 @@ pub fn run() -> Option<i32> {
         "layout" => layout::child(arguments.next()?),
         "fault" => Some(fault(arguments.next()?)),
         "handler" => Some(handlers::child(arguments.next()?).unwrap_or(1)),
+        "reserve" => Some(reserve::child(number(arguments.next())?).unwrap_or(1)),
+        "reserved" => Some(reserve::stay().unwrap_or(1)),
         "hostile" => Some(hostile::client(arguments.next()?, number(arguments.next())?).unwrap_or(1)),
         "random" => {
             random(number(arguments.next())?, number(arguments.next())?);

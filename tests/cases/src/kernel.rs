@@ -84,6 +84,11 @@ fn bind_errors(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
+/// Its registers.
+pub fn rtc() -> Outcome<Window> {
+    Ok(Window::new(RTC, 12, RW)?)
+}
+
 /// Lets the clock raise its line at once: the alarm is now.
 pub fn ring(clock: &Window) {
     clock.write32(MASK, 1);

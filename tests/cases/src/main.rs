@@ -1,7 +1,8 @@
 //! Named cases for every kernel object and operation.
 //!
 //! The program runs in the place of the shell (`systems/tests.toml`), prints a line for each case, and powers the
-//! machine off; `./tench test cases` reads the lines. Started with arguments it is one of the programs that cases watch
+//! machine off; `./tench test cases` reads the lines. With the arguments `only PREFIX...` it runs the cases whose names begin so.
+//! Started with other arguments it is one of the programs that cases watch
 //! from outside: [`child`].
 //!
 //! ```text
@@ -51,13 +52,16 @@ mod processes;
 mod random;
 mod registers;
 mod reply;
+mod reserve;
 mod scheduling;
 mod sessions;
 mod shared;
 mod slabs;
 mod space;
+mod srr;
 mod streams;
 mod thread;
+mod time;
 mod transfer;
 mod untyped;
 mod upcall;
@@ -105,10 +109,19 @@ const CASES: &[&[Case]] = &[
     killing::CASES,
     exhaustion::CASES,
     streams::CASES,
+    time::CASES,
     cyclic::CASES,
     hostile::CASES,
     watching::CASES,
+    reserve::CASES,
+    srr::CASES,
 ];
+
+/// Whether a case is to run: with the arguments `only PREFIX...` those whose names begin so, otherwise all.
+fn is_wanted(case: &Case) -> bool {
+    let mut arguments = tench::args().skip(1);
+    arguments.next() != Some("only") || arguments.any(|prefix| case.id.starts_with(prefix))
+}
 
 fn play() -> i32 {
     if let Some(code) = child::run() {
@@ -122,7 +135,7 @@ fn play() -> i32 {
         }
     };
     let (mut passed, mut failed) = (0, 0);
-    for case in CASES.iter().copied().flatten() {
+    for case in CASES.iter().copied().flatten().filter(|case| is_wanted(case)) {
         match stage.play(case) {
             Ok(()) => {
                 passed += 1;

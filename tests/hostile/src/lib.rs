@@ -34,6 +34,7 @@ probe!(mem as tench_mem_client::protocol in "../../user/servers/mem/client/src/p
 probe!(names as tench_names_client::protocol in "../../user/servers/names/client/src/protocol.rs");
 probe!(pager as tench_pager::protocol in "../../user/lib/pager/src/protocol.rs");
 probe!(procs as tench_procs_client::protocol in "../../user/servers/procs/client/src/protocol.rs");
+probe!(reserve as tench_reserve_client::protocol in "../../user/servers/reserve/client/src/protocol.rs");
 probe!(slabs as tench_mem_client::slabs::protocol in "../../user/servers/mem/client/src/slabs/protocol.rs");
 probe!(stream as tench_stream::protocol in "../../user/lib/stream/src/protocol.rs");
 

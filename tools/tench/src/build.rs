@@ -77,7 +77,7 @@ pub enum Optimisation {
 }
 
 /// Packages that are always optimised.
-const OPTIMISED: [&str; 11] = [
+const OPTIMISED: [&str; 12] = [
     "tench-abi",
     "tench-arch-aarch64",
     "tench-clock",
@@ -89,6 +89,7 @@ const OPTIMISED: [&str; 11] = [
     "tench-mem",
     "tench-names",
     "tench-procs",
+    "tench-reserve",
 ];
 
 impl Optimisation {

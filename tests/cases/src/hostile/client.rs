@@ -7,12 +7,13 @@ use tench::files::Files;
 use tench::mem::Mem;
 use tench::names::Names;
 use tench::procs::Procs;
+use tench::reserve::Reserve;
 use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message, Wait, offer_slots};
 use tench::{memory, process, thread};
 use tench_pager::protocol::PagerClient;
 use tench_protocol::label;
 
-use super::{pager, streams};
+use super::{pager, shares, streams};
 use crate::child::{self, Random};
 
 /// Threads that do the same at the same time.
@@ -53,6 +54,12 @@ impl Victim {
             "pager" => {
                 let (interface, version) = (PagerClient::<()>::INTERFACE, PagerClient::<()>::VERSION);
                 standing("pager", slot::EXTRA, interface, version, |_, random, _| pager::request(random))
+            }
+            "reserve" => {
+                let place = memory::take_slot().ok()?;
+                Names::STANDARD.look_up(Reserve::NAME, place).ok()?;
+                let (interface, version) = (Reserve::<()>::INTERFACE, Reserve::<()>::VERSION);
+                standing("reserve", place, interface, version, |_, random, _| shares::request(random))
             }
             "files" => standing("files", slot::FILES, Files::<()>::INTERFACE, Files::<()>::VERSION, pipes),
             _ => return None,

@@ -7,6 +7,7 @@
 
 mod client;
 mod pager;
+mod shares;
 mod streams;
 mod work;
 

@@ -127,6 +127,19 @@ char *getenv(const char *name);
 unsigned sleep(unsigned seconds);
 void tench_sleep(uint64_t milliseconds);
 uint64_t tench_uptime(void); /* milliseconds since the machine was started */
+uint64_t tench_time(void);                        /* nanoseconds since then */
+void tench_delay(uint64_t nanoseconds);           /* never shorter */
+void tench_delay_until(uint64_t time);            /* nanoseconds since then; at once if it is past */
+/*
+ * Events. A notification is made with tench_notification, which answers its slot, or 0 if there is no memory for one; tench_signal
+ * signals it, and so do interrupts and other processes that have a capability to it. tench_await_event waits until it is signalled,
+ * and puts the bits there that were set; with a time (nanoseconds since the machine was started; 0: none), no longer than that. Both
+ * answer 0, or the negative number of an error of the kernel: TENCH_TIMED_OUT, or one that says what is wrong with the slot.
+ */
+#define TENCH_TIMED_OUT (-16)
+uint32_t tench_notification(void);
+int tench_signal(uint32_t notification);
+int tench_await_event(uint32_t notification, uint64_t time, uint64_t *bits);
 uint64_t tench_instructions(void); /* that the processor has executed */
 uint64_t tench_process(void); /* the process identifier */
 

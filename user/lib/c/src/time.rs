@@ -2,8 +2,9 @@
 
 use core::ffi::{c_int, c_long};
 
-use tench::sys::Instant;
+use tench::memory;
 use tench::sys::time::ticks;
+use tench::sys::{Cap, CapAddress, Error, Instant, Notification};
 use tench::time::{self, Duration};
 
 use crate::errno::{EINVAL, fail};
@@ -71,9 +72,76 @@ unsafe extern "C" fn nanosleep(duration: *const TimeSpec, _left: *mut TimeSpec) 
     }
 }
 
+/// Nanoseconds since the machine was started. They last for 584 years.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn tench_time() -> u64 {
+    u64::try_from(time::uptime().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The time so many nanoseconds after the machine was started, or the first after it that the counter knows.
+fn instant(nanoseconds: u64) -> Instant {
+    Instant::from_ticks(ticks(Duration::from_nanos(nanoseconds), time::frequency()))
+}
+
+/// Lets others run for so many nanoseconds.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn tench_delay(nanoseconds: u64) {
+    time::sleep(Duration::from_nanos(nanoseconds));
+}
+
+/// Lets others run until a time.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn tench_delay_until(nanoseconds: u64) {
+    time::sleep_until(instant(nanoseconds));
+}
+
+/// A kernel's answer as C has it.
+fn code(result: Result<(), Error>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(error) => -(error as c_int),
+    }
+}
+
+/// The slot of a new notification; 0 if there is no memory for one.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn tench_notification() -> u32 {
+    memory::make::<Notification>(0).map_or(0, |made| made.leak().address().0)
+}
+
+/// Signals a notification.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+extern "C" fn tench_signal(notification: u32) -> c_int {
+    code(Cap::<Notification>::new(CapAddress(notification)).signal())
+}
+
+/// Waits for a notification, until a time if that is not 0.
+///
+/// # Safety
+/// `bits` is null or a place for a number.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn tench_await_event(notification: u32, nanoseconds: u64, bits: *mut u64) -> c_int {
+    let deadline = (nanoseconds != 0).then(|| instant(nanoseconds));
+    let answer = time::await_event(Cap::new(CapAddress(notification)), deadline);
+    if let Ok(found) = answer
+        && !bits.is_null()
+    {
+        // SAFETY: the caller says so.
+        unsafe { *bits = found };
+    }
+    code(answer.map(drop))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_have_the_numbers_of_the_header() {
+        let header = include_str!("../include/tench.h");
+        assert!(header.contains(&format!("#define TENCH_TIMED_OUT ({})\n", code(Err(Error::TimedOut)))));
+        assert_eq!(code(Ok(())), 0);
+    }
 
     #[test]
     fn only_times_are_times() {

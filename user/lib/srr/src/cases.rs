@@ -34,6 +34,8 @@ macro_rules! show {
     ($($argument:tt)*) => { $crate::print(format_args!("{} ", format_args!($($argument)*))) };
 }
 
+pub mod time;
+
 /// Compares what a case prints with what it must print, as it comes; a target can run this without keeping text.
 struct Judge {
     expected: &'static str,
@@ -75,7 +77,7 @@ impl Case {
     }
 }
 
-/// Every case.
+/// Every case, but for those about time ([`time::CASES`]).
 pub const CASES: &[Case] = &[
     Case {
         name: "identifiers and parents",

@@ -22,6 +22,14 @@ pub enum Error {
     NameUnknown,
     /// The name server has no room for another name.
     NamesFull,
+    /// There is no such event.
+    NoSuchEvent,
+    /// Another task waits for this event.
+    EventTaken,
+    /// The task is no clock server: it does not exist, or answers nonsense.
+    NoClockServer,
+    /// The delay or the time is negative.
+    NegativeDelay,
     /// The name is empty or longer than [`MAX_NAME`](crate::names::MAX_NAME).
     BadName,
 }
@@ -31,12 +39,18 @@ impl Error {
     /// and still cannot be used.
     pub const fn code(self) -> i32 {
         match self {
-            Error::NoSuchTask | Error::InvalidPriority | Error::NoNameServer => -1,
+            Error::NoSuchTask
+            | Error::InvalidPriority
+            | Error::NoNameServer
+            | Error::NoSuchEvent
+            | Error::NoClockServer => -1,
             Error::Incomplete
             | Error::OutOfTasks
             | Error::MessageTooLong
             | Error::NameUnknown
             | Error::NamesFull
+            | Error::EventTaken
+            | Error::NegativeDelay
             | Error::BadName => -2,
         }
     }
@@ -52,6 +66,10 @@ impl Error {
             Error::NoNameServer => "there is no name server",
             Error::NameUnknown => "nobody is registered under this name",
             Error::NamesFull => "the name server has no room for another name",
+            Error::NoSuchEvent => "there is no such event",
+            Error::EventTaken => "another task waits for this event",
+            Error::NoClockServer => "the task is no clock server",
+            Error::NegativeDelay => "the delay or the time is negative",
             Error::BadName => "a name has 1 to 255 bytes",
         }
     }

@@ -19,7 +19,7 @@ use std::thread::{self, JoinHandle};
 use std::thread_local;
 
 use crate::table::{Arrival, Meeting, PRIORITIES, State, Table};
-use crate::{Ending, Error, MAX_MESSAGE, MAX_TASKS, Terminal, Tid};
+use crate::{CLOCK_EVENT, Ending, Error, MAX_MESSAGE, MAX_TASKS, Terminal, Tid};
 
 /// A task's function.
 type Function = Box<dyn FnOnce() + Send>;
@@ -50,6 +50,8 @@ struct Kernel {
     ended: bool,
     /// What a task panicked with.
     panic: Option<Box<dyn Any + Send>>,
+    /// Ticks that have passed. Tasks take no time, so they pass only when none can run.
+    ticks: u64,
     terminal: Box<dyn Terminal>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -89,6 +91,10 @@ impl Kernel {
     fn schedule(&mut self) {
         self.table.check_invariants();
         self.running = self.ready.values_mut().rev().find_map(VecDeque::pop_front);
+        if self.running.is_none() {
+            self.running = self.table.event_comes(CLOCK_EVENT);
+            self.ticks += u64::from(self.running.is_some());
+        }
         self.ended |= self.running.is_none();
     }
 
@@ -254,6 +260,7 @@ pub fn run(terminal: Box<dyn Terminal>, priority: i32, first: Function) -> Resul
             running: None,
             ended: false,
             panic: None,
+            ticks: 0,
             terminal,
             threads: Vec::new(),
         }),
@@ -335,6 +342,18 @@ pub fn receive(message: &mut [u8]) -> (Tid, usize) {
 
 pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
     enter(|kernel, _| kernel.reply(sender, message), |_, length| length)
+}
+
+pub fn await_event(event: i32) -> Result<u64, Error> {
+    enter(|kernel, tid| kernel.table.await_event(tid, event), |_, result| result).map(|()| ticks())
+}
+
+pub fn ticks() -> u64 {
+    current().0.kernel().ticks
+}
+
+pub fn idle_share() -> u32 {
+    if ticks() == 0 { 0 } else { 1000 }
 }
 
 pub fn print(text: fmt::Arguments<'_>) {

@@ -13,6 +13,8 @@
 //! | `Receive(&tid, msg, len)` | [`receive`] |
 //! | `Reply(tid, reply, len)` | [`reply`] |
 //! | `WhoIs(name)`, `RegisterAs(name)` | [`who_is`], [`register_as`]; the server is [`names::serve`] |
+//! | `AwaitEvent(event)` | [`await_event`] |
+//! | `Time(tid)`, `Delay(tid, ticks)`, `DelayUntil(tid, ticks)` | [`clock::time`], [`clock::delay`], [`clock::delay_until`]; the server is [`clock::start`]'s |
 //! | `bwprintf`, `bwgetc` | [`say!`], [`wait_key`] |
 //!
 //! Errors are an [`Error`] each; [`Error::code`] is R4's number for it. A message has at most [`MAX_MESSAGE`] bytes; one
@@ -24,7 +26,7 @@
 //! first. Every primitive is a *kernel entry*: afterwards its caller stands behind all tasks of its priority. So a task
 //! that replies lets its equals run before it goes on, and so does one that asks for its own identifier.
 //!
-//! A task must not wait for anything but tasks, because while it does others would run whose turn it is not. [`say!`]
+//! A task must not wait for anything but tasks and events, because while it does others would run whose turn it is not. [`say!`]
 //! does not wait, and while one waits in [`wait_key`] no other runs.
 //!
 //! # Where it runs
@@ -41,6 +43,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod cases;
+pub mod clock;
 mod error;
 #[cfg(not(target_os = "none"))]
 mod host;
@@ -65,6 +68,15 @@ pub use table::{MAX_TASKS, Tid};
 
 /// Bytes of the longest message and the longest reply: the 64 words that a kernel message has.
 pub const MAX_MESSAGE: usize = 512;
+
+/// The event that happens every 10 milliseconds of the session's time.
+pub const CLOCK_EVENT: i32 = 0;
+
+/// Events that can be awaited: 0 to one less.
+pub const EVENTS: i32 = 1;
+
+/// [`CLOCK_EVENT`] happens this often in a second.
+pub const TICKS_PER_SECOND: u64 = 100;
 
 /// Where tasks print, and where keys come from.
 pub trait Terminal: Send {
@@ -145,6 +157,26 @@ pub fn receive(message: &mut [u8]) -> (Tid, usize) {
 /// Errors: `NoSuchTask` (-1), `Incomplete` (-2, it does not wait for a reply), `MessageTooLong` (-2).
 pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
     machine::reply(sender, message)
+}
+
+/// Waits for an event. Answers the session's time in ticks of 10 milliseconds, which may be several more than at the last one, if
+/// others were more important meanwhile. An event that happens while nobody waits for it is lost.
+/// Errors: `NoSuchEvent` (-1), `EventTaken` (-2).
+///
+/// On Tench the task goes on as soon as the event happens, in the middle of whatever a less important task does. On the host time
+/// passes only when no task can run, so the same program always does the same.
+pub fn await_event(event: i32) -> Result<u64, Error> {
+    machine::await_event(event)
+}
+
+/// The session's time in ticks of 10 milliseconds. No kernel entry.
+pub fn ticks() -> u64 {
+    machine::ticks()
+}
+
+/// The thousandths of the session's time so far in which no task could run. No kernel entry.
+pub fn idle_share() -> u32 {
+    machine::idle_share()
 }
 
 /// Prints. Use [`say!`].

@@ -13,15 +13,17 @@
 //!                         │ └────────────── reply ────────────┘             │
 //!         message arrives │ └──────────────── receiver ends (-2) ───────────┘
 //!                 ReceiveWait ◀── receive with nobody in the queue (from Ready)
+//!                 EventWait   ◀── await_event (from Ready); back when the event comes
 //! ```
 //!
-//! Only one task runs at a time, and tasks are switched only inside the primitives, after the table has changed. So the
+//! Only one task runs at a time, and none is switched away from while it changes the table: an event may end the turn of a task that
+//! is in its own code, but not of one that is in the library (`target/outside.rs`). So the
 //! cells below need no lock; they are atomic only so that a table can be shared by threads without unsafe code.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
 
-use crate::Error;
+use crate::{EVENTS, Error};
 
 /// Tasks that can exist at the same time. (R4 has 48.)
 pub const MAX_TASKS: usize = 64;
@@ -52,6 +54,8 @@ pub enum State {
     ReceiveWait,
     /// Its message was received, and it waits for the reply.
     ReplyWait,
+    /// It waits for an event.
+    EventWait,
 }
 
 impl State {
@@ -62,6 +66,7 @@ impl State {
             State::Ready => 1,
             State::ReceiveWait => 2,
             State::ReplyWait => 3,
+            State::EventWait => 5,
             State::SendWait(receiver) => 4 | receiver.0 << 3,
         }
     }
@@ -73,6 +78,7 @@ impl State {
             1 => State::Ready,
             2 => State::ReceiveWait,
             3 => State::ReplyWait,
+            5 => State::EventWait,
             _ => State::SendWait(Tid(word >> 3)),
         }
     }
@@ -115,6 +121,8 @@ pub struct Table {
     ready: [AtomicU16; PRIORITIES],
     /// Priorities below this may be given.
     priorities: AtomicU32,
+    /// Who waits for each event: the identifier and 1; 0 for nobody.
+    waiters: [AtomicU32; EVENTS as usize],
 }
 
 impl Table {
@@ -130,6 +138,7 @@ impl Table {
                 }
             }; MAX_TASKS],
             ready: [const { AtomicU16::new(0) }; PRIORITIES],
+            waiters: [const { AtomicU32::new(0) }; EVENTS as usize],
             priorities: AtomicU32::new(if priorities < PRIORITIES as u32 { priorities } else { PRIORITIES as u32 }),
         }
     }
@@ -142,6 +151,9 @@ impl Table {
         }
         for ready in &self.ready {
             ready.store(0, Relaxed);
+        }
+        for waiter in &self.waiters {
+            waiter.store(0, Relaxed);
         }
         self.priorities.store(priorities.min(PRIORITIES as u32), Relaxed);
     }
@@ -264,6 +276,31 @@ impl Table {
         Ok(())
     }
 
+    /// `tid` waits for an event.
+    /// Errors: `NoSuchEvent`, `EventTaken`.
+    pub fn await_event(&self, tid: Tid, event: i32) -> Result<(), Error> {
+        let index = usize::try_from(event).map_err(|_| Error::NoSuchEvent)?;
+        let waiter = self.waiters.get(index).ok_or(Error::NoSuchEvent)?;
+        if waiter.load(Relaxed) != 0 {
+            return Err(Error::EventTaken);
+        }
+        waiter.store(tid.0 + 1, Relaxed);
+        self.change(tid, State::EventWait);
+        Ok(())
+    }
+
+    /// An event has come: who waits for it is ready.
+    pub fn event_comes(&self, event: i32) -> Option<Tid> {
+        let tid = self.waiters.get(usize::try_from(event).ok()?)?.swap(0, Relaxed).checked_sub(1).map(Tid)?;
+        self.change(tid, State::Ready);
+        Some(tid)
+    }
+
+    /// Whether anybody waits for an event.
+    pub fn awaits_events(&self) -> bool {
+        self.waiters.iter().any(|waiter| waiter.load(Relaxed) != 0)
+    }
+
     /// A task ends. Whoever is in its queue becomes ready; they are to be told that their send is
     /// [`Incomplete`](Error::Incomplete), in the order of the queue, which the table does not know.
     pub fn exit(&self, tid: Tid) {
@@ -294,12 +331,19 @@ impl Table {
                     );
                     queued[receiver.0 as usize] += 1;
                 }
+                State::EventWait => {
+                    let waits = self.waiters.iter().filter(|waiter| waiter.load(Relaxed) == tid.0 + 1).count();
+                    assert_eq!(waits, 1, "task {tid} waits for one event");
+                }
                 State::Free | State::ReceiveWait | State::ReplyWait => {}
             }
         }
         for tid in (0..MAX_TASKS as u32).map(Tid).filter(|tid| self.state(*tid) != State::Free) {
             let account = self.entry(tid).queued.load(Relaxed);
             assert_eq!(queued[tid.0 as usize], account, "senders in the queue of task {tid}");
+        }
+        for waiter in self.waiters.iter().filter_map(|waiter| waiter.load(Relaxed).checked_sub(1)) {
+            assert_eq!(self.state(Tid(waiter)), State::EventWait, "an event knows who waits for it");
         }
         for (priority, count) in ready.into_iter().enumerate() {
             assert_eq!(count, self.ready[priority].load(Relaxed), "ready tasks of priority {priority}");

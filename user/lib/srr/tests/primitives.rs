@@ -1,6 +1,6 @@
 //! The promises of the primitives, in the simulation of R4's scheduler.
 
-use tench_srr::cases::CASES;
+use tench_srr::cases::{CASES, time};
 use tench_srr::{Error, Terminal, create, receive, run};
 
 /// Prints nothing.
@@ -13,7 +13,8 @@ impl Terminal for Silence {
 
 #[test]
 fn every_promise_is_kept() {
-    let broken: Vec<_> = CASES.iter().filter_map(|case| Some((case.name, case.check().err()?))).collect();
+    let broken: Vec<_> =
+        CASES.iter().chain(time::CASES).filter_map(|case| Some((case.name, case.check().err()?))).collect();
     assert!(broken.is_empty(), "{broken:#?}");
 }
 

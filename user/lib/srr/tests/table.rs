@@ -53,6 +53,8 @@ enum Step {
     Send(u32),
     Receive,
     Reply(u32),
+    Await(i32),
+    Tick,
     Exit,
 }
 
@@ -63,6 +65,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => prop_oneof![0..4u32, tid.clone()].prop_map(Step::Send),
         4 => Just(Step::Receive),
         4 => prop_oneof![0..8u32, tid].prop_map(Step::Reply),
+        1 => (-1..3).prop_map(Step::Await),
+        1 => Just(Step::Tick),
         1 => Just(Step::Exit),
     ]
 }
@@ -98,6 +102,19 @@ proptest! {
                     false
                 }
                 Step::Reply(to) => table.reply(Tid(to)).is_err(),
+                Step::Await(event) => {
+                    let is_awaited = before.contains(&State::EventWait);
+                    let answer = table.await_event(actor, event);
+                    prop_assert_eq!(answer.is_ok(), event == 0 && !is_awaited);
+                    prop_assert_eq!(answer == Err(Error::EventTaken), event == 0 && is_awaited);
+                    answer.is_err()
+                }
+                Step::Tick => {
+                    let waiter = before.iter().position(|state| *state == State::EventWait);
+                    prop_assert_eq!(table.event_comes(0), waiter.map(|tid| Tid(tid as u32)));
+                    prop_assert!(!table.awaits_events());
+                    waiter.is_none()
+                }
                 Step::Exit => {
                     table.exit(actor);
                     for sender in std::mem::take(&mut queues[actor.0 as usize]) {

@@ -59,6 +59,7 @@ pub use tench_names_client as names;
 pub use tench_paging as paging;
 pub use tench_procs_client as procs;
 pub use tench_protocol::again;
+pub use tench_reserve_client as reserve;
 pub use tench_stream as stream;
 pub use {tench_abi as abi, tench_sys as sys};
 

@@ -10,6 +10,7 @@ use tench_abi::object::{Statistic, Stretches};
 use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
 use tench_procs_client::protocol::{FaultKind, State};
+use tench_reserve_client::Reservation;
 
 use crate::parse::Standard;
 
@@ -236,6 +237,9 @@ pub trait System {
     fn next_account(&mut self, after: u64) -> Option<Account>;
     /// The registered name after this one in alphabetical order.
     fn next_name(&mut self, after: &str) -> Option<Name>;
+
+    /// The reservation of the processor with the next higher number.
+    fn next_reservation(&mut self, after: u64) -> Result<Option<Reservation>, Refusal>;
 
     /// What lies in a directory.
     fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, Refusal>;

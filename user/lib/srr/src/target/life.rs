@@ -17,9 +17,10 @@ use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::{Cap, Endpoint, Message, Notification, Reply, SchedulingContext, ThreadBlock, Wait};
 use tench::thread::{self, Builder};
 
+use super::events;
 use super::outside::{self, Request};
 use super::session::{Function, SESSION};
-use super::{Kept, Label, requeue};
+use super::{Kept, Label, enter, requeue};
 use crate::table::{PRIORITIES, State};
 use crate::{Ending, Error, MAX_TASKS, Terminal, Tid};
 
@@ -61,6 +62,7 @@ pub fn run(mut terminal: Box<dyn Terminal>, priority: i32, first: Function) -> R
     SESSION.base.store(base, Relaxed);
     SESSION.top.store(top.max(0) as u32, Relaxed);
     drop(Vec::<u8>::with_capacity(HEAP_RESERVE));
+    events::begin();
     let tid = SESSION.table.create(None, priority)?;
     if !prepare(tid) {
         SESSION.table.reset(0);
@@ -69,23 +71,34 @@ pub fn run(mut terminal: Box<dyn Terminal>, priority: i32, first: Function) -> R
     ready(tid, priority, first);
     // Every task is more important than this thread, so it goes on when none can.
     SESSION.endpoint(tid).send(&message(Label::Start), Wait::FOREVER).kept();
-    while let Some((request, tid)) = outside::wanted() {
-        match request {
-            Request::Flush => flush(&mut *terminal),
-            Request::Key => {
-                flush(&mut *terminal);
-                terminal.wait_key();
+    loop {
+        match outside::wanted() {
+            Some((request, tid)) => {
+                grant(request, &mut *terminal);
+                outside::grant(tid);
             }
-            // Whoever asked looks whether there is a thread now.
-            Request::Prepare(new) => _ = prepare(new),
+            None if events::idle() => {}
+            None => break,
         }
-        outside::grant(tid);
     }
     flush(&mut *terminal);
     let ending = Ending { waiting: SESSION.table.len() };
     retire_all();
     SESSION.table.reset(0);
     Ok(ending)
+}
+
+/// Does what a task wants from outside.
+fn grant(request: Request, terminal: &mut dyn Terminal) {
+    match request {
+        Request::Flush => flush(terminal),
+        Request::Key => {
+            flush(terminal);
+            terminal.wait_key();
+        }
+        // Whoever asked looks whether there is a thread now.
+        Request::Prepare(new) => _ = prepare(new),
+    }
 }
 
 /// Prints what was said.
@@ -121,10 +134,11 @@ fn prepare(tid: Tid) -> bool {
         let top = SESSION.base.load(Relaxed) + SESSION.top.load(Relaxed);
         let builder = Builder::new().stack_size(STACK_SIZE).priority(top as u8);
         let Ok(thread) = builder.spawn(move || begin(tid)) else { return false };
-        if let Some(scheduling) = thread.scheduling()
+        if let (Some(scheduling), Some(own)) = (thread.scheduling(), thread.thread())
             && !thread.is_finished()
         {
             place.scheduling.set(scheduling);
+            place.thread.set(own);
             // It stays until the process ends.
             core::mem::forget(thread);
         }
@@ -151,6 +165,7 @@ fn live(tid: Tid) -> ! {
         if let Some(function) = function {
             function();
         }
+        enter();
         finish(tid);
     }
 }
@@ -170,7 +185,7 @@ pub fn retire(tid: Tid) -> ! {
 }
 
 pub fn exit() -> ! {
-    let me = SESSION.me();
+    let me = enter();
     finish(me);
     retire(me)
 }
@@ -188,6 +203,7 @@ fn finish(me: Tid) {
         SESSION.give_reply(place);
     }
     SESSION.table.exit(me);
+    events::INSIDE.store(0, Relaxed);
 }
 
 /// Sets the priority of a task's thread. It has no time slice.
@@ -204,18 +220,23 @@ fn ready(tid: Tid, priority: i32, function: Function) {
 }
 
 pub fn create(priority: i32, function: Function) -> Result<Tid, Error> {
-    let me = SESSION.me();
-    let tid = match SESSION.table.create(Some(me), priority) {
-        Ok(tid) => tid,
-        Err(error) => return super::refuse(me, error),
-    };
-    if !SESSION.place(tid).scheduling.is_made() {
+    let me = enter();
+    let tid = loop {
+        let tid = match SESSION.table.create(Some(me), priority) {
+            Ok(tid) => tid,
+            Err(error) => return super::refuse(me, error),
+        };
+        if SESSION.place(tid).scheduling.is_made() {
+            break tid;
+        }
+        // Nobody is to find it before it has a thread: an event may come meanwhile.
+        SESSION.table.exit(tid);
         outside::ask(me, Request::Prepare(tid));
+        enter();
         if !SESSION.place(tid).scheduling.is_made() {
-            SESSION.table.exit(tid);
             return super::refuse(me, Error::OutOfTasks);
         }
-    }
+    };
     ready(tid, priority, function);
     let endpoint = SESSION.endpoint(tid);
     if SESSION.table.priority(tid) > SESSION.table.priority(me) {
@@ -253,8 +274,8 @@ fn retire_all() {
                 SESSION.reply(place).reply(&message(Label::End)).kept();
             }
             State::ReceiveWait => SESSION.endpoint(tid).send(&message(Label::End), Wait::FOREVER).kept(),
-            // Nobody is ready, and nobody is in a queue any more.
-            State::Free | State::Ready | State::SendWait(_) => {}
+            // Nobody is ready, nobody is in a queue any more, and while somebody waits for an event the session goes on.
+            State::Free | State::EventWait | State::Ready | State::SendWait(_) => {}
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | the session: what each task has, and who waits in which reply object | `session.rs` |
 //! | the life of a task's thread, from one task to the next | `life.rs` |
 //! | waiting for something that is no task | `outside.rs` |
+//! | events, and the time in which no task runs | `events.rs` |
 //! | the primitives | here |
 //!
 //! # Order
@@ -18,17 +19,21 @@
 //!
 //! # Why nothing needs a lock
 //!
-//! Only one task runs at a time, and another takes over only in a system call of a primitive (tasks have no time slice,
-//! and nothing outside wakes them: see `outside`). Each primitive changes all its books *before* the call, and none
-//! after it that another task could miss.
+//! Only one task runs at a time, and another takes over only in a system call of a primitive: tasks have no time slice, and what
+//! else wakes one is an event. It takes over from a less important task at any moment, but waits before it touches anything while
+//! that one is in a primitive ([`enter`], and `events`). Each primitive changes all its books *before* the call, and none after it
+//! that another task could miss.
 //!
 //! The kernel refuses no call of this file as long as the library is right, since it owns every object it uses; so a
 //! refusal is a defect, and [`Kept::kept`] ends the program with a message that says so.
 
+mod events;
 mod label;
 mod life;
 mod outside;
 mod session;
+
+use core::sync::atomic::Ordering::Relaxed;
 
 use tench::sys::{Cap, Endpoint, Message, Received, Wait};
 use tench::thread::yield_now as kernel_yield;
@@ -36,6 +41,7 @@ use tench::thread::yield_now as kernel_yield;
 use crate::table::Arrival;
 use crate::{Error, MAX_MESSAGE, Tid};
 
+pub use events::{await_event, idle_share, ticks};
 use label::Label;
 use life::retire;
 use session::SESSION;
@@ -59,10 +65,20 @@ impl<T> Kept<T> for Result<T, tench::sys::Error> {
     }
 }
 
+/// The calling task begins a primitive, which ends with [`outside::settle`] or [`requeue`]: no event interferes meanwhile.
+#[inline]
+fn enter() -> Tid {
+    let me = SESSION.me();
+    events::INSIDE.store(me.0 + 1, Relaxed);
+    me
+}
+
 /// The calling task goes behind its equals, as after every kernel entry.
 #[inline]
 fn requeue(me: Tid) {
-    if SESSION.table.has_ready_equals(me) {
+    events::INSIDE.store(0, Relaxed);
+    // A task to which an event has come is not known to be ready before it has run.
+    if SESSION.table.has_ready_equals(me) || SESSION.table.awaits_events() {
         kernel_yield();
         outside::settle(me);
     }
@@ -107,23 +123,23 @@ fn unpack(received: &Received, length: usize, buffer: &mut [u8]) -> usize {
 }
 
 pub fn my_tid() -> Tid {
-    let me = SESSION.me();
+    let me = enter();
     requeue(me);
     me
 }
 
 pub fn my_parent_tid() -> Option<Tid> {
-    let me = SESSION.me();
+    let me = enter();
     requeue(me);
     SESSION.table.parent(me)
 }
 
 pub fn yield_now() {
-    requeue(SESSION.me());
+    requeue(enter());
 }
 
 pub fn send(receiver: Tid, message: &[u8], reply: &mut [u8]) -> Result<usize, Error> {
-    let me = SESSION.me();
+    let me = enter();
     if message.len() > MAX_MESSAGE {
         return refuse(me, Error::MessageTooLong);
     }
@@ -151,7 +167,7 @@ pub fn send(receiver: Tid, message: &[u8], reply: &mut [u8]) -> Result<usize, Er
 }
 
 pub fn receive(message: &mut [u8]) -> (Tid, usize) {
-    let me = SESSION.me();
+    let me = enter();
     let place = SESSION.take_reply();
     let arrival = SESSION.table.receive(me);
     SESSION.wait_with(me, place);
@@ -174,7 +190,7 @@ pub fn receive(message: &mut [u8]) -> (Tid, usize) {
 }
 
 pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
-    let me = SESSION.me();
+    let me = enter();
     if message.len() > MAX_MESSAGE {
         return refuse(me, Error::MessageTooLong);
     }

@@ -8,7 +8,8 @@
 //! 2. Every task that is ready gets its turn, is still in the library then, sees `held`, and waits in turn ([`settle`]).
 //! 3. Nobody can run: the caller does what was asked, and wakes the task.
 //! 4. The task clears `held` and wakes the others, in the order in which they stopped. That is the order in which they
-//!    were ready, and none has a higher priority than the task. So everybody is where they were.
+//!    were ready, and none has a higher priority than the task. So everybody is where they were. (A task to which an event comes
+//!    meanwhile stops like the others, and goes on with them.)
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -18,6 +19,7 @@ use alloc::string::String;
 use tench::sync::Mutex;
 
 use super::Kept;
+use super::events::INSIDE;
 use super::session::SESSION;
 use crate::{MAX_TASKS, Tid};
 
@@ -49,26 +51,34 @@ static STOPPED: [AtomicU32; MAX_TASKS] = [const { AtomicU32::new(0) }; MAX_TASKS
 /// How many.
 static STOPPED_COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A task that has waited in the kernel goes on, as soon as nobody waits for something outside.
+/// A task ends its primitive. If it has waited in the kernel, it goes on as soon as nobody waits for something outside.
 #[inline]
 pub fn settle(me: Tid) {
     while HELD.load(Relaxed) {
+        // No event interferes before this task waits.
+        INSIDE.store(me.0 + 1, Relaxed);
         let count = STOPPED_COUNT.load(Relaxed);
         STOPPED[count as usize % MAX_TASKS].store(me.0, Relaxed);
         STOPPED_COUNT.store(count + 1, Relaxed);
         SESSION.notification(me).wait().kept();
     }
+    INSIDE.store(0, Relaxed);
 }
 
 /// Lets the session's caller do something, and nobody anything else meanwhile.
 pub fn ask(me: Tid, request: Request) {
+    INSIDE.store(me.0 + 1, Relaxed);
     HELD.store(true, Relaxed);
     *REQUEST.lock() = Some((request, me));
     SESSION.notification(me).wait().kept();
+    INSIDE.store(me.0 + 1, Relaxed);
     HELD.store(false, Relaxed);
-    for stopped in &STOPPED[..STOPPED_COUNT.swap(0, Relaxed) as usize] {
-        SESSION.notification(Tid(stopped.load(Relaxed))).signal().kept();
+    // One of them may be more important, run at once, and want something itself: then others stop, in new places.
+    let stopped: [u32; MAX_TASKS] = core::array::from_fn(|index| STOPPED[index].load(Relaxed));
+    for stopped in &stopped[..STOPPED_COUNT.swap(0, Relaxed) as usize] {
+        SESSION.notification(Tid(*stopped)).signal().kept();
     }
+    settle(me);
 }
 
 /// What somebody wants from outside. For the session's caller, who then [`grant`]s it.

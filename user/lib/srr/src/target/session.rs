@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use tench::sync::Mutex;
-use tench::sys::{Cap, CapAddress, Endpoint, Notification, Reply, SchedulingContext};
+use tench::sys::{Cap, CapAddress, Endpoint, Notification, Reply, SchedulingContext, Thread};
 use tench::thread;
 
 use crate::table::{Meeting, PRIORITIES, Table};
@@ -27,7 +27,7 @@ pub struct Later(AtomicU32);
 
 impl Later {
     /// Not made yet.
-    const fn none() -> Later {
+    pub const fn none() -> Later {
         Later(AtomicU32::new(0))
     }
 
@@ -59,7 +59,9 @@ pub struct Place {
     pub endpoint: Later,
     /// Where it waits for something that is no message.
     pub notification: Later,
-    /// What its thread runs on; none if it has no thread.
+    /// Its thread, and
+    pub thread: Later,
+    /// what that runs on; none if it has no thread.
     pub scheduling: Later,
     /// What its thread is to run next.
     pub function: Mutex<Option<Function>>,
@@ -77,6 +79,7 @@ impl Place {
         Place {
             endpoint: Later::none(),
             notification: Later::none(),
+            thread: Later::none(),
             scheduling: Later::none(),
             function: Mutex::new(None),
             held: AtomicU32::new(0),
@@ -134,6 +137,11 @@ impl Session {
     #[inline]
     pub fn notification(&self, tid: Tid) -> Cap<Notification> {
         self.place(tid).notification.get()
+    }
+
+    /// A task's thread.
+    pub fn thread(&self, tid: Tid) -> Cap<Thread> {
+        self.place(tid).thread.get()
     }
 
     /// What a task's thread runs on.

@@ -6,6 +6,7 @@ mod inspect;
 mod jobs;
 mod process;
 mod processes;
+mod reservations;
 mod timing;
 mod top;
 
@@ -82,7 +83,7 @@ impl Command {
 /// All commands in the order in which `help` shows them.
 pub fn all() -> impl Iterator<Item = &'static Command> {
     let processes = [process::COMMANDS, jobs::COMMANDS, processes::COMMANDS, top::COMMANDS];
-    let others = [inspect::COMMANDS, files::COMMANDS, timing::COMMANDS];
+    let others = [inspect::COMMANDS, files::COMMANDS, timing::COMMANDS, reservations::COMMANDS];
     [general::COMMANDS].into_iter().chain(processes).chain(others).flatten()
 }
 

@@ -14,6 +14,7 @@ use tench::mem::{Account, Extent, Mem, Totals};
 use tench::names::Names;
 use tench::procs::protocol::Error as ProcsError;
 use tench::procs::{Capability, Procs, Spawn, Standing, Status};
+use tench::reserve::{Reservation, Reserve};
 use tench::sys::abi::layout::slot;
 use tench::sys::abi::object::{Statistic, Stretches};
 use tench::sys::{Cap, CapAddress, Error, Instant, Kernel, OWN_SPACE};
@@ -283,6 +284,17 @@ impl System for Live {
     fn next_name(&mut self, after: &str) -> Option<Name> {
         let (name, pid) = again(|| Names::STANDARD.next(after)).ok()?;
         Some(Name { pid, name: name.as_str().into() })
+    }
+
+    fn next_reservation(&mut self, after: u64) -> Result<Option<Reservation>, Refusal> {
+        // The server may have been started again, so it is looked up each time.
+        let slot = memory::take_slot()?;
+        let found = Names::STANDARD.look_up(Reserve::NAME, slot).map_err(Refusal::from);
+        let next = found.and_then(|server| Ok(Reserve::at(server).next(after)?));
+        // It is there, if the name is.
+        let _ = OWN_SPACE.delete_at(slot);
+        memory::free_slot(slot);
+        next
     }
 
     fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, Refusal> {

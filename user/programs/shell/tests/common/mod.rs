@@ -11,6 +11,7 @@ use tench_abi::{CapAddress, Kind, Rights};
 use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
 use tench_procs_client::protocol::{FaultKind, State};
+use tench_reserve_client::Reservation;
 use tench_shell::parse::Standard;
 use tench_shell::shell::Shell;
 use tench_shell::system::{
@@ -307,6 +308,22 @@ impl System for Fake {
         let names = [("clock", 99), ("console", 5)];
         let (name, pid) = names.into_iter().find(|&(name, _)| name > after)?;
         Some(Name { pid, name: name.into() })
+    }
+
+    fn next_reservation(&mut self, after: u64) -> Result<Option<Reservation>, Refusal> {
+        let reservation = Reservation {
+            id: 3,
+            process: 5,
+            budget: 1_000_000,
+            period: 10_000_000,
+            deadline: 5_000_000,
+            share: 100_000,
+            priority: 155,
+            response: 1_260_000,
+            used: 2_500_000_000,
+        };
+        let second = Reservation { id: 8, process: 77, share: 25_001, priority: 142, ..reservation };
+        Ok([reservation, second].into_iter().find(|found| found.id > after))
     }
 
     fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, Refusal> {

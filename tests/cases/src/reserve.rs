@@ -1,0 +1,403 @@
+//! Reservations: what is admitted, what it gives, and that nobody gets more by himself.
+
+use alloc::format;
+use core::time::Duration;
+
+use tench::abi::layout::slot;
+use tench::memory;
+use tench::names::Names;
+use tench::procs::Procs;
+use tench::procs::protocol::State;
+use tench::reserve::protocol::{Error, FIRST_PRIORITY, LAST_PRIORITY, RESERVABLE};
+use tench::reserve::{Failure as ReserveFailure, Refusal, Reservation, Reserve, Wish};
+use tench::sys::{Cap, Endpoint, Error as KernelError, Instant, Kind, OWN_SPACE, Place, SchedulingContext, Untyped};
+use tench::time::{self, frequency};
+
+use crate::case::{Case, Failure, Outcome};
+use crate::child::OBEDIENT;
+use crate::stage::{LOW, Stage};
+use crate::worker::Equipment;
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("RES0001", "a reservation gives budget, period and priority, and takes them back", granted),
+    Case::new("RES0002", "what cannot be kept is refused, with what could be", refused),
+    Case::new("RES0003", "nobody raises priority or budget by himself", |_| by_itself()),
+    Case::new("RES0004", "the shorter the deadline, the higher the priority, whoever comes first", ordered),
+    Case::new("RES0005", "a reservation goes with its scheduling context, and with its process", gone),
+    Case::new("RES0006", "reservations stay when the server is started again", kept),
+    Case::new("RES0007", "deadlines are met beside whoever is busy, and no more than the budget is used", deadlines),
+    Case::new("RES0009", "nobody gets a fresh budget by giving one up", afresh),
+    Case::new("RES0008", "a hostile client of the reservation server harms nobody else", hostile),
+];
+
+const PROCS: Procs = Procs::STANDARD;
+/// Any of the errors.
+type Refused = ReserveFailure;
+
+/// The server, and the slot of its capability.
+pub fn server() -> Outcome<Reserve<Cap<Endpoint>>> {
+    let slot = memory::take_slot()?;
+    let found = Names::STANDARD.wait_for(Reserve::NAME, slot);
+    found.map(Reserve::at).map_err(|failure| Failure::new(format!("looking the server up: {failure}")))
+}
+
+/// What the server refused.
+fn because(refusal: Refusal) -> Failure {
+    Failure::new(format!("the reservation server refused: {refusal}"))
+}
+
+/// The same.
+fn failed(failure: Refused) -> Failure {
+    because(Refusal::Other(failure))
+}
+
+fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// All reservations.
+fn list(server: &Reserve<Cap<Endpoint>>) -> Outcome<alloc::vec::Vec<Reservation>> {
+    let mut all = alloc::vec::Vec::new();
+    while let Some(found) = server.next(all.last().map_or(0, |last: &Reservation| last.id)).map_err(failed)? {
+        all.push(found);
+    }
+    Ok(all)
+}
+
+/// The server, when nobody has a share any more: one that was used is free when the budget would have come back, after 10 seconds at most.
+fn settled() -> Outcome<Reserve<Cap<Endpoint>>> {
+    let server = server()?;
+    for _ in 0..1100 {
+        if server.possible(1_000_000, 0).map_err(failed)?.share == RESERVABLE / 2 {
+            return Ok(server);
+        }
+        time::sleep(ms(10));
+    }
+    Err(Failure::new("somebody has a share that does not become free"))
+}
+
+fn granted(stage: &mut Stage) -> Outcome {
+    let (server, context) = (settled()?, stage.make::<SchedulingContext>(0)?);
+    context.configure(100, 110, 777, None)?;
+    equal!(list(&server)?.len(), 0);
+    let wish = Wish { deadline: ms(5), ..Wish::new(ms(1), ms(10)) };
+    let reservation = server.wish(context, &wish).map_err(because)?;
+    equal!(reservation.process, tench::process::id());
+    equal!((reservation.budget, reservation.period, reservation.deadline), (1_000_000, 10_000_000, 5_000_000));
+    equal!(reservation.share, 200_000);
+    // With the servers' 250 µs, and the 10 in which nobody can be interrupted.
+    equal!(reservation.response, 1_260_000);
+    check!((u64::from(FIRST_PRIORITY)..=u64::from(LAST_PRIORITY)).contains(&reservation.priority));
+    let info = context.query()?;
+    equal!((info.priority, info.ceiling, info.slice), (reservation.priority, 110, 777));
+    // So that a job which was held up does not delay the next, it is there again after what the deadline leaves of the period.
+    equal!((info.budget, info.period), (frequency() / 1000, 5 * frequency() / 1000));
+    equal!(list(&server)?, [reservation]);
+    equal!(server.wish(context, &wish), Err(Refusal::Other(Refused::Refused(Error::Reserved))));
+    equal!(server.release(reservation.id + 1), Err(Refused::Refused(Error::Unknown)));
+    server.release(reservation.id).map_err(failed)?;
+    equal!(server.release(reservation.id), Err(Refused::Refused(Error::Unknown)));
+    let info = context.query()?;
+    equal!((info.priority, info.ceiling, info.slice, info.budget, info.period), (100, 110, 777, 0, 0));
+    equal!(list(&server)?.len(), 0);
+    Ok(())
+}
+
+fn refused(stage: &mut Stage) -> Outcome {
+    let server = settled()?;
+    let contexts = [stage.make(0)?, stage.make(0)?, stage.make(0)?];
+    let [first, second, third]: [Cap<SchedulingContext>; 3] = contexts;
+    let of = |budget, period| Wish::new(Duration::from_micros(budget), Duration::from_micros(period));
+    let error = |wish: &Wish| server.wish(first, wish).map(|_| ());
+    let other = |error| Err(Refusal::Other(Refused::Refused(error)));
+    equal!(error(&of(19, 1000)), other(Error::BudgetTooShort));
+    equal!(error(&of(100, 499)), other(Error::PeriodTooShort));
+    equal!(error(&of(100, 10_000_001)), other(Error::PeriodTooLong));
+    equal!(error(&of(501, 1000)), other(Error::BudgetTooLong));
+    equal!(error(&Wish { deadline: ms(1), ..of(100, 1000) }), other(Error::DeadlineTooLong));
+    equal!(error(&of(900, 2000)), Err(Refusal::Overcommitted { free: RESERVABLE / 2 }));
+    equal!(error(&of(410, 2000)), Err(Refusal::Excessive { free: RESERVABLE / 2 }));
+    // A budget of 300 µs within 500 is too much beside the servers' 250; 240 is not.
+    let tight = Wish { deadline: Duration::from_micros(500), ..of(300, 10_000) };
+    let budget = Duration::from_micros(240);
+    equal!(error(&tight), Err(Refusal::Unschedulable { budget }));
+    let granted = server.wish(first, &Wish { budget, ..tight }).map_err(because)?;
+    equal!(granted.response, 500_000);
+    // What others have been promised counts: a second one would have to be behind it.
+    equal!(server.wish(second, &tight).map(|_| ()), Err(Refusal::Unschedulable { budget: Duration::ZERO }));
+    // Somebody with a right too few.
+    let weak = stage.mint(third, tench::sys::Rights::READ, 0)?;
+    equal!(server.wish(weak, &of(100, 10_000)).map(|_| ()), other(Error::BadContext));
+    equal!(third.query()?.budget, 0);
+    server.release(granted.id).map_err(failed)?;
+    Ok(())
+}
+
+/// What the child does that has a reservation: it tries to get more, and to harm another's.
+pub fn child(others: u64) -> Option<i32> {
+    let own = Cap::<SchedulingContext>::new(slot::SCHEDULING);
+    let ceiling = own.query().ok()?.ceiling;
+    let server = server().ok()?;
+    let reservation = server.wish(own, &Wish::new(ms(1), ms(20))).ok()?;
+    let info = own.query().ok()?;
+    let is_reserved = info.priority == reservation.priority && info.ceiling == ceiling && ceiling < info.priority;
+    let high = Err(KernelError::PriorityTooHigh);
+    let tries = [
+        own.configure(info.priority, ceiling, 0, None),
+        own.configure(info.priority + 1, ceiling, 0, Some(own)),
+        own.configure(ceiling, info.priority, 0, None),
+        own.reserve(info.budget * 2, info.period, None),
+        own.reserve(info.budget, info.period / 2, Some(own)),
+        own.reserve(0, 0, None),
+    ];
+    let is_refused = tries.iter().all(|answer| *answer == high);
+    let is_whole = own
+        .query()
+        .is_ok_and(|now| (now.priority, now.budget, now.period) == (info.priority, info.budget, info.period));
+    let is_safe = server.release(others) == Err(Refused::Refused(Error::NotYours));
+    // It may give up what it has: then it can have its way below its ceiling, and no more comes of it.
+    own.configure(ceiling, ceiling, 0, None).ok()?;
+    own.reserve(0, 0, None).ok()?;
+    let is_below = own.configure(info.priority, ceiling, 0, None) == high;
+    (is_reserved && is_refused && is_whole && is_safe && is_below).then_some(OBEDIENT as i32)
+}
+
+fn by_itself() -> Outcome {
+    let (server, own) = (settled()?, memory::make::<SchedulingContext>(0)?);
+    let reservation = server.wish(own.cap(), &Wish::new(ms(1), ms(10))).map_err(because)?;
+    let spawn = PROCS.prepare("cases")?;
+    spawn.argument("reserve")?;
+    spawn.argument(&format!("{}", reservation.id))?;
+    spawn.configure(100, 120, 0, false)?;
+    let status = PROCS.wait(spawn.start()?)?;
+    equal!((status.state, status.exit_code()), (State::Exited, Some(OBEDIENT)));
+    // What the child had is gone with it.
+    equal!(list(&server)?, [reservation]);
+    server.release(reservation.id).map_err(failed)?;
+    Ok(())
+}
+
+fn ordered(stage: &mut Stage) -> Outcome {
+    let server = settled()?;
+    let mut held = alloc::vec::Vec::new();
+    // Often between the same two, so that others have to move.
+    for period in [100, 10, 99, 98, 97, 96, 95, 94, 93, 50] {
+        let context = stage.make::<SchedulingContext>(0)?;
+        let reservation = server.wish(context, &Wish::new(Duration::from_micros(50), ms(period))).map_err(because)?;
+        held.push((period, context, reservation.id));
+        let mut found = alloc::vec::Vec::new();
+        for (period, context, _) in &held {
+            found.push((*period, context.query()?.priority));
+        }
+        found.sort_unstable();
+        check!(found.is_sorted_by(|a, b| a.1 > b.1));
+        // The server says the same.
+        for (place, reservation) in list(&server)?.iter().enumerate() {
+            equal!(reservation.priority, held[place].1.query()?.priority);
+            check!(reservation.response <= reservation.deadline);
+        }
+    }
+    held.iter().try_for_each(|(_, _, id)| server.release(*id)).map_err(failed)
+}
+
+fn gone(stage: &mut Stage) -> Outcome {
+    let server = settled()?;
+    let place = stage.slot();
+    stage.pool.retype_many(Kind::Untyped, 12, 1, Place::Watermark, OWN_SPACE, place)?;
+    let memory = Cap::<Untyped>::new(place);
+    let context = memory.retype::<SchedulingContext>(0, stage.slot())?;
+    let all = server.possible(1_000_000, 0).map_err(failed)?;
+    server.wish(context, &Wish::new(ms(2), ms(20))).map_err(because)?;
+    check!(server.possible(1_000_000, 0).map_err(failed)?.share < all.share);
+    equal!(list(&server)?.len(), 1);
+    memory.revoke()?;
+    equal!(list(&server)?.len(), 0);
+    equal!(settled()?.possible(1_000_000, 0).map_err(failed)?, all);
+    // A process that is killed in the middle of its period.
+    let child = PROCS.spawn("cases", &["reserved"])?;
+    while list(&server)?.is_empty() {
+        time::sleep(ms(1));
+    }
+    PROCS.kill(child)?;
+    equal!(PROCS.wait(child)?.state, State::Killed);
+    equal!(list(&server)?.len(), 0);
+    equal!(settled()?.possible(1_000_000, 0).map_err(failed)?, all);
+    Ok(())
+}
+
+/// What the child does that is killed: it is busy for ever, with a reservation.
+pub fn stay() -> Option<i32> {
+    server().ok()?.wish(Cap::new(slot::SCHEDULING), &Wish::new(ms(2), ms(10))).ok()?;
+    loop {
+        core::hint::spin_loop();
+    }
+}
+
+fn kept(stage: &mut Stage) -> Outcome {
+    let before = settled()?;
+    let contexts = [stage.make::<SchedulingContext>(0)?, stage.make(0)?, stage.make(0)?];
+    for (index, context) in (1..).zip(contexts) {
+        before.wish(context, &Wish::new(ms(1), ms(10 * index))).map_err(because)?;
+    }
+    let [_, second, _] = contexts;
+    let (granted, pid) = (list(&before)?, PROCS.find("reserve", 0)?);
+    // One of them is as the server could have left it, had it ended before it could tell the kernel.
+    second.configure(0, 0, 0, None)?;
+    second.reserve(0, 0, None)?;
+    PROCS.kill(pid)?;
+    equal!(before.next(0).is_err(), true);
+    let after = server()?;
+    check!(PROCS.find("reserve", 0)? != pid);
+    equal!(list(&after)?, granted);
+    for (context, reservation) in contexts.into_iter().zip(&granted) {
+        let info = context.query()?;
+        equal!((info.priority, info.budget), (reservation.priority, frequency() / 1000));
+    }
+    // Numbers go on where they were.
+    let fourth = stage.make::<SchedulingContext>(0)?;
+    let last = after.wish(fourth, &Wish::new(Duration::from_micros(500), ms(50))).map_err(because)?;
+    check!(granted.iter().all(|reservation| reservation.id < last.id));
+    granted.iter().chain([&last]).try_for_each(|reservation| after.release(reservation.id)).map_err(failed)
+}
+
+/// What a worker with a reservation has seen: jobs, deadlines missed, the longest response in ticks.
+type Seen = (u64, u64, u64);
+
+/// Lets a worker do a job of `work` ticks in each period, with this reservation. What it does is counted in its own time.
+fn reserved(stage: &mut Stage, wish: &Wish, work: u64, jobs: u64) -> Outcome<(crate::worker::Worker<Seen>, u64)> {
+    let (never, period) = (stage.notification()?, time::deadline(wish.period).since(Instant::now()));
+    let deadline = if wish.deadline.is_zero() { wish.period / 2 } else { wish.deadline };
+    let deadline = tench::sys::time::ticks(deadline, frequency());
+    let begin = Instant::now().after(4 * period);
+    let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(LOW) }, move || {
+        let own = tench::sys::ThreadBlock::current().map(|block| Cap::<tench::sys::Thread>::new(block.thread.get()));
+        let used = || own.and_then(|own| own.query().ok()).map_or(0, |info| info.ticks);
+        let (mut missed, mut longest) = (0, 0);
+        for job in 0..jobs {
+            let release = begin.after(job * period);
+            let _ = never.wait_until(release);
+            let end = used() + work;
+            while used() < end {}
+            let response = Instant::now().since(release);
+            missed += u64::from(response > deadline);
+            longest = longest.max(response);
+        }
+        (jobs, missed, longest)
+    })?;
+    let reservation = server()?.wish(worker.scheduling, wish).map_err(because)?;
+    worker.thread.resume()?;
+    Ok((worker, reservation.id))
+}
+
+fn deadlines(stage: &mut Stage) -> Outcome {
+    const JOBS: u64 = 10;
+    let server = settled()?;
+    let us = |microseconds: u64| microseconds * frequency() / 1_000_000;
+    // One that wants more than it has: it holds up nobody but itself.
+    let greedy = stage.spawn_with(Equipment { start: false, ..Equipment::at(LOW) }, || {
+        loop {
+            core::hint::spin_loop();
+        }
+    })?;
+    let short = Wish { deadline: ms(2), ..Wish::new(Duration::from_micros(500), ms(7)) };
+    let greedy_id = server.wish(greedy.scheduling, &short).map_err(because)?.id;
+    let (first, first_id) = reserved(stage, &Wish::new(ms(1), ms(20)), us(990), JOBS)?;
+    let tight = Wish { deadline: ms(4), ..Wish::new(Duration::from_micros(1500), ms(30)) };
+    let (second, second_id) = reserved(stage, &tight, us(1490), JOBS)?;
+    let (before, from) = (greedy.scheduling.query()?.consumed, Instant::now());
+    greedy.thread.resume()?;
+    // This thread is the best-effort program that is busy all the time.
+    while !(first.has_ended() && second.has_ended()) {
+        if Instant::now().since(from) > 4 * frequency() {
+            return Err(Failure::new("the jobs do not end"));
+        }
+    }
+    let (used, whole) = (greedy.scheduling.query()?.consumed - before, Instant::now().since(from));
+    for (worker, name) in [(first, "1 ms of 20"), (second, "1.5 ms of 30, within 4")] {
+        let (jobs, missed, longest) = worker.join()?;
+        tench::println!("note: {name}: {jobs} jobs, {missed} deadlines missed, {longest} ticks at most");
+        equal!((jobs, missed), (JOBS, 0));
+    }
+    // A tenth (of the 5 ms that the deadline leaves), and the one budget that it can have at the beginning.
+    check!(used <= whole / 10 + us(500) + us(20));
+    check!(used >= whole / 10 - us(500) - whole / 100);
+    [greedy_id, first_id, second_id].into_iter().try_for_each(|id| server.release(id)).map_err(failed)
+}
+
+fn hostile(stage: &mut Stage) -> Outcome {
+    const ENEMIES: u64 = 3;
+    let server = settled()?;
+    let all = server.possible(10_000_000, 0).map_err(failed)?;
+    let us = |microseconds: u64| microseconds * frequency() / 1_000_000;
+    let (worker, id) = reserved(stage, &Wish::new(ms(1), ms(20)), us(990), 8)?;
+    let mut enemies = alloc::vec::Vec::new();
+    for seed in 0..ENEMIES {
+        let spawn = PROCS.prepare("cases")?;
+        for argument in ["hostile", "reserve", &format!("{seed}")] {
+            spawn.argument(argument)?;
+        }
+        spawn.configure(110, 110, 0, false)?;
+        enemies.push(spawn.start()?);
+    }
+    let (jobs, missed, longest) = worker.join()?;
+    tench::println!("note: beside hostile clients: {jobs} jobs, {missed} deadlines missed, {longest} ticks at most");
+    equal!(missed, 0);
+    // They have what they can get, and this program can still be refused for a reason, or get what is left.
+    let reservations = list(&server)?;
+    check!(reservations.iter().any(|reservation| enemies.contains(&reservation.process)));
+    check!(reservations.iter().map(|reservation| reservation.share).sum::<u64>() <= RESERVABLE);
+    check!(reservations.iter().all(|reservation| reservation.response <= reservation.deadline));
+    let context = stage.make::<SchedulingContext>(0)?;
+    let mine = server.wish(context, &Wish::new(Duration::from_micros(100), ms(1000)));
+    check!(mine.is_ok());
+    for enemy in enemies {
+        PROCS.kill(enemy)?;
+        PROCS.wait(enemy)?;
+    }
+    server.release(mine.map_err(because)?.id).map_err(failed)?;
+    server.release(id).map_err(failed)?;
+    equal!(list(&server)?.len(), 0);
+    equal!(settled()?.possible(10_000_000, 0).map_err(failed)?, all);
+    Ok(())
+}
+
+/// Whoever uses up a budget, gives the reservation up and asks for another, again and again, by every way that there is, gets no more than
+/// what he may reserve all the same.
+fn afresh(stage: &mut Stage) -> Outcome {
+    let server = settled()?;
+    let wish = Wish { deadline: ms(2), ..Wish::new(ms(1), ms(7)) };
+    let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(LOW) }, || {
+        loop {
+            core::hint::spin_loop();
+        }
+    })?;
+    let from = Instant::now();
+    worker.thread.resume()?;
+    let used = || worker.scheduling.query().map(|info| info.consumed);
+    let (mut high, mut round) = (0, 0_u64);
+    while Instant::now().since(from) < 60 * frequency() / 1000 {
+        let before = used()?;
+        if let Ok(reservation) = server.wish(worker.scheduling, &wish) {
+            // The worker has run above this thread meanwhile, and goes on if it may.
+            round += 1;
+            if round.is_multiple_of(2) {
+                // The server finds out at the next request.
+                worker.scheduling.configure(LOW, LOW, 0, None)?;
+                worker.scheduling.reserve(0, 0, None)?;
+            } else {
+                server.release(reservation.id).map_err(failed)?;
+            }
+        }
+        high += used()? - before;
+    }
+    let whole = Instant::now().since(from);
+    worker.thread.suspend()?;
+    worker.scheduling.configure(LOW, LOW, 0, None)?;
+    worker.scheduling.reserve(0, 0, None)?;
+    check!(round > 4);
+    // Two fifths, which is what it may reserve in all, and as many budgets at the beginning.
+    tench::println!("note: {high} of {whole} ticks in {round} reservations");
+    check!(high <= whole * 2 / 5 + 2 * frequency() / 1000 + whole / 50);
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Send, Receive, Reply on the target: the promises that the simulation on the host keeps, and what only real time can show.
+
+use alloc::format;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tench::sys::Instant;
+use tench::time::frequency;
+use tench_srr::cases::{self, Case as Promise};
+use tench_srr::{
+    CLOCK_EVENT, Error, TICKS_PER_SECOND, Terminal, Tid, await_event, clock, create, exit, idle_share, my_tid, receive,
+    reply, run, send, ticks, yield_now,
+};
+
+use crate::case::{Case, Failure, Outcome};
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("SRR0001", "the primitives keep their promises", |_| promises(cases::CASES)),
+    Case::new("SRR0002", "events and the clock server keep theirs", |_| promises(cases::time::CASES)),
+    Case::new("SRR0003", "an event takes over from a busy task", |_| preempted()),
+    Case::new("SRR0004", "events interfere with no primitive, wherever they come", |_| interfering()),
+    Case::new("SRR0005", "delays are never early, and late by less than a tick", |_| delays()),
+    Case::new("SRR0006", "the idle share is what no task has used", |_| idle()),
+];
+
+fn promises(all: &[Promise]) -> Outcome {
+    for promise in all {
+        promise.check().map_err(|complaint| Failure::new(format!("{}: {complaint}", promise.name)))?;
+    }
+    Ok(())
+}
+
+/// Nothing is printed.
+struct Silence;
+
+impl Terminal for Silence {
+    fn write(&mut self, _: &str) {}
+    fn wait_key(&mut self) {}
+}
+
+/// Runs a session, and answers what its tasks have left in a number.
+fn session(first: impl FnOnce(Arc<AtomicU64>) + Send + 'static) -> Outcome<u64> {
+    let number = Arc::new(AtomicU64::new(0));
+    let shared = number.clone();
+    let ended = run(Silence, 3, move || first(shared));
+    ended.map_err(|error| Failure::new(format!("the session: {error}")))?;
+    Ok(number.load(Relaxed))
+}
+
+/// Ticks of the system counter in one of the clock's.
+fn tick() -> u64 {
+    frequency() / TICKS_PER_SECOND
+}
+
+fn preempted() -> Outcome {
+    let count = session(|number| {
+        let end = Instant::now().after(20 * tick());
+        let other = number.clone();
+        let awaits = move || {
+            for _ in 0..3 {
+                let Ok(time) = await_event(CLOCK_EVENT) else { return };
+                // It has come just now.
+                if time == ticks() {
+                    other.fetch_add(1, Relaxed);
+                }
+            }
+        };
+        if create(5, awaits).is_err() {
+            return;
+        }
+        // No primitive: only the event can end its turn.
+        while number.load(Relaxed) < 3 && Instant::now() < end {}
+    })?;
+    equal!(count, 3);
+    Ok(())
+}
+
+/// Answers whoever sends, with one byte more.
+fn serve() {
+    loop {
+        let mut message = [0; 8];
+        let (sender, _) = receive(&mut message);
+        message[0] = message[0].wrapping_add(1);
+        let _ = reply(sender, &message);
+    }
+}
+
+/// Calls the server again and again. Answers whether everything was right.
+fn call(server: Tid, until: Instant) -> bool {
+    let mut number = 0;
+    while Instant::now() < until {
+        let mut answer = [0; 8];
+        if send(server, &[number, 0, 0, 0, 0, 0, 0, 0], &mut answer) != Ok(8) || answer[0] != number.wrapping_add(1) {
+            return false;
+        }
+        number = answer[0];
+        yield_now();
+        // A task that ends at once, and one that ends with somebody in its queue.
+        let done = create(7, || exit()).is_ok() && reply(my_tid(), b"") == Err(Error::Incomplete);
+        if !done {
+            return false;
+        }
+    }
+    true
+}
+
+/// Tasks of priorities above and below those that are in primitives all the time await events, of which one comes in each of so many
+/// periods, each time at another place. Everything goes on as it should.
+fn interfering() -> Outcome {
+    const CALLERS: u64 = 3;
+    let right = session(|number| {
+        let until = Instant::now().after(24 * tick());
+        let Ok(server) = create(6, serve) else { return };
+        let Ok(clock) = clock::start(9, None) else { return };
+        for priority in [2, 2, 5] {
+            let number = number.clone();
+            // The more important one first, and the others afterwards.
+            let until = if priority == 5 { Instant::now().after(8 * tick()) } else { until };
+            let caller = move || {
+                if call(server, until) {
+                    number.fetch_add(1, Relaxed);
+                }
+            };
+            if create(priority, caller).is_err() {
+                return;
+            }
+        }
+        for (priority, delay) in [(8, 1), (7, 2), (3, 1), (1, 3)] {
+            let number = number.clone();
+            let sleeper = move || {
+                let mut answer = [0; 8];
+                while Instant::now() < until {
+                    // What it is woken for changes the books of the others.
+                    let asked = clock::delay(clock, delay).is_ok() && send(server, &[1; 8], &mut answer) == Ok(8);
+                    let made = create(7, yield_now).is_ok();
+                    if !(asked && made && answer[0] == 2) {
+                        return;
+                    }
+                }
+                number.fetch_add(100, Relaxed);
+            };
+            if create(priority, sleeper).is_err() {
+                return;
+            }
+        }
+    })?;
+    equal!(right, CALLERS + 400);
+    Ok(())
+}
+
+fn delays() -> Outcome {
+    let late = session(|number| {
+        let Ok(server) = clock::start(9, None) else { return };
+        number.store(u64::MAX, Relaxed);
+        let mut latest = 0;
+        for delay in [1, 2, 5] {
+            let begin = ticks();
+            let (Ok(said), now) = (clock::delay(server, delay), ticks()) else { return };
+            let wanted = begin + delay as u64;
+            if said < wanted || now < said {
+                return;
+            }
+            latest = latest.max(now - wanted);
+        }
+        number.store(latest, Relaxed);
+    })?;
+    check!(late <= 1);
+    Ok(())
+}
+
+fn idle() -> Outcome {
+    let share = session(|number| {
+        let Ok(server) = clock::start(9, None) else { return };
+        let end = ticks() + 20;
+        while ticks() < end {
+            // Three tenths of every second tick's time.
+            let busy = Instant::now().after(tick() * 6 / 10);
+            while Instant::now() < busy {}
+            if clock::delay_until(server, (ticks() / 2 * 2 + 2) as i32).is_err() {
+                return;
+            }
+        }
+        number.store(u64::from(idle_share()), Relaxed);
+    })?;
+    // Up to the first even tick and from the last on it is not the same.
+    check!((690..=710).contains(&share));
+    Ok(())
+}

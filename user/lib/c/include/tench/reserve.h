@@ -1,0 +1,313 @@
+/*
+ * Reserve, version 1.
+ *
+ * Shares of the processor that are kept. A reservation is for jobs that begin at least a period apart, one at a time, and use no more
+ * than a budget each. It gives their scheduling context the budget, and a priority above all programs without a reservation, after the
+ * server has made sure that its jobs, and those of everybody who has one already, have their budgets within their deadlines.
+ * Times are nanoseconds; shares are millionths of the processor.
+ *
+ * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
+ */
+#ifndef TENCH_RESERVE_H
+#define TENCH_RESERVE_H
+
+#include <tench/message.h>
+
+/* The whole processor, in the unit of shares. */
+#define TENCH_RESERVE_WHOLE 1000000
+/* What can be reserved in all. The rest is for servers and for whoever has no reservation. */
+#define TENCH_RESERVE_RESERVABLE 800000
+/* Nanoseconds of the shortest budget. */
+#define TENCH_RESERVE_SHORTEST_BUDGET 20000
+/* Nanoseconds of the shortest period. */
+#define TENCH_RESERVE_SHORTEST_PERIOD 500000
+/* Nanoseconds of the longest period. */
+#define TENCH_RESERVE_LONGEST_PERIOD 10000000000
+/* Reservations that there can be. */
+#define TENCH_RESERVE_MAX_RESERVATIONS 32
+/* Priorities that reservations give: this and those below [`LAST_PRIORITY`]. */
+#define TENCH_RESERVE_FIRST_PRIORITY 131
+/* The highest of them. */
+#define TENCH_RESERVE_LAST_PRIORITY 180
+
+/* Why a request was refused. */
+enum tench_reserve_error {
+    /* The budget is shorter than the shortest. */
+    TENCH_RESERVE_ERROR_BUDGET_TOO_SHORT = 1,
+    /* The budget does not fit into the deadline, or into what that leaves of the period. */
+    TENCH_RESERVE_ERROR_BUDGET_TOO_LONG = 2,
+    /* The period is shorter than the shortest. */
+    TENCH_RESERVE_ERROR_PERIOD_TOO_SHORT = 3,
+    /* The period is longer than the longest. */
+    TENCH_RESERVE_ERROR_PERIOD_TOO_LONG = 4,
+    /* The deadline leaves too little of the period. */
+    TENCH_RESERVE_ERROR_DEADLINE_TOO_LONG = 5,
+    /* The share is not free. */
+    TENCH_RESERVE_ERROR_OVERCOMMITTED = 6,
+    /* A client may not have more than it leaves. */
+    TENCH_RESERVE_ERROR_EXCESSIVE = 7,
+    /* Somebody would miss a deadline. */
+    TENCH_RESERVE_ERROR_UNSCHEDULABLE = 8,
+    /* No place is free, or the client has more than are. */
+    TENCH_RESERVE_ERROR_FULL = 9,
+    /* The capability is no good. */
+    TENCH_RESERVE_ERROR_BAD_CONTEXT = 10,
+    /* There is a reservation for the context. */
+    TENCH_RESERVE_ERROR_RESERVED = 11,
+    /* No such reservation. */
+    TENCH_RESERVE_ERROR_UNKNOWN = 12,
+    /* It is another process's. */
+    TENCH_RESERVE_ERROR_NOT_YOURS = 13,
+};
+
+/* Whether it is one of them. */
+static inline bool tench_reserve_error_is(uint64_t code)
+{
+    switch (code) {
+    case TENCH_RESERVE_ERROR_BUDGET_TOO_SHORT:
+    case TENCH_RESERVE_ERROR_BUDGET_TOO_LONG:
+    case TENCH_RESERVE_ERROR_PERIOD_TOO_SHORT:
+    case TENCH_RESERVE_ERROR_PERIOD_TOO_LONG:
+    case TENCH_RESERVE_ERROR_DEADLINE_TOO_LONG:
+    case TENCH_RESERVE_ERROR_OVERCOMMITTED:
+    case TENCH_RESERVE_ERROR_EXCESSIVE:
+    case TENCH_RESERVE_ERROR_UNSCHEDULABLE:
+    case TENCH_RESERVE_ERROR_FULL:
+    case TENCH_RESERVE_ERROR_BAD_CONTEXT:
+    case TENCH_RESERVE_ERROR_RESERVED:
+    case TENCH_RESERVE_ERROR_UNKNOWN:
+    case TENCH_RESERVE_ERROR_NOT_YOURS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* It in words; NULL if it is none of them. */
+static inline const char *tench_reserve_error_text(uint64_t code)
+{
+    switch (code) {
+    case TENCH_RESERVE_ERROR_BUDGET_TOO_SHORT:
+        return "the budget is shorter than 20 microseconds";
+    case TENCH_RESERVE_ERROR_BUDGET_TOO_LONG:
+        return "the budget is longer than the deadline, or than what that leaves of the period; ask for less";
+    case TENCH_RESERVE_ERROR_PERIOD_TOO_SHORT:
+        return "the period is shorter than 500 microseconds";
+    case TENCH_RESERVE_ERROR_PERIOD_TOO_LONG:
+        return "the period is longer than 10 seconds";
+    case TENCH_RESERVE_ERROR_DEADLINE_TOO_LONG:
+        return "the deadline leaves less than 20 microseconds of the period";
+    case TENCH_RESERVE_ERROR_OVERCOMMITTED:
+        return "so large a share is not free; `possible` says what is";
+    case TENCH_RESERVE_ERROR_EXCESSIVE:
+        return "the process would have more than it leaves to others; `possible` says what it may have";
+    case TENCH_RESERVE_ERROR_UNSCHEDULABLE:
+        return "a deadline could be missed; `possible` says which budget could be had";
+    case TENCH_RESERVE_ERROR_FULL:
+        return "there are too many reservations; release one";
+    case TENCH_RESERVE_ERROR_BAD_CONTEXT:
+        return "the scheduling context cannot be read and written, or the kernel refuses the budget";
+    case TENCH_RESERVE_ERROR_RESERVED:
+        return "the scheduling context has a reservation; release it first";
+    case TENCH_RESERVE_ERROR_UNKNOWN:
+        return "there is no reservation with this number";
+    case TENCH_RESERVE_ERROR_NOT_YOURS:
+        return "the reservation is another process's";
+    default:
+        return NULL;
+    }
+}
+
+/* Why a request had no success, in words. The text stays. */
+static inline const char *tench_reserve_failure(int code)
+{
+    const char *text = code > 0 ? tench_reserve_error_text((uint64_t)code) : NULL;
+    return text != NULL ? text : tench_failure(code);
+}
+
+/* Calls. An error that the interface does not have is no answer. */
+static inline int tench_reserve_call(tench_cap server, struct tench_message *message)
+{
+    int code = tench_call(server, message);
+    return code > 0 && code < TENCH_REJECTED && !tench_reserve_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
+}
+
+/* A reservation. */
+struct tench_reserve_reservation {
+    /* Its number, which is never used again. */
+    uint64_t id;
+    /* The process that asked for it. */
+    uint64_t process;
+    /* Nanoseconds in each period. */
+    uint64_t budget;
+    /* The period in nanoseconds. */
+    uint64_t period;
+    /* Nanoseconds from the beginning of a job in which it has had its budget. */
+    uint64_t deadline;
+    /* The share that it can use, rounded up: the budget in each period less the deadline. */
+    uint64_t share;
+    /* The priority that it gives. It changes when others with shorter or longer deadlines come. */
+    uint64_t priority;
+    /*
+     * Longest time in nanoseconds from the beginning of a job until it has had its budget, with all reservations
+     * that there are.
+     */
+    uint64_t response;
+    /* Processor time in nanoseconds that the scheduling context has used since it was made. */
+    uint64_t used;
+};
+
+static inline void tench_reserve_reservation_put(struct tench_message *message, const struct tench_reserve_reservation *value)
+{
+    tench_put(message, (uint64_t)value->id);
+    tench_put(message, (uint64_t)value->process);
+    tench_put(message, (uint64_t)value->budget);
+    tench_put(message, (uint64_t)value->period);
+    tench_put(message, (uint64_t)value->deadline);
+    tench_put(message, (uint64_t)value->share);
+    tench_put(message, (uint64_t)value->priority);
+    tench_put(message, (uint64_t)value->response);
+    tench_put(message, (uint64_t)value->used);
+}
+
+static inline void tench_reserve_reservation_take(struct tench_reader *reader, struct tench_reserve_reservation *value)
+{
+    value->id = tench_take(reader);
+    value->process = tench_take(reader);
+    value->budget = tench_take(reader);
+    value->period = tench_take(reader);
+    value->deadline = tench_take(reader);
+    value->share = tench_take(reader);
+    value->priority = tench_take(reader);
+    value->response = tench_take(reader);
+    value->used = tench_take(reader);
+}
+
+/* What could be reserved. */
+struct tench_reserve_possible {
+    /* Share that is free for the caller. */
+    uint64_t share;
+    /* Longest budget in nanoseconds with which nobody would miss a deadline; 0 if there is none. */
+    uint64_t budget;
+};
+
+static inline void tench_reserve_possible_put(struct tench_message *message, const struct tench_reserve_possible *value)
+{
+    tench_put(message, (uint64_t)value->share);
+    tench_put(message, (uint64_t)value->budget);
+}
+
+static inline void tench_reserve_possible_take(struct tench_reader *reader, struct tench_reserve_possible *value)
+{
+    value->share = tench_take(reader);
+    value->budget = tench_take(reader);
+}
+
+#define TENCH_RESERVE_LABEL_RESERVE UINT64_C(0xa13a00010001)
+
+/* What tench_reserve_reserve answers. */
+struct tench_reserve_reserve_answer {
+    struct tench_reserve_reservation value;
+};
+
+/*
+ * Reserves `budget` in each `period` for whoever runs on a scheduling context, of which the server keeps a capability
+ * (`READ` and `WRITE`). A job has had its budget within `deadline` from its beginning; 0 stands for half of the period. The
+ * kernel lets the context use the budget once in any stretch of time as long as the period less the deadline, so that a job
+ * that was held up does not delay the next: that is the share that counts, and the shorter the deadline, the less it is. Answers the reservation; its times are those asked for, the budget rounded up to ticks of the system counter,
+ * the others down.
+ * Errors: `BudgetTooShort`, `PeriodTooShort`, `PeriodTooLong`, `DeadlineTooLong` (it leaves no budget's time of
+ * the period), `BudgetTooLong` (longer than the deadline, or than what that leaves of the period), `Overcommitted` (the share is not free), `Excessive` (the process would have more than it
+ * leaves to others), `Unschedulable` (the share is free, but somebody would miss a deadline), `Full`, `BadContext` (a right
+ * is missing, or the kernel refuses), `Reserved` (the context has a reservation already).
+ */
+static inline int tench_reserve_reserve(tench_cap server, tench_cap context, uint64_t budget, uint64_t period,
+    uint64_t deadline, struct tench_reserve_reserve_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_RESERVE_LABEL_RESERVE);
+    tench_lend(message, context);
+    tench_put(message, (uint64_t)budget);
+    tench_put(message, (uint64_t)period);
+    tench_put(message, (uint64_t)deadline);
+    int code = tench_reserve_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_reserve_reservation_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_RESERVE_LABEL_RELEASE UINT64_C(0xa13a00010002)
+
+/*
+ * Gives a reservation up. Its scheduling context has the priority and the time slice that it had before, and no budget. If any of it
+ * was used, its share is free a period less the deadline later.
+ * Errors: `Unknown`, `NotYours`.
+ */
+static inline int tench_reserve_release(tench_cap server, uint64_t id)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_RESERVE_LABEL_RELEASE);
+    tench_put(message, (uint64_t)id);
+    int code = tench_reserve_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_RESERVE_LABEL_NEXT UINT64_C(0xa13a00010003)
+
+/* What tench_reserve_next answers. */
+struct tench_reserve_next_answer {
+    bool value_present;
+    struct tench_reserve_reservation value;
+};
+
+/* The reservation with the next higher number. None after the last. */
+static inline int tench_reserve_next(tench_cap server, uint64_t after, struct tench_reserve_next_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_RESERVE_LABEL_NEXT);
+    tench_put(message, (uint64_t)after);
+    int code = tench_reserve_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value_present = (bool)tench_take_at_most(reader, 1);
+    if (answer->value_present) {
+        tench_reserve_reservation_take(reader, &answer->value);
+    } else {
+        tench_take_zeros(reader, (1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1));
+    }
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_RESERVE_LABEL_POSSIBLE UINT64_C(0xa13a00010004)
+
+/* What tench_reserve_possible answers. */
+struct tench_reserve_possible_answer {
+    struct tench_reserve_possible value;
+};
+
+/*
+ * What the caller could reserve now with this period and deadline (0: half of the period).
+ * Errors: `PeriodTooShort`, `PeriodTooLong`, `DeadlineTooLong`.
+ */
+static inline int tench_reserve_possible(tench_cap server, uint64_t period, uint64_t deadline,
+    struct tench_reserve_possible_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_RESERVE_LABEL_POSSIBLE);
+    tench_put(message, (uint64_t)period);
+    tench_put(message, (uint64_t)deadline);
+    int code = tench_reserve_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_reserve_possible_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#endif

@@ -1,0 +1,135 @@
+//! Events, and the time in which no task can run.
+//!
+//! A task that waits for the clock's event sleeps in the kernel until the tick. Then it goes on at once, if it is more important than
+//! whoever runs; that one stays where it is, before its equals.
+//!
+//! # The books
+//!
+//! Whoever runs may be in the middle of a primitive, whose books are half changed. [`INSIDE`] says who has begun a primitive and not
+//! ended it. If that task could run, it was interrupted there, and the task to which the event has come sleeps a little more, so
+//! that the other gets out; that takes it some hundred instructions. If it cannot run, it waits in the kernel, with its books
+//! complete, and is nobody to wait for.
+//!
+//! # Idling
+//!
+//! The session's caller runs when no task can. While somebody waits for an event the session is not over: the caller sleeps, notes
+//! since when, and is woken by the first task to which an event comes, which also counts how long it was.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use tench::abi::object::ThreadState;
+use tench::sys::{Cap, Instant, Notification};
+use tench::{thread, time};
+
+use super::session::{Later, SESSION};
+use super::{Kept, enter, outside, refuse};
+use crate::{CLOCK_EVENT, Error, TICKS_PER_SECOND, Tid};
+
+/// The task that is in a primitive: its identifier and 1; 0 if none is.
+pub static INSIDE: AtomicU32 = AtomicU32::new(0);
+
+/// For how many parts of a second a task sleeps that finds another in a primitive: 20 microseconds.
+const GRACE: u64 = 50_000;
+
+/// When the session began, in ticks of the system counter.
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+/// Since when no task can run; 0 while one can.
+static IDLE_SINCE: AtomicU64 = AtomicU64::new(0);
+/// For how long none could, before that.
+static IDLE: AtomicU64 = AtomicU64::new(0);
+/// What the session's caller waits for.
+static CALLER: Later = Later::none();
+
+/// A session begins.
+pub fn begin() {
+    BEGAN.store(Instant::now().ticks(), Relaxed);
+    IDLE.store(0, Relaxed);
+    IDLE_SINCE.store(0, Relaxed);
+    INSIDE.store(0, Relaxed);
+    match thread::own_notification() {
+        Some(bell) => CALLER.set(bell),
+        None => CALLER.clear(),
+    }
+}
+
+/// How long the session has lasted, in ticks of the system counter.
+fn lasted() -> u64 {
+    Instant::now().ticks() - BEGAN.load(Relaxed)
+}
+
+pub fn ticks() -> u64 {
+    (u128::from(lasted()) * u128::from(TICKS_PER_SECOND) / u128::from(time::frequency())) as u64
+}
+
+/// When a tick of this number happens.
+fn instant_of(tick: u64) -> Instant {
+    // Rounded up, so that the tick is over by then.
+    let after = (u128::from(tick) * u128::from(time::frequency())).div_ceil(u128::from(TICKS_PER_SECOND));
+    Instant::from_ticks(BEGAN.load(Relaxed)).after(after as u64)
+}
+
+/// The end of a time in which no task could run, if it was one.
+fn end_idling() {
+    let since = IDLE_SINCE.swap(0, Relaxed);
+    if since != 0 {
+        IDLE.store(IDLE.load(Relaxed) + (Instant::now().ticks() - since), Relaxed);
+    }
+}
+
+/// No task can run. Waits for an event, if anybody does; the session's caller calls this. Answers false if the session is over.
+pub fn idle() -> bool {
+    // Noted first: whoever an event comes to from now on wakes the caller.
+    IDLE_SINCE.store(Instant::now().ticks(), Relaxed);
+    let goes_on = SESSION.table.awaits_events();
+    if goes_on {
+        if CALLER.is_made() {
+            CALLER.get::<Notification>().wait().kept();
+        } else {
+            // Without memory for a notification, there is only waiting.
+            thread::yield_now();
+        }
+    }
+    end_idling();
+    goes_on
+}
+
+/// Whether a task was interrupted in a primitive.
+fn is_somebody_inside() -> bool {
+    let Some(tid) = INSIDE.load(Relaxed).checked_sub(1).map(Tid) else { return false };
+    SESSION.thread(tid).query().is_ok_and(|info| info.state == ThreadState::Ready)
+}
+
+/// Sleeps until a time, in the notification of a task.
+fn sleep(bell: Cap<Notification>, deadline: Instant) {
+    while Instant::now() < deadline {
+        // Nobody signals it; if somebody did, the time would not have come.
+        let _ = bell.wait_until(deadline);
+    }
+}
+
+pub fn await_event(event: i32) -> Result<u64, Error> {
+    let me = enter();
+    let next = instant_of(ticks() + 1);
+    if let Err(error) = SESSION.table.await_event(me, event) {
+        return refuse(me, error);
+    }
+    INSIDE.store(0, Relaxed);
+    let bell = SESSION.notification(me);
+    sleep(bell, next);
+    while is_somebody_inside() {
+        sleep(bell, Instant::now().after(time::frequency() / GRACE));
+    }
+    SESSION.table.event_comes(CLOCK_EVENT);
+    let was_idle = IDLE_SINCE.load(Relaxed) != 0;
+    end_idling();
+    if was_idle && CALLER.is_made() {
+        // It runs when no task can any more.
+        CALLER.get::<Notification>().signal().kept();
+    }
+    outside::settle(me);
+    Ok(ticks())
+}
+
+pub fn idle_share() -> u32 {
+    (u128::from(IDLE.load(Relaxed)) * 1000 / u128::from(lasted().max(1))) as u32
+}

@@ -1,0 +1,106 @@
+//! Client and protocol of the reservation server. What the server does: docs/manual/time.md.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+use core::fmt;
+use core::time::Duration;
+
+use tench_protocol::Transport;
+use tench_sys::{Cap, SchedulingContext};
+
+pub mod protocol;
+
+pub use protocol::{Error, Possible, Reservation, Reserve};
+
+/// Why a request had no success.
+pub type Failure = tench_protocol::Failure<Error>;
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Processor time of a job.
+    pub budget: Duration,
+    /// The shortest time between the beginnings of two jobs.
+    pub period: Duration,
+    /// The time in which a job has to have had its budget, from its beginning; zero for half of the period. The shorter it is, the less of
+    /// the processor is taken.
+    pub deadline: Duration,
+}
+
+impl Wish {
+    /// A budget in each period, within half of it.
+    pub const fn new(budget: Duration, period: Duration) -> Wish {
+        Wish { budget, period, deadline: Duration::ZERO }
+    }
+}
+
+/// Why there is no reservation, and what there could be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Refusal {
+    /// The share is not free; this much is, in millionths.
+    Overcommitted {
+        /// Free share.
+        free: u64,
+    },
+    /// The process would have more than it leaves to others; it may have this much more, in millionths.
+    Excessive {
+        /// Share that it may have.
+        free: u64,
+    },
+    /// A deadline would be missed; with this budget none would.
+    Unschedulable {
+        /// The longest budget.
+        budget: Duration,
+    },
+    /// Something else.
+    Other(Failure),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: u64| (share / 10_000, share / 1000 % 10);
+        match *self {
+            Refusal::Overcommitted { free } => {
+                let (whole, tenth) = percent(free);
+                write!(f, "only {whole}.{tenth} % of the processor can be reserved still")
+            }
+            Refusal::Excessive { free } => {
+                let (whole, tenth) = percent(free);
+                write!(f, "this process may reserve only {whole}.{tenth} % of the processor, so that others can, too")
+            }
+            Refusal::Unschedulable { budget } => {
+                write!(f, "a deadline could be missed; a budget of {} us would be possible", budget.as_micros())
+            }
+            Refusal::Other(failure) => failure.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// Nanoseconds; what does not fit is too long anyway.
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl<Way: Transport> Reserve<Way> {
+    /// Reserves what is wished for whoever runs on a scheduling context. If it is refused, says what would be possible.
+    pub fn wish(&self, context: Cap<SchedulingContext>, wish: &Wish) -> Result<Reservation, Refusal> {
+        let [budget, period, deadline] = [wish.budget, wish.period, wish.deadline].map(nanoseconds);
+        let failure = match self.reserve(context, budget, period, deadline) {
+            Ok(reservation) => return Ok(reservation),
+            Err(failure) => failure,
+        };
+        let possible = || self.possible(period, deadline).map_err(Refusal::Other);
+        Err(match failure {
+            Failure::Refused(Error::Overcommitted) => Refusal::Overcommitted { free: possible()?.share },
+            Failure::Refused(Error::Excessive) => Refusal::Excessive { free: possible()?.share },
+            Failure::Refused(Error::Unschedulable) => {
+                Refusal::Unschedulable { budget: Duration::from_nanos(possible()?.budget) }
+            }
+            failure => Refusal::Other(failure),
+        })
+    }
+}

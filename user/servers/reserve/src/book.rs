@@ -1,0 +1,289 @@
+//! All reservations: what is asked, granted and refused.
+
+use tench::server::Lasting;
+use tench_places::allows;
+use tench_protocol::ArrayVec;
+use tench_reserve_client::protocol::{
+    Error, LONGEST_PERIOD, MAX_RESERVATIONS, RESERVABLE, SHORTEST_BUDGET, SHORTEST_PERIOD, WHOLE,
+};
+
+use crate::analysis::{self, Overhead, Task, are_met};
+use crate::kept::{Before, Entry, Journal};
+use crate::levels::{self, Moves};
+
+const _: () = assert!(analysis::WHOLE == WHOLE);
+
+/// The servers are expected to need at most so many nanoseconds ...
+pub const SERVERS_BUDGET: u64 = 250_000;
+/// ... in so many.
+pub const SERVERS_PERIOD: u64 = 2_500_000;
+/// Nanoseconds for which nobody can be interrupted, at most, with what it takes to switch to another thread.
+pub const BLOCKING: u64 = 10_000;
+/// Who asks with this badge may have everything.
+const AUTHORITY: u64 = 0;
+
+/// Ticks and nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// Ticks in a second.
+    pub frequency: u64,
+}
+
+impl Clock {
+    /// Ticks in so many nanoseconds, rounded down.
+    pub const fn floor(self, nanoseconds: u64) -> u64 {
+        let ticks = nanoseconds as u128 * self.frequency as u128 / 1_000_000_000;
+        if ticks > u64::MAX as u128 { u64::MAX } else { ticks as u64 }
+    }
+
+    /// Ticks in so many nanoseconds, rounded up.
+    pub const fn ceil(self, nanoseconds: u64) -> u64 {
+        let ticks = (nanoseconds as u128 * self.frequency as u128).div_ceil(1_000_000_000);
+        if ticks > u64::MAX as u128 { u64::MAX } else { ticks as u64 }
+    }
+
+    /// Nanoseconds in so many ticks, rounded down.
+    pub const fn nanoseconds(self, ticks: u64) -> u64 {
+        let nanoseconds =
+            ticks as u128 * 1_000_000_000 / (if self.frequency == 0 { 1 } else { self.frequency }) as u128;
+        if nanoseconds > u64::MAX as u128 { u64::MAX } else { nanoseconds as u64 }
+    }
+
+    /// What reservations have to reckon with.
+    pub const fn overhead(self) -> Overhead {
+        let (budget, period) = (self.ceil(SERVERS_BUDGET), self.floor(SERVERS_PERIOD));
+        Overhead { servers: Task { budget, period, deadline: 0 }, blocking: self.ceil(BLOCKING) }
+    }
+}
+
+/// What is to be done to grant a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The free place for it.
+    pub place: usize,
+    /// Its number.
+    pub id: u64,
+    /// Its priority.
+    pub level: u8,
+    /// Who moves before, in this order; by places, not by the order.
+    pub moves: Moves,
+}
+
+/// All reservations.
+pub struct Book<M> {
+    entries: [Option<Entry>; MAX_RESERVATIONS],
+    journal: Journal<M>,
+    clock: Clock,
+    /// The highest number that was given.
+    last_id: u64,
+}
+
+/// Places in the order of priorities, the highest first.
+type Order = ArrayVec<usize, MAX_RESERVATIONS>;
+/// What is at these places, and perhaps one more.
+type Tasks = ArrayVec<Task, { MAX_RESERVATIONS + 1 }>;
+
+impl<M: Lasting> Book<M> {
+    /// What the memory says is granted.
+    pub fn new(memory: M, clock: Clock) -> Book<M> {
+        let journal = Journal::new(memory);
+        let entries = core::array::from_fn(|place| journal.entry(place));
+        let last_id = journal.last_id();
+        Book { entries, journal, clock, last_id }
+    }
+
+    /// What is granted at a place.
+    pub fn entry(&self, place: usize) -> Option<&Entry> {
+        self.entries.get(place)?.as_ref().filter(|entry| entry.ends == 0)
+    }
+
+    /// Where a reservation is.
+    pub fn find(&self, id: u64) -> Option<usize> {
+        (0..MAX_RESERVATIONS).find(|place| self.entry(*place).is_some_and(|entry| entry.id == id))
+    }
+
+    /// The reservation with the next higher number, by its place.
+    pub fn next(&self, after: u64) -> Option<usize> {
+        let id = |place: usize| self.entry(place).map(|entry| entry.id).filter(|id| *id > after);
+        (0..MAX_RESERVATIONS).filter_map(|place| Some((id(place)?, place))).min().map(|(_, place)| place)
+    }
+
+    /// Places in the order of priorities.
+    fn order(&self) -> Order {
+        let mut order: Order = (0..MAX_RESERVATIONS).filter(|place| self.entries[*place].is_some()).collect();
+        order.sort_unstable_by_key(|place| core::cmp::Reverse(self.entries[*place].map_or(0, |entry| entry.level)));
+        order
+    }
+
+    /// What is granted, in the order of priorities.
+    fn tasks(&self, order: &Order) -> Tasks {
+        order.iter().filter_map(|place| self.entries[*place]).map(|entry| entry.task).collect()
+    }
+
+    /// The share of everybody, and of one owner.
+    fn shares(&self, owner: u64) -> (u64, u64) {
+        let all = || self.entries.iter().flatten();
+        let sum = |total: u64, entry: &Entry| total.saturating_add(entry.task.share());
+        (all().fold(0, sum), all().filter(|entry| entry.owner == owner).fold(0, sum))
+    }
+
+    /// The share that one owner can have besides what it has: it may not have more than it leaves to others.
+    fn free_share(&self, owner: u64) -> u64 {
+        let (all, own) = self.shares(owner);
+        let free = RESERVABLE.saturating_sub(all);
+        if owner == AUTHORITY { free } else { free.saturating_sub(own) / 2 }
+    }
+
+    /// The longest time until the reservation at a place has had its budget, in ticks.
+    pub fn response(&self, place: usize) -> Option<u64> {
+        let order = self.order();
+        let at = order.iter().position(|other| *other == place)?;
+        let tasks = self.tasks(&order);
+        analysis::response_time(&tasks[at], &tasks[..at], &self.clock.overhead())
+    }
+
+    /// Period and deadline in ticks, if there can be such.
+    fn times(&self, period: u64, deadline: u64) -> Result<(u64, u64), Error> {
+        let deadline = if deadline == 0 { period / 2 } else { deadline };
+        if period < SHORTEST_PERIOD {
+            return Err(Error::PeriodTooShort);
+        }
+        if period > LONGEST_PERIOD {
+            return Err(Error::PeriodTooLong);
+        }
+        if deadline > period {
+            return Err(Error::DeadlineTooLong);
+        }
+        let (period, deadline) = (self.clock.floor(period), self.clock.floor(deadline));
+        if deadline + self.clock.ceil(SHORTEST_BUDGET) > period {
+            Err(Error::DeadlineTooLong)
+        } else {
+            Ok((period, deadline))
+        }
+    }
+
+    /// All with one more, where its deadline puts it: behind those that have the same.
+    fn with(&self, order: &Order, task: Task) -> (Tasks, usize) {
+        let mut tasks = self.tasks(order);
+        let place = tasks.iter().position(|other| other.deadline > task.deadline).unwrap_or(tasks.len());
+        tasks.insert(place, task);
+        (tasks, place)
+    }
+
+    /// What would have to be done for a reservation of so many nanoseconds. Nothing is changed.
+    pub fn admit(&self, owner: u64, budget: u64, period: u64, deadline: u64) -> Result<(Grant, Task), Error> {
+        let (period, deadline) = self.times(period, deadline)?;
+        if budget < SHORTEST_BUDGET {
+            return Err(Error::BudgetTooShort);
+        }
+        let task = Task { budget: self.clock.ceil(budget), period, deadline };
+        if task.budget > task.deadline || task.budget > task.window() {
+            return Err(Error::BudgetTooLong);
+        }
+        let (all, _) = self.shares(owner);
+        let share = task.share();
+        if share > RESERVABLE.saturating_sub(all) {
+            return Err(Error::Overcommitted);
+        }
+        if share > self.free_share(owner) {
+            return Err(Error::Excessive);
+        }
+        let taken = self.entries.iter().flatten().count();
+        let held = self.entries.iter().flatten().filter(|entry| entry.owner == owner).count();
+        let may_take =
+            if owner == AUTHORITY { taken < MAX_RESERVATIONS } else { allows(held, taken, MAX_RESERVATIONS) };
+        let place = self.entries.iter().position(Option::is_none).filter(|_| may_take).ok_or(Error::Full)?;
+        let order = self.order();
+        let (tasks, rank) = self.with(&order, task);
+        if !are_met(&tasks, rank, &self.clock.overhead()) {
+            return Err(Error::Unschedulable);
+        }
+        let levels: ArrayVec<u8, MAX_RESERVATIONS> =
+            order.iter().map(|place| self.entries[*place].map_or(0, |entry| entry.level)).collect();
+        let (mut moves, level) = levels::insert(&levels, rank).ok_or(Error::Full)?;
+        moves.iter_mut().for_each(|step| step.place = order[step.place]);
+        Ok((Grant { place, id: self.last_id + 1, level, moves }, task))
+    }
+
+    /// What one owner could have with this period and deadline: a free share, and the longest budget in nanoseconds.
+    pub fn possible(&self, owner: u64, period: u64, deadline: u64) -> Result<(u64, u64), Error> {
+        let (ticks, deadline) = self.times(period, deadline)?;
+        let free = self.free_share(owner);
+        let (order, overhead) = (self.order(), self.clock.overhead());
+        let is_possible = |budget: u64| {
+            let task = Task { budget, period: ticks, deadline };
+            let (tasks, rank) = self.with(&order, task);
+            task.share() <= free && budget <= deadline.min(task.window()) && are_met(&tasks, rank, &overhead)
+        };
+        let shortest = self.clock.ceil(SHORTEST_BUDGET);
+        if self.entries.iter().all(Option::is_some) || !is_possible(shortest) {
+            return Ok((free, 0));
+        }
+        // What is possible is so with less, too.
+        let (mut yes, mut no) = (shortest, deadline + 1);
+        while no - yes > 1 {
+            let middle = yes + (no - yes) / 2;
+            if is_possible(middle) { yes = middle } else { no = middle }
+        }
+        // Rounded up again when it is asked for, it is as many ticks.
+        Ok((free, self.clock.nanoseconds(yes)))
+    }
+
+    /// Notes that somebody has another priority.
+    pub fn set_level(&mut self, place: usize, level: u8) {
+        if let Some(Some(entry)) = self.entries.get_mut(place) {
+            entry.level = level;
+            self.journal.set_level(place, level);
+        }
+    }
+
+    /// Notes what is granted.
+    pub fn write(&mut self, owner: u64, task: Task, grant: &Grant, before: Before) {
+        let entry = Entry { id: grant.id, owner, task, level: grant.level, before, ends: 0 };
+        self.last_id = self.last_id.max(grant.id);
+        if let Some(place) = self.entries.get_mut(grant.place) {
+            *place = Some(entry);
+            self.journal.write(grant.place, &entry);
+        }
+    }
+
+    /// Notes that a reservation is over, whose budget may have been used up to now. Its share is free when that has come back: otherwise
+    /// whoever gives a reservation up and asks for another would have a fresh budget each time.
+    pub fn retire(&mut self, place: usize, now: u64) {
+        if let Some(Some(entry)) = self.entries.get_mut(place) {
+            entry.ends = now.saturating_add(entry.task.window()).max(1);
+            self.journal.set_end(place, entry.ends);
+        }
+    }
+
+    /// Frees the shares of reservations that are over for long enough.
+    pub fn expire(&mut self, now: u64) {
+        for place in 0..MAX_RESERVATIONS {
+            if self.entries[place].is_some_and(|entry| entry.ends != 0 && entry.ends <= now) {
+                self.clear(place);
+            }
+        }
+    }
+
+    /// Notes that a reservation is gone, and its share free.
+    pub fn clear(&mut self, place: usize) {
+        if let Some(entry) = self.entries.get_mut(place) {
+            *entry = None;
+            self.journal.clear(place);
+        }
+    }
+
+    /// Panics if an invariant does not hold.
+    pub fn check_invariants(&self) {
+        for (place, entry) in self.entries.iter().enumerate() {
+            assert_eq!(self.journal.entry(place), *entry, "memory and what stays say the same");
+        }
+        let order = self.order();
+        let tasks = self.tasks(&order);
+        assert!(tasks.is_sorted_by_key(|task| task.deadline), "shorter deadlines go first");
+        let level = |place: &usize| self.entries[*place].map(|entry| entry.level);
+        assert!(order.windows(2).all(|pair| level(&pair[0]) > level(&pair[1])), "nobody has another's priority");
+        assert!(tasks.iter().map(Task::share).sum::<u64>() <= RESERVABLE, "more is granted than there is");
+        assert!(are_met(&tasks, 0, &self.clock.overhead()), "a deadline can be missed");
+    }
+}

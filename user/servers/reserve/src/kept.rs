@@ -1,0 +1,125 @@
+//! Reservations in memory that stays when the server is started again.
+//!
+//! ```text
+//! 0        the highest number that was given to a reservation
+//! then an entry of 9 words for each place
+//! 0   the reservation's number; 0: the place is free. Written last, and cleared first.
+//! 1   the process that asked
+//! 2   budget, 3 period, 4 deadline: ticks
+//! 5   priority; may change
+//! 6   before: priority (bits 0 to 7) and ceiling (8 to 15)
+//! 7   before: time slice
+//! 8   0; when it is over: the tick until which its share is not free
+//! ```
+//! The capability of an entry lies in the kept slot with the entry's number. What is written here is what is granted: it is written
+//! before the kernel is told when it becomes more, and after when it becomes less, and a server that is started again tells the
+//! kernel once more.
+
+use tench::server::Lasting;
+use tench_reserve_client::protocol::{FIRST_PRIORITY, LAST_PRIORITY, MAX_RESERVATIONS};
+
+use crate::analysis::Task;
+
+/// Words of an entry.
+const ENTRY: usize = 9;
+/// Words in all.
+pub const WORDS: usize = 1 + ENTRY * MAX_RESERVATIONS;
+
+/// What a scheduling context was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Before {
+    /// Its priority.
+    pub priority: u8,
+    /// The highest priority that it authorises. It stays as it is.
+    pub ceiling: u8,
+    /// Ticks of its time slice.
+    pub slice: u64,
+}
+
+/// What was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number.
+    pub id: u64,
+    /// The process that asked for it.
+    pub owner: u64,
+    /// What was granted, in ticks.
+    pub task: Task,
+    /// The priority that it gives.
+    pub level: u8,
+    /// What the scheduling context was before.
+    pub before: Before,
+    /// 0 while somebody has it. When it is over: the tick until which its share is not free, because it may have been used just before.
+    pub ends: u64,
+}
+
+/// The entries, in memory that stays.
+pub struct Journal<M> {
+    memory: M,
+}
+
+impl<M: Lasting> Journal<M> {
+    /// The entries in this memory.
+    ///
+    /// # Panics
+    /// If it has fewer than [`WORDS`] words.
+    pub fn new(memory: M) -> Journal<M> {
+        assert!(memory.size() >= WORDS, "too little memory for reservations");
+        Journal { memory }
+    }
+
+    /// The highest number that was given.
+    pub fn last_id(&self) -> u64 {
+        self.memory.read(0)
+    }
+
+    /// What is granted at a place; `None` if it is free or makes no sense.
+    pub fn entry(&self, place: usize) -> Option<Entry> {
+        let at = 1 + place % MAX_RESERVATIONS * ENTRY;
+        let word = |index: usize| self.memory.read(at + index);
+        let (id, before) = (word(0), word(6));
+        let level = u8::try_from(word(5)).ok().filter(|level| (FIRST_PRIORITY..=LAST_PRIORITY).contains(level))?;
+        let task = Task { budget: word(2), period: word(3), deadline: word(4) };
+        let is_task = 0 < task.budget && task.budget <= task.deadline && task.budget <= task.window();
+        let before = Before { priority: before as u8, ceiling: (before >> 8) as u8, slice: word(7) };
+        (id != 0 && id <= self.last_id() && is_task).then(|| Entry {
+            id,
+            owner: word(1),
+            task,
+            level,
+            before,
+            ends: word(8),
+        })
+    }
+
+    /// Writes an entry, which was free.
+    pub fn write(&mut self, place: usize, entry: &Entry) {
+        let at = 1 + place % MAX_RESERVATIONS * ENTRY;
+        // What makes no sense is no entry, but not zero either.
+        self.clear(place);
+        self.memory.write(0, self.last_id().max(entry.id));
+        let Task { budget, period, deadline } = entry.task;
+        let before = u64::from(entry.before.priority) | u64::from(entry.before.ceiling) << 8;
+        let level = entry.level.into();
+        let words = [entry.owner, budget, period, deadline, level, before, entry.before.slice, entry.ends];
+        for (index, word) in words.into_iter().enumerate() {
+            self.memory.write(at + 1 + index, word);
+        }
+        self.memory.write(at, entry.id);
+    }
+
+    /// Changes an entry's priority.
+    pub fn set_level(&mut self, place: usize, level: u8) {
+        self.memory.write(1 + place % MAX_RESERVATIONS * ENTRY + 5, level.into());
+    }
+
+    /// An entry is over, but its share is not free before a tick.
+    pub fn set_end(&mut self, place: usize, tick: u64) {
+        self.memory.write(1 + place % MAX_RESERVATIONS * ENTRY + 8, tick);
+    }
+
+    /// Frees an entry.
+    pub fn clear(&mut self, place: usize) {
+        self.memory.write(1 + place % MAX_RESERVATIONS * ENTRY, 0);
+    }
+}

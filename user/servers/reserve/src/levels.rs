@@ -1,0 +1,56 @@
+//! Priorities for reservations: all different, in the order of deadlines.
+//!
+//! When one comes between two others whose priorities are neighbours, some of the others have to move. They move one at a time, each to a
+//! priority that is free, between the same neighbours as before, beginning with the one next to a gap. So after each single step
+//! all are in the right order, and nobody who was promised a deadline is ever below somebody whom he has to be above.
+
+use tench_protocol::ArrayVec;
+use tench_reserve_client::protocol::{FIRST_PRIORITY, LAST_PRIORITY, MAX_RESERVATIONS};
+
+const _: () =
+    assert!(MAX_RESERVATIONS <= (LAST_PRIORITY - FIRST_PRIORITY) as usize + 1, "there are too few priorities");
+
+/// Somebody gets another priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// His place in the order.
+    pub place: usize,
+    /// The priority.
+    pub to: u8,
+}
+
+/// Who moves, in this order.
+pub type Moves = ArrayVec<Move, MAX_RESERVATIONS>;
+
+/// Makes room for one more. `levels` are the priorities of all others, highest first; the new one comes before the one at `place`, or
+/// last. Answers who moves, and the new one's priority; `None` if there are as many as priorities.
+pub fn insert(levels: &[u8], place: usize) -> Option<(Moves, u8)> {
+    // Priorities that nobody has stand at both ends.
+    let level = |index: usize| levels.get(index).map_or(FIRST_PRIORITY - 1, |level| *level);
+    let above = |index: usize| index.checked_sub(1).map_or(LAST_PRIORITY + 1, level);
+    let has_gap = |index: &usize| above(*index) - level(*index) > 1;
+    let up = (0..=place).rev().find(has_gap);
+    let down = (place..=levels.len()).find(has_gap);
+    let mut moves = Moves::new();
+    let is_up = match (up, down) {
+        (Some(up), Some(down)) => place - up < down - place,
+        (up, _) => up.is_some(),
+    };
+    if is_up {
+        // Those between the gap and the place go up by one, the first first; the last of them leaves its priority to the new one.
+        let gap = up?;
+        for place in gap..place {
+            moves.try_push(Move { place, to: level(place) + 1 }).ok()?;
+        }
+        return Some((moves, level(place - 1)));
+    }
+    let gap = down?;
+    if gap == place {
+        let between = level(place) + (above(place) - level(place)) / 2;
+        return Some((moves, between));
+    }
+    for place in (place..gap).rev() {
+        moves.try_push(Move { place, to: level(place) - 1 }).ok()?;
+    }
+    Some((moves, level(place)))
+}

@@ -1,0 +1,16 @@
+//! The reservation server: admission control. What the server does: docs/manual/time.md; its decisions: `book.rs`.
+
+#![cfg_attr(target_os = "none", no_std, no_main)]
+#![forbid(unsafe_code)]
+
+mod server;
+
+tench::entry!(main);
+
+/// Registers the server's name, and answers requests for ever.
+fn main() {
+    match server::Server::new() {
+        Ok(mut server) => server.serve(),
+        Err(failure) => panic!("starting the reservation server: {failure}"),
+    }
+}

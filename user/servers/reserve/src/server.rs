@@ -1,0 +1,210 @@
+//! Requests carried out: what the book grants, the kernel is told.
+
+use tench::memory::{self, Window};
+use tench::server::Kept;
+use tench_abi::layout::slot;
+use tench_names_client::{Failure, Names};
+use tench_protocol::{Arrived, Caller, Failure as AnyFailure, again};
+use tench_reserve::book::{Book, Clock};
+use tench_reserve::kept::{Before, Entry};
+use tench_reserve_client::Reserve;
+use tench_reserve_client::protocol::{Error, MAX_RESERVATIONS, Possible, Reservation, ReserveService};
+use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kind, OWN_SPACE, Rights, SchedulingContext};
+
+/// Bytes for the reservations, if nobody says it.
+const MEMORY: u64 = 4096;
+/// Bytes of heap, of which requests need none.
+const HEAP: usize = 4096;
+
+/// The server's state.
+pub struct Server {
+    book: Book<Window>,
+    /// The capability of each reservation lies in the slot of its place.
+    kept: Kept,
+    clock: Clock,
+    /// What each scheduling context had consumed when its reservation was granted; `None` if this server's predecessor granted it.
+    consumed: [Option<u64>; MAX_RESERVATIONS],
+}
+
+impl Server {
+    /// A server that knows the reservations that its predecessor has granted. It registers without a badge, so that everybody who
+    /// finds it has one of his own.
+    pub fn new() -> Result<Server, Failure> {
+        memory::serve_without_faults(HEAP).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
+        let (kept, window) = Kept::open(MEMORY, 1).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
+        let clock = Clock { frequency: tench::time::frequency() };
+        let mut server = Server { book: Book::new(window, clock), kept, clock, consumed: [None; MAX_RESERVATIONS] };
+        server.resume();
+        let slot = memory::take_slot().map_err(|_| AnyFailure::Lost(Refusal::NoSuchSlot))?;
+        let service = Cap::<Endpoint>::new(slot::SERVICE);
+        // Requests carry capabilities.
+        let rights = Rights::WRITE | Rights::CALL | Rights::GRANT;
+        let public = service.mint_to(slot, rights, 0).map_err(AnyFailure::Lost)?;
+        again(|| Names::STANDARD.register(Reserve::NAME, public))?;
+        Ok(server)
+    }
+
+    /// Answers requests for ever.
+    pub fn serve(&mut self) -> ! {
+        tench::server::port(1).serve(self, Reserve::dispatch)
+    }
+
+    /// The scheduling context of the reservation at a place.
+    fn context(&self, place: usize) -> Cap<SchedulingContext> {
+        Cap::new(self.kept.slot(place as u32))
+    }
+
+    /// Tells the kernel once more what is granted: the predecessor may have ended before it could. What was on its way is undone.
+    fn resume(&mut self) {
+        for place in 0..MAX_RESERVATIONS {
+            let found = OWN_SPACE.identify_at(self.kept.slot(place as u32)).map_or(Kind::Null, |found| found.kind);
+            let entry = self.book.entry(place).copied().filter(|_| found == Kind::SchedulingContext);
+            let is_kept = entry.is_some_and(|entry| self.tell(place, &entry).is_ok());
+            if !is_kept {
+                self.retire(place);
+            }
+        }
+    }
+
+    /// Tells the kernel what is granted at a place. The budget goes first, so that nobody has the priority without.
+    fn tell(&self, place: usize, entry: &Entry) -> Result<(), Refusal> {
+        let (context, task) = (self.context(place), entry.task);
+        let info = context.query()?;
+        if (info.budget, info.period) != (task.budget, task.window()) {
+            context.reserve(task.budget, task.window(), None)?;
+        }
+        let Before { ceiling, slice, .. } = entry.before;
+        context.configure(entry.level.into(), ceiling.into(), slice, None)
+    }
+
+    /// A reservation is over.
+    fn retire(&mut self, place: usize) {
+        if self.book.entry(place).is_some() {
+            self.book.retire(place, Instant::now().ticks());
+        }
+        // It is there, unless the context is gone.
+        let _ = OWN_SPACE.delete_at(self.kept.slot(place as u32));
+    }
+
+    /// Ends reservations whose scheduling contexts are gone, with the process that had them as a rule; or are not any more what they
+    /// were made: only their owners can have changed that, downwards. Then frees what has been over for long enough.
+    fn forget_gone(&mut self) {
+        for place in 0..MAX_RESERVATIONS {
+            let Some(Entry { task, level, .. }) = self.book.entry(place) else { continue };
+            let granted = (u64::from(*level), task.budget, task.window());
+            let info = self.context(place).query().map(|info| (info.priority, info.budget, info.period));
+            if info != Ok(granted) {
+                self.retire(place);
+            }
+        }
+        self.book.expire(Instant::now().ticks());
+    }
+
+    /// Makes a scheduling context what it was before there was a reservation. The priority goes first, so that nobody has it
+    /// without the budget.
+    fn restore(&self, place: usize, before: Before) -> Result<(), Refusal> {
+        let context = self.context(place);
+        context.configure(before.priority.into(), before.ceiling.into(), before.slice, None)?;
+        context.reserve(0, 0, None)
+    }
+
+    /// Whether there is a reservation for this scheduling context. The kernel does not say which object a capability is for, so
+    /// this finds it out: a time slice that no other has, given to this one, shows at the same object only.
+    fn is_reserved(&self, context: Cap<SchedulingContext>) -> Result<bool, Refusal> {
+        let info = context.query()?;
+        let contexts =
+            || (0..MAX_RESERVATIONS).filter(|place| self.book.entry(*place).is_some()).map(|p| self.context(p));
+        let slices = || contexts().filter_map(|other| other.query().ok()).map(|other| other.slice);
+        if !slices().any(|slice| slice == info.slice) {
+            return Ok(false);
+        }
+        // Of more than there are reservations, one is nobody's.
+        let longest = u64::MAX - MAX_RESERVATIONS as u64;
+        let Some(mark) = (longest..u64::MAX).find(|mark| slices().all(|slice| slice != *mark)) else { return Ok(true) };
+        context.configure(info.priority, info.ceiling, mark, None)?;
+        let is_reserved = slices().any(|slice| slice == mark);
+        context.configure(info.priority, info.ceiling, info.slice, None)?;
+        Ok(is_reserved)
+    }
+
+    /// A reservation as clients see it.
+    fn describe(&self, place: usize) -> Option<Reservation> {
+        let Entry { id, owner, task, level, .. } = *self.book.entry(place)?;
+        let nanoseconds = |ticks| self.clock.nanoseconds(ticks);
+        Some(Reservation {
+            id,
+            process: owner,
+            budget: nanoseconds(task.budget),
+            period: nanoseconds(task.period),
+            deadline: nanoseconds(task.deadline),
+            share: task.share(),
+            priority: level.into(),
+            response: nanoseconds(self.book.response(place).unwrap_or(u64::MAX)),
+            used: nanoseconds(self.context(place).query().map_or(0, |info| info.consumed)),
+        })
+    }
+}
+
+impl ReserveService for Server {
+    fn reserve(
+        &mut self,
+        caller: Caller,
+        context: Arrived<'_, SchedulingContext>,
+        budget: u64,
+        period: u64,
+        deadline: u64,
+    ) -> Result<Reservation, Error> {
+        self.forget_gone();
+        let (grant, task) = self.book.admit(caller.0, budget, period, deadline)?;
+        let cap = context.cap();
+        if self.is_reserved(cap).map_err(|_| Error::BadContext)? {
+            return Err(Error::Reserved);
+        }
+        let info = cap.query().map_err(|_| Error::BadContext)?;
+        let before = Before { priority: info.priority as u8, ceiling: info.ceiling as u8, slice: info.slice };
+        cap.copy_to(self.kept.slot(grant.place as u32)).map_err(|_| Error::BadContext)?;
+        for step in &grant.moves {
+            self.book.set_level(step.place, step.to);
+            // One that has gone meanwhile is forgotten with the next request.
+            let _ = self.book.entry(step.place).map(|entry| self.tell(step.place, entry));
+        }
+        self.book.write(caller.0, task, &grant, before);
+        self.consumed[grant.place] = Some(info.consumed);
+        let told = self.book.entry(grant.place).map_or(Ok(()), |entry| self.tell(grant.place, entry));
+        if told.is_err() {
+            // The context has gone, or cannot be written.
+            let _ = self.restore(grant.place, before);
+            self.retire(grant.place);
+            return Err(Error::BadContext);
+        }
+        self.describe(grant.place).ok_or(Error::BadContext)
+    }
+
+    fn release(&mut self, caller: Caller, id: u64) -> Result<(), Error> {
+        let place = self.book.find(id).ok_or(Error::Unknown)?;
+        let Some(Entry { owner, before, .. }) = self.book.entry(place).copied() else { return Err(Error::Unknown) };
+        if caller.0 != owner && caller.0 != 0 {
+            return Err(Error::NotYours);
+        }
+        // A context that has gone needs nothing.
+        let _ = self.restore(place, before);
+        let consumed = self.context(place).query().ok().map(|info| info.consumed);
+        let is_unused = consumed.is_some() && consumed == self.consumed[place];
+        self.retire(place);
+        if is_unused {
+            self.book.clear(place);
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, after: u64) -> Result<Option<Reservation>, Error> {
+        self.forget_gone();
+        Ok(self.book.next(after).and_then(|place| self.describe(place)))
+    }
+
+    fn possible(&mut self, caller: Caller, period: u64, deadline: u64) -> Result<Possible, Error> {
+        self.forget_gone();
+        let (share, budget) = self.book.possible(caller.0, period, deadline)?;
+        Ok(Possible { share, budget })
+    }
+}

@@ -1,0 +1,290 @@
+//! Requests of several owners against a plain account, and what stays when the server ends.
+
+use proptest::prelude::*;
+use tench::server::Fragile;
+use tench_reserve::analysis::Task;
+use tench_reserve::book::{Book, Clock};
+use tench_reserve::kept::{Before, Entry, WORDS};
+use tench_reserve::levels;
+use tench_reserve_client::protocol::{
+    Error, FIRST_PRIORITY, LAST_PRIORITY, LONGEST_PERIOD, MAX_RESERVATIONS, RESERVABLE, SHORTEST_BUDGET,
+    SHORTEST_PERIOD, WHOLE,
+};
+
+const CLOCK: Clock = Clock { frequency: 62_500_000 };
+const BEFORE: Before = Before { priority: 120, ceiling: 120, slice: 62_500 };
+/// A time at which something happens.
+const NOW: u64 = 123_456_789;
+const MICROSECOND: u64 = 1000;
+const MILLISECOND: u64 = 1000 * MICROSECOND;
+
+fn memory() -> Fragile {
+    Fragile { words: vec![0; WORDS], left: usize::MAX }
+}
+
+/// Grants a request, as the server does, and looks after each step.
+fn reserve(book: &mut Book<&mut Fragile>, owner: u64, times: (u64, u64, u64)) -> Result<u64, Error> {
+    let (grant, task) = book.admit(owner, times.0, times.1, times.2)?;
+    for step in &grant.moves {
+        book.set_level(step.place, step.to);
+        book.check_invariants();
+    }
+    book.write(owner, task, &grant, BEFORE);
+    book.check_invariants();
+    Ok(grant.id)
+}
+
+#[test]
+fn each_mistake_has_its_error() {
+    let mut memory = memory();
+    let mut book = Book::new(&mut memory, CLOCK);
+    let admit =
+        |book: &Book<_>, budget, period, deadline| book.admit(7, budget, period, deadline).map(|_| ()).unwrap_err();
+    let ms = MILLISECOND;
+    assert_eq!(admit(&book, SHORTEST_BUDGET - 1, ms, 0), Error::BudgetTooShort);
+    assert_eq!(admit(&book, 0, ms, 0), Error::BudgetTooShort);
+    assert_eq!(admit(&book, ms, SHORTEST_PERIOD - 1, 0), Error::PeriodTooShort);
+    assert_eq!(admit(&book, ms, LONGEST_PERIOD + 1, 0), Error::PeriodTooLong);
+    assert_eq!(admit(&book, ms, u64::MAX, u64::MAX), Error::PeriodTooLong);
+    assert_eq!(admit(&book, ms, 10 * ms, 10 * ms + 1), Error::DeadlineTooLong);
+    assert_eq!(admit(&book, ms, 10 * ms, 10 * ms - SHORTEST_BUDGET + MICROSECOND), Error::DeadlineTooLong);
+    assert_eq!(admit(&book, 3 * ms, 10 * ms, 2 * ms), Error::BudgetTooLong);
+    assert_eq!(admit(&book, 3 * ms, 10 * ms, 8 * ms), Error::BudgetTooLong);
+    assert_eq!(admit(&book, u64::MAX, 10 * ms, 0), Error::BudgetTooLong);
+    // Shares are those of the time that the deadline leaves.
+    assert_eq!(admit(&book, 9 * ms, 20 * ms, 0), Error::Overcommitted);
+    assert_eq!(admit(&book, 5 * ms, 20 * ms, 0), Error::Excessive);
+    // 450 of 500 microseconds are free, but for the servers' 250 and for 10 in which nobody can be interrupted.
+    assert_eq!(book.admit(0, 300 * MICROSECOND, 2 * ms, 500 * MICROSECOND).map(|_| ()), Err(Error::Unschedulable));
+    assert_eq!(reserve(&mut book, 0, (239 * MICROSECOND, 2 * ms, 500 * MICROSECOND)), Ok(1));
+    assert_eq!(book.find(1), Some(0));
+    assert_eq!((book.find(0), book.find(2)), (None, None));
+}
+
+#[test]
+fn nobody_has_more_than_is_left_to_others_but_who_has_authority() {
+    let mut memory = memory();
+    let mut book = Book::new(&mut memory, CLOCK);
+    let ten_percent = (10 * MILLISECOND, 200 * MILLISECOND, 0);
+    for _ in 0..4 {
+        reserve(&mut book, 7, ten_percent).unwrap();
+    }
+    assert_eq!(reserve(&mut book, 7, ten_percent), Err(Error::Excessive));
+    for _ in 0..2 {
+        reserve(&mut book, 8, ten_percent).unwrap();
+    }
+    assert_eq!(reserve(&mut book, 8, ten_percent), Err(Error::Excessive));
+    reserve(&mut book, 0, ten_percent).unwrap();
+    reserve(&mut book, 0, ten_percent).unwrap();
+    assert_eq!(reserve(&mut book, 0, ten_percent), Err(Error::Overcommitted));
+    assert_eq!(book.possible(0, 100 * MILLISECOND, 0), Ok((0, 0)));
+}
+
+#[test]
+fn places_run_out_for_one_before_they_do_for_all() {
+    let mut memory = memory();
+    let mut book = Book::new(&mut memory, CLOCK);
+    let little = (SHORTEST_BUDGET, 100 * MILLISECOND, 0);
+    let count = |book: &mut Book<_>, owner| (0..40).filter(|_| reserve(book, owner, little).is_ok()).count();
+    assert_eq!(count(&mut book, 7), MAX_RESERVATIONS / 2);
+    assert_eq!(reserve(&mut book, 7, little), Err(Error::Full));
+    assert_eq!(count(&mut book, 8), MAX_RESERVATIONS / 4);
+    assert_eq!(count(&mut book, 0), MAX_RESERVATIONS / 4);
+    assert_eq!(reserve(&mut book, 9, little), Err(Error::Full));
+}
+
+/// Giving a reservation up and asking for another does not give a fresh budget.
+#[test]
+fn a_share_that_was_used_is_free_when_the_budget_has_come_back() {
+    let mut memory = memory();
+    let mut book = Book::new(&mut memory, CLOCK);
+    let all = (40 * MILLISECOND, 200 * MILLISECOND, 100 * MILLISECOND);
+    reserve(&mut book, 7, all).unwrap();
+    book.retire(0, NOW);
+    let window = CLOCK.floor(100 * MILLISECOND);
+    for now in [NOW, NOW + window - 1] {
+        book.expire(now);
+        assert_eq!(reserve(&mut book, 7, all), Err(Error::Excessive));
+        assert_eq!(book.next(0), None);
+    }
+    // A successor knows it, too.
+    let mut book = Book::new(&mut memory, CLOCK);
+    assert_eq!(reserve(&mut book, 7, all), Err(Error::Excessive));
+    book.expire(NOW + window);
+    assert_eq!(reserve(&mut book, 7, all), Ok(2));
+}
+
+/// What an owner asks for.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Reserve(u64, (u64, u64, u64)),
+    Release(usize),
+    Retire(usize),
+    Expire(u64),
+    Possible(u64, u64, u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let period = prop_oneof![
+        Just(SHORTEST_PERIOD),
+        (SHORTEST_PERIOD..20 * MILLISECOND),
+        (1..40u64).prop_map(|n| n * MILLISECOND),
+        (SHORTEST_PERIOD..LONGEST_PERIOD),
+    ];
+    let times = (period, 1..300u64, prop_oneof![Just(1000), 100..900u64]).prop_map(|(period, part, deadline)| {
+        (period * part / 1000, period, if deadline == 1000 { 0 } else { period * deadline / 1000 })
+    });
+    prop_oneof![
+        6 => (0..4u64, times.clone()).prop_map(|(owner, times)| Step::Reserve(owner, times)),
+        1 => (0..MAX_RESERVATIONS).prop_map(Step::Release),
+        1 => (0..MAX_RESERVATIONS).prop_map(Step::Retire),
+        1 => (0..1_000_000_000u64).prop_map(Step::Expire),
+        1 => (0..4u64, times).prop_map(|(owner, times)| Step::Possible(owner, times.1, times.2)),
+    ]
+}
+
+/// Every reservation that a memory says there is.
+fn found(memory: &mut Fragile) -> Vec<Entry> {
+    let book = Book::new(memory, CLOCK);
+    (0..MAX_RESERVATIONS).filter_map(|place| book.entry(place).copied()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever is asked: all deadlines are met after every step, refusals change nothing, and what is possible is granted.
+    #[test]
+    fn everything_that_is_granted_can_be_kept(steps in prop::collection::vec(step(), 1..80)) {
+        let mut memory = memory();
+        let mut book = Book::new(&mut memory, CLOCK);
+        let mut ids = Vec::new();
+        for step in steps {
+            match step {
+                Step::Reserve(owner, times) => {
+                    if let Ok(id) = reserve(&mut book, owner, times) {
+                        prop_assert!(ids.iter().all(|other| *other < id), "a number was given twice");
+                        ids.push(id);
+                        let place = book.find(id).unwrap();
+                        let entry = book.entry(place).unwrap();
+                        let exact = u128::from(times.0) * u128::from(CLOCK.frequency);
+                        prop_assert!(u128::from(entry.task.budget) * 1_000_000_000 >= exact, "less than was asked for");
+                        prop_assert!(book.response(place).unwrap() <= entry.task.deadline);
+                    }
+                }
+                Step::Release(place) => book.clear(place),
+                Step::Retire(place) => {
+                    // Nobody has it any more, and nobody can have its share yet.
+                    let id = book.entry(place).map(|entry| entry.id);
+                    let free = book.possible(0, 100 * MILLISECOND, 0);
+                    book.retire(place, NOW);
+                    prop_assert!(book.entry(place).is_none() && id.is_none_or(|id| book.find(id).is_none()));
+                    prop_assert_eq!(book.possible(0, 100 * MILLISECOND, 0), free);
+                }
+                Step::Expire(later) => book.expire(NOW + later),
+                Step::Possible(owner, period, deadline) => {
+                    let Ok((_, budget)) = book.possible(owner, period, deadline) else { continue };
+                    if budget > 0 {
+                        let more = book.admit(owner, budget + CLOCK.nanoseconds(1) + 1, period, deadline);
+                        prop_assert!(more.is_err(), "more than is possible was granted");
+                        let full = book.admit(owner, budget, period, deadline);
+                        prop_assert!(full.is_ok() || full == Err(Error::Full), "{full:?}");
+                    }
+                }
+            }
+            book.check_invariants();
+        }
+    }
+
+    /// Whenever the server ends, what its successor finds is what was granted before a step, or after it, or on the way from one
+    /// order to the other, in which nobody is above somebody whom he has to be below.
+    #[test]
+    fn whenever_the_server_ends_reservations_are_kept(
+        steps in prop::collection::vec(step(), 1..40),
+        left in 0..400usize,
+    ) {
+        let mut memory = Fragile { words: vec![0; WORDS], left };
+        let mut wanted: Vec<u64> = Vec::new();
+        for step in steps {
+            let before = wanted.clone();
+            let mut book = Book::new(&mut memory, CLOCK);
+            match step {
+                Step::Reserve(owner, times) => {
+                    if let Ok((grant, task)) = book.admit(owner, times.0, times.1, times.2) {
+                        grant.moves.iter().for_each(|step| book.set_level(step.place, step.to));
+                        book.write(owner, task, &grant, BEFORE);
+                        wanted.push(grant.id);
+                    }
+                }
+                Step::Release(place) => {
+                    if let Some(entry) = book.entry(place).copied() {
+                        book.clear(place);
+                        wanted.retain(|id| *id != entry.id);
+                    }
+                }
+                Step::Retire(place) => {
+                    if let Some(entry) = book.entry(place).copied() {
+                        book.retire(place, NOW);
+                        wanted.retain(|id| *id != entry.id);
+                    }
+                }
+                Step::Expire(later) => book.expire(NOW + later),
+                Step::Possible(..) => {}
+            }
+            let mut now: Vec<u64> = found(&mut memory).iter().map(|entry| entry.id).collect();
+            now.sort_unstable();
+            let (mut old, mut new) = (before, wanted.clone());
+            old.sort_unstable();
+            new.sort_unstable();
+            prop_assert!(now == new || memory.left == 0 && now == old, "{now:?}, not {new:?} or {old:?}");
+            Book::new(&mut memory, CLOCK).check_invariants();
+            if memory.left == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whatever the memory holds, nothing panics, and what is found has a priority and a task that make sense.
+    #[test]
+    fn any_words_are_reservations_or_none(words in prop::collection::vec(prop_oneof![Just(0), 0..300u64, any::<u64>()], WORDS)) {
+        for entry in found(&mut Fragile { words, left: 0 }) {
+            let Task { budget, period, deadline } = entry.task;
+            prop_assert!(0 < budget && budget <= deadline && deadline <= period);
+            prop_assert!((FIRST_PRIORITY..=LAST_PRIORITY).contains(&entry.level));
+        }
+    }
+
+    /// Room is made anywhere between others, one step at a time, and nobody ever passes a neighbour.
+    #[test]
+    fn priorities_keep_their_order_in_every_step(
+        levels in prop::collection::btree_set(FIRST_PRIORITY..=LAST_PRIORITY, 0..MAX_RESERVATIONS),
+        place in 0..MAX_RESERVATIONS,
+    ) {
+        let mut levels: Vec<u8> = levels.into_iter().rev().collect();
+        let place = place % (levels.len() + 1);
+        let (moves, new) = levels::insert(&levels, place).unwrap();
+        for step in moves {
+            levels[step.place] = step.to;
+            prop_assert!(levels.is_sorted_by(|a, b| a > b), "{levels:?}");
+        }
+        levels.insert(place, new);
+        prop_assert!(levels.is_sorted_by(|a, b| a > b), "{levels:?}");
+        prop_assert!(levels.iter().all(|level| (FIRST_PRIORITY..=LAST_PRIORITY).contains(level)));
+    }
+}
+
+#[test]
+fn all_priorities_can_be_given_and_no_more() {
+    let all: Vec<u8> = (FIRST_PRIORITY..=LAST_PRIORITY).rev().collect();
+    assert_eq!(levels::insert(&all, 3), None);
+    for missing in 0..all.len() {
+        let mut levels = all.clone();
+        levels.remove(missing);
+        for place in 0..=levels.len() {
+            // More would have to move than there can be reservations, or it is possible.
+            if let Some((moves, _)) = levels::insert(&levels, place) {
+                assert!(moves.len() <= MAX_RESERVATIONS);
+            }
+        }
+    }
+    const { assert!(RESERVABLE < WHOLE) };
+}

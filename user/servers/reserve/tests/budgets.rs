@@ -1,0 +1,118 @@
+//! Reservations under the kernel's own budgets: jobs that keep to what was agreed meet their deadlines beside those that do not.
+
+use proptest::prelude::*;
+use tench_abi::object::MIN_BUDGET;
+use tench_kernel::budget::Budget;
+use tench_reserve::analysis::{Overhead, Task, are_met};
+
+/// Ticks of a step: less is no budget.
+const STEP: u64 = MIN_BUDGET;
+
+/// Somebody with a reservation.
+struct Running {
+    task: Task,
+    budget: Budget,
+    /// Whether it wants all it can get, or has jobs: then when the next begins, and how much later than it could.
+    is_greedy: bool,
+    next: u64,
+    late: u64,
+    began: u64,
+    /// What its job still needs.
+    left: u64,
+}
+
+/// Plays so many steps. Answers who missed a deadline that keeps to what was agreed.
+fn play(all: &mut [Running], steps: u64, overhead: &Overhead) -> Option<usize> {
+    let (mut servers, mut since) = (0, None::<(usize, u64)>);
+    for now in (0..steps).map(|step| step * STEP) {
+        if now.is_multiple_of(overhead.servers.window()) {
+            servers = overhead.servers.budget;
+        }
+        for (index, running) in all.iter_mut().enumerate() {
+            if running.next <= now && !running.is_greedy {
+                (running.began, running.left) = (now, running.task.budget);
+                running.next = now + running.task.period + running.late;
+            }
+            if running.left > 0 && !running.is_greedy && now - running.began >= running.task.deadline {
+                return Some(index);
+            }
+        }
+        // The kernel charges what was used without a break when somebody else runs, and looks at the clock.
+        let used = |running: &Running| match since {
+            Some((index, from)) if core::ptr::eq(&all[index], running) => now - from,
+            _ => 0,
+        };
+        let may_run = |running: &Running| {
+            let mut budget = running.budget;
+            budget.consume(now - used(running), now);
+            (running.is_greedy || running.left > 0) && budget.usable(now) >= STEP
+        };
+        let next = if servers > 0 { None } else { all.iter().position(may_run) };
+        if let Some((index, from)) = since.filter(|(index, _)| Some(*index) != next) {
+            all[index].budget.consume(from, now);
+            since = None;
+        }
+        match next {
+            Some(index) => {
+                since = since.or(Some((index, now)));
+                all[index].left = all[index].left.saturating_sub(STEP);
+            }
+            None => servers = servers.saturating_sub(STEP),
+        }
+    }
+    None
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn who_keeps_to_what_was_agreed_meets_every_deadline(
+        tasks in prop::collection::vec((2..60u64, 4..60u64, 1..40u64, 0..3u64, any::<bool>(), 0..200u64), 1..6),
+        servers in (0..2u64, 8..30u64),
+    ) {
+        let (budget, period) = (servers.0 * STEP, servers.1 * STEP);
+        let overhead = Overhead { servers: Task { budget, period, deadline: 0 }, blocking: 0 };
+        let mut all: Vec<Running> = tasks
+            .into_iter()
+            .map(|(deadline, window, part, late, is_greedy, begin)| {
+                let budget = (deadline.min(window) * part / 40).max(1) * STEP;
+                let task = Task { budget, period: (deadline + window) * STEP, deadline: deadline * STEP };
+                let (budget, begin) = (Budget::new(budget, task.window(), 0), begin * STEP);
+                Running { task, budget, is_greedy, next: begin, late: late * STEP, began: 0, left: 0 }
+            })
+            .collect();
+        all.sort_by_key(|running| running.task.deadline);
+        // Who does not fit is not there.
+        let mut place = 0;
+        while place < all.len() {
+            let tasks: Vec<Task> = all[..=place].iter().map(|running| running.task).collect();
+            if are_met(&tasks, place, &overhead) { place += 1 } else { _ = all.remove(place) }
+        }
+        prop_assert_eq!(play(&mut all, 4000, &overhead), None);
+    }
+}
+
+/// Why windows are shorter than periods: with a window as long as the period, a job that is held up gets its budget back late, the next
+/// one is held up again, and later ones miss their deadlines.
+#[test]
+fn with_windows_as_long_as_periods_a_deadline_would_be_missed() {
+    let overhead = Overhead { servers: Task { budget: 0, period: STEP, deadline: 0 }, blocking: 0 };
+    let high = Task { budget: 3 * STEP, period: 13 * STEP, deadline: 3 * STEP };
+    let low = Task { budget: 2 * STEP, period: 10 * STEP, deadline: 5 * STEP };
+    assert!(are_met(&[high, low], 0, &overhead));
+    let play_with = |windows: [u64; 2]| {
+        let running = |(task, window): (Task, u64)| Running {
+            task,
+            budget: Budget::new(task.budget, window, 0),
+            is_greedy: false,
+            next: 0,
+            late: 0,
+            began: 0,
+            left: 0,
+        };
+        play(&mut [(high, windows[0]), (low, windows[1])].map(running), 1000, &overhead)
+    };
+    assert_eq!(play_with([high.period, low.period]), Some(1));
+    assert_eq!(play_with([high.window(), low.window()]), None);
+}
