@@ -88,6 +88,8 @@ errors! {
     InvalidInterrupt = 29, "no such interrupt, or the kernel uses it itself";
     /// The thread is in a state that does not allow the operation.
     WrongState = 30, "the thread's state does not allow this; suspend or resume it first";
+    /// This kernel was built without what the operation asks about.
+    Unsupported = 31, "this kernel was built without that; boot one that has it";
 }
 
 impl core::fmt::Display for Error {

@@ -187,6 +187,59 @@ impl ThreadState {
     }
 }
 
+/// Ways into the kernel, as `KernelStretches` names them. Below come the numbers of operations.
+pub mod stretch {
+    /// An interrupt while a thread ran in user mode.
+    pub const USER_INTERRUPT: u64 = 120;
+    /// A fault: of a page, of an instruction, or the first use of the floating-point unit.
+    pub const FAULT: u64 = 121;
+    /// A system call of another kind than Tench's.
+    pub const FOREIGN_CALL: u64 = 122;
+    /// An interrupt in the kernel: in a window, or while nobody ran.
+    pub const KERNEL_INTERRUPT: u64 = 123;
+    /// Nobody runs.
+    pub const IDLE: u64 = 124;
+    /// A system call with a number that no operation has.
+    pub const UNKNOWN: u64 = 125;
+    /// Not a path: when the last timer interrupt came.
+    pub const TIMER: u64 = 126;
+    /// One more than the largest number.
+    pub const LIMIT: u64 = 127;
+    /// Instead of a path: forgets everything.
+    pub const RESET: u64 = u64::MAX;
+
+    /// What a path is called; `None` if it does not exist.
+    pub const fn name(path: u64) -> Option<&'static str> {
+        match path {
+            USER_INTERRUPT => Some("interrupt of a program"),
+            FAULT => Some("fault"),
+            FOREIGN_CALL => Some("foreign call"),
+            KERNEL_INTERRUPT => Some("interrupt in the kernel"),
+            IDLE => Some("idle"),
+            UNKNOWN => Some("unknown call"),
+            _ => match crate::Operation::from_code(path) {
+                Some(operation) => Some(operation.name()),
+                None => None,
+            },
+        }
+    }
+}
+
+/// How long interrupts were off on one path, in retired instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stretches {
+    /// The longest.
+    pub longest: u64,
+    /// The kernel's address where that began.
+    pub place: u64,
+    /// How many there were.
+    pub count: u64,
+    /// The sum of their lengths.
+    pub sum: u64,
+    /// The sum of the squares of their lengths.
+    pub squares: u64,
+}
+
 /// What `KernelQuery` can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
@@ -208,11 +261,15 @@ pub enum Statistic {
     BootInstructions = 6,
     /// Ticks spent idle.
     IdleTicks = 7,
+    /// Most interrupts under way at the same moment so far: 1, unless some came while another was being handled.
+    DeepestNesting = 8,
+    /// Interrupts taken while another was being handled.
+    NestedInterrupts = 9,
 }
 
 impl Statistic {
     /// Every statistic, in order of its number.
-    pub const ALL: [Statistic; 8] = [
+    pub const ALL: [Statistic; 10] = [
         Self::DeepestStack,
         Self::Windows,
         Self::Preemptions,
@@ -221,6 +278,8 @@ impl Statistic {
         Self::Preemptible,
         Self::BootInstructions,
         Self::IdleTicks,
+        Self::DeepestNesting,
+        Self::NestedInterrupts,
     ];
 
     /// The statistic with this number.

@@ -176,6 +176,11 @@ operations! {
     /// **Return from an upcall**: loads all registers from the caller's message area and clears `upcall_running`.
     /// Errors: `NoMessageArea`.
     UpcallReturn = 72;
+    /// **Serve**: says that a thread serves an endpoint. From now on it runs at no lower a priority than whoever waits there to be
+    /// received, as it does for the caller whose message it has taken with its bound reply object. `cap` thread (`WRITE`), x1
+    /// endpoint (`READ`; 0: none). A thread serves one endpoint, and an endpoint has one thread.
+    /// Errors: `AlreadyBound` (the thread serves one, or the endpoint has a thread).
+    ThreadServe = 73;
 
     // ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Configure** a scheduling context. `cap` scheduling context (`WRITE`), x1 priority, x2 ceiling, x3 time slice
@@ -225,6 +230,15 @@ operations! {
     KernelPrint = 113;
     /// **Statistics**. `cap` kernel (`READ`), x1 which [`Statistic`](crate::object::Statistic). Answers x1.
     KernelQuery = 114;
+    /// **How long interrupts were off.** `cap` kernel (`READ`), x1 path ([`stretch`](crate::object::stretch)): an
+    /// operation's number or one of the other ways into the kernel; `u64::MAX` forgets everything so far.
+    /// A stretch begins where interrupts go off (an exception, the end of a window) and ends where they come on (user mode,
+    /// a window, waiting for one); it counts for the path on which it began. Answers x1 = the longest in retired
+    /// instructions, x2 = the kernel's address where that began, x3 = how many there were, x4 = the sum of their lengths, x5 =
+    /// the sum of their squares. For [`stretch::TIMER`](crate::object::stretch::TIMER), x1 = the number of retired
+    /// instructions when the last timer interrupt entered the kernel, and nothing else.
+    /// Errors: `Unsupported` (the kernel does not measure: only those called `watching` do).
+    KernelStretches = 115;
 }
 
 impl core::fmt::Display for Operation {

@@ -322,6 +322,7 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
             x[3] = source.pick(&[0, 0x20_0000]);
             x[4] = source.pick(&[0, 0x7ffe_0000_0000]);
         }
+        Operation::ThreadServe => x[1] = if source.one_in(4) { 0 } else { known.kind(source, Kind::Endpoint) },
         Operation::ThreadReadRegisters | Operation::ThreadWriteRegisters => x[1] = source.below(3),
         Operation::SchedulingConfigure => {
             x[1] = source.pick(&[255, 255, 255, 255, 255, 200, 100]);
@@ -344,6 +345,7 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
         }
         Operation::InterruptBind => x[1] = if source.one_in(4) { 0 } else { known.kind(source, Kind::Notification) },
         Operation::KernelPowerOff | Operation::KernelPrint | Operation::KernelQuery => x[1] = source.below(70),
+        Operation::KernelStretches => x[1] = source.pick(&[0, 115, 120, 126, 127, u64::MAX]),
         _ => {}
     }
 }

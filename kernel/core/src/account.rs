@@ -23,7 +23,7 @@ use crate::slot::flag;
 use crate::thread::{Binding, Thread};
 use crate::{Arch, Kernel, scheduler, scheduling, space, window};
 
-/// Members visited between two windows.
+/// Members visited between two windows, and threads that inherit from them.
 const BATCH: u32 = 16;
 
 /// What a root page table holds of an account.
@@ -135,12 +135,13 @@ pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// Says whether a thread may run, whatever else it does. A thread that may not goes on waiting, and can be answered.
-pub fn park<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, parked: bool) {
+/// Answers how many others run at another priority because of that.
+pub fn park<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, parked: bool) -> usize {
     if k.get(thread).parked == parked {
-        return;
+        return 0;
     }
     k.get(thread).parked = parked;
-    scheduling::update(k, thread);
+    scheduling::update(k, thread)
 }
 
 /// The account of the table that `x0` names.
@@ -158,16 +159,18 @@ fn visit<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Res
     let mut table = named(k, caller, rights)?;
     let mut left = k.get(table).account.count;
     loop {
-        for _ in 0..left.min(BATCH) {
+        let mut done = 0;
+        while left > 0 && done < BATCH {
+            left -= 1;
+            done += 1;
             let Some(member) = k.get(table).account.first else { break };
             k.get(table).account.first = k.get(member).membership.next;
             settle(k, member);
             let suspended = k.get(table).account.suspended;
             if member != caller {
-                park(k, member, suspended);
+                done += park(k, member, suspended) as u32;
             }
         }
-        left = left.saturating_sub(BATCH);
         if left == 0 {
             break;
         }

@@ -103,6 +103,11 @@ pub unsafe trait Arch: Sized {
     fn power_off(&mut self, status: u8) -> !;
     /// Retired instructions since boot.
     fn instructions(&self) -> u64;
+    /// The address of the call of the function that this is inlined into, for [`watch`](crate::watch); 0 if unknown.
+    #[inline(always)]
+    fn place() -> usize {
+        0
+    }
     /// A number that outside tools can see in the instruction stream; costs one no-op. See docs/manual/lab.md.
     #[inline(always)]
     fn marker<const ID: u16>() {}

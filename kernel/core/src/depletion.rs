@@ -116,7 +116,7 @@ fn deplete<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, context: Ref<Schedul
     let refill = k.get(context).budget.next_refill(now).unwrap_or(NEVER);
     k.get(thread).slow |= slow::DEPLETED;
     timers::insert(k, thread, refill);
-    scheduling::update(k, thread);
+    scheduling::apply(k, thread);
 }
 
 /// The timer: the running thread's budget has ended, or so it was expected.
@@ -150,7 +150,7 @@ pub fn replenish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
         return;
     }
     k.get(thread).slow &= !slow::DEPLETED;
-    scheduling::update(k, thread);
+    scheduling::apply(k, thread);
 }
 
 /// A thread that may be depleted is no longer ready: it waits for no refill.
@@ -158,6 +158,6 @@ pub fn release<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if k.get(thread).slow & slow::DEPLETED != 0 {
         timers::remove(k, thread);
         k.get(thread).slow &= !slow::DEPLETED;
-        scheduling::update(k, thread);
+        scheduling::apply(k, thread);
     }
 }

@@ -9,7 +9,7 @@ use crate::area::Area;
 use crate::entry::{Outcome, argument, clear};
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::thread::{Purpose, Thread, ThreadState, slow};
-use crate::{Arch, Kernel, fault, notification, reply, scheduler, space, timers};
+use crate::{Arch, Kernel, fault, inherit, notification, reply, scheduler, space, timers};
 
 /// First queued thread and whether it is a receiver.
 #[inline]
@@ -160,6 +160,7 @@ pub fn rendezvous<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, endpoint: Ref
             k.get(sender).state = ThreadState::Sending(endpoint);
             enqueue(k, endpoint, sender, false);
             timers::wait_until(k, sender, deadline);
+            inherit::pass_on(k, sender);
         }
     }
 }
@@ -189,7 +190,7 @@ pub fn try_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
 fn receive_from_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, blocking: bool) -> Result<Outcome, Error> {
     let tag = Tag(argument(k, thread, 1));
     let deadline = deadline(k, thread, tag);
-    match source(k, thread)? {
+    let received = match source(k, thread)? {
         Source::Notification(notification) => notification::wait(k, notification, thread, deadline, blocking),
         Source::Endpoint(endpoint) => {
             let object = reply::named(k, thread, tag)?;
@@ -198,7 +199,9 @@ fn receive_from_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, blocking:
             }
             receive(k, thread, endpoint, object, deadline, blocking)
         }
-    }
+    };
+    inherit::settle(k, thread);
+    received
 }
 
 /// `ReplyReceive`.
@@ -209,10 +212,12 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<
     let object = reply::named(k, thread, tag)?;
     check_message(k, thread, tag, true)?;
     reply::answer(k, object, thread, tag);
-    match source {
+    let received = match source {
         Source::Notification(notification) => notification::wait(k, notification, thread, deadline, true),
         Source::Endpoint(endpoint) => receive(k, thread, endpoint, object, deadline, true),
-    }
+    };
+    inherit::settle(k, thread);
+    received
 }
 
 /// What a thread can receive from.
@@ -267,6 +272,9 @@ fn receive<A: Arch>(
             finish(k, sender);
             scheduler::make_ready(k, sender);
         }
+        if let Some(other) = k.get(endpoint).server.filter(|server| *server != thread) {
+            inherit::settle_soon(k, other);
+        }
         return Ok(Outcome::Written);
     }
     if !blocking {
@@ -293,6 +301,7 @@ fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 pub fn cancel<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     let t = k.get(thread);
     let (state, fault) = (t.state, t.slow & slow::FAULT != 0);
+    let heir = inherit::heir(k, thread);
     match state {
         ThreadState::Ready | ThreadState::Suspended | ThreadState::Faulted => return,
         ThreadState::Sending(_) | ThreadState::Receiving(_) => leave_queue(k, thread),
@@ -306,11 +315,14 @@ pub fn cancel<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     if fault {
         t.slow &= !slow::FAULT;
         t.state = ThreadState::Faulted;
-        return;
+    } else {
+        clear(&mut t.registers.x);
+        t.registers.x[0] = error as u64;
+        scheduler::make_ready(k, thread);
     }
-    clear(&mut t.registers.x);
-    t.registers.x[0] = error as u64;
-    scheduler::make_ready(k, thread);
+    if let Some(heir) = heir {
+        inherit::settle(k, heir);
+    }
 }
 
 /// One step of the end of an endpoint: wakes one waiting thread with `Aborted`. Answers whether none is left.

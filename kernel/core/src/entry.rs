@@ -4,6 +4,7 @@
 //! thread it answers.
 
 use tench_abi::fault::{Class, Report};
+use tench_abi::object::stretch;
 use tench_abi::{Error, Kind, Operation, Rights};
 
 use crate::object::Ref;
@@ -11,7 +12,7 @@ use crate::slot::SlotRef;
 use crate::thread::{Thread, slow};
 use crate::{
     Arch, Kernel, account, delete, endpoint, fast, fault, frame, interrupt, mapping, notification, reply, scheduler,
-    scheduling, space, table, thread, untyped,
+    scheduling, space, table, thread, untyped, watch,
 };
 
 /// What a system call did to the registers of the thread that made it.
@@ -155,6 +156,7 @@ impl<A: Arch> Table<A> {
         table[Operation::ThreadReadRegisters as usize] = thread::control::read_registers::<A>;
         table[Operation::ThreadWriteRegisters as usize] = thread::control::write_registers::<A>;
         table[Operation::ThreadQuery as usize] = thread::control::query::<A>;
+        table[Operation::ThreadServe as usize] = thread::binding::serve::<A>;
         table[Operation::UpcallReturn as usize] = fault::upcall_return::<A>;
         table[Operation::SchedulingConfigure as usize] = scheduling::configure::<A>;
         table[Operation::SchedulingQuery as usize] = scheduling::query::<A>;
@@ -168,12 +170,14 @@ impl<A: Arch> Table<A> {
         table[Operation::KernelPowerOff as usize] = crate::power::power_off::<A>;
         table[Operation::KernelPrint as usize] = crate::power::print::<A>;
         table[Operation::KernelQuery as usize] = crate::power::query::<A>;
+        table[Operation::KernelStretches as usize] = crate::power::stretches::<A>;
         table
     };
 }
 
 /// There is no operation of this number.
-fn unknown<A: Arch>(_: &mut Kernel<A>, _: Ref<Thread>) -> Result<Outcome, Error> {
+fn unknown<A: Arch>(k: &mut Kernel<A>, _: Ref<Thread>) -> Result<Outcome, Error> {
+    watch::entered(k, stretch::UNKNOWN);
     Err(Error::UnknownOperation)
 }
 
@@ -189,7 +193,7 @@ fn dispatch<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, 
     let number = argument(k, thread, 10);
     match Table::<A>::HANDLERS.get(number as usize) {
         Some(handler) => handler(k, thread),
-        None => Err(Error::UnknownOperation),
+        None => unknown(k, thread),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::area::Area;
 use crate::endpoint::rendezvous;
 use crate::object::{Endpoint, Ref, SchedulingContext};
 use crate::thread::{Binding, Purpose, Thread, ThreadState, slow};
-use crate::{Arch, Kernel, account, fast, scheduler};
+use crate::{Arch, Kernel, account, fast, scheduler, window};
 
 /// The running thread, whose registers have all been saved, has faulted. It continues in its upcall, or waits for the
 /// answer of its endpoint, or stops. Answers who runs next.
@@ -20,9 +20,7 @@ pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Th
         if let Some(handler) = fast::fault(k, thread, class) {
             return handler;
         }
-        if !send(k, thread, class) {
-            k.get(thread).state = ThreadState::Faulted;
-        }
+        raise_slowly(k, thread, class);
     }
     scheduler::leave(k)
 }
@@ -75,6 +73,19 @@ pub fn loan_lost<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>, context: Ref<S
     if is_serving && server != k.current() && is_handled(k, server, Class::Timeout) {
         timeout_report(k, server, context, timeout_cause::LOST);
         send(k, server, Class::Timeout);
+    }
+}
+
+/// The handler does not wait, or cannot run at once: the thread waits for it, or stops.
+///
+/// Before anything of that is written down, a window is passed, in which the fault is nothing but registers that were
+/// saved and a report. If the thread is stopped there and given other registers, the fault is forgotten; with the same
+/// ones the instruction is executed again, and fails again. What is bound for faults is looked up after the window.
+#[cold]
+#[inline(never)]
+fn raise_slowly<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) {
+    if window::pass(k) && !send(k, thread, class) {
+        k.get(thread).state = ThreadState::Faulted;
     }
 }
 

@@ -2,6 +2,10 @@
 //!
 //! A line is masked when it fires and unmasked when its owner acknowledges, so a driver that is slow or dead costs
 //! the others nothing.
+//!
+//! Handlers run with interrupts masked but for [`window::nested`](crate::window::nested), where others get in. Only the
+//! handler of the timer passes such windows, when more deadlines have passed than one batch; its own line is masked
+//! then, and every other handler is short. So at most two interrupts are under way at once, whatever programs do.
 
 use tench_abi::{Error, Kind, Rights};
 
@@ -10,7 +14,7 @@ use crate::kernel::INTERRUPTS;
 use crate::object::{InterruptLine, Notification, Ref};
 use crate::slot::Cap;
 use crate::thread::Thread;
-use crate::{Arch, Kernel, derivation, space, timers};
+use crate::{Arch, Kernel, derivation, space, timers, watch, window};
 
 /// Serves one pending interrupt, if there is one. Answers what is to be signalled.
 #[inline]
@@ -18,8 +22,12 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>) -> Option<(Ref<Notification>, u64)> {
     let number = k.arch().interrupt_acknowledge()?;
     k.state().statistics.interrupts += 1;
     if number == k.arch().timer_interrupt() {
-        timers::expire(k);
-        k.arch().interrupt_end(number);
+        watch::timer(k);
+        if timers::expire(k) {
+            k.arch().interrupt_end(number);
+        } else {
+            expire_rest(k, number);
+        }
         return None;
     }
     k.arch().interrupt_disable(number);
@@ -27,6 +35,24 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>) -> Option<(Ref<Notification>, u64)> {
     let line = k.state().interrupts.get(number as usize)?;
     let badge = line.badge;
     line.notification.map(|target| (target, badge))
+}
+
+/// The rest of a timer interrupt that a single batch of deadlines was not enough for.
+///
+/// The interrupt is ended first, because the controller lets nothing else in while it counts as being served. Its line
+/// is masked meanwhile, like any other that has fired, whatever deadlines are set: what has become due is found here.
+#[cold]
+#[inline(never)]
+fn expire_rest<A: Arch>(k: &mut Kernel<A>, number: u32) {
+    k.arch().interrupt_disable(number);
+    k.arch().interrupt_end(number);
+    loop {
+        window::nested(k);
+        if timers::expire(k) {
+            break;
+        }
+    }
+    k.arch().interrupt_enable(number);
 }
 
 /// The line that an interrupt capability in `x0` names.
@@ -80,9 +106,14 @@ pub fn bind<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, 
     if k.state().interrupts[number as usize].notification.is_some() {
         return Err(Error::AlreadyBound);
     }
-    let next = core::mem::replace(&mut k.get(target).first_interrupt, number + 1);
+    let link = number as u16 + 1;
+    let next = core::mem::replace(&mut k.get(target).first_interrupt, link);
+    if next != 0 {
+        k.state().interrupts[next as usize - 1].previous = link;
+    }
     let badge = if cap.badge == 0 { 1 } else { cap.badge };
-    k.state().interrupts[number as usize] = InterruptLine { notification: Some(target), badge, next, taken: true };
+    k.state().interrupts[number as usize] =
+        InterruptLine { notification: Some(target), badge, next, previous: 0, taken: true };
     k.arch().interrupt_enable(number);
     Ok(Outcome::Done)
 }
@@ -96,24 +127,18 @@ pub fn acknowledge<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     Ok(Outcome::Done)
 }
 
-/// Masks a line and takes it off its notification's list.
+/// Masks a line and takes it off its notification's list, which can be as long as there are lines.
 pub fn unbind<A: Arch>(k: &mut Kernel<A>, number: u32) {
     k.arch().interrupt_disable(number);
     let line = &mut k.state().interrupts[number as usize];
-    let next = core::mem::take(&mut line.next);
+    let (next, previous) = (core::mem::take(&mut line.next), core::mem::take(&mut line.previous));
     let Some(target) = line.notification.take() else { return };
-    if k.get(target).first_interrupt == number + 1 {
-        k.get(target).first_interrupt = next;
-        return;
+    match previous {
+        0 => k.get(target).first_interrupt = next,
+        previous => k.state().interrupts[previous as usize - 1].next = next,
     }
-    let mut at = k.get(target).first_interrupt;
-    while at != 0 {
-        let follower = k.state().interrupts[at as usize - 1].next;
-        if follower == number + 1 {
-            k.state().interrupts[at as usize - 1].next = next;
-            return;
-        }
-        at = follower;
+    if next != 0 {
+        k.state().interrupts[next as usize - 1].previous = previous;
     }
 }
 

@@ -41,11 +41,18 @@ pub struct Statistics {
     pub boot_instructions: u64,
     /// Ticks spent idle.
     pub idle_ticks: u64,
+    /// Interrupts taken while another was being handled.
+    pub nested_interrupts: u64,
+    /// Most interrupts under way at once, if there were ever two.
+    pub deepest_nesting: u32,
 }
 
 /// All state of one core's kernel. Invariants: docs/invariants.md.
 #[repr(C)]
 pub struct State<A> {
+    /// How long interrupts were off. First, so that the assembly reaches it.
+    #[cfg(feature = "watch")]
+    pub watch: crate::watch::Watch,
     /// The running thread. Valid while the kernel runs: every entry but those of fast paths writes it, and so
     /// does whatever lets a thread go on that may be in a window.
     pub current: Ref<Thread>,

@@ -7,7 +7,7 @@
 //!   entry        decodes a trap into an operation, and decides who runs next
 //!   fast         the two message paths that matter most, checked first and short
 //!   endpoint, reply, notification, fault      messages
-//!   thread, scheduler, scheduling, timers, account     who runs, and when
+//!   thread, scheduler, scheduling, inherit, timers, account     who runs, and when
 //!   budget, depletion                         for how long
 //!   space, untyped, delete, frame, table      capabilities and memory
 //!   derivation, tree                          the ordered structure below them
@@ -33,6 +33,7 @@ pub mod entry;
 pub mod fast;
 pub mod fault;
 pub mod frame;
+pub mod inherit;
 pub mod interrupt;
 pub mod kernel;
 pub mod mapping;
@@ -49,6 +50,7 @@ pub mod thread;
 pub mod timers;
 pub mod tree;
 pub mod untyped;
+pub mod watch;
 pub mod window;
 
 pub use arch::Arch;

@@ -129,7 +129,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) -> 
     }
     let line = k.get(notification).first_interrupt;
     if line != 0 {
-        crate::interrupt::unbind(k, line - 1);
+        crate::interrupt::unbind(k, u32::from(line) - 1);
         return false;
     }
     if let Some(thread) = k.get(notification).bound.take() {

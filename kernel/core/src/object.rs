@@ -79,6 +79,8 @@ pub struct Endpoint {
     pub head: usize,
     /// See above.
     pub tail: usize,
+    /// The thread that serves it, and inherits from the senders.
+    pub server: Option<Ref<Thread>>,
 }
 
 /// Holds at most one caller, who waits for the reply.
@@ -108,7 +110,7 @@ pub struct Notification {
     /// The thread whose receives this notification ends too.
     pub bound: Option<Ref<Thread>>,
     /// First interrupt that signals this notification, as its number plus 1; 0 if none. See `State::interrupts`.
-    pub first_interrupt: u32,
+    pub first_interrupt: u16,
 }
 
 /// The right to processor time: at which priority, how long at a stretch, and how much in each period.
@@ -140,8 +142,10 @@ pub struct InterruptLine {
     pub notification: Option<Ref<Notification>>,
     /// What is OR-ed into its word.
     pub badge: u64,
-    /// Next line of the same notification, as its number plus 1.
-    pub next: u32,
+    /// Next line of the same notification, as its number plus 1; 0 for the last.
+    pub next: u16,
+    /// Previous line of the same notification, likewise; 0 for the first.
+    pub previous: u16,
     /// Whether a capability for it exists.
     pub taken: bool,
 }

@@ -7,7 +7,7 @@ use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::Ref;
 use crate::thread::Thread;
 use crate::window::PREEMPTIBLE;
-use crate::{Arch, Kernel, scheduler};
+use crate::{Arch, Kernel, scheduler, watch};
 
 /// `KernelPowerOff`.
 pub fn power_off<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
@@ -50,6 +50,20 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
         Statistic::Preemptible => u64::from(PREEMPTIBLE),
         Statistic::BootInstructions => s.boot_instructions,
         Statistic::IdleTicks => s.idle_ticks,
+        // Only those that interrupt others are counted as such when they come.
+        Statistic::DeepestNesting => u64::from(s.deepest_nesting).max(s.interrupts.min(1)),
+        Statistic::NestedInterrupts => s.nested_interrupts,
     };
     Ok(Outcome::results(k, thread, &[value]))
+}
+
+/// `KernelStretches`.
+pub fn stretches<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    capability_slot(k, thread, Kind::Kernel, Rights::READ)?;
+    if !watch::WATCHING {
+        return Err(Error::Unsupported);
+    }
+    let path = argument(k, thread, 1);
+    let answer = watch::answer(k, path).ok_or(Error::InvalidArgument)?;
+    Ok(Outcome::results(k, thread, &answer))
 }

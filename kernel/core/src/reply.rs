@@ -5,7 +5,7 @@ use tench_abi::{Error, Kind, Rights, Tag};
 use crate::entry::{Outcome, argument};
 use crate::object::{Ref, Reply};
 use crate::thread::{Thread, ThreadState, slow};
-use crate::{Arch, Kernel, endpoint, fault, scheduler, scheduling, space, timers};
+use crate::{Arch, Kernel, endpoint, fault, inherit, scheduler, scheduling, space, timers};
 
 /// The reply object that `cap` names in the space of the calling thread.
 fn at<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<Ref<Reply>, Error> {
@@ -47,6 +47,7 @@ pub fn hold<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, sender: Ref<Thread>,
     if k.get(receiver).scheduling.is_none() {
         lend(k, object, sender, receiver);
     }
+    inherit::pass_on(k, sender);
 }
 
 /// A server without processor time runs on its caller's. Then the caller waits without a deadline: the server could
@@ -80,13 +81,18 @@ pub fn reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
         return Err(Error::NoCaller);
     }
     answer(k, object, thread, tag);
+    inherit::settle(k, thread);
     Ok(Outcome::Done)
 }
 
-/// Answers the caller in `object`, if there is one, with the message in `server`'s registers.
+/// Answers the caller in `object`, if there is one, with the message in `server`'s registers. What the server inherits from those
+/// who still wait is settled when it is known whom it serves next.
 pub fn answer<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread>, tag: Tag) {
     let Some(caller) = k.get(object).caller.take() else { return };
     give_back(k, object, caller);
+    if let Some(other) = k.get(object).claimed.filter(|claimed| *claimed != server) {
+        inherit::settle_soon(k, other);
+    }
     if k.get(caller).slow & slow::DEADLINE != 0 {
         timers::remove(k, caller);
     }

@@ -143,6 +143,18 @@ fn start_slice<A: Arch>(k: &mut Kernel<A>) {
     }
 }
 
+/// A thread's priority has changed. If it runs, its slice is that of another priority, or it has no equals there and so none.
+pub fn time_again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    if thread != k.current() {
+        return;
+    }
+    let priority = running_priority(k);
+    k.state().slice_end = 0;
+    if priority >= 0 && k.state().ready[priority as usize].head.is_some() {
+        start_slice(k);
+    }
+}
+
 /// The running thread goes behind its equals at the next switch, if there are any.
 pub fn rotate<A: Arch>(k: &mut Kernel<A>) {
     let priority = running_priority(k);
@@ -173,6 +185,7 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
 /// Whoever calls this continues with the thread it answers. `LEAVES`: the running thread has nothing left to do in the kernel.
 #[inline(never)]
 pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
+    debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");
     let current = k.current();
     if k.get(current).slow & (slow::FLOAT | slow::BUDGETED) != 0 {
         put_down(k, current, LEAVES);
@@ -339,6 +352,7 @@ fn change_current<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>
 /// Makes another thread the running one, where neither time nor floating point need to be looked after.
 #[inline]
 pub fn hand_to<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>) {
+    debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");
     let pointer = k.arch().thread_pointer();
     k.get(from).registers.thread_pointer = pointer;
     let t = k.get(to);

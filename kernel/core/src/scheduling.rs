@@ -7,7 +7,7 @@ use crate::budget::Budget;
 use crate::entry::{Outcome, argument, capability};
 use crate::object::{Ref, SchedulingContext};
 use crate::thread::{Thread, ThreadState, slow};
-use crate::{Arch, Kernel, depletion, scheduler, space};
+use crate::{Arch, Kernel, depletion, inherit, scheduler, space};
 
 /// `SchedulingConfigure`.
 pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
@@ -22,10 +22,14 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
         return Err(Error::PriorityTooHigh);
     }
     let context = k.get(scheduling);
+    let falls = priority < context.priority;
     context.priority = priority;
     context.ceiling = ceiling;
     context.slice = slice;
     if let Some(holder) = context.thread {
+        if falls {
+            inherit::begin(k, holder);
+        }
         update(k, holder);
     }
     Ok(Outcome::Done)
@@ -77,7 +81,7 @@ pub fn reserve<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
         if is_limit {
             depletion::adopt(k, holder);
         }
-        update(k, holder);
+        apply(k, holder);
     }
     Ok(Outcome::Done)
 }
@@ -95,18 +99,33 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     Ok(Outcome::results(k, thread, &answers))
 }
 
-/// The priority at which a thread is to run: that of the context it runs on; -1 without one, while it is parked, and while
-/// the context's budget is used up.
+/// The priority of the context on which a thread runs; 0 without one.
+#[inline]
+pub fn own_priority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> i32 {
+    k.get(thread).scheduling.map_or(0, |context| i32::from(k.get(context).priority))
+}
+
+/// The priority at which a thread is to run: that of the context it runs on, or what it has inherited, if that is higher; -1
+/// without a context, while it is parked, and while the context's budget is used up.
 fn priority_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> i32 {
     let t = k.get(thread);
+    let inherited = t.inherited;
     match t.scheduling {
-        Some(context) if !t.parked && t.slow & slow::DEPLETED == 0 => i32::from(k.get(context).priority),
+        Some(context) if !t.parked && t.slow & slow::DEPLETED == 0 => i32::from(k.get(context).priority).max(inherited),
         _ => -1,
     }
 }
 
-/// Something has changed from which a thread's priority follows: it runs at that from now on, behind its equals, or not at all.
-pub fn update<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+/// Something has changed from which a thread's priority follows: it runs at that from now on, behind its equals, or not at all, and
+/// so does, if it waits and the priority has risen, whoever it waits for. Answers how many threads those were.
+pub fn update<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
+    inherit::outgrow(k, thread);
+    apply(k, thread);
+    inherit::pass_on(k, thread)
+}
+
+/// The same, but for those that it waits for.
+pub fn apply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let priority = priority_of(k, thread);
     if k.get(thread).priority == priority {
         return;
@@ -116,6 +135,7 @@ pub fn update<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     t.priority = priority;
     if matches!(t.state, ThreadState::Ready) {
         scheduler::make_ready(k, thread);
+        scheduler::time_again(k, thread);
     }
 }
 
@@ -144,7 +164,9 @@ pub fn take<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) {
         depletion::part(k, scheduling, holder);
     }
     k.get(holder).scheduling = None;
-    update(k, holder);
+    let own = i32::from(k.get(scheduling).priority);
+    inherit::time_has_gone(k, holder, own);
+    apply(k, holder);
 }
 
 /// The last capability goes.

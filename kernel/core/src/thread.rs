@@ -88,14 +88,18 @@ pub mod slow {
     pub const FAULT: u32 = 8;
     /// The thread was deleted while it runs.
     pub const DELETED: u32 = 16;
+    /// The thread has, or may have, inherited a priority above its own: when it answers, that is worked out again.
+    pub const INHERITS: u32 = 32;
+    /// What it has inherited was not passed on to whoever it waits for: too many threads wait for each other.
+    pub const CUT: u32 = 64;
     /// The scheduling context that the thread runs on has a budget, which is timed while it runs.
-    pub const BUDGETED: u32 = 32;
+    pub const BUDGETED: u32 = 128;
     /// The budget is used up: the thread is ready, but has no priority, and is in the timer queue until more comes.
-    pub const DEPLETED: u32 = 64;
+    pub const DEPLETED: u32 = 256;
     /// The budget was used up in a window: the timeout fault is raised when the thread leaves the kernel.
-    pub const TIMEOUT: u32 = 128;
+    pub const TIMEOUT: u32 = 512;
     /// The timeout was reported, and the thread has not run since.
-    pub const REPORTED: u32 = 256;
+    pub const REPORTED: u32 = 1024;
 
     /// What a thread loses with the scheduling context that it runs on.
     pub const OF_BUDGET: u32 = BUDGETED | DEPLETED | TIMEOUT | REPORTED;
@@ -135,10 +139,12 @@ pub enum Binding {
     Fault2 = 8,
     /// See `Fault0`.
     Fault3 = 9,
+    /// The endpoint that it serves.
+    Served = 10,
 }
 
 /// Number of embedded slots.
-pub const BINDINGS: usize = 10;
+pub const BINDINGS: usize = 11;
 
 impl Binding {
     /// Every binding.
@@ -153,6 +159,7 @@ impl Binding {
         Binding::Fault1,
         Binding::Fault2,
         Binding::Fault3,
+        Binding::Served,
     ];
 
     /// The binding for a class of faults.
@@ -192,8 +199,8 @@ pub struct Thread {
     pub bound_reply: Option<Ref<Reply>>,
     /// Reasons against the fast path.
     pub slow: u32,
-    /// Priority it runs at: that of `scheduling`, or -1 without one, while parked and while the budget is used up, which no
-    /// fast path prefers to anybody.
+    /// Priority it runs at: the higher of that of `scheduling` and `inherited`, or -1 without the former, while parked and while
+    /// the budget is used up, which no fast path prefers to anybody.
     pub priority: i32,
     /// What it is doing.
     pub state: ThreadState,
@@ -213,6 +220,8 @@ pub struct Thread {
     pub queued: bool,
     /// Whether its account is suspended: its priority is -1, whatever it runs on.
     pub parked: bool,
+    /// Priority inherited from somebody who waits for it, if that is above the one of `scheduling`; otherwise 0.
+    pub inherited: i32,
     /// Kernel virtual address of the message area; 0 for none.
     pub message_area: usize,
     /// The bound notification.
@@ -225,6 +234,8 @@ pub struct Thread {
     pub membership: crate::account::Membership,
     /// The last fault.
     pub fault: Report,
+    /// The endpoint that it serves.
+    pub served: Option<Ref<Endpoint>>,
     /// Upcalls by class.
     pub fault_targets: [FaultTarget; Class::COUNT],
     /// Bindings. See [`Binding`].

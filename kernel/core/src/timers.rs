@@ -9,10 +9,9 @@ use tench_abi::Error;
 use crate::kernel::NEVER;
 use crate::object::Ref;
 use crate::thread::{Thread, slow};
-use crate::{Arch, Kernel, depletion, endpoint, scheduler};
+use crate::{Arch, Kernel, depletion, endpoint, inherit, scheduler};
 
-/// Threads woken by one timer interrupt. If more deadlines have passed, the timer fires again at once, with interrupts
-/// let in between.
+/// Threads whose deadlines have passed that are woken with interrupts off, before others are let in.
 const BATCH: usize = 4;
 
 /// A thread's links in the queue. Threads are named by address / 64 relative to the base; 0 is nobody.
@@ -208,20 +207,32 @@ fn next_without_budget<A: Arch>(k: &mut Kernel<A>) -> Option<u64> {
     }
 }
 
-/// The timer interrupt: ends waits whose deadline has passed, the time slice if it is over, and budgets.
-pub fn expire<A: Arch>(k: &mut Kernel<A>) {
+/// The thread that waits for the first deadline, if that has passed.
+#[inline]
+fn due<A: Arch>(k: &mut Kernel<A>, now: u64) -> Option<Ref<Thread>> {
+    let root = k.state().timers;
+    named(k, root).filter(|thread| k.get(*thread).deadline <= now)
+}
+
+/// The timer interrupt: ends waits whose deadline has passed, the time slice if it is over, and budgets. Answers whether it is
+/// done. If not, more deadlines have passed than one batch: it is called again, with interrupts let in between.
+#[must_use]
+pub fn expire<A: Arch>(k: &mut Kernel<A>) -> bool {
     let now = k.arch().now();
-    for _ in 0..BATCH {
-        let root = k.state().timers;
-        let Some(thread) = named(k, root) else { break };
-        if k.get(thread).deadline > now {
-            break;
+    let mut left = BATCH;
+    while let Some(thread) = due(k, now) {
+        if left == 0 {
+            return false;
         }
         if k.get(thread).slow & slow::DEPLETED != 0 {
             depletion::replenish(k, thread);
-        } else {
-            endpoint::cancel(k, thread, Error::TimedOut);
+            left -= 1;
+            continue;
         }
+        let inherited = inherit::heir(k, thread).is_some_and(|heir| k.get(heir).slow & slow::INHERITS != 0);
+        endpoint::cancel(k, thread, Error::TimedOut);
+        // What its heir inherits from the others is worked out then, which takes as long as all the rest.
+        left = if inherited { 0 } else { left - 1 };
     }
     let end = k.state().slice_end;
     if end != 0 && end <= now {
@@ -231,6 +242,7 @@ pub fn expire<A: Arch>(k: &mut Kernel<A>) {
         depletion::ended(k);
     }
     program(k);
+    true
 }
 
 /// Panics unless the queue is a leftist heap of threads that wait with a deadline. For tests.

@@ -3,17 +3,30 @@
 //! The kernel runs with interrupts masked except here. A window needs the token, so no reference into kernel state
 //! lives across one; whatever the operation knew it must look up again. At a window the state is complete: if the
 //! thread is deleted meanwhile, the operation is simply forgotten, with nothing to undo.
+//!
+//! Handlers of interrupts have windows of their own ([`nested`]), in which nobody else runs.
 
 use crate::scheduler;
 use crate::thread::slow;
+use crate::watch::{self, edge};
 use crate::{Arch, Kernel};
 
 /// Whether windows let interrupts in. The kernel without preemption differs in this line.
 pub const PREEMPTIBLE: bool = cfg!(feature = "preemption");
 
+/// Lets pending interrupts in. Answers the path of the operation that is under way, for [`watch`].
+#[inline(always)]
+pub fn open<A: Arch>(k: &mut Kernel<A>) -> u64 {
+    let path = watch::end(k, edge::WINDOW);
+    A::open_window(k);
+    watch::begin(k, path, A::place());
+    path
+}
+
 /// Passes a window. Answers `false` if the operation has deleted the thread that carries it out: then nothing may be
 /// touched any more and the operation ends at once.
 #[must_use]
+#[cfg_attr(feature = "watch", inline(never))]
 pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
     let current = k.current();
     if k.get(current).slow & slow::DELETED != 0 {
@@ -21,7 +34,7 @@ pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
     }
     k.state().statistics.windows += 1;
     if PREEMPTIBLE {
-        A::open_window(k);
+        let path = open(k);
         if k.state().nesting == 0 && scheduler::should_switch(k) {
             let next = scheduler::switch::<A, false>(k);
             if next != current {
@@ -29,6 +42,7 @@ pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
                 // SAFETY: `current` owns the kernel stack in use, since windows are passed only by the running thread;
                 // `next` came from the scheduler, so it is alive; this function holds no reference.
                 unsafe { A::switch(current, next) };
+                watch::goes_on(k, path);
             }
         }
     }
@@ -42,13 +56,40 @@ pub fn disturbances<A: Arch>(k: &mut Kernel<A>) -> u64 {
     k.state().statistics.preemptions
 }
 
-/// The idle thread's window: always lets interrupts in, and switches to whoever became ready.
-pub fn idle<A: Arch>(k: &mut Kernel<A>) {
+/// A window in an interrupt's handler: lets others in, and never switches, whoever became ready: that waits until the
+/// outermost handler is left.
+///
+/// A handler that interrupted user mode begins to be counted here, where it matters; one that interrupted a window was
+/// counted when it began.
+pub fn nested<A: Arch>(k: &mut Kernel<A>) {
+    if !PREEMPTIBLE {
+        return;
+    }
+    let s = k.state();
+    let outside = s.nesting;
+    let depth = outside.max(1);
+    s.nesting = depth;
+    let before = s.statistics;
     A::open_window(k);
+    let s = k.state();
+    s.nesting = outside;
+    let came = s.statistics.interrupts - before.interrupts;
+    if came > 0 {
+        // Those that came deeper still are among them, and are counted once.
+        s.statistics.nested_interrupts = before.nested_interrupts + came;
+        s.statistics.deepest_nesting = s.statistics.deepest_nesting.max(depth + 1);
+    }
+}
+
+/// The idle thread's window: always lets interrupts in, and switches to whoever became ready.
+#[cfg_attr(feature = "watch", inline(never))]
+pub fn idle<A: Arch>(k: &mut Kernel<A>) {
+    let path = open(k);
     let current = k.current();
     let next = scheduler::switch::<A, false>(k);
     if next != current {
         // SAFETY: as in `pass`; the idle thread runs in the kernel alone, on its own kernel stack.
         unsafe { A::switch(current, next) };
+        watch::goes_on(k, path);
     }
 }

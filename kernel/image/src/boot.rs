@@ -6,12 +6,14 @@ use core::ptr::NonNull;
 
 use tench_abi::boot::Header;
 use tench_abi::memory::PAGE_SIZE;
+use tench_abi::object::stretch;
 use tench_arch_aarch64::interrupts::Interrupts;
 use tench_arch_aarch64::layout::Region;
 use tench_arch_aarch64::platform::{HEADER_SIZE, Platform, TOTAL_SIZE, used_size};
 use tench_arch_aarch64::{BASE, Machine, early, fatal, plan, start, timer, trap};
 use tench_kernel::boot::{Plan, first_process};
 use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
+use tench_kernel::watch::{self, edge};
 use tench_kernel::{Kernel, State, scheduler, window};
 
 /// Memory that starts as zeros and is used by one core through one reference.
@@ -128,9 +130,12 @@ unsafe fn prepare_idle(idle: usize) {
 /// Waits for interrupts, and for somebody to run.
 extern "C" fn idle_loop() -> ! {
     loop {
+        let mut kernel: Kernel<Machine> = trap::token();
+        watch::end(&mut kernel, edge::WINDOW);
         // SAFETY: waits until an interrupt is pending; they are masked, so it is taken in the window below.
         unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
-        let mut kernel: Kernel<Machine> = trap::token();
+        let entry: extern "C" fn() -> ! = idle_loop;
+        watch::begin(&mut kernel, stretch::IDLE, entry as usize);
         window::idle(&mut kernel);
     }
 }

@@ -68,11 +68,13 @@ operations! {
     "OPS0038" KernelPowerOff [Kernel] WRITE;
     "OPS0039" KernelPrint [Kernel] WRITE;
     "OPS0040" KernelQuery [Kernel] READ;
+    "OPS0046" KernelStretches [Kernel] READ;
     "OPS0041" UntypedSplit [Untyped];
     "OPS0042" UntypedChildren [Untyped];
     "OPS0043" AccountOpen [PageTable] WRITE;
     "OPS0044" AccountQuery [PageTable] READ;
     "OPS0045" AccountSuspend [PageTable] WRITE;
+    "OPS0048" ThreadServe [Thread] WRITE;
 }
 
 /// A capability of each kind.

@@ -26,6 +26,46 @@ pub struct Build {
     other_kernel: Option<PathBuf>,
 }
 
+/// Kernels, equal but for what their names say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Kernel {
+    /// Long operations let interrupts in, at windows.
+    #[default]
+    Usual,
+    /// They never do.
+    WithoutWindows,
+    /// The usual one, which measures how long interrupts are off.
+    Watching,
+    /// Without windows, and measures.
+    WatchingWithoutWindows,
+}
+
+impl Kernel {
+    /// Every kernel.
+    pub const ALL: [Kernel; 4] =
+        [Kernel::Usual, Kernel::WithoutWindows, Kernel::Watching, Kernel::WatchingWithoutWindows];
+
+    /// As it is typed, and as its directory is called.
+    pub fn name(self) -> &'static str {
+        self.settings().0
+    }
+
+    /// The kernel of this name.
+    pub fn named(name: &str) -> Option<Kernel> {
+        Kernel::ALL.into_iter().find(|kernel| kernel.name() == name)
+    }
+
+    /// Cargo's profile and the kernel's features.
+    fn settings(self) -> (&'static str, &'static str) {
+        match self {
+            Kernel::Usual => ("usual", "preemption"),
+            Kernel::WithoutWindows => ("without-windows", ""),
+            Kernel::Watching => ("watching", "preemption,watch"),
+            Kernel::WatchingWithoutWindows => ("watching-without-windows", "watch"),
+        }
+    }
+}
+
 /// What is optimised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Optimisation {
@@ -109,14 +149,24 @@ impl Build {
         Ok(Build { compiler: bare_metal.identity(), artifacts, from_c, other_kernel: None })
     }
 
-    /// The same with a kernel whose long operations never let interrupts in. It has a profile of its own, so that
-    /// neither kernel is built anew each time the other was.
-    pub fn without_windows(&self, workspace: &Workspace, packages: &Packages, system: &System) -> Result<Build> {
+    /// The same with another kernel. Each has a profile of its own, so that none is built anew because another was.
+    pub fn with_kernel(
+        self,
+        workspace: &Workspace,
+        packages: &Packages,
+        system: &System,
+        kernel: Kernel,
+    ) -> Result<Build> {
+        if kernel == Kernel::Usual {
+            return Ok(self);
+        }
+        let (profile, features) = kernel.settings();
         let mut command = BareMetal::require()?.cargo(workspace, "build");
-        command.args(["--config", "profile.without-windows.inherits='release'", "--profile", "without-windows"]);
+        command.args(["--config", &format!("profile.{profile}.inherits='release'"), "--profile", profile]);
         command.args(["--message-format=json-render-diagnostics", "--no-default-features", "-p", &system.kernel]);
+        command.args(["--features", features]);
         let artifacts = Artifacts::read(&process::output(&mut command)?, packages)?;
-        Ok(Build { other_kernel: Some(artifacts.executable(&system.kernel)?.to_owned()), ..self.clone() })
+        Ok(Build { other_kernel: Some(artifacts.executable(&system.kernel)?.to_owned()), ..self })
     }
 
     /// The kernel's executable.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::build::Kernel;
+
 /// Builds, boots, tests and measures Tench.
 #[derive(Parser)]
 #[command(name = "tench", bin_name = "./tench", version, disable_help_subcommand = true)]
@@ -51,9 +53,10 @@ pub struct RunOptions {
     /// Count instructions instead of time, so that every run is the same.
     #[arg(long)]
     pub icount: bool,
-    /// Boot the kernel whose long operations never let interrupts in.
-    #[arg(long)]
-    pub without_windows: bool,
+    /// Which kernel to boot. They are equal, but `without-windows` never lets interrupts in during long operations, and the
+    /// watching ones measure how long interrupts are off.
+    #[arg(long, value_name = "NAME", default_value = "usual")]
+    pub kernel: Kernel,
     /// Where the random numbers begin from which the addresses in each process are chosen; a fresh one is shown.
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u64>,

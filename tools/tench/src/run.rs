@@ -28,10 +28,8 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
         None => None,
         Some(file) => Some(script::parse(&read_script(file)?)?),
     };
-    let mut build = Build::new(workspace, &packages, &[&system])?;
-    if options.without_windows {
-        build = build.without_windows(workspace, &packages, &system)?;
-    }
+    let build = Build::new(workspace, &packages, &[&system])?;
+    let build = build.with_kernel(workspace, &packages, &system, options.kernel)?;
     let files = prepare::prepare(workspace, &build, &system, &options.system, &options.with)?;
     let symbols = build.symbols(workspace, &system)?;
     let machine = Machine {

@@ -157,6 +157,13 @@ unsafe impl Arch for Machine {
         crate::counter::instructions()
     }
     #[inline(always)]
+    fn place() -> usize {
+        let address: usize;
+        // SAFETY: reads the return address from the frame record, which every function has. It is that behind a call.
+        unsafe { core::arch::asm!("ldr {}, [x29, #8]", out(reg) address, options(nostack, preserves_flags)) };
+        address - 4
+    }
+    #[inline(always)]
     fn marker<const ID: u16>() {
         // SAFETY: writes the zero register.
         unsafe { core::arch::asm!("movz xzr, #{}", const ID, options(nomem, nostack, preserves_flags)) };

@@ -1,6 +1,9 @@
 // Exception vectors and the ways back to user mode. See trap.rs.
 //
 // Registers lie in the thread at [sp]: x(n) at 8n, then {SP}, {PC}, {FLAGS}, {POINTER}.
+//
+// In kernels that measure how long interrupts are off ({WATCH}), each entry writes counter, path and vector where
+// tpidr_el1 points to, and each way out calls Rust.
 
 .section .text.vectors, "ax"
 
@@ -60,6 +63,14 @@ vector el1_irq
     stp x14, x15, [sp, #112]
     stp x16, x17, [sp, #128]
     stp x18, x30, [sp, #144]
+.if {WATCH}
+    mrs x0, pmevcntr0_el0
+    mov x1, #{KERNEL_INTERRUPT}
+    adr x2, el1_irq
+    mrs x3, tpidr_el1
+    stp x0, x1, [x3, #{START}]
+    str x2, [x3, #{PLACE}]
+.endif
     b el1_irq_body
 vector el1_fiq
     b fatal_6
@@ -67,6 +78,13 @@ vector el1_error
     b fatal_7
 vector el0_sync
     stp x16, x17, [sp, #128]
+.if {WATCH}
+    mrs x16, pmevcntr0_el0
+    mrs x17, tpidr_el1
+    stp x16, x10, [x17, #{START}]   // Rust corrects the path if this is no system call.
+    adr x16, el0_sync
+    str x16, [x17, #{PLACE}]
+.endif
     mrs x16, esr_el1
     ror w16, w16, #24               // 0x56000001, an svc with immediate 1, becomes a number that fits
     cmp w16, #0x156
@@ -90,6 +108,13 @@ vector el0_sync
     b el0_call_other
 vector el0_irq
     stp x16, x17, [sp, #128]
+.if {WATCH}
+    mrs x16, pmevcntr0_el0
+    mrs x17, tpidr_el1
+    str x16, [x17, #{START}]
+    b el0_irq_watched
+.endif
+el0_irq_go_on:
     save_all_but_16_17
     mov x0, sp
     bl tench_user_interrupt
@@ -108,6 +133,16 @@ vector el0_32_error
     b fatal_15
 
 .balign 128
+.if {WATCH}
+// The vector has no room for all of it.
+el0_irq_watched:
+    mov x16, #{USER_INTERRUPT}
+    str x16, [x17, #{PATH}]
+    adr x16, el0_irq
+    str x16, [x17, #{PLACE}]
+    b el0_irq_go_on
+.endif
+
 el0_call_other:
     cmp x10, #1
     b.eq tench_fast_reply_receive
@@ -131,6 +166,11 @@ tench_slow_call:
 .global tench_resume
 tench_resume:
     mov sp, x0
+.if {WATCH}
+    ldr x16, [sp, #{KERNEL_SP}]
+    cbnz x16, resume_in_kernel
+    bl tench_watch_resume
+.endif
     ldr x16, [sp, #{KERNEL_SP}]
     ldr x17, [sp, #{FULL}]
     cbnz x16, resume_in_kernel
@@ -226,6 +266,9 @@ el1_irq_body:
     str x29, [sp, #176]
     add x29, sp, #176
     bl tench_kernel_interrupt
+.if {WATCH}
+    bl tench_watch_return
+.endif
     ldr x29, [sp, #176]
     ldp x0, x1, [sp, #160]
     msr elr_el1, x0

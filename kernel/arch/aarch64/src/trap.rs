@@ -15,7 +15,9 @@ use core::ptr::NonNull;
 
 use tench_abi::Operation;
 use tench_abi::fault::{Class, Registers, Report};
+use tench_abi::object::stretch;
 use tench_kernel::thread::Thread;
+use tench_kernel::watch::{self, Watch, edge};
 use tench_kernel::{Kernel, Ref, State, entry, fast};
 
 use crate::Machine;
@@ -28,7 +30,20 @@ core::arch::global_asm!(
     POINTER = const offset_of!(Registers, thread_pointer),
     FULL = const offset_of!(Thread, full_restore),
     KERNEL_SP = const offset_of!(Thread, kernel_stack_pointer),
+    WATCH = const watch::WATCHING as usize,
+    START = const WATCH + offset_of!(Watch, start),
+    PATH = const WATCH + offset_of!(Watch, path),
+    PLACE = const WATCH + offset_of!(Watch, place),
+    USER_INTERRUPT = const stretch::USER_INTERRUPT,
+    KERNEL_INTERRUPT = const stretch::KERNEL_INTERRUPT,
 );
+
+/// Where the kernel's state holds what is measured.
+#[cfg(feature = "watch")]
+const WATCH: usize = offset_of!(State<Machine>, watch);
+/// Nothing is measured.
+#[cfg(not(feature = "watch"))]
+const WATCH: usize = 0;
 
 const _: () = assert!(offset_of!(Thread, registers) == 0 && offset_of!(Registers, x) == 0);
 
@@ -235,9 +250,15 @@ unsafe fn resume(next: Ref<Thread>, old: usize) -> ! {
 unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, address: u64, tag: u64, old: usize) -> ! {
     match fast {
         // SAFETY: the hand-off is for this trap's thread.
-        fast::Fast::HandOff(handoff) => unsafe { hand_off::<EMPTY>(handoff, old) },
+        fast::Fast::HandOff(handoff) => unsafe {
+            watch::end(&mut token(), edge::HAND_OFF);
+            hand_off::<EMPTY>(handoff, old)
+        },
         // SAFETY: the answer is for this trap's thread.
-        fast::Fast::Answer(answer) => unsafe { hand_back(answer, old) },
+        fast::Fast::Answer(answer) => unsafe {
+            watch::end(&mut token(), edge::HAND_BACK);
+            hand_back(answer, old)
+        },
         // SAFETY: as above.
         fast::Fast::Resume(next) => unsafe { resume(next, old) },
         // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which the slow path gets back here.
@@ -355,6 +376,20 @@ extern "C" fn tench_kernel_interrupt() {
     entry::kernel_interrupt(&mut kernel);
 }
 
+/// The kernel is left for user mode through `tench_resume`.
+#[cfg(feature = "watch")]
+#[unsafe(no_mangle)]
+extern "C" fn tench_watch_resume() {
+    watch::end(&mut token(), edge::RESUME);
+}
+
+/// An interrupt in the kernel ends.
+#[cfg(feature = "watch")]
+#[unsafe(no_mangle)]
+extern "C" fn tench_watch_return() {
+    watch::end(&mut token(), edge::KERNEL_INTERRUPT);
+}
+
 /// Exception classes of the syndrome register.
 mod class {
     pub const FLOAT: u64 = 0x07;
@@ -375,6 +410,8 @@ extern "C" fn tench_exception(address: usize) -> usize {
     };
     let current = kernel.current();
     let instruction = kernel.get(current).registers.pc;
+    let foreign = syndrome >> 26 == class::SVC;
+    watch::entered(&mut kernel, if foreign { stretch::FOREIGN_CALL } else { stretch::FAULT });
     let next = match syndrome >> 26 {
         class::FLOAT => entry::float_trap(&mut kernel),
         class::SVC => entry::exception(

@@ -13,8 +13,8 @@ use tench_kernel::slot::{SECOND_LEVEL, flag};
 use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, canary_intact, slow};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation, timers};
 
-use crate::check_tables;
 use crate::host::Host;
+use crate::{check_inherit, check_tables};
 
 /// What a check answers: nothing, or what is wrong.
 pub type Checked = Result<(), String>;
@@ -97,6 +97,7 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
     check_replies(k, &inventory)?;
     check_scheduler(k, &inventory)?;
     check_budgets(k, &inventory)?;
+    check_inherit::check(k, &inventory)?;
     check_accounts(k, &inventory)?;
     check_timers(k, &inventory)?;
     for thread in &inventory.threads {
@@ -267,7 +268,8 @@ fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         if let Some(holder) = holder {
             ensure!(inventory.threads.contains(&holder), "{context:?} is held by {holder:?}, which does not live");
             let t = k.get(holder);
-            let expected = if t.parked || t.slow & slow::DEPLETED != 0 { -1 } else { priority };
+            let lost = t.parked || t.slow & slow::DEPLETED != 0;
+            let expected = if lost { -1 } else { priority.max(t.inherited) };
             let agree = t.scheduling == Some(context) && t.priority == expected;
             ensure!(agree, "{context:?} is held by {holder:?}, which runs on {:?} at {}", t.scheduling, t.priority);
         }
@@ -388,6 +390,8 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
     ensure!(area == 0 || inside, "its message area {area:x} is not in its frame");
     let reply = t.bound_reply.map_or(0, Ref::address);
     ensure!(reply == binding(Binding::Reply).object, "bound reply {reply:x}");
+    let served = t.served.map_or(0, Ref::address);
+    ensure!(served == binding(Binding::Served).object, "it serves {served:x}");
     let notification = t.notification.map_or(0, Ref::address);
     ensure!(notification == binding(Binding::Notification).object, "bound notification {notification:x}");
     let (register, scheduling, table) = (t.space_register, t.scheduling, binding(Binding::AddressSpace));
@@ -409,18 +413,19 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
 fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut listed = HashSet::new();
     for notification in inventory.of::<Notification>(Kind::Notification) {
-        let mut at = k.get(notification).first_interrupt;
+        let (mut previous, mut at) = (0, k.get(notification).first_interrupt);
         while at != 0 {
             ensure!(listed.insert(at), "line {} is listed twice", at - 1);
             let line = k.state().interrupts[at as usize - 1];
             ensure!(line.notification == Some(notification), "line {} is not {notification:?}'s", at - 1);
-            at = line.next;
+            ensure!(line.previous == previous, "line {}: previous is {}, not {previous}", at - 1, line.previous);
+            (previous, at) = (at, line.next);
         }
     }
     let named = inventory.slots.iter().filter(|(_, cap)| cap.kind == Kind::Interrupt);
     let named: HashSet<usize> = named.map(|(_, cap)| cap.object).collect();
     for (number, line) in k.state().interrupts.iter().enumerate() {
-        let bound = listed.contains(&(number as u32 + 1));
+        let bound = listed.contains(&(number as u16 + 1));
         ensure!(line.notification.is_some() == bound, "line {number} is bound, but not listed");
         ensure!(line.taken == named.contains(&number), "line {number}: taken is {}", line.taken);
     }

@@ -51,8 +51,10 @@ pub struct Host {
     pub space: u64,
     /// What was printed.
     pub output: Vec<u8>,
-    /// Run at each window, after pending interrupts.
+    /// Run at each window of an operation and of the idle thread, after pending interrupts.
     pub hook: Option<WindowHook>,
+    /// Run at each window of an interrupt's handler, before pending interrupts. Nobody else can run there.
+    pub nested_hook: Option<WindowHook>,
     thread_pointer: u64,
     float: FloatState,
     float_enabled: bool,
@@ -67,11 +69,12 @@ impl Host {
             time: 1,
             timer: None,
             pending: BTreeSet::new(),
-            enabled: BTreeSet::new(),
+            enabled: BTreeSet::from([TIMER_INTERRUPT]),
             active: Vec::new(),
             space: 0,
             output: Vec::new(),
             hook: None,
+            nested_hook: None,
             thread_pointer: 0,
             float: FloatState { registers: [[0; 2]; 32], status: 0, control: 0 },
             float_enabled: false,
@@ -80,7 +83,12 @@ impl Host {
 
     /// Whether an interrupt would be taken now.
     pub fn interrupted(&self) -> bool {
-        self.timer.is_some_and(|deadline| deadline <= self.time) || self.next_line().is_some()
+        self.active.is_empty() && (self.timer_is_due() || self.next_line().is_some())
+    }
+
+    /// Whether the timer's line is high, and let in.
+    fn timer_is_due(&self) -> bool {
+        self.enabled.contains(&TIMER_INTERRUPT) && self.timer.is_some_and(|deadline| deadline <= self.time)
     }
 
     /// The line that would be acknowledged next.
@@ -96,6 +104,14 @@ impl Host {
     /// The floating-point unit's registers, for tests that pretend to compute.
     pub fn float(&mut self) -> Option<&mut FloatState> {
         self.float_enabled.then_some(&mut self.float)
+    }
+}
+
+/// Runs a hook, which may put another in its place.
+fn run_hook(k: &mut Kernel<Host>, place: fn(&mut Host) -> &mut Option<WindowHook>) {
+    if let Some(mut hook) = place(k.arch()).take() {
+        hook(k);
+        place(k.arch()).get_or_insert(hook);
     }
 }
 
@@ -126,8 +142,7 @@ unsafe impl Arch for Host {
     }
 
     fn interrupt_acknowledge(&mut self) -> Option<u32> {
-        let number = if self.timer.is_some_and(|deadline| deadline <= self.time) {
-            self.timer = None;
+        let number = if self.timer_is_due() {
             TIMER_INTERRUPT
         } else {
             let number = self.next_line()?;
@@ -161,15 +176,15 @@ unsafe impl Arch for Host {
     }
 
     fn open_window(k: &mut Kernel<Self>) {
+        let nested = k.state().nesting > 0;
+        if nested {
+            run_hook(k, |host| &mut host.nested_hook);
+        }
         while k.arch().interrupted() {
             entry::kernel_interrupt(k);
         }
-        if let Some(mut hook) = k.arch().hook.take() {
-            hook(k);
-            let place = &mut k.arch().hook;
-            if place.is_none() {
-                *place = Some(hook);
-            }
+        if !nested {
+            run_hook(k, |host| &mut host.hook);
         }
     }
 

@@ -11,6 +11,7 @@
 
 mod boot;
 pub mod check;
+pub mod check_inherit;
 mod check_tables;
 pub mod host;
 pub mod machine;

@@ -27,7 +27,7 @@ use tench_kernel::fast::{self, Fast};
 use tench_kernel::kernel::{Kernel, State};
 use tench_kernel::object::Ref;
 use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState, slow};
-use tench_kernel::{Arch, depletion, entry, scheduler};
+use tench_kernel::{Arch, depletion, entry, scheduler, window};
 
 use crate::host::{Host, PowerOff};
 use crate::stack::Stacks;
@@ -88,7 +88,7 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// A booted machine. The first thread runs, at priority 100.
+    /// A booted machine. The first thread runs, at priority 255.
     pub fn new() -> Machine {
         let (state, first) = boot::boot();
         Machine { state, stacks: Stacks::default(), fast: false, powered_off: None, free: FREE, first }
@@ -153,6 +153,7 @@ impl Machine {
             Ok(next) => {
                 assert!(k.current() == next, "the kernel answers {next:?}, but {:?} is current", k.current());
                 assert_eq!(k.arch().active.len(), 0, "interrupts acknowledged and not ended");
+                assert_eq!(k.state().nesting, 0, "handlers of interrupts entered and not left");
             }
             Err(payload) => match PowerOff::find(payload.as_ref()) {
                 Some(PowerOff(status)) => self.powered_off = Some(status),
@@ -238,6 +239,15 @@ impl Machine {
     /// Lets the kernel choose who runs, as after an interrupt that did nothing.
     pub fn reschedule(&mut self) {
         self.enter(scheduler::leave);
+    }
+
+    /// The idle thread, which must be the running one, passes its window.
+    pub fn idle_window(&mut self) {
+        assert!(self.idle(), "somebody runs");
+        self.enter(|k| {
+            window::idle(k);
+            k.current()
+        });
     }
 
     /// Serves pending interrupts as if they arrived in user mode.

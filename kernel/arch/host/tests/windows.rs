@@ -1,10 +1,13 @@
 //! Operations on threads that pass a window: what they knew before it may be untrue after it.
 
+use tench_abi::fault::{Class, Report};
 use tench_abi::layout::{UNBIND, slot};
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::Machine;
+use tench_arch_host::check::check;
 use tench_arch_host::machine::at;
-use tench_kernel::{delete, space};
+use tench_kernel::thread::{Binding, ThreadState};
+use tench_kernel::{delete, scheduler, space};
 
 const CSPACE: u64 = at(slot::CSPACE);
 const VSPACE: u64 = at(slot::VSPACE);
@@ -82,4 +85,93 @@ fn a_reply_object_that_is_named_for_one_receive_is_free_after_a_fast_call() {
     assert!(m.current() == server);
     assert_eq!(m.answer(server).ok()[2], 42);
     m.check();
+}
+
+/// A machine whose first thread, of priority 255, has its page faults sent to an endpoint at which nobody waits. Answers the
+/// endpoint.
+fn faulting() -> (Machine, u64) {
+    let mut m = Machine::new();
+    let endpoint = m.make(Kind::Endpoint, 0);
+    m.call(Operation::ThreadFaults, &[at(slot::THREAD), Class::PageFault as u64, endpoint, 0, 0]).ok();
+    (m, endpoint)
+}
+
+/// A page fault.
+const FAULT: Report = Report { class: Class::PageFault as u64, address: 0x5000, instruction: 0x1000, syndrome: 7 };
+
+#[test]
+fn a_fault_is_queued_behind_a_window() {
+    let (mut m, endpoint) = faulting();
+    let first = m.first;
+    m.host().hook = Some(Box::new(move |k| {
+        assert!(k.current() == first && matches!(k.get(first).state, ThreadState::Ready), "nothing is written yet");
+        check(k).expect("consistent");
+    }));
+    let windows = m.kernel().state().statistics.windows;
+    m.fault(FAULT);
+    m.check();
+    assert_eq!(m.kernel().state().statistics.windows, windows + 1);
+    assert!(matches!(m.thread(first).state, ThreadState::Sending(_)));
+    assert_ne!(m.cap(endpoint).object, 0);
+}
+
+#[test]
+fn a_handler_that_comes_in_the_window_gets_the_fault() {
+    let (mut m, endpoint) = faulting();
+    let first = m.first;
+    let handler = m.make_thread(255);
+    let mut done = false;
+    m.host().hook = Some(Box::new(move |k| {
+        if !std::mem::replace(&mut done, true) {
+            // Its turn comes in the window, and there it begins to receive.
+            scheduler::rotate(k);
+        }
+    }));
+    m.fault(FAULT);
+    assert!(m.current() == handler && m.thread(first).kernel_stack_pointer != 0, "the fault waits in the window");
+    m.check();
+    m.host().hook = None;
+    m.call(Operation::Receive, &[endpoint, 0]);
+    m.check();
+    assert!(m.current() == handler, "nobody else is left");
+    assert_eq!(m.answer(handler).ok()[2..6], [FAULT.class, FAULT.address, FAULT.instruction, FAULT.syndrome]);
+    assert!(matches!(m.thread(first).state, ThreadState::AwaitingReply(_)));
+}
+
+#[test]
+fn a_fault_is_forgotten_if_its_thread_gets_other_registers_in_the_window() {
+    let (mut m, endpoint) = faulting();
+    let first = m.first;
+    let other = m.make_thread(255);
+    m.host().hook = Some(Box::new(scheduler::rotate));
+    m.fault(FAULT);
+    assert!(m.current() == other);
+    m.host().hook = None;
+    m.call(Operation::ThreadReadRegisters, &[at(slot::THREAD), 1]).ok();
+    m.call(Operation::ThreadWriteRegisters, &[at(slot::THREAD), 1]).ok();
+    m.check();
+    assert_eq!(m.thread(first).kernel_stack_pointer, 0);
+    m.run(first);
+    assert_eq!(m.call(Operation::TryReceive, &[endpoint, 0]).err(), Error::WouldBlock, "no fault is queued");
+    m.check();
+}
+
+#[test]
+fn a_fault_whose_endpoint_goes_in_the_window_stops_the_thread() {
+    let (mut m, endpoint) = faulting();
+    let first = m.first;
+    m.make_thread(1);
+    let mut done = false;
+    m.host().hook = Some(Box::new(move |k| {
+        if !std::mem::replace(&mut done, true) {
+            let bound = (&raw const k.get(first).bindings[Binding::fault(Class::PageFault) as usize]).addr();
+            let slot = k.slot_at(bound).expect("a binding");
+            delete::delete(k, slot).expect("deleted");
+            let slot = space::lookup(k, endpoint).expect("there");
+            delete::delete(k, slot).expect("deleted");
+        }
+    }));
+    m.fault(FAULT);
+    m.check();
+    assert!(matches!(m.thread(first).state, ThreadState::Faulted));
 }

@@ -10,9 +10,9 @@ use tench_abi::{Error, Kind, Rights};
 
 use super::{Binding, FaultTarget, OBJECT_SIZE, THREAD_OFFSET, Thread, ThreadState, slow, target};
 use crate::entry::{Outcome, argument};
-use crate::object::{Notification, Ref, Reply, SchedulingContext};
+use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::{Cap, Slot, SlotRef, flag};
-use crate::{Arch, Kernel, account, endpoint, scheduling, space};
+use crate::{Arch, Kernel, account, endpoint, inherit, scheduling, space};
 
 /// The thread that contains the binding slot at this kernel virtual address, and which binding it is.
 fn owner_of_binding<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<(Ref<Thread>, Binding)> {
@@ -250,6 +250,13 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
                 t.slow |= slow::SIGNALLED;
             }
         }
+        Binding::Served => {
+            // SAFETY: as above.
+            let Some(endpoint) = (unsafe { Ref::<Endpoint>::at(object) }) else { return };
+            k.get(endpoint).server = Some(thread);
+            k.get(thread).served = Some(endpoint);
+            inherit::begin(k, thread);
+        }
         _ => {}
     }
 }
@@ -289,6 +296,14 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
             t.notification = None;
             t.slow &= !slow::SIGNALLED;
         }
+        Binding::Served => {
+            // SAFETY: as above.
+            if let Some(endpoint) = unsafe { Ref::<Endpoint>::at(object) } {
+                k.get(endpoint).server = None;
+            }
+            k.get(thread).served = None;
+            inherit::settle_soon(k, thread);
+        }
         Binding::Fault0 | Binding::Fault1 | Binding::Fault2 | Binding::Fault3 => {}
     }
 }
@@ -306,6 +321,32 @@ fn unbind_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: usize) 
     if waits {
         endpoint::cancel(k, thread, Error::Aborted);
     }
+    inherit::settle_soon(k, thread);
+}
+
+/// All checks of `ThreadServe`. The slot means nothing after a window.
+fn decode_serve<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<(Ref<Thread>, Option<SlotRef>), Error> {
+    let thread = target(k, caller, Rights::WRITE)?;
+    let address = argument(k, caller, 1);
+    if address == 0 {
+        return Ok((thread, None));
+    }
+    let slot = bindable(k, address, Kind::Endpoint, Rights::READ)?;
+    let object = k.slot(slot).cap.object;
+    // SAFETY: a live capability of this kind names such an object.
+    let has_server = unsafe { Ref::<Endpoint>::at(object) }.is_none_or(|endpoint| k.get(endpoint).server.is_some());
+    if has_server || is_bound(k, thread, Binding::Served) { Err(Error::AlreadyBound) } else { Ok((thread, Some(slot))) }
+}
+
+/// `ThreadServe`.
+pub fn serve<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
+    match decode_serve(k, caller)? {
+        (thread, Some(slot)) => adopt(k, thread, Binding::Served, slot),
+        (thread, None) => {
+            clear_binding(k, thread, Binding::Served)?;
+        }
+    }
+    Ok(Outcome::Done)
 }
 
 /// All checks of `ThreadFaults`. The slot means nothing after a window.

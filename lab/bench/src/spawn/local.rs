@@ -7,17 +7,17 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use tench::abi::CapAddress;
 use tench::abi::layout::slot;
 use tench::abi::object::ThreadState;
-use tench::abi::{CapAddress, Kind};
 use tench::mem::{Failure, Mem};
 use tench::memory::{self, Made, make};
-use tench::sys::{Cap, Endpoint, Error, Frame, MapFlags, OWN_SPACE, PageTable, Untyped, Wait};
+use tench::sys::{Cap, Endpoint, Error, Untyped, Wait};
 use tench::time::{frequency, sleep};
+use tench_boot::OwnSpace;
 use tench_loader::addresses::{self, Addresses, Randomness};
 use tench_loader::information::Description;
 use tench_loader::objects::shelf;
-use tench_loader::space::Space;
 use tench_loader::{
     Archive, LoadError, Machine, Objects, Process, Program, Resources, Schedule, Shown, Source, StackSize, Window,
 };
@@ -25,32 +25,13 @@ use tench_loader::{
 use super::{MEAN, SETTLED, SIZES, Series, WAITING, cost, last, percent, problem};
 
 /// The archive's first frame: behind the clock's registers and its interrupt.
-const ARCHIVE: u32 = slot::EXTRA.0 + 2;
+const ARCHIVE: CapAddress = CapAddress(slot::EXTRA.0 + 2);
 /// Priority of the processes: less than their maker's, as when the process server starts them.
 const PRIORITY: u8 = 100;
 /// Time slices in a second.
 const SLICES_PER_SECOND: u64 = 100;
 /// Number of a process that has none.
 const NO_PROCESS: u64 = 0;
-
-/// Slots and tables of this program itself.
-struct Own;
-
-impl Resources for Own {
-    fn slot(&mut self) -> Result<CapAddress, LoadError> {
-        memory::take_slot().map_err(|_| LoadError::OutOfMemory)
-    }
-
-    fn make(&mut self, kind: Kind, size: u64, slot: CapAddress) -> Result<(), LoadError> {
-        if kind != Kind::PageTable {
-            return Err(LoadError::Kernel(Error::InvalidArgument));
-        }
-        let made = make::<PageTable>(size).map_err(|_| LoadError::OutOfMemory)?.leak();
-        made.move_to(slot)?;
-        memory::free_slot(made.address());
-        Ok(())
-    }
-}
 
 /// Memory of one process, on this program's account.
 #[derive(Default)]
@@ -61,7 +42,7 @@ struct Blocks {
 
 impl Source for Blocks {
     fn slot(&mut self) -> Result<CapAddress, LoadError> {
-        Own.slot()
+        OwnSpace.slot()
     }
 
     fn free_slot(&mut self, slot: CapAddress) {
@@ -90,6 +71,7 @@ impl Source for Blocks {
 /// What all processes have in common.
 struct Maker {
     shown: Shown,
+    archive: Archive<'static>,
     window: Window,
     random: Randomness,
     shelf: u32,
@@ -102,31 +84,15 @@ struct Child {
     objects: Objects<Blocks>,
 }
 
-/// Maps the archive's frames side by side.
-fn map_archive(random: &mut Randomness) -> Result<Shown, LoadError> {
-    let frames = || {
-        (ARCHIVE..slot::EXTRA.0 + slot::EXTRA_COUNT).map(CapAddress).map_while(|place| {
-            let found = OWN_SPACE.identify_at(place).ok().filter(|found| found.kind == Kind::Frame)?;
-            Some((place, found.size_bits))
-        })
-    };
-    let size = frames().map(|(_, size_bits)| 1u64 << size_bits).sum();
-    let mut shown = Shown::new(addresses::archive(&mut random.sequence(), size));
-    let mut space = Space::over(slot::VSPACE);
-    for (place, size_bits) in frames() {
-        space.map(&mut Machine::without_window(&mut Own), place, shown.end(), 1 << size_bits, MapFlags::READ)?;
-        shown.add(Cap::<Frame>::new(place), size_bits)?;
-    }
-    Ok(shown)
-}
-
 impl Maker {
     fn new() -> Result<Maker, String> {
         let mut random = Randomness::from_words(tench::process::info().map_or([0; 4], |info| info.random));
         let window = addresses::window(&mut random.sequence());
+        let (shown, archive) = tench_boot::map(ARCHIVE, &mut random).map_err(problem("mapping the archive"))?;
         Ok(Maker {
-            shown: map_archive(&mut random).map_err(problem("mapping the archive"))?,
-            window: Window::new(&mut Own, window).map_err(problem("a window"))?,
+            shown,
+            archive,
+            window: Window::new(&mut OwnSpace, window).map_err(problem("a window"))?,
             random,
             shelf: shelf().map_err(problem("the shelf"))?,
             faults: make(0).map_err(problem("an endpoint"))?,
@@ -135,10 +101,7 @@ impl Maker {
 
     /// The program of this name.
     fn file(&self, name: &str) -> Result<&'static [u8], String> {
-        let start = core::ptr::with_exposed_provenance::<u8>(self.shown.start() as usize);
-        // SAFETY: the archive is mapped there, so many bytes, for ever, and nobody can write to it.
-        let bytes = unsafe { core::slice::from_raw_parts(start, self.shown.size() as usize) };
-        let file = Archive::new(bytes).find_program(name);
+        let file = self.archive.find_program(name);
         file.map(|file| file.contents).ok_or_else(|| String::from("spawn: the archive lacks a program"))
     }
 

@@ -12,7 +12,7 @@ use super::reference::{self, Column, Sum};
 use super::slabs;
 use super::table::Table;
 use super::write::format_number;
-use crate::build::Build;
+use crate::build::{Build, Kernel};
 use crate::elf;
 use crate::system::System;
 use crate::workspace::{self, Workspace};
@@ -55,9 +55,11 @@ pub struct Run {
     pub arguments: &'static [&'static str],
     /// How the programs are compiled.
     pub optimised: bool,
+    /// Which kernel is booted.
+    pub kernel: Kernel,
 }
 
-const PLAIN: Run = Run { prefix: "", arguments: &[], optimised: true };
+const PLAIN: Run = Run { prefix: "", arguments: &[], optimised: true, kernel: Kernel::Usual };
 
 /// What an experiment has unless it says otherwise: one boot of the lab's system, and nothing to compare with.
 const USUAL: Experiment = Experiment {
@@ -89,7 +91,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "srr",
         title: "Send-Receive-Reply by message size (r: the receiver waits first, s: the sender does), beside choochoos",
-        runs: &[PLAIN, Run { prefix: "unoptimised_", arguments: &[], optimised: false }],
+        runs: &[PLAIN, Run { prefix: "unoptimised_", optimised: false, ..PLAIN }],
         columns: &[
             Column { title: "choochoos", values: reference::CHOOCHOOS },
             Column { title: "its µs", values: reference::CHOOCHOOS_MICROSECONDS },

@@ -82,12 +82,12 @@ pub fn measure(
     let Some(Booted { packages, system, build }) = booted else { return Ok(measured) };
     measured.figures.extend((experiment.from_build)(system, build)?);
     for run in experiment.runs {
-        if run.optimised {
-            boot(workspace, system, build, experiment, (run, length), &mut measured)?;
-        } else {
-            let build = Build::with(workspace, packages, &[system], Optimisation::AllButPrograms)?;
-            boot(workspace, system, &build, experiment, (run, length), &mut measured)?;
-        }
+        let build = match run.optimised {
+            true => build.clone(),
+            false => Build::with(workspace, packages, &[system], Optimisation::AllButPrograms)?,
+        };
+        let build = build.with_kernel(workspace, packages, system, run.kernel)?;
+        boot(workspace, system, &build, experiment, (run, length), &mut measured)?;
     }
     Ok(measured)
 }

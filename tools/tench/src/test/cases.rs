@@ -1,4 +1,4 @@
-//! The named cases on the target: boots `systems/tests.toml` once and reads what the program `cases` prints.
+//! The named cases on the target: boots `systems/tests.toml` once for each kernel and reads what the program `cases` prints.
 //!
 //! ```text
 //! case: IPC0007 a reply to a dead caller is dropped ... ok
@@ -12,6 +12,7 @@ use miette::Result;
 
 use super::Target;
 use super::report::Report;
+use crate::build::Kernel;
 use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, Patience};
@@ -45,9 +46,18 @@ fn parse(line: &str) -> Line<'_> {
     counts.map_or(Line::Other, |(passed, failed)| Line::End { passed, failed })
 }
 
-pub fn run(target: &Target, report: &mut Report) -> Result<()> {
-    report.running("cases");
+/// What the stage with a kernel is called.
+pub fn name(kernel: Kernel) -> String {
+    if kernel == Kernel::Usual { "cases".to_owned() } else { format!("cases/{}", kernel.name()) }
+}
+
+/// Runs them all on a kernel.
+pub fn run(target: &Target, kernel: Kernel, report: &mut Report) -> Result<()> {
+    let stage = name(kernel);
+    let prefix = stage.replacen("cases", "case", 1);
+    report.running(&stage);
     let (system, build) = target.get(SYSTEM)?;
+    let build = &build.clone().with_kernel(target.workspace, target.packages()?, &system, kernel)?;
     let corpus = prepare::corpus(target.workspace)?;
     let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &corpus)?;
     let mut symbols = build.symbols(target.workspace, &system)?;
@@ -59,11 +69,11 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
         match parse(line) {
             Line::Passed(case) => {
                 tally.0 += 1;
-                report.passed(&format!("case/{case}"));
+                report.passed(&format!("{prefix}/{case}"));
             }
             Line::Failed(case, why) => {
                 tally.1 += 1;
-                report.failed(&format!("case/{case}"), why);
+                report.failed(&format!("{prefix}/{case}"), why);
             }
             Line::End { passed, failed } => end = Some((passed, failed)),
             Line::Other => {}
@@ -71,7 +81,7 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
         symbols.explain(line)
     })?;
     if let Some(problem) = judge(tally, end, &outcome) {
-        report.failed("cases", &format!("{problem}; what was last on the terminal:\n{}", outcome.last_screen()));
+        report.failed(&stage, &format!("{problem}; what was last on the terminal:\n{}", outcome.last_screen()));
     }
     Ok(())
 }

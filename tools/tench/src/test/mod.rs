@@ -5,6 +5,7 @@
 //! | `host` | everything that `cargo test` runs on this machine | [`host`] |
 //! | `crash` | what the kernel says when it fails itself | [`crash`] |
 //! | `cases` | the named cases, on the target, in one boot | [`cases`] |
+//! | `cases/without-windows` | the same with the kernel whose long operations never let interrupts in | [`cases`] |
 //! | `seed` | the same seed, the same addresses; another seed, others | [`seed`] |
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
@@ -24,7 +25,7 @@ use std::cell::OnceCell;
 
 use miette::Result;
 
-use crate::build::Build;
+use crate::build::{Build, Kernel};
 use crate::cli::TestOptions;
 use crate::lab;
 use crate::system::{Packages, System};
@@ -35,7 +36,7 @@ use report::Report;
 enum Test {
     Host,
     Crash,
-    Cases,
+    Cases(Kernel),
     Seed,
     Scenario(scenario::Scenario),
     Figures(&'static lab::Experiment),
@@ -46,7 +47,7 @@ impl Test {
         match self {
             Test::Host => "host".to_owned(),
             Test::Crash => "crash".to_owned(),
-            Test::Cases => "cases".to_owned(),
+            Test::Cases(kernel) => cases::name(*kernel),
             Test::Seed => "seed".to_owned(),
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
             Test::Figures(experiment) => format!("lab/{}", experiment.name),
@@ -58,7 +59,7 @@ impl Test {
         match self {
             Test::Host => None,
             Test::Crash => Some(crash::SYSTEM),
-            Test::Cases => Some(cases::SYSTEM),
+            Test::Cases(_) => Some(cases::SYSTEM),
             Test::Seed => Some(seed::SYSTEM),
             Test::Scenario(_) => Some(scenario::SYSTEM),
             Test::Figures(experiment) => experiment.boots(),
@@ -108,7 +109,8 @@ impl<'w> Target<'w> {
 
 /// Runs the tests that the filter selects; the status is 1 if one failed, or if there was none.
 pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
-    let mut tests = vec![Test::Host, Test::Crash, Test::Cases, Test::Seed];
+    let mut tests =
+        vec![Test::Host, Test::Crash, Test::Cases(Kernel::Usual), Test::Seed, Test::Cases(Kernel::WithoutWindows)];
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
     if let Some(filter) = &options.filter {
@@ -125,7 +127,7 @@ pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
         let outcome = match test {
             Test::Host => host::run(&target, &mut report),
             Test::Crash => crash::run(&target, &mut report),
-            Test::Cases => cases::run(&target, &mut report),
+            Test::Cases(kernel) => cases::run(&target, *kernel, &mut report),
             Test::Seed => seed::run(&target, &mut report),
             Test::Scenario(scenario) => scenario.run(&target, options.bless, &mut report),
             Test::Figures(experiment) => figures::run(&target, experiment, &mut report),

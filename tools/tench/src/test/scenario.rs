@@ -2,8 +2,8 @@
 //!
 //! What is typed are the lines that begin with the prompt, or, for keys that a transcript cannot show, the script
 //! `NAME.script`. Lines before the first prompt set things up: `# machine: memory=128M cpu=max cores=2 icount=no` and
-//! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0. `# kernel: without
-//! windows` boots the kernel whose long operations never let interrupts in, and `# archive: broken` adds files to the boot
+//! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0. `# kernel: NAME`
+//! boots another kernel than the usual one ([`Kernel`]), and `# archive: broken` adds files to the boot
 //! archive that are no programs. `seed=N` among the settings of the machine chooses other addresses in each process.
 
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use miette::{IntoDiagnostic, Result, miette};
 use super::Target;
 use super::report::Report;
 use super::transcript;
+use crate::build::Kernel;
 use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, PROMPT, Patience, Step};
@@ -52,7 +53,7 @@ pub fn find(workspace: &Workspace) -> Result<Vec<Scenario>> {
 struct Plan<'t> {
     header: Vec<&'t str>,
     machine: Machine,
-    windows: bool,
+    kernel: Kernel,
     broken: bool,
     status: u8,
     expected: Vec<&'t str>,
@@ -65,7 +66,7 @@ impl<'t> Plan<'t> {
         let mut plan = Plan {
             header: lines[..first].to_vec(),
             machine: Machine { icount: true, ..Machine::default() },
-            windows: true,
+            kernel: Kernel::Usual,
             broken: false,
             status: 0,
             expected: lines[first..].to_vec(),
@@ -74,10 +75,10 @@ impl<'t> Plan<'t> {
             if let Some(words) = line.strip_prefix("# machine:") {
                 words.split_whitespace().try_for_each(|word| set(&mut plan.machine, word))?;
             } else if let Some(kernel) = line.strip_prefix("# kernel:") {
-                match kernel.trim() {
-                    "without windows" => plan.windows = false,
-                    other => return Err(miette!(help = "allowed: without windows", "`{other}` is no kernel")),
-                }
+                let name = kernel.trim();
+                let allowed = || Kernel::ALL.map(Kernel::name).join(", ");
+                plan.kernel = Kernel::named(name)
+                    .ok_or_else(|| miette!(help = format!("allowed: {}", allowed()), "`{name}` is no kernel"))?;
             } else if let Some(files) = line.strip_prefix("# archive:") {
                 match files.trim() {
                     tench_corpus::DIRECTORY => plan.broken = true,
@@ -124,11 +125,7 @@ impl Scenario {
         let script = self.path.with_extension("script");
         let steps = if script.is_file() { script::parse(&workspace::read_text(&script)?)? } else { plan.steps() };
         let (system, build) = target.get(SYSTEM)?;
-        let other = match plan.windows {
-            true => None,
-            false => Some(build.without_windows(target.workspace, target.packages()?, &system)?),
-        };
-        let build = other.as_ref().unwrap_or(build);
+        let build = &build.clone().with_kernel(target.workspace, target.packages()?, &system, plan.kernel)?;
         let with = if plan.broken { prepare::corpus(target.workspace)? } else { Vec::new() };
         let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &with)?;
         let mut symbols = build.symbols(target.workspace, &system)?;
@@ -184,12 +181,12 @@ mod tests {
     #[test]
     fn a_file_says_what_is_typed_and_on_which_machine() {
         let plan = Plan::parse(
-            "# about\n# machine: memory=128M cpu=max icount=no seed=5\n# archive: broken\n# kernel: without windows\n# status: 3\ntench> a b\nx\ntench> poweroff 3\n",
+            "# about\n# machine: memory=128M cpu=max icount=no seed=5\n# archive: broken\n# kernel: without-windows\n# status: 3\ntench> a b\nx\ntench> poweroff 3\n",
         )
         .unwrap();
         assert_eq!((plan.machine.memory.as_str(), plan.machine.cpu.as_str()), ("128M", "max"));
         assert_eq!((plan.machine.icount, plan.machine.cores, plan.status), (false, 1, 3));
-        assert!(!plan.windows && plan.broken && plan.machine.seed == 5);
+        assert!(plan.kernel == Kernel::WithoutWindows && plan.broken && plan.machine.seed == 5);
         assert_eq!(plan.steps(), [Step::Line("a b".into()), Step::Line("poweroff 3".into())]);
         assert_eq!(plan.expected, ["tench> a b", "x", "tench> poweroff 3"]);
         assert!(Plan::parse("# machine: memory\n").is_err());

@@ -1,6 +1,6 @@
 //! Interrupts, and the kernel itself.
 
-use tench_abi::object::Statistic;
+use tench_abi::object::{Statistic, Stretches, stretch};
 use tench_abi::{CapAddress, Error, Operation};
 
 use crate::cap::{Cap, objects};
@@ -81,6 +81,26 @@ impl Cap<Kernel> {
     pub fn query(self, statistic: Statistic) -> Result<u64, Error> {
         // SAFETY: no memory of the program changes.
         Ok(unsafe { raw::call0(Operation::KernelQuery, self.raw(), statistic as u64) }.check()?.first)
+    }
+
+    /// How long interrupts were off on a path: an operation's number or one of [`stretch`]. Rights: `READ`.
+    /// Errors: `Unsupported` (this kernel does not measure).
+    pub fn stretches(self, path: u64) -> Result<Stretches, Error> {
+        // SAFETY: no memory of the program changes.
+        let answer = unsafe { raw::call0(Operation::KernelStretches, self.raw(), path) }.check()?;
+        let [place, count, sum, squares, ..] = answer.words;
+        Ok(Stretches { longest: answer.first, place, count, sum, squares })
+    }
+
+    /// Forgets how long interrupts were off. Rights: `READ`. Errors: `Unsupported` (this kernel does not measure).
+    pub fn forget_stretches(self) -> Result<(), Error> {
+        self.stretches(stretch::RESET).map(|_| ())
+    }
+
+    /// How many instructions were retired when the last timer interrupt entered the kernel. Rights: `READ`.
+    /// Errors: `Unsupported` (this kernel does not measure).
+    pub fn timer_entry(self) -> Result<u64, Error> {
+        Ok(self.stretches(stretch::TIMER)?.longest)
     }
 }
 

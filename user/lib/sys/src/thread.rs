@@ -97,6 +97,14 @@ impl Cap<Thread> {
             .done()
     }
 
+    /// Says which endpoint a thread serves: it runs at no lower a priority than whoever waits there. `None`: no endpoint any more.
+    /// Rights: `WRITE`; `READ` on the endpoint. Errors: `AlreadyBound` (it serves one, or the endpoint has a thread).
+    pub fn serve(self, endpoint: Option<Cap<Endpoint>>) -> Result<(), Error> {
+        let endpoint = endpoint.map_or(0, Cap::raw);
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call0(Operation::ThreadServe, self.raw(), endpoint) }.done()
+    }
+
     /// Sends faults of a class to an endpoint, or, with `None`, lets them stop the thread. Ends an upcall for them.
     /// Rights: `WRITE`; `WRITE` and `CALL` on the endpoint.
     pub fn faults_to(self, class: Class, endpoint: Option<Cap<Endpoint>>) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use tench_abi::object::Statistic;
+use tench_abi::object::{Statistic, Stretches};
 use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
 use tench_procs_client::protocol::{FaultKind, State};
@@ -264,6 +264,8 @@ pub trait System {
     fn instructions(&mut self) -> u64;
     /// A statistic of the kernel.
     fn statistic(&mut self, which: Statistic) -> Result<u64, Refusal>;
+    /// How long interrupts were off on a path of the kernel's.
+    fn stretches(&mut self, path: u64) -> Result<Stretches, Refusal>;
     /// Switches the machine off once everything written is on the terminal. Comes back only if that is refused.
     fn power_off(&mut self, status: u8) -> Refusal;
 }

@@ -175,7 +175,14 @@ fn the_system_is_shown() {
     check("uptime", "up 5.000 s, 66.6 % idle\n");
     let kernel = answers(&["kernel"]);
     assert!(kernel.starts_with("deepest use of a kernel stack      1,000 bytes\nwindows "), "{kernel}");
-    assert!(kernel.ends_with("idle                               3.333 s\n"), "{kernel}");
+    assert!(kernel.contains("\nidle                               3.333 s\n"), "{kernel}");
+    assert!(kernel.ends_with("interrupts during others           1,009\n"), "{kernel}");
+    check(
+        "kernel stretches",
+        "   LONGEST         COUNT   MEAN  PATH\n     1,890         3,000    100  Mint\n  at 0xffff000040080400\n\
+         \x20    1,890         3,000    100  idle\n  at 0xffff000040080400\n",
+    );
+    check("kernel xyzzy", "kernel: it knows stretches, but not xyzzy\nusage: kernel [stretches]\n");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use tench_files::tree::Tree;
 use tench_files_client::Files;
 use tench_files_client::protocol::{Error, FilesService, How, MAX_PATH, Status, Usage};
 use tench_loader::LoadError;
+use tench_loader::addresses::Randomness;
 use tench_protocol::{ArrayString, Bytes, Caller, Event, Given, Later, Pending, Port, Replies, Sent, Text};
 use tench_stream::Stream;
 use tench_stream::protocol::{Error as StreamError, Info, MAX_DATA, StreamService};
@@ -50,7 +51,8 @@ pub struct Server {
 impl Server {
     /// A server with the files of the boot archive, and `/tmp`.
     pub fn new() -> Result<Server, LoadError> {
-        let archive = crate::archive::open()?;
+        let mut random = Randomness::from_words(tench::process::info().map_or([0; 4], |info| info.random));
+        let (_, archive) = tench_boot::map(slot::EXTRA, &mut random)?;
         let mut tree = Tree::new(MAX_NODES, MAX_BLOCKS);
         for file in archive.files() {
             let mut path = ArrayString::<MAX_PATH>::new();

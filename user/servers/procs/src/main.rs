@@ -16,6 +16,7 @@
 //! The server is nobody's client but for `mem`, `names`, `console` and `files`, none of which ever waits for it.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
+#![forbid(unsafe_code)]
 
 extern crate alloc;
 

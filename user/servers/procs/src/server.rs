@@ -3,7 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use tench::memory::{self, Made};
+use tench::memory;
+use tench::server::Watch;
 use tench_abi::CapAddress;
 use tench_abi::fault::Report;
 use tench_abi::fault::answer::STOP;
@@ -21,10 +22,10 @@ use tench_procs_client::protocol::{
     Strings, pid,
 };
 use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text};
-use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Message, Received, Wait};
+use tench_sys::{Endpoint, Error as Refusal, Instant, Message, Received, Wait};
 use tench_system::DEFAULT_PRIORITY;
 
-use crate::boot::{Boot, OwnSpace};
+use crate::boot::Boot;
 use crate::report;
 use crate::services::{Connecting, Outcome, Plan};
 use crate::spawn::{Living, Preparation, stack_size};
@@ -66,8 +67,8 @@ pub struct Server {
     pub(crate) records: Records<Kept, Waiter>,
     /// Those who waited.
     answers: Vec<(Waiter, Waited)>,
-    /// Where nobody ever sends.
-    quiet: Cap<Endpoint>,
+    /// Who still waits.
+    watch: Watch,
     pub(crate) window: Window,
     /// Where the nodes of a process hang while it is loaded.
     pub(crate) shelf: u32,
@@ -105,8 +106,8 @@ impl Server {
             boot,
             records,
             answers: Vec::new(),
-            quiet: memory::make::<Endpoint>(0).map(Made::leak).map_err(|_| LoadError::OutOfMemory)?,
-            window: Window::new(&mut OwnSpace, addresses::window(&mut random.sequence()))?,
+            watch: Watch::new().map_err(|_| LoadError::OutOfMemory)?,
+            window: Window::new(&mut tench_boot::OwnSpace, addresses::window(&mut random.sequence()))?,
             shelf: objects::shelf()?,
             random,
             mem: Mem::at(mem),
@@ -169,8 +170,8 @@ impl Server {
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return Err(Error::TimedOut);
         }
-        let quiet = self.quiet;
-        let gone = self.records.make_room(process, caller, |waiter| has_gone(quiet, waiter));
+        let watch = self.watch;
+        let gone = self.records.make_room(process, caller, |waiter| watch.has_gone(waiter));
         self.answers.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
         if !self.records.has_room(process, caller) {
             return Err(Error::Full);
@@ -453,12 +454,6 @@ impl ProcsService for Server {
         self.faulted(caller.0, fault.report(), Some(OwnReport { kind: fault.kind, region }))?;
         Ok(None)
     }
-}
-
-/// Whether nobody waits any more for the answer to a request. (The kernel says so of a reply object with which somebody tries
-/// to receive, where there is nothing.)
-fn has_gone(quiet: Cap<Endpoint>, waiter: &Waiter) -> bool {
-    !matches!(quiet.try_receive(Wait::FOREVER.with_reply(waiter.reply())), Err(Refusal::ReplyInUse))
 }
 
 /// Sees to it that there is memory for a request that adds something that stays. All others are carried out in any case.

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tench_abi::layout::slot;
-use tench_abi::object::Statistic;
+use tench_abi::object::{Statistic, stretch};
 use tench_abi::{CapAddress, Kind, Rights};
 use tench_mem_client::Extent;
 use tench_procs_client::Capability;
@@ -49,9 +49,11 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "kernel",
-        usage: "",
+        usage: "[stretches]",
         summary: "show what the kernel has counted",
-        help: "Windows are the places where long operations let interrupts in.",
+        help: "Windows are the places where long operations let interrupts in. stretches shows for how many instructions \
+               interrupts were off, by what the kernel was entered for, and where the longest time began; only the kernels \
+               called watching measure that.",
         arguments: Candidates::Nothing,
         action: Action::Anywhere(kernel),
     },
@@ -214,7 +216,30 @@ fn use_of(address: CapAddress) -> &'static str {
 }
 
 fn kernel(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
-    call.none()?;
+    match call.at_most_one()? {
+        None => counters(shell),
+        Some("stretches") => stretches(shell),
+        Some(other) => Err(Failure::Usage(format!("it knows stretches, but not {other}"))),
+    }
+}
+
+/// How long interrupts were off, by path. The host tool says what the addresses are.
+fn stretches(shell: &mut Shell<'_>) -> Outcome {
+    shell.say(format_args!("{:>10} {:>13} {:>6}  PATH", "LONGEST", "COUNT", "MEAN"));
+    for path in 0..stretch::LIMIT {
+        let Some(name) = stretch::name(path) else { continue };
+        let s = shell.system.stretches(path)?;
+        if s.count > 0 {
+            let (longest, count, mean) = (Grouped(s.longest), Grouped(s.count), Grouped(s.sum / s.count));
+            let [longest, count, mean] = [longest, count, mean].map(|number| number.to_string());
+            shell.say(format_args!("{longest:>10} {count:>13} {mean:>6}  {name}"));
+            shell.say(format_args!("  at {:#x}", s.place));
+        }
+    }
+    Ok(())
+}
+
+fn counters(shell: &mut Shell<'_>) -> Outcome {
     let mut table = Vec::new();
     let per_second = shell.system.ticks_per_second();
     for which in Statistic::ALL {
@@ -230,6 +255,8 @@ fn kernel(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
             }
             Statistic::BootInstructions => ("instructions to the first program", Grouped(value).to_string()),
             Statistic::IdleTicks => ("idle", Time { ticks: value, per_second }.to_string()),
+            Statistic::DeepestNesting => ("most interrupts under way at once", Grouped(value).to_string()),
+            Statistic::NestedInterrupts => ("interrupts during others", Grouped(value).to_string()),
         };
         table.push((name, text));
     }

@@ -15,7 +15,7 @@ use tench::names::Names;
 use tench::procs::protocol::Error as ProcsError;
 use tench::procs::{Capability, Procs, Spawn, Standing, Status};
 use tench::sys::abi::layout::slot;
-use tench::sys::abi::object::Statistic;
+use tench::sys::abi::object::{Statistic, Stretches};
 use tench::sys::{Cap, CapAddress, Error, Instant, Kernel, OWN_SPACE};
 use tench::{again, memory, process};
 use tench_files_client::Files;
@@ -338,6 +338,10 @@ impl System for Live {
 
     fn statistic(&mut self, which: Statistic) -> Result<u64, Refusal> {
         Ok(self.kernel.query(which)?)
+    }
+
+    fn stretches(&mut self, path: u64) -> Result<Stretches, Refusal> {
+        Ok(self.kernel.stretches(path)?)
     }
 
     fn power_off(&mut self, status: u8) -> Refusal {

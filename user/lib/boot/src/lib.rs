@@ -1,0 +1,66 @@
+//! The boot archive, as a process is given it: its frames lie side by side in the slots for extra capabilities. And what the
+//! loader needs to map something into the process itself.
+
+#![no_std]
+#![deny(missing_docs)]
+
+use tench::memory;
+use tench_abi::layout::slot;
+use tench_abi::memory::MapFlags;
+use tench_abi::{CapAddress, Kind};
+use tench_loader::addresses::{self, Randomness};
+use tench_loader::space::Space;
+use tench_loader::{Archive, LoadError, Machine, Resources, Shown};
+use tench_sys::{Cap, Error, Frame, OWN_SPACE, PageTable};
+
+/// The archive's frames, of which the first lies in slot `first`, and log2 of their sizes. What does not continue the archive in
+/// physical memory is something else.
+pub fn frames(first: CapAddress) -> impl Iterator<Item = (Cap<Frame>, u32)> {
+    let mut expected = None;
+    (first.0..slot::EXTRA.0 + slot::EXTRA_COUNT).map(CapAddress).map_while(move |place| {
+        let frame = OWN_SPACE.identify_at(place).ok().filter(|found| found.kind == Kind::Frame)?;
+        let continues = expected.is_none_or(|expected| expected == frame.address);
+        expected = Some(frame.address + (1 << frame.size_bits));
+        continues.then_some((Cap::new(place), frame.size_bits))
+    })
+}
+
+/// Maps the archive's frames side by side, at a random address, to be read for as long as the process lives. Answers them, and what
+/// is in them.
+///
+/// # Errors
+/// What the kernel says of a mapping; `OutOfMemory` for its tables.
+pub fn map(first: CapAddress, random: &mut Randomness) -> Result<(Shown, Archive<'static>), LoadError> {
+    let size = frames(first).map(|(_, size_bits)| 1u64 << size_bits).sum();
+    let mut shown = Shown::new(addresses::archive(&mut random.sequence(), size));
+    let mut space = Space::over(slot::VSPACE);
+    for (frame, size_bits) in frames(first) {
+        let mut resources = OwnSpace;
+        let mut machine = Machine::without_window(&mut resources);
+        space.map(&mut machine, frame.address(), shown.end(), 1 << size_bits, MapFlags::READ)?;
+        shown.add(frame, size_bits)?;
+    }
+    let start = core::ptr::with_exposed_provenance::<u8>(shown.start() as usize);
+    // SAFETY: so many bytes were just mapped there, for ever; nobody can write to them.
+    let bytes = unsafe { core::slice::from_raw_parts(start, shown.size() as usize) };
+    Ok((shown, Archive::new(bytes)))
+}
+
+/// Slots and page tables of this process itself.
+pub struct OwnSpace;
+
+impl Resources for OwnSpace {
+    fn slot(&mut self) -> Result<CapAddress, LoadError> {
+        memory::take_slot().map_err(|_| LoadError::OutOfMemory)
+    }
+
+    fn make(&mut self, kind: Kind, size: u64, slot: CapAddress) -> Result<(), LoadError> {
+        if kind != Kind::PageTable {
+            return Err(LoadError::Kernel(Error::InvalidArgument));
+        }
+        let made = memory::make::<PageTable>(size).map_err(|_| LoadError::OutOfMemory)?.leak();
+        made.move_to(slot)?;
+        memory::free_slot(made.address());
+        Ok(())
+    }
+}
