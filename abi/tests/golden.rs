@@ -57,10 +57,10 @@ fn sizes(dump: &mut String) {
     constants!(dump, Tag::DEADLINE, Tag::REPLY, Tag::KERNEL, Tag::NOTIFICATION, Tag::LABEL_BITS, MessageArea::MOVE);
     constants!(dump, message::REGISTER_WORDS, message::MAX_WORDS, message::MAX_CAPS, message::AREA_SIZE);
     constants!(dump, fault::answer::RESUME, fault::answer::RESULT, fault::answer::STOP);
-    constants!(dump, fault::timeout::OWN, fault::timeout::LOAN, fault::timeout::LOST);
     use object::stretch;
     constants!(dump, stretch::USER_INTERRUPT, stretch::FAULT, stretch::FOREIGN_CALL, stretch::KERNEL_INTERRUPT);
     constants!(dump, stretch::IDLE, stretch::UNKNOWN, stretch::TIMER, stretch::LIMIT, stretch::RESET);
+    constants!(dump, fault::timeout::OWN, fault::timeout::LOAN, fault::timeout::LOST);
     constants!(dump, fault::MESSAGE_WORDS, fault::FOREIGN_WORDS);
     constants!(dump, object::NODE_BITS, object::SLOT_SIZE, object::PRIORITIES, memory::PAGE_BITS, memory::USER_END);
     constants!(dump, object::MIN_BUDGET, object::MAX_PERIOD);

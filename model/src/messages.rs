@@ -90,6 +90,10 @@ pub struct Thread {
     pub bound_reply: Option<usize>,
     /// The notification bound to it.
     pub bound_notification: Option<usize>,
+    /// The endpoint that it serves.
+    pub serves: Option<usize>,
+    /// What it has inherited, if that is above its own priority; otherwise 0.
+    pub inherited: u64,
 }
 
 /// A reply object.
@@ -137,7 +141,7 @@ enum Then {
 impl World {
     /// Threads one of which must run now. Empty: nobody can.
     pub fn candidates(&self) -> Vec<usize> {
-        let priority = |i: &usize| self.threads[*i].time.map(|time| self.priorities[time]);
+        let priority = |i: &usize| self.priority(*i);
         let able: Vec<usize> = (0..self.threads.len())
             .filter(|i| self.threads[*i].doing == Doing::Ready && priority(i).is_some())
             .collect();
@@ -231,6 +235,7 @@ impl World {
                 self.threads[me].doing = Doing::Sending { endpoint, badge: capability.badge, call };
                 self.threads[me].deadline = deadline;
                 self.endpoints[endpoint].push(me);
+                self.pass_on(me);
             }
         }
         Ok(if call || receiver.is_none() { Then::Leave } else { Then::Clear })
@@ -250,7 +255,10 @@ impl World {
             self.replies[reply].lent = self.threads[caller].time.take();
             self.threads[server].time = self.replies[reply].lent;
             self.threads[caller].deadline = None;
+            self.settle(caller);
+            self.outgrow(server);
         }
+        self.pass_on(caller);
     }
 
     /// The reply object for a receive.
@@ -286,7 +294,7 @@ impl World {
 
     /// `Receive`, `TryReceive`.
     fn receive(&mut self, me: usize, blocking: bool) -> Outcome {
-        match self.source(me)? {
+        let received = match self.source(me)? {
             Object::Endpoint(endpoint) => {
                 let reply = self.reply_for(me)?;
                 if self.replies[reply].caller.is_some() {
@@ -296,7 +304,9 @@ impl World {
             }
             Object::Notification(notification) => self.wait(me, notification, blocking),
             Object::Reply(_) => unreachable!(),
-        }
+        };
+        self.settle(me);
+        received
     }
 
     /// `ReplyReceive`.
@@ -305,11 +315,13 @@ impl World {
         let reply = self.reply_for(me)?;
         self.check_message(me, true)?;
         self.answer_caller(me, reply);
-        match source {
+        let received = match source {
             Object::Endpoint(endpoint) => self.receive_from(me, endpoint, reply, true),
             Object::Notification(notification) => self.wait(me, notification, true),
             Object::Reply(_) => unreachable!(),
-        }
+        };
+        self.settle(me);
+        received
     }
 
     /// The bound notification's signals come first, then the first sender, then waiting.
@@ -375,6 +387,7 @@ impl World {
             return Err(Error::NoCaller);
         }
         self.answer_caller(me, reply);
+        self.settle(me);
         Ok(Then::Clear)
     }
 
@@ -456,6 +469,7 @@ impl World {
 
     /// A thread no longer waits: it leaves every queue and gets back what it lent.
     fn stop_waiting(&mut self, thread: usize) {
+        let heir = self.heir(thread);
         for queue in &mut self.endpoints {
             queue.retain(|waiting| *waiting != thread);
         }
@@ -466,15 +480,22 @@ impl World {
             if self.replies[i].caller == Some(thread) {
                 self.replies[i].caller = None;
                 if let Some(lent) = self.replies[i].lent.take() {
-                    for holder in &mut self.threads {
-                        holder.time = holder.time.filter(|time| *time != lent);
+                    for holder in 0..self.threads.len() {
+                        if self.threads[holder].time == Some(lent) {
+                            self.threads[holder].time = None;
+                            self.settle(holder);
+                        }
                     }
                     self.threads[thread].time.get_or_insert(lent);
+                    self.outgrow(thread);
                 }
             }
         }
         self.threads[thread].deadline = None;
         self.threads[thread].doing = Doing::Ready;
+        if let Some(heir) = heir {
+            self.settle(heir);
+        }
     }
 
     /// A wait ends with an error.
@@ -485,13 +506,16 @@ impl World {
         }
     }
 
-    /// Time passes.
+    /// Time passes. Waits end in the order of their deadlines; no two have the same.
     pub fn pass_time(&mut self, ticks: u64) {
         self.now += ticks;
-        for thread in 0..self.threads.len() {
-            if self.threads[thread].deadline.is_some_and(|deadline| deadline <= self.now) {
-                self.cancel(thread, Error::TimedOut);
-            }
+        let mut due: Vec<(u64, usize)> = Vec::new();
+        for (number, thread) in self.threads.iter().enumerate() {
+            due.extend(thread.deadline.filter(|deadline| *deadline <= self.now).map(|deadline| (deadline, number)));
+        }
+        due.sort_unstable();
+        for (_, thread) in due {
+            self.cancel(thread, Error::TimedOut);
         }
     }
 
@@ -525,8 +549,12 @@ impl World {
                 self.cancel(thread, Error::Aborted);
             }
             let t = &mut self.threads[thread];
+            let loses_reply = t.bound_reply.is_some_and(|reply| object == Object::Reply(reply));
             t.bound_reply = t.bound_reply.filter(|reply| object != Object::Reply(*reply));
             t.bound_notification = t.bound_notification.filter(|bound| object != Object::Notification(*bound));
+            if loses_reply {
+                self.settle(thread);
+            }
         }
     }
 }

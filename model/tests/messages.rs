@@ -21,6 +21,10 @@ const LINE: u32 = 40;
 const PRIORITIES: [u64; 5] = [10, 20, 20, 30, 30];
 const WITHOUT_AREA: usize = 3;
 const PASSIVE: usize = 4;
+/// Time passes in steps of so many ticks, more than there are threads.
+const SPACING: u64 = 8;
+/// The first threads serve the first endpoints.
+const SERVERS: usize = 2;
 
 /// Both worlds.
 struct Pair {
@@ -123,7 +127,12 @@ impl Pair {
             deadline: None,
             bound_reply: Some(number),
             bound_notification,
+            serves: (i < SERVERS).then_some(i),
+            inherited: 0,
         });
+        if i < SERVERS {
+            self.machine.call(Operation::ThreadServe, &[first, self.endpoints[i]]).ok();
+        }
         assert_eq!(self.machine.cap(time).kind, Kind::SchedulingContext);
     }
 
@@ -174,11 +183,11 @@ impl Pair {
     /// One step in both worlds.
     fn step(&mut self, source: &mut Bytes<'_>) {
         match source.below(16) {
-            0 => self.pass_time(source.below(60)),
+            0 => self.pass_time(source.below(60) * SPACING),
             1 => self.manage(source),
             _ => match self.current() {
                 Some(me) => self.call(me, source),
-                None if source.one_in(2) => self.pass_time(source.below(200)),
+                None if source.one_in(2) => self.pass_time(source.below(200) * SPACING),
                 None => self.manage(source),
             },
         }
@@ -260,7 +269,8 @@ impl Pair {
         x[0] = self.target(operation, source);
         x[1] = tag(source);
         x[11] = if source.one_in(4) { source.pick(&self.known) } else { source.pick(&self.replies) };
-        x[12] = self.world.now + source.below(40);
+        // No two threads' waits end at the same time: which ends first can make a difference to what others inherit.
+        x[12] = self.world.now + source.below(40) * SPACING + me as u64;
         self.fill_area(me, source);
         self.log.push(format!("thread {me}: {operation} {x:?}"));
         let t = &mut self.world.threads[me];
@@ -343,6 +353,10 @@ impl Pair {
             Doing::Waiting { .. } => matches!(state, ThreadState::Waiting(_)),
         };
         assert!(agree, "thread {i} is {state:?} instead of {:?}", expected.doing);
+        let priority = self.machine.thread(thread).priority;
+        let expected = self.world.priority(i).map_or(-1, |priority| priority as i32);
+        assert_eq!(priority, expected, "priority of thread {i}");
+        let expected = &self.world.threads[i];
         if matches!(expected.doing, Doing::Ready | Doing::Suspended) {
             let answer = self.machine.answer(thread);
             assert_eq!(answer.x, self.world.threads[i].x[..11], "registers of thread {i}");

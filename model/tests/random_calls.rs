@@ -68,10 +68,16 @@ fn random_calls_harm_nobody() {
     }
     for operation in Operation::ALL {
         let number = *operation as usize;
-        assert!(succeeded[number] > 0, "{operation} never succeeded: the test has gone blind");
+        // This kernel does not measure for how long interrupts are off.
+        let can_succeed = *operation != Operation::KernelStretches;
+        assert!(
+            (succeeded[number] > 0) == can_succeed,
+            "{operation} succeeded {} times: the test has gone blind",
+            succeeded[number]
+        );
         assert!(refused[number] > 0 || *operation == Operation::Yield, "{operation} was never refused");
     }
-    assert!(preemptions > 0, "no window ever switched threads");
+    assert_eq!(preemptions > 0, tench_kernel::window::PREEMPTIBLE, "{preemptions} windows switched threads");
 }
 
 #[test]

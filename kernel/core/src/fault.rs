@@ -25,6 +25,19 @@ pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Th
     scheduler::leave(k)
 }
 
+/// The handler does not wait, or cannot run at once: the thread waits for it, or stops.
+///
+/// Before anything of that is written down, a window is passed, in which the fault is nothing but registers that were
+/// saved and a report. If the thread is stopped there and given other registers, the fault is forgotten; with the same
+/// ones the instruction is executed again, and fails again. What is bound for faults is looked up after the window.
+#[cold]
+#[inline(never)]
+fn raise_slowly<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) {
+    if window::pass(k) && !send(k, thread, class) {
+        k.get(thread).state = ThreadState::Faulted;
+    }
+}
+
 /// Whether somebody is to be told of a thread's faults of a class.
 pub fn is_handled<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> bool {
     let t = k.get(thread);
@@ -75,19 +88,6 @@ pub fn loan_lost<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>, context: Ref<S
     if is_serving && server != k.current() && is_handled(k, server, Class::Timeout) {
         timeout_report(k, server, context, timeout_cause::LOST);
         send(k, server, Class::Timeout);
-    }
-}
-
-/// The handler does not wait, or cannot run at once: the thread waits for it, or stops.
-///
-/// Before anything of that is written down, a window is passed, in which the fault is nothing but registers that were
-/// saved and a report. If the thread is stopped there and given other registers, the fault is forgotten; with the same
-/// ones the instruction is executed again, and fails again. What is bound for faults is looked up after the window.
-#[cold]
-#[inline(never)]
-fn raise_slowly<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) {
-    if window::pass(k) && !send(k, thread, class) {
-        k.get(thread).state = ThreadState::Faulted;
     }
 }
 

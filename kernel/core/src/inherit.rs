@@ -23,7 +23,7 @@ use crate::{Arch, Kernel, scheduling};
 /// Threads that a rise reaches, one waiting for the other: so many that chains of real systems fit, so few that the time is short.
 pub const LINKS: usize = 8;
 /// So many of those who wait at an endpoint are looked at when its server's priority is worked out.
-pub const WAITING: usize = 64;
+pub const WAITING: usize = 32;
 /// And so many where something else has to be done in the same stretch: then more often it stays as it was.
 pub const FEW: usize = 8;
 
@@ -76,7 +76,8 @@ pub fn pass_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
     }
 }
 
-/// The same, for a thread that waits for `heir`.
+/// The same, for a thread that waits for `heir_of_it`. Not inlined: it is seldom called, from many places.
+#[inline(never)]
 fn pass_to<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, heir_of_it: Ref<Thread>) -> usize {
     let urgency = urgency(k, thread);
     let (mut at, mut next) = (thread, heir_of_it);

@@ -63,8 +63,14 @@ fn append<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.state().ready[priority as usize].tail = Some(thread);
 }
 
-/// Puts a thread that was switched away from against its will before its equals.
+/// Puts a thread that was switched away from against its will before its equals. What is left of its time slice stays its own:
+/// otherwise one that is interrupted often enough would keep its equals from running for ever.
 fn enqueue_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let slice_end = k.state().slice_end;
+    if slice_end != 0 {
+        let now = k.arch().now();
+        k.get(thread).slice_left = slice_end.saturating_sub(now).max(1);
+    }
     let t = k.get(thread);
     t.queued = true;
     t.previous = None;
@@ -134,13 +140,21 @@ fn start_slice<A: Arch>(k: &mut Kernel<A>) {
         return;
     }
     let current = k.current();
-    let Some(scheduling) = k.get(current).scheduling else { return };
-    let slice = k.get(scheduling).slice;
+    let slice = slice_of(k, current);
     if slice != 0 {
         let now = k.arch().now();
         k.state().slice_end = now.saturating_add(slice);
         timers::program(k);
     }
+}
+
+/// Ticks of the slice that begins for a thread, or goes on; 0 if it has none.
+#[inline]
+fn slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u64 {
+    let t = k.get(thread);
+    let left = core::mem::take(&mut t.slice_left);
+    let slice = t.scheduling.map_or(0, |scheduling| k.get(scheduling).slice);
+    if left == 0 { slice } else { left.min(slice) }
 }
 
 /// A thread's priority has changed. If it runs, its slice is that of another priority, or it has no equals there and so none.
@@ -297,10 +311,10 @@ fn take_highest<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     thread
 }
 
-/// Times a new slice for a thread that has equals waiting. Its budget, if it has one, is timed right afterwards.
+/// Times the slice of a thread that has equals waiting: a new one, or what is left of one that was interrupted. Its budget,
+/// if it has one, is timed right afterwards.
 fn begin_slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    let Some(scheduling) = k.get(thread).scheduling else { return };
-    let slice = k.get(scheduling).slice;
+    let slice = slice_of(k, thread);
     if slice == 0 {
         k.state().slice_end = 0;
         return;

@@ -199,7 +199,7 @@ pub struct Thread {
     pub bound_reply: Option<Ref<Reply>>,
     /// Reasons against the fast path.
     pub slow: u32,
-    /// Priority it runs at: the higher of that of `scheduling` and `inherited`, or -1 without the former, while parked and while
+    /// Priority it runs at: the higher of that of `scheduling` and `inherited`; or -1 without the former, while parked and while
     /// the budget is used up, which no fast path prefers to anybody.
     pub priority: i32,
     /// What it is doing.
@@ -226,6 +226,8 @@ pub struct Thread {
     pub message_area: usize,
     /// The bound notification.
     pub notification: Option<Ref<Notification>>,
+    /// Ticks of its time slice that were left when it was switched away from against its will; 0: the next is a new one.
+    pub slice_left: u64,
     /// When its wait ends.
     pub deadline: u64,
     /// Links in the timer queue.

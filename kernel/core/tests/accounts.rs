@@ -188,6 +188,7 @@ fn threads_in_spaces_of_their_own_belong_to_who_made_them() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn windows_disturb_nothing() {
     let mut machine = Machine::new();
     let table = account(&mut machine);

@@ -71,6 +71,7 @@ fn the_archive_keeps_its_contents() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn reservations_cannot_be_used() {
     // A thread that is deleted while it zeroes leaves a zombie that only Delete touches.
     let mut machine = Machine::new();

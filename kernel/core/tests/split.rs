@@ -149,6 +149,7 @@ fn interrupted(machine: &mut Machine, offset: u64, n: usize) -> (u64, Ref<Thread
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn what_a_retype_prepares_is_not_divided() {
     let mut seen = 0;
     for n in 1..60 {
@@ -254,6 +255,7 @@ fn counting(machine: &mut Machine, n: usize) -> (Ref<Thread>, bool) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_count_whose_untyped_changes_ends() {
     type Change = (&'static str, fn(&mut Machine), Option<(u64, u64)>);
     let changes: [Change; 6] = [
@@ -288,6 +290,7 @@ fn a_count_whose_untyped_changes_ends() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_count_ends_with_what_it_counts() {
     // All children go while they are counted; and the thread that counts.
     let mut machine = Machine::new();
@@ -305,6 +308,7 @@ fn a_count_ends_with_what_it_counts() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_revocation_ends_where_its_untyped_is_divided() {
     let mut machine = Machine::new();
     many(&mut machine, 4);

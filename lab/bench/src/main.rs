@@ -3,6 +3,8 @@
 //!
 //! ```text
 //! figure: KEY VALUE            one number
+//! sample: SERIES X Y           a point of a curve
+//! values: SERIES X Y Y Y …     points of a curve at X, X + 1, X + 2, …
 //! note: TEXT                   what a reader of the log should know
 //! ```
 //! | name | module | what it measures |
@@ -21,6 +23,8 @@
 //! | `contention` | [`contention`] | many threads over one connection |
 //! | `isolation` | [`isolation`] | deadlines beside somebody who overruns |
 //! | `spawn` | [`spawn`] | what a process costs, by the number of processes |
+//! | `latency` | [`latency`] | how late a thread runs that waits for the timer, beside three loads |
+//! | `latency-model` | [`latency::model`] | how long interrupts are off, and how late the kernel takes them |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `spawn-kill` | [`spawn_kill`] | nothing: processes that are started and ended, and whether anything is left |
 //! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
@@ -46,6 +50,8 @@ mod heap;
 mod ipc;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod isolation;
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod latency;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod mm;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -103,6 +109,8 @@ fn measure() -> Result<(), String> {
         Some("contention") => contention::run(),
         Some("isolation") => isolation::run(),
         Some("spawn") => spawn::run(),
+        Some("latency") => latency::run(),
+        Some("latency-model") => latency::model::run(),
         Some("boot") => boot::run(),
         Some("soak") => soak::run(),
         Some("spawn-kill") => spawn_kill::run(),
@@ -120,6 +128,7 @@ fn client() -> Option<Result<(), String>> {
         "threads-child" => Some(threads::child()),
         "rpc-server" => Some(rpc::serve()),
         "contention-server" => Some(contention::serve()),
+        latency::PEER => Some(latency::peer()),
         "soak-client" => Some(soak::client()),
         "spawn-kill-child" => Some(spawn_kill::child()),
         _ => None,

@@ -109,8 +109,8 @@ assembly! {
     }
 
     /// Fills all registers from `given` (`x0` to `x30`, then the thread pointer), executes the instruction that
-    /// `kind` chooses (0: a system call, 1: a foreign one, 2: a load from `x0`, 3: for ever the same), and stores all
-    /// registers into `found`, with the flags and the stack pointer's change behind them.
+    /// `kind` chooses (0: a system call, 1: a foreign one, 2: a load from `x0`, 3: for ever the same, 4: 4,096 that do
+    /// nothing), and stores all registers into `found`, with the flags and the stack pointer's change behind them.
     fn probe(given: u64, found: u64, kind: u64) -> u64 {
         "sub sp, sp, #128"
         "stp x19, x20, [sp, #0]"
@@ -123,7 +123,7 @@ assembly! {
         "stp x1, x3, [sp, #96]"
         "mov x4, sp"
         "str x4, [sp, #112]"
-        // Where to go on is kept in the flags: zero, carry, neither.
+        // Where to go on is kept in the flags: zero, carry, neither; both.
         "ldr x3, [x0, #248]"
         "msr tpidr_el0, x3"
         "mov x5, #0x40000000"
@@ -134,6 +134,9 @@ assembly! {
         "b.eq 1f"
         "mov x5, #0x10000000"
         "cmp x2, #2"
+        "b.eq 1f"
+        "mov x5, #0x60000000"
+        "cmp x2, #4"
         "b.eq 1f"
         "mov x5, #0x90000000"
         "1:"
@@ -163,7 +166,12 @@ assembly! {
         "b 6f"
         "3: svc #7"
         "b 6f"
-        "2: svc #1"
+        "2: b.cs 7f"
+        "svc #1"
+        "b 6f"
+        "7: .rept 4096"
+        "nop"
+        ".endr"
         "6:"
         // The stack pointer must be what it was, or nothing below works; the caller compares it all the same.
         "str x0, [sp, #-16]!"
@@ -203,6 +211,17 @@ assembly! {
         "add sp, sp, #128"
         "mov x0, #0"
         "ret"
+    }
+
+    /// Lasts as many instructions longer as `count` says, which is below 16.
+    fn delay(count: u64) {
+        "adr x1, 1f"
+        "sub x1, x1, x0, lsl #2"
+        "br x1"
+        ".rept 16"
+        "nop"
+        ".endr"
+        "1: ret"
     }
 
     /// Fills the vector registers, rounding mode and status from 34 pairs of words.

@@ -28,6 +28,8 @@ pub fn run() -> Option<i32> {
         "shared" => Some(shared::child()),
         "spin" => Some(processes::spin()),
         "burn" => Some(processes::burn_shares()),
+        "told" => Some(processes::wait_to_be_told()),
+        "deaf" => Some(processes::ask_in_vain()),
         "victim" => Some(victim::live()),
         "library" => Some(exhaustion::use_library().unwrap_or(1)),
         "hog" => Some(hog().unwrap_or(0)),

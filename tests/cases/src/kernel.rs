@@ -28,9 +28,9 @@ pub const CASES: &[Case] = &[
 ];
 
 /// All lines.
-const CONTROL: Cap<InterruptControl> = Cap::new(slot::INTERRUPT_CONTROL);
+pub const CONTROL: Cap<InterruptControl> = Cap::new(slot::INTERRUPT_CONTROL);
 /// The registers of the real-time clock, which this program is given.
-const RTC: Cap<Frame> = Cap::new(slot::EXTRA);
+pub const RTC: Cap<Frame> = Cap::new(slot::EXTRA);
 /// Offsets of its registers: time, alarm, mask, and clearing.
 const TIME: usize = 0;
 const ALARM: usize = 4;
@@ -85,13 +85,13 @@ fn bind_errors(stage: &mut Stage) -> Outcome {
 }
 
 /// Lets the clock raise its line at once: the alarm is now.
-fn ring(clock: &Window) {
+pub fn ring(clock: &Window) {
     clock.write32(MASK, 1);
     clock.write32(ALARM, clock.read32(TIME));
 }
 
 /// Lets it drop its line.
-fn quiet(clock: &Window) {
+pub fn quiet(clock: &Window) {
     clock.write32(CLEAR, 1);
     clock.write32(MASK, 0);
 }
@@ -196,7 +196,7 @@ fn print(_: &mut Stage) -> Outcome {
 }
 
 /// Bytes that a kernel stack may use at most: half of what there is.
-const STACK_BOUND: u64 = 3200;
+pub const STACK_BOUND: u64 = 3200;
 
 fn stack_depth(_: &mut Stage) -> Outcome {
     let depth = KERNEL.query(Statistic::DeepestStack)?;

@@ -30,16 +30,19 @@ mod blocks;
 mod budget;
 mod bytes;
 mod child;
+mod cyclic;
 mod division;
 mod endpoint;
 mod exhaustion;
 mod faults;
 mod handlers;
 mod hostile;
+mod inherit;
 mod kernel;
 mod killing;
 mod layout;
 mod memory;
+mod nesting;
 mod node;
 mod notification;
 mod operations;
@@ -81,6 +84,7 @@ const CASES: &[&[Case]] = &[
     thread::CASES,
     scheduling::CASES,
     budget::CASES,
+    inherit::CASES,
     notification::CASES,
     registers::CASES,
     faults::CASES,
@@ -88,6 +92,7 @@ const CASES: &[&[Case]] = &[
     handlers::CASES,
     random::CASES,
     kernel::CASES,
+    nesting::CASES,
     bytes::CASES,
     blocks::CASES,
     paging::CASES,
@@ -99,6 +104,7 @@ const CASES: &[&[Case]] = &[
     killing::CASES,
     exhaustion::CASES,
     streams::CASES,
+    cyclic::CASES,
     hostile::CASES,
 ];
 

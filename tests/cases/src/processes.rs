@@ -3,11 +3,13 @@
 use alloc::vec::Vec;
 
 use tench::abi::layout::slot;
-use tench::procs::protocol::{Error as ProcsError, State};
+use tench::memory::make;
+use tench::procs::protocol::{Error as ProcsError, State, pid};
 use tench::procs::{Failure as ProcsFailure, Procs, Status};
-use tench::sys::{Cap, Endpoint, Instant, SchedulingContext};
-use tench::thread;
+use tench::sys::ipc::BOUND_REPLY;
+use tench::sys::{Cap, Endpoint, Instant, Message, Notification, Rights, SchedulingContext, Wait};
 use tench::time::{self, Duration};
+use tench::{memory, thread};
 
 use crate::case::{Case, Outcome};
 use crate::stage::{LOW, Stage};
@@ -20,6 +22,11 @@ pub const CASES: &[Case] = &[
     Case::new("PROC0004", "children are listed, in order, also when they have ended", children),
     Case::new("PROC0005", "many threads wait for a process, each as long as it wants", many_waiters),
     Case::new("PROC0006", "all processes of a name are killed, those in preparation too", kill_all),
+    Case::new(
+        "PROC0007",
+        "an interrupt is told once to who wants to know, and kills who does not, or goes on",
+        interrupts,
+    ),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -185,6 +192,80 @@ fn many_waiters(_: &mut Stage) -> Outcome {
             equal!((was_done, answer.map(|status| status.state)), (false, Ok(State::Killed)));
         }
     }
+    Ok(())
+}
+
+/// Says how often it was interrupted.
+const SAID: u64 = 3;
+
+/// What the child does: asks to be told, three times; then says that it waits, and asks again when it was told, but for the last
+/// time.
+pub fn wait_to_be_told() -> i32 {
+    let again = || -> Option<Cap<Notification>> {
+        let own = make::<Notification>(0).ok()?.leak();
+        PROCS.on_interrupt(own).ok()?;
+        Some(own)
+    };
+    // What is asked last counts.
+    (0..2).for_each(|_| {
+        let _ = again();
+    });
+    let Some(mut own) = again() else { return 1 };
+    let parent = Cap::<Endpoint>::new(slot::EXTRA);
+    for round in 0..SAID {
+        if parent.call1(0, round).is_err() || own.wait().is_err() {
+            return 1;
+        }
+        if round + 1 < SAID {
+            own = match again() {
+                Some(own) => own,
+                None => return 1,
+            };
+        }
+    }
+    // Told for the last time, it does not end.
+    let _ = parent.call1(0, SAID);
+    spin()
+}
+
+/// What the child does: asks to be told by a notification that nobody may signal.
+pub fn ask_in_vain() -> i32 {
+    let Ok(own) = make::<Notification>(0) else { return 1 };
+    let deaf = memory::take_slot().ok().and_then(|slot| own.cap().mint_to(slot, Rights::READ, 0).ok());
+    if deaf.is_none_or(|deaf| PROCS.on_interrupt(deaf).is_err()) {
+        return 1;
+    }
+    let _ = Cap::<Endpoint>::new(slot::EXTRA).call1(0, 0);
+    0
+}
+
+fn interrupts(stage: &mut Stage) -> Outcome {
+    let endpoint = stage.endpoint()?;
+    let child = start_with(&["told"], Some(endpoint))?;
+    for round in 0..=SAID {
+        let patience = Wait::until(in_millis(1000));
+        equal!(endpoint.receive(patience)?.word(0), round);
+        BOUND_REPLY.reply(&Message::new(0))?;
+        // Until it waits.
+        time::sleep(Duration::from_millis(1));
+        equal!(PROCS.interrupt(child)?, round == SAID);
+    }
+    equal!(PROCS.wait(child)?.state, State::Killed);
+    equal!(PROCS.interrupt(child), Err(ProcsFailure::Refused(ProcsError::WrongState)));
+    // Who has not asked, is suspended, or does not run yet.
+    let child = start(&["spin"])?;
+    PROCS.suspend(child)?;
+    equal!(PROCS.interrupt(child)?, true);
+    equal!(PROCS.wait(child)?.state, State::Killed);
+    let prepared = PROCS.prepare("hello")?;
+    equal!(PROCS.interrupt(prepared.process())?, true);
+    let nobody = Err(ProcsFailure::Refused(ProcsError::NoSuchProcess));
+    equal!(PROCS.interrupt(prepared.process()), nobody);
+    equal!(PROCS.interrupt(pid::PROCS), Err(ProcsFailure::Refused(ProcsError::Essential)));
+    // A notification that cannot be signalled is none.
+    let child = start_with(&["deaf"], Some(endpoint))?;
+    endpoint.receive(Wait::until(in_millis(1000)))?;
+    equal!(PROCS.interrupt(child)?, true);
     Ok(())
 }
 

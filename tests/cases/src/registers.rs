@@ -29,23 +29,24 @@ pub const CASES: &[Case] = &[
 ];
 
 /// `x0` to `x30` and the thread pointer.
-type Given = [u64; 32];
+pub type Given = [u64; 32];
 /// The same, then flags and the change of the stack pointer.
-type Found = [u64; 34];
+pub type Found = [u64; 34];
 
 /// What `probe` executes.
-const CALL: u64 = 0;
-const FOREIGN: u64 = 1;
-const LOAD: u64 = 2;
+pub const CALL: u64 = 0;
+pub const FOREIGN: u64 = 1;
+pub const LOAD: u64 = 2;
 const FOREVER: u64 = 3;
+pub const SLIDE: u64 = 4;
 
 /// Each register different.
-fn pattern(seed: u64) -> Given {
+pub fn pattern(seed: u64) -> Given {
     core::array::from_fn(|index| seed.wrapping_mul(0x0101_0101_0101_0101) ^ (index as u64) << 32 | index as u64)
 }
 
 /// Runs `probe`.
-fn run(given: &Given, kind: u64) -> Found {
+pub fn run(given: &Given, kind: u64) -> Found {
     let mut found = [0; 34];
     let (from, to) = (core::ptr::from_ref(given), core::ptr::from_mut(&mut found));
     // SAFETY: both arrays are as long as `probe` says, and the case handles what happens.
@@ -140,7 +141,7 @@ fn foreign(stage: &mut Stage) -> Outcome {
 }
 
 /// What a foreign system call leaves, if it changes nothing.
-fn extended(given: &Given) -> Found {
+pub fn extended(given: &Given) -> Found {
     let mut found = [0; 34];
     found[..32].copy_from_slice(given);
     found[32] = 0xa000_0000;
@@ -174,10 +175,10 @@ fn interrupts(stage: &mut Stage) -> Outcome {
 }
 
 /// `v0` to `v31`, control and status.
-type Vectors = [u64; 66];
+pub type Vectors = [u64; 66];
 
 /// Each register different; a rounding mode and a status that are not the default.
-fn vectors(seed: u64) -> Vectors {
+pub fn vectors(seed: u64) -> Vectors {
     let mut vectors = core::array::from_fn(|index| seed << 48 | (index as u64) << 20 | 0xabc);
     vectors[64] = (seed & 3) << 22;
     vectors[65] = seed & 0x1f;
@@ -185,13 +186,13 @@ fn vectors(seed: u64) -> Vectors {
 }
 
 /// Loads the vector registers.
-fn fill(vectors: &Vectors) {
+pub fn fill(vectors: &Vectors) {
     // SAFETY: the array is as long as `fill_vectors` says; compiled code does not use the registers.
     unsafe { fill_vectors(core::ptr::from_ref(vectors).expose_provenance() as u64) };
 }
 
 /// The vector registers.
-fn dump() -> Vectors {
+pub fn dump() -> Vectors {
     let mut found = [!0; 66];
     // SAFETY: the array is as long as `dump_vectors` says.
     unsafe { dump_vectors(core::ptr::from_mut(&mut found).expose_provenance() as u64) };

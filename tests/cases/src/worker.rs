@@ -207,6 +207,11 @@ impl<T: Copy> Worker<T> {
 pub struct Shared(&'static AtomicU64);
 
 impl Shared {
+    /// Word `index`, as it is.
+    pub fn existing(index: usize) -> Shared {
+        Shared(&WORDS[index])
+    }
+
     /// Its value.
     pub fn get(self) -> u64 {
         self.0.load(Ordering::SeqCst)

@@ -96,8 +96,8 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
     check_queues(k, &inventory)?;
     check_replies(k, &inventory)?;
     check_scheduler(k, &inventory)?;
+    check_inherit::check_inheritance(k, &inventory)?;
     check_budgets(k, &inventory)?;
-    check_inherit::check(k, &inventory)?;
     check_accounts(k, &inventory)?;
     check_timers(k, &inventory)?;
     for thread in &inventory.threads {
@@ -109,7 +109,8 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
 
 /// Each slot that holds something is in the tree, and the tree holds no other slots.
 fn check_slots(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let mut places = HashSet::new();
+    let listed: HashSet<SlotRef> = inventory.slots.iter().map(|(slot, _)| *slot).collect();
+    let mut found = 0;
     for cap in inventory.objects.values() {
         let (first, count) = match cap.kind {
             Kind::CapNode => (cap.object, cap.slots()),
@@ -117,17 +118,15 @@ fn check_slots(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
             _ => continue,
         };
         for i in 0..count {
-            places.extend(k.slot_at(first + i * SLOT_SIZE));
+            let slot = k.slot_at(first + i * SLOT_SIZE).ok_or("a slot at address 0")?;
+            let kind = k.slot(slot).cap.kind;
+            ensure!(kind == Kind::Null || listed.contains(&slot), "{slot:?} holds {kind:?}, but is not in the tree");
+            found += usize::from(kind != Kind::Null);
         }
     }
-    let listed: HashSet<SlotRef> = inventory.slots.iter().map(|(slot, _)| *slot).collect();
-    for slot in &listed {
-        ensure!(places.contains(slot), "{slot:?} is in the tree, but in no living node or thread");
-    }
-    for slot in places {
-        let kind = k.slot(slot).cap.kind;
-        ensure!(kind == Kind::Null || listed.contains(&slot), "{slot:?} holds {kind:?}, but is not in the tree");
-    }
+    // Objects do not overlap, so each was counted once.
+    let count = listed.len();
+    ensure!(found == count, "the tree has {count} slots, but {found} in living nodes and threads hold something");
     Ok(())
 }
 
@@ -268,8 +267,8 @@ fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         if let Some(holder) = holder {
             ensure!(inventory.threads.contains(&holder), "{context:?} is held by {holder:?}, which does not live");
             let t = k.get(holder);
-            let lost = t.parked || t.slow & slow::DEPLETED != 0;
-            let expected = if lost { -1 } else { priority.max(t.inherited) };
+            let idle = t.parked || t.slow & slow::DEPLETED != 0;
+            let expected = if idle { -1 } else { priority.max(t.inherited) };
             let agree = t.scheduling == Some(context) && t.priority == expected;
             ensure!(agree, "{context:?} is held by {holder:?}, which runs on {:?} at {}", t.scheduling, t.priority);
         }

@@ -26,7 +26,7 @@ pub fn waiting_for(k: &mut Kernel<Host>, inventory: &Inventory, server: Ref<Thre
 }
 
 /// Checks every thread.
-pub fn check(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+pub fn check_inheritance(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     for endpoint in inventory.of::<Endpoint>(Kind::Endpoint) {
         if let Some(server) = k.get(endpoint).server {
             ensure!(inventory.threads.contains(&server), "{endpoint:?} is served by {server:?}, which does not live");

@@ -94,7 +94,8 @@ fn check_table(
         let book = Book::unpack(word);
         used += u16::from(book != Book::Free);
         ensure!((entry == 0) == (book == Book::Free), "entry {index} is {entry:x}, its book {book:?}");
-        let cover = covered.get(&(table.address(), index)).copied();
+        // A free entry is empty, and each that a mapping covers was found not to be: it need not be looked up.
+        let cover = if book == Book::Free { None } else { covered.get(&(table.address(), index)).copied() };
         let booked = if let Book::Mapping(slot) = book { Some(slot) } else { None };
         ensure!(cover == booked, "entry {index} is booked for {booked:?}, but {cover:?} covers it");
         if let Book::Table(number) = book {

@@ -7,6 +7,8 @@
 //!   stack        a coroutine for each entry into the kernel, so that windows can switch threads
 //!   translation  page tables as they are walked, and a cache that catches missing invalidations
 //!   memory       the buffer
+//!   weave        operations of several threads in every order, switched at windows
+//!   snapshot     the state as text, to be compared
 //! ```
 
 mod boot;
@@ -16,8 +18,10 @@ mod check_tables;
 pub mod host;
 pub mod machine;
 pub mod memory;
+pub mod snapshot;
 pub mod stack;
 pub mod translation;
+pub mod weave;
 
 pub use host::Host;
 pub use machine::{Answer, Machine};

@@ -36,7 +36,7 @@ use crate::{boot, check};
 pub use crate::boot::{ARCHIVE, DEVICE, FREE, LARGE_DEVICE, PROGRAM, RAM, RAM_MEDIUM, RAM_SMALL, UNTYPED};
 
 /// What a system call left in its thread's registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Answer {
     /// `x0`..`x10`.
     pub x: [u64; 11],
@@ -138,7 +138,7 @@ impl Machine {
     }
 
     /// Enters the kernel as the running thread.
-    fn enter(&mut self, job: impl FnOnce(&mut Kernel<Host>) -> Ref<Thread> + 'static) {
+    pub(crate) fn enter(&mut self, job: impl FnOnce(&mut Kernel<Host>) -> Ref<Thread> + 'static) {
         let mut k = self.kernel();
         let thread = k.current();
         let mut inner = self.kernel();

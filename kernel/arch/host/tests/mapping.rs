@@ -328,6 +328,7 @@ fn a_thread_loses_its_address_space_with_the_root() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn mapping_stops_when_its_mapping_goes_in_a_window() {
     let mut w = world();
     let frame = w.m.make(Kind::Frame, 21);
@@ -348,6 +349,7 @@ fn mapping_stops_when_its_mapping_goes_in_a_window() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn mapping_stops_where_somebody_else_maps_in_a_window() {
     let mut w = world();
     let frame = w.m.make(Kind::Frame, 21);
@@ -378,6 +380,7 @@ fn mapping_stops_where_somebody_else_maps_in_a_window() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_thread_that_is_deleted_while_it_maps_leaves_what_is_mapped() {
     let mut w = world();
     let frame = w.m.make(Kind::Frame, 21);

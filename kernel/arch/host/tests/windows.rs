@@ -24,6 +24,7 @@ fn thread_with_a_space_of_its_own() -> (Machine, u64) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_frame_that_shrinks_in_a_window_is_checked_again() {
     let (mut m, thread) = thread_with_a_space_of_its_own();
     let (large, small, aside) = (m.make(Kind::Frame, 21), m.make(Kind::Frame, 12), m.take_free());
@@ -44,6 +45,7 @@ fn a_frame_that_shrinks_in_a_window_is_checked_again() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_thread_that_goes_in_a_window_is_configured_no_further() {
     let (mut m, thread) = thread_with_a_space_of_its_own();
     let mut done = false;

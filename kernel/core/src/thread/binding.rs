@@ -87,16 +87,16 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outc
     let mut c = decode_configuration(k, caller)?;
     let thread = c.thread;
     let bindings = [Binding::Space, Binding::AddressSpace, Binding::MessageFrame];
+    let mut cleared = 0;
     for binding in bindings {
+        cleared += 1;
         if clear_binding(k, thread, binding)? {
             c = decode_configuration(k, caller)?;
-            if c.thread != thread {
+            // If somebody else has configured it meanwhile, what that bound stays.
+            if c.thread != thread || bindings.iter().take(cleared).any(|binding| is_bound(k, thread, *binding)) {
                 return Err(Error::Aborted);
             }
         }
-    }
-    if bindings.iter().any(|binding| is_bound(k, thread, *binding)) {
-        return Err(Error::Aborted);
     }
     let root = k.slot(c.root).cap.object;
     let account = account::of_new_thread(k, caller, root);

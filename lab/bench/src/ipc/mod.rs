@@ -83,13 +83,24 @@ impl Bench {
     }
 }
 
-/// Measures everything.
-pub fn run() -> Result<(), String> {
+/// What all measurements need, calibrated.
+fn bench() -> Result<Bench, String> {
     let other = Other::new().map_err(problem("making an address space"))?;
     let mut bench = Bench { other, readings: 0 };
     let nothing = bench.actor("calibrating", Role::new([0; 13]).program(Program::Nothing))?;
     let [records] = bench.act("calibrating", [nothing])?;
     bench.readings = bench.cost("calibrating", &passages::own(&records), 0)?;
+    Ok(bench)
+}
+
+/// Measures the shortest message there and back alone.
+pub fn empty_message() -> Result<(), String> {
+    messages::round_trip(&bench()?, 0).map(|_| ())
+}
+
+/// Measures everything.
+pub fn run() -> Result<(), String> {
+    let bench = bench()?;
     messages::run(&bench)?;
     single::run(&bench)?;
     faults::run(&bench)

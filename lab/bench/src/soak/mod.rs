@@ -16,7 +16,7 @@
 
 mod client;
 mod memory;
-mod random;
+pub mod random;
 mod requests;
 
 use alloc::format;

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use miette::Result;
 
 use super::isolation;
+use super::latency;
 use super::measure::{Figures, Measured};
+use super::model;
 use super::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, Panel, Plot, Shape};
 use super::reference::{self, Column, Sum};
 use super::slabs;
@@ -33,6 +35,8 @@ pub struct Experiment {
     pub on_host: fn(&Workspace) -> Result<Measured>,
     /// Figures that this tool takes from what was built.
     pub from_build: fn(&System, &Build) -> Result<Figures>,
+    /// Figures and curves that follow from what was measured, computed when all runs are over.
+    pub derive: fn(&mut Measured),
     /// What others reached.
     pub columns: &'static [Column],
     /// What is to be reached: the figure's key and the largest good value.
@@ -62,7 +66,7 @@ pub struct Run {
 const PLAIN: Run = Run { prefix: "", arguments: &[], optimised: true, kernel: Kernel::Usual };
 
 /// What an experiment has unless it says otherwise: one boot of the lab's system, and nothing to compare with.
-const USUAL: Experiment = Experiment {
+pub const USUAL: Experiment = Experiment {
     name: "",
     title: "",
     unit: "instructions",
@@ -70,6 +74,7 @@ const USUAL: Experiment = Experiment {
     runs: &[PLAIN],
     on_host: |_| Ok(Measured::default()),
     from_build: |_, _| Ok(BTreeMap::new()),
+    derive: |_| (),
     columns: &[],
     targets: &[],
     sums: &[],
@@ -246,6 +251,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         targets: reference::BOOT_TARGETS,
         ..USUAL
     },
+    latency::LATENCY,
+    model::LATENCY_MODEL,
 ];
 
 impl Experiment {

@@ -89,6 +89,7 @@ pub fn measure(
         let build = build.with_kernel(workspace, packages, system, run.kernel)?;
         boot(workspace, system, &build, experiment, (run, length), &mut measured)?;
     }
+    (experiment.derive)(&mut measured);
     Ok(measured)
 }
 
@@ -144,8 +145,23 @@ fn take(line: &str, prefix: &str, measured: &mut Measured) -> bool {
             }
             _ => false,
         },
+        ["values:", series, first, values @ ..] => match number(first) {
+            Some(first) => take_values(&format!("{prefix}{series}"), first, values, measured),
+            None => false,
+        },
         _ => false,
     }
+}
+
+/// Takes neighbouring points of a series.
+fn take_values(series: &str, first: f64, values: &[&str], measured: &mut Measured) -> bool {
+    let Ok(values) = values.iter().map(|value| value.parse::<u32>()).collect::<Result<Vec<_>, _>>() else {
+        return false;
+    };
+    for (index, value) in values.iter().enumerate() {
+        measured.sample(series, first + index as f64, f64::from(*value));
+    }
+    !values.is_empty()
 }
 
 #[cfg(test)]
@@ -155,13 +171,16 @@ mod tests {
     #[test]
     fn numbers_are_taken_from_their_lines_alone() {
         let mut measured = Measured::default();
-        for line in ["figure: call_0 93", "sample: latency 1 2.5"] {
+        for line in ["figure: call_0 93", "sample: latency 1 2.5", "values: late 32 5 7"] {
             assert!(take(line, "x_", &mut measured), "{line}");
         }
-        for line in ["figure: call_0", "figure: a b", "a figure: a 1", "sample: a 1", "figure: a inf", ""] {
+        let bad = ["figure: call_0", "figure: a b", "a figure: a 1", "sample: a 1", "figure: a inf", "", "values: a 1"];
+        for line in bad.into_iter().chain(["values: a 1 2 x", "values: a b 1"]) {
             assert!(!take(line, "", &mut measured), "{line}");
         }
         assert_eq!(measured.figures, BTreeMap::from([("x_call_0".to_owned(), 93.0)]));
-        assert_eq!(measured.samples, [Sample { series: "x_latency".into(), x: 1.0, y: 2.5 }]);
+        let sample = |series: &str, x, y| Sample { series: series.into(), x, y };
+        let late = [sample("x_late", 32.0, 5.0), sample("x_late", 33.0, 7.0)];
+        assert_eq!(measured.samples, [&[sample("x_latency", 1.0, 2.5)], &late[..]].concat());
     }
 }

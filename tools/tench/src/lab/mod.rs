@@ -5,6 +5,7 @@
 //! ```text
 //! figure: KEY VALUE            one number
 //! sample: SERIES X Y           a point of a curve
+//! values: SERIES X Y Y Y …     points of a curve at X, X + 1, X + 2, …
 //! note: TEXT                   shown to whoever runs the experiment
 //! ```
 //! An experiment may also, or only, be computed by this tool, where what it measures is a matter of counting and not of
@@ -15,7 +16,9 @@
 pub mod baseline;
 mod experiments;
 mod isolation;
+mod latency;
 mod measure;
+mod model;
 mod plot;
 mod reference;
 pub mod slabs;

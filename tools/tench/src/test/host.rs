@@ -9,17 +9,35 @@ use super::Target;
 use super::report::Report;
 use crate::process;
 
-/// What cargo is asked to test. Programs for the target have their logic, and so their tests, in libraries.
-const TARGETS: [&[&str]; 2] =
-    [&["--workspace", "--no-fail-fast", "--lib", "--bin", env!("CARGO_BIN_NAME"), "--test", "*"], &["--doc"]];
+/// What cargo is asked to test, and what the stage is called. Programs for the target have their logic, and so their tests,
+/// in libraries. The kernel and its model are tested a second time without windows: only these three are built anew.
+const STAGES: [(&str, &[&str]); 3] = [
+    ("host", &["--workspace", "--no-fail-fast", "--lib", "--bin", env!("CARGO_BIN_NAME"), "--test", "*"]),
+    (
+        "host/without-windows",
+        &[
+            "--no-default-features",
+            "--no-fail-fast",
+            "--lib",
+            "--test",
+            "*",
+            "-p",
+            "tench-kernel",
+            "-p",
+            "tench-arch-host",
+            "-p",
+            "tench-model",
+        ],
+    ),
+    ("host/documentation", &["--doc"]),
+];
 
 pub fn run(target: &Target, report: &mut Report) -> Result<()> {
-    for arguments in TARGETS {
+    for (name, arguments) in STAGES {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.current_dir(&target.workspace.root).env("CARGO_TARGET_DIR", &target.workspace.target);
         command.arg("test").args(arguments);
-        let name = if arguments == ["--doc"] { "host/documentation" } else { "host" };
         report.say(&format!("cargo test {}", arguments.join(" ")));
         run_cargo(name, &mut command, report)?;
     }

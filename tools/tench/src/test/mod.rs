@@ -2,7 +2,7 @@
 //!
 //! | name | what | module |
 //! |---|---|---|
-//! | `host` | everything that `cargo test` runs on this machine | [`host`] |
+//! | `host` | everything that `cargo test` runs on this machine, the kernel and its model also without windows | [`host`] |
 //! | `crash` | what the kernel says when it fails itself | [`crash`] |
 //! | `cases` | the named cases, on the target, in one boot | [`cases`] |
 //! | `cases/without-windows` | the same with the kernel whose long operations never let interrupts in | [`cases`] |

@@ -4,6 +4,7 @@ use tench::abi::fault::{Report, answer};
 use tench::memory;
 use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::{Cap, Endpoint, Message, PageTable, Received, Wait};
+use tench::thread::current_thread;
 use tench_protocol::{Arrived, Caller, Event, Factory, Flow, Port, Replies, Slots};
 
 use crate::frames::Frames;
@@ -37,6 +38,8 @@ impl<P: Policy> Server<P> {
     pub fn run(mut self) -> Pager<Frames> {
         let slots = Slots { take: || memory::take_slot().ok(), count: 1 };
         let mut port = Port::new(self.endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots);
+        // Whoever waits for a page lends the pager its priority. Refused if a thread serves the endpoint already.
+        let _ = current_thread().serve(Some(self.endpoint));
         while !self.stopped {
             if port.next(Wait::FOREVER) != Event::Request {
                 break;
@@ -49,6 +52,8 @@ impl<P: Policy> Server<P> {
                 }
             });
         }
+        // The thread goes on without it, and the endpoint can go.
+        let _ = current_thread().serve(None);
         port.close().into_iter().for_each(memory::free_slot);
         self.pager
     }

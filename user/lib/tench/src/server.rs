@@ -10,13 +10,17 @@ use tench_sys::{Cap, CapNode, Endpoint, Error, Frame, MapFlags, OWN_SPACE, Reply
 
 use crate::memory::{self, Window};
 use crate::sync::Mutex;
+use crate::thread;
 
 /// Where the main thread of a server receives: at [`SERVICE`](slot::SERVICE), with requests that carry at most `caps`
-/// capabilities.
+/// capabilities. From now on the calling thread runs at no lower a priority than whoever waits there.
 pub fn port(caps: usize) -> Port {
+    let service = Cap::<Endpoint>::new(slot::SERVICE);
+    // Refused only if a thread of this server does so already; then it goes on inheriting.
+    let _ = thread::current_thread().serve(Some(service));
     let slots = Slots { take: || memory::take_slot().ok(), count: caps };
     let replies = Replies::new(Cap::new(slot::REPLY), Factory { make, delete });
-    Port::new(Cap::<Endpoint>::new(slot::SERVICE), replies, slots)
+    Port::new(service, replies, slots)
 }
 
 /// Reply objects that were made and are not used. They are used again, so that there are never more than once had to be at the

@@ -272,11 +272,14 @@ impl Shell<'_> {
 
     /// Waits for a job in the foreground, and says how it ended. One that is suspended becomes or remains a numbered one.
     pub(crate) fn wait_for(&mut self, mut job: Job) {
-        match self.system.wait(&job.living()) {
-            Ok(Waited::Ended(ends)) => {
+        let waited = self.system.wait(&job.living());
+        // Whoever types Ctrl-C means the whole line.
+        self.is_line_given_up |= matches!(waited, Ok(Waited::EndedEarly(_)));
+        match waited {
+            Ok(Waited::Ended(ends) | Waited::EndedEarly(ends)) => {
                 job.set_ends(&ends);
                 let complaints = job.complaints();
-                // Whoever types Ctrl-C means the whole line.
+                // Who kills from elsewhere means it as well.
                 self.is_line_given_up |= complaints.iter().any(|complaint| complaint == "[killed]");
                 if !complaints.is_empty() {
                     self.start_line();

@@ -167,6 +167,8 @@ pub enum Unwritten {
 pub enum Waited {
     /// All have ended, in this way; not known of those that ended so long ago that nothing is known of them.
     Ended(Vec<Option<End>>),
+    /// The same, after Ctrl-C was typed: they were killed, or ended when they were told to.
+    EndedEarly(Vec<Option<End>>),
     /// Ctrl-C was typed, and nobody was killed.
     Interrupted,
     /// Ctrl-Z was typed, and all were suspended.
@@ -176,7 +178,8 @@ pub enum Waited {
 /// What keys do while processes are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnKey {
-    /// Ctrl-C kills the processes, Ctrl-Z suspends them: they are in the foreground.
+    /// Ctrl-C kills the processes, or tells those that want to end by themselves; Ctrl-Z suspends them: they are in the
+    /// foreground.
     Obey,
     /// Ctrl-C ends the waiting.
     StopWaiting,

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Fake, answers, answers_of, session};
 use tench_procs_client::protocol::State;
-use tench_shell::system::{OnKey, Waited};
+use tench_shell::system::{End, OnKey, Waited};
 
 #[track_caller]
 fn check(line: &str, expected: &str) {
@@ -110,6 +110,18 @@ fn a_program_that_does_not_start_takes_the_others_with_it() {
     assert_eq!(system.streams.held(), 0);
     let states: Vec<State> = system.processes.iter().skip(4).map(|process| process.state).collect();
     assert_eq!(states, [State::Killed]);
+}
+
+#[test]
+fn a_program_that_ends_when_it_is_told_to_takes_the_rest_of_the_line_with_it() {
+    let mut system = Fake::new("init");
+    system.key = Some(Waited::EndedEarly(vec![Some(End::Exited(0))]));
+    assert_eq!(answers_of(&mut system, &["timer ; echo not any more", "echo next"]), "next\n");
+    system.key = Some(Waited::EndedEarly(vec![Some(End::Killed)]));
+    assert_eq!(answers_of(&mut system, &["timer ; echo not any more"]), "[killed]\n");
+    // Without a key, the line goes on.
+    system.key = Some(Waited::Ended(vec![Some(End::Exited(0))]));
+    assert_eq!(answers_of(&mut system, &["timer ; echo more"]), "more\n");
 }
 
 #[test]

@@ -30,7 +30,7 @@ use tench_abi::layout::slot;
 #[cfg(target_os = "none")]
 use tench_abi::process::Info;
 use tench_protocol::DONE;
-use tench_sys::{Cap, Endpoint, Message, Received, Wait};
+use tench_sys::{Cap, Endpoint, Message, Received, Thread, Wait};
 
 use crate::server::Server;
 
@@ -63,6 +63,8 @@ fn serve() -> ! {
         Ok(server) => server,
         Err(error) => panic!("taking over the memory: {error}"),
     };
+    // Whoever waits for memory lends the server its priority. (Nobody else serves the endpoint, so it is not refused.)
+    let _ = Cap::<Thread>::new(slot::THREAD).serve(Some(SERVICE));
     let (mut request, mut answer) = (Received::new(), Message::new(DONE));
     let mut received = SERVICE.receive_into(Wait::FOREVER, &mut request);
     loop {

@@ -22,7 +22,7 @@ use tench_procs_client::protocol::{
     Strings, pid,
 };
 use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text};
-use tench_sys::{Endpoint, Error as Refusal, Instant, Message, Received, Wait};
+use tench_sys::{Endpoint, Error as Refusal, Instant, Message, Notification, Received, Wait};
 use tench_system::DEFAULT_PRIORITY;
 
 use crate::boot::Boot;
@@ -264,6 +264,18 @@ impl Server {
         Ok(())
     }
 
+    /// Kills a process, if `caller` may. Who has killed itself is not there to be answered.
+    fn kill_for(&mut self, caller: u64, process: u64) -> Result<Option<()>, Error> {
+        self.records.check_manage(caller, process)?;
+        if matches!(self.records.get(process)?.kernel, Some(Kept::Preparing(_))) {
+            self.discard_record(process);
+            return Ok(Some(()));
+        }
+        self.managed(caller, process)?;
+        self.end(process, Condition::plain(State::Killed))?;
+        Ok((process != caller).then_some(()))
+    }
+
     /// The process that `caller` may manage, if it runs.
     fn managed(&self, caller: u64, process: u64) -> Result<&Living, Error> {
         self.records.check_manage(caller, process)?;
@@ -351,15 +363,30 @@ impl ProcsService for Server {
     }
 
     fn kill(&mut self, Caller(caller): Caller, _: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error> {
-        self.records.check_manage(caller, process)?;
-        if matches!(self.records.get(process)?.kernel, Some(Kept::Preparing(_))) {
-            self.discard_record(process);
-            return Ok(Some(()));
+        self.kill_for(caller, process)
+    }
+
+    fn on_interrupt(&mut self, caller: Caller, signal: Arrived<'_, Notification>) -> Result<(), Error> {
+        match &mut self.records.get_mut(caller.0)?.kernel {
+            Some(Kept::Living(living)) => living.on_interrupt(signal.keep()),
+            _ => return Err(Error::WrongState),
         }
-        self.managed(caller, process)?;
-        self.end(process, Condition::plain(State::Killed))?;
-        // Who has killed itself is not there to be answered.
-        Ok((process != caller).then_some(()))
+        Ok(())
+    }
+
+    fn interrupt(
+        &mut self,
+        Caller(caller): Caller,
+        _: Later<'_, bool, Error>,
+        process: u64,
+    ) -> Result<Option<bool>, Error> {
+        self.records.check_manage(caller, process)?;
+        if let Some(Kept::Living(living)) = &mut self.records.get_mut(process)?.kernel
+            && living.interrupt()
+        {
+            return Ok(Some(false));
+        }
+        Ok(self.kill_for(caller, process)?.map(|()| true))
     }
 
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error> {

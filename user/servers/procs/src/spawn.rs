@@ -15,7 +15,7 @@ use tench_mem_client::Mem;
 use tench_procs::catalogue::File;
 use tench_procs_client::protocol::{Error, MAX_STACK, Strings};
 use tench_protocol::{Any, Arrived};
-use tench_sys::{Cap, Endpoint, Error as Refusal, OWN_SPACE};
+use tench_sys::{Cap, Endpoint, Error as Refusal, Notification, OWN_SPACE};
 use tench_system::{Capability, Program as Entry};
 
 use crate::memory::{Account, ProcessMemory};
@@ -53,6 +53,8 @@ pub struct Living {
     service: Option<Service>,
     /// The servers that it got capabilities to from this one, by slot.
     pub connected: Vec<(CapAddress, &'static str)>,
+    /// What an interrupt signals instead of killing it, if it wants that; it lies in a slot of this server's.
+    interrupt: Option<Cap<Notification>>,
 }
 
 /// Where a server receives.
@@ -99,8 +101,26 @@ impl Living {
         if let Some(service) = self.service {
             service.close();
         }
+        if let Some(signal) = self.interrupt {
+            discard(signal.address());
+        }
         self.memory.close();
         ticks
+    }
+
+    /// The next interrupt signals this.
+    pub fn on_interrupt(&mut self, signal: Cap<Notification>) {
+        if let Some(before) = self.interrupt.replace(signal) {
+            discard(before.address());
+        }
+    }
+
+    /// Signals what is to be signalled, which is forgotten then. Answers whether that was possible.
+    pub fn interrupt(&mut self) -> bool {
+        let Some(signal) = self.interrupt.take() else { return false };
+        let is_told = signal.signal().is_ok();
+        discard(signal.address());
+        is_told
     }
 
     /// Where it serves others.
@@ -244,7 +264,7 @@ impl Preparation {
         match made {
             Ok((connected, process)) => {
                 let layout = Layout::new(&program, &description);
-                let living = Living { process, layout, memory, service: None, connected };
+                let living = Living { process, layout, memory, service: None, connected, interrupt: None };
                 Ok((living, program.size(), description.counter_frequency))
             }
             Err(error) => {

@@ -218,6 +218,7 @@ mod tests {
             ("<polyline", 1..=1, empty().steps("a", "", BLUE, false)),
             ("<polygon", 1..=1, empty().area("a", "", BLUE)),
             ("<circle", 20..=20, empty().marks("a", "", BLUE, Shape::Dot)),
+            ("<circle", 20..=20, empty().marks("a", "", BLUE, Shape::Speck)),
             ("<polyline", 40..=40, empty().marks("a", "", BLUE, Shape::Cross)),
             ("<polyline", 20..=20, empty().marks("a", "", BLUE, Shape::Tick)),
             ("<circle", 20..=20, empty().counted_marks("a", "a", "", BLUE, Shape::Ring).log_y().log_x()),

@@ -54,6 +54,7 @@ pub fn mark_at(area: &Area<Shift>, (x, y): (i32, i32), shape: Shape, count: f64,
         }
         Shape::Ring => Ok(area.draw(&Circle::new((x, y), radius, style))?),
         Shape::Dot => Ok(area.draw(&Circle::new((x, y), radius * 3 / 4, colour.filled()))?),
+        Shape::Speck => Ok(area.draw(&Circle::new((x, y), 1, colour.filled()))?),
         Shape::Tick => stroke((0, 0), (0, -2 * radius)),
     }
 }

@@ -119,6 +119,8 @@ pub enum Shape {
     Ring,
     /// A filled disc.
     Dot,
+    /// A very small one, where there are thousands.
+    Speck,
     /// A short line at the lower edge of the panel, whatever the value is.
     Tick,
 }

@@ -1176,4 +1176,48 @@ static inline int tench_procs_child(tench_cap server, uint64_t parent, uint64_t 
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
+#define TENCH_PROCS_LABEL_ON_INTERRUPT UINT64_C(0xb19600020018)
+
+/*
+ * The calling process wants to end by itself: the next `interrupt` of it signals this notification and does no more. What
+ * was given before is forgotten.
+ * Errors: `NoSuchProcess`, `WrongState`.
+ */
+static inline int tench_procs_on_interrupt(tench_cap server, tench_cap signal)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_ON_INTERRUPT);
+    tench_lend(message, signal);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_INTERRUPT UINT64_C(0xb19600020019)
+
+/* What tench_procs_interrupt answers. */
+struct tench_procs_interrupt_answer {
+    bool value;
+};
+
+/*
+ * Ends a process as Ctrl-C does: one that wants to end by itself is told so, once; any other is killed, and so is that
+ * one the next time. Answers whether it was killed.
+ * Errors: as `kill`.
+ */
+static inline int tench_procs_interrupt(tench_cap server, uint64_t process, struct tench_procs_interrupt_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_INTERRUPT);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = (bool)tench_take_at_most(reader, 1);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
 #endif

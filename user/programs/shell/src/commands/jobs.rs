@@ -124,7 +124,7 @@ pub fn wait(shell: &mut Shell<'_>, number: u64) -> Outcome {
     shell.system.set_foreground(&job.living(), own_pid, OnKey::StopWaiting);
     match shell.system.wait(&job.living())? {
         Waited::Interrupted | Waited::Suspended => {}
-        Waited::Ended(ends) => {
+        Waited::Ended(ends) | Waited::EndedEarly(ends) => {
             let Some(mut job) = shell.jobs.take(number) else { return Ok(()) };
             job.set_ends(&ends);
             shell.start_line();

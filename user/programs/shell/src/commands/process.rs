@@ -201,7 +201,7 @@ fn wait(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     shell.system.set_foreground(&[process.pid], own_pid, OnKey::StopWaiting);
     match shell.system.wait(&[process.pid])? {
         Waited::Interrupted | Waited::Suspended => {}
-        Waited::Ended(ends) => {
+        Waited::Ended(ends) | Waited::EndedEarly(ends) => {
             shell.jobs.forget_only(process.pid);
             for end in ends.into_iter().flatten() {
                 shell.say(format_args!("process {} ({}) {}", process.pid, process.base_name(), has(end)));

@@ -1,10 +1,11 @@
 //! Ctrl-C and Ctrl-Z while programs run.
 //!
 //! The console, which edits lines itself then, signals a notification. A thread of its own waits for it, because the main thread
-//! waits for the programs' end, or for somebody to read what a command writes to them. It kills or suspends the programs. Where
-//! that does not end what the main thread waits for, it ends the wait by suspending and resuming the main thread: a call that is
-//! interrupted so ends with an error. That is done only while the main thread is in a call that is prepared for it
-//! ([`interruptible`]), and until it has noticed, since it may just have been before or behind the call.
+//! waits for the programs' end, or for somebody to read what a command writes to them. It interrupts the programs, which kills
+//! those that have not asked to be told, or suspends them. Where that does not end what the main thread waits for, it ends the wait
+//! by suspending and resuming the main thread: a call that is interrupted so ends with an error. That is done only while the main
+//! thread is in a call that is prepared for it ([`interruptible`]), and until it has noticed, since it may just have been before or
+//! behind the call.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,6 +39,8 @@ static FOREGROUND: Mutex<Foreground> = Mutex::new(Foreground { pids: Vec::new(),
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 /// A key has ended the wait for the processes in the foreground.
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
+/// Ctrl-C has killed the processes in the foreground, or told them to end.
+static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// The main thread is in a call that may be interrupted.
 static IN_CALL: AtomicBool = AtomicBool::new(false);
 
@@ -69,6 +72,7 @@ pub fn set(pids: &[u64], on_key: OnKey) {
     foreground.on_key = Some(on_key);
     CHANGES.fetch_add(1, Ordering::Relaxed);
     IS_STOPPED.store(false, Ordering::Relaxed);
+    IS_INTERRUPTED.store(false, Ordering::Relaxed);
 }
 
 /// Keys are about nothing from now on. Answers what they were about.
@@ -82,6 +86,11 @@ pub fn clear() -> Option<OnKey> {
 /// Whether a key has ended the wait.
 pub fn is_stopped() -> bool {
     IS_STOPPED.load(Ordering::Acquire)
+}
+
+/// Whether Ctrl-C has ended the processes in the foreground.
+pub fn is_interrupted() -> bool {
+    IS_INTERRUPTED.load(Ordering::Acquire)
 }
 
 /// Makes a call that a key may interrupt, with the error `Aborted`. It allocates nothing.
@@ -104,7 +113,8 @@ fn obey(signals: Cap<Notification>) {
         };
         match foreground.on_key {
             Some(OnKey::Obey) if bits & INTERRUPT != 0 => {
-                each(|pid| Procs::STANDARD.kill(pid));
+                IS_INTERRUPTED.store(true, Ordering::Release);
+                each(|pid| Procs::STANDARD.interrupt(pid).map(drop));
                 continue;
             }
             Some(OnKey::Obey) => each(|pid| Procs::STANDARD.suspend(pid)),

@@ -234,6 +234,7 @@ impl System for Live {
         let on_key = keys::clear();
         outcome?;
         Ok(match on_key {
+            Some(OnKey::Obey) if ends.len() == pids.len() && keys::is_interrupted() => Waited::EndedEarly(ends),
             _ if ends.len() == pids.len() => Waited::Ended(ends),
             Some(OnKey::Obey) => Waited::Suspended,
             _ => Waited::Interrupted,

@@ -7,7 +7,7 @@
 use tench_abi::fault::Report;
 use tench_abi::{CapAddress, Kind, Rights};
 use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, List, Sent, Text, Words, interface};
-use tench_sys::{Endpoint, Instant};
+use tench_sys::{Endpoint, Instant, Notification};
 
 /// Processes.
 #[interface(client = Procs, version = 2)]
@@ -73,6 +73,19 @@ pub trait ProcsService {
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended), `Essential`.
     #[method(8)]
     fn kill(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
+
+    /// The calling process wants to end by itself: the next `interrupt` of it signals this notification and does no more. What
+    /// was given before is forgotten.
+    /// Errors: `NoSuchProcess`, `WrongState`.
+    #[method(24)]
+    fn on_interrupt(&mut self, caller: Caller, signal: Arrived<'_, Notification>) -> Result<(), Error>;
+
+    /// Ends a process as Ctrl-C does: one that wants to end by itself is told so, once; any other is killed, and so is that
+    /// one the next time. Answers whether it was killed.
+    /// Errors: as `kill`.
+    #[method(25)]
+    fn interrupt(&mut self, caller: Caller, later: Later<'_, bool, Error>, process: u64)
+    -> Result<Option<bool>, Error>;
 
     /// Waits until a process has ended.
     /// Errors: `NoSuchProcess`, `Full`, `OutOfMemory`.

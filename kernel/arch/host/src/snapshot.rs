@@ -1,0 +1,131 @@
+//! What a kernel's state comes to: text that is equal for states that no program can tell apart but by the order of copies in
+//! a queue.
+//!
+//! All addresses are physical, so that machines whose memory lies elsewhere can be compared.
+
+use std::fmt::Write as _;
+
+use tench_abi::Kind;
+use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
+use tench_kernel::slot::flag;
+use tench_kernel::thread::{Thread, ThreadState};
+use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};
+
+use crate::check::Inventory;
+use crate::host::Host;
+
+/// Frames up to this size are compared by content.
+const COMPARED: usize = 64 << 10;
+
+/// The state. Whatever the registers of `ours` hold is left out: what they were answered is compared apart.
+pub fn snapshot(k: &mut Kernel<Host>, ours: &[Ref<Thread>]) -> Result<String, String> {
+    let inventory = Inventory::take(k)?;
+    let mut text = String::new();
+    let base = k.arch().base();
+    // Equal ones stand in any order.
+    let mut slots: Vec<(SlotRef, Cap)> = inventory.slots.clone();
+    let place = |cap: &Cap| (cap.object, u8::MAX - cap.size_bits, cap.kind as u8, derivation::badge(cap));
+    slots.sort_by_key(|(slot, cap)| (place(cap), cap.kind != Kind::Untyped, slot.number()));
+    for (slot, cap) in &slots {
+        capability(&mut text, base, *slot, cap);
+    }
+    for table in inventory.of::<PageTable>(Kind::PageTable) {
+        page_table(&mut text, k, table);
+    }
+    for thread in &inventory.threads {
+        thread_state(&mut text, k, *thread, !ours.contains(thread));
+    }
+    for object in inventory.of::<Endpoint>(Kind::Endpoint) {
+        let head = k.get(object).head;
+        let head = if head == 0 { 0 } else { head - base };
+        let _ = writeln!(text, "endpoint {:x}: {head:x}", object.address() - base);
+    }
+    for object in inventory.of::<Notification>(Kind::Notification) {
+        let n = k.get(object);
+        let (word, head, bound) = (n.word, n.head, n.bound);
+        let name = [head, bound].map(|thread| thread.map_or(0, |thread| thread.address() - base));
+        let _ = writeln!(text, "notification {:x}: {word:x} {name:x?}", object.address() - base);
+    }
+    for object in inventory.of::<Reply>(Kind::Reply) {
+        let r = k.get(object);
+        let name = [r.caller, r.claimed].map(|thread| thread.map_or(0, |thread| thread.address() - base));
+        let _ = writeln!(text, "reply {:x}: {name:x?}", object.address() - base);
+    }
+    for object in inventory.of::<SchedulingContext>(Kind::SchedulingContext) {
+        let c = k.get(object);
+        let thread = c.thread.map_or(0, |thread| thread.address() - base);
+        let _ = writeln!(text, "time {:x}: {} {thread:x}", object.address() - base, c.priority);
+    }
+    for cap in inventory.objects.values().filter(|cap| cap.kind == Kind::Frame && cap.size() <= COMPARED) {
+        let memory = &k.arch().memory;
+        if memory.contains(cap.object, cap.size()) {
+            let words = (0..cap.size()).step_by(8).map(|offset| memory.read((cap.object - base + offset) as u64));
+            let sum = words.fold(0u64, |sum, word| sum.rotate_left(5) ^ word);
+            let _ = writeln!(text, "frame {:x}: {sum:x}", cap.object - base);
+        }
+    }
+    Ok(text)
+}
+
+fn capability(text: &mut String, base: usize, slot: SlotRef, cap: &Cap) {
+    let has_address = !matches!(cap.kind, Kind::Interrupt | Kind::InterruptControl | Kind::Kernel);
+    let object = if has_address { cap.object - base } else { cap.object };
+    let names_object = cap.kind == Kind::Mapping || derivation::is_reservation(cap);
+    let badge = if names_object { cap.badge - base as u64 } else { cap.badge };
+    let zombie = if cap.flags & flag::ZOMBIE != 0 { " zombie" } else { "" };
+    let _ = writeln!(
+        text,
+        "{:x}: {:?} {object:x} r{:x} s{} f{:x} {:x} {badge:x} {:x}{zombie}",
+        slot.number(),
+        cap.kind,
+        cap.rights,
+        cap.size_bits,
+        cap.flags,
+        cap.aux,
+        cap.extra
+    );
+}
+
+fn page_table(text: &mut String, k: &mut Kernel<Host>, table: Ref<PageTable>) {
+    let base = k.arch().base();
+    let t = k.get(table);
+    let parent = if t.parent == 0 { 0 } else { t.parent - base };
+    let _ = write!(text, "table {:x}: {} in {parent:x}/{} {}:", table.address() - base, t.level, t.index, t.used);
+    for (i, book) in t.books.iter().enumerate().filter(|(_, book)| **book != 0) {
+        let _ = write!(text, " {i}:{book:x}:{:x}", t.entries[i]);
+    }
+    let account = t.account;
+    if account.open {
+        let _ = write!(text, " account {} {} {}", account.suspended, account.count, account.time);
+    }
+    text.push('\n');
+}
+
+fn thread_state(text: &mut String, k: &mut Kernel<Host>, thread: Ref<Thread>, with_registers: bool) {
+    let base = k.arch().base();
+    let t = k.get(thread);
+    let (state, partner) = match t.state {
+        ThreadState::Suspended => ("suspended", base),
+        ThreadState::Ready => ("ready", base),
+        ThreadState::Sending(endpoint) => ("sends", endpoint.address()),
+        ThreadState::Receiving(endpoint) => ("receives", endpoint.address()),
+        ThreadState::AwaitingReply(reply) => ("awaits a reply", reply.address()),
+        ThreadState::Waiting(notification) => ("waits", notification.address()),
+        ThreadState::Faulted => ("faulted", base),
+    };
+    let account = t.membership.account.map_or(0, |table| table.address() - base);
+    let _ = write!(
+        text,
+        "thread {:x}: {state} {:x} {} {} {account:x} {:x} {:?}",
+        thread.address() - base,
+        partner - base,
+        t.priority,
+        t.parked,
+        if t.message_area == 0 { 0 } else { t.message_area - base },
+        t.fault_targets.map(|target| target.entry),
+    );
+    if with_registers {
+        let _ = write!(text, " {:x?}", &t.registers.x[..3]);
+    }
+    text.push('\n');
+}

@@ -1,0 +1,396 @@
+//! Operations of several threads, woven into each other at windows: who goes on is decided at every window and after
+//! every call, by whoever tests.
+//!
+//! ```text
+//!   A  ──call──┐window            ┌──window──┐                    ┌─end
+//!   B          └─call──┐window    │          └─call goes on──end──┘
+//!              decision└──────────┘decision                 decision
+//! ```
+//! The threads have the priority of the first thread, the *driver*, which stands first in the ready queue and runs as soon
+//! as none of them is to go on. Whatever is decided is brought about with the scheduler's own queues, so the switches are
+//! those that an interrupt would cause.
+//!
+//! [`Orders`] answers all sequences of decisions in turn: each is played on a machine of its own, because a machine cannot
+//! go back.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tench_abi::{Kind, Operation};
+use tench_kernel::object::Ref;
+use tench_kernel::slot::flag;
+use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState};
+use tench_kernel::{Kernel, SlotRef, scheduler};
+
+use crate::check;
+use crate::host::Host;
+use crate::machine::{Answer, Machine};
+
+/// A system call that a thread is to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Which.
+    pub operation: Operation,
+    /// `x0`, `x1` and so on.
+    pub arguments: Vec<u64>,
+}
+
+impl Call {
+    /// A call.
+    pub fn new(operation: Operation, arguments: &[u64]) -> Call {
+        Call { operation, arguments: arguments.to_vec() }
+    }
+}
+
+/// Decides who goes on: of these actors (never none), the one that ran first if it can go on. `None`: nobody any more.
+pub type Policy = Box<dyn FnMut(&Moment<'_>) -> Option<usize>>;
+
+/// What a decision is made of.
+pub struct Moment<'m> {
+    /// Who can go on. Whoever runs comes first.
+    pub candidates: &'m [usize],
+    /// Who is in a window, and how many windows it has passed in its calls so far, this one included.
+    pub window: Option<(usize, usize)>,
+}
+
+/// One thread with what it is to do.
+struct Actor {
+    thread: Ref<Thread>,
+    calls: std::vec::IntoIter<Call>,
+    answers: Vec<Answer>,
+    /// It has made a call that has not ended.
+    calling: bool,
+    windows: usize,
+}
+
+impl Actor {
+    fn has_work(&self) -> bool {
+        self.calling || self.calls.len() > 0
+    }
+}
+
+/// What the driver and the windows share.
+struct Shared {
+    driver: Ref<Thread>,
+    actors: Vec<Actor>,
+    policy: Policy,
+    /// Who was chosen in a window and is about to make a call.
+    next: Option<usize>,
+    /// Decisions made, as what happened: for messages.
+    trace: Vec<String>,
+    /// Whether the state is checked at a window, given how many decisions were made before.
+    check_from: usize,
+    decisions: usize,
+    /// Runs at each window, before the decision.
+    event: Option<Event>,
+}
+
+/// Something that happens at a window.
+pub type Event = Box<dyn FnMut(&mut Kernel<Host>, (usize, usize))>;
+
+/// Threads and their calls, on a machine whose first thread drives.
+pub struct Weave {
+    /// The machine. The first thread runs before and after [`run`](Self::run).
+    pub machine: Machine,
+    shared: Rc<RefCell<Shared>>,
+}
+
+/// How an actor's calls ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// So, and there was nothing left to do.
+    Answered(Answer),
+    /// A call never ended: the thread was deleted, stopped, or is never to go on.
+    Never,
+}
+
+impl Weave {
+    /// Lets these threads, which are ready, make these calls.
+    pub fn new(mut machine: Machine, actors: Vec<(Ref<Thread>, Vec<Call>)>) -> Weave {
+        let new = |(thread, calls): (Ref<Thread>, Vec<Call>)| Actor {
+            thread,
+            calls: calls.into_iter(),
+            answers: Vec::new(),
+            calling: false,
+            windows: 0,
+        };
+        let shared = Shared {
+            driver: machine.first,
+            actors: actors.into_iter().map(new).collect(),
+            policy: Box::new(|_| None),
+            next: None,
+            trace: Vec::new(),
+            check_from: 0,
+            decisions: 0,
+            event: None,
+        };
+        let shared = Rc::new(RefCell::new(shared));
+        let in_windows = shared.clone();
+        machine.host().hook = Some(Box::new(move |k| in_windows.borrow_mut().window(k)));
+        Weave { machine, shared }
+    }
+
+    /// Something happens at each window, before it is decided who goes on: to whom, and which of its windows it is.
+    pub fn at_windows(&mut self, event: Event) {
+        self.shared.borrow_mut().event = Some(event);
+    }
+
+    /// The state is checked at windows and between calls from this decision on. All before were checked when another sequence
+    /// began with the same decisions.
+    pub fn check_from(&mut self, decision: usize) {
+        self.shared.borrow_mut().check_from = decision;
+    }
+
+    /// Runs until nobody can go on or the policy says so. The first thread runs afterwards.
+    pub fn run(&mut self, policy: Policy) {
+        self.shared.borrow_mut().policy = policy;
+        while let Some(actor) = self.next() {
+            let thread = self.shared.borrow().actors[actor].thread;
+            if self.machine.current() != thread {
+                self.let_run(thread);
+            }
+            // It may have gone on in the kernel, and anybody may run now.
+            if self.machine.current() == thread && !self.shared.borrow().actors[actor].calling {
+                self.call(actor);
+            }
+        }
+        let driver = self.machine.first;
+        if self.machine.current() != driver {
+            self.let_run(driver);
+        }
+        self.machine.host().hook = None;
+    }
+
+    /// Who goes on in user mode.
+    fn next(&mut self) -> Option<usize> {
+        let mut k = self.machine.kernel();
+        let mut shared = self.shared.borrow_mut();
+        shared.collect(&mut k);
+        let current = k.current();
+        match shared.next.take() {
+            Some(next) if shared.actors[next].thread == current && !shared.actors[next].calling => Some(next),
+            _ => {
+                shared.check(&mut k);
+                let running = shared.actors.iter().position(|actor| actor.thread == current);
+                shared.decide(&mut k, running, None)
+            }
+        }
+    }
+
+    /// The kernel switches to a thread, wherever that is.
+    fn let_run(&mut self, thread: Ref<Thread>) {
+        let shared = self.shared.clone();
+        self.machine.enter(move |k| {
+            shared.borrow().arrange(k, thread);
+            k.state().reschedule = true;
+            scheduler::leave(k)
+        });
+    }
+
+    /// An actor, who runs, makes its next call.
+    fn call(&mut self, actor: usize) {
+        let call = {
+            let mut shared = self.shared.borrow_mut();
+            let driver = shared.driver;
+            shared.arrange(&mut self.machine.kernel(), driver);
+            let actor = &mut shared.actors[actor];
+            actor.calling = true;
+            actor.calls.next().unwrap_or_else(|| panic!("an actor without work was chosen"))
+        };
+        self.machine.call(call.operation, &call.arguments);
+    }
+
+    /// How each actor's calls ended.
+    pub fn ends(&self) -> Vec<Vec<End>> {
+        let ends = |actor: &Actor| {
+            let mut ends: Vec<End> = actor.answers.iter().map(|answer| End::Answered(*answer)).collect();
+            if actor.has_work() {
+                ends.push(End::Never);
+            }
+            ends
+        };
+        self.shared.borrow().actors.iter().map(ends).collect()
+    }
+
+    /// Windows that each actor has passed.
+    pub fn windows(&self) -> Vec<usize> {
+        self.shared.borrow().actors.iter().map(|actor| actor.windows).collect()
+    }
+
+    /// What happened, decision by decision.
+    pub fn trace(&self) -> String {
+        self.shared.borrow().trace.join(" ")
+    }
+}
+
+impl Shared {
+    /// A window of whoever runs.
+    fn window(&mut self, k: &mut Kernel<Host>) {
+        let current = k.current();
+        let Some(me) = self.actors.iter().position(|actor| actor.thread == current) else { return };
+        self.check(k);
+        if k.state().nesting != 0 {
+            return;
+        }
+        self.actors[me].windows += 1;
+        let window = (me, self.actors[me].windows);
+        if let Some(event) = &mut self.event {
+            event(k, window);
+        }
+        let next = self.decide(k, Some(me), Some(window));
+        if next == Some(me) {
+            return;
+        }
+        let to = next.map_or(self.driver, |next| self.actors[next].thread);
+        self.arrange(k, to);
+        k.state().reschedule = true;
+        self.next = next.filter(|next| !self.actors[*next].calling);
+    }
+
+    fn check(&self, k: &mut Kernel<Host>) {
+        if self.decisions >= self.check_from
+            && let Err(wrong) = check::check(k)
+        {
+            panic!("the kernel's state is inconsistent: {wrong}");
+        }
+    }
+
+    /// Calls that have ended are answered.
+    fn collect(&mut self, k: &mut Kernel<Host>) {
+        for actor in &mut self.actors {
+            if actor.calling && is_alive(k, actor.thread) {
+                let t = k.get(actor.thread);
+                let waits = !matches!(t.state, ThreadState::Ready | ThreadState::Suspended);
+                if t.kernel_stack_pointer == 0 && !waits {
+                    let mut answer = Answer { x: [0; 11] };
+                    answer.x.copy_from_slice(&t.registers.x[..11]);
+                    actor.answers.push(answer);
+                    actor.calling = false;
+                }
+            }
+        }
+    }
+
+    /// Who goes on, if anybody can. A choice of one is none.
+    fn decide(
+        &mut self,
+        k: &mut Kernel<Host>,
+        running: Option<usize>,
+        window: Option<(usize, usize)>,
+    ) -> Option<usize> {
+        let order = running.into_iter().chain((0..self.actors.len()).filter(|i| Some(*i) != running));
+        let mut candidates: Vec<usize> = order.collect();
+        candidates.retain(|i| {
+            let actor = &self.actors[*i];
+            actor.has_work() && is_alive(k, actor.thread) && scheduler::runnable(k, actor.thread)
+        });
+        if candidates.is_empty() {
+            return None;
+        }
+        let next = (self.policy)(&Moment { candidates: &candidates, window });
+        if candidates.len() > 1 {
+            self.decisions += 1;
+        }
+        if let Some(next) = next {
+            self.trace.push(match window {
+                Some((me, at)) => format!("{}{at}→{}", name(me), name(next)),
+                None => format!("→{}", name(next)),
+            });
+        }
+        next
+    }
+
+    /// Puts a thread first in the ready queue, if it is in it, before the driver and all others.
+    fn arrange(&self, k: &mut Kernel<Host>, first: Ref<Thread>) {
+        let priority = usize::from(k.get(self.driver).priority as u8);
+        let mut order = Vec::new();
+        while let Some(thread) = k.state().ready[priority].head {
+            scheduler::dequeue(k, thread);
+            order.push(thread);
+        }
+        order.sort_by_key(|thread| (*thread != first, *thread != self.driver));
+        for thread in order {
+            scheduler::enqueue(k, thread);
+        }
+    }
+}
+
+/// What an actor is called in messages.
+fn name(actor: usize) -> char {
+    char::from(b'A' + actor as u8)
+}
+
+/// Whether a thread exists: a capability to it does that is not about to go.
+pub fn is_alive(k: &mut Kernel<Host>, thread: Ref<Thread>) -> bool {
+    if thread == k.state().idle {
+        return true;
+    }
+    let object = thread.address() - THREAD_OFFSET;
+    let mut at = SlotRef::new(k.state().derivation_tail);
+    while let Some(slot) = at {
+        let s = k.slot(slot);
+        if s.cap.object == object && s.cap.kind == Kind::Thread {
+            return s.cap.flags & flag::ZOMBIE == 0;
+        }
+        if s.cap.object < object {
+            return false;
+        }
+        at = SlotRef::new(s.links.previous);
+    }
+    false
+}
+
+/// All sequences of decisions, one after the other, depth first.
+#[derive(Clone, Debug, Default)]
+pub struct Orders {
+    /// For each decision, which of its candidates, and how many there were.
+    path: Vec<(usize, usize)>,
+    /// The first decision that the sequence before did not make so.
+    changed: usize,
+}
+
+impl Orders {
+    /// The first decision at which this sequence differs from the one before.
+    pub fn changed(&self) -> usize {
+        self.changed
+    }
+
+    /// Which candidate was chosen, decision by decision.
+    pub fn choices(&self) -> Vec<usize> {
+        self.path.iter().map(|(chosen, _)| *chosen).collect()
+    }
+
+    /// Plays this sequence on a weave; what it does not say yet is decided for the first candidate. Answers what was decided.
+    pub fn play(self, weave: &mut Weave) -> Orders {
+        let path = Rc::new(RefCell::new((self.path, 0)));
+        let choose = path.clone();
+        weave.check_from(self.changed);
+        weave.run(Box::new(move |moment| {
+            let count = moment.candidates.len();
+            if count == 1 {
+                return Some(moment.candidates[0]);
+            }
+            let (path, at) = &mut *choose.borrow_mut();
+            if *at == path.len() {
+                path.push((0, count));
+            }
+            assert_eq!(path[*at].1, count, "the same decisions lead to the same candidates");
+            *at += 1;
+            Some(moment.candidates[path[*at - 1].0])
+        }));
+        let (path, at) = path.take();
+        assert_eq!(at, path.len(), "all decisions came up again");
+        Orders { path, changed: self.changed }
+    }
+
+    /// The next sequence; `None` if this was the last.
+    pub fn next(mut self) -> Option<Orders> {
+        while let Some((chosen, count)) = self.path.pop() {
+            if chosen + 1 < count {
+                self.path.push((chosen + 1, count));
+                return Some(Orders { changed: self.path.len() - 1, path: self.path });
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,166 @@
+//! Threads that call and answer each other, and one that arranges it all.
+
+use tench_abi::layout::{UNBIND, slot};
+use tench_abi::{Error, Kind, Operation, Tag, fault};
+use tench_arch_host::machine::at;
+use tench_arch_host::{Answer, Machine};
+use tench_kernel::object::{Ref, Reply};
+use tench_kernel::thread::{Thread, ThreadState};
+use tench_kernel::{account, endpoint, scheduler};
+
+/// A thread, by what lies in the space that all share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Actor {
+    pub thread: Ref<Thread>,
+    pub capability: u64,
+    pub time: u64,
+    pub reply: u64,
+    /// Where it receives, if it does.
+    pub endpoint: u64,
+}
+
+/// A machine whose first thread does nothing but arrange; otherwise it is suspended.
+pub struct Stage {
+    pub machine: Machine,
+    /// A thread that never waits.
+    pub hog: Ref<Thread>,
+}
+
+impl Stage {
+    pub fn new() -> Stage {
+        let mut machine = Machine::new();
+        machine.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), 255, 255, 0]).ok();
+        machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
+        let hog = machine.first;
+        Stage { machine, hog }
+    }
+
+    /// What the first thread does, before it is suspended again.
+    pub fn arrange<T>(&mut self, work: impl FnOnce(&mut Machine) -> T) -> T {
+        let first = self.machine.first;
+        scheduler::make_ready(&mut self.machine.kernel(), first);
+        self.machine.run(first);
+        let result = work(&mut self.machine);
+        self.machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
+        self.check();
+        result
+    }
+
+    #[track_caller]
+    pub fn check(&mut self) {
+        self.machine.check();
+    }
+
+    /// A system call of the first thread.
+    pub fn try_to(&mut self, operation: Operation, arguments: &[u64]) -> Answer {
+        self.arrange(|machine| machine.call(operation, arguments))
+    }
+
+    /// The same, which must succeed.
+    #[track_caller]
+    pub fn manage(&mut self, operation: Operation, arguments: &[u64]) {
+        self.try_to(operation, arguments).ok();
+    }
+
+    pub fn make(&mut self, kind: Kind) -> u64 {
+        self.arrange(|machine| machine.make(kind, 0))
+    }
+
+    /// A thread that is ready.
+    pub fn actor(&mut self, priority: u64) -> Actor {
+        self.arrange(|machine| {
+            let capability = machine.free;
+            let thread = machine.make_thread(priority);
+            Actor { thread, capability, time: capability + 1, reply: capability + 2, endpoint: 0 }
+        })
+    }
+
+    /// One of so many threads that only they themselves have slots: what is bound to them lives as long.
+    pub fn extra(&mut self, priority: u64) -> Actor {
+        let actor = self.actor(priority);
+        let used = actor.capability + 1..self.machine.free;
+        self.machine.free = used.start;
+        for address in used {
+            self.manage(Operation::Delete, &[0, address]);
+        }
+        actor
+    }
+
+    /// A thread that is ready for ever.
+    pub fn hog(&mut self, priority: u64) {
+        self.hog = self.actor(priority).thread;
+    }
+
+    /// A thread that waits for messages at an endpoint of its own, and has said that it serves that, or not.
+    pub fn server(&mut self, priority: u64, served: bool) -> Actor {
+        let endpoint = self.make(Kind::Endpoint);
+        let actor = Actor { endpoint, ..self.actor(priority) };
+        if served {
+            self.serve(actor, endpoint);
+        }
+        self.machine.call_as(actor.thread, Operation::Receive, &[endpoint, 0]);
+        self.check();
+        actor
+    }
+
+    #[track_caller]
+    pub fn serve(&mut self, actor: Actor, endpoint: u64) {
+        self.manage(Operation::ThreadServe, &[actor.capability, endpoint]);
+    }
+
+    pub fn call(&mut self, client: Actor, server: Actor) {
+        self.machine.call_as(client.thread, Operation::Call, &[server.endpoint, 0]);
+        self.check();
+    }
+
+    /// A call that ends after so many ticks.
+    pub fn call_until(&mut self, client: Actor, server: Actor, ticks: u64) {
+        let mut x = [0; 13];
+        (x[0], x[1], x[12]) = (server.endpoint, Tag::DEADLINE, self.machine.host().time + ticks);
+        self.machine.run(client.thread);
+        self.machine.system_call(Operation::Call as u64, &x);
+        self.check();
+    }
+
+    /// A server answers whoever it has received, and receives the next.
+    pub fn answer(&mut self, server: Actor) {
+        let tag = Tag::new(fault::answer::RESUME, 0).0;
+        self.machine.call_as(server.thread, Operation::ReplyReceive, &[server.endpoint, tag]);
+        self.check();
+    }
+
+    /// Whatever a thread waits for ends.
+    pub fn cancel(&mut self, actor: Actor) {
+        endpoint::cancel(&mut self.machine.kernel(), actor.thread, Error::Aborted);
+        self.machine.reschedule();
+        self.check();
+    }
+
+    /// Says whether a thread may run, as `AccountSuspend` does.
+    pub fn park(&mut self, actor: Actor, parked: bool) {
+        account::park(&mut self.machine.kernel(), actor.thread, parked);
+        self.machine.reschedule();
+        self.check();
+    }
+
+    pub fn configure(&mut self, actor: Actor, priority: u64) {
+        self.manage(Operation::SchedulingConfigure, &[actor.time, priority, priority, 0]);
+    }
+
+    pub fn take_time(&mut self, actor: Actor) {
+        self.manage(Operation::ThreadBind, &[actor.capability, UNBIND, 0, 0]);
+    }
+
+    pub fn priority(&mut self, actor: Actor) -> i32 {
+        self.machine.thread(actor.thread).priority
+    }
+
+    pub fn state(&mut self, actor: Actor) -> ThreadState {
+        self.machine.thread(actor.thread).state
+    }
+
+    /// The reply object that is bound to a thread.
+    pub fn reply(&mut self, actor: Actor) -> Ref<Reply> {
+        self.machine.thread(actor.thread).bound_reply.expect("it has one")
+    }
+}

@@ -1,0 +1,62 @@
+//! The timer fires in a window and wakes a thread of higher priority, which does something at once.
+
+use tench_abi::{Kind, Operation, Tag};
+use tench_arch_host::machine::RAM_MEDIUM;
+use tench_arch_host::weave::{Call, End, Weave};
+use tench_kernel::entry;
+
+use crate::outcome::{Shown, delete_all};
+use crate::world::{Subject, WITH_WINDOWS, WITHOUT_WINDOWS, World, place};
+
+/// When the timer fires.
+const DEADLINE: u64 = 1000;
+
+/// `subject` is interrupted at its window number `at` by the timer, which wakes a thread that makes the calls of `other`.
+/// Answers whether it passed that window.
+fn interrupt(subject: &Subject, other: &Subject, at: usize) -> bool {
+    let subjects = [subject, other];
+    let shown = Shown { subjects: &subjects, choices: vec![at] };
+    let World { mut machine, actors } = World::new(subject.parts | other.parts, 2);
+    // Neither what is deleted nor where it is made of is the notification's.
+    let notification = place::ASIDE + 1;
+    machine.retype(RAM_MEDIUM, Kind::Notification, 0, 1, notification).ok();
+    machine.call(Operation::SchedulingConfigure, &[place::TIMES + 1, 120, 120, 0]).ok();
+    let mut arguments = [0; 13];
+    (arguments[0], arguments[1], arguments[12]) = (notification, Tag::DEADLINE, DEADLINE);
+    let mut calls = vec![Call::new(Operation::Receive, &arguments)];
+    calls.extend((other.calls)(1));
+    // Afterwards it waits, if it still can.
+    calls.push(Call::new(Operation::Receive, &[notification]));
+    let expected = calls.len();
+    let mut weave = Weave::new(machine, vec![(actors[0], (subject.calls)(0)), (actors[1], calls)]);
+    weave.at_windows(Box::new(move |k, (who, window)| {
+        if (who, window) == (0, at) {
+            k.arch().time = DEADLINE;
+            assert!(k.arch().interrupted(), "the timer was set");
+            entry::kernel_interrupt(k);
+        }
+    }));
+    weave.run(Box::new(|moment| moment.candidates.iter().copied().max()));
+    let passed = weave.windows()[0] >= at;
+    let ends = weave.ends();
+    if passed && !matches!(other.name, "suspend itself" | "delete the own thread") {
+        let woken = &ends[1];
+        assert!(woken.len() + 1 >= expected, "the thread that was woken came to its end: {woken:?}");
+        assert_eq!(woken.iter().filter(|end| matches!(end, End::Answered(_))).count() + 1, expected, "{woken:?}");
+    }
+    delete_all(&mut weave);
+    drop(shown);
+    passed
+}
+
+#[test]
+fn whoever_an_interrupt_wakes_may_do_anything() {
+    let mut interrupted = 0;
+    for subject in WITH_WINDOWS {
+        for other in WITHOUT_WINDOWS {
+            interrupted += (1..).take_while(|at| interrupt(subject, other, *at)).count();
+        }
+    }
+    println!("{interrupted} interrupts");
+    assert!(!tench_kernel::window::PREEMPTIBLE || interrupted > 1000, "few windows were interrupted: {interrupted}");
+}

@@ -1,0 +1,285 @@
+//! What a weave of two comes to, and what it is compared with.
+
+use std::collections::{BTreeMap, HashSet};
+
+use tench_abi::layout::WATERMARK;
+use tench_abi::{Error, Kind, Operation};
+use tench_arch_host::machine::{ARCHIVE, LARGE_DEVICE, RAM_MEDIUM};
+use tench_arch_host::snapshot::snapshot;
+use tench_arch_host::weave::{End, Orders, Policy, Weave};
+use tench_kernel::object::Ref;
+use tench_kernel::thread::Thread;
+
+use crate::world::{FORGOTTEN, Subject, World, place};
+
+/// Answers and state.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Outcome {
+    /// How each one's calls ended.
+    pub ends: Vec<Vec<End>>,
+    /// The state, as text.
+    pub state: String,
+}
+
+/// A weave of some subjects, one actor each, and the actors.
+pub fn weave(subjects: &[&Subject]) -> (Weave, Vec<Ref<Thread>>) {
+    let parts = subjects.iter().fold(0, |parts, subject| parts | subject.parts);
+    let World { machine, actors } = World::new(parts, subjects.len());
+    let calls = subjects.iter().enumerate().map(|(i, subject)| (actors[i], (subject.calls)(i as u64)));
+    (Weave::new(machine, calls.collect()), actors)
+}
+
+/// What a weave that has run came to.
+pub fn outcome(weave: &mut Weave, actors: &[Ref<Thread>]) -> Outcome {
+    let state = snapshot(&mut weave.machine.kernel(), actors).expect("the state is consistent");
+    Outcome { ends: weave.ends(), state }
+}
+
+/// The driver takes back all memory, and makes one object of each piece.
+pub fn delete_all(weave: &mut Weave) {
+    let m = &mut weave.machine;
+    for (untyped, bits) in [(RAM_MEDIUM, 22), (LARGE_DEVICE, 30), (ARCHIVE, 16)] {
+        m.call(Operation::Revoke, &[0, untyped]).ok();
+        assert_eq!(m.call(Operation::UntypedChildren, &[untyped]).ok()[1], 0, "nothing is left");
+        let kind = Kind::Untyped as u64;
+        m.call(Operation::UntypedRetype, &[untyped, kind, bits, 1, WATERMARK, 0, place::ASIDE]).ok();
+        m.call(Operation::Delete, &[0, place::ASIDE]).ok();
+    }
+    m.check();
+}
+
+/// A run to compare with.
+struct Known {
+    /// `AB` and `BA`: one after the other. `A2B`: A stopped at its second step, and B ran then. `aB`, `Ba`: of A only what
+    /// remains if it is refused after a window.
+    name: String,
+    /// Who did not come to its end.
+    cut: Option<usize>,
+    /// It was refused, for whatever reason.
+    refused: bool,
+    outcome: Outcome,
+}
+
+/// What undisturbed and stopped runs of two came to.
+pub struct References {
+    operations: [Option<Operation>; 2],
+    known: Vec<Known>,
+    /// Windows that each passes if undisturbed, running first.
+    pub windows: [usize; 2],
+}
+
+/// `first` runs until it has come to `stop` windows or calls, and then the other.
+fn policy(first: usize, stop: usize) -> Policy {
+    let mut steps = 0;
+    Box::new(move |moment| {
+        let stopped = steps == stop;
+        let wanted = if stopped { 1 - first } else { first };
+        if moment.candidates.contains(&wanted) {
+            steps += usize::from(!stopped);
+            return Some(wanted);
+        }
+        // Who came to its end makes room for the other; who was stopped does not go on.
+        Some(1 - wanted).filter(|_| !stopped)
+    })
+}
+
+/// Runs a pair so, and answers what it came to, and the windows of `first`.
+fn play(pair: [&Subject; 2], first: usize, stop: usize) -> (Outcome, usize) {
+    let (mut run, actors) = weave(&pair);
+    run.run(policy(first, stop));
+    let outcome = outcome(&mut run, &actors);
+    (outcome, run.windows()[first])
+}
+
+impl References {
+    /// Plays them.
+    pub fn of(pair: [&Subject; 2]) -> References {
+        let mut references =
+            References { operations: pair.map(|subject| subject.windows), known: Vec::new(), windows: [0; 2] };
+        for first in 0..2 {
+            let (outcome, windows) = play(pair, first, usize::MAX);
+            references.windows[first] = windows;
+            references.add(["AB", "BA"][first], None, outcome);
+            let steps = windows + (pair[first].calls)(0).len();
+            for stop in 0..steps {
+                let (outcome, _) = play(pair, first, stop);
+                references.add(&format!("{}{stop}{}", ["A", "B"][first], ["B", "A"][first]), Some(first), outcome);
+            }
+            if let Some(remainder) = pair[first].remainder() {
+                let mut cut = pair;
+                cut[first] = &remainder;
+                for begins in 0..2 {
+                    let name = [["aB", "Ba"], ["Ab", "bA"]][first][usize::from(begins != first)];
+                    references.add(name, Some(first), play(cut, begins, usize::MAX).0);
+                    references.known.last_mut().expect("added").refused = true;
+                }
+            }
+        }
+        references
+    }
+
+    fn add(&mut self, name: &str, cut: Option<usize>, outcome: Outcome) {
+        self.known.push(Known { name: name.to_owned(), cut, refused: false, outcome });
+    }
+
+    /// Whether an outcome is that of one after the other.
+    fn is_sequential(&self, outcome: &Outcome) -> bool {
+        self.known.iter().any(|known| known.cut.is_none() && known.outcome == *outcome)
+    }
+
+    /// Whether an outcome is as described: the state is that of one after the other or of a run in which one stopped; each was
+    /// answered as there, or as its operation answers who was disturbed.
+    pub fn judge(&self, outcome: &Outcome) -> bool {
+        self.is_sequential(outcome)
+            || self.known.iter().any(|known| {
+                known.outcome.state == outcome.state
+                    && (0..2).all(|i| {
+                        let same = known.outcome.ends[i] == outcome.ends[i] && known.cut != Some(i);
+                        let refused = known.cut == Some(i) && known.refused && is_refused(&outcome.ends[i]);
+                        same || refused || self.is_disturbed(i, &outcome.ends[i])
+                    })
+                    && self.counts_add_up(outcome)
+            })
+    }
+
+    /// Whether an actor was answered as its operation answers who was disturbed.
+    fn is_disturbed(&self, actor: usize, ends: &[End]) -> bool {
+        ends.iter().any(|end| match end {
+            End::Never => true,
+            End::Answered(answer) if answer.x[0] == FORGOTTEN => true,
+            End::Answered(answer) => match (error(answer.x[0]), self.operations[actor]) {
+                (Some(Error::Aborted | Error::InvalidCapability), _) => true,
+                // Somebody else has finished it.
+                (None, Some(Operation::Delete)) => answer.x[1] == 0,
+                // It ends where its capability does, and does not count what others delete.
+                (None, Some(Operation::Revoke)) => true,
+                // What others change meanwhile is counted before or after.
+                (None, Some(Operation::UntypedChildren)) => self.is_between(actor, answer.x[2]),
+                _ => false,
+            },
+        })
+    }
+
+    /// Whether so many bytes are no more and no less than there are in undisturbed orders, or in one of them nothing could be counted.
+    fn is_between(&self, actor: usize, bytes: u64) -> bool {
+        let ends = self.known.iter().flat_map(|known| &known.outcome.ends[actor]);
+        let counts: Vec<u64> =
+            ends.filter_map(|end| if let End::Answered(answer) = end { Some(answer.x[2]) } else { None }).collect();
+        counts.iter().min().is_some_and(|least| *least <= bytes)
+            && counts.iter().max().is_some_and(|most| bytes <= *most)
+    }
+
+    /// Two revocations that come to their ends delete no more and no less than one after the other.
+    fn counts_add_up(&self, outcome: &Outcome) -> bool {
+        let count = |ends: &[End]| match ends {
+            [End::Answered(answer)] if answer.x[0] == 0 => Some(answer.x[1]),
+            _ => None,
+        };
+        let sum = |outcome: &Outcome| Some(count(&outcome.ends[0])? + count(&outcome.ends[1])?);
+        if self.operations != [Some(Operation::Revoke); 2] {
+            return true;
+        }
+        let Some(total) = sum(outcome) else { return true };
+        self.known.iter().any(|known| known.cut.is_none() && sum(&known.outcome).is_none_or(|sum| sum == total))
+    }
+
+    /// In few words, what an outcome is.
+    fn describe(&self, outcome: &Outcome) -> String {
+        let found = self.known.iter().find(|known| known.outcome.state == outcome.state);
+        let state = found.map_or("?", |known| known.name.as_str());
+        format!("A {}, B {}, like {state}", describe(&outcome.ends[0]), describe(&outcome.ends[1]))
+    }
+
+    /// The state of one after the other, for messages.
+    fn sequential_state(&self) -> &str {
+        &self.known[0].outcome.state
+    }
+}
+
+/// Whether the last call was refused.
+fn is_refused(ends: &[End]) -> bool {
+    matches!(ends.last(), Some(End::Answered(answer)) if error(answer.x[0]).is_some())
+}
+
+/// The error that a code names.
+fn error(code: u64) -> Option<Error> {
+    if code == 0 || code == FORGOTTEN { None } else { Error::from_code(code) }
+}
+
+/// Ends in few words.
+fn describe(ends: &[End]) -> String {
+    let one = |end: &End| match end {
+        End::Never => "never".to_owned(),
+        End::Answered(answer) if answer.x[0] == FORGOTTEN => "forgotten".to_owned(),
+        End::Answered(answer) => {
+            error(answer.x[0]).map_or_else(|| format!("{:x?}", &answer.x[1..3]), |e| format!("{e:?}"))
+        }
+    };
+    ends.iter().map(one).collect::<Vec<_>>().join("+")
+}
+
+/// What all orders of a pair came to.
+#[derive(Default)]
+pub struct Explored {
+    /// Orders.
+    pub orders: usize,
+    /// Those that came to the same as one after the other.
+    pub sequential: usize,
+    /// Those that were not as described: class, how many, one of the sequences, how its state differs from that of A before B.
+    pub strange: BTreeMap<String, (usize, Vec<usize>, String)>,
+}
+
+/// Plays all orders of a pair.
+pub fn explore(pair: [&Subject; 2], references: &References) -> Explored {
+    let mut explored = Explored::default();
+    let mut seen = HashSet::new();
+    let mut next = Some(Orders::default());
+    while let Some(orders) = next {
+        let shown = Shown { subjects: &pair, choices: orders.choices() };
+        let (mut run, actors) = weave(&pair);
+        let orders = orders.play(&mut run);
+        let outcome = outcome(&mut run, &actors);
+        if references.is_sequential(&outcome) {
+            explored.sequential += 1;
+        } else if !references.judge(&outcome) {
+            let difference = || difference(references.sequential_state(), &outcome.state);
+            let class = explored.strange.entry(references.describe(&outcome));
+            class.or_insert_with(|| (0, orders.choices(), difference())).0 += 1;
+        }
+        // Equal states end equally.
+        if seen.insert(outcome) {
+            delete_all(&mut run);
+        }
+        drop(shown);
+        explored.orders += 1;
+        assert!(explored.orders < 20_000, "{} and {} pass too many windows", pair[0].name, pair[1].name);
+        next = orders.next();
+    }
+    explored
+}
+
+/// Lines that are in one text only.
+fn difference(one: &str, other: &str) -> String {
+    let lines = |text: &str, without: &str, mark: char| {
+        let without: HashSet<&str> = without.lines().collect();
+        text.lines().filter(|line| !without.contains(line)).map(|line| format!("  {mark} {line}\n")).collect::<String>()
+    };
+    lines(one, other, '-') + &lines(other, one, '+')
+}
+
+/// Says which sequence was being played if that fails.
+pub struct Shown<'s> {
+    /// Who.
+    pub subjects: &'s [&'s Subject],
+    /// Choices, as far as they were made before.
+    pub choices: Vec<usize>,
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let names: Vec<&str> = self.subjects.iter().map(|subject| subject.name).collect();
+            eprintln!("it was {names:?}, choices {:?}", self.choices);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! All orders of two operations.
+
+use tench_abi::Operation;
+use tench_kernel::window::PREEMPTIBLE;
+
+use crate::outcome::{References, explore};
+use crate::world::{Subject, WITH_WINDOWS, WITHOUT_WINDOWS};
+
+/// Operations whose handlers pass windows. One that is not here and passes some fails in `triples`.
+pub const HANDLERS: [Operation; 11] = [
+    Operation::UntypedRetype,
+    Operation::UntypedChildren,
+    Operation::Delete,
+    Operation::Revoke,
+    Operation::FrameMap,
+    Operation::MappingProtect,
+    Operation::ThreadConfigure,
+    Operation::ThreadBind,
+    Operation::ThreadFaults,
+    Operation::AccountQuery,
+    Operation::AccountSuspend,
+];
+
+/// What orders of a pair may come to besides: who, the class, and why.
+const DESCRIBED: &[(&str, &str, &str, &str)] = &[
+    ("map", "map instructions", "A [0, 0], B SlotOccupied, like AB", "A took the slot, but not yet the entries"),
+    ("map", "map one page in the middle", "A AlreadyMapped, B [0, 0], like A1B", "it stays as far as it came"),
+    (
+        "suspend an account",
+        "let an account go on",
+        "A [0, 0], B [0, 0], like A0B",
+        "A had not come to B yet, which lifted the suspension; so each thread runs",
+    ),
+    (
+        "revoke all, both threads too",
+        "direct faults elsewhere",
+        "A never, B InvalidCapability, like ?",
+        "B undid the old binding before it found the new endpoint gone; A stops in the middle, where it deletes itself",
+    ),
+    (
+        "configure a thread",
+        "resume the thread",
+        "A [0, 0], B NotConfigured, like B0A",
+        "bindings go before others come",
+    ),
+];
+
+/// Every pair with a window: those of two operations with windows, once, and each of these with each without.
+fn pairs() -> Vec<[&'static Subject; 2]> {
+    let mut pairs = Vec::new();
+    for (i, one) in WITH_WINDOWS.iter().enumerate() {
+        pairs.extend(WITH_WINDOWS[i..].iter().chain(WITHOUT_WINDOWS).map(|other| [one, other]));
+    }
+    pairs
+}
+
+/// Plays every `of`th pair from the `part`th on.
+fn play_pairs(part: usize, of: usize) {
+    let (mut orders, mut sequential, mut strange) = (0, 0, String::new());
+    let verbose = std::env::var("TENCH_WEAVE_SHOW").is_ok();
+    for pair in pairs().into_iter().skip(part).step_by(of) {
+        let references = References::of(pair);
+        let explored = explore(pair, &references);
+        orders += explored.orders;
+        sequential += explored.sequential;
+        let [one, other] = pair.map(|subject| subject.name);
+        if verbose {
+            println!("{one} | {other}: windows {:?}, orders {}", references.windows, explored.orders);
+        }
+        for (class, (count, choices, difference)) in explored.strange {
+            let described = DESCRIBED.iter().any(|(a, b, what, _)| (*a, *b, *what) == (one, other, class.as_str()));
+            if !described {
+                strange += &format!("{one} | {other}: {count} × {class}; choices {choices:?}\n{difference}");
+            }
+        }
+    }
+    println!("{orders} orders, {sequential} of which as one after the other");
+    assert!(strange.is_empty(), "not as described:\n{strange}");
+}
+
+#[test]
+fn pairs_in_every_order_1() {
+    play_pairs(0, 4);
+}
+
+#[test]
+fn pairs_in_every_order_2() {
+    play_pairs(1, 4);
+}
+
+#[test]
+fn pairs_in_every_order_3() {
+    play_pairs(2, 4);
+}
+
+#[test]
+fn pairs_in_every_order_4() {
+    play_pairs(3, 4);
+}
+
+#[test]
+fn every_operation_with_windows_meets_every_other() {
+    for one in HANDLERS {
+        for other in HANDLERS {
+            let is = |subject: &Subject, operation| subject.windows == Some(operation);
+            let found = pairs().iter().any(|[a, b]| is(a, one) && is(b, other) || is(a, other) && is(b, one));
+            assert!(found, "{one:?} and {other:?} never meet");
+        }
+    }
+    if !PREEMPTIBLE {
+        return;
+    }
+    for subject in WITH_WINDOWS {
+        let windows = References::of([subject, &WITHOUT_WINDOWS[0]]).windows[0];
+        assert!((1..=8).contains(&windows), "{} passes {windows} windows", subject.name);
+    }
+}

@@ -1,0 +1,115 @@
+//! What would become of each operation if a window did not suspend it but forgot it, and it were made again from its
+//! registers: the evidence for docs/decisions/0006.
+#![cfg(feature = "preemption")]
+
+use tench_abi::Error;
+use tench_arch_host::weave::{End, Policy, Weave};
+
+use crate::outcome::{Outcome, outcome, weave};
+use crate::world::{Subject, WITH_WINDOWS};
+
+/// What comes of an operation that is begun anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Restarted {
+    /// The same as undisturbed, however often it is interrupted.
+    Same,
+    /// It is refused, though nobody has come between: it finds what it has done itself.
+    Refused(Error),
+    /// It says something else than it would have said.
+    OtherAnswer,
+    /// It comes to the same if it is interrupted once, but never ends if it is interrupted at its first window each time.
+    NeverEnds,
+}
+
+use Restarted::{NeverEnds, OtherAnswer, Refused, Same};
+
+/// As it is, by subject.
+const VERDICTS: &[(&str, Restarted)] = &[
+    ("retype 3 frames", Refused(Error::SlotOccupied)),
+    ("retype 20 endpoints", Refused(Error::SlotOccupied)),
+    ("retype 10 untypeds at an offset", Refused(Error::Overlap)),
+    ("retype of the inner untyped", Refused(Error::SlotOccupied)),
+    ("children", NeverEnds),
+    ("delete a mapped frame", Same),
+    ("delete a mapping", Same),
+    ("delete a node", Same),
+    ("delete a thread", Same),
+    ("delete a table", Same),
+    ("delete an endpoint", Same),
+    ("revoke the pool", OtherAnswer),
+    ("revoke the inner untyped", OtherAnswer),
+    ("revoke an endpoint", OtherAnswer),
+    // It deletes one capability, in the last step.
+    ("revoke a mapped frame", Same),
+    ("map", Refused(Error::AlreadyMapped)),
+    ("map instructions", NeverEnds),
+    ("protect", NeverEnds),
+    ("protect, uncached", NeverEnds),
+    ("ask an account", NeverEnds),
+    ("suspend an account", NeverEnds),
+    ("let an account go on", NeverEnds),
+    ("configure a thread", Same),
+    ("unbind a notification", Same),
+    ("direct faults elsewhere", Same),
+];
+
+/// Runs until `windows` windows were passed.
+fn until(windows: usize) -> Policy {
+    let mut steps = 0;
+    Box::new(move |moment| {
+        steps += 1;
+        (steps <= windows).then_some(moment.candidates[0])
+    })
+}
+
+/// The operation is interrupted at window number `at`, forgotten and begun anew, at most `times`. Answers what it came to.
+fn restart(subject: &Subject, at: usize, times: usize) -> Outcome {
+    let (mut run, actors) = weave(&[subject]);
+    run.run(until(at));
+    let mut left = times;
+    while run.ends()[0].contains(&End::Never) && left > 0 {
+        left -= 1;
+        let mut machine = run.machine;
+        machine.thread(actors[0]).kernel_stack_pointer = 0;
+        run = Weave::new(machine, vec![(actors[0], (subject.calls)(0))]);
+        run.run(until(if left == 0 { usize::MAX } else { at }));
+    }
+    outcome(&mut run, &actors)
+}
+
+/// What comes of a subject; `None` if it deletes its own thread, and so never ends.
+fn verdict(subject: &Subject) -> Option<Restarted> {
+    let undisturbed = restart(subject, usize::MAX, 0);
+    if undisturbed.ends[0].contains(&End::Never) {
+        return None;
+    }
+    let (mut run, _) = weave(&[subject]);
+    run.run(until(usize::MAX));
+    let windows = run.windows()[0];
+    for at in 1..=windows {
+        let once = restart(subject, at, 1);
+        match (&once.ends[0][..], once == undisturbed) {
+            (_, true) => {}
+            ([End::Answered(answer)], _) if answer.error().is_some() => return Some(Refused(answer.err())),
+            _ => return Some(OtherAnswer),
+        }
+    }
+    // Each time it comes as far as its first window.
+    let (mut run, actors) = weave(&[subject]);
+    for _ in 0..100 {
+        run.run(until(1));
+        if !run.ends()[0].contains(&End::Never) {
+            return Some(Same);
+        }
+        let mut machine = run.machine;
+        machine.thread(actors[0]).kernel_stack_pointer = 0;
+        run = Weave::new(machine, vec![(actors[0], (subject.calls)(0))]);
+    }
+    Some(NeverEnds)
+}
+
+#[test]
+fn operations_that_could_not_be_begun_anew() {
+    let found = WITH_WINDOWS.iter().filter_map(|subject| Some((subject.name, verdict(subject)?)));
+    assert_eq!(found.collect::<Vec<_>>(), VERDICTS);
+}

@@ -1,0 +1,92 @@
+//! Three operations in random orders.
+//!
+//! `TENCH_WEAVES=n` changes how many are tried, `TENCH_SEED=n` tries the one of seed `n` alone.
+
+use tench_abi::Error;
+use tench_arch_host::weave::End;
+
+use crate::outcome::{Shown, delete_all, weave};
+use crate::pairs::HANDLERS;
+use crate::world::{FORGOTTEN, Subject, WITH_WINDOWS, WITHOUT_WINDOWS};
+
+/// What an operation may be told that finds things changed.
+const REFUSALS: [Error; 15] = [
+    Error::InvalidCapability,
+    Error::WrongType,
+    Error::NoSuchSlot,
+    Error::SlotOccupied,
+    Error::OutOfMemory,
+    Error::Overlap,
+    Error::AlreadyMapped,
+    Error::NotMapped,
+    Error::WrongState,
+    Error::NotConfigured,
+    Error::AlreadyBound,
+    Error::Aborted,
+    Error::WouldBlock,
+    Error::NoReplyObject,
+    Error::NoMessageArea,
+];
+
+/// A number from the environment.
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+}
+
+/// Random numbers that depend on nothing but the seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x ^ (x >> 31)) % limit as u64) as usize
+    }
+}
+
+/// One order of three operations. Answers how many windows were passed.
+fn weave_three(seed: u64) -> usize {
+    let mut random = Random(seed);
+    let subject = |random: &mut Random| -> &'static Subject {
+        let n = random.below(WITH_WINDOWS.len() + WITHOUT_WINDOWS.len());
+        WITH_WINDOWS.get(n).unwrap_or_else(|| &WITHOUT_WINDOWS[n - WITH_WINDOWS.len()])
+    };
+    let first = &WITH_WINDOWS[random.below(WITH_WINDOWS.len())];
+    let three = [first, subject(&mut random), subject(&mut random)];
+    let shown = Shown { subjects: &three, choices: vec![seed as usize] };
+    let (mut run, actors) = weave(&three);
+    run.at_windows(Box::new(move |k, (who, _)| {
+        let number = k.get(actors[who]).registers.x[10];
+        let known = HANDLERS.iter().any(|operation| *operation as u64 == number);
+        assert!(known, "operation {number} passes a window; add it to the table of pairs");
+    }));
+    run.run(Box::new(move |moment| Some(moment.candidates[random.below(moment.candidates.len())])));
+    for (subject, ends) in three.iter().zip(run.ends()) {
+        for end in ends {
+            if let End::Answered(answer) = end
+                && answer.x[0] != FORGOTTEN
+            {
+                let refusal = answer.error();
+                let fits = refusal.is_none_or(|error| REFUSALS.contains(&error));
+                assert!(fits, "{} was told {refusal:?}", subject.name);
+            }
+        }
+    }
+    delete_all(&mut run);
+    drop(shown);
+    run.windows().into_iter().sum()
+}
+
+#[test]
+fn three_in_random_orders() {
+    if let Some(seed) = variable("TENCH_SEED") {
+        weave_three(seed);
+        return;
+    }
+    let count = variable("TENCH_WEAVES").unwrap_or(3000);
+    let windows: usize = (0..count).map(weave_three).sum();
+    println!("{windows} windows");
+    assert!(!tench_kernel::window::PREEMPTIBLE || windows as u64 > 2 * count, "few windows were passed: {windows}");
+}

@@ -1,0 +1,415 @@
+//! The objects that the operations under test share, and the operations.
+//!
+//! ```text
+//!   RAM_MEDIUM ─ pool (untyped, not zero)     what is shared, made of it as far as an operation needs it
+//!              ├ thread A, thread B, …        who makes the calls, in the driver's spaces
+//!   LARGE_DEVICE ─ device ─ frame             mapped into `TABLE`, 130 pages: three steps
+//! ```
+//! Sizes are such that each operation passes a few windows and all orders of two can be tried.
+
+use tench_abi::layout::{UNBIND, WATERMARK, slot};
+use tench_abi::memory::MapFlags;
+use tench_abi::{Kind, Operation};
+use tench_arch_host::Machine;
+use tench_arch_host::machine::{ARCHIVE, LARGE_DEVICE, RAM_MEDIUM, at};
+use tench_arch_host::weave::Call;
+use tench_kernel::object::Ref;
+use tench_kernel::thread::Thread;
+
+/// Parts of the world beyond what is always there.
+pub mod part {
+    /// A node with contents.
+    pub const NODE: u32 = 1;
+    /// A thread whose bindings are the last capabilities to what they name.
+    pub const THREAD: u32 = 2;
+    /// A device frame, mapped in a table.
+    pub const MAPPING: u32 = 4;
+    /// An endpoint with copies and badges.
+    pub const COPIES: u32 = 8;
+    /// An endpoint with senders.
+    pub const QUEUE: u32 = 16;
+    /// A frame that contains instructions.
+    pub const CODE: u32 = 32;
+    /// An address space with an account of many threads, the actors among them.
+    pub const ACCOUNT: u32 = 64;
+    /// That thread's notification has waiters, its endpoint for faults senders.
+    pub const BOUND: u32 = 128 | THREAD;
+}
+
+/// Where capabilities lie in the driver's space.
+pub mod place {
+    /// Untyped memory that all else is made of.
+    pub const POOL: u64 = 128;
+    /// Untyped in it with five endpoints.
+    pub const INNER: u64 = 129;
+    /// The endpoints.
+    pub const INNER_ENDPOINTS: u64 = 130;
+    /// Untyped memory of a device.
+    pub const DEVICE: u64 = 135;
+    /// Its first MiB.
+    pub const FRAME: u64 = 136;
+    /// Table of level 3.
+    pub const TABLE: u64 = 137;
+    /// The frame's first 130 pages in it.
+    pub const MAPPING: u64 = 138;
+    /// Frame with instructions.
+    pub const CODE: u64 = 139;
+    /// Node of 256 slots.
+    pub const NODE: u64 = 140;
+    /// Thread that does not run.
+    pub const THREAD: u64 = 141;
+    /// Endpoint with copies.
+    pub const ENDPOINT: u64 = 142;
+    /// Endpoint with senders.
+    pub const QUEUE: u64 = 143;
+    /// Root table with an account.
+    pub const ROOT: u64 = 144;
+    /// Table of level 2.
+    pub const UPPER: u64 = 145;
+    /// Four untypeds with an endpoint each, and these.
+    pub const SMALL: u64 = 146;
+    /// The actors' threads.
+    pub const ACTORS: u64 = 154;
+    /// And their time.
+    pub const TIMES: u64 = 157;
+    /// Who waits: two senders, two waiters, two senders of faults' endpoint.
+    pub const WAITERS: u64 = 160;
+    /// Time for them, used one after the other.
+    pub const WAITER_TIMES: u64 = 166;
+    /// Notification and endpoint until they are bound.
+    pub const BINDINGS: u64 = 172;
+    /// 20 empty slots for what is made.
+    pub const NEW: u64 = 176;
+    /// Empty slot for mappings.
+    pub const NEW_MAPPING: u64 = 196;
+    /// Empty slots for copies.
+    pub const NEW_COPY: u64 = 197;
+    /// Copies and badges of the endpoint.
+    pub const COPIES: u64 = 200;
+    /// Empty slots that no operation under test uses: this one, and the next.
+    pub const ASIDE: u64 = 220;
+    /// The node with the members of the account.
+    pub const MEMBER_NODE: u64 = 218;
+    /// The members, in that node.
+    pub const MEMBERS: u64 = 3 * 256;
+}
+
+use place as p;
+
+const CSPACE: u64 = at(slot::CSPACE);
+const VSPACE: u64 = at(slot::VSPACE);
+/// Copies of the endpoint: two windows' worth.
+const COPIES: u64 = 18;
+/// Threads of the account besides the actors: two windows' worth.
+const MEMBERS: u64 = 34;
+/// Log2 of the pool's size.
+const POOL_BITS: u64 = 18;
+/// Pages of the mapping.
+const PAGES: u64 = 130;
+
+/// In the registers of a thread whose operation was forgotten.
+pub const FORGOTTEN: u64 = 0xdead;
+
+/// Makes a part.
+type Maker = fn(&mut Machine);
+
+/// The kernel and its objects, and who will make calls.
+pub struct World {
+    pub machine: Machine,
+    pub actors: Vec<Ref<Thread>>,
+}
+
+impl World {
+    /// A world with these parts and so many actors.
+    pub fn new(parts: u32, actors: usize) -> World {
+        let mut machine = Machine::new();
+        let m = &mut machine;
+        m.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), 100, 255, 0]).ok();
+        m.retype(RAM_MEDIUM, Kind::Untyped, POOL_BITS, 1, p::POOL).ok();
+        soil(m);
+        m.retype(p::POOL, Kind::Untyped, 12, 1, p::INNER).ok();
+        m.retype(p::INNER, Kind::Endpoint, 0, 5, p::INNER_ENDPOINTS).ok();
+        m.retype(p::POOL, Kind::Untyped, 8, 4, p::SMALL).ok();
+        for i in 0..4 {
+            m.retype(p::SMALL + i, Kind::Endpoint, 0, 1, p::SMALL + 4 + i).ok();
+        }
+        let makers: [(u32, Maker); 7] = [
+            (part::NODE, make_node),
+            (part::THREAD, make_thread),
+            (part::MAPPING, make_mapping),
+            (part::COPIES, make_copies),
+            (part::QUEUE, make_queue),
+            (part::CODE, make_code),
+            (part::BOUND & !part::THREAD, make_bound),
+        ];
+        for (part, make) in makers {
+            if parts & part != 0 {
+                make(m);
+            }
+        }
+        let root = if parts & part::ACCOUNT != 0 { make_account(m) } else { VSPACE };
+        // What a thread has in its registers that was made to forget its operation.
+        let first = m.first;
+        m.area(first).registers.x.fill(FORGOTTEN);
+        let actors = (0..actors as u64).map(|i| make_actor(m, i, root)).collect();
+        World { machine, actors }
+    }
+}
+
+/// The pool is not zero.
+fn soil(m: &mut Machine) {
+    let start = m.cap(p::POOL).object as u64 - m.host().memory.base() as u64;
+    for offset in (0..1 << POOL_BITS).step_by(8) {
+        m.host().memory.write(start + offset, 0x5a5a_0000_0000_a5a5 ^ offset);
+    }
+}
+
+/// A node of 256 slots holds the last capabilities to an endpoint, a notification, a reply object and a thread.
+fn make_node(m: &mut Machine) {
+    m.retype(p::POOL, Kind::CapNode, 8, 1, p::NODE).ok();
+    fill_node(m, p::NODE, &[Kind::Endpoint, Kind::Notification, Kind::Reply, Kind::Thread]);
+}
+
+/// Makes one object of each kind in a node, from its slot 0 on.
+fn fill_node(m: &mut Machine, node: u64, kinds: &[Kind]) {
+    m.call(Operation::NodeInstall, &[0, 2, node]).ok();
+    for (i, kind) in kinds.iter().enumerate() {
+        m.retype(p::POOL, *kind, 0, 1, 2 * 256 + i as u64).ok();
+    }
+    m.call(Operation::NodeRemove, &[0, 2, node]).ok();
+}
+
+/// A thread whose space is a node that nobody else has.
+fn make_thread(m: &mut Machine) {
+    m.retype(p::POOL, Kind::Thread, 0, 1, p::THREAD).ok();
+    m.retype(p::POOL, Kind::CapNode, 8, 1, p::BINDINGS).ok();
+    fill_node(m, p::BINDINGS, &[Kind::Endpoint, Kind::Reply]);
+    m.call(Operation::ThreadConfigure, &[p::THREAD, p::BINDINGS, VSPACE, 0, 0]).ok();
+    m.call(Operation::Delete, &[0, p::BINDINGS]).ok();
+}
+
+/// A frame of device memory, and its first pages mapped in a table.
+fn make_mapping(m: &mut Machine) {
+    m.retype(LARGE_DEVICE, Kind::Untyped, 21, 1, p::DEVICE).ok();
+    m.retype(p::DEVICE, Kind::Frame, 20, 1, p::FRAME).ok();
+    m.retype(p::POOL, Kind::PageTable, 3, 1, p::TABLE).ok();
+    m.retype(p::POOL, Kind::PageTable, 2, 1, p::UPPER).ok();
+    let flags = (MapFlags::READ | MapFlags::WRITE).bits();
+    m.call(Operation::FrameMap, &[p::FRAME, p::TABLE, 0, PAGES, 0, flags, p::MAPPING]).ok();
+}
+
+/// An endpoint with copies, every third with a badge.
+fn make_copies(m: &mut Machine) {
+    m.retype(p::POOL, Kind::Endpoint, 0, 1, p::ENDPOINT).ok();
+    for i in 0..COPIES {
+        let badge = if i % 3 == 0 { i + 1 } else { 0 };
+        m.call(Operation::Mint, &[0, p::ENDPOINT, 0, p::COPIES + i, u64::MAX, badge]).ok();
+    }
+}
+
+/// An endpoint with two senders.
+fn make_queue(m: &mut Machine) {
+    m.retype(p::POOL, Kind::Endpoint, 0, 1, p::QUEUE).ok();
+    for i in 0..2 {
+        make_waiter(m, i, &Call::new(Operation::Send, &[p::QUEUE]));
+    }
+}
+
+/// Waiters of the thread's notification and senders to its endpoint for faults; both are known to nobody else.
+fn make_bound(m: &mut Machine) {
+    m.retype(p::POOL, Kind::Notification, 0, 1, p::BINDINGS).ok();
+    m.retype(p::POOL, Kind::Endpoint, 0, 1, p::BINDINGS + 1).ok();
+    for i in 0..2 {
+        make_waiter(m, 2 + i, &Call::new(Operation::Receive, &[p::BINDINGS]));
+        make_waiter(m, 4 + i, &Call::new(Operation::Send, &[p::BINDINGS + 1]));
+    }
+    m.call(Operation::ThreadBind, &[p::THREAD, 0, 0, p::BINDINGS]).ok();
+    m.call(Operation::ThreadFaults, &[p::THREAD, 0, p::BINDINGS + 1, 0, 0]).ok();
+    for i in 0..2 {
+        m.call(Operation::Delete, &[0, p::BINDINGS + i]).ok();
+    }
+}
+
+/// A thread of low priority makes a call and waits.
+fn make_waiter(m: &mut Machine, i: u64, call: &Call) {
+    let (address, time) = (p::WAITERS + i, p::WAITER_TIMES + i);
+    let thread = make_running(m, address, time, VSPACE, 50);
+    let first = m.first;
+    m.call_as(thread, call.operation, &call.arguments);
+    assert!(m.waits(thread) && m.current() == first, "it waits");
+}
+
+/// A thread of the driver's capability space that is ready.
+fn make_running(m: &mut Machine, address: u64, time: u64, root: u64, priority: u64) -> Ref<Thread> {
+    m.retype(RAM_MEDIUM, Kind::Thread, 0, 1, address).ok();
+    m.retype(RAM_MEDIUM, Kind::SchedulingContext, 0, 1, time).ok();
+    m.call(Operation::SchedulingConfigure, &[time, priority, priority, 0]).ok();
+    let frame = at(slot::MESSAGE_FRAME);
+    m.call(Operation::ThreadConfigure, &[address, CSPACE, root, frame, 0]).ok();
+    m.call(Operation::ThreadBind, &[address, time, 0, 0]).ok();
+    m.call(Operation::ThreadResume, &[address]).ok();
+    m.thread_at(address)
+}
+
+/// Sixteen pages that are mapped as instructions.
+fn make_code(m: &mut Machine) {
+    m.retype(ARCHIVE, Kind::Frame, 16, 1, p::CODE).ok();
+}
+
+/// A root table with an account of many threads. Answers it.
+fn make_account(m: &mut Machine) -> u64 {
+    m.retype(p::POOL, Kind::PageTable, 0, 1, p::ROOT).ok();
+    m.call(Operation::AccountOpen, &[p::ROOT, at(slot::KERNEL)]).ok();
+    m.retype(RAM_MEDIUM, Kind::CapNode, 8, 1, p::MEMBER_NODE).ok();
+    m.call(Operation::NodeInstall, &[0, 3, p::MEMBER_NODE]).ok();
+    m.retype(RAM_MEDIUM, Kind::Thread, 0, MEMBERS, p::MEMBERS).ok();
+    for i in 0..MEMBERS {
+        m.call(Operation::ThreadConfigure, &[p::MEMBERS + i, CSPACE, p::ROOT, 0, 0]).ok();
+    }
+    p::ROOT
+}
+
+/// A thread that makes calls, of the driver's priority.
+fn make_actor(m: &mut Machine, i: u64, root: u64) -> Ref<Thread> {
+    make_running(m, p::ACTORS + i, p::TIMES + i, root, 100)
+}
+
+/// An operation under test.
+#[derive(Clone, Copy)]
+pub struct Subject {
+    /// What it is called in the tables.
+    pub name: &'static str,
+    /// What it needs.
+    pub parts: u32,
+    /// Which of its calls passes windows; `None`: none does.
+    pub windows: Option<Operation>,
+    /// The calls, made by actor `i`; the other one is [`other`]`(i)`.
+    pub calls: fn(u64) -> Vec<Call>,
+    /// What it has done when it is refused after its first window: as if these calls had been made.
+    pub remains: Option<fn(u64) -> Vec<Call>>,
+}
+
+impl Subject {
+    /// What is left of it, as a subject of its own.
+    pub fn remainder(&self) -> Option<Subject> {
+        self.remains.map(|calls| Subject { calls, remains: None, ..*self })
+    }
+}
+
+/// Whom an actor means by the other one.
+const fn other(i: u64) -> u64 {
+    if i == 0 { 1 } else { 0 }
+}
+
+fn one(operation: Operation, arguments: &[u64]) -> Vec<Call> {
+    vec![Call::new(operation, arguments)]
+}
+
+fn retype(from: u64, kind: Kind, size: u64, count: u64, place: u64) -> Vec<Call> {
+    one(Operation::UntypedRetype, &[from, kind as u64, size, count, place, 0, p::NEW])
+}
+
+fn map(frame: u64, first: u64, count: u64, flags: MapFlags) -> Vec<Call> {
+    let flags = (MapFlags::READ | flags).bits();
+    one(Operation::FrameMap, &[frame, p::TABLE, first, count, 0, flags, p::NEW_MAPPING])
+}
+
+/// What is left of a retype that found the third slot taken: the objects from the fourth on, and the mark.
+fn retype_rest(from: u64, kind: Kind, size: u64, count: u64, place: u64) -> Vec<Call> {
+    let mut calls = retype(from, kind, size, count, place);
+    calls.extend((0..3).map(|i| Call::new(Operation::Delete, &[0, p::NEW + i])));
+    calls
+}
+
+/// Declares subjects.
+macro_rules! subjects {
+    (@) => { None };
+    (@ $remains:expr) => { Some($remains) };
+    ($($name:literal, $parts:expr, $windows:expr, $calls:expr $(, or $remains:expr)?;)*) => {
+        &[$(Subject {
+            name: $name,
+            parts: $parts,
+            windows: $windows,
+            calls: $calls,
+            remains: subjects!(@ $($remains)?),
+        }),*]
+    };
+}
+
+use Operation as O;
+
+/// Every operation that passes windows, in all the ways in which it does.
+pub const WITH_WINDOWS: &[Subject] = subjects! {
+    "retype 3 frames", 0, Some(O::UntypedRetype), |_| retype(p::POOL, Kind::Frame, 12, 3, WATERMARK),
+        or |_| retype_rest(p::POOL, Kind::Frame, 12, 3, WATERMARK);
+    "retype 20 endpoints", 0, Some(O::UntypedRetype), |_| retype(p::POOL, Kind::Endpoint, 0, 20, WATERMARK),
+        or |_| retype_rest(p::POOL, Kind::Endpoint, 0, 20, WATERMARK);
+    "retype 10 untypeds at an offset", 0, Some(O::UntypedRetype), |_| retype(p::POOL, Kind::Untyped, 12, 10, 0x2_c000),
+        or |_| retype_rest(p::POOL, Kind::Untyped, 12, 10, 0x2_c000);
+    "retype of the inner untyped", 0, Some(O::UntypedRetype), |_| retype(p::INNER, Kind::Notification, 0, 17, WATERMARK),
+        or |_| retype_rest(p::INNER, Kind::Notification, 0, 17, WATERMARK);
+    "children", 0, Some(O::UntypedChildren), |_| one(O::UntypedChildren, &[p::POOL]);
+    "delete a mapped frame", part::MAPPING, Some(O::Delete), |_| one(O::Delete, &[0, p::FRAME]);
+    "delete a mapping", part::MAPPING, Some(O::Delete), |_| one(O::Delete, &[0, p::MAPPING]);
+    "delete a node", part::NODE, Some(O::Delete), |_| one(O::Delete, &[0, p::NODE]);
+    "delete a thread", part::THREAD, Some(O::Delete), |_| one(O::Delete, &[0, p::THREAD]);
+    "delete a table", part::MAPPING, Some(O::Delete), |_| one(O::Delete, &[0, p::TABLE]);
+    "delete an endpoint", part::QUEUE, Some(O::Delete), |_| one(O::Delete, &[0, p::QUEUE]);
+    "revoke the pool", 0, Some(O::Revoke), |_| one(O::Revoke, &[0, p::POOL]);
+    "revoke the inner untyped", 0, Some(O::Revoke), |_| one(O::Revoke, &[0, p::INNER]);
+    "revoke an endpoint", part::COPIES, Some(O::Revoke), |_| one(O::Revoke, &[0, p::ENDPOINT]);
+    "revoke a mapped frame", part::MAPPING, Some(O::Revoke), |_| one(O::Revoke, &[0, p::FRAME]);
+    "revoke all, both threads too", 0, Some(O::Revoke), |_| one(O::Revoke, &[0, RAM_MEDIUM]);
+    "map", part::MAPPING, Some(O::FrameMap), |_| map(p::FRAME, 200, PAGES, MapFlags::WRITE);
+    "map instructions", part::MAPPING | part::CODE, Some(O::FrameMap), |_| map(p::CODE, 320, 12, MapFlags::EXECUTE);
+    "protect", part::MAPPING, Some(O::MappingProtect), |_| one(O::MappingProtect, &[p::MAPPING, MapFlags::READ.bits()]);
+    "protect, uncached", part::MAPPING, Some(O::MappingProtect),
+        |_| one(O::MappingProtect, &[p::MAPPING, (MapFlags::READ | MapFlags::UNCACHED).bits()]);
+    "ask an account", part::ACCOUNT, Some(O::AccountQuery), |_| one(O::AccountQuery, &[p::ROOT]);
+    "suspend an account", part::ACCOUNT, Some(O::AccountSuspend), |_| one(O::AccountSuspend, &[p::ROOT, 1]);
+    "let an account go on", part::ACCOUNT, Some(O::AccountSuspend), |_| one(O::AccountSuspend, &[p::ROOT, 0]);
+    "configure a thread", part::THREAD, Some(O::ThreadConfigure),
+        |_| one(O::ThreadConfigure, &[p::THREAD, CSPACE, VSPACE, 0, 0]);
+    "unbind a notification", part::BOUND, Some(O::ThreadBind), |_| one(O::ThreadBind, &[p::THREAD, 0, 0, UNBIND]);
+    "direct faults elsewhere", part::BOUND, Some(O::ThreadFaults),
+        |_| one(O::ThreadFaults, &[p::THREAD, 0, p::INNER_ENDPOINTS, 0x1000, 0]),
+        or |_| one(O::ThreadFaults, &[p::THREAD, 0, 0, 0, 0]);
+};
+
+/// Operations that pass none, and some calls one after the other.
+pub const WITHOUT_WINDOWS: &[Subject] = subjects! {
+    "retype a frame", 0, None, |_| retype(p::POOL, Kind::Frame, 12, 1, WATERMARK);
+    "take a slot", 0, None, |_| one(O::Copy, &[0, p::INNER_ENDPOINTS, 0, p::NEW + 2]);
+    "take the mapping's slot", 0, None, |_| one(O::Copy, &[0, p::INNER_ENDPOINTS, 0, p::NEW_MAPPING]);
+    "move the pool", 0, None, |_| one(O::Move, &[0, p::POOL, 0, p::NEW_COPY]);
+    "split the inner untyped", 0, None, |_| one(O::UntypedSplit, &[p::INNER, 0, p::NEW_COPY]);
+    "split the pool", 0, None, |_| one(O::UntypedSplit, &[p::POOL, 0, p::NEW_COPY]);
+    "delete an endpoint", 0, None, |_| one(O::Delete, &[0, p::INNER_ENDPOINTS + 1]);
+    "delete the pool's capability", 0, None, |_| one(O::Delete, &[0, p::POOL]);
+    "delete the inner untyped's capability", 0, None, |_| one(O::Delete, &[0, p::INNER]);
+    "copy an endpoint", part::COPIES, None, |_| one(O::Copy, &[0, p::ENDPOINT, 0, p::NEW_COPY]);
+    "mint", part::COPIES, None, |_| one(O::Mint, &[0, p::COPIES + 1, 0, p::NEW_COPY, u64::MAX, 99]);
+    "move the endpoint", part::COPIES, None, |_| one(O::Move, &[0, p::ENDPOINT, 0, p::NEW_COPY]);
+    "copy the frame", part::MAPPING, None, |_| one(O::Copy, &[0, p::FRAME, 0, p::NEW_COPY]);
+    "move the frame", part::MAPPING, None, |_| one(O::Move, &[0, p::FRAME, 0, p::NEW_COPY]);
+    "move the mapping", part::MAPPING, None, |_| one(O::Move, &[0, p::MAPPING, 0, p::NEW_COPY]);
+    "move the new mapping", part::MAPPING, None, |_| one(O::Move, &[0, p::NEW_MAPPING, 0, p::NEW_COPY]);
+    "map one page in the middle", part::MAPPING, None, |_| one(O::FrameMap,
+        &[p::FRAME, p::TABLE, 300, 1, 0, MapFlags::READ.bits(), p::NEW_COPY]);
+    "unmap", part::MAPPING, None, |_| vec![
+        Call::new(O::PageTableMap, &[p::TABLE, p::UPPER, 7]), Call::new(O::PageTableUnmap, &[p::TABLE])];
+    "copy the node", part::NODE, None, |_| one(O::Copy, &[0, p::NODE, 0, p::NEW_COPY]);
+    "move the node", part::NODE, None, |_| one(O::Move, &[0, p::NODE, 0, p::NEW_COPY]);
+    "install the node", part::NODE, None, |_| one(O::NodeInstall, &[0, 1, p::NODE]);
+    "receive from the senders", part::QUEUE, None, |_| one(O::TryReceive, &[p::QUEUE]);
+    "resume the thread", part::THREAD, None, |_| one(O::ThreadResume, &[p::THREAD]);
+    "bind time to the thread", part::THREAD, None, |i| one(O::ThreadBind, &[p::THREAD, p::TIMES + i, 0, 0]);
+    "delete the other's thread", 0, None, |i| one(O::Delete, &[0, p::ACTORS + other(i)]);
+    "delete the own thread", 0, None, |i| one(O::Delete, &[0, p::ACTORS + i]);
+    "suspend the other", 0, None, |i| one(O::ThreadSuspend, &[p::ACTORS + other(i)]);
+    "suspend the other for a while", 0, None, |i| vec![
+        Call::new(O::ThreadSuspend, &[p::ACTORS + other(i)]), Call::new(O::ThreadResume, &[p::ACTORS + other(i)])];
+    "make the other forget", 0, None, |i| vec![
+        Call::new(O::ThreadSuspend, &[p::ACTORS + other(i)]), Call::new(O::ThreadWriteRegisters, &[p::ACTORS + other(i), 1])];
+    "suspend itself", 0, None, |i| one(O::ThreadSuspend, &[p::ACTORS + i]);
+};

@@ -1,0 +1,112 @@
+//! R3's analytic model beside measurements: how late the kernel begins to handle an interrupt, from the lengths of the stretches in
+//! which it cannot.
+//!
+//! For each load, on a kernel that measures itself:
+//!
+//! 1. The load runs alone. The kernel sums the lengths of all stretches with interrupts off and their squares, and how many
+//!    instructions passed is known. That is all that the model needs.
+//! 2. The load runs while the timer interrupts it at random moments, and the kernel says when it was entered for each. That is what the
+//!    model predicts.
+//!
+//! The first has nothing of the second: neither the stretches of the thread that waits for the timer, nor the latencies.
+//!
+//! ```text
+//! figure: LOAD_time T                  instructions of the first part
+//! sample: LOAD_WHAT PATH N             of the stretches on that path: count, sum, squares (sum of), longest
+//! values: LOAD_entry FIRST V V …       instructions from each deadline to the kernel's entry
+//! ```
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tench::abi::Operation;
+use tench::abi::object::{Stretches, stretch};
+use tench::println;
+use tench::time::instructions;
+
+use super::phase::Phase;
+use super::sampler::{Also, Pause, sample};
+use super::{SEED, SHORT, io, load, problem, values};
+use crate::KERNEL;
+
+/// How long the load runs alone, in ticks: 160 million instructions, which 32 bits hold.
+const ALONE: u64 = 10_000_000;
+
+/// When the kernel was entered. An entry for another interrupt may have come just before the deadline, and have found the timer's, too:
+/// then that waited for nothing.
+struct Entries(Vec<u32>);
+
+impl Also for Entries {
+    fn woken(&mut self, phase: &Phase, deadline: u64) -> Result<(), String> {
+        let entry = KERNEL.timer_entry().map_err(problem("the kernel's entry"))?;
+        self.0.push(phase.latency(deadline, entry));
+        Ok(())
+    }
+}
+
+/// What is measured of a load, kept until everything has been measured.
+struct Measured {
+    load: &'static str,
+    time: u64,
+    stretches: Vec<(u64, Stretches)>,
+    entries: Vec<u32>,
+}
+
+impl Measured {
+    /// Measures beside a load that runs already.
+    fn of(load: &'static str) -> Result<Measured, String> {
+        let pause = Pause::new()?;
+        // It comes to its usual pace first.
+        pause.pass(ALONE / 16)?;
+        KERNEL.forget_stretches().map_err(problem("this kernel"))?;
+        let before = instructions();
+        pause.pass(ALONE)?;
+        let time = instructions().wrapping_sub(before) & u64::from(u32::MAX);
+        // The queries themselves come after that time.
+        let mut stretches = paths()?;
+        stretches.retain(|(path, _)| *path != Operation::KernelStretches as u64);
+        // Room for all of them, so that nothing is moved in between.
+        let mut entries = Entries(Vec::with_capacity(SHORT.samples));
+        sample(SHORT, SEED, &mut entries)?;
+        Ok(Measured { load, time, stretches, entries: entries.0 })
+    }
+
+    /// Prints it.
+    fn print(&self) {
+        let load = self.load;
+        crate::figure(&format!("{load}_time"), self.time);
+        for (path, stretches) in &self.stretches {
+            let columns = [
+                ("count", stretches.count),
+                ("sum", stretches.sum),
+                ("squares", stretches.squares),
+                ("longest", stretches.longest),
+            ];
+            for (what, value) in columns {
+                println!("sample: {load}_{what} {path} {value}");
+            }
+        }
+        values(&format!("{load}_entry"), &self.entries);
+    }
+}
+
+/// The stretches of every path that has some.
+pub fn paths() -> Result<Vec<(u64, Stretches)>, String> {
+    let all = (0..stretch::TIMER).map(|path| Ok((path, KERNEL.stretches(path).map_err(problem("the stretches"))?)));
+    let all: Vec<_> = all.collect::<Result<_, String>>()?;
+    Ok(all.into_iter().filter(|(_, stretches)| stretches.count > 0).collect())
+}
+
+/// Measures both loads.
+pub fn run() -> Result<(), String> {
+    let load = load::cpu()?;
+    let cpu = Measured::of("cpu")?;
+    load.stop()?;
+    let load = io::Io::start()?;
+    let io = Measured::of("io")?;
+    load.stop()?;
+    cpu.print();
+    io.print();
+    Ok(())
+}

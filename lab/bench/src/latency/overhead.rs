@@ -1,0 +1,83 @@
+//! What timer interrupts cost a computation (R3, section 5.1 and figure 4).
+//!
+//! A piece of work is a million instructions of arithmetic. Its length without any interrupt is known exactly; then it is carried
+//! out many times while a thread of the highest priority waits for one deadline after another, a millisecond apart on average.
+//! Whatever a piece takes longer then is overhead: the interrupt, the switch to the thread that waited, what that does, and the
+//! switch back.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tench::memory::make;
+use tench::sys::{Notification, SchedulingContext};
+use tench::thread;
+use tench::time::{Instant, instructions};
+
+use super::load::{Body, Load, compute};
+use super::{Cap, problem};
+use crate::soak::random::Random;
+
+/// Rounds of a piece of work.
+const ROUNDS: u32 = 200_000;
+/// Pieces whose overhead is measured, and pieces that are carried out without interrupts.
+const PIECES: usize = 500;
+const UNDISTURBED: usize = 4;
+/// The deadlines' distance in ticks: half a millisecond to one and a half.
+const LEAST: u64 = 31_250;
+const MORE: u64 = 62_500;
+/// Priority of whoever waits.
+const HIGHEST: u8 = 255;
+
+/// A piece of work; answers what it took. It is one function in one place, so that each takes the same.
+#[inline(never)]
+fn piece() -> u32 {
+    let before = instructions();
+    compute(1, ROUNDS);
+    instructions().wrapping_sub(before) as u32
+}
+
+/// Measures. Answers the length of a piece, and what each took more.
+pub fn measure(seed: u64) -> Result<(u32, Vec<u32>), String> {
+    let own = Cap::<SchedulingContext>::new(tench::abi::layout::slot::SCHEDULING);
+    let info = own.query().map_err(problem("the own scheduling context"))?;
+    // Nobody ends the time slice of somebody who has none.
+    own.configure(info.priority, info.ceiling, 0, None).map_err(problem("the time slice"))?;
+    let work = undisturbed()?;
+    let mut pieces = alloc::vec![0; PIECES];
+    let timer = make::<Notification>(0).map_err(problem("a notification"))?;
+    let place = timer.cap();
+    let ticker: Body = Box::new(move |signal| {
+        let mut random = Random::new(seed);
+        let (mut deadline, mut count) = (Instant::now(), 0);
+        while !signal.is_over() {
+            deadline = deadline.after(LEAST + random.below(MORE));
+            // It ends at its deadline: nobody signals.
+            let _ = place.wait_until(deadline);
+            count += 1;
+        }
+        Ok(count)
+    });
+    let load = Load::start(alloc::vec![(HIGHEST, ticker)])?;
+    for taken in &mut pieces {
+        *taken = piece();
+    }
+    let interrupts = load.stop()?;
+    own.configure(info.priority, info.ceiling, info.slice, None).map_err(problem("the time slice"))?;
+    if interrupts.iter().sum::<u64>() < PIECES as u64 / 2 {
+        return Err(alloc::format!("latency: only {interrupts:?} timer interrupts in {PIECES} pieces of work"));
+    }
+    Ok((work, pieces.into_iter().map(|taken| taken.wrapping_sub(work)).collect()))
+}
+
+/// The length of a piece that nothing interrupts, which is always the same.
+fn undisturbed() -> Result<u32, String> {
+    thread::yield_now();
+    piece();
+    let taken: [u32; UNDISTURBED] = core::array::from_fn(|_| piece());
+    if taken.iter().all(|other| *other == taken[0]) {
+        Ok(taken[0])
+    } else {
+        Err(alloc::format!("latency: work takes {taken:?}"))
+    }
+}

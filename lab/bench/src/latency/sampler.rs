@@ -1,0 +1,162 @@
+//! The one-shot timer: a thread of the highest priority waits until a deadline, again and again.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tench::abi::layout::slot;
+use tench::memory::{Made, make};
+use tench::sys::{Cap, Notification, SchedulingContext};
+use tench::time::Instant;
+
+use super::phase::Phase;
+use super::problem;
+use crate::soak::random::Random;
+
+/// The highest priority that there is.
+const HIGHEST: u64 = 255;
+/// Samples that do not count: the load comes to its usual pace.
+const WARM_UP: usize = 16;
+
+/// How the deadlines lie.
+#[derive(Clone, Copy)]
+pub struct Spacing {
+    /// Least distance of a deadline from when it is set, in ticks of the counter. Until then the load has gone on.
+    pub least: u64,
+    /// What a random distance adds at most.
+    pub more: u64,
+    /// How many.
+    pub samples: usize,
+}
+
+/// What is read in a sample besides the latency.
+pub trait Also {
+    /// Right after the thread has woken, with the deadline.
+    fn woken(&mut self, phase: &Phase, deadline: u64) -> Result<(), String>;
+}
+
+impl Also for () {
+    fn woken(&mut self, _: &Phase, _: u64) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// The main thread, with the highest priority until this is dropped.
+struct Raised {
+    before: (u64, u64, u64),
+}
+
+/// What the main thread runs on.
+const OWN: Cap<SchedulingContext> = Cap::new(slot::SCHEDULING);
+
+impl Raised {
+    fn new() -> Result<Raised, String> {
+        let info = OWN.query().map_err(problem("the own scheduling context"))?;
+        OWN.configure(HIGHEST, info.ceiling, info.slice, None).map_err(problem("the highest priority"))?;
+        Ok(Raised { before: (info.priority, info.ceiling, info.slice) })
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        let (priority, ceiling, slice) = self.before;
+        // It is the priority that the thread had.
+        let _ = OWN.configure(priority, ceiling, slice, None);
+    }
+}
+
+/// Takes samples in the main thread while something else runs at lower priorities. Answers the latencies in instructions, from the
+/// deadline to the thread's first instruction after it.
+pub fn sample(spacing: Spacing, seed: u64, also: &mut impl Also) -> Result<Vec<u32>, String> {
+    // Everything is there before anything is measured.
+    let mut latencies = alloc::vec![0_u32; spacing.samples];
+    let timer = make::<Notification>(0).map_err(problem("a notification"))?;
+    let mut random = Random::new(seed);
+    let _raised = Raised::new()?;
+    let mut one = || -> Result<(u64, u64), String> {
+        let deadline = Instant::now().ticks() + spacing.least + random.below(spacing.more);
+        Ok((deadline, wait_until(&timer, deadline)?))
+    };
+    for _ in 0..WARM_UP {
+        one()?;
+    }
+    let phase = Phase::find().ok_or("latency: the counters are not tied to each other")?;
+    for latency in &mut latencies {
+        let (deadline, count) = one()?;
+        *latency = phase.latency(deadline, count);
+        also.woken(&phase, deadline)?;
+    }
+    // If the machine had slept, time would be ahead of the instructions now.
+    if Phase::find() == Some(phase) {
+        Ok(latencies)
+    } else {
+        Err("latency: the machine has slept, or was stopped".into())
+    }
+}
+
+/// Lets other threads run for a time.
+pub struct Pause(Made<Notification>);
+
+impl Pause {
+    /// What it takes, so that the pause itself makes nothing.
+    pub fn new() -> Result<Pause, String> {
+        Ok(Pause(make::<Notification>(0).map_err(problem("a notification"))?))
+    }
+
+    /// Lets them run for so many ticks.
+    pub fn pass(&self, ticks: u64) -> Result<(), String> {
+        wait_until(&self.0, Instant::now().after(ticks).ticks()).map(|_| ())
+    }
+}
+
+/// Waits until a deadline in ticks. Answers the count of retired instructions, read by the first instruction after the wait.
+fn wait_until(timer: &Made<Notification>, deadline: u64) -> Result<u64, String> {
+    let (code, count) = wait_and_count(timer.cap(), deadline);
+    if code == tench::abi::Error::TimedOut as u64 {
+        Ok(count)
+    } else {
+        Err("latency: a wait did not end at its deadline".into())
+    }
+}
+
+/// Answers the error's code and the count.
+#[cfg(all(target_arch = "aarch64", target_os = "none"))]
+fn wait_and_count(timer: Cap<Notification>, deadline: u64) -> (u64, u64) {
+    use tench::abi::{Operation, Tag};
+
+    let (code, count): (u64, u64);
+    // SAFETY: a receive from a notification changes no memory of the program. The registers are declared as the kernel treats them:
+    // results, or cleared, or preserved; `x13` is read into after it has been cleared.
+    unsafe {
+        core::arch::asm!(
+            "svc #1",
+            "mrs x13, pmevcntr0_el0",
+            inlateout("x0") u64::from(timer.address().0) => code,
+            inlateout("x1") Tag::DEADLINE => _,
+            inlateout("x10") Operation::Receive as u64 => _,
+            inlateout("x11") 0_u64 => _,
+            inlateout("x12") deadline => _,
+            lateout("x2") _,
+            lateout("x3") _,
+            lateout("x4") _,
+            lateout("x5") _,
+            lateout("x6") _,
+            lateout("x7") _,
+            lateout("x8") _,
+            lateout("x9") _,
+            lateout("x13") count,
+            lateout("x14") _,
+            lateout("x15") _,
+            lateout("x16") _,
+            lateout("x17") _,
+            lateout("x18") _,
+            options(nostack)
+        );
+    }
+    (code, count)
+}
+
+/// There is no kernel.
+#[cfg(not(all(target_arch = "aarch64", target_os = "none")))]
+fn wait_and_count(_: Cap<Notification>, _: u64) -> (u64, u64) {
+    (0, 0)
+}

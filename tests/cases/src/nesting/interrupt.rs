@@ -1,0 +1,321 @@
+//! Columns 5 and 6: interrupts in the handler of another, and while nobody runs.
+//!
+//! Two interrupts are pending at once when a line that is high is acknowledged while a deadline passes: both wait for the
+//! end of that system call. The timer comes first; it wakes more threads than one batch, so it lets the line in between.
+
+use tench::abi::Operation;
+use tench::abi::object::{Statistic, ThreadState};
+use tench::memory::Window;
+use tench::println;
+use tench::sys::{Cap, Error, Instant, Interrupt, Notification, Trigger};
+
+use super::{Drill, MAIN, depth, preemptible, preserved};
+use crate::case::Outcome;
+use crate::kernel::{CONTROL, RTC, STACK_BOUND, quiet, ring};
+use crate::registers::{CALL, Given, dump, fill, pattern, run, vectors};
+use crate::space::RW;
+use crate::stage::{HIGH, KERNEL, LOW, RTC_LINE, Stage};
+use crate::worker::{Equipment, Shared, Worker};
+
+/// Threads with the same deadline: one batch of the timer's handler, and some.
+const SLEEPERS: usize = 6;
+/// Ticks over which the deadline is moved. The line is acknowledged somewhere in the middle.
+const AROUND: u64 = 110;
+/// Words: when the sleepers' deadline is; whether the driver looks; what it saw; what went wrong in the drill, the driver.
+const DEADLINE: usize = 0;
+const LOOKING: usize = 1;
+const SEEN: usize = 2;
+const WRONG: usize = 3;
+const WRONG_REGISTERS: usize = 4;
+
+/// A drill that acknowledges a line which is high, a driver that waits for the line, and sleepers.
+struct Nest {
+    drill: Drill,
+    driver: Worker<()>,
+    sleepers: [Worker<()>; SLEEPERS],
+    /// Sends the sleepers to sleep, one by one.
+    bed: Cap<Notification>,
+    line: Cap<Interrupt>,
+    clock: Window,
+}
+
+/// What happened when the drill acknowledged the line.
+#[derive(Clone, Copy)]
+struct Round {
+    /// Interrupts that came while another was being handled.
+    nested: u64,
+    /// Sleepers that had not been woken yet when the driver ran.
+    asleep: u64,
+    /// How much deeper the stack of the drill was used than ever before.
+    deeper: u64,
+}
+
+/// The registers with which the drill acknowledges the line.
+fn given(line: Cap<Interrupt>) -> Given {
+    let mut given = pattern(41);
+    given[0] = u64::from(line.address().0);
+    given[10] = Operation::InterruptAcknowledge as u64;
+    given
+}
+
+/// Sleeps until the common deadline whenever it is told to.
+fn sleeper(stage: &mut Stage, bed: Cap<Notification>) -> Outcome<Worker<()>> {
+    let (never, deadline) = (stage.notification()?, Shared::existing(DEADLINE));
+    stage.spawn(move || {
+        while bed.wait().is_ok() {
+            let _ = never.wait_until(Instant::from_ticks(deadline.get()));
+        }
+    })
+}
+
+impl Nest {
+    fn new(stage: &mut Stage) -> Outcome<Nest> {
+        for word in [DEADLINE, LOOKING, SEEN, WRONG, WRONG_REGISTERS] {
+            stage.word(word)?;
+        }
+        let (bed, bell, place) = (stage.notification()?, stage.notification()?, stage.slot());
+        let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+        line.bind(Some(bell))?;
+        let mut sleepers = [None; SLEEPERS];
+        for place in &mut sleepers {
+            *place = Some(sleeper(stage, bed)?);
+        }
+        let sleepers = sleepers.map(|sleeper| sleeper.unwrap_or_else(|| unreachable!("all were made")));
+        let drill = Drill::stopped(stage, Equipment::at(LOW), move || {
+            let given = given(line);
+            fill(&vectors(3));
+            let found = run(&given, CALL);
+            if found[..11] != [0; 11] || !preserved(&given, &found) || dump() != vectors(3) {
+                Shared::existing(WRONG).fetch_add();
+            }
+        })?;
+        let (threads, drilled) = (sleepers.map(|sleeper| sleeper.thread), drill.worker.thread);
+        let driver = stage.spawn_with(Equipment::at(HIGH + 10), move || {
+            while bell.wait().is_ok() {
+                if Shared::existing(LOOKING).get() == 0 {
+                    continue;
+                }
+                let states = threads.map(|thread| thread.query().map(|info| info.state));
+                let asleep = states.iter().filter(|state| **state == Ok(ThreadState::Waiting)).count();
+                Shared::existing(SEEN).set(asleep as u64);
+                // The drill is behind its system call, whose answer is in its registers.
+                let given = given(line);
+                let right = drilled.read_registers(true).is_ok_and(|found| {
+                    found.x[..19] == [0; 19] && found.x[19..] == given[19..31] && found.thread_pointer == given[31]
+                });
+                if !right || drilled.resume().is_err() {
+                    Shared::existing(WRONG_REGISTERS).fetch_add();
+                }
+            }
+        })?;
+        let clock = Window::new(RTC, 12, RW)?;
+        ring(&clock);
+        drill.worker.thread.resume()?;
+        drill.warm_up()?;
+        Ok(Nest { drill, driver, sleepers, bed, line, clock })
+    }
+
+    /// Lets the drill acknowledge the line, about when the sleepers' deadline passes: `ticks` after the drill is told to,
+    /// which then begins `late` instructions later.
+    fn round(&self, late: u64, ticks: u64) -> Outcome<Round> {
+        let before = (KERNEL.query(Statistic::NestedInterrupts)?, depth(self.drill.worker.thread)?);
+        // Long enough for all of them to fall asleep.
+        let deadline = Instant::now().after(8000);
+        Shared::existing(DEADLINE).set(deadline.ticks());
+        for _ in 0..SLEEPERS {
+            self.bed.signal()?;
+        }
+        Shared::existing(LOOKING).set(1);
+        Shared::existing(SEEN).set(u64::MAX);
+        self.drill.late.set(late);
+        fill(&vectors(ticks | 1));
+        while deadline.ticks() > Instant::now().ticks() + ticks {
+            core::hint::spin_loop();
+        }
+        self.drill.warm_up()?;
+        check!(dump() == vectors(ticks | 1));
+        // The sleepers, too, are back where they were.
+        while Instant::now() <= deadline {
+            core::hint::spin_loop();
+        }
+        for sleeper in &self.sleepers {
+            equal!(sleeper.state()?, ThreadState::Waiting);
+        }
+        Shared::existing(LOOKING).set(0);
+        equal!(self.driver.state()?, ThreadState::Waiting);
+        Ok(Round {
+            nested: KERNEL.query(Statistic::NestedInterrupts)? - before.0,
+            asleep: Shared::existing(SEEN).get(),
+            deeper: depth(self.drill.worker.thread)? - before.1,
+        })
+    }
+
+    /// Rounds at all ticks, from the deadline that passes long before the line is acknowledged to that which passes long
+    /// after it. Does `what` after each, and looks at last that both interrupts were pending at once in some.
+    fn sweep(self, mut what: impl FnMut(&Nest, Round) -> Outcome) -> Outcome {
+        let (mut nested, mut before, mut after) = (0, 0, 0);
+        for tick in 0..AROUND {
+            let round = self.round(tick * 7, tick)?;
+            nested += round.nested;
+            before += u64::from(round.nested == 0 && round.asleep == 0);
+            after += u64::from(round.nested == 0 && round.asleep == SLEEPERS as u64);
+            what(&self, round)?;
+        }
+        check!(before > 0 && after > 0);
+        equal!(nested > 0, preemptible()?);
+        equal!([WRONG, WRONG_REGISTERS].map(|word| Shared::existing(word).get()), [0, 0]);
+        quiet(&self.clock);
+        self.line.delete()?;
+        Ok(())
+    }
+}
+
+pub fn stack(stage: &mut Stage) -> Outcome {
+    let nest = Nest::new(stage)?;
+    // What the others need, and the drill if the interrupts come one at a time.
+    nest.round(0, AROUND)?;
+    nest.round(0, 0)?;
+    let others = nest.sleepers.map(|sleeper| depth(sleeper.thread));
+    let (alone, mut deeper) = (depth(nest.drill.worker.thread)?, 0);
+    nest.sweep(|nest, round| {
+        if round.nested > 0 {
+            deeper += round.deeper;
+        }
+        for (sleeper, before) in nest.sleepers.iter().zip(others) {
+            equal!(depth(sleeper.thread), before);
+        }
+        let used = depth(nest.drill.worker.thread)?;
+        check!(used < STACK_BOUND);
+        Ok(())
+    })?;
+    // The second interrupt's handler stood below the first one's.
+    equal!(deeper > 0, preemptible()?);
+    let deepest = KERNEL.query(Statistic::DeepestNesting)?;
+    println!(
+        "  stack with one interrupt in user mode: {alone} bytes; with most at once ({deepest}): {} bytes",
+        alone + deeper
+    );
+    equal!(deepest, if preemptible()? { 2 } else { 1 });
+    Ok(())
+}
+
+pub fn saved(stage: &mut Stage) -> Outcome {
+    // The driver has looked at the drill's registers in each round.
+    Nest::new(stage)?.sweep(|_, round| {
+        check!(round.asleep <= SLEEPERS as u64);
+        equal!(Shared::existing(WRONG_REGISTERS).get(), 0);
+        Ok(())
+    })
+}
+
+pub fn switched(stage: &mut Stage) -> Outcome {
+    Nest::new(stage)?.sweep(|_, round| {
+        // The line came before some sleepers were woken, but its driver, although first in priority, ran after that.
+        check!(round.nested == 0 || round.asleep == 0);
+        // One by one: all of them were woken, or nobody.
+        check!(round.asleep == 0 || round.asleep == SLEEPERS as u64);
+        Ok(())
+    })
+}
+
+pub fn restored(stage: &mut Stage) -> Outcome {
+    let mut rounds = 0;
+    Nest::new(stage)?.sweep(|_, _| {
+        rounds += 1;
+        equal!(Shared::existing(WRONG).get(), 0);
+        Ok(())
+    })?;
+    equal!(rounds, AROUND);
+    Ok(())
+}
+
+// ── Nobody runs ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Sleeps, and so does everybody else. Answers by how many ticks it woke late, and for how many the kernel idled.
+fn idle(never: Cap<Notification>, ticks: u64) -> Outcome<(u64, u64)> {
+    let before = KERNEL.query(Statistic::IdleTicks)?;
+    let deadline = Instant::now().after(ticks);
+    refused!(never.wait_until(deadline), TimedOut);
+    let late = Instant::now().since(deadline);
+    Ok((late, KERNEL.query(Statistic::IdleTicks)? - before))
+}
+
+/// Ticks within which a thread runs that was woken while nobody ran.
+const PROMPT: u64 = 150;
+
+pub fn idle_stack(stage: &mut Stage) -> Outcome {
+    let never = stage.notification()?;
+    let other = stage.spawn(move || never.wait().is_ok())?;
+    idle(never, 500)?;
+    depth(MAIN)?;
+    let before = (depth(MAIN)?, depth(other.thread)?);
+    let interrupts = KERNEL.query(Statistic::Interrupts)?;
+    for _ in 0..50 {
+        check!(idle(never, 500)?.1 > 300);
+    }
+    check!(KERNEL.query(Statistic::Interrupts)? >= interrupts + 50);
+    equal!((depth(MAIN)?, depth(other.thread)?), before);
+    Ok(())
+}
+
+pub fn idle_saved(stage: &mut Stage) -> Outcome {
+    let (never, bell) = (stage.notification()?, stage.notification()?);
+    // A system call that waits; what it preserves lies in the thread all the while.
+    let other = stage.spawn(move || {
+        let mut given = pattern(43);
+        (given[0], given[1]) = (u64::from(bell.address().0), 0);
+        given[10] = Operation::Receive as u64;
+        fill(&vectors(13));
+        let found = run(&given, CALL);
+        found[0] == 0 && found[10] == 1 && preserved(&given, &found) && dump() == vectors(13)
+    })?;
+    equal!(other.state()?, ThreadState::Waiting);
+    fill(&vectors(14));
+    for _ in 0..50 {
+        check!(idle(never, 500)?.1 > 300);
+        check!(dump() == vectors(14));
+    }
+    bell.signal()?;
+    check!(other.join()?);
+    Ok(())
+}
+
+pub fn idle_switched(stage: &mut Stage) -> Outcome {
+    let (never, order) = (stage.notification()?, stage.word(0)?);
+    let deadline = Instant::now().after(6000);
+    let mut workers = [None; 6];
+    for (worker, place) in workers.iter_mut().zip([2u64, 0, 5, 1, 4, 3]) {
+        *worker = Some(stage.spawn(move || {
+            let deadline = deadline.after(place * 400);
+            let ended = never.wait_until(deadline) == Err(Error::TimedOut);
+            (ended, order.fetch_add() == place, Instant::now().since(deadline))
+        })?);
+    }
+    let switches = KERNEL.query(Statistic::Switches)?;
+    check!(idle(never, 12_000)?.1 > 6000);
+    check!(KERNEL.query(Statistic::Switches)? >= switches + 6);
+    for worker in workers.into_iter().flatten() {
+        let (ended, in_turn, late) = worker.join()?;
+        check!(ended && in_turn && late < PROMPT);
+    }
+    Ok(())
+}
+
+pub fn idle_goes_on(stage: &mut Stage) -> Outcome {
+    let never = stage.notification()?;
+    let (mut shortest, mut longest, mut latest) = (u64::MAX, 0, 0);
+    for late in 0..16 {
+        for ticks in 0..120 {
+            // SAFETY: the number is below 16.
+            unsafe { crate::assembly::delay(late) };
+            let (late, idle) = idle(never, ticks)?;
+            (shortest, longest) = (shortest.min(idle), longest.max(idle));
+            latest = latest.max(late);
+        }
+    }
+    check!(latest < PROMPT);
+    // Some deadlines passed before anybody could idle, and were met at once; others after it.
+    println!("  woken while nobody ran: after {latest} ticks at most; idle for {shortest} to {longest} ticks");
+    check!(longest > shortest + 40);
+    Ok(())
+}

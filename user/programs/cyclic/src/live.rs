@@ -1,0 +1,78 @@
+//! A thread's numbers while they change.
+//!
+//! The thread that measures must wait for nobody, least of all for a thread of lower priority that reads. So there is no lock:
+//! the one writer makes a number odd before it writes and even again behind it, and a reader that sees an odd number, or
+//! another one afterwards, reads again.
+
+use core::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::statistics::Figures;
+
+/// [`Figures`] that one thread writes and others read, each time as a whole.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// Odd while they are written.
+    version: AtomicU64,
+    /// The numbers, in the order of [`Figures`].
+    words: [AtomicU64; 6],
+}
+
+impl Live {
+    /// Writes them. Only one thread does so.
+    pub fn publish(&self, figures: &Figures) {
+        let Figures { cycles, overruns, least, last, most, sum } = *figures;
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        // No word before the odd number.
+        fence(Ordering::Release);
+        for (word, value) in self.words.iter().zip([cycles, overruns, least, last, most, sum]) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.version.store(version.wrapping_add(2), Ordering::Release);
+    }
+
+    /// Reads them.
+    pub fn read(&self) -> Figures {
+        loop {
+            let before = self.version.load(Ordering::Acquire);
+            let [cycles, overruns, least, last, most, sum] =
+                core::array::from_fn(|index| self.words[index].load(Ordering::Relaxed));
+            // All words before the number is looked at again.
+            fence(Ordering::Acquire);
+            if before.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == before {
+                return Figures { cycles, overruns, least, last, most, sum };
+            }
+            core::hint::spin_loop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::sync::Arc;
+    use std::thread;
+
+    /// Numbers of which all say the same.
+    fn alike(value: u64) -> Figures {
+        Figures { cycles: value, overruns: value, least: value, last: value, most: value, sum: value }
+    }
+
+    #[test]
+    fn what_is_read_was_written_as_a_whole() {
+        const LAST: u64 = 200_000;
+        let live = Arc::new(Live::default());
+        let shared = live.clone();
+        let writer = thread::spawn(move || (1..=LAST).for_each(|value| shared.publish(&alike(value))));
+        let mut seen = 0;
+        while seen < LAST {
+            let figures = live.read();
+            assert_eq!(figures, alike(figures.cycles));
+            assert!(figures.cycles >= seen, "nothing older follows");
+            seen = figures.cycles;
+        }
+        writer.join().unwrap();
+    }
+}
