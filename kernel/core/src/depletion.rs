@@ -18,6 +18,8 @@ use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, fault, scheduler, scheduling, timers};
 
 /// A thread runs on a limited context from now on.
+#[cold]
+#[inline(never)]
 pub fn adopt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
     t.slow |= slow::BUDGETED;
@@ -29,6 +31,8 @@ pub fn adopt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// A thread stops running on the limited context that it runs on, or that changes. What it has used is charged already.
+#[cold]
+#[inline(never)]
 pub fn part<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>, thread: Ref<Thread>) {
     settle(k, context);
     if k.get(thread).slow & slow::DEPLETED != 0 {
@@ -79,6 +83,8 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// The running thread, whose context is limited, is about to be switched away from, to `leave` the kernel or in a window.
 /// If its budget is used up, it cannot go on.
+#[cold]
+#[inline(never)]
 pub fn pause<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
     scheduler::charge(k);
     let Some(context) = k.get(thread).scheduling else { return };
@@ -116,11 +122,12 @@ fn deplete<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, context: Ref<Schedul
     let refill = k.get(context).budget.next_refill(now).unwrap_or(NEVER);
     k.get(thread).slow |= slow::DEPLETED;
     timers::insert(k, thread, refill);
-    scheduling::update(k, thread);
+    scheduling::apply(k, thread);
 }
 
 /// The timer: the running thread's budget has ended, or so it was expected.
 #[cold]
+#[inline(never)]
 pub fn ended<A: Arch>(k: &mut Kernel<A>) {
     scheduler::charge(k);
     let current = k.current();
@@ -138,6 +145,7 @@ pub fn ended<A: Arch>(k: &mut Kernel<A>) {
 
 /// The timer: a depleted thread's refill is due, and it can run, unless an overrun that was charged later has moved that.
 #[cold]
+#[inline(never)]
 pub fn replenish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     timers::remove(k, thread);
     let now = k.arch().now();
@@ -150,14 +158,14 @@ pub fn replenish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
         return;
     }
     k.get(thread).slow &= !slow::DEPLETED;
-    scheduling::update(k, thread);
+    scheduling::apply(k, thread);
 }
 
-/// A thread that may be depleted is no longer ready: it waits for no refill.
+/// A depleted thread is no longer ready: it waits for no refill.
+#[cold]
+#[inline(never)]
 pub fn release<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    if k.get(thread).slow & slow::DEPLETED != 0 {
-        timers::remove(k, thread);
-        k.get(thread).slow &= !slow::DEPLETED;
-        scheduling::update(k, thread);
-    }
+    timers::remove(k, thread);
+    k.get(thread).slow &= !slow::DEPLETED;
+    scheduling::apply(k, thread);
 }

@@ -39,6 +39,8 @@ pub enum Fast {
     Answer(u64),
     /// This thread runs next; its registers lie in it, as those of the old one do in that.
     Resume(Ref<Thread>),
+    /// The same, and its budget is to be timed before it does ([`depletion::begin`](crate::depletion::begin)).
+    Begin(Ref<Thread>),
     /// Nothing was written; the slow path decides.
     Slow,
 }
@@ -327,7 +329,8 @@ pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, ta
     }
     // ── Point of no return ──
     notification::enqueue(k, notification, thread);
-    Fast::Resume(scheduler::leave_to_first(k, thread))
+    let next = scheduler::leave_to_first(k, thread);
+    if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
 /// `Yield`: the first thread of the same priority runs, and this one goes behind the last.

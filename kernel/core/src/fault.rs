@@ -80,6 +80,8 @@ fn timeout_report<A: Arch>(
 /// A server has lost the context that a caller had lent to it, because the caller stopped waiting. If it was just serving, an
 /// endpoint for its timeouts is told: it cannot go on by itself. If it waits for something, or is in the middle of an
 /// operation of the kernel's, nobody is.
+#[cold]
+#[inline(never)]
 pub fn loan_lost<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>, context: Ref<SchedulingContext>) {
     let t = k.get(server);
     let is_serving = matches!(t.state, ThreadState::Ready) && t.scheduling.is_none() && t.kernel_stack_pointer == 0;

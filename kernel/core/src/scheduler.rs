@@ -201,8 +201,15 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
 pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
     debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");
     let current = k.current();
-    if k.get(current).slow & (slow::FLOAT | slow::BUDGETED) != 0 {
-        put_down(k, current, LEAVES);
+    let flags = k.get(current).slow;
+    if flags & (slow::FLOAT | slow::BUDGETED) != 0 {
+        if flags & slow::FLOAT != 0 {
+            k.get(current).slow &= !slow::FLOAT;
+            k.arch().float_enable(false);
+        }
+        if flags & slow::BUDGETED != 0 {
+            depletion::pause(k, current, LEAVES);
+        }
     }
     let rotate = core::mem::take(&mut k.state().reschedule);
     if runnable(k, current) {
@@ -220,21 +227,6 @@ pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
         depletion::begin(k, next);
     }
     next
-}
-
-/// The running thread stops using what only some threads use: the floating-point unit, and a budget.
-#[cold]
-#[inline(never)]
-fn put_down<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
-    let t = k.get(thread);
-    let is_budgeted = t.slow & slow::BUDGETED != 0;
-    if t.slow & slow::FLOAT != 0 {
-        t.slow &= !slow::FLOAT;
-        k.arch().float_enable(false);
-    }
-    if is_budgeted {
-        depletion::pause(k, thread, leaves);
-    }
 }
 
 /// The running thread makes room for one of a priority that nobody else has who is ready.
@@ -281,15 +273,13 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, firs
     first
 }
 
-/// The running thread waits now, and the first of the highest priority, which is answered, runs.
+/// The running thread waits now, and the first of the highest priority, which is answered, runs. If it has a budget, that is still
+/// to be timed.
 #[inline]
 pub fn leave_to_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Thread> {
     charge_to(k, thread);
     let next = take_highest(k);
     k.state().current = next;
-    if k.get(next).slow & slow::BUDGETED != 0 {
-        depletion::begin(k, next);
-    }
     next
 }
 

@@ -81,7 +81,7 @@ pub fn reserve<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
         if is_limit {
             depletion::adopt(k, holder);
         }
-        update(k, holder);
+        apply(k, holder);
     }
     Ok(Outcome::Done)
 }

@@ -41,8 +41,12 @@ const LOWEST: u8 = 100;
 const OVERRUNNER: Budget = Budget::from_ticks(1_200, 8_000);
 /// Ticks between the start of everything and the first release: the threads are there by then.
 const LEAD: u64 = 20_000;
-/// Ticks in which a thread that has been released begins, and says that it is done.
-const OVERHEAD: u64 = 300;
+
+/// The budget for some work: an eighth more, and what it takes to begin when it is released, and to say that it is done. A
+/// thread that is preempted pays for being switched to and from.
+const fn budget_for((period, work): Task) -> Budget {
+    Budget::from_ticks(work + work / 8 + 300, period)
+}
 
 /// A thread that works in periods: the ticks of a period, and those that its work takes.
 type Task = (u64, u64);
@@ -53,8 +57,8 @@ const SETS: [(&str, [Task; 4]); 2] = [
     ("mixed", [(10_000, 1_100), (16_000, 1_800), (20_000, 2_200), (32_000, 3_600)]),
 ];
 
-/// Iterations of the loop that is the work, for a tick.
-const ITERATIONS_PER_TICK: u64 = 4;
+/// Iterations of the loop that is the work, for a tick: of five instructions each, so that the work takes no more than it should.
+const ITERATIONS_PER_TICK: u64 = 3;
 
 /// Works for about so many ticks of one's own.
 fn work(ticks: u64) {
@@ -126,7 +130,7 @@ fn measure(key: &str, tasks: [Task; 4], is_limited: bool) -> Result<(u64, u64), 
     }
     let mut threads = Vec::new();
     for (index, task) in tasks.into_iter().enumerate() {
-        let budget = Budget::from_ticks(task.1 + OVERHEAD, task.0);
+        let budget = budget_for(task);
         let body = move || periodic(task, start, end);
         threads.push(thread(FIRST - index as u8, limit(budget), body)?);
     }

@@ -462,7 +462,7 @@ fn retried(stage: &mut Stage) -> Outcome {
 fn no_class(stage: &mut Stage) -> Outcome {
     let worker = stage.spawn(|| 1)?;
     let thread = u64::from(worker.thread.address().0);
-    for class in [3, 4, 1 << 32, u64::MAX] {
+    for class in [Class::COUNT as u64, Class::COUNT as u64 + 1, 1 << 32, u64::MAX] {
         let operation = tench::abi::Operation::ThreadFaults as u64;
         refused!(crate::stage::system_call(operation, &[thread, class]), InvalidArgument);
     }

@@ -18,7 +18,7 @@ use tench_abi::fault::{Class, Registers, Report};
 use tench_abi::object::stretch;
 use tench_kernel::thread::Thread;
 use tench_kernel::watch::{self, Watch, edge};
-use tench_kernel::{Kernel, Ref, State, entry, fast};
+use tench_kernel::{Kernel, Ref, State, depletion, entry, fast};
 
 use crate::Machine;
 
@@ -261,12 +261,24 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
         },
         // SAFETY: as above.
         fast::Fast::Resume(next) => unsafe { resume(next, old) },
+        // SAFETY: the function takes the thread that runs next, and this one.
+        fast::Fast::Begin(next) => unsafe {
+            core::arch::asm!("b tench_begin", in("x0") next.address(), in("x2") old, options(noreturn))
+        },
         // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which the slow path gets back here.
         fast::Fast::Slow => unsafe {
             core::arch::asm!("b tench_slow_call", in("x0") address, in("x1") tag, in("x2") old, in("x10") OPERATION,
                 options(noreturn))
         },
     }
+}
+
+/// Goes on with the thread at `next`, whose budget is timed from now on.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_begin(next: usize, _: u64, old: usize) -> ! {
+    depletion::begin(&mut token(), thread(next));
+    // SAFETY: a fast path chose `next` for the thread at `old`.
+    unsafe { resume(thread(next), old) }
 }
 
 /// Goes on with another kind of message. Each kind is a function of its own, so that none pays for what others need.

@@ -344,6 +344,10 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
             return Some(thread);
         }
         Fast::Resume(next) => return Some(exchange(k, thread, next)),
+        Fast::Begin(next) => {
+            depletion::begin(k, next);
+            return Some(exchange(k, thread, next));
+        }
         Fast::Slow => return None,
     };
     let words: [u64; 8] = std::array::from_fn(|i| k.get(thread).registers.x[i + 2]);

@@ -3,7 +3,7 @@
 use tench_abi::object::ThreadState as State;
 use tench_abi::{Error, Kind, Rights};
 
-use super::{Binding, Thread, ThreadState, load_registers, stack_depth, target};
+use super::{Binding, Thread, ThreadState, load_registers, slow, stack_depth, target};
 use crate::area::Area;
 use crate::entry::{Outcome, argument};
 use crate::object::Ref;
@@ -36,7 +36,9 @@ pub fn suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if !matches!(t.state, ThreadState::Faulted) {
         t.state = ThreadState::Suspended;
     }
-    depletion::release(k, thread);
+    if k.get(thread).slow & slow::DEPLETED != 0 {
+        depletion::release(k, thread);
+    }
 }
 
 /// `ThreadSuspend`.
