@@ -24,7 +24,7 @@ use crate::thread::{Binding, Thread};
 use crate::{Arch, Kernel, scheduler, scheduling, space, window};
 
 /// Members visited between two windows, and threads that inherit from them.
-const BATCH: u32 = 16;
+const BATCH: u32 = 6;
 
 /// What a root page table holds of an account.
 #[derive(Clone, Copy, Default)]

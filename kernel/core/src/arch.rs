@@ -97,6 +97,10 @@ pub unsafe trait Arch: Sized {
     /// `from` is the thread whose kernel stack is in use; `to` is alive. No reference into kernel state is held.
     unsafe fn switch(from: Ref<Thread>, to: Ref<Thread>);
 
+    /// Whether the early output takes a byte without waiting.
+    fn print_has_room(&self) -> bool {
+        true
+    }
     /// One byte to the early output.
     fn print(&mut self, byte: u8);
     /// Ends everything with an exit status.

@@ -12,7 +12,7 @@ pub(crate) mod containers;
 use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument};
-use crate::object::Ref;
+use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{
@@ -37,9 +37,15 @@ pub enum Deleted {
 /// Instructions, roughly, between two windows.
 const BUDGET: isize = 1200;
 /// What taking a capability out costs.
-const REMOVE_COST: isize = 150;
-/// What a step of an object's end costs.
-const FINALISE_COST: isize = 400;
+const REMOVE_COST: isize = 250;
+/// The same, for the pages of untyped memory.
+const REMOVE_PAGE_COST: isize = 150;
+/// The same, for untyped memory in a large tree: each subtree knows how far it reaches.
+const REMOVE_UNTYPED_COST: isize = 600;
+/// What a step of an object's end costs that nobody uses.
+const FINALISE_COST: isize = 80;
+/// The same, where somebody waits, is interrupted or is mapped.
+const END_USE_COST: isize = 900;
 
 /// How far a step came.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -255,7 +261,7 @@ fn remove_pages<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, end: usize, budget
         tree::remove(k, victim);
         k.slot(victim).cap = Cap::NULL;
         removed += 1;
-        *budget -= REMOVE_COST;
+        *budget -= REMOVE_PAGE_COST;
     };
     k.state().removed += removed;
     if found.is_none() {
@@ -316,15 +322,42 @@ fn remove_simple<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) 
         k.slot(slot).cap.settle();
         return false;
     }
+    let untyped = k.slot(slot).cap.kind as u8 == Kind::Untyped as u8;
     derivation::remove(k, slot);
-    *budget -= REMOVE_COST;
+    *budget -= if untyped { REMOVE_UNTYPED_COST } else { REMOVE_COST };
     true
 }
 
+/// What the next step of an object's end costs at most, roughly.
+fn finalise_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
+    let Cap { kind, object, .. } = k.slot(slot).cap;
+    let in_use = match kind {
+        Kind::Untyped | Kind::InterruptControl | Kind::Kernel | Kind::CapNode | Kind::Thread | Kind::Null => return 0,
+        Kind::Frame => first_mapping(k, slot).is_some(),
+        Kind::Mapping | Kind::PageTable => true,
+        Kind::Endpoint => !end_of(object, |object: Ref<Endpoint>| k.get(object).head == 0),
+        Kind::Reply => !end_of(object, |object: Ref<Reply>| k.get(object).claimed.is_none()),
+        Kind::Notification => !end_of(object, |object: Ref<Notification>| {
+            let n = k.get(object);
+            n.head.is_none() && n.first_interrupt == 0
+        }),
+        Kind::SchedulingContext => !end_of(object, |object: Ref<SchedulingContext>| k.get(object).thread.is_none()),
+        Kind::Interrupt => false,
+    };
+    if in_use { END_USE_COST } else { FINALISE_COST }
+}
+
 /// One step of the end of an object that is no container. Answers whether nothing refers to it any more.
+///
+/// A step is not begun if it costs more than is left until the next window, unless the last was passed just now.
 fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bool {
     let Cap { kind, object, .. } = k.slot(slot).cap;
-    *budget -= FINALISE_COST;
+    let cost = finalise_cost(k, slot);
+    if cost > *budget && *budget < BUDGET {
+        *budget = 0;
+        return false;
+    }
+    *budget -= cost;
     match kind {
         Kind::Frame => unmap_one(k, slot, budget),
         Kind::Mapping => mapping::finalise(k, slot),
@@ -334,11 +367,7 @@ fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bo
         Kind::Notification => end_of(object, |object| notification::finalise(k, object)),
         Kind::SchedulingContext => end_of(object, |object| scheduling::finalise(k, object)),
         Kind::Interrupt => interrupt::finalise(k, object as u32),
-        Kind::Untyped | Kind::InterruptControl | Kind::Kernel => {
-            *budget += FINALISE_COST;
-            true
-        }
-        Kind::CapNode | Kind::Thread | Kind::Null => true,
+        Kind::Untyped | Kind::InterruptControl | Kind::Kernel | Kind::CapNode | Kind::Thread | Kind::Null => true,
     }
 }
 

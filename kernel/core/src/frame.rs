@@ -1,7 +1,7 @@
 //! Frames: memory that can be mapped.
 //!
-//! Mapping is a loop whose length the program chooses, so it passes windows. The mapping capability is made before the
-//! first window and grows with what is mapped; after each window in which somebody else ran, the call is decoded afresh,
+//! Mapping is a loop whose length the program chooses, so it passes windows. The mapping capability is made with the
+//! first entries and grows with what is mapped; after each window in which somebody else ran, the call is decoded afresh,
 //! and goes on only if it says what it said before. A thread that is deleted at a window leaves a mapping of what is mapped.
 
 use tench_abi::memory::{MapFlags, entry_bits};
@@ -99,6 +99,7 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     let address = argument(k, thread, 6);
     let mut slot = space::destination(k, 0, address)?;
     let flags = Mapping::of(&request.cap).flags;
+    let mut disturbances = 0;
     if mapping::needs_maintenance(&request.cap, flags) {
         if !prepare(k, thread, &request, flags)? {
             return Ok(Outcome::Written);
@@ -107,18 +108,35 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         check_free(k, request.table, first, count)?;
         slot = space::destination(k, 0, address)?;
     }
+    if count > STEP {
+        // Looking at so many entries took a while already. Those behind the first step are looked at again where they are filled,
+        // if somebody else has run by then.
+        disturbances = window::disturbances(k);
+        if !window::pass(k) {
+            return Ok(Outcome::Written);
+        }
+        if window::disturbances(k) != disturbances {
+            let now;
+            (source, now) = decode(k, thread)?;
+            if now != request {
+                return Err(Error::Aborted);
+            }
+            check_free(k, request.table, first, STEP)?;
+            slot = space::destination(k, 0, address)?;
+        }
+    }
     // ── Point of no return ──
     let mut done = count.min(STEP);
     derivation::insert_mapping(k, source, slot, &Cap { aux: extent(first, done), ..request.cap });
     fill(k, &request, slot, 0, done);
     while done < count {
-        let disturbances = window::disturbances(k);
         if !window::pass(k) {
             return Ok(Outcome::Written);
         }
         if window::disturbances(k) != disturbances {
             slot = look_again(k, thread, &request, address, done)?;
             check_free(k, request.table, first + done, count - done)?;
+            disturbances = window::disturbances(k);
         }
         let step = STEP.min(count - done);
         fill(k, &request, slot, done, step);

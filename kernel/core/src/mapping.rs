@@ -125,6 +125,13 @@ pub fn maintain<A: Arch>(
     mut same: impl FnMut(&mut Kernel<A>) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     let mut done = 0;
+    // What was looked at until here took a while already.
+    if !window::pass(k) {
+        return Ok(false);
+    }
+    if !same(k)? {
+        return Err(Error::Aborted);
+    }
     while done < length {
         let step = MAINTENANCE_STEP.min(length - done);
         if flags.intersects(MEMORY_TYPE) {
@@ -133,13 +140,12 @@ pub fn maintain<A: Arch>(
             k.arch().synchronise_instructions(address + done, step);
         }
         done += step;
-        if done < length {
-            if !window::pass(k) {
-                return Ok(false);
-            }
-            if !same(k)? {
-                return Err(Error::Aborted);
-            }
+        // Behind the last step, too: what follows is as long.
+        if !window::pass(k) {
+            return Ok(false);
+        }
+        if !same(k)? {
+            return Err(Error::Aborted);
         }
     }
     Ok(true)
@@ -198,13 +204,13 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     rest == 0
 }
 
-/// A mapping's capability has been moved to `slot`: the books follow it.
+/// A mapping's capability has been moved to `slot`: the book of its first entry follows it. Those of the others say only
+/// that some mapping covers them, so that moving takes the same however many there are.
 pub fn moved<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     let mapping = Mapping::of(&k.slot(slot).cap);
     let Some(table) = mapping.table() else { return };
-    let book = Book::Mapping(slot).pack();
-    if let Some(books) = k.get(table).books.get_mut(mapping.first..mapping.first + mapping.count) {
-        books.fill(book);
+    if let Some(book) = k.get(table).books.get_mut(mapping.first) {
+        *book = Book::Mapping(slot).pack();
     }
 }
 

@@ -185,7 +185,8 @@ pub enum Book {
     /// A page that the kernel mapped for the first process; no capability stands for it, and it stays with the table. Its
     /// memory never becomes an object of the kernel's.
     Boot,
-    /// A mapping covers it.
+    /// A mapping covers it. If this is the mapping's first entry its capability lies in this slot; otherwise it lay there
+    /// once.
     Mapping(SlotRef),
     /// A child table hangs in it, at this kernel virtual address divided by 64, relative to the base.
     Table(u32),

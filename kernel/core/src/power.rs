@@ -7,7 +7,7 @@ use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::Ref;
 use crate::thread::Thread;
 use crate::window::PREEMPTIBLE;
-use crate::{Arch, Kernel, scheduler, watch};
+use crate::{Arch, Kernel, scheduler, watch, window};
 
 /// `KernelPowerOff`.
 pub fn power_off<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
@@ -16,16 +16,32 @@ pub fn power_off<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
     k.arch().power_off(status)
 }
 
-/// `KernelPrint`.
+/// Bytes that are printed between two windows.
+const PRINT_STEP: usize = 16;
+
+/// `KernelPrint`. Passes windows.
 pub fn print<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     capability_slot(k, thread, Kind::Kernel, Rights::WRITE)?;
     let length = argument(k, thread, 1);
     if length > 64 {
         return Err(Error::InvalidArgument);
     }
-    for i in 0..length as usize {
-        let byte = (argument(k, thread, 2 + i / 8) >> (i % 8 * 8)) as u8;
-        k.arch().print(byte);
+    let mut i = 0;
+    let mut left = PRINT_STEP;
+    while i < length as usize {
+        if left > 0 && k.arch().print_has_room() {
+            let byte = (argument(k, thread, 2 + i / 8) >> (i % 8 * 8)) as u8;
+            k.arch().print(byte);
+            i += 1;
+            left -= 1;
+            continue;
+        }
+        // Also while the device is busy, for as long as that lasts.
+        if !window::pass(k) {
+            return Ok(Outcome::Written);
+        }
+        capability_slot(k, thread, Kind::Kernel, Rights::WRITE)?;
+        left = PRINT_STEP;
     }
     Ok(Outcome::Done)
 }
@@ -35,7 +51,7 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     capability_slot(k, thread, Kind::Kernel, Rights::READ)?;
     let Some(which) = Statistic::from_code(argument(k, thread, 1)) else { return Err(Error::InvalidArgument) };
     if which == Statistic::DeepestStack {
-        let depth = crate::thread::stack_depth(k, thread);
+        let Some(depth) = crate::thread::stack_depth(k, |_| Ok(thread))? else { return Ok(Outcome::Written) };
         let s = &mut k.state().statistics;
         s.deepest_stack = s.deepest_stack.max(depth);
     }

@@ -201,9 +201,9 @@ fn detach<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) {
 /// How much one step of [`finalise`] does: a free entry counts 1, others what they cost beside it.
 const STEP: usize = 128;
 /// Cost of a child table.
-const TABLE_COST: usize = 4;
+const TABLE_COST: usize = 8;
 /// Cost of emptying a mapping's slot.
-const MAPPING_COST: usize = 24;
+const MAPPING_COST: usize = 64;
 
 /// One step of the end of a table, which no capability names any more: it is taken out of its parent, its mappings and
 /// their capabilities go, its children hang nowhere, a root's identifier is given back. Answers whether it was the
@@ -221,6 +221,13 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
     while done < STEP && k.get(table).used > 0 {
         let t = k.get(table);
         let index = usize::from(t.cleared);
+        let limit = TABLE_ENTRIES.min(index + STEP - done);
+        let free = t.books.get(index..limit).map_or(0, |books| books.iter().take_while(|book| **book == 0).count());
+        if free > 0 {
+            t.cleared += free as u16;
+            done += free;
+            continue;
+        }
         let Some(word) = t.books.get(index) else { break };
         let book = Book::unpack(*word);
         done += match book {
@@ -232,7 +239,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
                 derivation::remove(k, slot);
                 count + MAPPING_COST
             }
-            Book::Free => 1,
+            Book::Free => break,
             Book::Boot | Book::Table(_) => {
                 forget(k, table, index, book);
                 TABLE_COST

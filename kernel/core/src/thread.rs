@@ -21,7 +21,7 @@ use crate::area::Area;
 use crate::entry::capability_slot;
 use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::Slot;
-use crate::{Arch, Kernel, account, scheduling};
+use crate::{Arch, Kernel, account, scheduling, window};
 
 /// Bytes of a thread object.
 pub const OBJECT_SIZE: usize = 1 << THREAD_BITS;
@@ -251,18 +251,38 @@ pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize) {
     unsafe { (object as *mut u64).write(CANARY) };
 }
 
-/// Deepest use of a thread's kernel stack so far, in bytes: the stack was zero when it was made.
-pub fn stack_depth<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u64 {
-    let _ = k.get(thread);
-    let bottom = thread.address() - THREAD_OFFSET;
-    for offset in (8..THREAD_OFFSET).step_by(8) {
-        // SAFETY: the words below a thread are its kernel stack, part of the live object; another part of it is in use
-        // by this very function, hence the volatile read.
-        if unsafe { ((bottom + offset) as *const u64).read_volatile() } != 0 {
-            return (THREAD_OFFSET - offset) as u64;
+/// Bytes of a kernel stack that are looked at between two windows.
+const STACK_STEP: usize = 1024;
+
+/// Deepest use of a thread's kernel stack so far, in bytes: the stack was zero when it was made. Passes windows; `find` looks
+/// the thread up again after each. Answers `None` if the running thread was deleted.
+///
+/// # Errors
+/// Those of `find`.
+pub fn stack_depth<A: Arch>(
+    k: &mut Kernel<A>,
+    mut find: impl FnMut(&mut Kernel<A>) -> Result<Ref<Thread>, Error>,
+) -> Result<Option<u64>, Error> {
+    // The lowest word is the canary.
+    let mut offset = 8;
+    loop {
+        let bottom = find(k)?.address() - THREAD_OFFSET;
+        let end = THREAD_OFFSET.min(offset + STACK_STEP);
+        while offset < end {
+            // SAFETY: the words below a thread are its kernel stack, part of the live object that was just found; another
+            // part of it may be in use by this very function, hence the volatile read.
+            if unsafe { ((bottom + offset) as *const u64).read_volatile() } != 0 {
+                return Ok(Some((THREAD_OFFSET - offset) as u64));
+            }
+            offset += 8;
+        }
+        if offset >= THREAD_OFFSET {
+            return Ok(Some(0));
+        }
+        if !window::pass(k) {
+            return Ok(None);
         }
     }
-    0
 }
 
 /// Whether the end of a thread's kernel stack is intact.
@@ -285,12 +305,17 @@ fn target<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Re
     // SAFETY: a live capability of this kind names a thread object.
     unsafe { Ref::at(object + THREAD_OFFSET) }.ok_or(Error::InvalidCapability)
 }
-/// The last capability to a thread goes: it stops, and nothing refers to it any more. Its bindings are emptied by the
-/// caller. `object` is the address of the thread object.
+/// One step of the end of a thread, whose last capability goes: it stops, and nothing refers to it any more. Answers whether that was
+/// the last step. Its bindings are emptied by the caller. `object` is the address of the thread object.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: usize) -> bool {
     // SAFETY: the caller finalises a live thread object.
     let Some(thread) = (unsafe { Ref::<Thread>::at(object + THREAD_OFFSET) }) else { return true };
+    let has_deadline = k.get(thread).slow & slow::DEADLINE != 0;
     control::suspend(k, thread);
+    if has_deadline {
+        // Leaving a wait takes long among many deadlines; the rest comes after a window.
+        return false;
+    }
     k.get(thread).state = ThreadState::Suspended;
     k.get(thread).kernel_stack_pointer = 0;
     if k.state().float_owner == Some(thread) {

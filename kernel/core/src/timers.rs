@@ -11,7 +11,7 @@ use crate::thread::{Thread, slow};
 use crate::{Arch, Kernel, endpoint, inherit, scheduler};
 
 /// Threads whose deadlines have passed that are woken with interrupts off, before others are let in.
-const BATCH: usize = 4;
+const BATCH: usize = 2;
 
 /// A thread's links in the queue. Threads are named by address / 64 relative to the base; 0 is nobody.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

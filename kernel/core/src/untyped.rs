@@ -42,8 +42,9 @@ const DIRECT_OBJECTS: usize = 4;
 const DIRECT_BYTES: usize = 8192;
 /// Bytes that are zeroed between two windows.
 const ZERO_STEP: usize = 4096;
-/// Objects that are made between two windows.
-const OBJECT_STEP: usize = 8;
+/// Objects that are made between two windows: of the dearer kinds, and of others.
+const DEAR_OBJECT_STEP: usize = 4;
+const OBJECT_STEP: usize = 6;
 
 /// A valid `UntypedRetype`.
 struct Request {
@@ -70,6 +71,12 @@ struct Place {
 }
 
 impl Request {
+    /// Objects that are made between two windows.
+    fn step(&self) -> usize {
+        let is_dear = matches!(self.cap.kind, Kind::Untyped | Kind::Thread | Kind::PageTable);
+        if is_dear { DEAR_OBJECT_STEP } else { OBJECT_STEP }
+    }
+
     /// Bytes of one object.
     #[inline(always)]
     fn size(&self) -> usize {
@@ -258,7 +265,7 @@ fn make_from_last<A: Arch>(
 ) -> Result<bool, Error> {
     let mut slot = reservation;
     let size = request.size();
-    let mut left = OBJECT_STEP;
+    let mut left = request.step();
     let mut i = request.count - 1;
     while i > 0 {
         if left == 0 {
@@ -266,7 +273,7 @@ fn make_from_last<A: Arch>(
                 return Ok(false);
             }
             slot = reserved(k, thread, request, (i + 1) * size)?;
-            left = OBJECT_STEP;
+            left = request.step();
         }
         left -= 1;
         let is_empty = match space::neighbour(slot, i) {

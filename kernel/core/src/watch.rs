@@ -28,8 +28,8 @@ const PATHS: usize = stretch::LIMIT as usize;
 /// The counter may have no more bits than these.
 const COUNTER: u64 = u32::MAX as u64;
 
-/// Instructions of a stretch that its two readings miss, at most: two at an entry, and what lies behind the reading at its end.
-/// A program on the target compares them with what it counts itself (cases `WATCH*`).
+/// Instructions of a stretch that its two readings miss, at most: those of the entry up to the reading (two, in the kernel
+/// twelve), and those behind the reading at its end, counted in the assembly.
 pub mod edge {
     /// Up to a window, and from its end: masking and barriers.
     pub const WINDOW: u64 = 8;
@@ -40,7 +40,7 @@ pub mod edge {
     /// Up to user mode, back to the caller of a fast path.
     pub const HAND_BACK: u64 = 36;
     /// Up to the end of an interrupt in the kernel.
-    pub const KERNEL_INTERRUPT: u64 = 28;
+    pub const KERNEL_INTERRUPT: u64 = 32;
 }
 
 /// What is known of a path.

@@ -33,18 +33,27 @@ pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
         return false;
     }
     k.state().statistics.windows += 1;
-    if PREEMPTIBLE {
+    let mut first = true;
+    while PREEMPTIBLE {
+        let interrupts = k.state().statistics.interrupts;
         let path = open(k);
-        if k.state().nesting == 0 && scheduler::should_switch(k) {
-            let next = scheduler::switch(k);
-            if next != current {
-                k.state().statistics.preemptions += 1;
-                // SAFETY: `current` owns the kernel stack in use, since windows are passed only by the running thread;
-                // `next` came from the scheduler, so it is alive; this function holds no reference.
-                unsafe { A::switch(current, next) };
-                watch::goes_on(k, path);
-            }
+        let s = k.state();
+        let is_asked = first || s.statistics.interrupts != interrupts;
+        if s.nesting != 0 || !is_asked || !scheduler::should_switch(k) {
+            break;
         }
+        let next = scheduler::switch(k);
+        if next == current {
+            break;
+        }
+        k.state().statistics.preemptions += 1;
+        // SAFETY: `current` owns the kernel stack in use, since windows are passed only by the running thread;
+        // `next` came from the scheduler, so it is alive; this function holds no reference.
+        unsafe { A::switch(current, next) };
+        // Whoever switched back has had interrupts off for a while already, so they are let in before this goes on; and if one
+        // has come, it is asked again who should run.
+        watch::goes_on(k, path);
+        first = false;
     }
     true
 }
@@ -61,6 +70,7 @@ pub fn disturbances<A: Arch>(k: &mut Kernel<A>) -> u64 {
 ///
 /// A handler that interrupted user mode begins to be counted here, where it matters; one that interrupted a window was
 /// counted when it began.
+#[cfg_attr(feature = "watch", inline(never))]
 pub fn nested<A: Arch>(k: &mut Kernel<A>) {
     if !PREEMPTIBLE {
         return;
@@ -70,7 +80,7 @@ pub fn nested<A: Arch>(k: &mut Kernel<A>) {
     let depth = outside.max(1);
     s.nesting = depth;
     let before = s.statistics;
-    A::open_window(k);
+    open(k);
     let s = k.state();
     s.nesting = outside;
     let came = s.statistics.interrupts - before.interrupts;

@@ -21,6 +21,7 @@
 //! | `contention` | [`contention`] | many threads over one connection |
 //! | `spawn` | [`spawn`] | what a process costs, by the number of processes |
 //! | `boot` | [`boot`] | instructions until here |
+//! | `adversary` | [`adversary`] | for how long interrupts are off, whatever a program does |
 //! | `spawn-kill` | [`spawn_kill`] | nothing: processes that are started and ended, and whether anything is left |
 //! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
 //!
@@ -32,6 +33,8 @@
 extern crate alloc;
 
 // On the host the program is only checked, and the parts that decide are tested.
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod adversary;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod boot;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -100,6 +103,7 @@ fn measure() -> Result<(), String> {
         Some("contention") => contention::run(),
         Some("spawn") => spawn::run(),
         Some("boot") => boot::run(),
+        Some("adversary") => adversary::run(),
         Some("soak") => soak::run(),
         Some("spawn-kill") => spawn_kill::run(),
         Some(name) => Err(format!("no experiment is called {name}; docs/manual/lab.md lists them")),

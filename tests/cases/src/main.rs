@@ -58,6 +58,7 @@ mod transfer;
 mod untyped;
 mod upcall;
 mod victim;
+mod watching;
 
 use case::Case;
 use stage::Stage;
@@ -98,6 +99,7 @@ const CASES: &[&[Case]] = &[
     exhaustion::CASES,
     streams::CASES,
     hostile::CASES,
+    watching::CASES,
 ];
 
 fn play() -> i32 {

@@ -16,18 +16,24 @@ pub fn set_port(address: usize) {
     PORT.store(address, Ordering::Relaxed);
 }
 
+/// Whether a byte can be printed without waiting.
+pub fn has_room() -> bool {
+    let port = PORT.load(Ordering::Relaxed);
+    let flags = (port + FLAGS) as *const u32;
+    // SAFETY: the port was found in the device tree and is mapped as device memory; reading flags has no side effect.
+    port == 0 || unsafe { flags.read_volatile() } & TRANSMIT_FULL == 0
+}
+
 /// Prints a byte, waiting for room.
 pub fn print(byte: u8) {
     let port = PORT.load(Ordering::Relaxed);
     if port == 0 {
         return;
     }
-    let flags = (port + FLAGS) as *const u32;
-    // SAFETY: the port was found in the device tree and is mapped as device memory; reading flags has no side effect.
-    while unsafe { flags.read_volatile() } & TRANSMIT_FULL != 0 {
+    while !has_room() {
         core::hint::spin_loop();
     }
-    // SAFETY: as above; writing the data register transmits.
+    // SAFETY: as in `has_room`; writing the data register transmits.
     unsafe { (port as *mut u32).write_volatile(u32::from(byte)) };
 }
 

@@ -9,6 +9,7 @@
 
 .macro vector name
     .balign 128
+    .type \name, %function
     \name:
 .endm
 

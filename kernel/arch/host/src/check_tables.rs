@@ -96,7 +96,10 @@ fn check_table(
         ensure!((entry == 0) == (book == Book::Free), "entry {index} is {entry:x}, its book {book:?}");
         let cover = covered.get(&(table.address(), index)).copied();
         let booked = if let Book::Mapping(slot) = book { Some(slot) } else { None };
-        ensure!(cover == booked, "entry {index} is booked for {booked:?}, but {cover:?} covers it");
+        ensure!(cover.is_some() == booked.is_some(), "entry {index} is booked for {booked:?}, {cover:?} covers it");
+        // Only a mapping's first entry follows its capability.
+        let first = cover.is_some_and(|slot| Mapping::of(&k.slot(slot).cap).first == index);
+        ensure!(!first || cover == booked, "entry {index} is booked for {booked:?}, but {cover:?} begins there");
         if let Book::Table(number) = book {
             let child = base + ((number as usize) << 6);
             // SAFETY: what is booked is alive (that is what `living` and `boot` check).

@@ -16,7 +16,7 @@ use tench_kernel::thread::{Thread, ThreadState};
 use tench_kernel::{Kernel, Ref};
 
 /// Deadlines that one batch is enough for.
-const BATCH: usize = 4;
+const BATCH: usize = 2;
 /// A line that programs may own.
 const LINE: u32 = 40;
 
@@ -87,8 +87,11 @@ fn watch(w: &mut World, mut what: impl FnMut(&mut Kernel<Host>, usize) + 'static
     let notes = seen.clone();
     let mut outside = None;
     w.m.host().nested_hook = Some(Box::new(move |k| {
-        let now = (k.current(), k.state().statistics.switches);
-        assert!(*outside.get_or_insert(now) == now, "somebody else ran before the handler was left");
+        let (current, s) = (k.current(), k.state().statistics);
+        // Which outermost handler this is, and what was when it began.
+        let (handler, now) = (s.interrupts - s.nested_interrupts, (current, s.switches));
+        let (_, then) = *outside.insert(outside.filter(|(before, _)| *before == handler).unwrap_or((handler, now)));
+        assert!(then == now, "somebody else ran before the handler was left");
         check(k).expect("consistent in a handler's window");
         let mut notes = notes.borrow_mut();
         notes.depths.push(k.state().nesting);
@@ -114,7 +117,7 @@ fn statistic(m: &mut Machine, which: Statistic) -> u64 {
 
 #[test]
 fn many_deadlines_let_interrupts_in_between_batches() {
-    let mut w = world(&[50; 19], false);
+    let mut w = world(&[50; 5 * BATCH - 1], false);
     let seen = watch(&mut w, |_, _| {});
     w.m.pass_time(1000);
     w.m.check();
@@ -139,7 +142,7 @@ fn a_single_batch_passes_no_window() {
 
 #[test]
 fn nobody_runs_before_the_outermost_handler_is_left() {
-    let mut w = world(&[150; 12], false);
+    let mut w = world(&[150; 3 * BATCH], false);
     let seen = watch(&mut w, |k, n| {
         if n == 1 {
             raise(k, LINE);
@@ -160,7 +163,7 @@ fn nobody_runs_before_the_outermost_handler_is_left() {
 
 #[test]
 fn a_handler_in_a_window_of_an_operation_nests_and_leaves_switching_to_the_window() {
-    let mut w = world(&[50; 12], false);
+    let mut w = world(&[50; 3 * BATCH], false);
     let seen = watch(&mut w, |k, n| {
         if n == 2 {
             raise(k, LINE);
@@ -187,7 +190,7 @@ fn a_handler_in_a_window_of_an_operation_nests_and_leaves_switching_to_the_windo
 
 #[test]
 fn interrupts_nest_while_nobody_runs() {
-    let mut w = world(&[150; 12], false);
+    let mut w = world(&[150; 3 * BATCH], false);
     let seen = watch(&mut w, |k, n| {
         if n == 1 {
             raise(k, LINE);
@@ -209,7 +212,7 @@ fn interrupts_nest_while_nobody_runs() {
 #[test]
 fn the_timer_does_not_interrupt_its_own_handler() {
     // The driver's wait has the first deadline; that it ends sets the timer to the next, which has passed, too.
-    let mut w = world(&[50; 12], true);
+    let mut w = world(&[50; 3 * BATCH], true);
     let seen = watch(&mut w, |k, n| {
         k.arch().time += 1;
         assert!(!k.arch().interrupted(), "window {n}: the timer is being served");
@@ -235,7 +238,7 @@ fn deadlines_that_pass_in_a_handler_are_met_by_it() {
 
 #[test]
 fn a_slice_that_ends_in_a_handler_ends_when_it_is_left() {
-    let mut w = world(&[50; 12], false);
+    let mut w = world(&[50; 3 * BATCH], false);
     let rival = w.m.make_thread(100);
     let (first, time) = (w.m.first, at(slot::SCHEDULING));
     w.m.call(Operation::SchedulingConfigure, &[time, 100, 255, 600]).ok();

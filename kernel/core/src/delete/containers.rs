@@ -23,13 +23,20 @@ use core::mem::offset_of;
 
 use tench_abi::Kind;
 
-use super::{FINALISE_COST, REMOVE_COST, is_zombie, remove_simple, unbind};
+use super::{END_USE_COST, FINALISE_COST, REMOVE_COST, is_zombie, remove_simple, unbind};
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::{BINDINGS, THREAD_OFFSET, Thread};
 use crate::{Arch, Kernel, derivation, mapping, space, thread, tree};
 
 /// What looking at a slot costs.
 const SLOT_COST: isize = 8;
+
+/// What stopping a thread costs: more than anything else, since it may wait with a deadline among many others. It is begun only if
+/// that much is left until the next window, and that is passed then.
+const STOP_COST: isize = 1150;
+
+/// What a thread gets that deletes itself, to empty its bindings.
+const OWN_END: isize = 1600;
 
 /// Progress of a thread that has not been stopped yet.
 const NOT_STOPPED: u64 = u64::MAX;
@@ -58,6 +65,29 @@ pub(super) fn empty<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isiz
     done
 }
 
+/// Whether the last capability to a container is to a thread that still has to be stopped, and a window has to be passed first.
+fn is_stop_too_dear<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) -> bool {
+    let cap = &k.slot(slot).cap;
+    let too_dear = matches!(cap.kind, Kind::Thread) && !is_zombie(cap) && work.budget < STOP_COST;
+    if too_dear {
+        work.budget = 0;
+    }
+    too_dear
+}
+
+/// What it has cost to begin the end of the container in this slot. The running thread, which is no more after the next window, waits
+/// for nothing and so costs little: it gets the time to empty its bindings.
+fn charge_for_begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) {
+    let Cap { kind, object, .. } = k.slot(slot).cap;
+    if !matches!(kind, Kind::Thread) {
+        work.budget -= FINALISE_COST;
+    } else if k.current().address() == object + THREAD_OFFSET {
+        work.budget = OWN_END;
+    } else {
+        work.budget -= work.budget.max(STOP_COST);
+    }
+}
+
 /// The slots inside a container: the first, and how many.
 fn contents<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Option<(SlotRef, u64)> {
     let (address, count) = match cap.kind {
@@ -83,8 +113,11 @@ fn begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
 /// the root is gone.
 fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> bool {
     if !is_zombie(&k.slot(work.root).cap) {
+        if is_stop_too_dear(k, work.root, work) {
+            return false;
+        }
         begin(k, work.root);
-        work.budget -= FINALISE_COST;
+        charge_for_begin(k, work.root, work);
     }
     while work.budget > 0 {
         let (member, _) = ring(k, work.root);
@@ -111,7 +144,11 @@ fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work)
     let mut zombie = zombie;
     let mut progress = cap.badge;
     if progress == NOT_STOPPED {
-        work.budget -= FINALISE_COST;
+        if work.budget < END_USE_COST {
+            work.budget = 0;
+            return None;
+        }
+        work.budget -= END_USE_COST;
         if !thread::finalise(k, cap.object) {
             return None;
         }
@@ -127,6 +164,10 @@ fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work)
         if slot == zombie {
             progress += 1;
         } else if is_last(k, slot) {
+            if is_stop_too_dear(k, slot, work) || work.budget < END_USE_COST {
+                work.budget = 0;
+                break;
+            }
             zombie = move_inside(k, slot, zombie, work)?;
         } else if !remove_simple(k, slot, &mut work.budget) {
             break;
@@ -157,9 +198,10 @@ fn skip_empty<A: Arch>(k: &mut Kernel<A>, first: SlotRef, from: u64, count: u64,
 /// `slot`, which is to be emptied, holds the last capability to another container. It moves into that container's first
 /// slot, what was there comes to `slot`, and the container joins the ring of `zombie`. Answers where that zombie is now.
 fn move_inside<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, zombie: SlotRef, work: &mut Work) -> Option<SlotRef> {
-    work.budget -= FINALISE_COST;
+    work.budget -= END_USE_COST;
     if !is_zombie(&k.slot(slot).cap) {
         begin(k, slot);
+        charge_for_begin(k, slot, work);
     }
     let cap = k.slot(slot).cap;
     let (host, _) = contents(k, &cap)?;

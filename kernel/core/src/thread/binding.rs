@@ -12,7 +12,7 @@ use super::{Binding, FaultTarget, OBJECT_SIZE, THREAD_OFFSET, Thread, ThreadStat
 use crate::entry::{Outcome, argument};
 use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::{Cap, Slot, SlotRef, flag};
-use crate::{Arch, Kernel, account, endpoint, inherit, scheduling, space};
+use crate::{Arch, Kernel, account, endpoint, inherit, scheduling, space, window};
 
 /// The thread that contains the binding slot at this kernel virtual address, and which binding it is.
 fn owner_of_binding<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<(Ref<Thread>, Binding)> {
@@ -136,7 +136,8 @@ fn clear_binding<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Bindi
     if let Some(slot) = binding_slot(k, thread, binding) {
         crate::delete::delete(k, slot)?;
     }
-    Ok(true)
+    // Several can be emptied by one call, and each can be the end of an object.
+    if window::pass(k) { Ok(true) } else { Err(Error::Aborted) }
 }
 
 /// What `ThreadBind` can bind, in the order of its arguments.

@@ -89,9 +89,9 @@ pub fn write_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resul
 
 /// `ThreadQuery`.
 pub fn query<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
+    let Some(depth) = stack_depth(k, |k| target(k, caller, Rights::READ))? else { return Ok(Outcome::Written) };
     let thread = target(k, caller, Rights::READ)?;
     scheduler::charge(k);
-    let depth = stack_depth(k, thread);
     let s = &mut k.state().statistics;
     s.deepest_stack = s.deepest_stack.max(depth);
     let t = k.get(thread);

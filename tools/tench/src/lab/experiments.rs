@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use miette::Result;
+use tench_abi::object::stretch;
 
-use super::measure::{Figures, Measured};
+use super::measure::{Figures, Measured, Sample};
 use super::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, Panel, Plot, Shape};
 use super::reference::{self, Column, Sum};
 use super::slabs;
@@ -56,9 +57,11 @@ pub struct Run {
     pub optimised: bool,
     /// Which kernel is booted.
     pub kernel: Kernel,
+    /// How much memory the machine has.
+    pub memory: &'static str,
 }
 
-const PLAIN: Run = Run { prefix: "", arguments: &[], optimised: true, kernel: Kernel::Usual };
+const PLAIN: Run = Run { prefix: "", arguments: &[], optimised: true, kernel: Kernel::Usual, memory: "1G" };
 
 /// What an experiment has unless it says otherwise: one boot of the lab's system, and nothing to compare with.
 const USUAL: Experiment = Experiment {
@@ -186,6 +189,15 @@ pub const EXPERIMENTS: &[Experiment] = &[
         ..USUAL
     },
     Experiment {
+        name: "adversary",
+        title: "For how long interrupts are off, by what the kernel was entered for, whatever a program does",
+        runs: &[Run { kernel: Kernel::Watching, memory: "4G", ..PLAIN }],
+        targets: &[("irq_off_worst", 2000.0)],
+        endless: true,
+        tables: stretches,
+        ..USUAL
+    },
+    Experiment {
         name: "stubs",
         title: "A call by hand, by a generated stub, and by the message builder; task_info by a stub and by ports",
         unit: "instructions, bytes",
@@ -253,6 +265,26 @@ impl Experiment {
     pub fn has_baseline(&self, workspace: &Workspace) -> bool {
         self.baseline(workspace).is_file()
     }
+}
+
+/// The longest time with interrupts off on each path, how often it was taken, and how long that was off on the average.
+fn stretches(measured: &Measured) -> Vec<Table> {
+    let of = |series: &str, path: f64| {
+        let sample = measured.samples.iter().find(|sample| sample.series == series && sample.x == path);
+        sample.map_or_else(String::new, |sample| format_number(sample.y))
+    };
+    let heading = ["path", "longest", "taken in a round", "mean", ""].map(str::to_owned).to_vec();
+    let longest = measured.samples.iter().filter(|sample| sample.series == "longest");
+    let mut rows: Vec<(f64, Vec<String>)> = longest
+        .map(|Sample { x: path, y, .. }| {
+            let name = stretch::name(*path as u64).unwrap_or("?").to_owned();
+            (*y, vec![name, format_number(*y), of("count", *path), of("mean", *path), String::new()])
+        })
+        .collect();
+    rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let rows = std::iter::once(heading).chain(rows.into_iter().map(|(_, row)| row)).collect();
+    let title = "Retired instructions with interrupts off".into();
+    vec![Table { file: "stretches".into(), title, rows }]
 }
 
 /// The mean and the dearest deletion over the number of siblings.

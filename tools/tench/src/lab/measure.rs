@@ -109,12 +109,10 @@ fn boot(
     let label = format!("lab-{}{}", run.prefix, experiment.name);
     let files = prepare::prepare(workspace, build, &system, &label, &[])?;
     let mut symbols = build.symbols(workspace, &system)?;
-    let machine = Machine { icount: true, ..Machine::default() };
+    let machine = Machine { icount: true, memory: run.memory.to_owned(), ..Machine::default() };
     let patience = if length.is_some() { ENDURANCE } else { PATIENCE };
     let outcome = script::run(&mut machine.command(&files, Serial::Pipe), &[], patience, |line| symbols.explain(line))?;
-    for note in outcome.lines.iter().filter_map(|line| line.strip_prefix("note: ")) {
-        eprintln!("{}: {note}", experiment.name);
-    }
+    show_notes(experiment.name, &outcome.lines);
     let count = outcome.lines.iter().filter(|line| take(line, run.prefix, measured)).count();
     let problem = match &outcome.end {
         End::Stopped(reason) => format!("the guest was stopped: {reason}"),
@@ -123,6 +121,19 @@ fn boot(
         End::Exited(status) => format!("the guest ended with status {status}"),
     };
     Err(miette!("experiment {}: {problem}; what was last on the terminal:\n{}", experiment.name, outcome.last_screen()))
+}
+
+/// Shows the notes, and the addresses behind them with what this tool knows of those.
+fn show_notes(name: &str, lines: &[String]) {
+    let mut behind_note = false;
+    for line in lines {
+        match line.strip_prefix("note: ") {
+            Some(note) => eprintln!("{name}: {note}"),
+            None if behind_note && line.starts_with("  ") => eprintln!("{line}"),
+            None => {}
+        }
+        behind_note = line.starts_with("note: ") || behind_note && line.starts_with("  ");
+    }
 }
 
 /// Takes the number of a line, if it has one.

@@ -109,8 +109,8 @@ impl<'w> Target<'w> {
 
 /// Runs the tests that the filter selects; the status is 1 if one failed, or if there was none.
 pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
-    let mut tests =
-        vec![Test::Host, Test::Crash, Test::Cases(Kernel::Usual), Test::Seed, Test::Cases(Kernel::WithoutWindows)];
+    let mut tests = vec![Test::Host, Test::Crash, Test::Cases(Kernel::Usual), Test::Seed];
+    tests.extend([Kernel::WithoutWindows, Kernel::Watching].map(Test::Cases));
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
     if let Some(filter) = &options.filter {

@@ -1,0 +1,154 @@
+//! Many at once: deadlines, members of an account, waiters, interrupt lines.
+
+use tench::abi::layout::slot;
+use tench::abi::{Operation, Tag};
+use tench::sys::{
+    Cap, CapAddress, Endpoint, Error, Instant, Interrupt, InterruptControl, Kind, Notification, OWN_SPACE, PageTable,
+    Place, Reply, Trigger,
+};
+
+use super::messages::Crowd;
+use super::threads::Home;
+use super::{Arena, HIGH, LOW};
+use crate::KERNEL;
+
+/// Threads of a crowd.
+const CROWD: usize = 1000;
+/// First interrupt line that programs can have, and one more than the last.
+const LINES: core::ops::Range<u64> = 32..320;
+
+/// A thousand threads whose deadlines are the same instant, and another thousand that are cancelled in any order.
+pub fn deadlines(arena: &mut Arena) -> Result<(), Error> {
+    let mut slots = arena.crowd_slots()?.skip(1);
+    let never = arena.make::<Notification>(0)?;
+    let at = u64::from(never.address().0);
+    let mut threads = Crowd::new(CROWD);
+    let instant = Instant::now().after(3_000_000).ticks();
+    for i in 0..CROWD {
+        let victim = arena.one_of_many(&mut slots, HIGH)?;
+        let mut arguments = [0; 13];
+        let when = if i % 10 == 0 { instant + arena.random.below(2_000_000) } else { instant };
+        (arguments[0], arguments[1], arguments[12]) = (at, Tag::DEADLINE, when);
+        victim.call(Operation::Receive, &arguments)?;
+        threads.add(victim);
+    }
+    arena.pause(Instant::from_ticks(instant).since(Instant::now()) + 2_500_000)?;
+    let later = Instant::now().after(1 << 40).ticks();
+    for victim in threads.all() {
+        let mut arguments = [0; 13];
+        (arguments[0], arguments[1], arguments[12]) = (at, Tag::DEADLINE, later + arena.random.below(1 << 30));
+        victim.call(Operation::Receive, &arguments)?;
+    }
+    for _ in 0..CROWD / 2 {
+        never.signal()?;
+    }
+    for i in 0..CROWD / 4 {
+        threads.take(arena.random.index(CROWD - i)).thread.delete()?;
+    }
+    never.delete()?;
+    Ok(())
+}
+
+/// A thousand threads of one account, suspended, let go on, counted; then the table goes.
+pub fn accounts(arena: &mut Arena) -> Result<(), Error> {
+    let mut slots = arena.crowd_slots()?.skip(1);
+    let (root, endpoint) = (arena.make::<PageTable>(0)?, arena.make::<Endpoint>(0)?);
+    root.open_account(KERNEL)?;
+    let home = Home { table: root, ..Home::OWN };
+    for i in 0..CROWD {
+        let mut next = || slots.next().ok_or(Error::NoSuchSlot);
+        let (thread, scheduling) = (arena.pool.retype(0, next()?)?, arena.pool.retype(0, next()?)?);
+        let victim = super::threads::Victim { thread, scheduling }.set_up(LOW - 100 + i as u64 % 80, home)?;
+        // They are ready, and come to nothing: their address space is empty.
+        victim.call(Operation::Call, &[u64::from(endpoint.address().0), 0])?;
+    }
+    for _ in 0..3 {
+        root.suspend_account(true)?;
+        root.account()?;
+        root.suspend_account(false)?;
+    }
+    root.suspend_account(true)?;
+    Ok(())
+}
+
+/// Servers that wait for each other, and many who wait for the first: how far a priority travels.
+pub fn chains(arena: &mut Arena) -> Result<(), Error> {
+    let mut slots = arena.crowd_slots()?.skip(1);
+    let endpoints = arena.slots(12);
+    arena.pool.retype_many(Kind::Endpoint, 0, 12, Place::Watermark, OWN_SPACE, endpoints)?;
+    let at = |i: u32| u64::from(endpoints.0 + i);
+    let mut servers = Crowd::new(11);
+    for i in 0..11 {
+        let server = arena.one_of_many(&mut slots, LOW - 20 + u64::from(i))?;
+        server.thread.serve(Some(Cap::new(CapAddress(endpoints.0 + i))))?;
+        server.call(Operation::Call, &[at(i + 1), 0])?;
+        servers.add(server);
+    }
+    arena.pause(10_000)?;
+    let mut callers = Crowd::new(CROWD);
+    for i in 0..200 {
+        let caller = arena.one_of_many(&mut slots, LOW + i % 39)?;
+        caller.call(Operation::Call, &[at(0), 0])?;
+        callers.add(caller);
+    }
+    arena.pause(100_000)?;
+    for i in 0..200 {
+        callers.take(arena.random.index(200 - i)).thread.suspend()?;
+    }
+    for i in 0..11 {
+        let server = servers.take(arena.random.index(11 - i));
+        server.scheduling.configure(LOW + 5, LOW + 5, 0, None)?;
+        server.thread.serve(None)?;
+        server.thread.delete()?;
+    }
+    Ok(())
+}
+
+/// A thousand receivers and as many waiters; half of them go, and then what they wait for.
+pub fn receivers(arena: &mut Arena) -> Result<(), Error> {
+    let mut slots = arena.crowd_slots()?.skip(1);
+    let (endpoint, notification) = (arena.make::<Endpoint>(0)?, arena.make::<Notification>(0)?);
+    let mut replies = Crowd::new(CROWD);
+    for i in 0..CROWD {
+        let victim = arena.one_of_many(&mut slots, HIGH)?;
+        let place = slots.next().ok_or(Error::NoSuchSlot)?;
+        let reply: Cap<Reply> = arena.pool.retype(0, place)?;
+        let mut arguments = [0; 13];
+        let at = if i % 2 == 0 { endpoint.address() } else { notification.address() };
+        (arguments[0], arguments[1], arguments[11]) = (u64::from(at.0), Tag::REPLY, u64::from(reply.address().0));
+        victim.call(Operation::Receive, &arguments)?;
+        replies.add(victim);
+    }
+    for i in 0..CROWD / 2 {
+        replies.take(arena.random.index(CROWD - i)).thread.suspend()?;
+    }
+    endpoint.delete()?;
+    notification.delete()?;
+    Ok(())
+}
+
+/// All interrupt lines on one notification, unbound in every order.
+pub fn interrupts(arena: &mut Arena) -> Result<(), Error> {
+    let control = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL);
+    let mut slots = arena.crowd_slots()?.skip(1);
+    let mut lines = alloc::vec::Vec::new();
+    let notification = arena.make::<Notification>(0)?;
+    for number in LINES {
+        let place: CapAddress = slots.next().ok_or(Error::NoSuchSlot)?;
+        match control.get(number, Trigger::Edge, place) {
+            Ok(line) => lines.push(line),
+            // Another driver has it, or the machine does not.
+            Err(Error::Busy | Error::InvalidInterrupt) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    for round in 0..3 {
+        lines.iter().try_for_each(|line: &Cap<Interrupt>| line.bind(Some(notification)))?;
+        match round {
+            0 => lines.iter().try_for_each(|line| line.bind(None))?,
+            1 => lines.iter().rev().try_for_each(|line| line.bind(None))?,
+            _ => drop(notification.delete()?),
+        }
+    }
+    lines.iter().try_for_each(|line| line.delete().map(drop))
+}

@@ -1,0 +1,174 @@
+//! Memory by the gigabyte: zeroed, mapped, protected, moved, and tables that go with all that they show.
+
+use tench::abi::memory::TABLE_ENTRIES;
+use tench::sys::{
+    Cap, CapAddress, CapNode, Error, Frame, Kind, MapFlags, Mapping, OWN_SPACE, PageTable, Place, Untyped,
+};
+
+use super::Arena;
+
+/// Readable and writable.
+pub const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
+/// Readable and executable.
+const RX: MapFlags = MapFlags::READ.union(MapFlags::EXECUTE);
+/// Read and written around the caches.
+const UNCACHED: MapFlags = RW.union(MapFlags::UNCACHED);
+/// All entries of a table.
+const ALL: u64 = TABLE_ENTRIES as u64;
+
+/// An address space from the root down to a table of each level.
+struct Space {
+    root: Cap<PageTable>,
+    tables: [Cap<PageTable>; 3],
+}
+
+impl Arena {
+    /// An address space that shows nothing.
+    fn address_space(&mut self) -> Result<Space, Error> {
+        let root = self.make::<PageTable>(0)?;
+        let tables = [self.make::<PageTable>(1)?, self.make::<PageTable>(2)?, self.make::<PageTable>(3)?];
+        tables[0].hang(root, 1)?;
+        tables[1].hang(tables[0], 1)?;
+        tables[2].hang(tables[1], 1)?;
+        Ok(Space { root, tables })
+    }
+}
+
+/// A gigabyte, zeroed for one frame, and then for smaller ones.
+pub fn gigabyte(arena: &mut Arena) -> Result<(), Error> {
+    let frame = arena.make::<Frame>(30)?;
+    frame.delete()?;
+    let memory = arena.make::<Untyped>(28)?;
+    let first = arena.slots(64);
+    memory.retype_many(Kind::Frame, 22, 64, Place::Watermark, OWN_SPACE, first)?;
+    Ok(())
+}
+
+/// All pages of a table, by one mapping and by many, with every change of flags.
+pub fn pages(arena: &mut Arena) -> Result<(), Error> {
+    let Space { tables, .. } = arena.address_space()?;
+    let frame = arena.make::<Frame>(21)?;
+    let place = arena.slot();
+    for flags in [RW, RX, UNCACHED, MapFlags::READ] {
+        let mapping = frame.map(tables[2], 0, ALL, 0, flags, place)?;
+        for other in [MapFlags::READ, RX, RW, UNCACHED, RW, MapFlags::READ] {
+            mapping.protect(other)?;
+        }
+        mapping.query()?;
+        mapping.delete()?;
+    }
+    let places = arena.slots(200);
+    for entry in 0..200 {
+        frame.map(tables[2], entry * 2, 1 + entry % 2, entry << 12, RW, CapAddress(places.0 + entry as u32))?;
+    }
+    frame.revoke()?;
+    let mapping = frame.map(tables[2], 0, ALL, 0, RW, place)?;
+    // The space goes from under it: invalidating takes another way.
+    tables[1].unhang()?;
+    mapping.protect(MapFlags::READ)?;
+    frame.delete()?;
+    Ok(())
+}
+
+/// A gigabyte in large pages, mapped and unmapped.
+pub fn large_pages(arena: &mut Arena) -> Result<(), Error> {
+    let Space { tables, .. } = arena.address_space()?;
+    let frame = arena.make::<Frame>(30)?;
+    let place = arena.slot();
+    for flags in [RW, MapFlags::READ] {
+        let mapping = frame.map(tables[0], 5, 1, 0, flags, place)?;
+        mapping.protect(RW)?;
+        mapping.delete()?;
+        let mapping = frame.map(tables[1], 2, ALL - 2, 0, flags, place)?;
+        mapping.protect(MapFlags::READ)?;
+        mapping.protect(RW)?;
+        mapping.delete()?;
+    }
+    Ok(())
+}
+
+/// Memory whose caches are written back before it is mapped.
+pub fn caches(arena: &mut Arena) -> Result<(), Error> {
+    let Space { tables, .. } = arena.address_space()?;
+    let frame = arena.make::<Frame>(27)?;
+    let place = arena.slot();
+    for flags in [RX, UNCACHED] {
+        let mapping = frame.map(tables[1], 2, 64, 0, flags, place)?;
+        mapping.delete()?;
+        let mapping = frame.map(tables[1], 2, 64, 0, MapFlags::READ, place)?;
+        mapping.protect(flags)?;
+        mapping.delete()?;
+    }
+    Ok(())
+}
+
+/// Tables with a mapping for every entry, with one for all, with children, and empty, are deleted in place.
+pub fn tables(arena: &mut Arena) -> Result<(), Error> {
+    let space = arena.space(4)?;
+    let frame = arena.make::<Frame>(21)?;
+    let crowd = arena.crowd_slots()?;
+    let mut crowd = crowd.skip(1);
+    let child = arena.slot();
+    for shape in 0..3 {
+        let Space { root, tables } = arena.address_space()?;
+        let table = tables[2];
+        match shape {
+            0 => {
+                for (entry, place) in (0..ALL).zip(&mut crowd) {
+                    frame.map(table, entry, 1, entry << 12, RW, place)?;
+                }
+            }
+            1 => {
+                for (entry, place) in (0..ALL / 4).zip(&mut crowd) {
+                    frame.map(table, entry * 4, 4, entry << 12, RW, place)?;
+                }
+            }
+            _ => {
+                let Some(place) = crowd.next() else { return Err(Error::NoSuchSlot) };
+                frame.map(table, ALL - 1, 1, 0, RW, place)?;
+            }
+        }
+        // Children of a table of level 2.
+        for (node, first) in [(1, 2_u64), (2, 258)] {
+            let address = CapAddress::new(node, 0);
+            let count = 254;
+            arena.pool.retype_many(Kind::PageTable, 3, count, Place::Watermark, space, address)?;
+            for i in 0..count {
+                OWN_SPACE.move_from(child, space, CapAddress::new(node, i as u32))?;
+                Cap::<PageTable>::new(child).hang(tables[1], first + i)?;
+                space.move_from(CapAddress::new(node, i as u32), OWN_SPACE, child)?;
+            }
+        }
+        match shape {
+            0 => drop(table.delete()?),
+            1 => drop(root.delete()?),
+            _ => drop(tables[1].delete()?),
+        }
+        tables[1].delete().ok();
+        tables[0].delete()?;
+        for node in [1, 2] {
+            for i in 0..254 {
+                space.delete_at(CapAddress::new(node, i))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Mappings of a whole table whose capabilities move to and fro.
+pub fn moves(arena: &mut Arena) -> Result<(), Error> {
+    let Space { tables, .. } = arena.address_space()?;
+    let frame = arena.make::<Frame>(21)?;
+    let (here, there) = (arena.slot(), arena.slot());
+    let mapping: Cap<Mapping> = frame.map(tables[2], 0, ALL, 0, RW, here)?;
+    for _ in 0..10 {
+        mapping.move_to(there)?;
+        Cap::<Mapping>::new(there).move_to(here)?;
+    }
+    // The capability to the node in which it lies goes.
+    let node = arena.space(2)?;
+    OWN_SPACE.identify_at(here)?;
+    node.move_from(CapAddress::new(1, 3), OWN_SPACE, here)?;
+    Cap::<CapNode>::new(node.address()).delete()?;
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! Messages as long as they can be, and as many as can wait; faults, which are messages too; and the floating-point unit.
+
+use tench::abi::fault::{Class, answer};
+use tench::abi::message::MAX_WORDS;
+use tench::abi::{Operation, Tag};
+use tench::sys::{
+    Cap, CapAddress, Endpoint, Error, Frame, Instant, MapFlags, Message, OWN_SPACE, PageTable, Reply,
+    SchedulingContext, Thread, Wait,
+};
+
+use super::threads::{Code, Home, Victim};
+use super::{Arena, HIGH, LOW};
+
+/// The longest message: 64 words and four capabilities.
+const LONGEST: u64 = Tag::new(9, MAX_WORDS).with_caps(4).0;
+/// In a message area: the capability leaves its slot.
+const MOVE: u32 = tench::abi::message::MessageArea::MOVE;
+/// Threads that wait at once.
+const CROWD: usize = 1000;
+
+/// Four capabilities of the dearest kinds to send, and four slots to receive them: those from which they can be moved back.
+struct Freight {
+    send: [u32; 4],
+    back: [u32; 4],
+}
+
+impl Arena {
+    /// Capabilities to mappings of whole tables, and where they go.
+    fn freight(&mut self) -> Result<Freight, Error> {
+        let mut freight = Freight { send: [0; 4], back: [0; 4] };
+        let frame = self.make::<Frame>(21)?;
+        for i in 0..4 {
+            let (table, place) = (self.make::<PageTable>(3)?, self.slot());
+            frame.map(table, 0, 512, 0, MapFlags::READ, place)?;
+            freight.send[i] = place.0;
+            freight.back[i] = self.slot().0;
+        }
+        Ok(freight)
+    }
+}
+
+/// All four as they are moved.
+fn moved(slots: [u32; 4]) -> [u32; 4] {
+    slots.map(|slot| slot | MOVE)
+}
+
+/// A server and a caller with message areas, and their endpoint.
+fn pair(arena: &mut Arena) -> Result<(Victim, Victim, Cap<Endpoint>), Error> {
+    let server = arena.correspondent(HIGH + 1, 0)?;
+    let caller = arena.correspondent(HIGH, 1)?;
+    Ok((server, caller, arena.make::<Endpoint>(0)?))
+}
+
+/// The server waits, and is called; it answers, and receives nothing.
+pub fn waiting(arena: &mut Arena) -> Result<(), Error> {
+    let (server, caller, endpoint) = pair(arena)?;
+    let Freight { send, back } = arena.freight()?;
+    let at = u64::from(endpoint.address().0);
+    for _ in 0..4 {
+        server.call(Operation::Receive, &[at, 0])?;
+        arena.write_area(0, [0; 4], back);
+        arena.write_area(1, moved(send), [0; 4]);
+        caller.call(Operation::Call, &[at, LONGEST])?;
+        arena.write_area(0, moved(back), [0; 4]);
+        arena.write_area(1, [0; 4], send);
+        server.call(Operation::ReplyReceive, &[at, LONGEST])?;
+        server.thread.suspend()?;
+        server.call(Operation::Receive, &[at, 0])?;
+        arena.write_area(0, [0; 4], back);
+        arena.write_area(1, moved(send), [0; 4]);
+        caller.call(Operation::Send, &[at, LONGEST])?;
+        (0..4).try_for_each(|i| Cap::<Frame>::new(CapAddress(back[i])).move_to(CapAddress(send[i])).map(drop))?;
+    }
+    Ok(())
+}
+
+/// The caller waits, and the server comes.
+pub fn queued(arena: &mut Arena) -> Result<(), Error> {
+    let (server, caller, endpoint) = pair(arena)?;
+    let Freight { send, back } = arena.freight()?;
+    let at = u64::from(endpoint.address().0);
+    let soon = Instant::now().after(1 << 40).ticks();
+    for deadline in [0, Tag::DEADLINE] {
+        let mut arguments = [0; 13];
+        (arguments[0], arguments[1], arguments[12]) = (at, LONGEST | deadline, soon);
+        caller.call(Operation::Call, &arguments)?;
+        arena.write_area(0, [0; 4], back);
+        arena.write_area(1, moved(send), [0; 4]);
+        server.call(Operation::Receive, &[at, 0])?;
+        arena.write_area(0, moved(back), [0; 4]);
+        arena.write_area(1, [0; 4], send);
+        server.call(Operation::Reply, &[0, LONGEST])?;
+    }
+    Ok(())
+}
+
+/// The server answers one caller, and takes the message of the next: both as long as they can be, in one call.
+pub fn answered(arena: &mut Arena) -> Result<(), Error> {
+    let (server, caller, endpoint) = pair(arena)?;
+    let (first, second) = (arena.freight()?, arena.freight()?);
+    let other = arena.correspondent(HIGH, 2)?;
+    let at = u64::from(endpoint.address().0);
+    server.call(Operation::Receive, &[at, 0])?;
+    caller.call(Operation::Call, &[at, 0])?;
+    let later = Instant::now().after(1 << 40).ticks();
+    for round in 0..8 {
+        let (asks, answered, area) = if round % 2 == 0 { (other, caller, 1) } else { (caller, other, 2) };
+        let asks_area = 3 - area;
+        let mut arguments = [0; 13];
+        (arguments[0], arguments[1], arguments[12]) = (at, LONGEST | Tag::DEADLINE, later);
+        asks.call(Operation::Call, &arguments)?;
+        arena.write_area(area, [0; 4], first.back);
+        arena.write_area(asks_area, moved(second.send), [0; 4]);
+        // The slots of what comes are those of what goes: they are empty by then.
+        arena.write_area(0, moved(first.send), second.back);
+        server.call(Operation::ReplyReceive, &[at, LONGEST])?;
+        let _ = answered.thread.query()?;
+        for i in 0..4 {
+            for (from, to) in [(first.back[i], first.send[i]), (second.back[i], second.send[i])] {
+                Cap::<Frame>::new(CapAddress(from)).move_to(CapAddress(to))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A thousand senders, with deadlines and without, whose endpoint goes; another thousand who go themselves.
+pub fn senders(arena: &mut Arena) -> Result<(), Error> {
+    for operation in [Operation::Call, Operation::Send] {
+        let mut slots = arena.crowd_slots()?.skip(1);
+        let endpoint = arena.make::<Endpoint>(0)?;
+        let at = u64::from(endpoint.address().0);
+        let later = Instant::now().after(1 << 40).ticks();
+        let mut threads = Crowd::new(CROWD);
+        for i in 0..CROWD {
+            let victim = arena.one_of_many(&mut slots, HIGH)?;
+            let mut arguments = [0; 13];
+            let flags = if i % 3 == 0 { 0 } else { Tag::DEADLINE };
+            // Deadlines in no order.
+            (arguments[0], arguments[1], arguments[12]) =
+                (at, Tag::new(1, 8).0 | flags, later + arena.random.below(1 << 30));
+            victim.call(operation, &arguments)?;
+            threads.add(victim);
+        }
+        for i in 0..CROWD / 2 {
+            let victim = threads.take(arena.random.index(CROWD - i));
+            if i % 2 == 0 { victim.thread.suspend()? } else { victim.thread.delete().map(|_| ())? }
+        }
+        endpoint.delete()?;
+        arena.pool.revoke()?;
+        arena.next_slot = 1;
+    }
+    Ok(())
+}
+
+/// Threads of a crowd, by number.
+pub struct Crowd(alloc::vec::Vec<Victim>);
+
+impl Crowd {
+    /// Room for so many.
+    pub fn new(count: usize) -> Crowd {
+        Crowd(alloc::vec::Vec::with_capacity(count))
+    }
+
+    /// One more.
+    pub fn add(&mut self, victim: Victim) {
+        self.0.push(victim);
+    }
+
+    /// Takes one out.
+    pub fn take(&mut self, index: usize) -> Victim {
+        self.0.swap_remove(index)
+    }
+
+    /// All that are left.
+    pub fn all(&self) -> &[Victim] {
+        &self.0
+    }
+}
+
+impl Arena {
+    /// A thread with its capabilities in the next slots of a crowd.
+    pub fn one_of_many(
+        &mut self,
+        slots: &mut impl Iterator<Item = CapAddress>,
+        priority: u64,
+    ) -> Result<Victim, Error> {
+        let mut next = || slots.next().ok_or(Error::NoSuchSlot);
+        let thread: Cap<Thread> = self.pool.retype(0, next()?)?;
+        let scheduling: Cap<SchedulingContext> = self.pool.retype(0, next()?)?;
+        Victim { thread, scheduling }.set_up(priority, Home::OWN)
+    }
+}
+
+/// Faults and foreign calls, to a handler that waits, to one that comes, and to nobody.
+pub fn faults(arena: &mut Arena) -> Result<(), Error> {
+    let endpoint = arena.make::<Endpoint>(0)?;
+    let reply = arena.make::<Reply>(0)?;
+    for (code, class) in [(Code::Touch, Class::PageFault), (Code::Foreign, Class::ForeignCall)] {
+        let victim = arena.correspondent(HIGH, 0)?;
+        victim.thread.faults_to(class, Some(endpoint))?;
+        victim.start(code, &[], [0, 8, 0])?;
+        for _ in 0..20 {
+            let received = endpoint.receive(Wait::FOREVER.with_reply(reply))?;
+            let _ = received.label();
+            reply.reply(&Message::new(answer::RESUME))?;
+        }
+        victim.thread.suspend()?;
+        victim.thread.faults_to(class, None)?;
+        victim.start(code, &[], [0, 8, 0])?;
+    }
+    // The handler waits.
+    let server = arena.correspondent(HIGH + 2, 1)?;
+    let victim = arena.victim(HIGH, Home::OWN)?;
+    victim.thread.faults_to(Class::PageFault, Some(endpoint))?;
+    let at = u64::from(endpoint.address().0);
+    server.call(Operation::Receive, &[at, 0])?;
+    victim.start(Code::Touch, &[], [0, 8, 0])?;
+    for _ in 0..10 {
+        server.call(Operation::ReplyReceive, &[at, Tag::new(answer::RESUME, 0).0])?;
+    }
+    OWN_SPACE.delete_at(endpoint.address())?;
+    Ok(())
+}
+
+/// Threads that take the floating-point unit from each other.
+pub fn float(arena: &mut Arena) -> Result<(), Error> {
+    let victims = [arena.victim(LOW, Home::OWN)?, arena.victim(LOW, Home::OWN)?, arena.victim(LOW, Home::OWN)?];
+    for victim in victims {
+        victim.start(Code::Float, &[], [0, 50, 0])?;
+    }
+    arena.pause(20_000)
+}
+
+impl Arena {
+    /// Lets threads of lower priority run for some ticks.
+    pub fn pause(&mut self, ticks: u64) -> Result<(), Error> {
+        let never = self.make::<tench::sys::Notification>(0)?;
+        match never.wait_until(Instant::now().after(ticks)) {
+            Err(Error::TimedOut) | Ok(_) => {}
+            Err(error) => return Err(error),
+        }
+        never.delete()?;
+        self.next_slot -= 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,241 @@
+//! A program that tries everything to keep interrupts off, on a kernel that measures for how long they are.
+//!
+//! ```text
+//!   bench adversary [INSTRUCTIONS [SEED]]     one deed after another; after each, everything must have come back
+//! ```
+//! A deed makes what it needs of one piece of memory, does to it what takes the kernel long, and leaves it lying about. Then that
+//! memory is revoked, and the kernel's books must say that nothing is left in it. Meanwhile a thread of high priority is
+//! woken by the timer again and again, so operations are interrupted and switched away from at their windows.
+//!
+//! | module | its deeds |
+//! |---|---|
+//! | [`trees`] | capabilities by the hundred thousand, nodes in nodes, memory in pieces |
+//! | [`maps`] | gigabytes zeroed, mapped, protected and unmapped, page tables that go with everything in them |
+//! | [`messages`] | the longest messages, queues of a thousand, faults, the floating-point unit |
+//! | [`crowds`] | a thousand deadlines at one instant, accounts of a thousand threads, all interrupt lines |
+//! | [`chaos`] | every system call with every kind of argument, threads that are deleted in the middle of operations |
+//!
+//! The figures are the longest stretch of each path; the notes say where it began. A kernel in which a stretch grows beyond what is
+//! allowed fails the tests.
+
+mod chaos;
+mod crowds;
+mod maps;
+mod messages;
+mod threads;
+mod trees;
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt::Display;
+
+use tench::abi::layout::slot;
+use tench::abi::object::{NODE_BITS, NODE_SLOTS, stretch};
+use tench::mem::Mem;
+use tench::memory::{self, Pages};
+use tench::println;
+use tench::sys::cap::Object;
+use tench::sys::{Cap, CapAddress, CapNode, Error, Kind, OWN_SPACE, Untyped};
+
+use crate::soak::{Random, executed};
+use crate::{KERNEL, figure};
+
+/// Log2 of the memory that is played with.
+const POOL_BITS: u32 = 31;
+/// Where a deed's slots hang in the root, which the user library fills from the front.
+const NODE_INDEX: u32 = 62;
+/// The first of the nodes for the slots of a crowd, and how many.
+const CROWD_INDEX: u32 = 40;
+const CROWD_NODES: u32 = 20;
+/// Message areas that this program can write to.
+const AREAS: usize = 4;
+/// Priority of threads that run before this program.
+const HIGH: u64 = 130;
+/// Priority of threads that run while this program waits.
+const LOW: u64 = 110;
+
+/// Says what failed.
+fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
+    move |error| format!("adversary: {what}: {error}")
+}
+
+/// What a deed does.
+type Deed = fn(&mut Arena) -> Result<(), Error>;
+
+/// All deeds, by name.
+const DEEDS: [(&str, Deed); 28] = [
+    ("notifications by the hundred thousand", trees::wide),
+    ("pieces of memory by the hundred thousand", trees::pieces),
+    ("copies by the hundred thousand", trees::copies),
+    ("badges", trees::badges),
+    ("memory in memory", trees::deep),
+    ("nodes in nodes", trees::nested_nodes),
+    ("nodes in themselves", trees::cyclic_nodes),
+    ("memory divided and counted", trees::divided),
+    ("every kind of object in bundles", trees::bundles),
+    ("a gigabyte zeroed", maps::gigabyte),
+    ("pages mapped, protected and unmapped", maps::pages),
+    ("large pages", maps::large_pages),
+    ("caches of much memory", maps::caches),
+    ("tables full of mappings", maps::tables),
+    ("mappings that move", maps::moves),
+    ("the longest messages to who waits", messages::waiting),
+    ("the longest messages to who comes", messages::queued),
+    ("answers and messages at once", messages::answered),
+    ("queues of senders", messages::senders),
+    ("faults", messages::faults),
+    ("the floating-point unit", messages::float),
+    ("deadlines at one instant", crowds::deadlines),
+    ("accounts of many threads", crowds::accounts),
+    ("many receivers and waiters", crowds::receivers),
+    ("servers that wait for each other", crowds::chains),
+    ("interrupt lines", crowds::interrupts),
+    ("operations whose thread goes", chaos::interrupted),
+    ("system calls at random", chaos::random),
+];
+
+/// What deeds work with.
+pub struct Arena {
+    /// All memory of a deed.
+    pool: Cap<Untyped>,
+    next_slot: u32,
+    /// Pages with a message area each.
+    areas: [Pages; AREAS],
+    /// What comes next.
+    random: Random,
+}
+
+impl Arena {
+    fn new(seed: u64) -> Result<Arena, String> {
+        let node = memory::make::<CapNode>(u64::from(NODE_BITS)).map_err(problem("a node"))?.leak();
+        let root = Cap::<CapNode>::new(slot::CSPACE);
+        root.install_node(NODE_INDEX, node).map_err(problem("installing a node"))?;
+        let place = memory::take_slot().map_err(problem("a slot"))?;
+        let pool = Mem::STANDARD.allocate(POOL_BITS, place).map_err(problem("a gigabyte"))?.untyped;
+        let page = || Pages::new(4096).map_err(problem("a page"));
+        Ok(Arena { pool, next_slot: 1, areas: [page()?, page()?, page()?, page()?], random: Random::new(seed) })
+    }
+
+    /// An empty slot.
+    fn slot(&mut self) -> CapAddress {
+        self.slots(1)
+    }
+
+    /// Empty slots side by side.
+    fn slots(&mut self, count: u32) -> CapAddress {
+        let first = self.next_slot;
+        self.next_slot += count;
+        assert!(self.next_slot <= NODE_SLOTS as u32, "a deed has {NODE_SLOTS} slots");
+        CapAddress::new(NODE_INDEX, first)
+    }
+
+    /// An object.
+    fn make<T: Object>(&mut self, size: u64) -> Result<Cap<T>, Error> {
+        let place = self.slot();
+        self.pool.retype(size, place)
+    }
+
+    /// A capability space of the deed's own, with this many nodes.
+    fn space(&mut self, nodes: u32) -> Result<Cap<CapNode>, Error> {
+        let root = self.make::<CapNode>(u64::from(NODE_BITS))?;
+        let place = self.slot();
+        for index in 0..nodes {
+            let node = self.pool.retype::<CapNode>(u64::from(NODE_BITS), place)?;
+            root.install_node(index, node)?;
+        }
+        Ok(root)
+    }
+
+    /// Slots in the own space for a crowd.
+    fn crowd_slots(&mut self) -> Result<impl Iterator<Item = CapAddress> + use<>, Error> {
+        let place = self.slot();
+        for index in 0..CROWD_NODES {
+            let node = self.pool.retype::<CapNode>(u64::from(NODE_BITS), place)?;
+            Cap::<CapNode>::new(slot::CSPACE).install_node(CROWD_INDEX + index, node)?;
+        }
+        let slots = NODE_SLOTS as u32;
+        Ok((0..CROWD_NODES * slots).map(move |i| CapAddress::new(CROWD_INDEX + i / slots, i % slots)))
+    }
+
+    /// Takes everything back, and looks that it came back.
+    fn clear(&mut self) -> Result<(), String> {
+        self.pool.revoke().map_err(problem("revoking everything"))?;
+        let (info, children) = (self.pool.query(), self.pool.children());
+        let (info, children) = (info.map_err(problem("a query"))?, children.map_err(problem("counting"))?);
+        if (info.watermark, children.objects) != (0, 0) {
+            return Err(format!("{} bytes and {} objects did not come back", info.watermark, children.objects));
+        }
+        for number in 0..NODE_SLOTS as u32 {
+            let found = OWN_SPACE.identify_at(CapAddress::new(NODE_INDEX, number)).map_err(problem("a slot"))?;
+            if found.kind != Kind::Null {
+                return Err(format!("a capability of kind {:?} was left in slot {number}", found.kind));
+            }
+        }
+        self.next_slot = 1;
+        Ok(())
+    }
+}
+
+/// Does every deed once.
+fn round(arena: &mut Arena) -> Result<(), String> {
+    for (name, deed) in DEEDS {
+        println!("  {name}");
+        deed(arena).map_err(|error| format!("adversary: {name}: {error}"))?;
+        arena.clear().map_err(|what| format!("adversary: {name}: {what}"))?;
+    }
+    Ok(())
+}
+
+/// Measures.
+pub fn run() -> Result<(), String> {
+    let mut numbers = tench::args().skip(2).map(|text| text.parse::<u64>());
+    let mut number = |otherwise: u64| numbers.next().unwrap_or(Ok(otherwise)).map_err(problem("a number"));
+    let (instructions, seed) = (number(0)?, number(1)?);
+    let mut arena = Arena::new(seed)?;
+    KERNEL.forget_stretches().map_err(problem("the kernel's measuring"))?;
+    let ticker = threads::Ticker::start()?;
+    let start = executed()?;
+    let (mut rounds, mut next_note) = (0_u64, 10);
+    while rounds == 0 || executed()? - start < instructions {
+        if let Err(what) = round(&mut arena) {
+            // What was measured until then may say why.
+            report(rounds + 1)?;
+            return Err(what);
+        }
+        rounds += 1;
+        let billions = (executed()? - start) / 1_000_000_000;
+        if billions >= next_note {
+            println!("note: {billions} billion instructions, {rounds} rounds");
+            next_note = billions + 10;
+        }
+    }
+    drop(ticker);
+    report(rounds)?;
+    if instructions > 0 {
+        figure("instructions", executed()? - start);
+        figure("rounds", rounds);
+    }
+    Ok(())
+}
+
+/// Prints what the kernel measured.
+fn report(rounds: u64) -> Result<(), String> {
+    let mut worst = 0;
+    for path in 0..stretch::LIMIT {
+        let Some(name) = stretch::name(path) else { continue };
+        let s = KERNEL.stretches(path).map_err(problem("the kernel's measuring"))?;
+        if s.count == 0 {
+            continue;
+        }
+        worst = worst.max(s.longest);
+        let key = name.replace(' ', "_");
+        figure(&format!("worst_{key}"), s.longest);
+        println!("sample: longest {path} {}", s.longest);
+        println!("sample: count {path} {}", s.count / rounds);
+        println!("sample: mean {path} {}", s.sum / s.count);
+        println!("note: {:>6} {:>10} {:>6}  {name}", s.longest, s.count, s.sum / s.count);
+        println!("  at {:#x}", s.place);
+    }
+    figure("irq_off_worst", worst);
+    Ok(())
+}

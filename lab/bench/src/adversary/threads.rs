@@ -1,0 +1,230 @@
+//! Threads that make one system call, or do one thing again and again.
+//!
+//! They live in this program's address space, own nothing and use no stack, so they can be deleted at any moment. What each runs is a
+//! few instructions in which all that it needs lies in registers:
+//!
+//! ```text
+//!   once      x0..x12 and x10: the system call; x20: its own thread, which it suspends then
+//!   ticker    x21: ticks between two deadlines; x22: the notification that it waits for
+//!   touch     x21: an address to read from, as long as somebody resumes it
+//!   foreign   a system call of another kind, likewise
+//!   float     x21: how often it uses the floating-point unit and lets others run
+//! ```
+//! What cannot go on executes an undefined instruction, and stays stopped by that.
+
+use alloc::string::String;
+use core::mem::offset_of;
+
+use tench::abi::Operation;
+use tench::abi::fault::Registers;
+use tench::abi::layout::slot;
+use tench::abi::message::{MAX_CAPS, MessageArea};
+use tench::memory::{Made, make};
+use tench::sys::thread::{Binding, Bindings};
+use tench::sys::{Cap, CapNode, Error, Frame, Notification, PageTable, Reply, SchedulingContext, Thread};
+
+use super::{Arena, problem};
+
+#[cfg(target_os = "none")]
+core::arch::global_asm!(
+    ".pushsection .text.adversary, \"ax\"",
+    ".balign 4",
+    ".global adversary_once",
+    "adversary_once:",
+    "svc #1",
+    "mov x0, x20",
+    "mov x1, #0",
+    "mov x10, #{SUSPEND}",
+    "svc #1",
+    "udf #0",
+    ".global adversary_ticker",
+    "adversary_ticker:",
+    "mrs x12, cntvct_el0",
+    "add x12, x12, x21",
+    "mov x0, x22",
+    "mov x1, #{DEADLINE}",
+    "mov x10, #{RECEIVE}",
+    "svc #1",
+    "cmp x0, #{TIMED_OUT}",
+    "b.eq adversary_ticker",
+    "udf #0",
+    ".global adversary_touch",
+    "adversary_touch:",
+    "ldr x0, [x21]",
+    "b adversary_touch",
+    ".global adversary_foreign",
+    "adversary_foreign:",
+    "svc #0",
+    "b adversary_foreign",
+    ".global adversary_float",
+    "adversary_float:",
+    ".inst 0x9e6702a0", // fmov d0, x21
+    "mov x10, #{YIELD}",
+    "svc #1",
+    ".inst 0x9e660015", // fmov x21, d0
+    "subs x21, x21, #1",
+    "b.ne adversary_float",
+    "udf #0",
+    ".popsection",
+    SUSPEND = const Operation::ThreadSuspend as u64,
+    RECEIVE = const Operation::Receive as u64,
+    YIELD = const Operation::Yield as u64,
+    DEADLINE = const tench::abi::Tag::DEADLINE,
+    TIMED_OUT = const tench::abi::Error::TimedOut as u64,
+);
+
+#[cfg(target_os = "none")]
+unsafe extern "C" {
+    fn adversary_once();
+    fn adversary_ticker();
+    fn adversary_touch();
+    fn adversary_foreign();
+    fn adversary_float();
+}
+
+/// What a thread runs.
+#[derive(Clone, Copy)]
+pub enum Code {
+    /// One system call.
+    Once,
+    /// Waits for the timer for ever.
+    Ticker,
+    /// Reads where it may not.
+    Touch,
+    /// Makes foreign system calls.
+    Foreign,
+    /// Uses the floating-point unit.
+    Float,
+}
+
+impl Code {
+    /// Where it begins.
+    #[cfg(target_os = "none")]
+    fn address(self) -> u64 {
+        let code = match self {
+            Code::Once => adversary_once,
+            Code::Ticker => adversary_ticker,
+            Code::Touch => adversary_touch,
+            Code::Foreign => adversary_foreign,
+            Code::Float => adversary_float,
+        };
+        code as *const () as u64
+    }
+
+    /// On the host nothing runs.
+    #[cfg(not(target_os = "none"))]
+    fn address(self) -> u64 {
+        self as u64
+    }
+}
+
+/// A thread that does what it is told.
+#[derive(Clone, Copy)]
+pub struct Victim {
+    /// The thread.
+    pub thread: Cap<Thread>,
+    /// What it runs on.
+    pub scheduling: Cap<SchedulingContext>,
+}
+
+/// Where a thread lives.
+#[derive(Clone, Copy)]
+pub struct Home {
+    /// Its capability space.
+    pub space: Cap<CapNode>,
+    /// Its address space.
+    pub table: Cap<PageTable>,
+    /// Its message area.
+    pub area: Option<(Cap<Frame>, u64)>,
+}
+
+impl Home {
+    /// This program's, without a message area.
+    pub const OWN: Home = Home { space: Cap::new(slot::CSPACE), table: Cap::new(slot::VSPACE), area: None };
+}
+
+impl Victim {
+    /// Makes a thread of capabilities to fresh objects. It does not run.
+    pub fn set_up(self, priority: u64, home: Home) -> Result<Victim, Error> {
+        self.scheduling.configure(priority, priority, 0, None)?;
+        self.thread.configure(home.space, home.table, home.area)?;
+        self.thread.bind(Bindings { scheduling: Binding::To(self.scheduling), ..Bindings::KEEP })?;
+        Ok(self)
+    }
+
+    /// Begins to run this, with these registers from `x0` on, and `x20` to `x22`.
+    pub fn start(self, code: Code, x: &[u64], saved: [u64; 3]) -> Result<(), Error> {
+        let mut registers = Registers::ZERO;
+        registers.pc = code.address();
+        registers.x[..x.len()].copy_from_slice(x);
+        registers.x[20..23].copy_from_slice(&saved);
+        // SAFETY: the code uses no memory but what its registers name, and no stack.
+        unsafe { self.thread.write_registers(&registers, true) }
+    }
+
+    /// Makes a system call and suspends itself.
+    pub fn call(self, operation: Operation, arguments: &[u64]) -> Result<(), Error> {
+        let mut x = [0; 13];
+        x[..arguments.len()].copy_from_slice(arguments);
+        x[10] = operation as u64;
+        self.start(Code::Once, &x, [u64::from(self.thread.address().0), 0, 0])
+    }
+}
+
+impl Arena {
+    /// A thread of this priority.
+    pub fn victim(&mut self, priority: u64, home: Home) -> Result<Victim, Error> {
+        let victim = Victim { thread: self.make(0)?, scheduling: self.make(0)? };
+        victim.set_up(priority, home)
+    }
+
+    /// A thread with a message area that this program can write to, and a reply object. The area's number is below `AREAS`.
+    pub fn correspondent(&mut self, priority: u64, area: usize) -> Result<Victim, Error> {
+        let home = Home { area: Some((self.areas[area].frame(), 0)), ..Home::OWN };
+        let victim = self.victim(priority, home)?;
+        let reply = self.make::<Reply>(0)?;
+        victim.thread.bind(Bindings { reply: Binding::To(reply), ..Bindings::KEEP })?;
+        Ok(victim)
+    }
+
+    /// Says what the thread with an area sends, and where it receives.
+    pub fn write_area(&self, area: usize, send: [u32; MAX_CAPS], receive: [u32; MAX_CAPS]) {
+        let address = self.areas[area].address();
+        let fields = [(offset_of!(MessageArea, send_caps), send), (offset_of!(MessageArea, receive_slots), receive)];
+        for (offset, caps) in fields {
+            for (index, cap) in caps.into_iter().enumerate() {
+                let place = core::ptr::with_exposed_provenance_mut::<u32>(address + offset + index * 4);
+                // SAFETY: the page is mapped as long as `self` lives, and nobody holds a reference into it.
+                unsafe { place.write_volatile(cap) };
+            }
+        }
+    }
+}
+
+/// Ticks between two of its deadlines; nothing else here takes a multiple of that.
+const TICKS: u64 = 617;
+/// Its priority: above all others.
+const PRIORITY: u64 = 145;
+
+/// A thread that is woken by the timer, again and again, as long as this lives.
+pub struct Ticker {
+    // Dropped in this order: the thread first.
+    _thread: Made<Thread>,
+    _scheduling: Made<SchedulingContext>,
+    _notification: Made<Notification>,
+}
+
+impl Ticker {
+    /// Starts it.
+    pub fn start() -> Result<Ticker, String> {
+        let thread = make::<Thread>(0).map_err(problem("a thread"))?;
+        let scheduling = make::<SchedulingContext>(0).map_err(problem("a scheduling context"))?;
+        let notification = make::<Notification>(0).map_err(problem("a notification"))?;
+        let victim = Victim { thread: thread.cap(), scheduling: scheduling.cap() };
+        let waits_for = u64::from(notification.cap().address().0);
+        let started =
+            victim.set_up(PRIORITY, Home::OWN).and_then(|v| v.start(Code::Ticker, &[], [0, TICKS, waits_for]));
+        started.map_err(problem("the ticker"))?;
+        Ok(Ticker { _thread: thread, _scheduling: scheduling, _notification: notification })
+    }
+}

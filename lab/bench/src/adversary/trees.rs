@@ -1,0 +1,225 @@
+//! Capabilities in every shape: many, equal, nested, in cycles.
+
+use tench::abi::object::{NODE_BITS, NODE_SLOTS};
+use tench::sys::{
+    Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, OWN_SPACE, PageTable, Place, Rights, Untyped,
+};
+
+use super::Arena;
+use super::maps::RW;
+
+/// Capabilities by the hundred thousand.
+const MANY: usize = 100_000;
+/// Nodes for half of them: a space has no more.
+const NODES: u32 = (MANY / 2).div_ceil(NODE_SLOTS) as u32 + 1;
+
+/// Where capability `i` of many lies. Slot 0 of a space has no address, so its first node is left out.
+fn place(spaces: [Cap<CapNode>; 2], i: usize) -> (Cap<CapNode>, CapAddress) {
+    let half = (NODES as usize - 1) * NODE_SLOTS;
+    (spaces[i / half], CapAddress((i % half + NODE_SLOTS) as u32))
+}
+
+impl Arena {
+    fn spaces(&mut self) -> Result<[Cap<CapNode>; 2], Error> {
+        Ok([self.space(NODES)?, self.space(NODES)?])
+    }
+
+    /// Makes many objects, and takes out each seventh, from a place that is anywhere.
+    fn many(&mut self, kind: Kind, size: u64) -> Result<(), Error> {
+        let spaces = self.spaces()?;
+        let memory = self.make::<Untyped>(24)?;
+        for first in (0..MANY).step_by(NODE_SLOTS) {
+            let (space, address) = place(spaces, first);
+            memory.retype_many(kind, size, (MANY - first).min(NODE_SLOTS) as u64, Place::Watermark, space, address)?;
+        }
+        let first = self.random.index(MANY);
+        for i in (0..MANY).step_by(7) {
+            let (space, address) = place(spaces, (first + i * 31) % MANY);
+            match space.delete_at(address) {
+                // What was deleted before is not there.
+                Ok(_) | Err(Error::InvalidCapability) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        memory.children()?;
+        memory.revoke()?;
+        Ok(())
+    }
+}
+
+/// Many objects made of one piece of memory.
+pub fn wide(arena: &mut Arena) -> Result<(), Error> {
+    arena.many(Kind::Notification, 0)
+}
+
+/// Many pieces of memory: the dearest nodes of the tree.
+pub fn pieces(arena: &mut Arena) -> Result<(), Error> {
+    arena.many(Kind::Untyped, 4)
+}
+
+/// Many copies of one capability.
+pub fn copies(arena: &mut Arena) -> Result<(), Error> {
+    let spaces = arena.spaces()?;
+    let endpoint = arena.make::<Endpoint>(0)?;
+    for i in 0..MANY {
+        let (space, address) = place(spaces, i);
+        space.copy_from(address, OWN_SPACE, endpoint.address())?;
+    }
+    endpoint.revoke()?;
+    Ok(())
+}
+
+/// Capabilities with a badge each, and copies of those; frames with mappings between their capabilities.
+pub fn badges(arena: &mut Arena) -> Result<(), Error> {
+    let spaces = arena.spaces()?;
+    let endpoint = arena.make::<Endpoint>(0)?;
+    let (frame, table) = (arena.make::<Frame>(12)?, arena.make::<PageTable>(3)?);
+    for i in 0..10_000 {
+        let (space, address) = place(spaces, 3 * i);
+        let badge = arena.random.next() | 1;
+        space.mint_from(address, OWN_SPACE, endpoint.address(), Rights::all(), badge)?;
+        let (space, copy) = place(spaces, 3 * i + 1);
+        space.copy_from(copy, space, address).or_else(|_| space.copy_from(copy, OWN_SPACE, endpoint.address()))?;
+        let (space, copy) = place(spaces, 3 * i + 2);
+        space.copy_from(copy, OWN_SPACE, frame.address())?;
+    }
+    for entry in 0..200 {
+        let place = arena.slot();
+        frame.map(table, entry, 1, 0, RW, place)?;
+    }
+    let (space, first) = place(spaces, 0);
+    space.revoke_at(first)?;
+    endpoint.revoke()?;
+    frame.revoke()?;
+    Ok(())
+}
+
+/// Memory in memory in memory, with something beside each.
+pub fn deep(arena: &mut Arena) -> Result<(), Error> {
+    let mut inner = arena.make::<Untyped>(28)?;
+    let outer = inner;
+    for bits in (6..28).rev() {
+        let place = arena.slots(2);
+        inner.retype_many(Kind::Untyped, bits, 2, Place::Watermark, OWN_SPACE, place)?;
+        inner = Cap::new(CapAddress(place.0 + 1));
+        let beside = Cap::<Untyped>::new(place);
+        let object = arena.slots(2);
+        beside.retype_many(Kind::Untyped, 4, 2, Place::Watermark, OWN_SPACE, object)?;
+    }
+    outer.children()?;
+    outer.revoke()?;
+    Ok(())
+}
+
+/// A full node of full nodes, whose last capability goes.
+pub fn nested_nodes(arena: &mut Arena) -> Result<(), Error> {
+    let root = arena.space(64)?;
+    let endpoint = arena.make::<Endpoint>(0)?;
+    for i in NODE_SLOTS as u32..64 * NODE_SLOTS as u32 {
+        // Every other is of an object of its own.
+        if i % 2 == 0 {
+            root.copy_from(CapAddress(i), OWN_SPACE, endpoint.address())?;
+        } else {
+            arena.pool.retype_many(Kind::Notification, 0, 1, Place::Watermark, root, CapAddress(i))?;
+        }
+    }
+    root.delete()?;
+    // A chain: each space's node holds the last capability to the space before.
+    let mut before: Option<Cap<CapNode>> = None;
+    for _ in 0..100 {
+        let place = arena.slots(2);
+        let space = arena.pool.retype::<CapNode>(u64::from(NODE_BITS), place)?;
+        let node = arena.pool.retype::<CapNode>(u64::from(NODE_BITS), CapAddress(place.0 + 1))?;
+        space.install_node(1, node)?;
+        if let Some(before) = before {
+            space.move_from(CapAddress::new(1, 7), OWN_SPACE, before.address())?;
+        }
+        before = Some(space);
+    }
+    if let Some(last) = before {
+        last.delete()?;
+    }
+    Ok(())
+}
+
+/// Nodes that hold their own last capabilities, alone and in rings.
+pub fn cyclic_nodes(arena: &mut Arena) -> Result<(), Error> {
+    for members in [1, 2, 3, 17] {
+        let spaces: [Option<Cap<CapNode>>; 17] = {
+            let mut spaces = [None; 17];
+            for space in spaces.iter_mut().take(members) {
+                *space = Some(arena.space(1)?);
+            }
+            spaces
+        };
+        for i in 0..members {
+            if let (Some(space), Some(next)) = (spaces[i], spaces[(i + 1) % members]) {
+                let node = arena.slot();
+                let made = arena.pool.retype::<CapNode>(u64::from(NODE_BITS), node)?;
+                space.install_node(1, made)?;
+                space.copy_from(CapAddress::new(1, 5), OWN_SPACE, next.address())?;
+            }
+        }
+        // The capabilities outside go; the last takes the ring along, or memory's revocation does.
+        for space in spaces.into_iter().flatten() {
+            space.delete()?;
+        }
+    }
+    Ok(())
+}
+
+/// Memory that is divided while much was made of it.
+pub fn divided(arena: &mut Arena) -> Result<(), Error> {
+    let space = arena.space(40)?;
+    let memory = arena.make::<Untyped>(24)?;
+    for node in 1..40 {
+        memory.retype_many(Kind::Notification, 0, 256, Place::Watermark, space, CapAddress::new(node, 0))?;
+    }
+    for _ in 0..12 {
+        let place = arena.slot();
+        memory.children()?;
+        memory.split(place)?.children()?;
+    }
+    Ok(())
+}
+
+/// Every kind of object, as many as one call makes, and one by one at offsets.
+pub fn bundles(arena: &mut Arena) -> Result<(), Error> {
+    let kinds = [
+        (Kind::Untyped, 12),
+        (Kind::Frame, 12),
+        (Kind::Frame, 16),
+        (Kind::PageTable, 0),
+        (Kind::PageTable, 3),
+        (Kind::CapNode, 8),
+        (Kind::Thread, 0),
+        (Kind::SchedulingContext, 0),
+        (Kind::Endpoint, 0),
+        (Kind::Reply, 0),
+        (Kind::Notification, 0),
+    ];
+    let space = arena.space(kinds.len() as u32 + 2)?;
+    for (index, (kind, size)) in kinds.into_iter().enumerate() {
+        let memory = arena.make::<Untyped>(25)?;
+        let address = |slot| CapAddress::new(index as u32 + 1, slot);
+        memory.retype_many(kind, size, 256, Place::Watermark, space, address(0))?;
+        // What is taken is refused, wherever in the run it lies.
+        space.delete_at(address(3))?;
+        for count in [1, 2, 5, 253] {
+            let refused = memory.retype_many(kind, size, count, Place::Watermark, space, address(3));
+            if count == 1 {
+                refused?;
+                space.delete_at(address(3))?;
+            }
+        }
+        memory.revoke()?;
+        for slot in (0..200).rev() {
+            let bits = u64::from(kind.object_bits(size).unwrap_or(12));
+            memory.retype_many(kind, size, 1, Place::At(slot << bits), space, address(slot as u32))?;
+        }
+        for slot in 0..200 {
+            space.delete_at(address(slot * 77 % 200))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! How long interrupts are off, as the kernel measures it; or that it says that it does not.
+
+use tench::abi::Operation;
+use tench::abi::layout::slot;
+use tench::abi::object::stretch;
+use tench::sys::{Error, Kind, Place};
+
+use crate::case::{Case, Outcome};
+use crate::stage::{KERNEL, Stage, system_call};
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("WCH0001", "only kernels that measure tell for how long interrupts were off", told),
+    Case::new("WCH0002", "a system call's stretches are counted for it, with their lengths", counted),
+];
+
+/// Whether this kernel measures.
+fn measures() -> bool {
+    KERNEL.forget_stretches() != Err(Error::Unsupported)
+}
+
+fn told(_: &mut Stage) -> Outcome {
+    let measures = measures();
+    for path in 0..stretch::LIMIT {
+        let answer = KERNEL.stretches(path);
+        equal!(answer.is_ok(), measures);
+        check!(measures || answer == Err(Error::Unsupported));
+    }
+    let refusal = if measures { Error::InvalidArgument } else { Error::Unsupported };
+    for path in [stretch::LIMIT, 1 << 32, u64::MAX - 1] {
+        let answer = system_call(Operation::KernelStretches as u64, &[u64::from(slot::KERNEL.0), path]);
+        equal!(answer, Err(refusal));
+    }
+    Ok(())
+}
+
+fn counted(stage: &mut Stage) -> Outcome {
+    if !measures() {
+        return Ok(());
+    }
+    KERNEL.forget_stretches()?;
+    for _ in 0..5 {
+        stage.pool.query()?;
+    }
+    refused!(system_call(119, &[]), UnknownOperation);
+    let one = KERNEL.stretches(Operation::UntypedQuery as u64)?;
+    equal!(one.count, 5);
+    check!(one.longest >= 50 && one.longest < 500);
+    check!(one.sum <= 5 * one.longest && one.squares <= one.longest * one.sum);
+    check!(one.place >= 0xffff_0000_0000_0000);
+    equal!(KERNEL.stretches(stretch::UNKNOWN)?.count, 1);
+    equal!(KERNEL.stretches(Operation::UntypedRetype as u64)?.count, 0);
+    // Zeroed in steps, so in a kernel with windows these are many stretches, none of them long.
+    let place = stage.slot();
+    stage.pool.retype_many(Kind::Frame, 21, 1, Place::Watermark, tench::sys::OWN_SPACE, place)?;
+    let many = KERNEL.stretches(Operation::UntypedRetype as u64)?;
+    let preemptible = KERNEL.query(tench::abi::object::Statistic::Preemptible)? == 1;
+    check!(if preemptible { many.count > 100 && many.longest < 2000 } else { many.longest > 10_000 });
+    Ok(())
+}
