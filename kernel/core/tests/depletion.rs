@@ -248,7 +248,11 @@ fn service(stage: &mut Stage) -> (Ref<Thread>, u64, u64) {
     stage.machine.run(server);
     stage.machine.call(Operation::Receive, &[endpoint, 0]);
     stage.machine.run(first);
+    // Unbinding passes a window, in which nobody is to come before the first thread.
+    let own = u64::from(slot::SCHEDULING.0);
+    stage.machine.call(Operation::SchedulingConfigure, &[own, 255, 255, 0]).ok();
     stage.machine.call(Operation::ThreadBind, &[address, UNBIND, 0, 0]).ok();
+    stage.machine.call(Operation::SchedulingConfigure, &[own, 100, 255, 0]);
     stage.machine.reschedule();
     stage.check_current(true);
     (server, endpoint, reply)

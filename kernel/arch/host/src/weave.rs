@@ -61,6 +61,8 @@ struct Actor {
     /// It has made a call that has not ended.
     calling: bool,
     windows: usize,
+    /// It was switched away from in a window, and has not come back yet.
+    was_away: bool,
 }
 
 impl Actor {
@@ -113,6 +115,7 @@ impl Weave {
             answers: Vec::new(),
             calling: false,
             windows: 0,
+            was_away: false,
         };
         let shared = Shared {
             driver: machine.first,
@@ -229,7 +232,8 @@ impl Shared {
         let current = k.current();
         let Some(me) = self.actors.iter().position(|actor| actor.thread == current) else { return };
         self.check(k);
-        if k.state().nesting != 0 {
+        // Who comes back from a switch lets interrupts in once more; that is the same window.
+        if k.state().nesting != 0 || core::mem::take(&mut self.actors[me].was_away) {
             return;
         }
         self.actors[me].windows += 1;
@@ -244,6 +248,7 @@ impl Shared {
         let to = next.map_or(self.driver, |next| self.actors[next].thread);
         self.arrange(k, to);
         k.state().reschedule = true;
+        self.actors[me].was_away = true;
         self.next = next.filter(|next| !self.actors[*next].calling);
     }
 
