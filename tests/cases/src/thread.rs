@@ -378,10 +378,9 @@ fn deletes_itself(stage: &mut Stage) -> Outcome {
     let worker = stage.spawn_with(STOPPED, || tench::thread::current_thread().delete().is_ok())?;
     worker.thread.resume()?;
     check!(!worker.has_ended());
-    // Nobody was left to finish the deletion, so whoever deletes what is left does.
-    equal!(worker.thread.identify()?.rights, Rights::empty());
+    // It had time enough for its bindings before its last window. (One with more of them leaves a rest, which whoever
+    // deletes it finishes.)
     refused!(worker.thread.query(), InvalidCapability);
-    check!(worker.thread.delete()?.freed.is_some());
     check!(is_empty(worker.thread));
     // Its processor time is free for another.
     let thread = stage.make::<Thread>(0)?;

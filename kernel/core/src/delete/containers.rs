@@ -36,7 +36,7 @@ const SLOT_COST: isize = 8;
 const STOP_COST: isize = 1150;
 
 /// What a thread gets that deletes itself, to empty its bindings.
-const OWN_END: isize = 1600;
+const OWN_END: isize = 1500;
 
 /// Progress of a thread that has not been stopped yet.
 const NOT_STOPPED: u64 = u64::MAX;

@@ -6,6 +6,7 @@
 //! | `crash` | what the kernel says when it fails itself | [`crash`] |
 //! | `cases` | the named cases, on the target, in one boot | [`cases`] |
 //! | `cases/without-windows` | the same with the kernel whose long operations never let interrupts in | [`cases`] |
+//! | `cases/watching` | those about how long interrupts are off, with a kernel that measures it | [`cases`] |
 //! | `seed` | the same seed, the same addresses; another seed, others | [`seed`] |
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |

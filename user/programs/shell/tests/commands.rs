@@ -190,7 +190,7 @@ fn the_system_is_shown() {
         "   LONGEST         COUNT   MEAN  PATH\n     1,890         3,000    100  Mint\n  at 0xffff000040080400\n\
          \x20    1,890         3,000    100  idle\n  at 0xffff000040080400\n",
     );
-    check("kernel xyzzy", "kernel: it knows stretches, but not xyzzy\nusage: kernel [stretches]\n");
+    check("kernel xyzzy", "kernel: it knows stretches, but not xyzzy; usage: kernel [stretches]\n");
 }
 
 #[test]
