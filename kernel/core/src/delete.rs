@@ -37,13 +37,13 @@ pub enum Deleted {
 /// Instructions, roughly, between two windows.
 const BUDGET: isize = 1200;
 /// What taking a capability out costs.
-const REMOVE_COST: isize = 250;
+const REMOVE_COST: isize = 300;
 /// The same, for the pages of untyped memory.
 const REMOVE_PAGE_COST: isize = 150;
 /// The same, for untyped memory in a large tree: each subtree knows how far it reaches.
 const REMOVE_UNTYPED_COST: isize = 600;
 /// What a step of an object's end costs that nobody uses.
-const FINALISE_COST: isize = 80;
+const FINALISE_COST: isize = 100;
 /// The same, where somebody waits, is interrupted or is mapped.
 const END_USE_COST: isize = 900;
 
