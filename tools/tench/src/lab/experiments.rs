@@ -42,6 +42,8 @@ pub struct Experiment {
     pub columns: &'static [Column],
     /// What is to be reached: the figure's key and the largest good value.
     pub targets: &'static [(&'static str, f64)],
+    /// Whether its targets are promises: one that is missed fails the tests, whatever is recorded.
+    pub promises: bool,
     /// Rows of the table that add figures up.
     pub sums: &'static [Sum],
     /// Whether it goes on for as long as it is told.
@@ -81,6 +83,7 @@ pub const USUAL: Experiment = Experiment {
     derive: |_| (),
     columns: &[],
     targets: &[],
+    promises: false,
     sums: &[],
     endless: false,
     plots: |_| Vec::new(),
@@ -200,6 +203,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         title: "For how long interrupts are off, by what the kernel was entered for, whatever a program does",
         runs: &[Run { kernel: Kernel::Watching, memory: "4G", ..PLAIN }],
         targets: &[("irq_off_worst", 2000.0)],
+        promises: true,
         endless: true,
         tables: stretches,
         ..USUAL
@@ -243,6 +247,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         title: "Deadlines beside a thread of the highest priority that overruns, with budgets and without",
         unit: "deadlines, percent",
         targets: reference::ISOLATION_TARGETS,
+        promises: true,
         plots: isolation::plots,
         tables: isolation::tables,
         ..USUAL

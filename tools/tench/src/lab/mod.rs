@@ -32,7 +32,7 @@ use crate::cli::LabOptions;
 use crate::system::{Packages, System};
 use crate::workspace::Workspace;
 pub use experiments::{EXPERIMENTS, Experiment};
-pub use measure::{Booted, Length, Measured, measure};
+pub use measure::{Booted, Figures, Length, Measured, measure};
 pub use write::{format_number, number};
 
 /// Runs experiments; the status is 1 if a figure differs from the recorded one.

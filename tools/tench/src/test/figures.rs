@@ -4,7 +4,7 @@ use miette::Result;
 
 use super::Target;
 use super::report::Report;
-use crate::lab::{self, Booted, Experiment, baseline};
+use crate::lab::{self, Booted, Experiment, Figures, baseline};
 
 pub fn run(target: &Target, experiment: &'static Experiment, report: &mut Report) -> Result<()> {
     let name = format!("lab/{}", experiment.name);
@@ -16,6 +16,11 @@ pub fn run(target: &Target, experiment: &'static Experiment, report: &mut Report
     };
     let compiler = lab::compiler(&booted);
     let measured = lab::measure(target.workspace, booted, experiment, None)?;
+    let broken = broken_promises(experiment, &measured.figures);
+    if !broken.is_empty() {
+        report.failed(&name, &broken.join("\n"));
+        return Ok(());
+    }
     match baseline::check(target.workspace, experiment, &measured.figures, &compiler)? {
         baseline::Verdict::Equal => report.passed(&name),
         baseline::Verdict::OtherCompiler { recorded } => {
@@ -24,4 +29,25 @@ pub fn run(target: &Target, experiment: &'static Experiment, report: &mut Report
         baseline::Verdict::Different(differences) => report.failed(&name, &differences.join("\n")),
     }
     Ok(())
+}
+
+/// What is said of promises that are not kept.
+fn broken_promises(experiment: &Experiment, figures: &Figures) -> Vec<String> {
+    let promises = if experiment.promises { experiment.targets } else { &[] };
+    let broken = promises.iter().filter(|(key, most)| !figures.get(*key).is_some_and(|is| is <= most));
+    broken.map(|(key, most)| format!("{key}: {:?} where at most {most} is promised", figures.get(*key))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_is_broken_by_more_or_by_nothing() {
+        let experiment = lab::EXPERIMENTS.iter().find(|one| one.name == "adversary").expect("it exists");
+        let figures = |value: f64| Figures::from([("irq_off_worst".to_owned(), value)]);
+        assert!(broken_promises(experiment, &figures(2000.0)).is_empty());
+        assert_eq!(broken_promises(experiment, &figures(2001.0)).len(), 1);
+        assert_eq!(broken_promises(experiment, &Figures::new()).len(), 1);
+    }
 }
