@@ -267,13 +267,14 @@ fn receive<A: Arch>(
         if k.get(sender).slow & slow::DEADLINE != 0 && k.get(sender).purpose == Purpose::Send {
             timers::remove(k, sender);
         }
+        // First: the sender may inherit from it in turn, and what it inherits is worked out if its time is lent.
+        if let Some(other) = k.get(endpoint).server.filter(|server| *server != thread) {
+            inherit::settle_soon(k, other);
+        }
         hand_over(k, sender, thread, Some(object));
         if k.get(sender).purpose == Purpose::Send {
             finish(k, sender);
             scheduler::make_ready(k, sender);
-        }
-        if let Some(other) = k.get(endpoint).server.filter(|server| *server != thread) {
-            inherit::settle_soon(k, other);
         }
         return Ok(Outcome::Written);
     }

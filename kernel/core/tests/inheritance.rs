@@ -275,6 +275,28 @@ fn a_ring_of_threads_that_wait_for_each_other_ends() {
 }
 
 #[test]
+fn what_went_round_in_a_ring_is_not_lent_with_the_time() {
+    let mut stage = Stage::new();
+    let (a, b, passive) = (stage.server(10, true), stage.server(20, true), stage.server(30, false));
+    let (low, high) = (stage.actor(5), stage.actor(200));
+    stage.take_time(passive);
+    stage.call(low, passive);
+    // The ring: one is the other's caller, and that waits at the endpoint which the one serves.
+    stage.cancel(a);
+    stage.call(a, b);
+    stage.call(b, a);
+    stage.call_until(high, a, 500);
+    stage.machine.pass_time(500);
+    assert_eq!(stage.state(high), ThreadState::Ready);
+    assert_eq!((stage.priority(a), stage.priority(b)), (200, 200));
+    // It ends when a third receives there, who runs on the time of whoever it has received.
+    stage.answer(Actor { endpoint: a.endpoint, ..passive });
+    assert_eq!(stage.state(b), ThreadState::AwaitingReply(stage.reply(passive)));
+    assert_eq!((stage.priority(a), stage.priority(passive)), (10, 20));
+    assert_eq!(stage.machine.thread(b.thread).inherited, 10, "from its caller");
+}
+
+#[test]
 fn what_is_bound() {
     let mut stage = Stage::new();
     let (server, other) = (stage.server(10, true), stage.actor(20));
