@@ -144,6 +144,15 @@ pub fn park<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, parked: bool) -> us
     scheduling::update(k, thread)
 }
 
+/// A thread may run or not, as its account says. Who visits the members leaves itself out, so this is owed to it whenever its visit
+/// ends: at its end, with an error, or forgotten in a window.
+pub fn obey<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    if let Some(table) = k.get(thread).membership.account {
+        let suspended = k.get(table).account.suspended;
+        park(k, thread, suspended);
+    }
+}
+
 /// The account of the table that `x0` names.
 fn named<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Result<Ref<PageTable>, Error> {
     let table = capability::<A, PageTable>(k, caller, Kind::PageTable, rights)?;
@@ -177,12 +186,15 @@ fn visit<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Res
         if !window::pass(k) {
             return Err(Error::Aborted);
         }
-        table = named(k, caller, rights)?;
+        table = match named(k, caller, rights) {
+            Ok(table) => table,
+            Err(error) => {
+                obey(k, caller);
+                return Err(error);
+            }
+        };
     }
-    if k.get(caller).membership.account == Some(table) {
-        let suspended = k.get(table).account.suspended;
-        park(k, caller, suspended);
-    }
+    obey(k, caller);
     Ok(table)
 }
 

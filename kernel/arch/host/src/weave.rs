@@ -198,6 +198,8 @@ impl Weave {
             shared.arrange(&mut self.machine.kernel(), driver);
             let actor = &mut shared.actors[actor];
             actor.calling = true;
+            // It may have been away in a call that was forgotten.
+            actor.was_away = false;
             actor.calls.next().unwrap_or_else(|| panic!("an actor without work was chosen"))
         };
         self.machine.call(call.operation, &call.arguments);
@@ -232,7 +234,8 @@ impl Shared {
         let current = k.current();
         let Some(me) = self.actors.iter().position(|actor| actor.thread == current) else { return };
         self.check(k);
-        // Who comes back from a switch lets interrupts in once more; that is the same window.
+        // Who comes back from a switch lets interrupts in once more before it has looked at anything. Whatever happens there could
+        // have happened while it was away, so that is the same window.
         if k.state().nesting != 0 || core::mem::take(&mut self.actors[me].was_away) {
             return;
         }

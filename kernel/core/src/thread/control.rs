@@ -7,7 +7,7 @@ use super::{Binding, Thread, ThreadState, load_registers, slow, stack_depth, tar
 use crate::area::Area;
 use crate::entry::{Outcome, argument};
 use crate::object::Ref;
-use crate::{Arch, Kernel, depletion, endpoint, scheduler};
+use crate::{Arch, Kernel, account, depletion, endpoint, scheduler};
 
 /// Lets a suspended or faulted thread run.
 fn resume<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(), Error> {
@@ -86,7 +86,10 @@ pub fn write_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resul
         resume(k, thread)?;
     }
     load_registers(k, thread, area);
-    k.get(thread).kernel_stack_pointer = 0;
+    if k.get(thread).kernel_stack_pointer != 0 {
+        k.get(thread).kernel_stack_pointer = 0;
+        account::obey(k, thread);
+    }
     Ok(Outcome::Done)
 }
 

@@ -1,5 +1,6 @@
 //! Operations that pass windows, against each other and against those that pass none, in every order.
 
+mod accounts;
 mod interrupts;
 mod nodes;
 mod outcome;

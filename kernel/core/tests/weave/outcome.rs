@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use tench_abi::layout::WATERMARK;
 use tench_abi::{Error, Kind, Operation};
-use tench_arch_host::machine::{ARCHIVE, LARGE_DEVICE, RAM_MEDIUM};
+use tench_arch_host::machine::{ARCHIVE, LARGE_DEVICE, RAM, RAM_MEDIUM};
 use tench_arch_host::snapshot::snapshot;
 use tench_arch_host::weave::{Call, End, Orders, Policy, Weave};
 use tench_kernel::object::Ref;
@@ -42,7 +42,7 @@ pub fn outcome(weave: &mut Weave, actors: &[Ref<Thread>]) -> Outcome {
 /// The driver takes back all memory, and makes one object of each piece.
 pub fn delete_all(weave: &mut Weave) {
     let m = &mut weave.machine;
-    for (untyped, bits) in [(RAM_MEDIUM, 22), (LARGE_DEVICE, 30), (ARCHIVE, 16)] {
+    for (untyped, bits) in [(RAM, 24), (RAM_MEDIUM, 22), (LARGE_DEVICE, 30), (ARCHIVE, 16)] {
         m.call(Operation::Revoke, &[0, untyped]).ok();
         assert_eq!(m.call(Operation::UntypedChildren, &[untyped]).ok()[1], 0, "nothing is left");
         let kind = Kind::Untyped as u64;
@@ -256,7 +256,7 @@ pub fn explore(pair: [&Subject; 2], references: &References) -> Explored {
         }
         drop(shown);
         explored.orders += 1;
-        assert!(explored.orders < 20_000, "{} and {} pass too many windows", pair[0].name, pair[1].name);
+        assert!(explored.orders < 2_000, "{} and {} pass too many windows", pair[0].name, pair[1].name);
         next = orders.next();
     }
     explored

@@ -26,8 +26,8 @@ use Restarted::{NeverEnds, OtherAnswer, Refused, Same};
 /// As it is, by subject.
 const VERDICTS: &[(&str, Restarted)] = &[
     ("retype 3 frames", Refused(Error::SlotOccupied)),
-    ("retype 20 endpoints", Refused(Error::SlotOccupied)),
-    ("retype 10 untypeds at an offset", Refused(Error::Overlap)),
+    ("retype 12 endpoints", Refused(Error::SlotOccupied)),
+    ("retype 7 untypeds at an offset", Refused(Error::Overlap)),
     ("retype of the inner untyped", Refused(Error::SlotOccupied)),
     ("children", NeverEnds),
     ("delete a mapped frame", Same),
@@ -51,6 +51,9 @@ const VERDICTS: &[(&str, Restarted)] = &[
     ("configure a thread", Same),
     ("unbind a notification", Same),
     ("direct faults elsewhere", Same),
+    ("ask a thread", NeverEnds),
+    ("ask for the deepest stack", NeverEnds),
+    ("print", NeverEnds),
 ];
 
 /// Runs until `windows` windows were passed.

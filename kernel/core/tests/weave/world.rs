@@ -3,15 +3,18 @@
 //! ```text
 //!   RAM_MEDIUM ─ pool (untyped, not zero)     what is shared, made of it as far as an operation needs it
 //!              ├ thread A, thread B, …        who makes the calls, in the driver's spaces
+//!   RAM                                       most of those who wait, and of an account's members
 //!   LARGE_DEVICE ─ device ─ frame             mapped into `TABLE`, 130 pages: three steps
 //! ```
-//! Sizes are such that each operation passes a few windows and all orders of two can be tried.
+//! Sizes are such that each operation passes two to four windows, and all orders of two can be tried. The one that deletes the
+//! most, "revoke all", passes more than ten; so it leaves what lies in `RAM`.
 
 use tench_abi::layout::{UNBIND, WATERMARK, slot};
 use tench_abi::memory::MapFlags;
+use tench_abi::object::Statistic;
 use tench_abi::{Kind, Operation};
 use tench_arch_host::Machine;
-use tench_arch_host::machine::{ARCHIVE, LARGE_DEVICE, RAM_MEDIUM, at};
+use tench_arch_host::machine::{ARCHIVE, LARGE_DEVICE, RAM, RAM_MEDIUM, at};
 use tench_arch_host::weave::Call;
 use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
@@ -32,10 +35,12 @@ pub mod part {
     pub const CODE: u32 = 32;
     /// An address space with an account of many threads, the actors among them.
     pub const ACCOUNT: u32 = 64;
-    /// That thread's notification has waiters, its endpoint for faults senders.
-    pub const BOUND: u32 = 128 | THREAD;
+    /// That thread's notification has a waiter.
+    pub const NOTIFIED: u32 = 128 | THREAD;
     /// What is shared lies in a node of its own, which is made of what nobody uses.
     pub const APART: u32 = 256;
+    /// That thread's endpoint for faults has senders.
+    pub const FAULTS: u32 = 512 | THREAD;
 }
 
 /// Where capabilities lie in the driver's space.
@@ -74,13 +79,13 @@ pub mod place {
     pub const ACTORS: u64 = 154;
     /// And their time.
     pub const TIMES: u64 = 157;
-    /// Who waits: two senders, two waiters, two senders of faults' endpoint.
+    /// Who waits: two senders, a waiter, and from the fifth on two senders of faults' endpoint.
     pub const WAITERS: u64 = 160;
     /// Time for them, used one after the other.
     pub const WAITER_TIMES: u64 = 166;
     /// Notification and endpoint until they are bound.
     pub const BINDINGS: u64 = 172;
-    /// 20 empty slots for what is made.
+    /// 12 empty slots for what is made.
     pub const NEW: u64 = 176;
     /// Empty slot for mappings.
     pub const NEW_MAPPING: u64 = 196;
@@ -104,8 +109,8 @@ const CSPACE: u64 = at(slot::CSPACE);
 const VSPACE: u64 = at(slot::VSPACE);
 /// Copies of the endpoint: two windows' worth.
 const COPIES: u64 = 18;
-/// Threads of the account besides the actors: two windows' worth.
-const MEMBERS: u64 = 34;
+/// Threads of the account besides the actors: two windows' worth. The first two lie where the actors do.
+const MEMBERS: u64 = 11;
 /// Log2 of the pool's size.
 const POOL_BITS: u64 = 18;
 /// Pages of the mapping.
@@ -137,14 +142,15 @@ impl World {
         for i in 0..4 {
             m.retype(p::SMALL + i, Kind::Endpoint, 0, 1, p::SMALL + 4 + i).ok();
         }
-        let makers: [(u32, Maker); 7] = [
+        let makers: [(u32, Maker); 8] = [
             (part::NODE, make_node),
             (part::THREAD, make_thread),
             (part::MAPPING, make_mapping),
             (part::COPIES, make_copies),
             (part::QUEUE, make_queue),
             (part::CODE, make_code),
-            (part::BOUND & !part::THREAD, make_bound),
+            (part::NOTIFIED & !part::THREAD, make_notified),
+            (part::FAULTS & !part::THREAD, make_faults),
         ];
         for (part, make) in makers {
             if parts & part != 0 {
@@ -211,9 +217,16 @@ fn fill_node(m: &mut Machine, node: u64, kinds: &[Kind]) {
     m.call(Operation::NodeRemove, &[0, 2, node]).ok();
 }
 
+/// A thread has used its kernel stack down to here, in bytes from the stack's end.
+fn use_stack(m: &mut Machine, thread: u64, down_to: u64) {
+    let start = m.cap(thread).object as u64 - m.host().memory.base() as u64;
+    m.host().memory.write(start + down_to, 1);
+}
+
 /// A thread whose space is a node that nobody else has.
 fn make_thread(m: &mut Machine) {
     m.retype(p::POOL, Kind::Thread, 0, 1, p::THREAD).ok();
+    use_stack(m, p::THREAD, 2504);
     m.retype(p::POOL, Kind::CapNode, 8, 1, p::BINDINGS).ok();
     fill_node(m, p::BINDINGS, &[Kind::Endpoint, Kind::Reply]);
     m.call(Operation::ThreadConfigure, &[p::THREAD, p::BINDINGS, VSPACE, 0, 0]).ok();
@@ -247,34 +260,38 @@ fn make_queue(m: &mut Machine) {
     }
 }
 
-/// Waiters of the thread's notification and senders to its endpoint for faults; both are known to nobody else.
-fn make_bound(m: &mut Machine) {
+/// A waiter of the thread's notification, which is known to nobody else.
+fn make_notified(m: &mut Machine) {
     m.retype(p::POOL, Kind::Notification, 0, 1, p::BINDINGS).ok();
+    make_waiter(m, 2, &Call::new(Operation::Receive, &[p::BINDINGS]));
+    m.call(Operation::ThreadBind, &[p::THREAD, 0, 0, p::BINDINGS]).ok();
+    m.call(Operation::Delete, &[0, p::BINDINGS]).ok();
+}
+
+/// Senders to the thread's endpoint for faults, which is known to nobody else.
+fn make_faults(m: &mut Machine) {
     m.retype(p::POOL, Kind::Endpoint, 0, 1, p::BINDINGS + 1).ok();
     for i in 0..2 {
-        make_waiter(m, 2 + i, &Call::new(Operation::Receive, &[p::BINDINGS]));
         make_waiter(m, 4 + i, &Call::new(Operation::Send, &[p::BINDINGS + 1]));
     }
-    m.call(Operation::ThreadBind, &[p::THREAD, 0, 0, p::BINDINGS]).ok();
     m.call(Operation::ThreadFaults, &[p::THREAD, 0, p::BINDINGS + 1, 0, 0]).ok();
-    for i in 0..2 {
-        m.call(Operation::Delete, &[0, p::BINDINGS + i]).ok();
-    }
+    m.call(Operation::Delete, &[0, p::BINDINGS + 1]).ok();
 }
 
 /// A thread of low priority makes a call and waits.
 fn make_waiter(m: &mut Machine, i: u64, call: &Call) {
     let (address, time) = (p::WAITERS + i, p::WAITER_TIMES + i);
-    let thread = make_running(m, address, time, VSPACE, 50);
+    let memory = if i == 0 { RAM_MEDIUM } else { RAM };
+    let thread = make_running(m, memory, address, time, VSPACE, 50);
     let first = m.first;
     m.call_as(thread, call.operation, &call.arguments);
     assert!(m.waits(thread) && m.current() == first, "it waits");
 }
 
 /// A thread of the driver's capability space that is ready.
-fn make_running(m: &mut Machine, address: u64, time: u64, root: u64, priority: u64) -> Ref<Thread> {
-    m.retype(RAM_MEDIUM, Kind::Thread, 0, 1, address).ok();
-    m.retype(RAM_MEDIUM, Kind::SchedulingContext, 0, 1, time).ok();
+fn make_running(m: &mut Machine, memory: u64, address: u64, time: u64, root: u64, priority: u64) -> Ref<Thread> {
+    m.retype(memory, Kind::Thread, 0, 1, address).ok();
+    m.retype(memory, Kind::SchedulingContext, 0, 1, time).ok();
     m.call(Operation::SchedulingConfigure, &[time, priority, priority, 0]).ok();
     let frame = at(slot::MESSAGE_FRAME);
     m.call(Operation::ThreadConfigure, &[address, CSPACE, root, frame, 0]).ok();
@@ -292,9 +309,10 @@ fn make_code(m: &mut Machine) {
 fn make_account(m: &mut Machine) -> u64 {
     m.retype(p::POOL, Kind::PageTable, 0, 1, p::ROOT).ok();
     m.call(Operation::AccountOpen, &[p::ROOT, at(slot::KERNEL)]).ok();
-    m.retype(RAM_MEDIUM, Kind::CapNode, 8, 1, p::MEMBER_NODE).ok();
+    m.retype(RAM, Kind::CapNode, 8, 1, p::MEMBER_NODE).ok();
     m.call(Operation::NodeInstall, &[0, 3, p::MEMBER_NODE]).ok();
-    m.retype(RAM_MEDIUM, Kind::Thread, 0, MEMBERS, p::MEMBERS).ok();
+    m.retype(RAM_MEDIUM, Kind::Thread, 0, 2, p::MEMBERS).ok();
+    m.retype(RAM, Kind::Thread, 0, MEMBERS - 2, p::MEMBERS + 2).ok();
     for i in 0..MEMBERS {
         m.call(Operation::ThreadConfigure, &[p::MEMBERS + i, CSPACE, p::ROOT, 0, 0]).ok();
     }
@@ -303,7 +321,9 @@ fn make_account(m: &mut Machine) -> u64 {
 
 /// A thread that makes calls, of the driver's priority.
 fn make_actor(m: &mut Machine, i: u64, root: u64) -> Ref<Thread> {
-    make_running(m, p::ACTORS + i, p::TIMES + i, root, 100)
+    let thread = make_running(m, RAM_MEDIUM, p::ACTORS + i, p::TIMES + i, root, 100);
+    use_stack(m, p::ACTORS + i, 1504);
+    thread
 }
 
 /// An operation under test.
@@ -374,12 +394,12 @@ use Operation as O;
 pub const WITH_WINDOWS: &[Subject] = subjects! {
     "retype 3 frames", 0, Some(O::UntypedRetype), |_| retype(p::POOL, Kind::Frame, 12, 3, WATERMARK),
         or |_| retype_rest(p::POOL, Kind::Frame, 12, 3, WATERMARK);
-    "retype 20 endpoints", 0, Some(O::UntypedRetype), |_| retype(p::POOL, Kind::Endpoint, 0, 20, WATERMARK),
-        or |_| retype_rest(p::POOL, Kind::Endpoint, 0, 20, WATERMARK);
-    "retype 10 untypeds at an offset", 0, Some(O::UntypedRetype), |_| retype(p::POOL, Kind::Untyped, 12, 10, 0x2_c000),
-        or |_| retype_rest(p::POOL, Kind::Untyped, 12, 10, 0x2_c000);
-    "retype of the inner untyped", 0, Some(O::UntypedRetype), |_| retype(p::INNER, Kind::Notification, 0, 17, WATERMARK),
-        or |_| retype_rest(p::INNER, Kind::Notification, 0, 17, WATERMARK);
+    "retype 12 endpoints", 0, Some(O::UntypedRetype), |_| retype(p::POOL, Kind::Endpoint, 0, 12, WATERMARK),
+        or |_| retype_rest(p::POOL, Kind::Endpoint, 0, 12, WATERMARK);
+    "retype 7 untypeds at an offset", 0, Some(O::UntypedRetype), |_| retype(p::POOL, Kind::Untyped, 12, 7, 0x2_c000),
+        or |_| retype_rest(p::POOL, Kind::Untyped, 12, 7, 0x2_c000);
+    "retype of the inner untyped", 0, Some(O::UntypedRetype), |_| retype(p::INNER, Kind::Notification, 0, 7, WATERMARK),
+        or |_| retype_rest(p::INNER, Kind::Notification, 0, 7, WATERMARK);
     "children", 0, Some(O::UntypedChildren), |_| one(O::UntypedChildren, &[p::POOL]);
     "delete a mapped frame", part::MAPPING, Some(O::Delete), |_| one(O::Delete, &[0, p::FRAME]);
     "delete a mapping", part::MAPPING, Some(O::Delete), |_| one(O::Delete, &[0, p::MAPPING]);
@@ -393,7 +413,7 @@ pub const WITH_WINDOWS: &[Subject] = subjects! {
     "revoke a mapped frame", part::MAPPING, Some(O::Revoke), |_| one(O::Revoke, &[0, p::FRAME]);
     "revoke all, both threads too", 0, Some(O::Revoke), |_| one(O::Revoke, &[0, RAM_MEDIUM]);
     "map", part::MAPPING, Some(O::FrameMap), |_| map(p::FRAME, 200, PAGES, MapFlags::WRITE);
-    "map instructions", part::MAPPING | part::CODE, Some(O::FrameMap), |_| map(p::CODE, 320, 12, MapFlags::EXECUTE);
+    "map instructions", part::MAPPING | part::CODE, Some(O::FrameMap), |_| map(p::CODE, 320, 8, MapFlags::EXECUTE);
     "protect", part::MAPPING, Some(O::MappingProtect), |_| one(O::MappingProtect, &[p::MAPPING, MapFlags::READ.bits()]);
     "protect, uncached", part::MAPPING, Some(O::MappingProtect),
         |_| one(O::MappingProtect, &[p::MAPPING, (MapFlags::READ | MapFlags::UNCACHED).bits()]);
@@ -402,10 +422,14 @@ pub const WITH_WINDOWS: &[Subject] = subjects! {
     "let an account go on", part::ACCOUNT, Some(O::AccountSuspend), |_| one(O::AccountSuspend, &[p::ROOT, 0]);
     "configure a thread", part::THREAD, Some(O::ThreadConfigure),
         |_| one(O::ThreadConfigure, &[p::THREAD, CSPACE, VSPACE, 0, 0]);
-    "unbind a notification", part::BOUND, Some(O::ThreadBind), |_| one(O::ThreadBind, &[p::THREAD, 0, 0, UNBIND]);
-    "direct faults elsewhere", part::BOUND, Some(O::ThreadFaults),
+    "unbind a notification", part::NOTIFIED, Some(O::ThreadBind), |_| one(O::ThreadBind, &[p::THREAD, 0, 0, UNBIND]);
+    "direct faults elsewhere", part::FAULTS, Some(O::ThreadFaults),
         |_| one(O::ThreadFaults, &[p::THREAD, 0, p::INNER_ENDPOINTS, 0x1000, 0]),
         or |_| one(O::ThreadFaults, &[p::THREAD, 0, 0, 0, 0]);
+    "ask a thread", part::THREAD, Some(O::ThreadQuery), |_| one(O::ThreadQuery, &[p::THREAD]);
+    "ask for the deepest stack", 0, Some(O::KernelQuery),
+        |_| one(O::KernelQuery, &[at(slot::KERNEL), Statistic::DeepestStack as u64]);
+    "print", 0, Some(O::KernelPrint), |_| one(O::KernelPrint, &[at(slot::KERNEL), 40]);
 };
 
 /// Operations that pass none, and some calls one after the other.

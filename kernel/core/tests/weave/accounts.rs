@@ -1,0 +1,49 @@
+//! Who asks its own account while that is suspended does not escape.
+#![cfg(feature = "preemption")]
+
+use tench_abi::{Error, Operation};
+use tench_arch_host::weave::{End, Weave};
+use tench_kernel::object::Ref;
+use tench_kernel::thread::Thread;
+
+use crate::outcome::weave;
+use crate::world::{Subject, WITH_WINDOWS, place};
+
+fn subject(name: &str) -> &'static Subject {
+    WITH_WINDOWS.iter().find(|subject| subject.name == name).expect("a subject of this name")
+}
+
+/// A asks, and comes to itself while B, which is suspending the account, is in a window. So nobody has stopped A when B comes to its
+/// end. A is in a window then, and the first thread, which is no member, runs.
+fn passed_over() -> (Weave, Ref<Thread>) {
+    let (mut run, actors) = weave(&[subject("ask an account"), subject("suspend an account")]);
+    let mut choices = [1, 0].into_iter();
+    run.run(Box::new(move |moment| {
+        let wanted = choices.next().unwrap_or(1);
+        moment.candidates.contains(&wanted).then_some(wanted)
+    }));
+    assert_eq!(run.windows(), [1, 2]);
+    assert!(matches!(run.ends()[1][..], [End::Answered(answer)] if answer.x[0] == 0), "B has suspended the account");
+    assert!(!run.machine.thread(actors[0]).parked, "A is not stopped yet");
+    (run, actors[0])
+}
+
+#[test]
+fn who_finds_its_account_gone_stops_with_the_others() {
+    let (mut run, a) = passed_over();
+    run.machine.call(Operation::Move, &[0, place::ROOT, 0, place::ASIDE]).ok();
+    run.run(Box::new(|moment| moment.candidates.contains(&0).then_some(0)));
+    assert!(matches!(run.ends()[0][..], [End::Answered(answer)] if answer.err() == Error::InvalidCapability));
+    assert!(run.machine.thread(a).parked, "A may not run");
+}
+
+#[test]
+fn who_is_made_to_forget_stops_with_the_others() {
+    let (mut run, a) = passed_over();
+    run.machine.call(Operation::ThreadSuspend, &[place::ACTORS]).ok();
+    run.machine.call(Operation::ThreadWriteRegisters, &[place::ACTORS, 1]).ok();
+    assert!(run.machine.thread(a).parked, "A may not run");
+    run.machine.call(Operation::AccountSuspend, &[place::ROOT, 0]).ok();
+    assert!(!run.machine.thread(a).parked, "A may run again");
+    run.machine.check();
+}
