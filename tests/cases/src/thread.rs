@@ -378,9 +378,12 @@ fn deletes_itself(stage: &mut Stage) -> Outcome {
     let worker = stage.spawn_with(STOPPED, || tench::thread::current_thread().delete().is_ok())?;
     worker.thread.resume()?;
     check!(!worker.has_ended());
-    // It had time enough for its bindings before its last window. (One with more of them leaves a rest, which whoever
-    // deletes it finishes.)
+    // It empties as many of its bindings as it can before its last window; whoever deletes what is left does the rest.
     refused!(worker.thread.query(), InvalidCapability);
+    if !is_empty(worker.thread) {
+        equal!(worker.thread.identify()?.rights, Rights::empty());
+        check!(worker.thread.delete()?.freed.is_some());
+    }
     check!(is_empty(worker.thread));
     // Its processor time is free for another.
     let thread = stage.make::<Thread>(0)?;

@@ -51,7 +51,7 @@ const ENEMY_THREADS: u64 = 4;
 /// Bytes that each may have: more than the memory server has slots for, in blocks of a page.
 const QUOTA: u64 = 64 << 20;
 /// Rounds until the servers have what they ever need, at most. A round in which nothing grows ends the case.
-const ROUNDS: u64 = 6;
+const ROUNDS: u64 = 12;
 /// Pieces of work in a round, alone, beside enemies of lower priority, and beside those of the same.
 const PIECES: u64 = 12;
 /// Time for the enemies before each piece, in nanoseconds: at most.
