@@ -100,7 +100,7 @@ mod tests {
                 cycles: values.len() as u64,
                 overruns: values.iter().map(|value| value.1).sum(),
                 least: late().min().unwrap_or(0),
-                last: late().last().unwrap_or(0),
+                last: late().next_back().unwrap_or(0),
                 most: late().max().unwrap_or(0),
                 sum: late().sum(),
             };
