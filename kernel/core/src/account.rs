@@ -17,11 +17,11 @@
 
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument, capability};
+use crate::entry::{Outcome, argument, capability, slot_at};
 use crate::object::{PageTable, Ref, SchedulingContext};
 use crate::slot::flag;
 use crate::thread::{Binding, Thread};
-use crate::{Arch, Kernel, scheduler, scheduling, space, window};
+use crate::{Arch, Kernel, scheduler, scheduling, window};
 
 /// Members visited between two windows, and threads that inherit from them.
 const BATCH: u32 = 6;
@@ -202,14 +202,7 @@ fn visit<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Res
 pub fn open<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let table = capability::<A, PageTable>(k, caller, Kind::PageTable, Rights::WRITE)?;
     let authority = argument(k, caller, 1);
-    let slot = space::lookup(k, authority)?;
-    let cap = &k.slot(slot).cap;
-    if cap.kind != Kind::Kernel {
-        return Err(Error::WrongType);
-    }
-    if !cap.allows(Rights::WRITE) {
-        return Err(Error::MissingRights);
-    }
+    slot_at(k, authority, Kind::Kernel, Rights::WRITE)?;
     let t = k.get(table);
     if t.level != 0 {
         return Err(Error::WrongType);

@@ -65,6 +65,12 @@ pub fn capability_slot<A: Arch>(
     rights: Rights,
 ) -> Result<SlotRef, Error> {
     let address = argument(k, thread, 0);
+    slot_at(k, address, kind, rights)
+}
+
+/// The slot at an address in the running thread's space, if its capability is of this kind and has these rights.
+#[inline]
+pub fn slot_at<A: Arch>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<SlotRef, Error> {
     let slot = space::lookup(k, address)?;
     let cap = &k.slot(slot).cap;
     if cap.kind != kind {
@@ -84,7 +90,19 @@ pub fn capability<A: Arch, T>(
     kind: Kind,
     rights: Rights,
 ) -> Result<Ref<T>, Error> {
-    let slot = capability_slot(k, thread, kind, rights)?;
+    let address = argument(k, thread, 0);
+    capability_at(k, address, kind, rights)
+}
+
+/// The object that the capability at an address in the running thread's space names. `T` is the type that goes with `kind`.
+#[inline]
+pub fn capability_at<A: Arch, T>(
+    k: &mut Kernel<A>,
+    address: u64,
+    kind: Kind,
+    rights: Rights,
+) -> Result<Ref<T>, Error> {
+    let slot = slot_at(k, address, kind, rights)?;
     // SAFETY: a live capability of `kind` names an object of the type that goes with it.
     unsafe { Ref::at(k.slot(slot).cap.object) }.ok_or(Error::InvalidCapability)
 }

@@ -9,7 +9,7 @@
 
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument, capability_slot};
+use crate::entry::{Outcome, argument, capability_slot, slot_at};
 use crate::kernel::INTERRUPTS;
 use crate::object::{InterruptLine, Notification, Ref};
 use crate::slot::Cap;
@@ -91,14 +91,8 @@ pub fn bind<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, 
         unbind(k, number);
         return Ok(Outcome::Done);
     }
-    let slot = space::lookup(k, address)?;
+    let slot = slot_at(k, address, Kind::Notification, Rights::WRITE)?;
     let cap = k.slot(slot).cap;
-    if cap.kind != Kind::Notification {
-        return Err(Error::WrongType);
-    }
-    if !cap.allows(Rights::WRITE) {
-        return Err(Error::MissingRights);
-    }
     // SAFETY: a live capability of this kind names such an object.
     let Some(target) = (unsafe { Ref::<Notification>::at(cap.object) }) else {
         return Err(Error::InvalidCapability);

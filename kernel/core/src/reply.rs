@@ -2,23 +2,14 @@
 
 use tench_abi::{Error, Kind, Rights, Tag};
 
-use crate::entry::{Outcome, argument};
+use crate::entry::{Outcome, argument, capability_at};
 use crate::object::{Ref, Reply};
 use crate::thread::{Thread, ThreadState, slow};
-use crate::{Arch, Kernel, endpoint, fault, inherit, scheduler, scheduling, space, timers};
+use crate::{Arch, Kernel, endpoint, fault, inherit, scheduler, scheduling, timers};
 
 /// The reply object that `cap` names in the space of the calling thread.
 fn at<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<Ref<Reply>, Error> {
-    let slot = space::lookup(k, address)?;
-    let cap = &k.slot(slot).cap;
-    if cap.kind != Kind::Reply {
-        return Err(Error::WrongType);
-    }
-    if !cap.allows(Rights::WRITE) {
-        return Err(Error::MissingRights);
-    }
-    // SAFETY: a live capability of this kind names such an object.
-    unsafe { Ref::at(cap.object) }.ok_or(Error::InvalidCapability)
+    capability_at(k, address, Kind::Reply, Rights::WRITE)
 }
 
 /// The reply object for a receive: that in `x11` if the tag says so, else the bound one. It must not be another's.

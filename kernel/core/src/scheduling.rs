@@ -4,10 +4,10 @@ use tench_abi::object::{MAX_PERIOD, MIN_BUDGET};
 use tench_abi::{Error, Kind, Rights};
 
 use crate::budget::Budget;
-use crate::entry::{Outcome, argument, capability};
+use crate::entry::{Outcome, argument, capability, capability_at};
 use crate::object::{Ref, SchedulingContext};
 use crate::thread::{Thread, ThreadState, slow};
-use crate::{Arch, Kernel, depletion, inherit, scheduler, space};
+use crate::{Arch, Kernel, depletion, inherit, scheduler};
 
 /// `SchedulingConfigure`.
 pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
@@ -42,16 +42,7 @@ fn highest_allowed<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) ->
         let own = k.get(thread).scheduling.ok_or(Error::PriorityTooHigh)?;
         return Ok(k.get(own).ceiling);
     }
-    let slot = space::lookup(k, address)?;
-    let cap = k.slot(slot).cap;
-    if cap.kind != Kind::SchedulingContext {
-        return Err(Error::WrongType);
-    }
-    if !cap.allows(Rights::WRITE) {
-        return Err(Error::MissingRights);
-    }
-    // SAFETY: a live capability of this kind names such an object.
-    let authority = unsafe { Ref::<SchedulingContext>::at(cap.object) }.ok_or(Error::InvalidCapability)?;
+    let authority = capability_at::<A, SchedulingContext>(k, address, Kind::SchedulingContext, Rights::WRITE)?;
     Ok(k.get(authority).ceiling)
 }
 

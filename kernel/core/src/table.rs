@@ -11,11 +11,11 @@
 use tench_abi::memory::{TABLE_ENTRIES, USER_END, entry_bits};
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument, capability};
+use crate::entry::{Outcome, argument, capability, capability_at};
 use crate::kernel::ASIDS;
 use crate::object::{Book, PageTable, Ref};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, account, derivation, mapping, space};
+use crate::{Arch, Kernel, account, derivation, mapping};
 
 /// Where an entry lies in an address space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,16 +34,7 @@ pub const fn user_entries(level: u32) -> u64 {
 /// The table that a user named, if the capability has these rights.
 #[inline]
 pub fn named<A: Arch>(k: &mut Kernel<A>, address: u64, rights: Rights) -> Result<Ref<PageTable>, Error> {
-    let slot = space::lookup(k, address)?;
-    let cap = &k.slot(slot).cap;
-    if cap.kind != Kind::PageTable {
-        return Err(Error::WrongType);
-    }
-    if !cap.allows(rights) {
-        return Err(Error::MissingRights);
-    }
-    // SAFETY: a live capability of this kind names such an object.
-    unsafe { Ref::at(cap.object) }.ok_or(Error::InvalidCapability)
+    capability_at(k, address, Kind::PageTable, rights)
 }
 
 /// The table in which `table` hangs.

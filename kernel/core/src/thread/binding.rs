@@ -9,7 +9,7 @@ use tench_abi::message::AREA_SIZE;
 use tench_abi::{Error, Kind, Rights};
 
 use super::{Binding, FaultTarget, OBJECT_SIZE, THREAD_OFFSET, Thread, ThreadState, slow, target};
-use crate::entry::{Outcome, argument};
+use crate::entry::{Outcome, argument, slot_at};
 use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::{Arch, Kernel, account, endpoint, inherit, scheduling, space, window};
@@ -31,18 +31,6 @@ fn binding_slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Bindin
     let address = thread.address() + core::mem::offset_of!(Thread, bindings) + binding as usize * size_of::<Slot>();
     k.slot_at(address)
 }
-/// A capability argument: its slot, if it is of this kind with these rights.
-fn bindable<A: Arch>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<SlotRef, Error> {
-    let slot = space::lookup(k, address)?;
-    let cap = &k.slot(slot).cap;
-    if cap.kind != kind {
-        return Err(Error::WrongType);
-    }
-    if !cap.allows(rights) {
-        return Err(Error::MissingRights);
-    }
-    Ok(slot)
-}
 
 /// A valid `ThreadConfigure`. The slots mean nothing after a window.
 struct Configuration {
@@ -60,15 +48,15 @@ fn decode_configuration<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resu
         return Err(Error::WrongState);
     }
     let [space_address, root_address, frame_address, offset] = core::array::from_fn(|i| argument(k, caller, i + 1));
-    let space = bindable(k, space_address, Kind::CapNode, Rights::WRITE)?;
-    let root = bindable(k, root_address, Kind::PageTable, Rights::WRITE)?;
+    let space = slot_at(k, space_address, Kind::CapNode, Rights::WRITE)?;
+    let root = slot_at(k, root_address, Kind::PageTable, Rights::WRITE)?;
     if k.slot(root).cap.aux != 0 {
         return Err(Error::WrongType);
     }
     if frame_address == 0 {
         return Ok(Configuration { thread, space, root, area: None });
     }
-    let frame = bindable(k, frame_address, Kind::Frame, Rights::READ.union(Rights::WRITE))?;
+    let frame = slot_at(k, frame_address, Kind::Frame, Rights::READ.union(Rights::WRITE))?;
     let cap = &k.slot(frame).cap;
     if cap.flags & flag::DEVICE != 0 {
         return Err(Error::DeviceMemory);
@@ -159,7 +147,7 @@ fn decode_bindings<A: Arch>(
         if address == 0 || address == UNBIND {
             continue;
         }
-        let slot = bindable(k, address, kind, rights)?;
+        let slot = slot_at(k, address, kind, rights)?;
         if is_bound(k, thread, binding) {
             return Err(Error::AlreadyBound);
         }
@@ -332,7 +320,7 @@ fn decode_serve<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<(Ref<
     if address == 0 {
         return Ok((thread, None));
     }
-    let slot = bindable(k, address, Kind::Endpoint, Rights::READ)?;
+    let slot = slot_at(k, address, Kind::Endpoint, Rights::READ)?;
     let object = k.slot(slot).cap.object;
     // SAFETY: a live capability of this kind names such an object.
     let has_server = unsafe { Ref::<Endpoint>::at(object) }.is_none_or(|endpoint| k.get(endpoint).server.is_some());
@@ -359,7 +347,7 @@ fn decode_faults<A: Arch>(
     let Some(class) = Class::from_code(argument(k, caller, 1)) else { return Err(Error::InvalidArgument) };
     let source = match argument(k, caller, 2) {
         0 => None,
-        address => Some(bindable(k, address, Kind::Endpoint, Rights::WRITE.union(Rights::CALL))?),
+        address => Some(slot_at(k, address, Kind::Endpoint, Rights::WRITE.union(Rights::CALL))?),
     };
     Ok((thread, class, source))
 }
