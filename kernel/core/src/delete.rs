@@ -314,7 +314,15 @@ fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
 }
 
 /// One step of emptying a slot that does not hold the last capability to a container. Answers whether it is empty.
+///
+/// It is not begun if it costs more than is left until the next window, unless the last was passed just now.
 fn remove_simple<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bool {
+    let untyped = k.slot(slot).cap.kind as u8 == Kind::Untyped as u8;
+    let cost = if untyped { REMOVE_UNTYPED_COST } else { REMOVE_COST };
+    if cost > *budget && *budget < BUDGET {
+        *budget = 0;
+        return false;
+    }
     unbind(k, slot);
     let last = is_zombie(&k.slot(slot).cap) || derivation::is_last(k, slot);
     if last && !finalise(k, slot, budget) {
@@ -322,9 +330,8 @@ fn remove_simple<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) 
         k.slot(slot).cap.settle();
         return false;
     }
-    let untyped = k.slot(slot).cap.kind as u8 == Kind::Untyped as u8;
     derivation::remove(k, slot);
-    *budget -= if untyped { REMOVE_UNTYPED_COST } else { REMOVE_COST };
+    *budget -= cost;
     true
 }
 

@@ -88,6 +88,19 @@ fn charge_for_begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) 
     }
 }
 
+/// Stops the thread whose last capability is in a slot, unless that is the running one: moving the capability as well would take too
+/// long. The thread's zombie waits in the slot, alone in its ring, until after the next window. Answers whether it did.
+fn stop<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) -> bool {
+    let Cap { kind, object, .. } = k.slot(slot).cap;
+    let is_current = k.current().address() == object + THREAD_OFFSET;
+    if !matches!(kind, Kind::Thread) || is_zombie(&k.slot(slot).cap) || is_current {
+        return false;
+    }
+    begin(k, slot);
+    charge_for_begin(k, slot, work);
+    true
+}
+
 /// The slots inside a container: the first, and how many.
 fn contents<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Option<(SlotRef, u64)> {
     let (address, count) = match cap.kind {
@@ -166,6 +179,9 @@ fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work)
         } else if is_last(k, slot) {
             if is_stop_too_dear(k, slot, work) || work.budget < END_USE_COST {
                 work.budget = 0;
+                break;
+            }
+            if stop(k, slot, work) {
                 break;
             }
             zombie = move_inside(k, slot, zombie, work)?;
