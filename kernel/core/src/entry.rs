@@ -96,12 +96,7 @@ pub fn capability<A: Arch, T>(
 
 /// The object that the capability at an address in the running thread's space names. `T` is the type that goes with `kind`.
 #[inline]
-pub fn capability_at<A: Arch, T>(
-    k: &mut Kernel<A>,
-    address: u64,
-    kind: Kind,
-    rights: Rights,
-) -> Result<Ref<T>, Error> {
+pub fn capability_at<A: Arch, T>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<Ref<T>, Error> {
     let slot = slot_at(k, address, kind, rights)?;
     // SAFETY: a live capability of `kind` names an object of the type that goes with it.
     unsafe { Ref::at(k.slot(slot).cap.object) }.ok_or(Error::InvalidCapability)

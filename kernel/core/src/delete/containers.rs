@@ -140,6 +140,11 @@ fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> bool {
             // Its contents have joined the ring; it goes last.
             continue;
         }
+        if work.budget < REMOVE_COST {
+            // Looking through its slots has taken what there was.
+            work.budget = 0;
+            return false;
+        }
         leave_ring(k, member);
         derivation::remove(k, member);
         work.budget -= REMOVE_COST;
