@@ -6,6 +6,7 @@
 //! figure: KEY VALUE            one number
 //! sample: SERIES X Y           a point of a curve
 //! values: SERIES X Y Y Y …     points of a curve at X, X + 1, X + 2, …
+//! text: SERIES X TEXT          words at X, for a table
 //! note: TEXT                   shown to whoever runs the experiment
 //! ```
 //! An experiment may also, or only, be computed by this tool, where what it measures is a matter of counting and not of
