@@ -5,6 +5,7 @@
 //! figure: KEY VALUE            one number
 //! sample: SERIES X Y           a point of a curve
 //! values: SERIES X Y Y Y …     points of a curve at X, X + 1, X + 2, …
+//! text: SERIES X TEXT          words at X, for a table
 //! note: TEXT                   what a reader of the log should know
 //! ```
 //! | name | module | what it measures |

@@ -15,11 +15,12 @@
 //! | [`crowds`] | a thousand deadlines at one instant, accounts of a thousand threads, all interrupt lines |
 //! | [`chaos`] | every system call with every kind of argument, threads that are deleted in the middle of operations |
 //!
-//! The figures are the longest stretch of each path; the notes say where it began. A kernel in which a stretch grows beyond what is
-//! allowed fails the tests.
+//! The figures are the longest stretch of each path; the notes say where it began, and in which deed ([`culprits`]). A kernel in
+//! which a stretch grows beyond what is allowed fails the tests.
 
 mod chaos;
 mod crowds;
+mod culprits;
 mod maps;
 mod messages;
 mod threads;
@@ -36,6 +37,8 @@ use tench::memory::{self, Pages};
 use tench::println;
 use tench::sys::cap::Object;
 use tench::sys::{Cap, CapAddress, CapNode, Error, Kind, OWN_SPACE, Untyped};
+
+use culprits::Culprits;
 
 use crate::soak::{Random, executed};
 use crate::{KERNEL, figure};
@@ -177,11 +180,14 @@ impl Arena {
 }
 
 /// Does every deed once.
-fn round(arena: &mut Arena) -> Result<(), String> {
+fn round(arena: &mut Arena, culprits: &mut Culprits) -> Result<(), String> {
     for (name, deed) in DEEDS {
         println!("  {name}");
-        deed(arena).map_err(|error| format!("adversary: {name}: {error}"))?;
-        arena.clear().map_err(|what| format!("adversary: {name}: {what}"))?;
+        let done = deed(arena).map_err(|error| format!("adversary: {name}: {error}"));
+        let cleared = done.and_then(|()| arena.clear().map_err(|what| format!("adversary: {name}: {what}")));
+        // What it took may say why it failed.
+        culprits.read(name)?;
+        cleared?;
     }
     Ok(())
 }
@@ -194,12 +200,14 @@ pub fn run() -> Result<(), String> {
     let mut arena = Arena::new(seed)?;
     KERNEL.forget_stretches().map_err(problem("the kernel's measuring"))?;
     let ticker = threads::Ticker::start()?;
+    let mut culprits = Culprits::new();
+    culprits.read(culprits::BEFORE)?;
     let start = executed()?;
     let (mut rounds, mut next_note) = (0_u64, 10);
     while rounds == 0 || executed()? - start < instructions {
-        if let Err(what) = round(&mut arena) {
+        if let Err(what) = round(&mut arena, &mut culprits) {
             // What was measured until then may say why.
-            report(rounds + 1)?;
+            report(rounds + 1, &mut culprits)?;
             return Err(what);
         }
         rounds += 1;
@@ -210,7 +218,7 @@ pub fn run() -> Result<(), String> {
         }
     }
     drop(ticker);
-    report(rounds)?;
+    report(rounds, &mut culprits)?;
     if instructions > 0 {
         figure("instructions", executed()? - start);
         figure("rounds", rounds);
@@ -219,23 +227,27 @@ pub fn run() -> Result<(), String> {
 }
 
 /// Prints what the kernel measured.
-fn report(rounds: u64) -> Result<(), String> {
-    let mut worst = 0;
+fn report(rounds: u64, culprits: &mut Culprits) -> Result<(), String> {
+    let mut worst = (0, "", "");
     for path in 0..stretch::LIMIT {
         let Some(name) = stretch::name(path) else { continue };
-        let s = KERNEL.stretches(path).map_err(problem("the kernel's measuring"))?;
+        let (s, deed) = culprits.read_path(path, culprits::AFTER)?;
         if s.count == 0 {
             continue;
         }
-        worst = worst.max(s.longest);
+        worst = worst.max((s.longest, name, deed));
         let key = name.replace(' ', "_");
         figure(&format!("worst_{key}"), s.longest);
         println!("sample: longest {path} {}", s.longest);
         println!("sample: count {path} {}", s.count / rounds);
         println!("sample: mean {path} {}", s.sum / s.count);
+        println!("text: deed {path} {deed}");
         println!("note: {:>6} {:>10} {:>6}  {name}", s.longest, s.count, s.sum / s.count);
+        println!("  in: {deed}");
         println!("  at {:#x}", s.place);
     }
-    figure("irq_off_worst", worst);
+    let (longest, name, deed) = worst;
+    figure("irq_off_worst", longest);
+    println!("note: the longest stretch: {longest} instructions of {name}, in: {deed}");
     Ok(())
 }

@@ -4,17 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use miette::Result;
-use tench_abi::object::stretch;
 
-use super::isolation;
-use super::latency;
-use super::measure::{Figures, Measured, Sample};
-use super::model;
+use super::measure::{Figures, Measured};
 use super::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, Panel, Plot, Shape};
 use super::reference::{self, Column, Sum};
-use super::slabs;
 use super::table::Table;
-use super::write::format_number;
+use super::{adversary, isolation, latency, model, slabs, stubs};
 use crate::build::{Build, Kernel};
 use crate::elf;
 use crate::system::System;
@@ -198,26 +193,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         endless: true,
         ..USUAL
     },
-    Experiment {
-        name: "adversary",
-        title: "For how long interrupts are off, by what the kernel was entered for, whatever a program does",
-        runs: &[Run { kernel: Kernel::Watching, memory: "4G", ..PLAIN }],
-        targets: &[("irq_off_worst", 2000.0)],
-        promises: true,
-        endless: true,
-        tables: stretches,
-        ..USUAL
-    },
-    Experiment {
-        name: "stubs",
-        title: "A call by hand, by a generated stub, and by the message builder; task_info by a stub and by ports",
-        unit: "instructions, bytes",
-        from_build: stub_sizes,
-        targets: reference::STUBS_TARGETS,
-        tables: stub_tables,
-        plots: stub_plots,
-        ..USUAL
-    },
+    adversary::ADVERSARY,
+    stubs::STUBS,
     Experiment {
         name: "threads",
         title: "A shared counter with turn-taking, by number of threads: locks of the process, of a server, of two processes",
@@ -288,26 +265,6 @@ impl Experiment {
     pub fn has_baseline(&self, workspace: &Workspace) -> bool {
         self.baseline(workspace).is_file()
     }
-}
-
-/// The longest time with interrupts off on each path, how often it was taken, and how long that was off on the average.
-fn stretches(measured: &Measured) -> Vec<Table> {
-    let of = |series: &str, path: f64| {
-        let sample = measured.samples.iter().find(|sample| sample.series == series && sample.x == path);
-        sample.map_or_else(String::new, |sample| format_number(sample.y))
-    };
-    let heading = ["path", "longest", "taken in a round", "mean", ""].map(str::to_owned).to_vec();
-    let longest = measured.samples.iter().filter(|sample| sample.series == "longest");
-    let mut rows: Vec<(f64, Vec<String>)> = longest
-        .map(|Sample { x: path, y, .. }| {
-            let name = stretch::name(*path as u64).unwrap_or("?").to_owned();
-            (*y, vec![name, format_number(*y), of("count", *path), of("mean", *path), String::new()])
-        })
-        .collect();
-    rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let rows = std::iter::once(heading).chain(rows.into_iter().map(|(_, row)| row)).collect();
-    let title = "Retired instructions with interrupts off".into();
-    vec![Table { file: "stretches".into(), title, rows }]
 }
 
 /// The mean and the dearest deletion over the number of siblings.
@@ -472,87 +429,4 @@ fn sizes(system: &System, build: &Build) -> Result<Figures> {
         figures.insert(format!("{}_bytes", program.name), laid_out(build.program(&program.origin)?)?);
     }
     Ok(figures)
-}
-
-/// Machine code of the functions that `stubs` measures.
-fn stub_sizes(system: &System, build: &Build) -> Result<Figures> {
-    let mut figures = BTreeMap::new();
-    for program in system.programs.iter().filter(|program| program.name == "bench") {
-        let functions = elf::functions(build.program(&program.origin)?, "lab_stubs_")?;
-        figures.extend(functions.into_iter().map(|(name, size)| (format!("{name}_bytes"), size as f64)));
-    }
-    Ok(figures)
-}
-
-/// What is sent, by the keys of the experiment `stubs` and in words.
-const STUB_CASES: [(&str, &str); 6] = [
-    ("0", "0 words"),
-    ("1", "1 word"),
-    ("4", "4 words"),
-    ("8", "8 words"),
-    ("text", "16 B of text"),
-    ("cap", "a capability"),
-];
-
-/// Instructions by what is sent and how.
-fn stub_plots(_: &Measured) -> Vec<Plot> {
-    let panel = |title: &str, kinds: [(&str, &str, plotters::style::RGBColor); 3]| {
-        let empty = Panel::of_categories(STUB_CASES.map(|(_, words)| words), title);
-        let bars = kinds.into_iter().enumerate();
-        bars.fold(empty, |panel, (place, (series, label, colour))| panel.bars(series, label, colour, false, (place, 3)))
-    };
-    let names = ["by hand", "generated stub", "message builder"];
-    let client = panel(
-        "instructions, client alone",
-        [("bare", names[0], GREY), ("stub", names[1], BLUE), ("message", names[2], ORANGE)],
-    );
-    let both = panel(
-        "instructions, both sides",
-        [("bare", names[0], GREY), ("served_stub", names[1], BLUE), ("served_message", names[2], ORANGE)],
-    );
-    vec![Plot::new("plot", "Calls by hand, by stub and by builder").with(client).with(both)]
-}
-
-/// R2's two tables with ours beside them.
-fn stub_tables(measured: &Measured) -> Vec<Table> {
-    let figures = &measured.figures;
-    let cell = |key: &str| figures.get(key).map_or("–".to_owned(), |value| format_number(*value));
-    let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
-    let mut sizes = vec![row(&[
-        "what is sent",
-        "by hand",
-        "stub",
-        "builder",
-        "by hand, bytes",
-        "stub, bytes",
-        "builder, bytes",
-        "",
-    ])];
-    for (case, words) in STUB_CASES {
-        let mut cells = vec![words.to_owned()];
-        cells.extend(["bare", "stub", "message"].map(|kind| cell(&format!("{kind}_{case}"))));
-        cells.extend(["bare", "stub", "message"].map(|kind| cell(&format!("{kind}_{case}_bytes"))));
-        cells.push(String::new());
-        sizes.push(cells);
-    }
-    for (name, lines, cycles) in reference::R2_STUBS {
-        let text = format!("R2, {name}: {lines} lines of assembler, {cycles} cycles");
-        sizes.push(row(&[&text, "", "", "", "", "", "", ""]));
-    }
-    let mut task = vec![row(&["task_info", "generic", "stub", "of it", ""])];
-    let [(_, generic), (_, stub)] = reference::R2_TASK_INFO;
-    let share = |stub: f64, generic: f64| format!("{:.0} %", 100.0 * stub / generic);
-    task.push(row(&["R2, cycles", &format_number(generic), &format_number(stub), &share(stub, generic), ""]));
-    if let (Some(generic), Some(stub)) = (figures.get("task_info_port"), figures.get("task_info_stub")) {
-        let (ours, theirs) = (format_number(*stub), format_number(*generic));
-        task.push(row(&["Tench, instructions", &theirs, &ours, &share(*stub, *generic), ""]));
-    }
-    vec![
-        Table {
-            file: "stubs".into(),
-            title: "Client functions: instructions of a round trip, bytes of code".into(),
-            rows: sizes,
-        },
-        Table { file: "task-info".into(), title: "task_info, both sides, beside R2's section 7.1".into(), rows: task },
-    ]
 }

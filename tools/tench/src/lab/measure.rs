@@ -38,6 +38,8 @@ pub struct Measured {
     pub figures: Figures,
     /// Its curves, in the order in which they were printed.
     pub samples: Vec<Sample>,
+    /// Words by their series and place in it, for tables: nothing compares them.
+    pub texts: BTreeMap<(String, u64), String>,
 }
 
 impl Measured {
@@ -137,7 +139,7 @@ fn show_notes(name: &str, lines: &[String]) {
     }
 }
 
-/// Takes the number of a line, if it has one.
+/// Takes the number of a line, or the words, if it has some.
 fn take(line: &str, prefix: &str, measured: &mut Measured) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let number = |word: &str| word.parse::<f64>().ok().filter(|number| number.is_finite());
@@ -152,6 +154,13 @@ fn take(line: &str, prefix: &str, measured: &mut Measured) -> bool {
         ["sample:", series, x, y] => match (number(x), number(y)) {
             (Some(x), Some(y)) => {
                 measured.samples.push(Sample { series: format!("{prefix}{series}"), x, y });
+                true
+            }
+            _ => false,
+        },
+        ["text:", series, x, text @ ..] => match x.parse::<u64>() {
+            Ok(x) if !text.is_empty() => {
+                measured.texts.insert((format!("{prefix}{series}"), x), text.join(" "));
                 true
             }
             _ => false,
@@ -180,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_taken_from_their_lines_alone() {
+    fn numbers_and_words_are_taken_from_their_lines_alone() {
         let mut measured = Measured::default();
         for line in ["figure: call_0 93", "sample: latency 1 2.5", "values: late 32 5 7"] {
             assert!(take(line, "x_", &mut measured), "{line}");
@@ -189,6 +198,11 @@ mod tests {
         for line in bad.into_iter().chain(["values: a 1 2 x", "values: a b 1"]) {
             assert!(!take(line, "", &mut measured), "{line}");
         }
+        for line in ["text: deed 5", "text: deed", "text: deed x y", "text: deed -1 y"] {
+            assert!(!take(line, "", &mut measured), "{line}");
+        }
+        assert!(take("text: deed 5 nodes in nodes", "x_", &mut measured));
+        assert_eq!(measured.texts, BTreeMap::from([(("x_deed".to_owned(), 5), "nodes in nodes".to_owned())]));
         assert_eq!(measured.figures, BTreeMap::from([("x_call_0".to_owned(), 93.0)]));
         let sample = |series: &str, x, y| Sample { series: series.into(), x, y };
         let late = [sample("x_late", 32.0, 5.0), sample("x_late", 33.0, 7.0)];

@@ -6,13 +6,15 @@
 //! figure: KEY VALUE            one number
 //! sample: SERIES X Y           a point of a curve
 //! values: SERIES X Y Y Y …     points of a curve at X, X + 1, X + 2, …
+//! text: SERIES X TEXT          words at X, for a table
 //! note: TEXT                   shown to whoever runs the experiment
 //! ```
 //! An experiment may also, or only, be computed by this tool, where what it measures is a matter of counting and not of
-//! instructions. [`experiments`] is the register, [`reference`] holds what others reached and what is to be reached,
-//! [`measure`] gets the numbers, [`plot`], [`table`] and [`write`](mod@write) turn them into files, [`baseline`] compares
-//! them with the recorded ones.
+//! instructions. [`experiments`] is the register; experiments that compute more than a few pictures have a module each.
+//! [`reference`] holds what others reached and what is to be reached, [`measure`] gets the numbers, [`plot`], [`table`] and
+//! [`write`](mod@write) turn them into files, [`baseline`] compares them with the recorded ones.
 
+mod adversary;
 pub mod baseline;
 mod experiments;
 mod isolation;
@@ -22,6 +24,7 @@ mod model;
 mod plot;
 mod reference;
 pub mod slabs;
+mod stubs;
 mod table;
 mod write;
 

@@ -104,7 +104,7 @@ mod tests {
         let sample = |x: f64| Sample { series: "latency".into(), x, y: x * x };
         let figures = Figures::from([("call_0".to_owned(), 93.0), ("map_each_512".to_owned(), 11.5)]);
         for samples in [Vec::new(), vec![sample(1.0), sample(2.0), sample(3.0)]] {
-            let measured = Measured { figures: figures.clone(), samples };
+            let measured = Measured { figures: figures.clone(), samples, ..Measured::default() };
             let directory = write(&workspace, &super::super::EXPERIMENTS[0], &measured).unwrap();
             let read = |name: &str| std::fs::read_to_string(directory.join(name)).unwrap();
             assert!(read("table.txt").contains("call_0"));

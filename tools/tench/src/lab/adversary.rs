@@ -1,0 +1,69 @@
+//! For how long interrupts are off: the table of a kernel's longest stretches, path by path, and what was done meanwhile.
+
+use tench_abi::object::stretch;
+
+use super::experiments::{Experiment, PLAIN, Run, USUAL};
+use super::measure::{Measured, Sample};
+use super::table::Table;
+use super::write::format_number;
+use crate::build::Kernel;
+
+/// The experiment.
+pub const ADVERSARY: Experiment = Experiment {
+    name: "adversary",
+    title: "For how long interrupts are off, by what the kernel was entered for, whatever a program does",
+    runs: &[Run { kernel: Kernel::Watching, memory: "4G", ..PLAIN }],
+    targets: &[("irq_off_worst", 2000.0)],
+    promises: true,
+    endless: true,
+    tables,
+    ..USUAL
+};
+
+/// The longest time with interrupts off on each path, how often it was taken, how long they were off on the average, and in which deed
+/// the longest was.
+fn tables(measured: &Measured) -> Vec<Table> {
+    let of = |series: &str, path: f64| {
+        let sample = measured.samples.iter().find(|sample| sample.series == series && sample.x == path);
+        sample.map_or_else(String::new, |sample| format_number(sample.y))
+    };
+    let heading = ["path", "longest", "taken in a round", "mean", "deed"].map(str::to_owned).to_vec();
+    let longest = measured.samples.iter().filter(|sample| sample.series == "longest");
+    let mut rows: Vec<(f64, Vec<String>)> = longest
+        .map(|Sample { x: path, y, .. }| {
+            let name = stretch::name(*path as u64).unwrap_or("?").to_owned();
+            let deed = measured.texts.get(&("deed".to_owned(), *path as u64)).cloned().unwrap_or_default();
+            (*y, vec![name, format_number(*y), of("count", *path), of("mean", *path), deed])
+        })
+        .collect();
+    rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let rows = std::iter::once(heading).chain(rows.into_iter().map(|(_, row)| row)).collect();
+    let title = "Retired instructions with interrupts off".into();
+    vec![Table { file: "stretches".into(), title, rows }]
+}
+
+#[cfg(test)]
+mod tests {
+    use tench_abi::Operation;
+
+    use super::*;
+
+    #[test]
+    fn each_path_has_its_deed_and_the_longest_comes_first() {
+        let mut measured = Measured::default();
+        let paths = [(Operation::Delete as u64, 900.0, "nodes in nodes"), (stretch::IDLE, 1500.0, "faults, and more")];
+        for (path, longest, deed) in paths {
+            measured.sample("longest", path as f64, longest);
+            measured.sample("count", path as f64, 12.0);
+            measured.sample("mean", path as f64, 300.0);
+            measured.texts.insert(("deed".into(), path), deed.into());
+        }
+        let [table] = &tables(&measured)[..] else { panic!("there is one table") };
+        let expected = [
+            ["path", "longest", "taken in a round", "mean", "deed"],
+            ["idle", "1,500", "12", "300", "faults, and more"],
+            ["Delete", "900", "12", "300", "nodes in nodes"],
+        ];
+        assert_eq!(table.rows, expected);
+    }
+}
