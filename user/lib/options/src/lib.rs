@@ -1,7 +1,8 @@
 //! Options as people know them: `-q`, `-t 3`, `-t3`, `--threads 3`, `--threads=3`.
 //!
 //! A program has a table of [`Entry`]; from it come the parsing, the help, and the errors, each of which says what is allowed.
-//! What is no option is an argument; `--` ends the options.
+//! What is no option is an argument; `--` ends the options. A program whose options say everything that it does begins with
+//! [`start`].
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -9,11 +10,15 @@
 
 extern crate alloc;
 
+mod command;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 use core::time::Duration;
+
+pub use command::{Command, start};
 
 /// An option that a program has.
 #[derive(Clone, Copy, Debug)]

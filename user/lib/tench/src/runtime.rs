@@ -4,6 +4,7 @@
 //! pages of their own. Programs are position-independent, and whoever loads one has put it where it lies, relocations
 //! included.
 
+use alloc::string::{String, ToString};
 use core::fmt::Display;
 
 use crate::eprintln;
@@ -36,6 +37,11 @@ impl<T: Termination, E: Display> Termination for Result<T, E> {
             }
         }
     }
+}
+
+/// An error in words, for a `main` whose errors have several types.
+pub fn text(error: impl Display) -> String {
+    error.to_string()
 }
 
 /// Exit code of a program for whose main thread there was no stack.

@@ -207,13 +207,13 @@ mod tests {
 
     use super::*;
     use crate::Statistics;
-    use crate::options::Command;
     use alloc::vec::Vec;
     use proptest::prelude::*;
+    use tench_options::Command;
 
     fn options(line: &str) -> Options {
         match Options::parse(line.split_whitespace(), 180) {
-            Ok(Command::Measure(options)) => options,
+            Ok(Command::Do(options)) => options,
             other => panic!("{line}: {other:?}"),
         }
     }

@@ -12,14 +12,13 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tench::abi::layout::slot;
 use tench::memory::{self, Made, make};
 use tench::procs::Procs;
+use tench::runtime::text;
 use tench::sys::{Cap, Error, Instant, Kind, Notification, OWN_SPACE, Rights, SchedulingContext};
 use tench::thread::{Builder, JoinHandle};
 use tench::time::{self, Duration};
 use tench::{fs, print, println};
 use tench_cyclic::live::Live;
 use tench_cyclic::{Figures, Histogram, Options, Statistics, drawing, period, report};
-
-use crate::text;
 
 /// What the watching thread is signalled: a thread has ended, Ctrl-C was typed.
 const ENDED: u64 = 1;

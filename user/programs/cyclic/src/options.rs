@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
-use tench_options::{Entry, Options as Words, help};
+use tench_options::{Command, Entry, Options as Words, help};
 
 use crate::Unit;
 
@@ -69,15 +69,6 @@ pub struct Options {
     pub unit: Unit,
 }
 
-/// What the command line asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// To print this.
-    Help(String),
-    /// To measure.
-    Measure(Options),
-}
-
 impl Options {
     /// Interval of a thread, in nanoseconds.
     pub const fn interval_of(&self, thread: u64) -> u64 {
@@ -90,7 +81,7 @@ impl Options {
     }
 
     /// Reads the words behind the program's name, for a program of this ceiling. The error is a line for the user.
-    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>, ceiling: u8) -> Result<Command, String> {
+    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>, ceiling: u8) -> Result<Command<Options>, String> {
         let words = Words::parse(words, ENTRIES)?;
         if words.has("help") {
             return Ok(Command::Help(format!("{USAGE}{}", help(ENTRIES))));
@@ -135,7 +126,7 @@ impl Options {
                 "these threads want to run {rate} times a second; allowed are {MAX_RATE}: take a longer --interval or --distance"
             ));
         }
-        Ok(Command::Measure(options))
+        Ok(Command::Do(options))
     }
 }
 
@@ -167,7 +158,7 @@ mod tests {
 
     fn parsed(line: &str) -> Result<Options, String> {
         match Options::parse(line.split_whitespace(), CEILING)? {
-            Command::Measure(options) => Ok(options),
+            Command::Do(options) => Ok(options),
             Command::Help(text) => Err(text),
         }
     }

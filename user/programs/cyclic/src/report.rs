@@ -79,11 +79,11 @@ pub fn table(unit: Unit, histograms: &[&Histogram]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Command;
+    use tench_options::Command;
 
     fn options(line: &str) -> Options {
         match Options::parse(line.split_whitespace(), 180) {
-            Ok(Command::Measure(options)) => options,
+            Ok(Command::Do(options)) => options,
             other => panic!("{line}: {other:?}"),
         }
     }

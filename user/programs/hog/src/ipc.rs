@@ -3,12 +3,12 @@
 use alloc::string::String;
 
 use tench::memory::{self, Made, make};
+use tench::runtime::text;
 use tench::sys::abi::message::{MAX_CAPS, MAX_WORDS};
 use tench::sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Wait, ipc::BOUND_REPLY, offer_slots};
 use tench::thread::{Builder, JoinHandle};
 
 use crate::loads::Rounds;
-use crate::text;
 
 /// Labels of messages: a call like any other, and the last one.
 const CALL: u64 = 1;

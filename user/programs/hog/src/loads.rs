@@ -7,12 +7,12 @@ use core::hint::black_box;
 
 use tench::abi::memory::{PAGE_BITS, PAGE_SIZE};
 use tench::memory::{self, Made, Window, make};
+use tench::runtime::text;
 use tench::sys::{CapAddress, Error, Frame, Instant, Kind, MapFlags, Notification, OWN_SPACE, Place, Untyped};
 use tench::time;
 use tench_hog::Load;
 
 use crate::ipc::Ipc;
-use crate::text;
 
 /// Steps of a loop that calculates.
 const STEPS: u64 = 1000;

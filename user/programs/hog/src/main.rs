@@ -9,27 +9,12 @@ mod ipc;
 mod loads;
 mod work;
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 
-use tench::abi::layout::slot;
-use tench::println;
-use tench::sys::{Cap, SchedulingContext};
-use tench_hog::options::{Command, Options};
+use tench_hog::Options;
 
 tench::entry!(start);
 
 fn start() -> Result<(), String> {
-    let ceiling = Cap::<SchedulingContext>::new(slot::SCHEDULING).query().map_err(text)?.ceiling;
-    match Options::parse(tench::args().skip(1), ceiling.min(u64::from(u8::MAX)) as u8)? {
-        Command::Help(help) => {
-            println!("{help}");
-            Ok(())
-        }
-        Command::Work(options) => work::work(&options),
-    }
-}
-
-/// An error in words.
-fn text(error: impl core::fmt::Display) -> String {
-    error.to_string()
+    tench_options::start(Options::parse, work::work)
 }

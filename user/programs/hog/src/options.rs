@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tench_options::{Entry, Options as Words, help};
+use tench_options::{Command, Entry, Options as Words, help};
 
 use crate::Load;
 
@@ -54,15 +54,6 @@ pub struct Options {
     pub duration: Option<Duration>,
 }
 
-/// What the command line asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// To print this.
-    Help(String),
-    /// To work.
-    Work(Options),
-}
-
 impl Options {
     /// Priority of a thread with this load. A thread that waits for a moment would not get it behind others that never wait, so
     /// one that does nothing else comes before them, if it may.
@@ -74,7 +65,7 @@ impl Options {
     }
 
     /// Reads the words behind the program's name, for a program of this ceiling. The error is a line for the user.
-    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>, ceiling: u8) -> Result<Command, String> {
+    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>, ceiling: u8) -> Result<Command<Options>, String> {
         let words = Words::parse(words, ENTRIES)?;
         if words.has("help") {
             return Ok(Command::Help(format!("{USAGE}{}", help(ENTRIES))));
@@ -94,7 +85,7 @@ impl Options {
         }
         let ceiling = ceiling.max(1);
         let priority = words.number("priority", 1..=u64::from(ceiling))?;
-        Ok(Command::Work(Options {
+        Ok(Command::Do(Options {
             loads,
             threads: words.number("threads", 1..=MAX_THREADS)?.unwrap_or(1),
             priority: priority.map_or(PRIORITY.min(ceiling), |priority| priority as u8),
@@ -111,7 +102,7 @@ mod tests {
 
     fn parsed(line: &str) -> Result<Options, String> {
         match Options::parse(line.split_whitespace(), 118)? {
-            Command::Work(options) => Ok(options),
+            Command::Do(options) => Ok(options),
             Command::Help(text) => Err(text),
         }
     }
@@ -121,7 +112,7 @@ mod tests {
         let options =
             Options { loads: [Load::Cpu].into(), threads: 1, priority: 100, ceiling: 118, share: 100, duration: None };
         assert_eq!(parsed("cpu"), Ok(options));
-        assert!(matches!(Options::parse(["cpu"], 50), Ok(Command::Work(options)) if options.priority == 50));
+        assert!(matches!(Options::parse(["cpu"], 50), Ok(Command::Do(options)) if options.priority == 50));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tench::abi::layout::slot;
 use tench::mem::Mem;
 use tench::memory::{self, make};
 use tench::procs::Procs;
+use tench::runtime::text;
 use tench::sys::{Cap, Instant, Notification, PageTable, Rights};
 use tench::thread::{Builder, JoinHandle, yield_now};
 use tench::time::{self, Duration};
@@ -19,7 +20,6 @@ use tench_hog::turns::{Turn, Turns};
 use tench_hog::{Load, Options};
 
 use crate::loads::make_load;
-use crate::text;
 
 /// Parts of a second that are divided among the threads.
 const PERIODS: u64 = 100;

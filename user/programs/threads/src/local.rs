@@ -7,10 +7,11 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use tench::memory::make;
+use tench::runtime::text;
 use tench::sys::{Endpoint, Message, Wait};
 use tench::thread::{self, Builder, JoinHandle};
 
-use crate::{check, text};
+use crate::check;
 
 /// Counts how many of it are gone.
 struct Counted;

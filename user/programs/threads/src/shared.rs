@@ -7,12 +7,13 @@ use core::sync::atomic::Ordering;
 
 use tench::abi::layout::slot;
 use tench::procs::Procs;
+use tench::runtime::text;
 use tench::sync::shared::{Error, Group, Member, Taken};
 use tench::sys::{Cap, CapAddress, Endpoint, Frame};
 use tench::thread;
 use tench::time::{self, Duration};
 
-use crate::{check, text};
+use crate::check;
 
 const LOCK: usize = 0;
 const PERMITS: usize = 1;

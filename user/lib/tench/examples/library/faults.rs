@@ -6,11 +6,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use tench::abi::fault::{Class, Registers, Report};
 use tench::memory::{Pages, Window};
+use tench::runtime::text;
 use tench::sync::Mutex;
 use tench::sys::MapFlags;
 use tench::{println, upcall};
 
-use crate::{check, text};
+use crate::check;
 
 /// Faults that were skipped.
 static SKIPPED: AtomicU64 = AtomicU64::new(0);

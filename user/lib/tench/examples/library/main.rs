@@ -73,8 +73,3 @@ macro_rules! check {
         }
     };
 }
-
-/// The error as text.
-fn text(error: impl core::fmt::Display) -> String {
-    alloc::format!("{error}")
-}

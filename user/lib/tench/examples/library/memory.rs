@@ -10,9 +10,10 @@ use tench::abi::layout::slot;
 use tench::mem::Mem;
 use tench::memory::{self, Pages, Window, make};
 use tench::process;
+use tench::runtime::text;
 use tench::sys::{Cap, CapAddress, Endpoint, Frame, MapFlags};
 
-use crate::{check, text};
+use crate::check;
 
 /// Large and growing allocations.
 pub fn heap() -> Result<(), String> {

@@ -5,11 +5,12 @@ use alloc::vec::Vec;
 
 use tench::abi::Kind;
 use tench::memory::{self, make};
+use tench::runtime::text;
 use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::{Cap, CapAddress, Endpoint, Error, Message, Notification, Rights, Wait, offer_slots};
 use tench::thread;
 
-use crate::{check, text};
+use crate::check;
 
 /// Messages in registers.
 pub fn short_messages() -> Result<(), String> {

@@ -7,13 +7,14 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use tench::memory::make;
+use tench::runtime::text;
 use tench::sync::{Condvar, Mutex, OnceLock};
 use tench::sys::{Endpoint, Error, Message, Notification, Wait};
 use tench::thread::{self, Builder, JoinHandle};
 use tench::time::{self, Duration, Instant};
 
+use crate::check;
 use crate::memory::blocks;
-use crate::{check, text};
 
 /// One thread at a time holds a lock.
 pub fn threads() -> Result<(), String> {
