@@ -102,7 +102,7 @@ impl Optimisation {
                 let mut settings = vec![
                     format!("{profile}.inherits='release'"),
                     format!("{profile}.opt-level=0"),
-                    format!("{profile}.lto=false"),
+                    format!("{profile}.lto='fat'"),
                 ];
                 for package in OPTIMISED {
                     settings.push(format!("{profile}.package.{package}.opt-level=3"));
