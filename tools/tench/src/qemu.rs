@@ -30,7 +30,15 @@ const SEED: u64 = 1;
 
 impl Default for Machine {
     fn default() -> Machine {
-        Machine { cores: 1, memory: "1G".into(), cpu: "cortex-a72".into(), icount: false, idles: false, gdb: false, seed: SEED }
+        Machine {
+            cores: 1,
+            memory: "1G".into(),
+            cpu: "cortex-a72".into(),
+            icount: false,
+            idles: false,
+            gdb: false,
+            seed: SEED,
+        }
     }
 }
 
