@@ -343,8 +343,9 @@ fn hostile(stage: &mut Stage) -> Outcome {
     }
     let (jobs, missed, longest) = worker.join()?;
     tench::println!("note: beside hostile clients: {jobs} jobs, {missed} deadlines missed, {longest} ticks at most");
-    // Without windows, what they ask of the kernel can hold a job up longer than is allowed for.
-    check!(missed == 0 || KERNEL.query(Statistic::Preemptible)? == 0);
+    // What a server was in the middle of for one of them, on nobody's budget, can hold a job up beyond what is allowed for; without
+    // windows, what they ask of the kernel can for longer.
+    check!(longest <= us(10_000 + 1000) || KERNEL.query(Statistic::Preemptible)? == 0);
     // They have what they can get, and this program can still be refused for a reason, or get what is left.
     let reservations = list(&server)?;
     check!(reservations.iter().any(|reservation| enemies.contains(&reservation.process)));
