@@ -1,6 +1,7 @@
 //! Channels of cache lines in a frame that two cores share.
 //!
 //! ```text
+//!   Calls                             requests and answers, both ways, in any order
 //!   Sender ──▶ ring ──▶ Receiver      messages of any length, one direction
 //!   Memory  Frame                     what the two cores share
 //!   Bell  Idle                        what wakes the other side, what this side does meanwhile
@@ -54,6 +55,7 @@
 #![no_std]
 #![deny(missing_docs)]
 
+mod calls;
 mod error;
 mod layout;
 mod memory;
@@ -61,6 +63,7 @@ mod receiver;
 mod sender;
 mod sleep;
 
+pub use calls::{Calls, Incoming, MOST, Request};
 pub use error::{Broken, Refused, Unfit};
 pub use layout::{Kind, LONGEST, Message, PAYLOAD, Side};
 pub use memory::{Frame, LARGEST, LINE, Line, Memory, SMALLEST, WORDS, Word};

@@ -54,6 +54,14 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
     /// The next message, if all of it has arrived. Looks at no more lines than the longest message has.
     #[inline]
     pub fn try_receive(&mut self) -> Result<Option<Message<'_>>, Broken> {
+        let Some(head) = self.fetch()? else { return Ok(None) };
+        let words = self.words();
+        Ok(Some(Message { kind: self.kind, operation: head.operation(), id: head.id(), words }))
+    }
+
+    /// The same, of which [`kind`](Self::kind) and [`words`](Self::words) answer the rest.
+    #[inline]
+    pub(crate) fn fetch(&mut self) -> Result<Option<Header>, Broken> {
         if let Some(broken) = self.broken {
             return Err(broken);
         }
@@ -61,11 +69,26 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
             let Some(header) = self.look()? else { return Ok(None) };
             self.take(header)?;
             if self.missing == 0 {
-                break;
+                return Ok(Some(self.head));
             }
         }
-        let words = &self.buffer.as_flattened()[..self.head.length()];
-        Ok(Some(Message { kind: self.kind, operation: self.head.operation(), id: self.head.id(), words }))
+    }
+
+    /// What the message is that was fetched.
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Its words.
+    #[inline]
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.buffer.as_flattened()[..self.head.length()]
+    }
+
+    /// Why the channel is closed, if it is.
+    pub(crate) fn broken(&self) -> Option<Broken> {
+        self.broken
     }
 
     /// The header of the next line, if the line has arrived. It is the only read of it.

@@ -154,7 +154,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
         if self.unsent.is_empty() { Ok(()) } else { Err(Refused::Full) }
     }
 
-    /// Whether part of the last message has no line yet.
+    /// Whether part of the last message has no line yet. Then whoever goes to sleep should sleep for room too.
     #[inline]
     pub fn is_partial(&self) -> bool {
         !self.unsent.is_empty()

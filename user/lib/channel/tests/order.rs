@@ -5,7 +5,7 @@ mod checker;
 
 use checker::{Lines, Mistake, Signal, Silent, check};
 use loom::thread;
-use tench_channel::{Bell, Kind, Message, Receiver, Refused, Sender, Side, open};
+use tench_channel::{Bell, Calls, Incoming, Kind, Message, Receiver, Refused, Request, Sender, Side, open};
 
 const LINES: usize = 3;
 
@@ -175,4 +175,65 @@ fn without_release_and_acquire_a_message_is_torn() {
 #[should_panic(expected = "ausality violation")]
 fn without_release_and_acquire_credits_let_a_line_be_overwritten_while_it_is_read() {
     polling(1, 4, Mistake::Credits, &[7, 7]);
+}
+
+/// Both sides ask, answer, and sleep whenever there is nothing to do: nobody sleeps for ever, though each line of the other side
+/// has to be taken in before there is room.
+fn asking(ring: usize, preemptions: usize, length: usize) {
+    check(preemptions, move || {
+        let memory = Lines::new(ring, Mistake::Nothing);
+        let (mine, theirs) = (Signal::new(), Signal::new());
+        let first = Calls::open(&memory, Side::First, theirs.clone(), 2).unwrap();
+        let second = Calls::open(&memory, Side::Second, mine.clone(), 2).unwrap();
+        let other = thread::spawn(move || ask_and_answer(second, theirs, length));
+        ask_and_answer(first, mine, length);
+        other.join().unwrap();
+    });
+}
+
+fn ask_and_answer(mut calls: Calls<Lines, Signal, LINES>, mut own: Signal, length: usize) {
+    let (mut asked, mut answered, mut owed) = (None, false, None);
+    while !answered || asked.is_none() || owed != Some(true) || calls.is_partial() {
+        asked = asked.or_else(|| calls.request(1, &words(length, 1)).ok());
+        if let Some(incoming) = calls.receive().unwrap() {
+            match incoming {
+                Incoming::Request(request, received) => {
+                    assert_eq!(received, words(length, 1));
+                    // With one line the request of this side may be in the way of the answer.
+                    while let Err(refused) = calls.answer(request, &words(1, 2)) {
+                        assert_eq!(refused, Refused::Full);
+                        calls.wait(true, &mut own).unwrap();
+                        answered |= take_answer(&mut calls, asked);
+                    }
+                    owed = Some(true);
+                }
+                Incoming::Answer(request, received) => {
+                    assert_eq!((Some(request), received), (asked, &words(1, 2)[..]));
+                    answered = true;
+                }
+                Incoming::Event(..) => panic!("nobody sent it"),
+            }
+        } else if !answered || owed.is_none() || calls.is_partial() {
+            calls.wait(asked.is_none(), &mut own).unwrap();
+        }
+    }
+}
+
+/// Takes in what can only be an answer, if it is there.
+fn take_answer(calls: &mut Calls<Lines, Signal, LINES>, asked: Option<Request>) -> bool {
+    match calls.receive().unwrap() {
+        Some(Incoming::Answer(request, _)) => {
+            assert_eq!(Some(request), asked);
+            true
+        }
+        Some(other) => panic!("{other:?}"),
+        None => false,
+    }
+}
+
+#[test]
+fn both_sides_ask_and_answer_and_nobody_sleeps_for_ever() {
+    asking(1, 2, 1);
+    asking(2, 2, 8);
+    asking(1, 2, 8);
 }
