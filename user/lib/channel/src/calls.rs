@@ -34,23 +34,32 @@ pub const MOST: u32 = 64;
 const PLACE: u16 = MOST as u16 - 1;
 
 /// A request: of this side, to know its answer by, or of the peer, to answer it.
+///
+/// The operation and above it the number, as in a header, so that two are compared at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Request {
-    id: u16,
-    operation: u16,
-}
+pub struct Request(u32);
 
 impl Request {
+    #[inline]
+    fn new(id: u16, operation: u16) -> Request {
+        Request(u32::from(id) << 16 | u32::from(operation))
+    }
+
+    #[inline]
+    fn id(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
     /// A number less than the limit, which no other request in flight in this direction has.
     #[inline]
     pub fn place(self) -> usize {
-        usize::from(self.id & PLACE)
+        usize::from(self.id() & PLACE)
     }
 
     /// What is asked for.
     #[inline]
     pub fn operation(self) -> u16 {
-        self.operation
+        self.0 as u16
     }
 }
 
@@ -75,7 +84,7 @@ struct Table {
 
 impl Table {
     fn new() -> Table {
-        let request = |place| Request { id: place as u16, operation: 0 };
+        let request = |place| Request::new(place as u16, 0);
         Table { used: 0, requests: core::array::from_fn(request) }
     }
 
@@ -131,8 +140,8 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         if place >= self.limit {
             return Err(self.too_many());
         }
-        let last = self.asked.requests[place as usize].id;
-        let request = Request { id: last.wrapping_add(MOST as u16), operation };
+        let last = self.asked.requests[place as usize % MOST as usize].id();
+        let request = Request::new(last.wrapping_add(MOST as u16), operation);
         self.send(Kind::Request, request, words)?;
         self.asked.add(request);
         Ok(request)
@@ -153,12 +162,12 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
 
     /// Says something that has no answer. Errors: `Full`, `TooLong`, `Broken`; then nothing was sent.
     pub fn event(&mut self, operation: u16, words: &[u64]) -> Result<(), Refused> {
-        self.send(Kind::Event, Request { id: 0, operation }, words)
+        self.send(Kind::Event, Request::new(0, operation), words)
     }
 
     #[inline]
     fn send(&mut self, kind: Kind, request: Request, words: &[u64]) -> Result<(), Refused> {
-        let sent = self.sender.try_send(&Message { kind, operation: request.operation, id: request.id, words });
+        let sent = self.sender.try_send(&Message { kind, operation: request.operation(), id: request.id(), words });
         if let Err(Refused::Broken(broken)) = sent {
             return Err(self.close(broken).into());
         }
@@ -176,30 +185,29 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         if self.sender.is_partial() {
             self.flush()?;
         }
-        let head = match self.receiver.fetch() {
-            Ok(Some(head)) => head,
+        let (kind, head) = match self.receiver.fetch() {
+            Ok(Some(message)) => message,
             Ok(None) => return Ok(None),
             Err(broken) => return Err(self.close(broken)),
         };
-        let request = Request { id: head.id(), operation: head.operation() };
-        match self.receiver.kind() {
+        let request = Request(head.request());
+        match kind {
             Kind::Request => {
                 // A place beyond the limit counts as used.
                 if self.owed.used >> request.place() & 1 != 0 || request.place() >= self.limit as usize {
-                    return Err(self.close(Broken::Request(request.id)));
+                    return Err(self.close(Broken::Request(request.id())));
                 }
                 self.owed.add(request);
-                Ok(Some(Incoming::Request(request, self.receiver.words())))
+                Ok(Some(Incoming::Request(request, self.receiver.words(head))))
             }
             Kind::Answer => {
                 if !self.asked.has(request) {
-                    let Request { id, operation } = request;
-                    return Err(self.close(Broken::Unasked { id, operation }));
+                    return Err(self.close(Broken::Unasked { id: request.id(), operation: request.operation() }));
                 }
                 self.asked.remove(request);
-                Ok(Some(Incoming::Answer(request, self.receiver.words())))
+                Ok(Some(Incoming::Answer(request, self.receiver.words(head))))
             }
-            Kind::Event => Ok(Some(Incoming::Event(request.operation, self.receiver.words()))),
+            Kind::Event => Ok(Some(Incoming::Event(request.operation(), self.receiver.words(head)))),
         }
     }
 

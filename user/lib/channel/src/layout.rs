@@ -124,7 +124,7 @@ impl Header {
     }
 
     /// The kind, if a message can begin with it.
-    #[inline]
+    #[inline(always)]
     pub fn kind(self) -> Result<Kind, u8> {
         match (self.0 >> 28) as u8 & 15 {
             1 => Ok(Kind::Request),
@@ -137,6 +137,12 @@ impl Header {
     #[inline]
     pub fn operation(self) -> u16 {
         (self.0 >> 32) as u16
+    }
+
+    /// Operation and number.
+    #[inline]
+    pub fn request(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::error::Broken;
 use crate::layout::{ASLEEP, Half, Header, Kind, LONGEST, Message, PAYLOAD, Place, Side, TAKEN, WAITS};
-use crate::memory::{Memory, Word};
+use crate::memory::{Memory, WORDS, Word};
 use crate::sleep::{Bell, Idle, Own, Peer};
 
 /// Receives messages of at most `LINES` lines.
@@ -12,17 +12,17 @@ pub struct Receiver<M, B, const LINES: usize = LONGEST> {
     own: Half<M>,
     peer: Half<M>,
     place: Place,
-    /// Lines taken in since the beginning.
-    taken: u64,
-    /// How many of these the peer was not told of.
-    kept: usize,
-    /// As soon as there are so many, it is told.
+    /// Lines that the peer was told were taken in since the beginning.
+    told: u64,
+    /// How many lines more are taken in before it is told again.
+    quiet: usize,
+    /// How many there are each time.
     batch: usize,
-    waits: Peer<B>,
-    asleep: Own,
-    /// The message that is being put together: its first header and kind, how many lines are here, how many words are not.
+    waits: Peer<B, WAITS>,
+    asleep: Own<ASLEEP>,
+    /// The message that is being put together: its first header, how many lines are here, how many words are not. Nothing is
+    /// missing of a message that was received, and something is if the channel is closed.
     head: Header,
-    kind: Kind,
     here: usize,
     missing: usize,
     buffer: [[u64; PAYLOAD]; LINES],
@@ -32,18 +32,18 @@ pub struct Receiver<M, B, const LINES: usize = LONGEST> {
 impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
     pub(crate) fn new(memory: &M, side: Side, bell: B) -> Self {
         let lines = memory.lines() / 2 - 1;
+        // When the sender has no room, the receiver has told of at least so many lines, or still has lines to take in.
+        let batch = (lines / 2).max(1);
         Receiver {
             own: Half::new(memory.clone(), side),
             peer: Half::new(memory.clone(), side.other()),
             place: Place::new(lines),
-            taken: 0,
-            kept: 0,
-            // When the sender has no room, the receiver has kept at least this many back or still has lines to take in.
-            batch: (lines / 2).max(1),
-            waits: Peer::new(WAITS, bell),
-            asleep: Own::new(ASLEEP),
+            told: 0,
+            quiet: batch,
+            batch,
+            waits: Peer::new(bell),
+            asleep: Own::new(),
             head: Header(0),
-            kind: Kind::Event,
             here: 0,
             missing: 0,
             buffer: [[0; PAYLOAD]; LINES],
@@ -54,36 +54,52 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
     /// The next message, if all of it has arrived. Looks at no more lines than the longest message has.
     #[inline]
     pub fn try_receive(&mut self) -> Result<Option<Message<'_>>, Broken> {
-        let Some(head) = self.fetch()? else { return Ok(None) };
-        let words = self.words();
-        Ok(Some(Message { kind: self.kind, operation: head.operation(), id: head.id(), words }))
+        let Some((kind, head)) = self.fetch()? else { return Ok(None) };
+        Ok(Some(Message { kind, operation: head.operation(), id: head.id(), words: self.words(head) }))
     }
 
-    /// The same, of which [`kind`](Self::kind) and [`words`](Self::words) answer the rest.
-    #[inline]
-    pub(crate) fn fetch(&mut self) -> Result<Option<Header>, Broken> {
-        if let Some(broken) = self.broken {
-            return Err(broken);
+    /// The same, of which [`words`](Self::words) answers the rest.
+    #[inline(always)]
+    pub(crate) fn fetch(&mut self) -> Result<Option<(Kind, Header)>, Broken> {
+        let line = self.peer.line(self.place.line);
+        let header = look(line);
+        if header.lap() == self.place.lap
+            && self.missing == 0
+            && header.length() <= PAYLOAD
+            && let Ok(kind) = header.kind()
+        {
+            copy(line, &mut self.buffer[0]);
+            self.go_on();
+            return Ok(Some((kind, header)));
         }
+        self.fetch_slowly(header)
+    }
+
+    /// Does what is left to do when the next line is not the whole of a message: with this header, that was just read, or none.
+    #[inline(never)]
+    fn fetch_slowly(&mut self, mut header: Header) -> Result<Option<(Kind, Header)>, Broken> {
         loop {
-            let Some(header) = self.look()? else { return Ok(None) };
-            self.take(header)?;
-            if self.missing == 0 {
-                return Ok(Some(self.head));
+            if let Some(broken) = self.broken {
+                return Err(broken);
             }
+            if header.lap() == self.place.lap.wrapping_sub(1) {
+                return Ok(None);
+            }
+            if header.lap() != self.place.lap {
+                return Err(self.close(Broken::Lap { due: self.place.lap, found: header.lap() }));
+            }
+            self.take(header)?;
+            if let (Ok(kind), 0) = (self.head.kind(), self.missing) {
+                return Ok(Some((kind, self.head)));
+            }
+            header = look(self.peer.line(self.place.line));
         }
     }
 
-    /// What the message is that was fetched.
+    /// The words of the message that was fetched with this header.
     #[inline]
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// Its words.
-    #[inline]
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.buffer.as_flattened()[..self.head.length()]
+    pub(crate) fn words(&self, head: Header) -> &[u64] {
+        &self.buffer.as_flattened()[..head.length()]
     }
 
     /// Why the channel is closed, if it is.
@@ -91,59 +107,44 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         self.broken
     }
 
-    /// The header of the next line, if the line has arrived. It is the only read of it.
-    #[inline(always)]
-    fn look(&mut self) -> Result<Option<Header>, Broken> {
-        // Acquire: the words that were written before the header are seen too. Pairs with the release in `Ring::put`.
-        let header = Header(self.peer.line(self.place.line)[0].load(Acquire));
-        match header.lap().wrapping_sub(self.place.lap) {
-            0 => Ok(Some(header)),
-            u16::MAX => Ok(None),
-            _ => Err(self.close(Broken::Lap { due: self.place.lap, found: header.lap() })),
-        }
-    }
-
-    /// Takes in the line that has this header.
-    #[inline(always)]
+    /// Takes in the line that has this header, and belongs to a message of several lines or to none.
     fn take(&mut self, header: Header) -> Result<(), Broken> {
         if self.missing == 0 {
-            self.kind = match header.kind() {
-                Ok(kind) => kind,
-                Err(kind) => return Err(self.close(Broken::Kind(kind))),
-            };
+            if let Err(kind) = header.kind() {
+                return Err(self.close(Broken::Kind(kind)));
+            }
             if header.length() > LINES * PAYLOAD {
                 return Err(self.close(Broken::Length(header.length() as u16)));
             }
-            self.head = header;
-            self.here = 0;
-            self.missing = header.length();
+            (self.head, self.here, self.missing) = (header, 0, header.length());
         } else if header.0 != Header::rest(self.missing).with_lap(self.place.lap).0 {
             return Err(self.close(Broken::Rest(header.0)));
         }
-        // In range, because the length was.
-        let words = &mut self.buffer[self.here];
-        for (word, shared) in words.iter_mut().zip(&self.peer.line(self.place.line)[1..]) {
-            // Relaxed: the acquire of the header puts it after the header, the release in `give_back` before the sender's next
-            // use of the line. A word of a hostile peer may be anything, but it is read once.
-            *word = shared.load(Relaxed);
-        }
+        // The place in the buffer exists, because the length was checked.
+        copy(self.peer.line(self.place.line), &mut self.buffer[self.here]);
+        self.go_on();
         self.here += 1;
         self.missing = self.missing.saturating_sub(PAYLOAD);
+        Ok(())
+    }
+
+    /// Lets go of the line that was copied.
+    #[inline(always)]
+    fn go_on(&mut self) {
         self.place.advance();
-        self.kept += 1;
-        if self.kept >= self.batch {
+        self.quiet -= 1;
+        if self.quiet == 0 {
             self.give_back();
         }
-        Ok(())
     }
 
     /// Tells the sender of the room that there is.
     #[cold]
     fn give_back(&mut self) {
-        self.taken = self.taken.wrapping_add(self.kept as u64);
-        self.kept = 0;
+        self.told = self.told.wrapping_add((self.batch - self.quiet) as u64);
+        self.quiet = self.batch;
         // Release: the lines were read before this. Pairs with the acquire in `Ring::refresh`.
-        self.own.control(TAKEN).store(self.taken, Release);
+        self.own.control(TAKEN).store(self.told, Release);
         self.waits.ring_if_asleep(&self.peer);
     }
 
@@ -161,7 +162,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         if let Some(broken) = self.broken {
             return Err(broken);
         }
-        if self.kept > 0 {
+        if self.quiet < self.batch {
             self.give_back();
         }
         self.asleep.begin(&self.own);
@@ -196,6 +197,25 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
     /// Closes this end; answers why it is closed, which may be an older reason.
     #[cold]
     pub fn close(&mut self, why: Broken) -> Broken {
+        // Whatever arrives now is no whole message.
+        self.missing = usize::MAX;
         *self.broken.get_or_insert(why)
+    }
+}
+
+/// The header of a line.
+#[inline(always)]
+fn look<W: Word>(line: &[W; WORDS]) -> Header {
+    // Acquire: the words that were written before the header are seen too. Pairs with the release in `Ring::put`.
+    Header(line[0].load(Acquire))
+}
+
+/// Copies the words of a line that has arrived.
+#[inline(always)]
+fn copy<W: Word>(line: &[W; WORDS], words: &mut [u64; PAYLOAD]) {
+    for (word, shared) in words.iter_mut().zip(&line[1..]) {
+        // Relaxed: the acquire of the header puts it after the header, the release in `Receiver::give_back` before the sender's next
+        // use of the line. A word of a hostile peer may be anything, but it is read once.
+        *word = shared.load(Relaxed);
     }
 }

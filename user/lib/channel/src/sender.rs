@@ -11,8 +11,8 @@ use crate::sleep::{Bell, Idle, Own, Peer};
 /// Sends messages of at most `LINES` lines.
 pub struct Sender<M, B, const LINES: usize = LONGEST> {
     ring: Ring<M>,
-    asleep: Peer<B>,
-    waits: Own,
+    asleep: Peer<B, ASLEEP>,
+    waits: Own<WAITS>,
     /// The words of the last message that have no line yet: `unsent` of them.
     rest: [[u64; PAYLOAD]; LINES],
     unsent: Range<usize>,
@@ -27,9 +27,7 @@ struct Ring<M> {
     /// Lines that may be written without asking. 0 if the channel is broken, and 0 between calls while part of a message has no
     /// line: so a message with room for its line needs no other check.
     room: usize,
-    /// Lines written since the beginning.
-    sent: u64,
-    /// Of these, how many the peer is known to have taken in.
+    /// How many lines the peer is known to have taken in since the beginning. All other lines but those with room are outstanding.
     taken: u64,
 }
 
@@ -38,15 +36,17 @@ impl<M: Memory> Ring<M> {
     #[inline(always)]
     fn put(&mut self, header: Header, words: &[u64]) {
         let line = self.own.line(self.place.line);
-        for (word, value) in line[1..].iter().zip(words) {
-            // Relaxed: the header's release puts it before the header. It comes after the peer's last look at the line, because
-            // the room was made known by the peer after that look, and was read with acquire in `refresh`.
-            word.store(*value, Relaxed);
+        // Relaxed: the header's release puts the words before the header. They come after the peer's last look at the line, because
+        // the room was made known by the peer after that look, and was read with acquire in `refresh`.
+        if let Ok(words) = <&[u64; PAYLOAD]>::try_from(words) {
+            // The commonest length, without a test at each word.
+            line[1..].iter().zip(words).for_each(|(word, value)| word.store(*value, Relaxed));
+        } else {
+            line[1..].iter().zip(words).for_each(|(word, value)| word.store(*value, Relaxed));
         }
-        // Release: whoever sees the header sees the words. Pairs with the acquire in `Receiver::look`.
+        // Release: whoever sees the header sees the words. Pairs with the acquire in `receiver::look`.
         line[0].store(header.with_lap(self.place.lap).0, Release);
         self.place.advance();
-        self.sent = self.sent.wrapping_add(1);
         self.room -= 1;
     }
 
@@ -67,14 +67,13 @@ impl<M: Memory> Ring<M> {
         // Acquire: the peer has read the lines that it gives back before it said so, and what is written to them from now on
         // cannot be what it read. Pairs with the release in `Receiver::give_back`.
         let taken = self.peer.control(TAKEN).load(Acquire);
-        let outstanding = self.sent.wrapping_sub(self.taken);
+        let outstanding = (self.place.lines - self.room) as u64;
         let newly = taken.wrapping_sub(self.taken);
         if newly > outstanding {
             return Err(Broken::Credits(taken));
         }
         self.taken = taken;
-        // Never more than the number of lines is outstanding: there was room for each.
-        self.room = self.place.lines - (outstanding - newly) as usize;
+        self.room += newly as usize;
         Ok(())
     }
 }
@@ -88,13 +87,12 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
             peer: Half::new(memory.clone(), side.other()),
             place: Place::new(lines),
             room: lines,
-            sent: 0,
             taken: 0,
         };
         Sender {
             ring,
-            asleep: Peer::new(ASLEEP, bell),
-            waits: Own::new(WAITS),
+            asleep: Peer::new(bell),
+            waits: Own::new(),
             rest: [[0; PAYLOAD]; LINES],
             unsent: 0..0,
             broken: None,
@@ -105,7 +103,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
     /// the sender until [`flush`](Self::flush) or the next message.
     ///
     /// Errors: `Full` if there is no room, or not for all of the message before; `TooLong`; `Broken`. Then nothing was sent.
-    #[inline]
+    #[inline(always)]
     pub fn try_send(&mut self, message: &Message<'_>) -> Result<(), Refused> {
         if self.ring.room == 0 || message.words.len() > PAYLOAD {
             return self.send_slowly(message);

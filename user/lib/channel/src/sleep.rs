@@ -32,14 +32,13 @@ pub trait Idle {
 ///
 /// The word is odd in a sleep, and each sleep has another number: the peer cannot change the word, and so remembers for which
 /// sleep it has rung.
-pub(crate) struct Own {
-    word: usize,
+pub(crate) struct Own<const WORD: usize> {
     value: u64,
 }
 
-impl Own {
-    pub fn new(word: usize) -> Own {
-        Own { word, value: 0 }
+impl<const WORD: usize> Own<WORD> {
+    pub fn new() -> Self {
+        Own { value: 0 }
     }
 
     /// Says so. Whatever was to be awaited has to be looked at once more after this.
@@ -47,7 +46,7 @@ impl Own {
         if self.value.is_multiple_of(2) {
             self.value = self.value.wrapping_add(1);
             // Relaxed: it says nothing about other words. The fence puts it before the look that follows.
-            own.control(self.word).store(self.value, Relaxed);
+            own.control(WORD).store(self.value, Relaxed);
         }
         // Pairs with the fence in `Peer::ring_if_asleep`. Both sides store, fence and load: this one stores that it sleeps and
         // loads what it waits for, the peer stores that and loads whether somebody sleeps. One of the fences is first in
@@ -62,22 +61,21 @@ impl Own {
         if !self.value.is_multiple_of(2) {
             self.value = self.value.wrapping_add(1);
             // Relaxed: a peer that still sees the old value rings in vain, once, and the next sleep ends at once.
-            own.control(self.word).store(self.value, Relaxed);
+            own.control(WORD).store(self.value, Relaxed);
         }
     }
 }
 
 /// The peer's word of the same kind.
-pub(crate) struct Peer<B> {
-    word: usize,
+pub(crate) struct Peer<B, const WORD: usize> {
     /// The last sleep that it was rung for.
     rung: u64,
     bell: B,
 }
 
-impl<B: Bell> Peer<B> {
-    pub fn new(word: usize, bell: B) -> Peer<B> {
-        Peer { word, rung: 0, bell }
+impl<B: Bell, const WORD: usize> Peer<B, WORD> {
+    pub fn new(bell: B) -> Self {
+        Peer { rung: 0, bell }
     }
 
     /// To be called after what the peer may wait for was stored.
@@ -86,7 +84,7 @@ impl<B: Bell> Peer<B> {
         // Pairs with the fence in `Own::begin`; see there.
         peer.fence();
         // Relaxed: the value is only compared, and whatever the peer wrote, the worst is a bell that nobody needs.
-        let value = peer.control(self.word).load(Relaxed);
+        let value = peer.control(WORD).load(Relaxed);
         if value & 1 != 0 && value != self.rung {
             self.ring(value);
         }
