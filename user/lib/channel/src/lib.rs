@@ -15,7 +15,7 @@
 //! A ring has as many lines as half of the frame has room for, but one. The sender writes a line when it knows that the
 //! receiver has taken in what was there before; it keeps count of how many lines it may write, and looks at the receiver's
 //! number only when there are none left. The receiver publishes that number when it has taken in half a ring, and before it
-//! sleeps. So in the steady state two lines are written in each lap for this, and nothing else is shared but the messages.
+//! sleeps. So while both are awake its control line is written twice in each lap, and all else that is written is messages.
 //!
 //! A sender without room can always expect some: if a whole ring of lines is outstanding, either the receiver has some of
 //! them still to take in, or it took in all of them and published at least half.
@@ -28,9 +28,10 @@
 //!
 //! # Sleeping
 //!
-//! Who has looked a few times in vain says in its control line that it sleeps, passes a fence, looks once more, and sleeps.
-//! Who has written a line or made room passes a fence, and looks whether the other side sleeps. So one of the two sees the
-//! other (`sleep.rs` has the argument). The bell rings at most once in each sleep; who polls is never rung, unless it
+//! A side that is busy looks for lines by itself; one that is idle sleeps until it is rung. Whoever has looked a few times in vain
+//! says in its control line that it sleeps, passes a fence, looks once more, and sleeps.
+//! Whoever has written a line or made room passes a fence, and looks whether the other side sleeps. So one of the two sees the
+//! other (`sleep.rs` has the argument). The bell rings at most once in each sleep; whoever polls is never rung, unless it
 //! was asleep a moment ago.
 //!
 //! # Memory order
@@ -46,11 +47,37 @@
 //!
 //! # A hostile peer
 //!
-//! The peer may write anything anywhere in the frame at any time. This side never reads what it wrote itself, reads each word
-//! of the peer's once and checks its copy, and keeps all indices to itself. A call looks at no more lines than the longest
+//! The peer may write anything anywhere in the frame at any time. This side never reads what it wrote itself, checks and uses one
+//! and the same copy of whatever it reads, and keeps all indices to itself. A call looks at no more lines than the longest
 //! message has. What cannot be is answered by [`Broken`], which says what was wrong; from then on the channel is closed. The
-//! peer is not told: whoever holds the channel tells it, if there is another way. What a peer can do is to be silent, and to
-//! keep the words of a message from making sense, which is for the receiver of the message to check.
+//! peer is not told: whoever holds the channel tells it, if there is another way.
+//!
+//! What a peer can do is to be silent, to have the bell rung in vain, once for each message and each batch of credits, and to send
+//! messages that make no sense, which is for whoever understands messages to check.
+//!
+//! # Example
+//!
+//! ```
+//! use tench_channel::{Bell, Calls, Frame, Incoming, Line, Side};
+//!
+//! /// Both sides are this thread here, and nobody sleeps.
+//! #[derive(Clone)]
+//! struct Silent;
+//!
+//! impl Bell for Silent {
+//!     fn ring(&self) {}
+//! }
+//!
+//! let lines: [Line; 64] = std::array::from_fn(|_| Line::default());
+//! let mut client = Calls::<_, _>::open(&Frame::of(&lines), Side::First, Silent, 16).unwrap();
+//! let mut server = Calls::<_, _>::open(&Frame::of(&lines), Side::Second, Silent, 16).unwrap();
+//!
+//! let question = client.request(42, &[2, 3]).unwrap();
+//! let Ok(Some(Incoming::Request(request, words))) = server.receive() else { panic!() };
+//! let sum = words.iter().sum();
+//! server.answer(request, &[sum]).unwrap();
+//! assert_eq!(client.receive(), Ok(Some(Incoming::Answer(question, &[5]))));
+//! ```
 
 #![no_std]
 #![deny(missing_docs)]

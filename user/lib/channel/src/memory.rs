@@ -71,7 +71,10 @@ impl<'m> Frame<'m> {
 }
 
 impl Frame<'static> {
-    /// The frame of `bytes` bytes that is mapped at `start`: a power of two from [`SMALLEST`] to [`LARGEST`].
+    /// The frame of `bytes` bytes that is mapped at `start`: a power of two from [`SMALLEST`] to [`LARGEST`], all zeros until
+    /// either side opens a channel in it.
+    ///
+    /// Errors: `Size`, `Alignment`.
     ///
     /// # Safety
     /// The memory is mapped, readable and writable, and stays so as long as the frame, its copies or a channel in it are used.
