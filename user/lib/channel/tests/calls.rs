@@ -179,8 +179,8 @@ fn limits_and_memory_that_cannot_be_are_refused() {
     }
 }
 
-/// What a side says of one message that its peer sends by hand.
-fn judge(kind: Kind, id: u16, operation: u16, asked: Option<u16>) -> Broken {
+/// How often a side accepts a message that its peer sends by hand, and what it says of the next one of the same.
+fn judge(kind: Kind, id: u16, operation: u16, asked: Option<u16>) -> (u32, Broken) {
     let lines = lines(3);
     let memory = Frame::of(&lines);
     let mut calls = Own::open(&memory, Side::First, Count::default(), 5).unwrap();
@@ -188,10 +188,11 @@ fn judge(kind: Kind, id: u16, operation: u16, asked: Option<u16>) -> Broken {
     if let Some(operation) = asked {
         calls.request(operation, &[]).unwrap();
     }
-    peer.try_send(&Message { kind, operation, id, words: &[1] }).unwrap();
+    let mut accepted = 0;
     let broken = loop {
+        peer.try_send(&Message { kind, operation, id, words: &[1] }).unwrap();
         match calls.receive() {
-            Ok(_) => peer.try_send(&Message { kind, operation, id, words: &[1] }).unwrap(),
+            Ok(incoming) => accepted += u32::from(incoming.is_some()),
             Err(broken) => break broken,
         }
     };
@@ -200,26 +201,26 @@ fn judge(kind: Kind, id: u16, operation: u16, asked: Option<u16>) -> Broken {
     assert_eq!(calls.request(1, &[]), Err(Refused::Broken(broken)));
     assert_eq!(calls.event(1, &[]), Err(Refused::Broken(broken)));
     assert_eq!(calls.wait(true, &mut Never).and_then(|()| calls.receive().map(|_| ())), Err(broken));
-    broken
+    (accepted, broken)
 }
 
 #[test]
 fn answers_to_nothing_close_the_channel() {
-    let unasked = |id, operation| Broken::Unasked { id, operation };
-    assert_eq!(judge(Kind::Answer, 3, 1, None), unasked(3, 1));
+    let unasked = |accepted, id, operation| (accepted, Broken::Unasked { id, operation });
+    assert_eq!(judge(Kind::Answer, 3, 1, None), unasked(0, 3, 1));
     // A request in flight has number 64: here the number is another one of the same place, the operation is another, the place is.
-    assert_eq!(judge(Kind::Answer, 128, 1, Some(1)), unasked(128, 1));
-    assert_eq!(judge(Kind::Answer, 64, 2, Some(1)), unasked(64, 2));
-    assert_eq!(judge(Kind::Answer, 65, 1, Some(1)), unasked(65, 1));
+    assert_eq!(judge(Kind::Answer, 128, 1, Some(1)), unasked(0, 128, 1));
+    assert_eq!(judge(Kind::Answer, 64, 2, Some(1)), unasked(0, 64, 2));
+    assert_eq!(judge(Kind::Answer, 65, 1, Some(1)), unasked(0, 65, 1));
     // It was asked, but is answered twice.
-    assert_eq!(judge(Kind::Answer, 64, 1, Some(1)), unasked(64, 1));
+    assert_eq!(judge(Kind::Answer, 64, 1, Some(1)), unasked(1, 64, 1));
 }
 
 #[test]
 fn requests_that_cannot_be_close_the_channel() {
     // Places 0 to 4 exist.
-    assert_eq!(judge(Kind::Request, 5, 1, None), Broken::Request(5));
-    assert_eq!(judge(Kind::Request, 64 + 63, 1, None), Broken::Request(127));
+    assert_eq!(judge(Kind::Request, 5, 1, None), (0, Broken::Request(5)));
+    assert_eq!(judge(Kind::Request, 64 + 63, 1, None), (0, Broken::Request(127)));
     // The second time, the first one has no answer yet.
-    assert_eq!(judge(Kind::Request, 4, 1, None), Broken::Request(4));
+    assert_eq!(judge(Kind::Request, 4, 1, None), (1, Broken::Request(4)));
 }
