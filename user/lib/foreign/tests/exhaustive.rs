@@ -1,0 +1,267 @@
+//! Every order in which things can happen, for a few cores and short scripts.
+
+mod world;
+
+use stateright::{Checker, Model, Property};
+use world::judge::{judge, judge_end};
+use world::script::Op::{Copy, Delete, GiveBack, Retype, Revoke, Send};
+use world::script::{Mistake, Op, Script, endpoint, frame, untyped};
+use world::{Event, World};
+
+#[derive(Clone)]
+struct Explored(Script);
+
+impl Model for Explored {
+    type State = World;
+    type Action = Event;
+
+    fn init_states(&self) -> Vec<World> {
+        vec![World::new(&self.0)]
+    }
+
+    fn actions(&self, world: &World, events: &mut Vec<Event>) {
+        world.events(&self.0, events);
+    }
+
+    fn next_state(&self, world: &World, event: Event) -> Option<World> {
+        let mut next = world.clone();
+        next.happen(&self.0, event);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("is right", |model, world| judge(&model.0, world).is_none()),
+            Property::always("ends well", |model, world| judge_end(&model.0, world).is_none()),
+        ]
+    }
+}
+
+/// Visits every state, and answers what was found wrong, with the way there.
+fn explore(script: &Script) -> (usize, Option<(&'static str, Vec<Event>)>) {
+    let checker = Explored(script.clone()).checker().finish_when(stateright::HasDiscoveries::Any).spawn_dfs().join();
+    let found = checker.discoveries().into_values().next().map(|path| {
+        let world = path.last_state();
+        let wrong = judge(script, world).or_else(|| judge_end(script, world)).unwrap_or("nothing");
+        (wrong, path.into_actions())
+    });
+    (checker.unique_state_count(), found)
+}
+
+fn check(name: &str, script: &Script) {
+    let begin = std::time::Instant::now();
+    let (states, found) = explore(script);
+    println!("{name}: {states} states, {:.1} s", begin.elapsed().as_secs_f32());
+    if let Some((wrong, way)) = found {
+        panic!("{name}: {wrong}, after {way:?}");
+    }
+}
+
+/// Memory, and what is made of it: frames, and memory again that goes back and forth.
+const MEMORY: [world::script::Object; 6] = [
+    untyped(0, 8, None),
+    frame(0, 4, Some(0)),
+    frame(0, 8, Some(0)),
+    untyped(0, 8, Some(0)),
+    untyped(0, 8, Some(3)),
+    frame(4, 4, Some(4)),
+];
+
+fn two(objects: &[world::script::Object], threads: &[(u8, &[Op])]) -> Script {
+    Script::new(2, objects, &[(0, 0)], threads)
+}
+
+fn three(objects: &[world::script::Object], threads: &[(u8, &[Op])]) -> Script {
+    Script::new(3, objects, &[(0, 0)], threads)
+}
+
+#[test]
+fn a_frame_of_two_cores() {
+    let script = two(
+        &[frame(0, 4, None)],
+        &[
+            (0, &[Send(0, 1), Send(0, 1), Send(0, 1)]),
+            (0, &[Revoke(0), Revoke(0)]),
+            (0, &[Copy(0), Delete(0), Delete(0)]),
+            (1, &[Delete(0), Delete(0)]),
+            (1, &[Copy(0), Send(0, 0)]),
+        ],
+    );
+    check("a frame of two cores", &script);
+}
+
+#[test]
+fn two_objects_that_cross() {
+    let objects = [frame(0, 4, None), endpoint(8)];
+    let threads: [(u8, &[Op]); 6] = [
+        (0, &[Send(0, 1), Delete(0)]),
+        (0, &[Revoke(0)]),
+        (1, &[Send(1, 0), Send(1, 0)]),
+        (1, &[Revoke(1)]),
+        (1, &[Send(0, 0), Delete(0)]),
+        (0, &[Send(1, 1), Delete(1)]),
+    ];
+    check("two objects that cross", &Script::new(2, &objects, &[(0, 0), (1, 1)], &threads));
+}
+
+#[test]
+fn memory_and_a_frame_made_of_it() {
+    let script = two(
+        &MEMORY,
+        &[
+            (0, &[Send(0, 1), Retype(0, 2)]),
+            (0, &[Revoke(0)]),
+            (0, &[Delete(1)]),
+            (1, &[Retype(0, 1), Send(1, 0)]),
+            (1, &[Revoke(1), Delete(1)]),
+            (1, &[GiveBack(0)]),
+        ],
+    );
+    check("memory and a frame made of it", &script);
+}
+
+#[test]
+fn memory_that_is_lent_back_and_forth() {
+    let script = two(
+        &MEMORY,
+        &[
+            (0, &[Send(0, 1), Send(0, 1)]),
+            (1, &[Retype(0, 3), Send(3, 0)]),
+            (0, &[Retype(3, 4), Send(4, 1)]),
+            (1, &[Retype(4, 5), Send(5, 0)]),
+            (0, &[Revoke(0)]),
+            (1, &[Revoke(3)]),
+            (0, &[GiveBack(3)]),
+        ],
+    );
+    check("memory that is lent back and forth", &script);
+}
+
+#[test]
+fn memory_deleted_while_it_is_lent() {
+    let script = two(
+        &MEMORY,
+        &[
+            (0, &[Send(0, 1), Delete(0)]),
+            (1, &[Retype(0, 1), Send(1, 0), Delete(1)]),
+            (1, &[Delete(0)]),
+            (0, &[Delete(1), Delete(1)]),
+            (0, &[Revoke(0)]),
+        ],
+    );
+    check("memory deleted while it is lent", &script);
+}
+
+#[test]
+fn a_table_that_is_full() {
+    let objects = [frame(0, 4, None), frame(4, 4, None)];
+    let threads: [(u8, &[Op]); 4] = [
+        (0, &[Send(0, 1), Send(0, 1)]),
+        (0, &[Send(1, 1), Send(1, 1)]),
+        (0, &[Revoke(0)]),
+        (1, &[Delete(0), Delete(1)]),
+    ];
+    let mut script = Script::new(2, &objects, &[(0, 0), (0, 1)], &threads);
+    script.limits.copies = 1;
+    check("a table that is full", &script);
+    script.limits.copies = 4;
+    script.limits.exports = 1;
+    check("another table that is full", &script);
+    script.limits.exports = 3;
+    script.limits.requests = 1;
+    check("a third", &script);
+}
+
+#[test]
+fn a_frame_of_three_cores() {
+    let script = three(
+        &[frame(0, 4, None)],
+        &[
+            (0, &[Send(0, 1)]),
+            (0, &[Send(0, 2)]),
+            (1, &[Send(0, 2), Delete(0)]),
+            (2, &[Send(0, 1), Delete(0)]),
+            (0, &[Revoke(0)]),
+        ],
+    );
+    check("a frame of three cores", &script);
+}
+
+#[test]
+fn memory_that_goes_around() {
+    let script = three(
+        &MEMORY,
+        &[
+            (0, &[Send(0, 1)]),
+            (1, &[Retype(0, 3), Send(3, 2)]),
+            (2, &[Retype(3, 4), Send(4, 0)]),
+            (0, &[Retype(4, 5), Send(5, 1)]),
+            (0, &[Revoke(0)]),
+            (1, &[Revoke(3)]),
+        ],
+    );
+    check("memory that goes around", &script);
+}
+
+#[test]
+fn a_core_that_does_nothing_more() {
+    let threads: [(u8, &[Op]); 5] = [
+        (0, &[Send(0, 1)]),
+        (0, &[Send(0, 2)]),
+        (0, &[Revoke(0)]),
+        (0, &[Send(1, 1), Revoke(1)]),
+        (1, &[Send(0, 0), Send(1, 0)]),
+    ];
+    let objects = [frame(0, 4, None), frame(4, 4, None)];
+    let mut script = Script::new(3, &objects, &[(0, 0), (0, 1)], &threads);
+    // The revocation of object 0 needs core 2 if that has a copy.
+    script.limits.requests = 6;
+    script.stalls = Some((2, vec![0, 3, 4]));
+    check("a core that does nothing more", &script);
+}
+
+#[test]
+fn a_frame_and_a_core_that_stops() {
+    for lost in 0..3 {
+        let mut script = three(
+            &[frame(0, 4, None)],
+            &[(0, &[Send(0, 1)]), (1, &[Send(0, 2)]), (2, &[Send(0, 0), Delete(0)]), (0, &[Revoke(0)])],
+        );
+        script.loses = Some(lost);
+        check(&format!("a frame, and core {lost} stops"), &script);
+    }
+}
+
+#[test]
+fn memory_and_a_core_that_stops() {
+    for lost in 0..3 {
+        let mut script = three(
+            &MEMORY,
+            &[
+                (0, &[Send(0, 1), Retype(0, 2)]),
+                (1, &[Retype(0, 3), Send(3, 2)]),
+                (2, &[Retype(3, 4), Send(4, 0)]),
+                (0, &[Revoke(0)]),
+            ],
+        );
+        script.loses = Some(lost);
+        check(&format!("memory, and core {lost} stops"), &script);
+    }
+}
+
+/// That the checks find a mistake at all.
+fn must_find(mistake: Mistake, mut script: Script, expected: &[&str]) {
+    script.mistake = Some(mistake);
+    let (states, found) = explore(&script);
+    let (wrong, way) = found.unwrap_or_else(|| panic!("{mistake:?} was not found in {states} states"));
+    println!("{mistake:?}: {wrong}, after {} events, {states} states", way.len());
+    assert!(expected.contains(&wrong), "{mistake:?}: {wrong}");
+}
+
+#[test]
+fn mistakes_are_found() {
+    let frames = two(&[frame(0, 4, None)], &[(0, &[Send(0, 1)]), (0, &[Revoke(0)]), (1, &[Delete(0)])]);
+    let survives = "a capability survives its revocation";
+    must_find(Mistake::NotWaiting, frames.clone(), &[survives]);
+    must_find(Mistake::EarlyDeleted, frames.clone(), &[survives]);
+}
