@@ -18,6 +18,9 @@ pub struct Export {
     pub withdrawing: bool,
     /// Lost cores that may have spread what was made of it.
     pub tainted: Cores,
+    /// What a lost core may have spread of it is left to whoever takes back the memory around it, and the stand-in goes with
+    /// that memory.
+    pub given_up: bool,
 }
 
 /// A core that may have copies of an object.
@@ -103,7 +106,7 @@ impl Exports {
 
     pub fn add(&mut self, object: ObjectId, shape: Shape, within: Option<ObjectId>) {
         if let Some(place) = self.places.get_mut(object.number as usize) {
-            place.export = Some(Export { shape, within, withdrawing: false, tainted: Cores::NONE });
+            place.export = Some(Export { shape, within, withdrawing: false, tainted: Cores::NONE, given_up: false });
         }
     }
 

@@ -143,7 +143,7 @@ impl Machine {
 
     /// Whether something that was made of this is on other cores.
     fn has_sent_on(&self, object: ObjectId) -> bool {
-        self.exports.iter().any(|(_, export)| export.within == Some(object))
+        self.exports.iter().any(|(_, export)| export.within == Some(object) && !export.given_up)
     }
 
     fn release(&mut self, object: ObjectId, effects: &mut impl Effects) {
@@ -216,6 +216,10 @@ impl Machine {
         let copy = self.copies.get(object).ok_or(Why::UnknownObject)?;
         if copy.stage != Stage::Deleting {
             return Err(Why::OutOfTurn);
+        }
+        while let Some((export, _)) = self.next_sent_on(object, 0) {
+            self.exports.remove(export);
+            self.answer_revokes(export, Err(Error::MemoryWithdrawn), effects);
         }
         if let Some(copy) = self.copies.remove(object) {
             let tainted = copy.tainted;

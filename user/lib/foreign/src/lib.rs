@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+mod asks;
 mod copies;
 mod error;
 mod exports;

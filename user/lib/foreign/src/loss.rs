@@ -17,6 +17,7 @@ impl Machine {
             return Ok(());
         }
         self.losses.add(core);
+        self.asks.forget(core);
         self.answer_lost(core, effects);
         self.forget_holder(core, effects);
         let mut next = self.held_of(core, None);

@@ -2,6 +2,7 @@
 
 use tench_abi::Rights;
 
+use crate::asks::Asks;
 use crate::copies::{Copies, Copy};
 use crate::error::{Error, Fault, Why};
 use crate::exports::{Export, Exports, Holder};
@@ -126,8 +127,8 @@ pub trait Effects {
     /// [`Error::Kernel`] if the kernel refuses.
     fn hand_over(&mut self, object: ObjectId, rights: Rights, asker: (Core, RequestId)) -> Result<(), Error>;
 
-    /// Has the kernel delete the root, all copies below it and all that was made of them, also what is made while it does so.
-    /// [`Input::Deleted`] follows.
+    /// Has the kernel delete the root, all copies below it and all that was made of them, also what is made while it does so, and
+    /// stand-ins that it meets (of objects that are [given up](Export::given_up)). [`Input::Deleted`] follows.
     fn delete(&mut self, object: ObjectId);
 
     /// Has the kernel delete the root if nothing lies below it.
@@ -154,6 +155,7 @@ pub struct Machine {
     pub(crate) copies: Copies,
     pub(crate) requests: Requests,
     pub(crate) losses: Losses,
+    pub(crate) asks: Asks,
     faults: u64,
 }
 
@@ -170,6 +172,7 @@ impl Machine {
             copies: Copies::new(limits.copies),
             requests: Requests::new(limits.requests),
             losses: Losses::new(cores),
+            asks: Asks::new(cores, limits.requests),
             faults: 0,
         })
     }

@@ -91,6 +91,7 @@ impl Machine {
                 return Ok(());
             }
             Ok(()) => {
+                self.asks.add(from, to);
                 self.grant(object, to, rights, (from, request), effects);
                 return Ok(());
             }
@@ -125,7 +126,7 @@ impl Machine {
         if to == self.core {
             return if export.withdrawing { Err((Error::BeingRevoked, None)) } else { Ok(()) };
         }
-        self.check_grant(object, to).map_err(|error| (error, None))
+        self.check_grant(object, to).and_then(|()| self.asks.has_room(from)).map_err(|error| (error, None))
     }
 
     /// A copy arrived, or was refused there.
@@ -145,8 +146,9 @@ impl Machine {
         }
         holder.taken = count;
         if asker != self.core {
-            if !self.cores.has(asker) {
-                return Err(Why::UnknownCore);
+            // What a lost core had asked for is forgotten.
+            if !self.losses.has(asker) && !self.asks.remove(asker, from) {
+                return Err(Why::UnknownRequest);
             }
             self.tell(asker, Message::Answer { object, to: from, request, result }, effects);
             return Ok(());
@@ -266,25 +268,34 @@ impl Machine {
     /// Takes an object out of the books if no core has copies of it any more.
     pub(crate) fn try_finish(&mut self, object: ObjectId, effects: &mut impl Effects) {
         let Ok(&export) = self.exports.get(object) else { return };
-        if !self.exports.holders(object).is_empty() {
+        if export.given_up || !self.exports.holders(object).is_empty() {
             return;
         }
-        let around =
-            export.within.filter(|&within| self.copies.get(within).is_some_and(|copy| copy.stage != Stage::Held));
-        let settled = self.losses.is_settled(export.tainted);
-        // Memory that a lost core may have spread is reused by nobody until it is known that nothing is left. If the memory around it is
-        // being withdrawn, whoever reuses that waits for the same, so nobody has to here; and nobody may: the others might wait for this core.
-        if !settled && around.is_none() {
+        let is_leaving = |&within: &ObjectId| self.copies.get(within).is_some_and(|copy| copy.stage != Stage::Held);
+        let around = export.within.filter(is_leaving);
+        if self.losses.is_settled(export.tainted) {
+            self.exports.remove(object);
+            effects.unexport(object);
+            self.answer_revokes(object, Ok(()), effects);
+        } else if let Some(around) = around {
+            self.give_up(object, around);
+        } else {
+            // Memory that a lost core may have spread is not reused until it is known that nothing is left.
             return;
         }
-        self.exports.remove(object);
-        effects.unexport(object);
-        self.answer_revokes(object, if settled { Ok(()) } else { Err(Error::MemoryWithdrawn) }, effects);
         if let Some(around) = around {
+            self.try_delete(around, effects);
+        }
+    }
+
+    /// Waits no longer for what a lost core may have spread: the memory around the object is being withdrawn too, and whoever reuses
+    /// that waits for the same. To wait here as well could be for ever: others would wait for this core, which waits for them.
+    fn give_up(&mut self, object: ObjectId, around: ObjectId) {
+        if let Some(export) = self.exports.get_mut(object) {
+            export.given_up = true;
             if let Some(copy) = self.copies.get_mut(around) {
                 copy.tainted = copy.tainted.and(export.tainted);
             }
-            self.try_delete(around, effects);
         }
     }
 }

@@ -2,59 +2,97 @@
 
 mod world;
 
-use stateright::{Checker, Model, Property};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use stateright::{Checker, HasDiscoveries, Model, Property};
 use world::judge::{judge, judge_end};
 use world::script::Op::{Copy, Delete, GiveBack, Retype, Revoke, Send};
 use world::script::{Mistake, Op, Script, endpoint, frame, untyped};
 use world::{Event, World};
 
 #[derive(Clone)]
-struct Explored(Script);
+struct Explored {
+    script: Script,
+    /// States in which nothing can happen any more.
+    ends: Arc<AtomicUsize>,
+}
 
 impl Model for Explored {
     type State = World;
     type Action = Event;
 
     fn init_states(&self) -> Vec<World> {
-        vec![World::new(&self.0)]
+        vec![World::new(&self.script)]
     }
 
     fn actions(&self, world: &World, events: &mut Vec<Event>) {
-        world.events(&self.0, events);
+        world.events(&self.script, events);
     }
 
     fn next_state(&self, world: &World, event: Event) -> Option<World> {
         let mut next = world.clone();
-        next.happen(&self.0, event);
+        next.happen(&self.script, event);
         Some(next)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("is right", |model, world| judge(&model.0, world).is_none()),
-            Property::always("ends well", |model, world| judge_end(&model.0, world).is_none()),
+            Property::always("is right", |model, world| judge(&model.script, world).is_none()),
+            Property::always("ends well", |model: &Self, world: &World| {
+                let mut events = Vec::new();
+                world.events(&model.script, &mut events);
+                if !events.is_empty() {
+                    return true;
+                }
+                model.ends.fetch_add(1, Ordering::Relaxed);
+                judge_end(&model.script, world).is_none()
+            }),
+            // Otherwise a script says less than it seems to.
+            Property::sometimes("everything is done", |model: &Self, world: &World| {
+                let threads = model.script.threads.iter().zip(&world.threads);
+                threads.into_iter().all(|((_, ops), thread)| ops.len() == thread.done as usize)
+            }),
         ]
     }
 }
 
-/// Visits every state, and answers what was found wrong, with the way there.
-fn explore(script: &Script) -> (usize, Option<(&'static str, Vec<Event>)>) {
-    let checker = Explored(script.clone()).checker().finish_when(stateright::HasDiscoveries::Any).spawn_dfs().join();
-    let found = checker.discoveries().into_values().next().map(|path| {
+/// What was found in all states of a world.
+struct Found {
+    states: usize,
+    ends: usize,
+    /// What is wrong, and the way there.
+    wrong: Option<(&'static str, Vec<Event>)>,
+    /// Whether all threads can come to their ends.
+    is_complete: bool,
+}
+
+/// Visits every state.
+fn explore(script: &Script) -> Found {
+    let model = Explored { script: script.clone(), ends: Arc::default() };
+    let ends = model.ends.clone();
+    let checker = model.checker().finish_when(HasDiscoveries::AnyFailures).spawn_dfs().join();
+    let wrong = ["is right", "ends well"].into_iter().find_map(|name| checker.discovery(name)).map(|path| {
         let world = path.last_state();
         let wrong = judge(script, world).or_else(|| judge_end(script, world)).unwrap_or("nothing");
         (wrong, path.into_actions())
     });
-    (checker.unique_state_count(), found)
+    Found {
+        states: checker.unique_state_count(),
+        ends: ends.load(Ordering::Relaxed),
+        wrong,
+        is_complete: checker.discovery("everything is done").is_some(),
+    }
 }
 
 fn check(name: &str, script: &Script) {
     let begin = std::time::Instant::now();
-    let (states, found) = explore(script);
-    println!("{name}: {states} states, {:.1} s", begin.elapsed().as_secs_f32());
-    if let Some((wrong, way)) = found {
+    let Found { states, ends, wrong, is_complete } = explore(script);
+    println!("{name}: {states} states, {ends} of them ends, {:.1} s", begin.elapsed().as_secs_f32());
+    if let Some((wrong, way)) = wrong {
         panic!("{name}: {wrong}, after {way:?}");
     }
+    assert!(is_complete, "{name}: some thread never comes to its end");
 }
 
 /// Memory, and what is made of it: frames, and memory again that goes back and forth.
@@ -109,12 +147,14 @@ fn memory_and_a_frame_made_of_it() {
     let script = two(
         &MEMORY,
         &[
-            (0, &[Send(0, 1), Retype(0, 2)]),
-            (0, &[Revoke(0)]),
-            (0, &[Delete(1)]),
-            (1, &[Retype(0, 1), Send(1, 0)]),
+            (0, &[Send(0, 1), Retype(0, 2), Send(2, 1)]),
+            (0, &[Revoke(0), Revoke(0)]),
+            (0, &[Copy(1), Delete(1)]),
+            (1, &[Retype(0, 1), Send(1, 0), Send(1, 0)]),
             (1, &[Revoke(1), Delete(1)]),
-            (1, &[GiveBack(0)]),
+            (1, &[GiveBack(0), GiveBack(0)]),
+            (0, &[Send(0, 1)]),
+            (0, &[Revoke(2)]),
         ],
     );
     check("memory and a frame made of it", &script);
@@ -143,10 +183,10 @@ fn memory_deleted_while_it_is_lent() {
         &MEMORY,
         &[
             (0, &[Send(0, 1), Delete(0)]),
-            (1, &[Retype(0, 1), Send(1, 0), Delete(1)]),
+            (1, &[Retype(0, 1), Send(1, 0), Send(1, 0), Delete(1)]),
             (1, &[Delete(0)]),
-            (0, &[Delete(1), Delete(1)]),
-            (0, &[Revoke(0)]),
+            (1, &[Revoke(1)]),
+            (0, &[Delete(1), Copy(1), Delete(1)]),
         ],
     );
     check("memory deleted while it is lent", &script);
@@ -227,7 +267,7 @@ fn a_frame_and_a_core_that_stops() {
             &[frame(0, 4, None)],
             &[(0, &[Send(0, 1)]), (1, &[Send(0, 2)]), (2, &[Send(0, 0), Delete(0)]), (0, &[Revoke(0)])],
         );
-        script.loses = Some(lost);
+        script.loses = vec![lost];
         check(&format!("a frame, and core {lost} stops"), &script);
     }
 }
@@ -241,27 +281,81 @@ fn memory_and_a_core_that_stops() {
                 (0, &[Send(0, 1), Retype(0, 2)]),
                 (1, &[Retype(0, 3), Send(3, 2)]),
                 (2, &[Retype(3, 4), Send(4, 0)]),
+                (2, &[GiveBack(3)]),
                 (0, &[Revoke(0)]),
+                (1, &[Revoke(3)]),
             ],
         );
-        script.loses = Some(lost);
+        script.loses = vec![lost];
         check(&format!("memory, and core {lost} stops"), &script);
     }
+}
+
+/// What core 1 lent back to core 2 cannot be reused there, although both it and the memory around it go because core 2 stops.
+#[test]
+fn memory_within_memory_of_a_core_that_stops() {
+    let objects = [
+        untyped(0, 8, None),
+        untyped(0, 8, Some(0)),
+        untyped(0, 8, Some(1)),
+        untyped(0, 4, Some(2)),
+        untyped(0, 8, Some(0)),
+        frame(0, 4, Some(4)),
+    ];
+    let threads: [(u8, &[Op]); 6] = [
+        (2, &[Send(0, 1)]),
+        (1, &[Retype(0, 1), Send(1, 2)]),
+        (1, &[Delete(1), Retype(0, 4), Retype(4, 5)]),
+        (2, &[Retype(1, 2), Send(2, 1)]),
+        (1, &[Retype(2, 3), Send(3, 0)]),
+        (1, &[Revoke(1)]),
+    ];
+    let mut script = Script::new(3, &objects, &[(2, 0)], &threads);
+    script.loses = vec![2];
+    check("memory within memory of a core that stops", &script);
+}
+
+/// A chain 0 → 1 → 2 → 3 → 2: what core 3 made is found although only cores 1 and 2 know that it has something, and 1 stops too.
+#[test]
+fn two_cores_that_stop() {
+    let objects = [
+        untyped(0, 8, None),
+        untyped(0, 8, Some(0)),
+        untyped(0, 8, Some(1)),
+        frame(0, 8, Some(2)),
+        frame(0, 8, Some(0)),
+    ];
+    let threads: [(u8, &[Op]); 4] = [
+        (0, &[Send(0, 1), Retype(0, 4)]),
+        (1, &[Retype(0, 1), Send(1, 2)]),
+        (2, &[Retype(1, 2), Send(2, 3)]),
+        (3, &[Retype(2, 3), Send(3, 2)]),
+    ];
+    let mut script = Script::new(4, &objects, &[(0, 0)], &threads);
+    script.loses = vec![1, 3];
+    check("two cores that stop", &script);
 }
 
 /// That the checks find a mistake at all.
 fn must_find(mistake: Mistake, mut script: Script, expected: &[&str]) {
     script.mistake = Some(mistake);
-    let (states, found) = explore(&script);
-    let (wrong, way) = found.unwrap_or_else(|| panic!("{mistake:?} was not found in {states} states"));
+    let Found { states, wrong, .. } = explore(&script);
+    let (wrong, way) = wrong.unwrap_or_else(|| panic!("{mistake:?} was not found in {states} states"));
     println!("{mistake:?}: {wrong}, after {} events, {states} states", way.len());
     assert!(expected.contains(&wrong), "{mistake:?}: {wrong}");
 }
 
 #[test]
 fn mistakes_are_found() {
-    let frames = two(&[frame(0, 4, None)], &[(0, &[Send(0, 1)]), (0, &[Revoke(0)]), (1, &[Delete(0)])]);
     let survives = "a capability survives its revocation";
-    must_find(Mistake::NotWaiting, frames.clone(), &[survives]);
+    let appears = "a copy appears that was sent before its revocation was answered";
+    let reused = "memory was reused while a capability to it exists";
+    let frames = two(&[frame(0, 4, None)], &[(0, &[Send(0, 1)]), (0, &[Revoke(0)]), (1, &[Delete(0)])]);
+    must_find(Mistake::NotWaiting, frames.clone(), &[survives, appears]);
     must_find(Mistake::EarlyDeleted, frames.clone(), &[survives]);
+    must_find(Mistake::AnyOrder, frames, &[survives, appears]);
+    let mut memory =
+        three(&MEMORY, &[(0, &[Send(0, 1), Retype(0, 2)]), (1, &[Retype(0, 1), Send(1, 2)]), (2, &[Copy(1)])]);
+    memory.loses = vec![1];
+    must_find(Mistake::Unsettled, memory, &[reused]);
 }

@@ -1,6 +1,6 @@
 //! What must be so in every state of a world, and what when nothing can happen any more.
 
-use tench_foreign::{Kind, ObjectId};
+use tench_foreign::{Copy, Kind, Machine, ObjectId};
 
 use super::kernel::{Node, overlap};
 use super::script::Script;
@@ -50,11 +50,11 @@ fn books(script: &Script, world: &World) -> Option<&'static str> {
         }
         // A mistake deletes later than it says.
         if script.mistake.is_none()
-            && !same(kernel.nodes.iter().filter_map(|node| node.root), machine.copies().map(|copy| copy.object))
+            && !same(kernel.nodes.iter().filter_map(|node| node.root), honest(script, machine).map(|copy| copy.object))
         {
             return Some("the roots are not those in the monitor's books");
         }
-        for copy in machine.copies() {
+        for copy in honest(script, machine) {
             let owner = copy.object.owner.index();
             let holders = world.machines[owner].holders(copy.object);
             let known = holders.iter().find(|holder| holder.core == machine.core());
@@ -67,6 +67,11 @@ fn books(script: &Script, world: &World) -> Option<&'static str> {
         }
     }
     None
+}
+
+/// Copies of what there is.
+fn honest<'a>(script: &Script, machine: &'a Machine) -> impl Iterator<Item = &'a Copy> {
+    machine.copies().filter(|copy| !script.is_hostile(copy.object.owner))
 }
 
 fn same(a: impl Iterator<Item = ObjectId>, b: impl Iterator<Item = ObjectId>) -> bool {

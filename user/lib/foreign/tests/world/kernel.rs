@@ -38,7 +38,7 @@ pub struct Kernel {
 }
 
 pub fn overlap(a: &Shape, b: &Shape) -> bool {
-    a.base < b.base + b.bytes && b.base < a.base + a.bytes
+    a.base < b.base.saturating_add(b.bytes) && b.base < a.base.saturating_add(a.bytes)
 }
 
 impl Kernel {
@@ -146,13 +146,13 @@ impl Kernel {
         Ok(())
     }
 
-    /// Ends the deletion of a foreign object.
-    pub fn finish_deleting(&mut self, name: Name) -> Result<(), &'static str> {
-        if self.foreign_copies(name).is_some() {
-            return Err("the kernel met a stand-in while it deleted borrowed memory");
-        }
+    /// Ends the deletion of a foreign object; answers the stand-ins that went with it.
+    pub fn finish_deleting(&mut self, name: Name) -> Vec<ObjectId> {
+        let below = self.below(name);
+        let met =
+            self.nodes.iter().filter(|node| below.contains(&node.name)).filter_map(|node| node.exported).collect();
         self.revoke(name, 0);
         self.remove(name);
-        Ok(())
+        met
     }
 }

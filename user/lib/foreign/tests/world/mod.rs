@@ -3,6 +3,7 @@
 
 pub mod judge;
 pub mod kernel;
+pub mod random;
 pub mod script;
 
 use std::collections::VecDeque;
@@ -12,7 +13,7 @@ use kernel::{Kernel, Name};
 use script::{Mistake, Op, Script};
 use tench_abi::Rights;
 use tench_foreign::{
-    Core, Effects, Error, Input, Kind, Machine, Message, ObjectId, RequestId, Send, Sent, Shape, Token,
+    Core, Cores, Effects, Error, Input, Kind, Machine, Message, ObjectId, RequestId, Send, Sent, Shape, Token,
 };
 
 pub fn core(number: u8) -> Core {
@@ -24,7 +25,7 @@ pub fn core(number: u8) -> Core {
 pub struct Tagged {
     pub message: Message,
     /// Of a grant: which object it is, and how often that had been revoked when it was sent.
-    pub granted: Option<(Name, u8)>,
+    pub granted: Option<(Name, u16)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,9 +40,9 @@ pub enum Waits {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Thread {
     /// Operations done.
-    pub done: u8,
+    pub done: u16,
     /// Requests made.
-    pub asked: u8,
+    pub asked: u16,
     pub waits: Waits,
 }
 
@@ -53,13 +54,15 @@ pub struct World {
     pub channels: Vec<VecDeque<Tagged>>,
     pub threads: Vec<Thread>,
     /// Objects that were made already.
-    pub made: u32,
+    pub made: u64,
     /// How often revocations of each object were answered.
-    pub revoked: Vec<u8>,
-    pub lost: Option<u8>,
-    /// Cores that have heard of it.
-    pub heard: u64,
+    pub revoked: Vec<u16>,
+    /// Cores that have stopped.
+    pub lost: u64,
+    /// Of which of them each core has heard.
+    pub heard: Vec<u64>,
     pub stalled: Option<u8>,
+    pub hostile: Option<u8>,
     /// What went wrong.
     pub wrong: Option<&'static str>,
 }
@@ -69,6 +72,8 @@ pub struct World {
 pub enum Event {
     /// A thread makes its next step.
     Run(u8),
+    /// A thread has not what it needs for its next step, and goes on.
+    Skip(u8),
     /// A message arrives: the one at this place of the channel from one core to another.
     Deliver(u8, u8, u8),
     /// The kernel of a core has deleted a foreign object.
@@ -77,8 +82,8 @@ pub enum Event {
     Unused(u8, Name),
     /// A core stops.
     Lose(u8),
-    /// A core hears that.
-    Hear(u8),
+    /// A core hears that another has stopped.
+    Hear(u8, u8),
     /// A core does nothing more.
     Stall(u8),
 }
@@ -98,25 +103,26 @@ impl World {
             threads: vec![Thread { done: 0, asked: 0, waits: Waits::No }; script.threads.len()],
             made: script.start.iter().fold(0, |made, &(_, name)| made | 1 << name),
             revoked: vec![0; script.objects.len()],
-            lost: None,
-            heard: 0,
+            lost: 0,
+            heard: vec![0; cores],
             stalled: None,
+            hostile: script.hostile,
             wrong: None,
         }
     }
 
     /// Whether a core does anything.
     pub fn runs(&self, at: u8) -> bool {
-        self.lost != Some(at) && self.stalled != Some(at)
+        self.lives(at) && self.stalled != Some(at) && self.hostile != Some(at)
     }
 
     /// Whether a core's capabilities count.
     pub fn lives(&self, at: u8) -> bool {
-        self.lost != Some(at)
+        self.lost & 1 << at == 0 && self.hostile != Some(at)
     }
 
     /// How often `name`, or what it was made of, was revoked.
-    fn revocations(&self, script: &Script, name: Name) -> u8 {
+    fn revocations(&self, script: &Script, name: Name) -> u16 {
         (0..).zip(&self.revoked).filter(|&(other, _)| script.is_below(name, other)).map(|(_, count)| count).sum()
     }
 
@@ -128,6 +134,8 @@ impl World {
         for (place, (at, _)) in (0..).zip(&script.threads) {
             if self.runs(*at) && self.can_run(script, place as usize) {
                 events.push(Event::Run(place));
+            } else if script.impatient && self.runs(*at) && self.next_op(script, place as usize).is_some() {
+                events.push(Event::Skip(place));
             }
         }
         for from in 0..script.cores {
@@ -146,13 +154,10 @@ impl World {
                     events.push(Event::Unused(at, node.name));
                 }
             }
-            if self.lost.is_some() && self.heard & 1 << at == 0 {
-                events.push(Event::Hear(at));
-            }
+            let unheard = self.lost & !self.heard[at as usize];
+            events.extend((0..script.cores).filter(|&lost| unheard & 1 << lost != 0).map(|lost| Event::Hear(at, lost)));
         }
-        if let (None, Some(at)) = (self.lost, script.loses) {
-            events.push(Event::Lose(at));
-        }
+        events.extend(script.loses.iter().filter(|&&at| self.lives(at)).map(|&at| Event::Lose(at)));
         if let (None, Some((at, _))) = (self.stalled, &script.stalls) {
             events.push(Event::Stall(*at));
         }
@@ -166,13 +171,17 @@ impl World {
         node.copies == 0 && node.root.is_some_and(held) && !self.kernels[at as usize].has_children(node.name)
     }
 
-    fn can_run(&self, script: &Script, place: usize) -> bool {
-        let (at, ops) = &script.threads[place];
+    /// What a thread does next, if it does not wait for an answer.
+    fn next_op(&self, script: &Script, place: usize) -> Option<Op> {
         let thread = &self.threads[place];
-        let Some(op) = ops.get(thread.done as usize).filter(|_| thread.waits == Waits::No) else { return false };
-        let kernel = &self.kernels[*at as usize];
+        script.threads[place].1.get(thread.done as usize).filter(|_| thread.waits == Waits::No).copied()
+    }
+
+    pub fn can_run(&self, script: &Script, place: usize) -> bool {
+        let Some(op) = self.next_op(script, place) else { return false };
+        let kernel = &self.kernels[script.threads[place].0 as usize];
         let has = |name| kernel.get(name).filter(|node| node.copies > 0);
-        match *op {
+        match op {
             Op::Send(name, _) => has(name).is_some(),
             Op::Revoke(name) => has(name).is_some_and(|node| node.root.is_none()),
             Op::Delete(name) => has(name).is_some() && !kernel.has_children(name),
@@ -188,6 +197,7 @@ impl World {
     pub fn happen(&mut self, script: &Script, event: Event) {
         match event {
             Event::Run(place) => self.run(script, place as usize),
+            Event::Skip(place) => self.threads[place as usize].done += 1,
             Event::Deliver(from, to, place) => {
                 let channel = &mut self.channels[(from * script.cores + to) as usize];
                 let Some(Tagged { message, granted }) = channel.remove(place as usize) else { return };
@@ -196,8 +206,13 @@ impl World {
             Event::Deleted(at, name) => {
                 let kernel = Arc::make_mut(&mut self.kernels[at as usize]);
                 let object = kernel.get(name).and_then(|node| node.root);
-                if let Err(wrong) = kernel.finish_deleting(name) {
-                    self.wrong = Some(wrong);
+                let met = kernel.finish_deleting(name);
+                let given_up = |object: &ObjectId| {
+                    let mut exports = self.machines[at as usize].exports();
+                    exports.any(|(other, export)| other == *object && export.given_up)
+                };
+                if !met.iter().all(given_up) {
+                    self.wrong = Some("a stand-in was deleted that stands for something");
                 }
                 if let Some(object) = object.filter(|_| script.mistake != Some(Mistake::EarlyDeleted)) {
                     self.step(script, at, Input::Deleted { object }, None);
@@ -210,15 +225,19 @@ impl World {
                 }
             }
             Event::Lose(at) => {
-                self.lost = Some(at);
+                self.lost |= 1 << at;
                 for from in 0..script.cores {
                     self.channels[(from * script.cores + at) as usize].clear();
                 }
             }
-            Event::Hear(at) => {
-                self.heard |= 1 << at;
-                if let Some(lost) = self.lost {
-                    self.step(script, at, Input::Lost { core: core(lost) }, None);
+            Event::Hear(at, lost) => {
+                self.heard[at as usize] |= 1 << lost;
+                self.step(script, at, Input::Lost { core: core(lost) }, None);
+                if script.mistake == Some(Mistake::Unsettled) {
+                    for from in (0..script.cores).filter(|&from| from != at && from != lost) {
+                        let message = Message::Gone { core: core(lost), tainted: Cores::NONE };
+                        self.step(script, at, Input::Message { from: core(from), message }, None);
+                    }
                 }
             }
             Event::Stall(at) => self.stalled = Some(at),
@@ -230,7 +249,7 @@ impl World {
         let kernel = Arc::make_mut(&mut self.kernels[*at as usize]);
         let thread = &mut self.threads[place];
         let Some(&op) = ops.get(thread.done as usize) else { return };
-        let token = Token((place as u64) << 8 | u64::from(thread.asked));
+        let token = Token((place as u64) << 16 | u64::from(thread.asked));
         let input = match op {
             Op::Copy(name) => {
                 thread.done += 1;
@@ -273,13 +292,21 @@ impl World {
         self.step(script, *at, input, None);
     }
 
-    pub fn step(&mut self, script: &Script, at: u8, input: Input, granted: Option<(Name, u8)>) {
+    pub fn step(&mut self, script: &Script, at: u8, input: Input, granted: Option<(Name, u16)>) {
         let mut machine = self.machines[at as usize].clone();
         let mut hands = Hands { world: self, script, at, granted, early: Vec::new() };
         let result = Arc::make_mut(&mut machine).step(input, &mut hands);
         let early = hands.early;
         self.machines[at as usize] = machine;
-        if result.is_err() && script.mistake.is_none() {
+        let is_honest = match input {
+            // The owner passes on what the receiver says.
+            Input::Message { message: Message::Answer { to, .. }, from } => {
+                !script.is_hostile(to) && !script.is_hostile(from)
+            }
+            Input::Message { from, .. } => !script.is_hostile(from),
+            _ => true,
+        };
+        if result.is_err() && script.mistake.is_none() && is_honest {
             self.wrong = Some("a message of an honest monitor was taken for a fault");
         }
         for input in early {
@@ -288,10 +315,10 @@ impl World {
     }
 
     fn answer(&mut self, script: &Script, at: u8, token: Token, result: Result<(), Error>) {
-        let place = (token.0 >> 8) as usize;
+        let place = (token.0 >> 16) as usize;
         let thread = &mut self.threads[place];
         let waits = std::mem::replace(&mut thread.waits, Waits::No);
-        if waits == Waits::No || u64::from(thread.asked) != (token.0 & 0xff) + 1 {
+        if waits == Waits::No || u64::from(thread.asked) != (token.0 & 0xffff) + 1 {
             self.wrong = Some("a request was answered twice");
         }
         match waits {
@@ -317,7 +344,7 @@ struct Hands<'a> {
     script: &'a Script,
     at: u8,
     /// What the grant is that is being taken in.
-    granted: Option<(Name, u8)>,
+    granted: Option<(Name, u16)>,
     /// What a mistake adds behind this step.
     early: Vec<Input>,
 }
@@ -344,6 +371,7 @@ impl Effects for Hands<'_> {
                 });
             }
             (Some(Mistake::NotWaiting), Message::Withdrawn { .. }) => return,
+            (Some(Mistake::Unsettled), Message::Gone { .. }) => return,
             _ => {}
         }
         let to = to.index() as u8;
@@ -361,8 +389,8 @@ impl Effects for Hands<'_> {
     }
 
     fn export(&mut self, object: ObjectId, shape: &Shape, token: Token) -> Result<(), Error> {
-        let (_, ops) = &self.script.threads[(token.0 >> 8) as usize];
-        let thread = &self.world.threads[(token.0 >> 8) as usize];
+        let (_, ops) = &self.script.threads[(token.0 >> 16) as usize];
+        let thread = &self.world.threads[(token.0 >> 16) as usize];
         let Some(&Op::Send(name, _)) = ops.get(thread.done as usize) else {
             self.world.wrong = Some("a stand-in was made for a request that is none");
             return Err(Error::Kernel);
@@ -380,6 +408,12 @@ impl Effects for Hands<'_> {
     }
 
     fn import(&mut self, object: ObjectId, shape: &Shape, _: Rights, _: (Core, RequestId)) -> Result<(), Error> {
+        if self.script.is_hostile(object.owner) {
+            // A kernel takes in no memory to make things of that others have, here or elsewhere: two roots do not overlap unless one was
+            // lent by this core.
+            let is_known = self.script.objects.iter().any(|object| kernel::overlap(&object.shape, shape));
+            return if is_known && shape.kind == Kind::Untyped { Err(Error::Kernel) } else { Ok(()) };
+        }
         let Some((name, revocations)) = self.granted else {
             self.world.wrong = Some("a copy came out of nowhere");
             return Err(Error::Kernel);
@@ -404,6 +438,9 @@ impl Effects for Hands<'_> {
     }
 
     fn delete(&mut self, object: ObjectId) {
+        if self.script.is_hostile(object.owner) {
+            return self.early.push(Input::Deleted { object });
+        }
         let node = self.kernel().nodes.iter_mut().find(|node| node.root == Some(object));
         match node {
             Some(node) if !node.deleting => node.deleting = true,
@@ -416,6 +453,9 @@ impl Effects for Hands<'_> {
     }
 
     fn close(&mut self, object: ObjectId) -> Result<(), Error> {
+        if self.script.is_hostile(object.owner) {
+            return Ok(());
+        }
         self.kernel().close(object, 0)
     }
 

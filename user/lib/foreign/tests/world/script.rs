@@ -48,11 +48,15 @@ pub struct Script {
     pub start: Vec<(u8, Name)>,
     pub threads: Vec<(u8, Vec<Op>)>,
     pub limits: Limits,
-    /// A core that stops at some time, and the others hear of it.
-    pub loses: Option<u8>,
+    /// Whether a thread that has not what it needs may go on without.
+    pub impatient: bool,
+    /// Cores that stop at some time, and the others hear of it.
+    pub loses: Vec<u8>,
     /// A core that does nothing more from some time on, and nobody hears of it. The threads that need it not.
     pub stalls: Option<(u8, Vec<usize>)>,
     pub mistake: Option<Mistake>,
+    /// A core whose monitor says anything. It has no kernel and no clients that count.
+    pub hostile: Option<u8>,
 }
 
 const fn shape(kind: Kind, base: u64, bytes: u64) -> Shape {
@@ -82,10 +86,16 @@ impl Script {
             start: start.to_vec(),
             threads: threads.iter().map(|&(core, ops)| (core, ops.to_vec())).collect(),
             limits: Limits { exports: 3, holders: 6, copies: 4, requests: 3 },
-            loses: None,
+            impatient: false,
+            loses: Vec::new(),
             stalls: None,
             mistake: None,
+            hostile: None,
         }
+    }
+
+    pub fn is_hostile(&self, at: tench_foreign::Core) -> bool {
+        self.hostile.is_some_and(|hostile| hostile as usize == at.index())
     }
 
     /// Whether `ancestor` is `name` or `name` was made of it.
