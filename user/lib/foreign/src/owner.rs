@@ -30,12 +30,12 @@ impl Machine {
         let within = around.map(|copy| copy.object);
         // Two capabilities to untyped memory of the same extent can differ in what was made of what, so the kernel tells them apart.
         let known = if shape.kind == Kind::Untyped { None } else { self.exports.find(&shape) };
-        self.requests.has_room()?;
         let object = match known {
             Some(object) => object,
             None => self.exports.free()?,
         };
         self.check_grant(object, to)?;
+        self.requests.has_room()?;
         if known.is_none() {
             effects.export(object, &shape, token)?;
             self.exports.add(object, shape, within);

@@ -119,7 +119,7 @@ fn walk(seed: u64) -> Result<u64, String> {
         // What the hostile core said it lent, nobody uses.
         events.retain(|event| !matches!(event, Event::Run(place) if script.threads[*place as usize].0 == HOSTILE));
         if !events.is_empty() {
-            world.happen(&script, random.choose(&events, None));
+            random.choose(&events, None).into_iter().for_each(|event| world.happen(&script, event));
         } else if left == 0 {
             break;
         }

@@ -41,7 +41,7 @@ fn walk(seed: u64) -> Result<Walk, String> {
         if random.below(64) == 0 {
             slow = Some(random.below(2 * CORES as usize) as u8);
         }
-        let event = random.choose(&events, slow);
+        let Some(event) = random.choose(&events, slow) else { continue };
         world.happen(&script, event);
         done.events += 1;
         done.delivered += usize::from(matches!(event, Event::Deliver(..)));

@@ -2,6 +2,7 @@
 
 use tench_foreign::{Kind, Limits};
 
+use super::kernel::Name;
 use super::script::{Object, Op, Script, endpoint, frame, untyped};
 use super::{Event, Waits, World};
 
@@ -44,8 +45,16 @@ impl Random {
         objects
     }
 
-    fn op(&mut self, objects: &[Object]) -> Op {
-        let name = self.below(OBJECTS) as u8;
+    /// Something for a core that has the objects `names`.
+    fn op(&mut self, objects: &[Object], names: &[Name]) -> Op {
+        let name = if names.is_empty() || self.below(3) == 0 {
+            self.below(OBJECTS) as u8
+        } else {
+            // What is on this core, or can be made there.
+            let near = names[self.below(names.len())];
+            let mut made = (0..OBJECTS as u8).filter(|&name| objects[name as usize].of == Some(near));
+            made.nth(self.below(4)).filter(|_| self.below(2) == 0).unwrap_or(near)
+        };
         match (self.below(32), objects[name as usize].of) {
             (0..12, _) => Op::Send(name, self.below(CORES as usize) as u8),
             (12, _) => Op::Revoke(name),
@@ -93,8 +102,9 @@ impl Random {
         {
             return;
         }
+        let names: Vec<Name> = world.kernels[*at as usize].nodes.iter().map(|node| node.name).collect();
         for _ in 0..40 {
-            let op = self.op(&script.objects);
+            let op = self.op(&script.objects, &names);
             script.threads[place].1.push(op);
             if world.can_run(script, place) {
                 return;
@@ -103,20 +113,24 @@ impl Random {
         }
     }
 
-    /// Which of these happens: seldom something on the slow core, more seldom a loss.
-    pub fn choose(&mut self, events: &[Event], slow: Option<u8>) -> Event {
+    /// Which of these happens, if anything: seldom something on the slow core, more seldom a loss.
+    pub fn choose(&mut self, events: &[Event], slow: Option<u8>) -> Option<Event> {
+        let may_lose = self.below(300) == 0;
+        let mut last = None;
         for _ in 0..8 {
             let event = events[self.below(events.len())];
-            let patient = match event {
-                Event::Lose(_) => self.below(20) == 0,
+            let is_likely = match event {
+                Event::Lose(_) if may_lose => true,
+                Event::Lose(_) => continue,
                 Event::Skip(_) => self.below(2) == 0,
                 Event::Deliver(_, at, _) | Event::Deleted(at, _) | Event::Hear(at, _) => Some(at) != slow,
                 _ => true,
             };
-            if patient {
-                return event;
+            last = Some(event);
+            if is_likely {
+                break;
             }
         }
-        events[self.below(events.len())]
+        last
     }
 }
