@@ -11,7 +11,8 @@ use crate::message::Message;
 use crate::object::{Core, Cores, MAX_CORES, ObjectId, RequestId, Send, Sent, Shape, Token};
 use crate::requests::{Purpose, Requests};
 
-/// How much a monitor keeps books of. All memory is allocated at the start.
+/// How much a monitor keeps books of. All memory is allocated at the start. Objects are found by name in constant or logarithmic
+/// time; sending one's own object looks through the exports for its shape, and a withdrawal for what was made of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// Objects of this core of which there are copies elsewhere, at most 2²⁴.

@@ -217,11 +217,11 @@ fn a_frame_of_three_cores() {
     let script = three(
         &[frame(0, 4, None)],
         &[
-            (0, &[Send(0, 1)]),
+            (0, &[Send(0, 1), Send(0, 1)]),
             (0, &[Send(0, 2)]),
             (1, &[Send(0, 2), Delete(0)]),
             (2, &[Send(0, 1), Delete(0)]),
-            (0, &[Revoke(0)]),
+            (0, &[Revoke(0), Revoke(0)]),
         ],
     );
     check("a frame of three cores", &script);
@@ -238,6 +238,9 @@ fn memory_that_goes_around() {
             (0, &[Retype(4, 5), Send(5, 1)]),
             (0, &[Revoke(0)]),
             (1, &[Revoke(3)]),
+            (2, &[Revoke(4)]),
+            (0, &[GiveBack(4)]),
+            (1, &[Delete(5)]),
         ],
     );
     check("memory that goes around", &script);
@@ -258,6 +261,24 @@ fn a_core_that_does_nothing_more() {
     script.limits.requests = 6;
     script.stalls = Some((2, vec![0, 3, 4]));
     check("a core that does nothing more", &script);
+}
+
+/// What core 1 borrowed comes back although core 2 does nothing, as long as core 2 has nothing of it.
+#[test]
+fn borrowed_memory_and_a_core_that_does_nothing_more() {
+    let objects = [untyped(0, 8, None), frame(0, 8, Some(0)), untyped(8, 8, None), frame(8, 8, Some(2))];
+    let threads: [(u8, &[Op]); 6] = [
+        (0, &[Send(0, 1), Revoke(0), Send(0, 1)]),
+        (1, &[Retype(0, 1), Send(1, 0), Revoke(1)]),
+        (1, &[GiveBack(0)]),
+        (0, &[Send(2, 2)]),
+        (2, &[Retype(2, 3), Send(3, 1)]),
+        (0, &[Revoke(2)]),
+    ];
+    let mut script = Script::new(3, &objects, &[(0, 0), (0, 2)], &threads);
+    script.limits.requests = 6;
+    script.stalls = Some((2, vec![0, 1, 2]));
+    check("borrowed memory and a core that does nothing more", &script);
 }
 
 #[test]
