@@ -90,6 +90,12 @@ errors! {
     WrongState = 30, "the thread's state does not allow this; suspend or resume it first";
     /// This kernel was built without what the operation asks about.
     Unsupported = 31, "this kernel was built without that; boot one that has it";
+    /// The device tree names no such core.
+    NoSuchCore = 32, "the machine has no such core; KernelMachine answers how many there are";
+    /// The core runs already, or is about to.
+    CoreRunning = 33, "this core has been started already; start another";
+    /// The firmware refused to start the core.
+    CoreRefused = 34, "the firmware refused to start this core; the others can go on without it";
 }
 
 impl core::fmt::Display for Error {

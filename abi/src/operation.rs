@@ -222,6 +222,10 @@ operations! {
     InterruptBind = 97;
     /// **Acknowledge**: lets the next interrupt of the line in. `cap` interrupt (`WRITE`).
     InterruptAcknowledge = 98;
+    /// **Make** the capability to ring another core (or the own one): `Signal` with it interrupts that core on the line, where
+    /// `InterruptGet` makes the capability to hear it. `cap` interrupt control (`WRITE`), x1 core, x2 line (below
+    /// [`DOORBELLS`](crate::object::DOORBELLS)), x3 empty slot. Errors: `NoSuchCore`, `SlotOccupied`, `NoSuchSlot`.
+    InterruptDoorbell = 99;
 
     // ── Kernel ───────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Power off** with an exit status. `cap` kernel (`WRITE`), x1 status (low 8 bits).
@@ -239,6 +243,13 @@ operations! {
     /// instructions when the last timer interrupt entered the kernel, and nothing else.
     /// Errors: `Unsupported` (the kernel does not measure: only those called `watching` do).
     KernelStretches = 115;
+    /// **The machine.** `cap` kernel (`READ`). Answers x1 = how many cores the device tree names, x2 = which of them this is, x3 = the
+    /// device tree's physical address, x4 = its size in bytes.
+    KernelMachine = 116;
+    /// **Start a core** that has not been started. `cap` kernel (`WRITE`), x1 core, x2 physical address of its kernel's image, x3
+    /// physical address of its [`CoreBoot`](crate::boot::CoreBoot). Who has this capability answers for what lies there: the core
+    /// runs it as a kernel. Errors: `NoSuchCore`, `CoreRunning`, `CoreRefused` (the firmware said no).
+    KernelStartCore = 117;
 }
 
 impl core::fmt::Display for Operation {

@@ -148,7 +148,8 @@ fn delete_in_steps<A: Arch>(
 
 /// What has become free with the last capability to an object.
 fn freed<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Deleted {
-    let without_memory = matches!(cap.kind, Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel);
+    let without_memory =
+        matches!(cap.kind, Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel | Kind::Doorbell);
     if without_memory || derivation::is_reservation(cap) {
         return Deleted::Freed { address: 0, size_bits: 0 };
     }
@@ -349,7 +350,7 @@ fn finalise_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
             n.head.is_none() && n.first_interrupt == 0
         }),
         Kind::SchedulingContext => !end_of(object, |object: Ref<SchedulingContext>| k.get(object).thread.is_none()),
-        Kind::Interrupt => false,
+        Kind::Interrupt | Kind::Doorbell => false,
     };
     if in_use { END_USE_COST } else { FINALISE_COST }
 }
@@ -374,7 +375,13 @@ fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bo
         Kind::Notification => end_of(object, |object| notification::finalise(k, object)),
         Kind::SchedulingContext => end_of(object, |object| scheduling::finalise(k, object)),
         Kind::Interrupt => interrupt::finalise(k, object as u32),
-        Kind::Untyped | Kind::InterruptControl | Kind::Kernel | Kind::CapNode | Kind::Thread | Kind::Null => true,
+        Kind::Untyped
+        | Kind::InterruptControl
+        | Kind::Kernel
+        | Kind::Doorbell
+        | Kind::CapNode
+        | Kind::Thread
+        | Kind::Null => true,
     }
 }
 

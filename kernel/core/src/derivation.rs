@@ -314,7 +314,7 @@ fn has_stale_watermark(cap: &Cap) -> bool {
 
 /// Whether a capability stands for memory of its own.
 fn has_memory(cap: &Cap) -> bool {
-    !matches!(cap.kind, Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel)
+    !matches!(cap.kind, Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel | Kind::Doorbell)
 }
 
 /// Checks what one capability says by itself.

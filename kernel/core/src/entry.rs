@@ -180,10 +180,13 @@ impl<A: Arch> Table<A> {
         table[Operation::InterruptGet as usize] = interrupt::get::<A>;
         table[Operation::InterruptBind as usize] = interrupt::bind::<A>;
         table[Operation::InterruptAcknowledge as usize] = interrupt::acknowledge::<A>;
+        table[Operation::InterruptDoorbell as usize] = interrupt::doorbell::<A>;
         table[Operation::KernelPowerOff as usize] = crate::power::power_off::<A>;
         table[Operation::KernelPrint as usize] = crate::power::print::<A>;
         table[Operation::KernelQuery as usize] = crate::power::query::<A>;
         table[Operation::KernelStretches as usize] = crate::power::stretches::<A>;
+        table[Operation::KernelMachine as usize] = crate::power::machine::<A>;
+        table[Operation::KernelStartCore as usize] = crate::power::start_core::<A>;
         table
     };
 }

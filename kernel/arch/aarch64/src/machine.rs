@@ -1,9 +1,11 @@
 //! The machine as the kernel sees it.
 
+use tench_abi::Error;
 use tench_abi::memory::MapFlags;
 use tench_kernel::thread::{FloatState, Thread};
 use tench_kernel::{Arch, Kernel, Ref};
 
+use crate::cores::Cores;
 use crate::interrupts::Interrupts;
 use crate::{BASE, early, float, memory, paging, start, timer, trap};
 
@@ -11,13 +13,14 @@ use crate::{BASE, early, float, memory, paging, start, timer, trap};
 pub struct Machine {
     interrupts: Interrupts,
     empty_space: u64,
+    cores: Cores,
 }
 
 impl Machine {
     /// The machine, with its interrupt controller set up and the timer's line let in.
-    pub fn new(interrupts: Interrupts) -> Machine {
+    pub fn new(interrupts: Interrupts, cores: Cores) -> Machine {
         interrupts.enable(27);
-        Machine { interrupts, empty_space: start::empty_table() }
+        Machine { interrupts, empty_space: start::empty_table(), cores }
     }
 }
 
@@ -67,6 +70,20 @@ unsafe impl Arch for Machine {
     }
     fn interrupt_exists(&self, number: u32) -> bool {
         self.interrupts.exists(number)
+    }
+    fn cores(&self) -> u64 {
+        self.cores.count()
+    }
+    fn core(&self) -> u64 {
+        self.cores.own
+    }
+    fn start_core(&mut self, core: u64, image: u64, boot: u64) -> Result<(), Error> {
+        self.cores.start(core, image, boot)
+    }
+    fn ring(&mut self, core: u64, line: u32) {
+        if let Some(affinity) = self.cores.affinity(core) {
+            Interrupts::ring(affinity, line);
+        }
     }
     #[inline]
     fn timer_interrupt(&self) -> u32 {

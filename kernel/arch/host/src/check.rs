@@ -82,7 +82,13 @@ fn has_object(kind: Kind) -> bool {
     match kind {
         Kind::CapNode | Kind::Frame | Kind::PageTable | Kind::Thread | Kind::SchedulingContext | Kind::Endpoint => true,
         Kind::Reply | Kind::Notification => true,
-        Kind::Null | Kind::Untyped | Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel => false,
+        Kind::Null
+        | Kind::Untyped
+        | Kind::Mapping
+        | Kind::Interrupt
+        | Kind::InterruptControl
+        | Kind::Kernel
+        | Kind::Doorbell => false,
     }
 }
 

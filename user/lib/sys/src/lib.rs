@@ -43,7 +43,7 @@ pub mod time;
 pub use account::AccountInfo;
 pub use block::{ThreadBlock, first_offered_slot, offer_slots, offered_slots};
 pub use cap::{Cap, CapNode, Deleted, Freed, Identity, OWN_SPACE};
-pub use device::{Interrupt, InterruptControl, Kernel, Trigger};
+pub use device::{Doorbell, Interrupt, InterruptControl, Kernel, Machine, Trigger};
 pub use ipc::{Endpoint, Notification, Reply, Wait};
 pub use memory::{Children, Frame, Mapping, MappingInfo, PageTable, Place, Untyped, UntypedInfo};
 pub use message::{Carried, Message, Reader, Received, Words};
