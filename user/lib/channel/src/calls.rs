@@ -235,9 +235,23 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         if !ready {
             idle.sleep();
         }
+        self.awake();
+        Ok(())
+    }
+
+    /// For whoever waits for more than this channel: says that this side sleeps from now on, and looks once more. Answers whether
+    /// there is nothing to do, and it may sleep until the bell rings; whatever it does, it calls [`awake`](Self::awake) then.
+    pub fn prepare_sleep(&mut self) -> Result<bool, Broken> {
+        match self.prepare(false) {
+            Ok(ready) => Ok(!ready),
+            Err(broken) => Err(self.close(broken)),
+        }
+    }
+
+    /// This side does not sleep any more.
+    pub fn awake(&mut self) {
         self.sender.awake();
         self.receiver.awake();
-        Ok(())
     }
 
     /// Says that this side is about to sleep; answers whether there is something to do already.

@@ -11,6 +11,7 @@ pub const FORMS: &[(&str, &str)] = &[
     ("device:DEVICE", "the frame with the device's registers"),
     ("interrupt:DEVICE", "the device's interrupt line"),
     ("archive", "the memory that holds the boot archive"),
+    ("channel", "the frame that this core shares with the one that has started it; nothing on the first"),
     ("untyped:all", "all memory that nobody else was given"),
     ("service:SERVER", "the endpoint of a server of this description"),
 ];
@@ -83,6 +84,8 @@ pub enum Capability<'a> {
     Interrupt(Device),
     /// The memory that holds the boot archive.
     Archive,
+    /// The frame that this core shares with the one that has started it, if there is one.
+    Channel,
     /// All memory that nobody else was given.
     Untyped,
     /// The endpoint of a server, without a badge and with every right.
@@ -97,6 +100,7 @@ impl<'a> Capability<'a> {
                 "kernel" => Some(Capability::Kernel),
                 "interrupt-control" => Some(Capability::InterruptControl),
                 "archive" => Some(Capability::Archive),
+                "channel" => Some(Capability::Channel),
                 _ => None,
             },
             Some(("device", device)) => Device::from_name(device).map(Capability::Device),
