@@ -11,9 +11,10 @@ use crate::{Arch, Kernel, endpoint, interrupt, scheduler, space, timers};
 pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let address = argument(k, thread, 0);
     let slot = space::lookup(k, address)?;
-    let cap = k.slot(slot).cap;
-    if cap.kind == Kind::Doorbell && cap.allows(Rights::WRITE) {
-        interrupt::ring(k, cap.object);
+    if k.slot(slot).cap.kind == Kind::Doorbell {
+        let slot = slot_at(k, address, Kind::Doorbell, Rights::WRITE)?;
+        let bell = k.slot(slot).cap.object;
+        interrupt::ring(k, bell);
         return Ok(Outcome::Done);
     }
     let slot = slot_at(k, address, Kind::Notification, Rights::WRITE)?;

@@ -106,6 +106,7 @@ fn boot_first(tree_address: usize) -> Result<usize, &'static str> {
 
 /// A core that another one has started.
 fn boot_further(boot: &CoreBoot) -> Result<usize, &'static str> {
+    cores::set_further();
     if boot.version != VERSION {
         return Err("the boot page is of another version; rebuild the image");
     }

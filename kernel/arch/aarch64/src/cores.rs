@@ -1,5 +1,7 @@
 //! The cores of the machine, and how one is started: by the firmware, over PSCI.
 
+use core::sync::atomic::{AtomicBool, Ordering};
+
 use arrayvec::ArrayVec;
 use smccc::psci::{self, error::Error as Refusal};
 use smccc::{Hvc, Smc};
@@ -55,6 +57,26 @@ impl Cores {
             Refusal::AlreadyOn | Refusal::OnPending => Error::CoreRunning,
             _ => Error::CoreRefused,
         })
+    }
+}
+
+/// Whether this kernel was started by another core's user code.
+static IS_FURTHER: AtomicBool = AtomicBool::new(false);
+
+/// This kernel was started by another core's user code.
+pub fn set_further() {
+    IS_FURTHER.store(true, Ordering::Relaxed);
+}
+
+/// Stops this core for good, if it is a further one.
+pub fn stop_further() {
+    if IS_FURTHER.load(Ordering::Relaxed) {
+        // Where the firmware is called in another way, or refuses, this core waits for ever.
+        let _ = psci::cpu_off::<Hvc>();
+        loop {
+            // SAFETY: waits for an interrupt, of which none is let in.
+            unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 /// Log2 of the smallest piece that a core is given.
 pub const SMALLEST: u32 = 20;
+/// A core with less than this is not started: its servers would not run.
+pub const LEAST: u64 = 8 << 20;
 /// What is left to the core that gives, at least, in bytes: its servers and the shell need some.
 pub const OWN: u64 = 32 << 20;
 

@@ -11,8 +11,8 @@ use tench_abi::memory::PAGE_SIZE;
 use tench_loader::Archive;
 use tench_mem_client::{Block, Mem};
 use tench_monitor::boot::{BLOCK_BITS, CHANNEL_BITS, Layout};
-use tench_monitor::share::{SMALLEST, next_piece};
-use tench_sys::{Cap, Error, Frame, Kernel, Kind, Machine, MapFlags, OWN_SPACE, Place, Untyped};
+use tench_monitor::share::{LEAST, next_piece};
+use tench_sys::{Cap, Error, Frame, Kernel, Kind, Machine, MapFlags, OWN_SPACE, Place};
 
 use crate::{Result, no_memory};
 
@@ -21,6 +21,9 @@ const LARGEST: u32 = 30;
 
 /// Where a core's memory lies.
 type Pieces = ArrayVec<UntypedInfo, MAX_CORE_MEMORY>;
+
+/// Blocks that were taken for a core, the one that it begins with first.
+type Taken = ArrayVec<Block, MAX_CORE_MEMORY>;
 
 /// What every core is started with.
 pub struct Starter<'a> {
@@ -50,18 +53,27 @@ impl<'a> Starter<'a> {
     /// Starts a core with about so many bytes of memory.
     ///
     /// # Errors
-    /// `OutOfMemory`, what the kernel says of starting it (`CoreRunning`, `CoreRefused`), `InvalidArgument` if the image's files are
-    /// not what they should be.
+    /// `OutOfMemory` (it would have less than [`LEAST`]), what the kernel says of starting it (`CoreRunning`, `CoreRefused`),
+    /// `InvalidArgument` if the image's files are not what they should be. What was taken for it is given back then.
     pub fn start(&self, core: u64, memory: u64) -> Result<Started> {
+        let mut taken = Taken::new();
+        let started = self.start_with(core, memory, &mut taken);
+        if started.is_err() {
+            taken.iter().for_each(give_back);
+        }
+        started
+    }
+
+    fn start_with(&self, core: u64, memory: u64, taken: &mut Taken) -> Result<Started> {
         let layout = Layout::new(self.files.0, self.files.1).ok_or(Error::InvalidArgument)?;
         let block = allocate(BLOCK_BITS)?;
-        let mut pieces = Pieces::new();
+        taken.push(block);
+        take_memory(memory, taken)?;
         let ram = |address, size_bits| UntypedInfo { address, size_bits, kind: MemoryKind::Ram as u32 };
-        take_memory(memory, |block| pieces.try_push(ram(block.address, block.size_bits)).is_ok())?;
-        for (offset, bits) in layout.pieces() {
-            // Of what is smaller than everything else, some may be left over.
-            let _ = pieces.try_push(ram(block.address + offset as u64, bits));
-        }
+        let mut pieces: Pieces = taken.iter().skip(1).map(|block| ram(block.address, block.size_bits)).collect();
+        // Of what is smaller than everything else, some may be left over.
+        let rest = layout.pieces().map(|(offset, bits)| ram(block.address + offset as u64, bits));
+        pieces.extend(rest.take(pieces.remaining_capacity()));
         self.fill(core, &block, &layout, &pieces)?;
         let channel = make_channel(&block)?;
         let [image, page] = [layout.kernel, layout.page].map(|offset| block.address + offset as u64);
@@ -127,22 +139,26 @@ fn allocate(bits: u32) -> Result<Block> {
     })
 }
 
-/// Takes about so many bytes in the largest blocks there are, as long as `take` has room for another.
-fn take_memory(bytes: u64, mut take: impl FnMut(&Block) -> bool) -> Result<()> {
-    let (mut left, mut limit, mut any) = (bytes, LARGEST, false);
-    while let Some(bits) = next_piece(left, limit) {
-        let Ok(block) = allocate(bits) else {
-            limit = bits - 1;
-            continue;
-        };
-        if !take(&block) {
-            let untyped: Cap<Untyped> = block.untyped;
-            let _ = Mem::STANDARD.free(block.address);
-            memory::free_slot(untyped.address());
-            break;
-        }
-        left = left.saturating_sub(1 << block.size_bits);
-        any = true;
+/// Gives a block back of which no core has heard.
+fn give_back(block: &Block) {
+    // If the memory server does not take it, it stays on this process's account.
+    let _ = block.untyped.revoke();
+    if Mem::STANDARD.free(block.address).is_ok() {
+        memory::free_slot(block.untyped.address());
     }
-    if any || bytes < 1 << SMALLEST { Ok(()) } else { Err(Error::OutOfMemory) }
+}
+
+/// Takes about so many bytes in the largest blocks there are.
+fn take_memory(bytes: u64, taken: &mut Taken) -> Result<()> {
+    let (mut left, mut limit) = (bytes, LARGEST);
+    while let Some(bits) = next_piece(left, limit).filter(|_| !taken.is_full()) {
+        match allocate(bits) {
+            Ok(block) => {
+                left = left.saturating_sub(1 << block.size_bits);
+                taken.push(block);
+            }
+            Err(_) => limit = bits - 1,
+        }
+    }
+    if bytes - left >= LEAST { Ok(()) } else { Err(Error::OutOfMemory) }
 }
