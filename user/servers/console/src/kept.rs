@@ -24,7 +24,8 @@ const APPENDED: usize = 1;
 const TAKEN: usize = 2;
 /// Words of a record, the number of which begins at 1.
 const RECORD: usize = 4;
-const RING: usize = 12;
+/// Where the ring begins. Memory has at least so many words.
+pub const RING: usize = 12;
 
 /// Whose the terminal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

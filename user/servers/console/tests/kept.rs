@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tench::server::Fragile;
-use tench_console::kept::{Kept, Ownership};
+use tench_console::kept::{Kept, Ownership, RING};
 use tench_console::output::Output;
 use tench_console::terminal::{OUTPUT_LIMIT, Terminal};
 use tench_console_client::protocol::Mode;
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn any_words_can_be_read(words in prop::collection::vec(prop_oneof![0..300u64, any::<u64>()], 8..40)) {
+    fn any_words_can_be_read(words in prop::collection::vec(prop_oneof![0..300u64, any::<u64>()], RING..RING + 32)) {
         let mut memory = Fragile { words, left: 0 };
         let output = Kept::new(&mut memory).output(100);
         prop_assert!(output.waiting().len() <= 32);

@@ -19,6 +19,7 @@
 //! ```text
 //! R = blocking + budget + Σ ⌈R / window⌉ · budget     over all of a higher priority, the servers among them
 //! ```
+//! where each budget of a reservation is longer by what it costs to switch to it and away again, which nobody's budget pays for.
 //!
 //! and the deadline is met if R is not longer. This is exact: where R is longer, there is a case in which the deadline is missed.
 //! (Joseph and Pandya 1986; Audsley et al. 1993.) The order of deadlines is the best order of priorities: if any meets all
@@ -64,12 +65,15 @@ pub struct Overhead {
     pub servers: Task,
     /// The longest time for which nobody can be interrupted.
     pub blocking: u64,
+    /// What each use of a budget takes beyond it: the switches to and from who uses it, and how late it is noticed that it is used up.
+    pub switching: u64,
 }
 
 /// The longest time until `task` has had its budget, below `higher` (in any order); `None` if it can be longer than its deadline.
 pub fn response_time(task: &Task, higher: &[Task], overhead: &Overhead) -> Option<u64> {
-    let own = task.budget.saturating_add(overhead.blocking);
-    let above = || higher.iter().chain([&overhead.servers]);
+    let whole = |other: &Task| Task { budget: other.budget.saturating_add(overhead.switching), ..*other };
+    let own = whole(task).budget.saturating_add(overhead.blocking);
+    let above = || higher.iter().map(whole).chain([overhead.servers]);
     // Everybody comes once at least.
     let mut time = above().fold(own, |sum, other| sum.saturating_add(other.budget));
     loop {
@@ -77,7 +81,7 @@ pub fn response_time(task: &Task, higher: &[Task], overhead: &Overhead) -> Optio
             return None;
         }
         let demand = |other: &Task| time.div_ceil(other.window().max(1)).saturating_mul(other.budget);
-        let next = above().fold(own, |sum, other| sum.saturating_add(demand(other)));
+        let next = above().fold(own, |sum, other| sum.saturating_add(demand(&other)));
         // It never becomes shorter, so it reaches the solution from below, or the deadline.
         if next == time {
             return Some(time);

@@ -19,6 +19,8 @@ pub const SERVERS_BUDGET: u64 = 250_000;
 pub const SERVERS_PERIOD: u64 = 2_500_000;
 /// Nanoseconds for which nobody can be interrupted, at most, with what it takes to switch to another thread.
 pub const BLOCKING: u64 = 10_000;
+/// Nanoseconds that each use of a budget takes beyond it.
+pub const SWITCHING: u64 = 4_800;
 /// Who asks with this badge may have everything.
 const AUTHORITY: u64 = 0;
 
@@ -52,7 +54,8 @@ impl Clock {
     /// What reservations have to reckon with.
     pub const fn overhead(self) -> Overhead {
         let (budget, period) = (self.ceil(SERVERS_BUDGET), self.floor(SERVERS_PERIOD));
-        Overhead { servers: Task { budget, period, deadline: 0 }, blocking: self.ceil(BLOCKING) }
+        let servers = Task { budget, period, deadline: 0 };
+        Overhead { servers, blocking: self.ceil(BLOCKING), switching: self.ceil(SWITCHING) }
     }
 }
 

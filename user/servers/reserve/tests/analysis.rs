@@ -75,7 +75,7 @@ fn overhead() -> impl Strategy<Value = Overhead> {
         Just(Task { budget: 0, period: 10, deadline: 0 }),
         (1..3u64, 8..20u64).prop_map(|(budget, period)| Task { budget, period, deadline: 0 })
     ];
-    (servers, 0..3u64).prop_map(|(servers, blocking)| Overhead { servers, blocking })
+    (servers, 0..3u64).prop_map(|(servers, blocking)| Overhead { servers, blocking, switching: 0 })
 }
 
 /// Each task with those above it.
@@ -138,7 +138,7 @@ proptest! {
     #[test]
     fn any_numbers_have_an_answer(numbers in prop::collection::vec(any::<u64>(), 9)) {
         let task = |n: usize| Task { budget: numbers[n], period: numbers[n + 1], deadline: numbers[n + 2].min(1 << 20) };
-        let overhead = Overhead { servers: task(0), blocking: numbers[6] };
+        let overhead = Overhead { servers: task(0), blocking: numbers[6], switching: numbers[5] };
         let _ = response_time(&task(3), &[task(6)], &overhead);
         let _ = task(3).share();
     }
@@ -147,7 +147,7 @@ proptest! {
 /// Sets of which it is known by hand.
 #[test]
 fn the_full_use_of_harmonic_periods_is_admitted_and_of_others_not() {
-    let none = Overhead { servers: Task { budget: 0, period: 1, deadline: 0 }, blocking: 0 };
+    let none = Overhead { servers: Task { budget: 0, period: 1, deadline: 0 }, blocking: 0, switching: 0 };
     // With windows as long as the deadlines.
     let task = |budget, window| Task { budget, period: 2 * window, deadline: window };
     // Above the bound of Liu and Layland, and yet possible.

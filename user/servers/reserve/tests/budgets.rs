@@ -72,7 +72,7 @@ proptest! {
         servers in (0..2u64, 8..30u64),
     ) {
         let (budget, period) = (servers.0 * STEP, servers.1 * STEP);
-        let overhead = Overhead { servers: Task { budget, period, deadline: 0 }, blocking: 0 };
+        let overhead = Overhead { servers: Task { budget, period, deadline: 0 }, blocking: 0, switching: 0 };
         let mut all: Vec<Running> = tasks
             .into_iter()
             .map(|(deadline, window, part, late, is_greedy, begin)| {
@@ -97,7 +97,7 @@ proptest! {
 /// one is held up again, and later ones miss their deadlines.
 #[test]
 fn with_windows_as_long_as_periods_a_deadline_would_be_missed() {
-    let overhead = Overhead { servers: Task { budget: 0, period: STEP, deadline: 0 }, blocking: 0 };
+    let overhead = Overhead { servers: Task { budget: 0, period: STEP, deadline: 0 }, blocking: 0, switching: 0 };
     let high = Task { budget: 3 * STEP, period: 13 * STEP, deadline: 3 * STEP };
     let low = Task { budget: 2 * STEP, period: 10 * STEP, deadline: 5 * STEP };
     assert!(are_met(&[high, low], 0, &overhead));
