@@ -2,7 +2,7 @@
 
 use tench_abi::{Error, Kind, Rights, Tag};
 
-use crate::entry::{Outcome, argument, clear, slot_at};
+use crate::entry::{Outcome, argument, capability_slot, clear};
 use crate::object::{Notification, Ref};
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, endpoint, interrupt, scheduler, space, timers};
@@ -11,12 +11,13 @@ use crate::{Arch, Kernel, endpoint, interrupt, scheduler, space, timers};
 pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let address = argument(k, thread, 0);
     let slot = space::lookup(k, address)?;
-    let cap = k.slot(slot).cap;
-    if cap.kind == Kind::Doorbell && cap.allows(Rights::WRITE) {
-        interrupt::ring(k, cap.object);
+    if k.slot(slot).cap.kind == Kind::Doorbell {
+        let slot = capability_slot(k, thread, Kind::Doorbell, Rights::WRITE)?;
+        let bell = k.slot(slot).cap.object;
+        interrupt::ring(k, bell);
         return Ok(Outcome::Done);
     }
-    let slot = slot_at(k, address, Kind::Notification, Rights::WRITE)?;
+    let slot = capability_slot(k, thread, Kind::Notification, Rights::WRITE)?;
     let cap = &k.slot(slot).cap;
     let (object, badge) = (cap.object, cap.badge);
     // SAFETY: a live capability of this kind names such an object.
