@@ -67,7 +67,8 @@ operations! {
     /// **Yield** to the next thread of equal priority. No arguments, no errors.
     Yield = 7;
     /// **Signal** a notification: its word is OR-ed with the capability's badge (1 if the badge is 0), and a waiter
-    /// or the bound receiver wakes. `cap` notification (`WRITE`). Never waits.
+    /// or the bound receiver wakes. `cap` notification (`WRITE`), or a doorbell (`WRITE`): its core is interrupted on its line.
+    /// Never waits.
     Signal = 8;
 
     // ── Untyped memory ───────────────────────────────────────────────────────────────────────────────────────────
@@ -223,8 +224,10 @@ operations! {
     /// **Acknowledge**: lets the next interrupt of the line in. `cap` interrupt (`WRITE`).
     InterruptAcknowledge = 98;
     /// **Make** the capability to ring another core (or the own one): `Signal` with it interrupts that core on the line, where
-    /// `InterruptGet` makes the capability to hear it. `cap` interrupt control (`WRITE`), x1 core, x2 line (below
-    /// [`DOORBELLS`](crate::object::DOORBELLS)), x3 empty slot. Errors: `NoSuchCore`, `SlotOccupied`, `NoSuchSlot`.
+    /// `InterruptGet` makes the capability to hear it. Those that were made for one core and line are to one object, so a `Revoke`
+    /// with any of them deletes the others. `cap` interrupt control (`WRITE`), x1 core, x2 line (below
+    /// [`DOORBELLS`](crate::object::DOORBELLS)), x3 empty slot. Errors: `NoSuchCore`, `InvalidArgument` (no such line),
+    /// `SlotOccupied`, `NoSuchSlot`.
     InterruptDoorbell = 99;
 
     // ── Kernel ───────────────────────────────────────────────────────────────────────────────────────────────────

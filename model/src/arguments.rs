@@ -5,9 +5,10 @@ use tench_abi::fault::Class;
 use tench_abi::layout::{UNBIND, WATERMARK, slot};
 use tench_abi::memory::entry_bits;
 use tench_abi::message::AREA_SIZE;
-use tench_abi::object::{MIN_BUDGET, NODE_SLOTS, SLOT_SIZE};
+use tench_abi::object::{DOORBELLS, MIN_BUDGET, NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{Kind, Operation, Tag};
 use tench_arch_host::Host;
+use tench_arch_host::host::CORES;
 use tench_arch_host::machine::{DEVICE, FREE};
 use tench_kernel::slot::flag;
 use tench_kernel::thread::Thread;
@@ -191,6 +192,7 @@ pub fn sensible(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
 fn shape_message(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     let kind = match operation {
         Operation::Reply => Kind::Reply,
+        Operation::Signal if source.one_in(4) => Kind::Doorbell,
         Operation::Signal => Kind::Notification,
         Operation::Receive | Operation::TryReceive | Operation::ReplyReceive if source.one_in(4) => Kind::Notification,
         _ => Kind::Endpoint,
@@ -295,7 +297,7 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
         64..80 => known.kind(source, Kind::Thread),
         80..88 => known.kind(source, Kind::SchedulingContext),
         88..96 => known.table(source, 0),
-        96 => known.kind(source, Kind::InterruptControl),
+        96 | 99 => known.kind(source, Kind::InterruptControl),
         97..112 => known.kind(source, Kind::Interrupt),
         _ => known.kind(source, Kind::Kernel),
     };
@@ -339,10 +341,17 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
         // Rather seldom, because then soon nobody runs.
         Operation::AccountSuspend => x[1] = u64::from(source.one_in(3)),
         Operation::InterruptGet => {
-            x[1] = 32 + source.below(6);
+            // Lines of devices, and those on which the own core can be rung.
+            x[1] = if source.one_in(2) { 32 + source.below(6) } else { source.below(4) };
             x[2] = source.below(2);
             x[3] = known.empty(source);
         }
+        Operation::InterruptDoorbell => {
+            x[1] = source.below(CORES + 1);
+            x[2] = if source.one_in(8) { source.below(DOORBELLS + 2) } else { source.below(4) };
+            x[3] = known.empty(source);
+        }
+        Operation::KernelStartCore => x[1] = source.below(CORES + 1),
         Operation::InterruptBind => x[1] = if source.one_in(4) { 0 } else { known.kind(source, Kind::Notification) },
         Operation::KernelPowerOff | Operation::KernelPrint | Operation::KernelQuery => x[1] = source.below(70),
         Operation::KernelStretches => x[1] = source.pick(&[0, 115, 120, 126, 127, u64::MAX]),

@@ -6,7 +6,7 @@ use crate::Strings;
 
 /// The forms in which a description names a capability, with what each one gives.
 pub const FORMS: &[(&str, &str)] = &[
-    ("kernel", "the kernel itself: power, early output, statistics"),
+    ("kernel", "the kernel itself: power, early output, statistics, the other cores"),
     ("interrupt-control", "the authority to make interrupt capabilities"),
     ("device:DEVICE", "the frame with the device's registers"),
     ("interrupt:DEVICE", "the device's interrupt line"),

@@ -234,7 +234,7 @@ impl Peer {
                     let Some(place) = self.pings.iter().position(|(waiting, ..)| *waiting == request) else { continue };
                     let (_, since, pending) = self.pings.swap_remove(place);
                     let ticks = Instant::now().ticks() - since.ticks();
-                    let _ = port.finish(pending, &Ok(ticks));
+                    port.finish(pending, &Ok(ticks));
                 }
                 Ok(None) => return,
                 Ok(Some(_)) | Err(_) => break,
@@ -243,7 +243,7 @@ impl Peer {
         self.state = State::Broken;
         self.channel = None;
         for (.., pending) in self.pings.drain(..) {
-            let _ = port.finish(pending, &Err(Error::Broken));
+            port.finish(pending, &Err(Error::Broken));
         }
     }
 }
