@@ -1,0 +1,122 @@
+//! Programs on any core: running and killing them, and listing all processes.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tench::println;
+use tench::time;
+use tench_monitor_client::protocol::{Condition, Error, Process, first};
+use tench_monitor_client::{Failure, Monitor};
+use tench_procs_client::protocol::FaultKind;
+
+/// Starts a program and says what became of it.
+pub fn run(monitor: Monitor, core: u64, program: &[&str]) -> Result<(), String> {
+    let process = spawn(monitor, core, program)?;
+    report(&monitor.wait(process).map_err(text)?);
+    Ok(())
+}
+
+/// The same, and kills it when it runs for too long.
+pub fn limit(monitor: Monitor, milliseconds: u64, core: u64, program: &[&str]) -> Result<(), String> {
+    let process = spawn(monitor, core, program)?;
+    time::sleep(Duration::from_millis(milliseconds));
+    match monitor.kill(process) {
+        // It has ended by itself.
+        Ok(()) | Err(Failure::Refused(Error::WrongState)) => {}
+        Err(failure) => return Err(text(failure)),
+    }
+    report(&monitor.wait(process).map_err(text)?);
+    Ok(())
+}
+
+/// Runs a program many times, one after another, and says whether the core has as much free memory as before. It runs once before, so
+/// that whatever is kept for the next time is there.
+pub fn repeat(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Result<(), String> {
+    let once = || {
+        let process = spawn(monitor, core, program)?;
+        monitor.wait(process).map_err(text)
+    };
+    once()?;
+    let before = monitor.memory(core).map_err(text)?.free;
+    for _ in 0..times {
+        once()?;
+    }
+    let after = monitor.memory(core).map_err(text)?.free;
+    match after.abs_diff(before) {
+        0 => println!("{times} times; core {core} has as much free memory as before"),
+        bytes if after < before => println!("{times} times; core {core} has {bytes} bytes less than before"),
+        bytes => println!("{times} times; core {core} has {bytes} bytes more than before"),
+    }
+    Ok(())
+}
+
+/// Says how much memory a core has.
+pub fn memory(monitor: Monitor, core: u64) -> Result<(), String> {
+    let memory = monitor.memory(core).map_err(text)?;
+    println!("core {core}: {} KiB, of which {} KiB are free", memory.total >> 10, memory.free >> 10);
+    Ok(())
+}
+
+/// Lists the processes of all cores that have not ended.
+pub fn list(monitor: Monitor) -> Result<(), String> {
+    let (count, _) = monitor.cores().map_err(text)?;
+    println!("CORE      PID   PARENT       TIME  STATE      NAME");
+    for core in 0..count {
+        let mut after = first(core);
+        loop {
+            let process = match monitor.next(after) {
+                Ok(process) => process,
+                Err(Failure::Refused(Error::NoSuchProcess)) => break,
+                Err(failure) => {
+                    println!("{core:>4}  {failure}");
+                    break;
+                }
+            };
+            after = process.process;
+            if !matches!(process.state, Condition::Exited | Condition::Killed | Condition::Faulted) {
+                println!("{}", line(core, &process));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn line(core: u64, process: &Process) -> String {
+    let Process { process, parent, state, ticks, name, .. } = process;
+    let milliseconds = ticks.saturating_mul(1000) / time::frequency();
+    let state = state.to_string();
+    format!("{core:>4} {:>8} {:>8} {milliseconds:>7} ms  {state:<9}  {name}", number(*process), number(*parent))
+}
+
+/// A process's number as people read it: with the core before it, if that is not the first.
+fn number(process: u64) -> String {
+    match tench_monitor_client::protocol::place(process) {
+        (0, process) => process.to_string(),
+        (core, process) => format!("{core}:{process}"),
+    }
+}
+
+/// Starts a program with arguments.
+fn spawn(monitor: Monitor, core: u64, program: &[&str]) -> Result<u64, String> {
+    let strings: Vec<u8> = program.iter().flat_map(|string| string.bytes().chain([0])).collect();
+    monitor.spawn(core, &strings).map_err(text)
+}
+
+/// Says what became of a process.
+fn report(process: &Process) {
+    let (who, detail) = (number(process.process), process.detail);
+    match process.state {
+        Condition::Exited => println!("process {who} exited with {detail}"),
+        Condition::Faulted => match FaultKind::from_code(detail) {
+            Some(kind) => println!("process {who} crashed: {kind}"),
+            None => println!("process {who} crashed"),
+        },
+        state => println!("process {who}: {state}"),
+    }
+}
+
+fn text(failure: Failure) -> String {
+    failure.to_string()
+}
