@@ -16,8 +16,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tench::memory;
-use tench::println;
+use tench::{again, memory, println};
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::State;
 use tench_names_client::{Failure as NamesFailure, Names};
@@ -25,7 +24,8 @@ use tench_names_client::{Failure as NamesFailure, Names};
 tench::entry!(main);
 
 /// How it is called.
-const USAGE: &str = "usage: cores [ping CORE [TIMES] | ps | memory CORE | run CORE PROGRAM [ARGUMENT...] |
+const USAGE: &str =
+    "usage: cores [ping CORE [TIMES] | ps | kill [CORE:]PID | memory CORE | run CORE PROGRAM [ARGUMENT...] |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...]]";
 
 fn main() -> Result<(), String> {
@@ -35,6 +35,7 @@ fn main() -> Result<(), String> {
         ["ping", core] => ping(number(core)?, 1),
         ["ping", core, times] => ping(number(core)?, number(times)?),
         ["ps"] => processes::list(several()?),
+        ["kill", process] => processes::kill(several()?, process),
         ["memory", core] => processes::memory(several()?, number(core)?),
         ["run", core, ref program @ ..] if !program.is_empty() => processes::run(several()?, number(core)?, program),
         ["limit", time, core, ref program @ ..] if !program.is_empty() => {
@@ -54,7 +55,7 @@ fn number(text: &str) -> Result<u64, String> {
 /// The monitor of this core; `None` if there is none, because no other core needs it.
 fn monitor() -> Result<Option<Monitor>, String> {
     let slot = memory::take_slot().map_err(|_| "no memory".to_string())?;
-    match Names::STANDARD.look_up(Monitor::NAME, slot) {
+    match again(|| Names::STANDARD.look_up(Monitor::NAME, slot)) {
         Ok(endpoint) => Ok(Some(Monitor::at(endpoint))),
         Err(NamesFailure::Refused(_)) => Ok(None),
         Err(failure) => Err(failure.to_string()),

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use tench::println;
 use tench::time;
-use tench_monitor_client::protocol::{Condition, Error, Process, first};
+use tench_monitor_client::protocol::{CORE_SHIFT, Condition, Error, Process, first};
 use tench_monitor_client::{Failure, Monitor};
 use tench_procs_client::protocol::FaultKind;
 
@@ -50,6 +50,16 @@ pub fn repeat(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Resu
         bytes => println!("{times} times; core {core} has {bytes} bytes more than before"),
     }
     Ok(())
+}
+
+/// Kills a process, if whoever runs this program may.
+pub fn kill(monitor: Monitor, process: &str) -> Result<(), String> {
+    let (core, process) = process.split_once(':').unwrap_or(("0", process));
+    let (core, process) = (crate::number(core)?, crate::number(process)?);
+    if (core | process) >> CORE_SHIFT != 0 {
+        return Err("no such process; `cores ps` lists them".to_string());
+    }
+    monitor.kill(first(core) | process).map_err(text)
 }
 
 /// Says how much memory a core has.
