@@ -26,7 +26,8 @@ tench::entry!(main);
 /// How it is called.
 const USAGE: &str =
     "usage: cores [ping CORE [TIMES] | ps | kill [CORE:]PID | memory CORE | run CORE PROGRAM [ARGUMENT...] |
-    limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...]]";
+    limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
+    kills TIMES CORE PROGRAM [ARGUMENT...]]";
 
 fn main() -> Result<(), String> {
     let words: Vec<&str> = tench::args().skip(1).collect();
@@ -43,6 +44,9 @@ fn main() -> Result<(), String> {
         }
         ["repeat", times, core, ref program @ ..] if !program.is_empty() => {
             processes::repeat(several()?, number(times)?, number(core)?, program)
+        }
+        ["kills", times, core, ref program @ ..] if !program.is_empty() => {
+            processes::kills(several()?, number(times)?, number(core)?, program)
         }
         _ => Err(USAGE.to_string()),
     }

@@ -11,6 +11,9 @@ use tench_monitor_client::protocol::{CORE_SHIFT, Condition, Error, Process, firs
 use tench_monitor_client::{Failure, Monitor};
 use tench_procs_client::protocol::FaultKind;
 
+/// How long a program runs before it is killed: long enough to wait for something.
+const MOMENT: Duration = Duration::from_millis(5);
+
 /// Starts a program and says what became of it.
 pub fn run(monitor: Monitor, core: u64, program: &[&str]) -> Result<(), String> {
     let process = spawn(monitor, core, program)?;
@@ -20,36 +23,61 @@ pub fn run(monitor: Monitor, core: u64, program: &[&str]) -> Result<(), String> 
 
 /// The same, and kills it when it runs for too long.
 pub fn limit(monitor: Monitor, milliseconds: u64, core: u64, program: &[&str]) -> Result<(), String> {
+    let patience = Duration::from_millis(milliseconds);
+    report(&run_for(monitor, patience, core, program)?);
+    Ok(())
+}
+
+fn run_for(monitor: Monitor, patience: Duration, core: u64, program: &[&str]) -> Result<Process, String> {
     let process = spawn(monitor, core, program)?;
-    time::sleep(Duration::from_millis(milliseconds));
+    time::sleep(patience);
     match monitor.kill(process) {
         // It has ended by itself.
         Ok(()) | Err(Failure::Refused(Error::WrongState)) => {}
         Err(failure) => return Err(text(failure)),
     }
-    report(&monitor.wait(process).map_err(text)?);
+    monitor.wait(process).map_err(text)
+}
+
+/// Runs a program many times, one after another, and says whether the core has as much free memory as before.
+pub fn repeat(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Result<(), String> {
+    let books = many(monitor, times, core, || {
+        let process = spawn(monitor, core, program)?;
+        monitor.wait(process).map(drop).map_err(text)
+    })?;
+    println!("{times} times; {books}");
     Ok(())
 }
 
-/// Runs a program many times, one after another, and says whether the core has as much free memory as before. It runs once before, so
-/// that whatever is kept for the next time is there.
-pub fn repeat(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Result<(), String> {
-    let once = || {
-        let process = spawn(monitor, core, program)?;
-        monitor.wait(process).map_err(text)
-    };
+/// Starts a program many times, and kills it each time after a moment.
+pub fn kills(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Result<(), String> {
+    let mut killed = 0;
+    let books = many(monitor, times, core, || {
+        let process = run_for(monitor, MOMENT, core, program)?;
+        killed += u64::from(matches!(process.state, Condition::Killed));
+        Ok(())
+    })?;
+    println!("killed {killed} of {}; {books}", times + 1);
+    Ok(())
+}
+
+/// Does something many times, and says whether the core has as much free memory as before. It is done once more before all that, so that
+/// whatever is kept for the next time is there.
+fn many(
+    monitor: Monitor,
+    times: u64,
+    core: u64,
+    mut once: impl FnMut() -> Result<(), String>,
+) -> Result<String, String> {
     once()?;
     let before = monitor.memory(core).map_err(text)?.free;
-    for _ in 0..times {
-        once()?;
-    }
+    (0..times).try_for_each(|_| once())?;
     let after = monitor.memory(core).map_err(text)?.free;
-    match after.abs_diff(before) {
-        0 => println!("{times} times; core {core} has as much free memory as before"),
-        bytes if after < before => println!("{times} times; core {core} has {bytes} bytes less than before"),
-        bytes => println!("{times} times; core {core} has {bytes} bytes more than before"),
-    }
-    Ok(())
+    Ok(match after.abs_diff(before) {
+        0 => format!("core {core} has as much free memory as before"),
+        bytes if after < before => format!("core {core} has {bytes} bytes less than before"),
+        bytes => format!("core {core} has {bytes} bytes more than before"),
+    })
 }
 
 /// Kills a process, if whoever runs this program may.
