@@ -1,13 +1,15 @@
 //! Work for others that takes time: who gets a worker, who waits for one, and who is answered when it is done.
 
 use alloc::collections::VecDeque;
+use core::sync::atomic::Ordering;
 
+use tench::server::Watch;
 use tench_channel::Request as Number;
 use tench_monitor::message::{Malformed, Outcome, Words, decode_result};
 use tench_monitor_client::protocol::{Error, Memory, Process};
 use tench_places::Places;
 use tench_protocol::wire::{Encode, Source};
-use tench_protocol::{Decode, Pending, Port};
+use tench_protocol::{Decode, Pending, Port, Replies};
 use tench_sys::{Cap, Error as Refusal, Notification};
 
 use crate::processes::{self, What};
@@ -15,9 +17,9 @@ use crate::services::{Request, Services};
 use crate::workers::{Client, Pool, Task};
 
 /// Workers that a monitor has at most.
-const WORKERS: usize = 48;
+const WORKERS: usize = 128;
 /// How many of them may be in calls that can take for ever. The others are for what is short, such as killing those who wait.
-const PLACES: usize = 40;
+const PLACES: usize = 112;
 /// In the place of a server's number: this core's process server and memory server.
 const PROCESSES: u64 = u64::MAX;
 
@@ -41,6 +43,26 @@ impl Asker {
             Asker::Process(pending) => port.finish(pending, &result(words)),
             Asker::Done(pending) => port.finish(pending, &result(words)),
             Asker::Memory(pending) => port.finish(pending, &result(words)),
+        }
+    }
+
+    /// Whether nobody waits any more.
+    pub fn has_gone(&self, watch: Watch) -> bool {
+        match self {
+            Asker::Number(pending) => watch.has_gone(pending),
+            Asker::Process(pending) => watch.has_gone(pending),
+            Asker::Done(pending) => watch.has_gone(pending),
+            Asker::Memory(pending) => watch.has_gone(pending),
+        }
+    }
+
+    /// Takes it back from who has gone.
+    pub fn forget(self, replies: &mut Replies) {
+        match self {
+            Asker::Number(pending) => replies.forget(pending),
+            Asker::Process(pending) => replies.forget(pending),
+            Asker::Done(pending) => replies.forget(pending),
+            Asker::Memory(pending) => replies.forget(pending),
         }
     }
 
@@ -76,6 +98,8 @@ pub enum Origin {
     Peer(u64, Number),
     /// Somebody here.
     Here(Asker),
+    /// Who asked has gone.
+    Nobody,
 }
 
 /// Who works on what.
@@ -128,6 +152,33 @@ impl Desk {
         let origin = Origin::Here(keep().map_err(|_| Error::Full)?);
         // There is room, so it starts.
         self.start(origin, (PROCESSES, asker), task, takes_long).map_err(|_| Error::Full)
+    }
+
+    /// Another core says that nobody waits any more for the answer to a request of its.
+    pub fn cancel(&mut self, core: u64, place: usize) {
+        for (origin, is_cancelled) in self.pool.origins(|(service, _)| service == PROCESSES) {
+            if matches!(origin, Origin::Peer(of, number) if *of == core && number.place() == place) {
+                is_cancelled.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Takes out those here who have gone without a word.
+    pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
+        for (origin, is_cancelled) in self.pool.origins(|(service, _)| service == PROCESSES) {
+            if !matches!(origin, Origin::Here(asker) if asker.has_gone(watch)) {
+                continue;
+            }
+            is_cancelled.store(true, Ordering::Relaxed);
+            if let Origin::Here(asker) = core::mem::replace(origin, Origin::Nobody) {
+                asker.forget(replies);
+            }
+        }
+    }
+
+    /// Whether there is room for one more of a process here who waits for the end of another.
+    pub fn may_wait(&self, asker: u64) -> bool {
+        self.places.may_take(asker)
     }
 
     fn start(&mut self, origin: Origin, client: Client, task: Task, takes_long: bool) -> Result<(), Outcome> {

@@ -18,7 +18,7 @@ use tench_sys::{
 };
 
 /// Requests of programs that wait for their answers. The channel has room for more, which are the process server's.
-const LIMIT: usize = 24;
+const LIMIT: usize = 56;
 /// Requests of the process server that wait: it gives up after a moment, and may ask again.
 const OWN_LIMIT: u32 = 4;
 /// Bytes of a thread's stack.

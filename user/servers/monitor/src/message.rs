@@ -8,6 +8,10 @@
 //! KILL          process, process in question               what became of it
 //! MEMORY        process                                    what became of it, a Memory in the words of its interface
 //! PING                                                     nothing
+//!
+//! event
+//! HELLO
+//! CANCEL        place of the request
 //! ```
 //! The first process is always the one that asks, numbered as on its own core; which core that is, the channel says. The process
 //! in question is numbered as on the core that is asked.
@@ -35,6 +39,8 @@ pub mod operation {
     pub const NEXT: u16 = 7;
     /// What is known of memory.
     pub const MEMORY: u16 = 8;
+    /// Event: nobody waits any more for the answer to a request, which is told by its place.
+    pub const CANCEL: u16 = 9;
 }
 
 /// Words before those of the message that is forwarded.
@@ -64,6 +70,8 @@ tench_protocol::codes! {
         Strings = 6, "a program's name and arguments are no strings";
         /// A number that means nothing.
         Outcome = 7, "no such outcome of a request";
+        /// More than there are.
+        Place = 8, "there is no request of that number";
     }
 }
 
@@ -169,6 +177,12 @@ pub fn decode_asker(words: &[u64]) -> Result<u64, Malformed> {
     process(asker)
 }
 
+/// Which request is cancelled.
+pub fn decode_place(words: &[u64]) -> Result<usize, Malformed> {
+    let ([place], _) = split::<1>(words, 0)?;
+    usize::try_from(place).ok().filter(|place| *place < tench_channel::MOST as usize).ok_or(Malformed::Place)
+}
+
 /// A program's name and arguments, each with a zero byte behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strings(ArrayVec<u8, MAX_STRINGS>);
@@ -256,6 +270,8 @@ mod tests {
         assert_eq!(decode_about(&[1, 2, 3]), Err(Malformed::TooLong));
         assert_eq!(decode_about(&[1, 1 << 63]), Err(Malformed::Process));
         assert_eq!(decode_asker(&[1 << 32]), Err(Malformed::Process));
+        assert_eq!((decode_place(&[63]), decode_place(&[64])), (Ok(63), Err(Malformed::Place)));
+        assert_eq!((decode_place(&[]), decode_place(&[1, 1])), (Err(Malformed::TooShort), Err(Malformed::TooLong)));
         for bytes in [&b""[..], b"\0", b"\0x\0", b"hello", b"\xff\0"] {
             assert_eq!(Strings::new(bytes), Err(Malformed::Strings), "{bytes:?}");
         }

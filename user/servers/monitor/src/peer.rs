@@ -3,14 +3,15 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
-use tench_monitor::message::{Forward, Outcome, Words, ended, operation};
+use tench_monitor::message::{Forward, Outcome, Words, decode_place, ended, operation};
 use tench_monitor_client::protocol::{Error, State};
 use tench_places::Places;
-use tench_protocol::{Pending, Port};
+use tench_protocol::{Pending, Port, Replies};
 use tench_sys::{Error as Refusal, Instant};
 
-use crate::channel::Channel;
+use crate::channel::{Channel, IN_FLIGHT};
 use crate::desk::{Asker, Desk, malformed};
 use crate::forward::{Arrived, Inbox, Waiting};
 use crate::processes::What;
@@ -82,6 +83,10 @@ impl Peer {
                 Ok(Some(Incoming::Event(operation::HELLO, _))) => {
                     self.start = Instant::now().ticks() - self.started.ticks();
                     self.state = State::Running;
+                    continue;
+                }
+                Ok(Some(Incoming::Event(operation::CANCEL, words))) if let Ok(place) = decode_place(words) => {
+                    desk.cancel(self.core, place);
                     continue;
                 }
                 Ok(Some(Incoming::Request(number, words))) => {
@@ -166,6 +171,28 @@ impl Peer {
         }
         self.asked.push((number, Asked::Processes(asker, waits, kept)));
         if is_kept { Ok(()) } else { Err(Error::Full) }
+    }
+
+    /// Takes out those who wait for the end of a process and have gone without a word, and cancels their waits.
+    pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
+        let Some(channel) = &mut self.channel else { return };
+        for (number, asked) in &mut self.asked {
+            let Asked::Processes(asker, waits @ true, kept) = asked else { continue };
+            if !kept.as_ref().is_some_and(|kept| kept.has_gone(watch)) {
+                continue;
+            }
+            if channel.event(operation::CANCEL, &[number.place() as u64]).is_err() {
+                return;
+            }
+            *waits = false;
+            self.places.give_back(*asker);
+            kept.take().into_iter().for_each(|kept| kept.forget(replies));
+        }
+    }
+
+    /// Whether there is room for one more of a process who waits for the end of one there.
+    pub fn may_wait(&self, asker: u64) -> bool {
+        self.places.may_take(asker) && self.asked.len() < IN_FLIGHT as usize
     }
 
     fn request(&mut self, operation: u16, words: &[u64]) -> Result<Number, Error> {

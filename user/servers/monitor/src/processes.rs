@@ -3,7 +3,10 @@
 //! The process server sees who asks: for a process of this core its number, for another's its number and core with
 //! [`FOREIGN`](pid::FOREIGN). So it decides itself who may do what, as it does for those of its own core.
 
-use tench::memory;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+
+use tench::{memory, time};
 use tench_abi::layout::slot;
 use tench_mem_client::Mem;
 use tench_monitor::message::{Malformed, Outcome, Strings, Words, decode_about, decode_asker, ended, operation};
@@ -12,6 +15,9 @@ use tench_procs_client::protocol::{Error as Refused, State, Status, Strings as L
 use tench_procs_client::{Failure, Procs};
 use tench_protocol::{ArrayString, Encode};
 use tench_sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_SPACE, Received, Rights};
+
+/// How long a wait goes on that nobody wants any more.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -70,21 +76,35 @@ pub const fn foreign(core: u64, process: u64) -> u64 {
 }
 
 /// Does it, and answers what became of it. Only workers call this: it can take long.
-pub fn carry_out(task: &Task) -> Words {
+pub fn carry_out(task: &Task, is_cancelled: &AtomicBool) -> Words {
     let result = match &task.what {
         What::Memory => memory_of(),
-        _ => with_procs(task.asker, |procs| ask(procs, task)),
+        _ => with_procs(task.asker, |procs| ask(procs, task, is_cancelled)),
     };
     result.unwrap_or_else(|error| ended(Outcome::Refused, error as u64))
 }
 
-fn ask(procs: Procs, task: &Task) -> Result<Words, Error> {
+fn ask(procs: Procs, task: &Task, is_cancelled: &AtomicBool) -> Result<Words, Error> {
     match &task.what {
         What::Spawn(strings) => Ok(words(&(first(task.core) | spawn(procs, strings)?))),
-        What::Wait(process) => Ok(words(&describe(task.core, &procs.wait(*process).map_err(refusal)?))),
+        What::Wait(process) => Ok(words(&describe(task.core, &wait(procs, *process, is_cancelled)?))),
         What::Next(after) => Ok(words(&describe(task.core, &procs.next(*after).map_err(refusal)?))),
         What::Kill(process) => procs.kill(*process).map(|()| words(&())).map_err(refusal),
         What::Memory => memory_of(),
+    }
+}
+
+/// Waits for the end of a process, and looks now and then whether that is still wanted.
+fn wait(procs: Procs, process: u64, is_cancelled: &AtomicBool) -> Result<Status, Error> {
+    loop {
+        match procs.wait_until(process, time::deadline(PATIENCE)) {
+            // If it is wanted no more, nobody hears this.
+            Err(Failure::Refused(Refused::TimedOut)) if is_cancelled.load(Ordering::Relaxed) => {
+                return Err(Error::Full);
+            }
+            Err(Failure::Refused(Refused::TimedOut)) => {}
+            answer => return answer.map_err(refusal),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use tench::memory;
 use tench::println;
+use tench::server::Watch;
 use tench_abi::layout::slot;
 use tench_channel::Side;
 use tench_loader::Archive;
@@ -19,7 +20,7 @@ use tench_monitor::share::even;
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{Core, Error, MAX_STRINGS, Memory, MonitorService, Process, State, place};
 use tench_names_client::Names;
-use tench_protocol::{Bytes, Caller, Event, Later, Port, again};
+use tench_protocol::{Bytes, Caller, Event, Later, Pending, Port, again};
 use tench_sys::thread::{Binding, Bindings};
 use tench_sys::{
     Cap, CapAddress, Endpoint, Error as Refusal, Frame, Instant, Interrupt, InterruptControl, Kernel, Machine,
@@ -50,6 +51,10 @@ pub struct Server {
     desk: Desk,
     /// What programs here ask servers of the first core; nothing on that itself.
     inbox: Inbox,
+    /// Who still waits.
+    watch: Watch,
+    /// A signal may be lost since the line was looked at.
+    may_have_missed: bool,
 }
 
 impl Server {
@@ -59,8 +64,9 @@ impl Server {
         let (line, wake) = listen()?;
         let files = if machine.core == 0 { Some(Files::open()?) } else { None };
         let services = Services::new(files.as_ref().map_or(Vec::new(), |files| absent_elsewhere(&files.archive)));
+        let watch = Watch::new().map_err(no_memory)?;
         let (desk, inbox) = (Desk::new(machine.core, services, wake), Inbox::new(wake));
-        let mut server = Server { machine, peers: Vec::new(), line, desk, inbox };
+        let mut server = Server { machine, peers: Vec::new(), line, desk, inbox, watch, may_have_missed: false };
         match files {
             Some(files) => {
                 server.start_others(&files)?;
@@ -120,6 +126,9 @@ impl Server {
             match event {
                 Event::Request => {
                     port.carry_out(|request, context, answer| Monitor::dispatch(self, request, context, answer));
+                    if core::mem::take(&mut self.may_have_missed) {
+                        let _ = self.line.acknowledge();
+                    }
                 }
                 Event::Signal(bits) if bits & !WAKE != 0 => {
                     // The line can be rung again before what was written is taken in.
@@ -138,6 +147,7 @@ impl Server {
         }
         while let Some((origin, words)) = self.desk.finished() {
             match origin {
+                Origin::Nobody => {}
                 Origin::Here(asker) => asker.finish(port, &words),
                 Origin::Peer(core, number) => {
                     let peer = self.peers.iter_mut().find(|peer| peer.core == core);
@@ -186,18 +196,37 @@ impl Server {
         Ok(self.peers.iter_mut().find(|peer| peer.core == core))
     }
 
-    /// Has something done about processes of a core, for a process of this one, which is kept until it is done.
-    fn ask(
+    /// Has something done about processes of a core, for a process of this one, which is kept until it is done. If too many wait,
+    /// those are taken out who have gone without a word.
+    fn ask<T>(
         &mut self,
         core: u64,
         Caller(asker): Caller,
         what: What,
-        keep: impl FnOnce() -> Result<Asker>,
-    ) -> core::result::Result<(), Error> {
-        if core == self.machine.core {
-            return self.desk.ask_here(asker, what, keep);
+        mut later: Later<'_, T, Error>,
+        kept: fn(Pending<T, Error>) -> Asker,
+    ) -> core::result::Result<Option<T>, Error> {
+        if core != self.machine.core {
+            self.peer(core)?.ok_or(Error::NotConnected)?;
         }
-        self.peer(core)?.ok_or(Error::NotConnected)?.ask(asker, &what, keep)
+        if matches!(what, What::Wait(_)) && !self.may_wait(core, asker) {
+            let (watch, replies) = (self.watch, later.others());
+            self.may_have_missed = true;
+            self.desk.sweep(watch, replies);
+            self.peers.iter_mut().filter(|peer| peer.core == core).for_each(|peer| peer.sweep(watch, replies));
+        }
+        let keep = || later.keep().map(kept);
+        match self.peer(core)? {
+            Some(peer) => peer.ask(asker, &what, keep)?,
+            None => self.desk.ask_here(asker, what, keep)?,
+        }
+        Ok(None)
+    }
+
+    /// Whether there is room for one more who waits for the end of a process.
+    fn may_wait(&self, core: u64, asker: u64) -> bool {
+        let peer = self.peers.iter().find(|peer| peer.core == core);
+        peer.map_or_else(|| self.desk.may_wait(asker), |peer| peer.may_wait(asker))
     }
 }
 
@@ -287,8 +316,7 @@ impl MonitorService for Server {
         strings: Bytes<'_, MAX_STRINGS>,
     ) -> core::result::Result<Option<u64>, Error> {
         let strings = Strings::new(&strings).map_err(|_| Error::BadStrings)?;
-        self.ask(core, caller, What::Spawn(strings), || later.keep().map(Asker::Number))?;
-        Ok(None)
+        self.ask(core, caller, What::Spawn(strings), later, Asker::Number)
     }
 
     fn wait(
@@ -298,8 +326,7 @@ impl MonitorService for Server {
         process: u64,
     ) -> core::result::Result<Option<Process>, Error> {
         let (core, process) = place(process);
-        self.ask(core, caller, What::Wait(process), || later.keep().map(Asker::Process))?;
-        Ok(None)
+        self.ask(core, caller, What::Wait(process), later, Asker::Process)
     }
 
     fn kill(
@@ -309,8 +336,7 @@ impl MonitorService for Server {
         process: u64,
     ) -> core::result::Result<Option<()>, Error> {
         let (core, process) = place(process);
-        self.ask(core, caller, What::Kill(process), || later.keep().map(Asker::Done))?;
-        Ok(None)
+        self.ask(core, caller, What::Kill(process), later, Asker::Done)
     }
 
     fn next(
@@ -320,8 +346,7 @@ impl MonitorService for Server {
         after: u64,
     ) -> core::result::Result<Option<Process>, Error> {
         let (core, process) = place(after);
-        self.ask(core, caller, What::Next(process), || later.keep().map(Asker::Process))?;
-        Ok(None)
+        self.ask(core, caller, What::Next(process), later, Asker::Process)
     }
 
     fn memory(
@@ -330,7 +355,6 @@ impl MonitorService for Server {
         later: Later<'_, Memory, Error>,
         core: u64,
     ) -> core::result::Result<Option<Memory>, Error> {
-        self.ask(core, caller, What::Memory, || later.keep().map(Asker::Memory))?;
-        Ok(None)
+        self.ask(core, caller, What::Memory, later, Asker::Memory)
     }
 }

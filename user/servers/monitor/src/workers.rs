@@ -126,6 +126,14 @@ impl<O> Pool<O> {
         Some((origin, client, took_long, words))
     }
 
+    /// Who waits for what is being done for a client, so that who has gone can be taken out.
+    pub fn origins(&mut self, client: impl Fn(Client) -> bool) -> impl Iterator<Item = (&mut O, &AtomicBool)> {
+        self.members.iter_mut().filter_map(move |member| {
+            let (origin, ..) = member.job.as_mut().filter(|(_, of, _)| client(*of))?;
+            Some((origin, &member.worker.is_cancelled))
+        })
+    }
+
     /// Ends what is done for a client. Answers whether nothing is done for it any more; otherwise it is to be called again.
     pub fn cancel(&mut self, client: Client) -> bool {
         let mut is_over = true;
@@ -154,7 +162,7 @@ impl Worker {
             drop(task);
             let words = match next {
                 Task::Serve(request) => shared.services.serve(&request, self, &mut room),
-                Task::Processes(task) => processes::carry_out(&task),
+                Task::Processes(task) => processes::carry_out(&task, &self.is_cancelled),
             };
             shared.done.lock().push((number, words));
             // It is there as long as this process.
