@@ -248,6 +248,14 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         }
     }
 
+    /// The same for whoever has also been refused with `Full`: the bell rings when there is room, too.
+    pub fn prepare_sleep_for_room(&mut self) -> Result<bool, Broken> {
+        match self.prepare(true) {
+            Ok(ready) => Ok(!ready),
+            Err(broken) => Err(self.close(broken)),
+        }
+    }
+
     /// This side does not sleep any more.
     pub fn awake(&mut self) {
         self.sender.awake();

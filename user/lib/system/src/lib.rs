@@ -179,6 +179,13 @@ impl<'a> System<'a> {
     }
 }
 
+impl Program<'_> {
+    /// Whether it is a server that runs on the first core only: elsewhere its monitor answers in its place.
+    pub fn is_absent_elsewhere(&self) -> bool {
+        self.server && matches!(self.cores, Cores::First)
+    }
+}
+
 /// Iterator over the programs of a [`System`].
 #[derive(Clone, Debug)]
 pub struct Programs<'a> {

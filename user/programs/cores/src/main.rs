@@ -1,16 +1,22 @@
-//! Lists the cores of the machine: `cores`; or measures how long a message to another core takes: `cores ping CORE [TIMES]`.
+//! The cores of the machine, and what runs on them. Without arguments it lists the cores; what else it can do, [`USAGE`] says.
+//!
+//! ```text
+//! main       the cores and the way to them
+//! processes  programs on any core
+//! ```
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod processes;
+
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tench::memory;
-use tench::println;
+use tench::{again, memory, println};
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::State;
 use tench_names_client::{Failure as NamesFailure, Names};
@@ -18,7 +24,10 @@ use tench_names_client::{Failure as NamesFailure, Names};
 tench::entry!(main);
 
 /// How it is called.
-const USAGE: &str = "usage: cores [ping CORE [TIMES]]";
+const USAGE: &str =
+    "usage: cores [ping CORE [TIMES] | ps | kill [CORE:]PID | memory CORE | run CORE PROGRAM [ARGUMENT...] |
+    limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
+    kills TIMES CORE PROGRAM [ARGUMENT...]]";
 
 fn main() -> Result<(), String> {
     let words: Vec<&str> = tench::args().skip(1).collect();
@@ -26,6 +35,19 @@ fn main() -> Result<(), String> {
         [] => list(),
         ["ping", core] => ping(number(core)?, 1),
         ["ping", core, times] => ping(number(core)?, number(times)?),
+        ["ps"] => processes::list(several()?),
+        ["kill", process] => processes::kill(several()?, process),
+        ["memory", core] => processes::memory(several()?, number(core)?),
+        ["run", core, ref program @ ..] if !program.is_empty() => processes::run(several()?, number(core)?, program),
+        ["limit", time, core, ref program @ ..] if !program.is_empty() => {
+            processes::limit(several()?, number(time)?, number(core)?, program)
+        }
+        ["repeat", times, core, ref program @ ..] if !program.is_empty() => {
+            processes::repeat(several()?, number(times)?, number(core)?, program)
+        }
+        ["kills", times, core, ref program @ ..] if !program.is_empty() => {
+            processes::kills(several()?, number(times)?, number(core)?, program)
+        }
         _ => Err(USAGE.to_string()),
     }
 }
@@ -37,11 +59,16 @@ fn number(text: &str) -> Result<u64, String> {
 /// The monitor of this core; `None` if there is none, because no other core needs it.
 fn monitor() -> Result<Option<Monitor>, String> {
     let slot = memory::take_slot().map_err(|_| "no memory".to_string())?;
-    match Names::STANDARD.look_up(Monitor::NAME, slot) {
+    match again(|| Names::STANDARD.look_up(Monitor::NAME, slot)) {
         Ok(endpoint) => Ok(Some(Monitor::at(endpoint))),
         Err(NamesFailure::Refused(_)) => Ok(None),
         Err(failure) => Err(failure.to_string()),
     }
+}
+
+/// The monitor, if there are several cores.
+fn several() -> Result<Monitor, String> {
+    Ok(monitor()?.ok_or("this machine has one core")?)
 }
 
 fn list() -> Result<(), String> {
@@ -65,7 +92,7 @@ fn list() -> Result<(), String> {
 
 /// Sends messages one after another.
 fn ping(core: u64, times: u64) -> Result<(), String> {
-    let monitor = monitor()?.ok_or("this machine has one core")?;
+    let monitor = several()?;
     let mut total = 0;
     for _ in 0..times {
         total += monitor.ping(core).map_err(|failure| failure.to_string())?;

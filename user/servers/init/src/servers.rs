@@ -257,6 +257,13 @@ impl Starter<'_> {
                         give_extra(frame, give)?;
                     }
                 }
+                Capability::AbsentServices if self.machine.core == 0 => {}
+                Capability::AbsentServices => {
+                    for absent in self.boot.system.programs().filter(Entry::is_absent_elsewhere) {
+                        let service = self.endpoints.iter().find(|service| service.server == absent.name);
+                        give_extra(service.ok_or(Failure::NoServer(name))?.original.address(), give)?;
+                    }
+                }
                 Capability::Archive => {
                     for frame in &self.boot.frames {
                         give_extra(frame.address(), give)?;

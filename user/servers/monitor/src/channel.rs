@@ -15,7 +15,7 @@ use crate::{Result, no_memory};
 /// The line on which a monitor is rung.
 pub const LINE: u64 = 0;
 /// Requests of one side that the other has not answered.
-const IN_FLIGHT: u32 = 32;
+pub const IN_FLIGHT: u32 = 64;
 
 /// Rings another core's monitor.
 #[derive(Clone, Copy, Debug)]
