@@ -281,6 +281,25 @@ mod tests {
         assert_eq!(Strings::decode(&[0, 1, 0, 0]), Err(Malformed::Strings));
     }
 
+    /// Whoever is refused on another core reads what he would read on his own, for every error that has a name here.
+    #[test]
+    fn errors_say_the_same_on_every_core() {
+        use tench_monitor_client::protocol::Error;
+        use tench_procs_client::protocol::Error as Local;
+
+        let pairs = [
+            (Error::WrongState, Local::WrongState),
+            (Error::NoSuchProgram, Local::NoSuchProgram),
+            (Error::BadProgram, Local::BadProgram),
+            (Error::OutOfMemory, Local::OutOfMemory),
+            (Error::TooManyProcesses, Local::TooManyProcesses),
+            (Error::TextTooLong, Local::TextTooLong),
+            (Error::NotAllowed, Local::NotAllowed),
+            (Error::Essential, Local::Essential),
+        ];
+        assert!(pairs.iter().all(|(here, there)| here.text() == there.text()));
+    }
+
     /// Words that a hostile monitor could send: whatever they are, they are refused or mean the same when they are sent again.
     #[test]
     fn whatever_arrives_is_a_message_or_refused() {

@@ -22,6 +22,9 @@ const PATIENCE: u64 = 10;
 /// Of the requests that can be in flight, how many may wait for ends of processes.
 const PLACES: usize = 24;
 
+/// Messages that are taken in one after another, before it is somebody else's turn.
+const BATCH: usize = 64;
+
 /// What was asked of another core.
 enum Asked {
     /// Whether it answers; since when.
@@ -78,7 +81,8 @@ impl Peer {
 
     /// Takes in what it has written, and sends what there was no room for.
     pub fn take_in(&mut self, desk: &mut Desk, inbox: &Inbox, port: &mut Port) {
-        while let Some(channel) = &mut self.channel {
+        for _ in 0..BATCH {
+            let Some(channel) = &mut self.channel else { break };
             let incoming = match channel.receive() {
                 Ok(Some(Incoming::Event(operation::HELLO, _))) => {
                     self.start = Instant::now().ticks() - self.started.ticks();
@@ -123,8 +127,11 @@ impl Peer {
 
     /// Answers a request of its, now or when there is room.
     pub fn answer(&mut self, number: Number, words: Words) {
-        self.unsent.push_back((number, words));
-        self.send_unsent();
+        // Of a channel that is closed nobody hears an answer.
+        if self.channel.is_some() {
+            self.unsent.push_back((number, words));
+            self.send_unsent();
+        }
     }
 
     fn send_unsent(&mut self) {
