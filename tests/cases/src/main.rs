@@ -31,6 +31,7 @@ mod blocks;
 mod budget;
 mod bytes;
 mod child;
+mod cores;
 mod cyclic;
 mod division;
 mod endpoint;
@@ -97,6 +98,7 @@ const CASES: &[&[Case]] = &[
     handlers::CASES,
     random::CASES,
     kernel::CASES,
+    cores::CASES,
     nesting::CASES,
     bytes::CASES,
     blocks::CASES,
