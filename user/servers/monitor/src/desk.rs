@@ -1,5 +1,6 @@
 //! Work for others that takes time: who gets a worker, who waits for one, and who is answered when it is done.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::sync::atomic::Ordering;
 
@@ -126,7 +127,7 @@ impl Desk {
             return Ok(());
         }
         let client = request.client();
-        self.start(Origin::Peer(core, number), client, Task::Serve(request), true)
+        self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), true)
     }
 
     /// Lets a worker do something about processes for another core.
@@ -204,7 +205,7 @@ impl Desk {
             }
             let client = request.client();
             // There is room, so it starts.
-            let _ = self.start(Origin::Peer(core, number), client, Task::Serve(request), false);
+            let _ = self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), false);
         }
     }
 

@@ -3,6 +3,7 @@
 //! The process server sees who asks: for a process of this core its number, for another's its number and core with
 //! [`FOREIGN`](pid::FOREIGN). So it decides itself who may do what, as it does for those of its own core.
 
+use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub enum What {
     /// Starts a program.
-    Spawn(Strings),
+    Spawn(Box<Strings>),
     /// Waits for the end of a process.
     Wait(u64),
     /// Kills a process.
@@ -61,7 +62,9 @@ impl What {
     /// What another monitor asks for, and who asks there.
     pub fn decode(operation: u16, words: &[u64]) -> Result<(u64, What), Malformed> {
         Ok(match operation {
-            operation::SPAWN => Strings::decode(words).map(|(asker, strings)| (asker, What::Spawn(strings)))?,
+            operation::SPAWN => {
+                Strings::decode(words).map(|(asker, strings)| (asker, What::Spawn(Box::new(strings))))?
+            }
             operation::WAIT => decode_about(words).map(|(asker, process)| (asker, What::Wait(process)))?,
             operation::KILL => decode_about(words).map(|(asker, process)| (asker, What::Kill(process)))?,
             operation::NEXT => decode_about(words).map(|(asker, process)| (asker, What::Next(process)))?,

@@ -4,6 +4,7 @@
 //! have written something and this one said that it sleeps; and the signal of its own other threads. It waits for no server: what a server
 //! is asked, workers ask. (On the first core it writes to the console, which asks nobody anything.)
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use tench::memory;
@@ -167,7 +168,11 @@ impl Server {
 
     /// Tells the others that this monitor sleeps from now on. Answers false if something has arrived meanwhile.
     fn may_sleep(&mut self) -> bool {
-        self.peers.iter_mut().fold(true, |may, peer| peer.may_sleep() && may)
+        let mut may = true;
+        for peer in &mut self.peers {
+            may &= peer.may_sleep();
+        }
+        may
     }
 
     /// Until when a core that was started may be silent, or what is being cancelled is left alone.
@@ -316,7 +321,7 @@ impl MonitorService for Server {
         strings: Bytes<'_, MAX_STRINGS>,
     ) -> core::result::Result<Option<u64>, Error> {
         let strings = Strings::new(&strings).map_err(|_| Error::BadStrings)?;
-        self.ask(core, caller, What::Spawn(strings), later, Asker::Number)
+        self.ask(core, caller, What::Spawn(Box::new(strings)), later, Asker::Number)
     }
 
     fn wait(

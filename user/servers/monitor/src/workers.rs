@@ -3,6 +3,7 @@
 //! A worker is started when no other is idle, and stays. Whoever started a process that is gone cancels what a worker does for it: a
 //! server forgets those who wait when it hears that their process has ended, and the worker, which lives on, would wait for ever.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,7 @@ const STACK: usize = 32 * 1024;
 /// What a worker does.
 pub enum Task {
     /// Asks a server of this core.
-    Serve(Request),
+    Serve(Box<Request>),
     /// Asks this core's process server or memory server.
     Processes(processes::Task),
 }
