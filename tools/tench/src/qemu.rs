@@ -16,6 +16,9 @@ pub struct Machine {
     pub cpu: String,
     /// Whether time is the number of instructions.
     pub icount: bool,
+    /// Whether an idle machine that counts instructions waits, as long as it would in real time, for the next deadline. Otherwise it
+    /// goes there at once.
+    pub idles: bool,
     /// Whether to wait for a debugger.
     pub gdb: bool,
     /// What the random numbers follow from that the machine gives the system at its start, in its device tree.
@@ -27,7 +30,15 @@ const SEED: u64 = 1;
 
 impl Default for Machine {
     fn default() -> Machine {
-        Machine { cores: 1, memory: "1G".into(), cpu: "cortex-a72".into(), icount: false, gdb: false, seed: SEED }
+        Machine {
+            cores: 1,
+            memory: "1G".into(),
+            cpu: "cortex-a72".into(),
+            icount: false,
+            idles: false,
+            gdb: false,
+            seed: SEED,
+        }
     }
 }
 
@@ -54,7 +65,8 @@ impl Machine {
             Serial::Pipe => command.args(["-monitor", "none", "-serial", "stdio"]),
         };
         if self.icount {
-            command.args(["-icount", "shift=0,sleep=off"]);
+            let sleep = if self.idles { "on" } else { "off" };
+            command.args(["-icount", &format!("shift=0,sleep={sleep}")]);
         }
         if self.gdb {
             command.args(["-s", "-S"]);

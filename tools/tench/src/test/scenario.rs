@@ -4,7 +4,8 @@
 //! `NAME.script`. Lines before the first prompt set things up: `# machine: memory=128M cpu=max cores=2 icount=no` and
 //! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0. `# kernel: NAME`
 //! boots another kernel than the usual one ([`Kernel`]), and `# archive: broken` adds files to the boot
-//! archive that are no programs. `seed=N` among the settings of the machine chooses other addresses in each process.
+//! archive that are no programs. `seed=N` among the settings of the machine chooses other addresses in each process, and `idle=real`
+//! lets time pass while the machine is idle, for sessions in which a program waits in the background.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -105,9 +106,10 @@ fn set(machine: &mut Machine, word: &str) -> Result<()> {
         Some(("seed", seed)) if seed.parse::<u64>().is_ok() => machine.seed = seed.parse().unwrap_or(0),
         Some(("cores", cores)) if cores.parse::<u32>().is_ok() => machine.cores = cores.parse().unwrap_or(1),
         Some(("icount", "no")) => machine.icount = false,
+        Some(("idle", "real")) => machine.idles = true,
         _ => {
             return Err(miette!(
-                help = "allowed: memory=SIZE, cpu=NAME, cores=N, icount=no, seed=N",
+                help = "allowed: memory=SIZE, cpu=NAME, cores=N, icount=no, idle=real, seed=N",
                 "`{word}` is no setting"
             ));
         }
