@@ -10,9 +10,10 @@ use tench_abi::{Kind, Operation, Tag};
 use tench_arch_host::Host;
 use tench_arch_host::host::CORES;
 use tench_arch_host::machine::{DEVICE, FREE};
+use tench_arch_host::memory::RAM_START;
 use tench_kernel::slot::flag;
 use tench_kernel::thread::Thread;
-use tench_kernel::{Cap, Kernel, Ref};
+use tench_kernel::{Arch, Cap, Kernel, Ref};
 
 use crate::source::Source;
 
@@ -52,12 +53,15 @@ pub struct Catalogue {
     empty: Vec<u64>,
     /// Behind the last capability of each node.
     runs: Vec<u64>,
+    /// Where the kernel sees physical address 0.
+    base: usize,
 }
 
 impl Catalogue {
     /// Reads a thread's space.
     pub fn of(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Catalogue {
-        let mut catalogue = Catalogue { filled: Vec::new(), empty: Vec::new(), runs: Vec::new() };
+        let base = k.arch().base();
+        let mut catalogue = Catalogue { filled: Vec::new(), empty: Vec::new(), runs: Vec::new(), base };
         let (root, slots) = (k.get(thread).space_root, k.get(thread).space_slots);
         for index in 0..slots {
             let Some(entry) = k.slot_at(root + index * SLOT_SIZE) else { continue };
@@ -291,6 +295,35 @@ fn shape_mapping(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sou
     }
 }
 
+/// Arguments of operations on what is of other cores, or on them, but for the kernel's capability.
+fn shape_foreign(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
+    x[1] = known.space(source);
+    match operation {
+        Operation::KernelExport => {
+            // What stands for something elsewhere is never freed, so large untypeds rarely.
+            let any = source.one_in(20);
+            let small = |cap: &Cap| cap.kind != Kind::Untyped || any || cap.size_bits <= 16;
+            let kinds = [Kind::Untyped, Kind::Frame, Kind::Endpoint];
+            x[2] = known.such_slot(source, |address, cap| address >= FREE && kinds.contains(&cap.kind) && small(cap));
+        }
+        Operation::KernelUnexport => x[2] = known.such(source, |cap| cap.is_exported()),
+        Operation::KernelHolders => x[2] = known.any(source),
+        _ => {
+            x[1] = source.pick(&[Kind::Frame, Kind::Untyped]) as u64;
+            x[3] = if source.one_in(4) { source.below(24) } else { 12 + source.below(4) };
+            // What lies in no piece of memory, or in a piece; sometimes what was lent.
+            x[2] = RAM_START + (source.below(8) << 20) + (source.below(16) << x[3]);
+            let lent = known.filled.iter().filter(|(_, cap)| cap.is_exported() && cap.kind == Kind::Untyped);
+            let lent: Vec<usize> = lent.map(|(_, cap)| cap.object).collect();
+            if !lent.is_empty() && source.one_in(2) {
+                x[2] = (source.pick(&lent) - known.base) as u64;
+            }
+            x[4] = if x[1] == Kind::Untyped as u64 || source.one_in(2) { 15 } else { source.below(16) };
+            (x[5], x[6]) = (known.space(source), known.empty(source));
+        }
+    }
+}
+
 /// Arguments of operations on threads, time, interrupts and the kernel.
 fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     x[0] = match operation as u64 {
@@ -298,7 +331,7 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
         80..88 => known.kind(source, Kind::SchedulingContext),
         88..96 => known.table(source, 0),
         96 | 99 => known.kind(source, Kind::InterruptControl),
-        97..112 => known.kind(source, Kind::Interrupt),
+        97..104 => known.kind(source, Kind::Interrupt),
         _ => known.kind(source, Kind::Kernel),
     };
     match operation {
@@ -353,6 +386,9 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
         }
         Operation::KernelStartCore => x[1] = source.below(CORES + 1),
         Operation::InterruptBind => x[1] = if source.one_in(4) { 0 } else { known.kind(source, Kind::Notification) },
+        Operation::KernelExport | Operation::KernelUnexport | Operation::KernelHolders | Operation::KernelImport => {
+            shape_foreign(operation, x, known, source);
+        }
         Operation::KernelPowerOff | Operation::KernelPrint | Operation::KernelQuery => x[1] = source.below(70),
         Operation::KernelStretches => x[1] = source.pick(&[0, 115, 120, 126, 127, u64::MAX]),
         _ => {}

@@ -57,6 +57,12 @@ pub unsafe trait Arch: Sized {
     fn start_core(&mut self, core: u64, image: u64, boot: u64) -> Result<(), Error>;
     /// Interrupts a core on one of the lines for that. What this core has written before is seen by whoever is interrupted.
     fn ring(&mut self, core: u64, line: u32);
+    /// Whether memory could be another core's: RAM that this kernel reaches and does not lie in itself. (What it has in untyped
+    /// memory it knows.)
+    ///
+    /// # Errors
+    /// `InvalidArgument` if not all of it is such RAM, `Overlap` if the kernel lies in it.
+    fn check_import(&self, physical: u64, size: u64) -> Result<(), Error>;
     /// Which line is the kernel's timer.
     fn timer_interrupt(&self) -> u32;
     /// Lets pending interrupts in for a moment: unmasks, and masks again. The handler enters through

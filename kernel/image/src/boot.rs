@@ -75,7 +75,7 @@ fn machine(platform: &Platform, devices: Devices) -> Result<Machine, &'static st
     let redistributor = redistributor.ok_or("no redistributor for this core")?;
     let controller = Interrupts::new(BASE + platform.distributor.start as usize, redistributor, devices);
     timer::init();
-    Ok(Machine::new(controller, Cores::new(platform)?))
+    Ok(Machine::new(controller, Cores::new(platform)?, platform))
 }
 
 /// The core on which the machine begins.

@@ -37,6 +37,7 @@ mod division;
 mod endpoint;
 mod exhaustion;
 mod faults;
+mod foreign;
 mod handlers;
 mod hostile;
 mod inherit;
@@ -99,6 +100,7 @@ const CASES: &[&[Case]] = &[
     random::CASES,
     kernel::CASES,
     cores::CASES,
+    foreign::CASES,
     nesting::CASES,
     bytes::CASES,
     blocks::CASES,

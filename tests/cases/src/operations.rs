@@ -70,6 +70,10 @@ operations! {
     "OPS0039" KernelPrint [Kernel] WRITE;
     "OPS0040" KernelQuery [Kernel] READ;
     "OPS0046" KernelStretches [Kernel] READ;
+    "OPS0049" KernelExport [Kernel] WRITE;
+    "OPS0050" KernelUnexport [Kernel] WRITE;
+    "OPS0051" KernelImport [Kernel] WRITE;
+    "OPS0052" KernelHolders [Kernel] WRITE;
     "OPS0041" UntypedSplit [Untyped];
     "OPS0042" UntypedChildren [Untyped];
     "OPS0043" AccountOpen [PageTable] WRITE;

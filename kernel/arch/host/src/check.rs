@@ -14,7 +14,7 @@ use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState
 use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation, timers};
 
 use crate::host::Host;
-use crate::{check_inherit, check_tables};
+use crate::{check_foreign, check_inherit, check_tables};
 
 /// What a check answers: nothing, or what is wrong.
 pub type Checked = Result<(), String>;
@@ -110,6 +110,7 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
         check_thread(k, *thread).map_err(|wrong| format!("{thread:?}: {wrong}"))?;
     }
     check_interrupts(k, &inventory)?;
+    check_foreign::check_foreign(k, &inventory)?;
     check_tables::check(k, &inventory)
 }
 

@@ -8,10 +8,10 @@ use tench_abi::Error;
 use tench_abi::memory::MapFlags;
 use tench_abi::object::DOORBELLS;
 use tench_kernel::object::Ref;
-use tench_kernel::thread::{FloatState, Thread};
+use tench_kernel::thread::{FloatState, OBJECT_SIZE, Thread};
 use tench_kernel::{Arch, Kernel, entry};
 
-use crate::memory::Memory;
+use crate::memory::{Memory, RAM_START};
 use crate::{stack, translation};
 
 /// Interrupt lines that user programs may own: 32 up to this.
@@ -203,6 +203,14 @@ unsafe impl Arch for Host {
         } else {
             self.rung.push((core, line));
         }
+    }
+
+    fn check_import(&self, physical: u64, size: u64) -> Result<(), Error> {
+        if !self.memory.contains(self.memory.base().wrapping_add(physical as usize), size as usize) {
+            return Err(Error::InvalidArgument);
+        }
+        // All else that lies in RAM and in no piece of memory is the test's.
+        if physical < RAM_START + OBJECT_SIZE as u64 { Err(Error::Overlap) } else { Ok(()) }
     }
 
     fn timer_interrupt(&self) -> u32 {
