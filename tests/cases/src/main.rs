@@ -31,13 +31,11 @@ mod blocks;
 mod budget;
 mod bytes;
 mod child;
-mod cores;
 mod cyclic;
 mod division;
 mod endpoint;
 mod exhaustion;
 mod faults;
-mod foreign;
 mod handlers;
 mod hostile;
 mod inherit;
@@ -99,8 +97,6 @@ const CASES: &[&[Case]] = &[
     handlers::CASES,
     random::CASES,
     kernel::CASES,
-    cores::CASES,
-    foreign::CASES,
     nesting::CASES,
     bytes::CASES,
     blocks::CASES,

@@ -94,9 +94,8 @@ pub fn boot() -> (NonNull<State<Host>>, Ref<Thread>) {
     };
     let plan = Plan {
         memory: &UNTYPED,
-        init: RAMDISK,
+        ramdisk: RAMDISK,
         header: &header,
-        archive: (RAMDISK + header.archive_offset, header.archive_size),
         device_tree: (DEVICE_TREE, 128),
         counter_frequency: 100_000,
         core: 0,
