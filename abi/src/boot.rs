@@ -8,7 +8,20 @@
 //! archive_offset     the boot archive: an ordinary tar file, page-aligned
 //! ```
 //! The kernel maps init's pages where they lie; nothing is copied.
+//!
+//! Every further core has a kernel and an `init` of its own, copies of the files [`KERNEL_FILE`] and [`INIT_FILE`] of the boot
+//! archive. Whoever starts the core lays them out in memory that is the new core's from then on, and says in a [`CoreBoot`] what
+//! else is.
 
+/// First word of a [`CoreBoot`]: "TENCHCOR" in little-endian order.
+pub const CORE_MAGIC: u64 = u64::from_le_bytes(*b"TENCHCOR");
+/// File of the boot archive: the kernel as the boot loader gets it, an arm64 `Image`. The word at byte 16 says how many bytes of
+/// memory it takes; those that the file does not have are zeroed by the kernel itself.
+pub const KERNEL_FILE: &str = "boot/kernel";
+/// File of the boot archive: a [`Header`] and the pages of `init`'s segments, as at the start of the RAM disk; its archive is empty.
+pub const INIT_FILE: &str = "boot/init";
+/// Pieces of memory that a core can be started with.
+pub const MAX_CORE_MEMORY: usize = 96;
 /// First word of a [`Header`]: "TENCHIMG" in little-endian order.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TENCHIMG");
 /// Version of the layouts in this file.
@@ -74,6 +87,39 @@ pub enum MemoryKind {
     Device = 1,
     /// The boot archive. Retyping does not zero it; frames of it are ordinary cached memory.
     Archive = 2,
+    /// A frame that this core shares with the one that started it. Retyping does not zero it.
+    Channel = 3,
+}
+
+/// What a core finds that another core's user code has started: `x0` holds its physical address. It lies in the same naturally
+/// aligned 2 MiB as the kernel's image, at a page. Addresses are physical.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct CoreBoot {
+    /// [`CORE_MAGIC`].
+    pub magic: u64,
+    /// [`VERSION`].
+    pub version: u64,
+    /// Which core this is: its place in the device tree.
+    pub core: u64,
+    /// The device tree.
+    pub device_tree: u64,
+    /// Its size in bytes.
+    pub device_tree_size: u64,
+    /// `init`'s [`Header`]; its segments' offsets count from here.
+    pub init: u64,
+    /// The boot archive.
+    pub archive: u64,
+    /// Its size in bytes.
+    pub archive_size: u64,
+    /// The frame that this core shares with the one that started it.
+    pub channel: u64,
+    /// Log2 of its size.
+    pub channel_bits: u64,
+    /// Pieces of memory that are this core's, in `memory`.
+    pub memory_count: u64,
+    /// RAM, in naturally aligned powers of two.
+    pub memory: [UntypedInfo; MAX_CORE_MEMORY],
 }
 
 /// What the kernel tells `init`, in the page at [`PROCESS_INFO`](crate::layout::address::PROCESS_INFO).
@@ -106,4 +152,5 @@ pub struct BootInfo {
 }
 
 const _: () = assert!(core::mem::size_of::<BootInfo>() <= crate::memory::PAGE_SIZE);
+const _: () = assert!(core::mem::size_of::<CoreBoot>() <= crate::memory::PAGE_SIZE);
 const _: () = assert!(core::mem::size_of::<Header>() <= crate::memory::PAGE_SIZE);

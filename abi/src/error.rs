@@ -90,6 +90,20 @@ errors! {
     WrongState = 30, "the thread's state does not allow this; suspend or resume it first";
     /// This kernel was built without what the operation asks about.
     Unsupported = 31, "this kernel was built without that; boot one that has it";
+    /// The device tree names no such core.
+    NoSuchCore = 32, "the machine has no such core; KernelMachine answers how many there are";
+    /// The core runs already, or is about to.
+    CoreRunning = 33, "this core has been started already; start another";
+    /// The firmware refused to start the core.
+    CoreRefused = 34, "the firmware refused to start this core; the others can go on without it";
+    /// What was to be deleted is the stand-in of copies on other cores, or contains such.
+    ForeignCopies = 35, "there are copies on other cores; ask the monitor to revoke them, and begin again";
+    /// The memory is lent to another core, or the object has a stand-in already.
+    Lent = 36, "another core has it, and there is a stand-in for that; take it back first";
+    /// The object belongs to another core.
+    Borrowed = 37, "it belongs to another core; only that can send it on";
+    /// The capability is no stand-in.
+    NotExported = 38, "it stands for no copies on other cores";
 }
 
 impl core::fmt::Display for Error {

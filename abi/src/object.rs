@@ -25,6 +25,8 @@ pub const NODE_BITS: u32 = 8;
 pub const NODE_SLOTS: usize = 1 << NODE_BITS;
 /// Bytes of a slot.
 pub const SLOT_SIZE: usize = 64;
+/// Lines on which a core can be rung, the first of its interrupt lines.
+pub const DOORBELLS: u64 = 16;
 
 /// The type of a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,13 +58,15 @@ pub enum Kind {
     Interrupt = 11,
     /// The authority to make [`Interrupt`](Kind::Interrupt) capabilities.
     InterruptControl = 12,
-    /// The kernel itself: power, early output, statistics.
+    /// The kernel itself: power, early output, statistics, the other cores.
     Kernel = 13,
+    /// A line on which another core can be interrupted. A signal to it rings.
+    Doorbell = 14,
 }
 
 impl Kind {
     /// Every kind, in order of its number.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Null,
         Kind::Untyped,
         Kind::CapNode,
@@ -77,6 +81,7 @@ impl Kind {
         Kind::Interrupt,
         Kind::InterruptControl,
         Kind::Kernel,
+        Kind::Doorbell,
     ];
 
     /// The kind with this number.

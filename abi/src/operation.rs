@@ -67,7 +67,8 @@ operations! {
     /// **Yield** to the next thread of equal priority. No arguments, no errors.
     Yield = 7;
     /// **Signal** a notification: its word is OR-ed with the capability's badge (1 if the badge is 0), and a waiter
-    /// or the bound receiver wakes. `cap` notification (`WRITE`). Never waits.
+    /// or the bound receiver wakes. `cap` notification (`WRITE`), or a doorbell (`WRITE`): its core is interrupted on its line.
+    /// Never waits.
     Signal = 8;
 
     // ── Untyped memory ───────────────────────────────────────────────────────────────────────────────────────────
@@ -77,7 +78,7 @@ operations! {
     /// the first of `count` empty slots of one node.
     /// Answers x1 = the offset of the first object. Memory that is not device memory is zero in the new objects.
     /// Errors: `OutOfMemory` (beyond the end), `Overlap` (`place` is in use), `Misaligned`, `DeviceMemory`,
-    /// `SlotOccupied`, `NoSuchSlot`, `NoAddressSpace`.
+    /// `SlotOccupied`, `NoSuchSlot`, `NoAddressSpace`, `Lent` (to another core).
     UntypedRetype = 16;
     /// **Account** of an untyped. `cap` untyped (`READ`).
     /// Answers x1 log2 of size, x2 physical address, x3 watermark in bytes, x4 flags (bit 0: device memory).
@@ -87,7 +88,7 @@ operations! {
     /// untyped stays and belongs to the half in which it lies; a half in which nothing lies has watermark 0. A `Revoke`
     /// of the untyped that is under way ends.
     /// Errors: `Overlap` (something made of it lies in both halves), `InvalidArgument` (a half would be smaller than the
-    /// smallest untyped), `SlotOccupied`, `NoSuchSlot`.
+    /// smallest untyped), `SlotOccupied`, `NoSuchSlot`, `Lent` (to another core).
     UntypedSplit = 18;
     /// **Count** what was made directly of an untyped. `cap` untyped (`READ`).
     /// Answers x1 objects, x2 their bytes. An object counts once, however many capabilities to it there are; what was
@@ -109,9 +110,13 @@ operations! {
     /// **Delete** the capability in a slot; the object goes with its last one. `cap` space, x1 address.
     /// Answers x1 = 0 if other capabilities to the object remain, else 1 and x2 physical address, x3 log2 of size of
     /// the memory that became free (size 0: the object had none). Passes windows.
+    /// Errors: `ForeignCopies`: the capability is a stand-in for copies on other cores; or it is the last to a node in which such lie.
+    /// Then all else in that is deleted. What is left cannot be used or named any more, and its memory stays in use until the
+    /// kernel's end: nobody can say what became of the copies.
     Delete = 35;
     /// **Revoke**: delete everything derived from the capability (copies made from it, and what was retyped from it
     /// or mapped of it), not itself. `cap` space, x1 address. Answers x1 = capabilities deleted. Passes windows.
+    /// Errors: `ForeignCopies` (there are copies on other cores; all on this core that could go is gone).
     Revoke = 36;
     /// **Identify** what is in a slot. `cap` space, x1 address. Answers x1 kind, x2 rights, x3 log2 of size in bytes,
     /// x4 badge, x5 physical address for memory, interrupt number for interrupts, otherwise 0; a `Null` kind for an
@@ -222,6 +227,38 @@ operations! {
     InterruptBind = 97;
     /// **Acknowledge**: lets the next interrupt of the line in. `cap` interrupt (`WRITE`).
     InterruptAcknowledge = 98;
+    /// **Make** the capability to ring another core (or the own one): `Signal` with it interrupts that core on the line, where
+    /// `InterruptGet` makes the capability to hear it. Those that were made for one core and line are to one object, so a `Revoke`
+    /// with any of them deletes the others. `cap` interrupt control (`WRITE`), x1 core, x2 line (below
+    /// [`DOORBELLS`](crate::object::DOORBELLS)), x3 empty slot. Errors: `NoSuchCore`, `InvalidArgument` (no such line),
+    /// `SlotOccupied`, `NoSuchSlot`.
+    InterruptDoorbell = 99;
+
+    // ── Other cores' capabilities ────────────────────────────────────────────────────────────────────────────────
+    /// **Export**: marks a capability as the stand-in of copies on other cores. `cap` kernel (`WRITE`), x1 space (`WRITE`), x2
+    /// address of a capability to a frame, to an endpoint, or to an untyped of which nothing was made. While it is marked it cannot be
+    /// deleted; an untyped has no `WRITE` and cannot be retyped or split; and a `Revoke` that would delete it, or is of it, deletes all
+    /// else and then answers `ForeignCopies`. It can be moved, and copies made of it are not marked. An object has one stand-in, an
+    /// endpoint one for each badge. The mark keeps its memory in use even if the node in which it lies is deleted (see `Delete`).
+    /// Errors: `WrongType` (x2 is of another kind), `Lent` (there is a stand-in already), `Busy` (something was made of the untyped),
+    /// `Borrowed` (x2 was imported, or is a copy of what was), `DeviceMemory`.
+    KernelExport = 104;
+    /// **Take the mark away.** `cap` kernel (`WRITE`), x1 space (`WRITE`), x2 address of the stand-in.
+    /// Errors: `NotExported`, `Busy` (part of the untyped was imported and is here still).
+    KernelUnexport = 105;
+    /// **Import**: makes the capability to memory of another core's. `cap` kernel (`WRITE`), x1 kind (frame or untyped), x2 physical
+    /// address, x3 log2 of size in bytes, x4 [`Rights`](crate::Rights) (all of them for an untyped), x5 destination space, x6 address of
+    /// an empty slot there. It was made of nothing here; what lies in it stays as it is. It is used like any other, and revoking it
+    /// deletes its copies, its mappings and what was made of it, but it cannot be exported; what was made of it can. Whether such memory is
+    /// another core's and stays so for as long as the capability is here is not known to the kernel: who has its capability
+    /// answers for that.
+    /// Errors: `Overlap` (part of it is memory of this kernel's that is not lent, or was imported already), `Misaligned`,
+    /// `InvalidArgument` (also if not all of it is RAM), `SlotOccupied`, `NoSuchSlot`.
+    KernelImport = 106;
+    /// **Ask who else has an object.** `cap` kernel (`WRITE`), x1 space (`READ`), x2 address. Answers x1 = 1 if there is anything else to
+    /// the same object: another capability (whatever its badge), a mapping, for an untyped something made of it; else 0. x2 =
+    /// 1 if x2 is a stand-in, else 0. x3 = 1 if it was imported or is a copy of what was, else 0. Takes the same time whatever there is.
+    KernelHolders = 107;
 
     // ── Kernel ───────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Power off** with an exit status. `cap` kernel (`WRITE`), x1 status (low 8 bits).
@@ -239,6 +276,13 @@ operations! {
     /// instructions when the last timer interrupt entered the kernel, and nothing else.
     /// Errors: `Unsupported` (the kernel does not measure: only those called `watching` do).
     KernelStretches = 115;
+    /// **The machine.** `cap` kernel (`READ`). Answers x1 = how many cores the device tree names, x2 = which of them this is, x3 = the
+    /// device tree's physical address, x4 = its size in bytes.
+    KernelMachine = 116;
+    /// **Start a core** that has not been started. `cap` kernel (`WRITE`), x1 core, x2 physical address of its kernel's image, x3
+    /// physical address of its [`CoreBoot`](crate::boot::CoreBoot). Who has this capability answers for what lies there: the core
+    /// runs it as a kernel. Errors: `NoSuchCore`, `CoreRunning`, `CoreRefused` (the firmware said no).
+    KernelStartCore = 117;
 }
 
 impl core::fmt::Display for Operation {

@@ -7,7 +7,5 @@ fn main() {
         println!("cargo::rustc-link-arg-bins=-T{folder}/kernel.ld");
         println!("cargo::rustc-link-arg-bins=-zmax-page-size=4096");
         println!("cargo::rustc-link-arg-bins=-znorelro");
-        // Programs are linked so that they can be moved; the kernel lies where it lies.
-        println!("cargo::rustc-link-arg-bins=--no-pie");
     }
 }

@@ -5,13 +5,15 @@ use tench_abi::fault::Class;
 use tench_abi::layout::{UNBIND, WATERMARK, slot};
 use tench_abi::memory::entry_bits;
 use tench_abi::message::AREA_SIZE;
-use tench_abi::object::{MIN_BUDGET, NODE_SLOTS, SLOT_SIZE};
+use tench_abi::object::{DOORBELLS, MIN_BUDGET, NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{Kind, Operation, Tag};
 use tench_arch_host::Host;
+use tench_arch_host::host::CORES;
 use tench_arch_host::machine::{DEVICE, FREE};
+use tench_arch_host::memory::RAM_START;
 use tench_kernel::slot::flag;
 use tench_kernel::thread::Thread;
-use tench_kernel::{Cap, Kernel, Ref};
+use tench_kernel::{Arch, Cap, Kernel, Ref};
 
 use crate::source::Source;
 
@@ -51,12 +53,15 @@ pub struct Catalogue {
     empty: Vec<u64>,
     /// Behind the last capability of each node.
     runs: Vec<u64>,
+    /// Where the kernel sees physical address 0.
+    base: usize,
 }
 
 impl Catalogue {
     /// Reads a thread's space.
     pub fn of(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Catalogue {
-        let mut catalogue = Catalogue { filled: Vec::new(), empty: Vec::new(), runs: Vec::new() };
+        let base = k.arch().base();
+        let mut catalogue = Catalogue { filled: Vec::new(), empty: Vec::new(), runs: Vec::new(), base };
         let (root, slots) = (k.get(thread).space_root, k.get(thread).space_slots);
         for index in 0..slots {
             let Some(entry) = k.slot_at(root + index * SLOT_SIZE) else { continue };
@@ -191,6 +196,7 @@ pub fn sensible(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
 fn shape_message(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     let kind = match operation {
         Operation::Reply => Kind::Reply,
+        Operation::Signal if source.one_in(4) => Kind::Doorbell,
         Operation::Signal => Kind::Notification,
         Operation::Receive | Operation::TryReceive | Operation::ReplyReceive if source.one_in(4) => Kind::Notification,
         _ => Kind::Endpoint,
@@ -289,14 +295,43 @@ fn shape_mapping(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sou
     }
 }
 
+/// Arguments of operations on what is of other cores, or on them, but for the kernel's capability.
+fn shape_foreign(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
+    x[1] = known.space(source);
+    match operation {
+        Operation::KernelExport => {
+            // What stands for something elsewhere is never freed, so large untypeds rarely.
+            let any = source.one_in(20);
+            let small = |cap: &Cap| cap.kind != Kind::Untyped || any || cap.size_bits <= 16;
+            let kinds = [Kind::Untyped, Kind::Frame, Kind::Endpoint];
+            x[2] = known.such_slot(source, |address, cap| address >= FREE && kinds.contains(&cap.kind) && small(cap));
+        }
+        Operation::KernelUnexport => x[2] = known.such(source, |cap| cap.is_exported()),
+        Operation::KernelHolders => x[2] = known.any(source),
+        _ => {
+            x[1] = source.pick(&[Kind::Frame, Kind::Untyped]) as u64;
+            x[3] = if source.one_in(4) { source.below(24) } else { 12 + source.below(4) };
+            // What lies in no piece of memory, or in a piece; sometimes what was lent.
+            x[2] = RAM_START + (source.below(8) << 20) + (source.below(16) << x[3]);
+            let lent = known.filled.iter().filter(|(_, cap)| cap.is_exported() && cap.kind == Kind::Untyped);
+            let lent: Vec<usize> = lent.map(|(_, cap)| cap.object).collect();
+            if !lent.is_empty() && source.one_in(2) {
+                x[2] = (source.pick(&lent) - known.base) as u64;
+            }
+            x[4] = if x[1] == Kind::Untyped as u64 || source.one_in(2) { 15 } else { source.below(16) };
+            (x[5], x[6]) = (known.space(source), known.empty(source));
+        }
+    }
+}
+
 /// Arguments of operations on threads, time, interrupts and the kernel.
 fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     x[0] = match operation as u64 {
         64..80 => known.kind(source, Kind::Thread),
         80..88 => known.kind(source, Kind::SchedulingContext),
         88..96 => known.table(source, 0),
-        96 => known.kind(source, Kind::InterruptControl),
-        97..112 => known.kind(source, Kind::Interrupt),
+        96 | 99 => known.kind(source, Kind::InterruptControl),
+        97..104 => known.kind(source, Kind::Interrupt),
         _ => known.kind(source, Kind::Kernel),
     };
     match operation {
@@ -339,11 +374,21 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
         // Rather seldom, because then soon nobody runs.
         Operation::AccountSuspend => x[1] = u64::from(source.one_in(3)),
         Operation::InterruptGet => {
-            x[1] = 32 + source.below(6);
+            // Lines of devices, and those on which the own core can be rung.
+            x[1] = if source.one_in(2) { 32 + source.below(6) } else { source.below(4) };
             x[2] = source.below(2);
             x[3] = known.empty(source);
         }
+        Operation::InterruptDoorbell => {
+            x[1] = source.below(CORES + 1);
+            x[2] = if source.one_in(8) { source.below(DOORBELLS + 2) } else { source.below(4) };
+            x[3] = known.empty(source);
+        }
+        Operation::KernelStartCore => x[1] = source.below(CORES + 1),
         Operation::InterruptBind => x[1] = if source.one_in(4) { 0 } else { known.kind(source, Kind::Notification) },
+        Operation::KernelExport | Operation::KernelUnexport | Operation::KernelHolders | Operation::KernelImport => {
+            shape_foreign(operation, x, known, source);
+        }
         Operation::KernelPowerOff | Operation::KernelPrint | Operation::KernelQuery => x[1] = source.below(70),
         Operation::KernelStretches => x[1] = source.pick(&[0, 115, 120, 126, 127, u64::MAX]),
         _ => {}

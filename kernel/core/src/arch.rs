@@ -6,6 +6,7 @@
 use crate::Kernel;
 use crate::object::Ref;
 use crate::thread::Thread;
+use tench_abi::Error;
 use tench_abi::memory::MapFlags;
 
 /// A machine.
@@ -45,6 +46,23 @@ pub unsafe trait Arch: Sized {
     fn interrupt_set_edge(&mut self, number: u32, edge: bool);
     /// Whether user programs may own this line.
     fn interrupt_exists(&self, number: u32) -> bool;
+    /// How many cores the machine has.
+    fn cores(&self) -> u64;
+    /// Which of them this is.
+    fn core(&self) -> u64;
+    /// Starts a core with the kernel whose image lies at one physical address, and the other in its first register.
+    ///
+    /// # Errors
+    /// `CoreRunning`, `CoreRefused`.
+    fn start_core(&mut self, core: u64, image: u64, boot: u64) -> Result<(), Error>;
+    /// Interrupts a core on one of the lines for that. What this core has written before is seen by whoever is interrupted.
+    fn ring(&mut self, core: u64, line: u32);
+    /// Whether memory could be another core's: RAM that this kernel reaches and does not lie in itself. (What it has in untyped
+    /// memory it knows.)
+    ///
+    /// # Errors
+    /// `InvalidArgument` if not all of it is such RAM, `Overlap` if the kernel lies in it.
+    fn check_import(&self, physical: u64, size: u64) -> Result<(), Error>;
     /// Which line is the kernel's timer.
     fn timer_interrupt(&self) -> u32;
     /// Lets pending interrupts in for a moment: unmasks, and masks again. The handler enters through

@@ -24,10 +24,12 @@ use crate::{Arch, Kernel, derivation, mapping, scheduler, scheduling, table, thr
 pub struct Plan<'a> {
     /// Memory, in naturally aligned power-of-two pieces.
     pub memory: &'a [UntypedInfo],
-    /// Physical address of the RAM disk.
-    pub ramdisk: u64,
-    /// Its first page.
+    /// Physical address from which the offsets of `init`'s segments count.
+    pub init: u64,
+    /// The first page there.
     pub header: &'a Header,
+    /// Physical address and size of the boot archive.
+    pub archive: (u64, u64),
     /// Physical address and size of the device tree.
     pub device_tree: (u64, u64),
     /// Ticks of the system counter per second.
@@ -112,6 +114,7 @@ pub fn first_process<A: Arch>(k: &mut Kernel<A>, plan: &Plan<'_>) -> Result<Ref<
     if plan.header.magic != MAGIC || plan.header.version != VERSION {
         return Err("the RAM disk does not begin with a header of this version; boot with the host tool");
     }
+    k.state().device_tree = plan.device_tree;
     let home = choose_home(plan)?;
     let base = k.arch().base();
     let start = base + plan.memory[home].address as usize;
@@ -188,7 +191,7 @@ fn give_memory<A: Arch>(k: &mut Kernel<A>, node: usize, plan: &Plan<'_>) -> Resu
         let mut cap = Cap::new(Kind::Untyped, object, piece.size_bits as u8);
         if piece.kind == MemoryKind::Device as u32 {
             cap.flags |= flag::DEVICE;
-        } else if piece.kind == MemoryKind::Archive as u32 {
+        } else if piece.kind == MemoryKind::Archive as u32 || piece.kind == MemoryKind::Channel as u32 {
             cap.flags |= flag::PRESERVED;
         }
         put(k, node, CapAddress(slot::BOOT_UNTYPED.0 + i as u32), cap)?;
@@ -253,10 +256,10 @@ fn map_program<A: Arch>(
         let flags = MapFlags::from_bits(segment.flags).ok_or("a segment of the first process has unknown flags")?;
         for page in 0..segment.size >> PAGE_BITS {
             let offset = page << PAGE_BITS;
-            map_page(k, objects, root, segment.address + offset, plan.ramdisk + segment.offset + offset, flags)?;
+            map_page(k, objects, root, segment.address + offset, plan.init + segment.offset + offset, flags)?;
         }
         if flags.contains(MapFlags::EXECUTE) {
-            let start = k.arch().base() + (plan.ramdisk + segment.offset) as usize;
+            let start = k.arch().base() + (plan.init + segment.offset) as usize;
             k.arch().synchronise_instructions(start, segment.size as usize);
         }
     }
@@ -378,8 +381,8 @@ fn write_info(page: usize, plan: &Plan<'_>) {
         magic: MAGIC,
         version: VERSION,
         untyped_count: count as u64,
-        archive_address: plan.ramdisk + plan.header.archive_offset,
-        archive_size: plan.header.archive_size,
+        archive_address: plan.archive.0,
+        archive_size: plan.archive.1,
         device_tree: if size == 0 { 0 } else { DEVICE_TREE + (tree & (PAGE_SIZE as u64 - 1)) },
         device_tree_size: size,
         counter_frequency: plan.counter_frequency,

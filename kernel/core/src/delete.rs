@@ -4,10 +4,12 @@
 //! thread that does it but written in the capability itself, which is flagged as a *zombie*: it cannot be used any more,
 //! only deleted further, by anybody. So a thread that is deleted in a window leaves nothing to undo.
 //!
-//! Objects that contain slots are the subject of [`containers`]. Invariants: docs/invariants.md, "Zombies". Operations
+//! Objects that contain slots are the subject of [`containers`]. What stands for copies on other cores stays, and so does what
+//! contains such ([`past`] goes on behind it). Invariants: docs/invariants.md, "Zombies". Operations
 //! are documented in `tench_abi::Operation`.
 
 pub(crate) mod containers;
+mod past;
 
 use tench_abi::{Error, Kind, Rights};
 
@@ -56,6 +58,9 @@ enum Step {
     DoneWithContents,
     /// A window has to be passed; the slot holds a zombie.
     Pending,
+    /// The slot holds what stands for copies on other cores, or the zombie of what contains such; all else in that is gone. Any other
+    /// slot may have been emptied or its node be gone.
+    Stays,
 }
 
 /// `Delete`.
@@ -86,7 +91,8 @@ fn delete_named<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, space: u64, address: 
 /// derivation structure after each.
 ///
 /// # Errors
-/// `Aborted` if the running thread has deleted itself: it must stop at once.
+/// `Aborted` if the running thread has deleted itself: it must stop at once. `ForeignCopies` if the slot still holds what contains
+/// stand-ins of copies on other cores.
 pub fn delete<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<Deleted, Error> {
     delete_in_steps(k, slot, &mut |k| if derivation::slot_exists(k, slot) { Some(slot) } else { None })
 }
@@ -127,7 +133,12 @@ fn delete_in_steps<A: Arch>(
     let last = is_zombie(&cap) || derivation::is_last(k, slot);
     let mut slot = slot;
     let mut budget = BUDGET;
-    while step(k, slot, &mut budget) == Step::Pending {
+    loop {
+        match step(k, slot, &mut budget) {
+            Step::Pending => {}
+            Step::Stays => return Err(Error::ForeignCopies),
+            Step::Done | Step::DoneWithContents => break,
+        }
         if !window::pass(k) {
             return Err(Error::Aborted);
         }
@@ -148,7 +159,8 @@ fn delete_in_steps<A: Arch>(
 
 /// What has become free with the last capability to an object.
 fn freed<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Deleted {
-    let without_memory = matches!(cap.kind, Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel);
+    let without_memory =
+        matches!(cap.kind, Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel | Kind::Doorbell);
     if without_memory || derivation::is_reservation(cap) {
         return Deleted::Freed { address: 0, size_bits: 0 };
     }
@@ -183,18 +195,21 @@ impl Scope {
         }
     }
 
+    /// Whether another capability is a sibling, or its mapping, that goes when `cap` is revoked.
+    fn takes(self, other: &Cap, cap: &Cap) -> bool {
+        other.object == cap.object
+            && match self {
+                Scope::Object => other.kind == cap.kind || other.kind == Kind::Mapping,
+                Scope::Badge => other.kind == cap.kind && other.badge == cap.badge,
+                Scope::Memory(_) | Scope::Nothing => false,
+            }
+    }
+
     /// The next capability to delete, if that is a sibling.
     fn victim<A: Arch>(self, k: &mut Kernel<A>, slot: SlotRef) -> Option<SlotRef> {
         let cap = k.slot(slot).cap;
-        let goes = |other: &Cap| {
-            other.object == cap.object
-                && match self {
-                    Scope::Object => other.kind == cap.kind || other.kind == Kind::Mapping,
-                    Scope::Badge => other.kind == cap.kind && other.badge == cap.badge,
-                    Scope::Memory(_) | Scope::Nothing => false,
-                }
-        };
-        [tree::next(k, slot), tree::previous(k, slot)].into_iter().flatten().find(|other| goes(&k.slot(*other).cap))
+        let both = [tree::next(k, slot), tree::previous(k, slot)];
+        both.into_iter().flatten().find(|other| self.takes(&k.slot(*other).cap, &cap))
     }
 }
 
@@ -220,6 +235,9 @@ pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
         if step == Step::Done {
             continue;
         }
+        if step == Step::Stays {
+            return past::revoke(k, space, address, &cap);
+        }
         if step == Step::Pending {
             count += k.state().removed - since;
             if !window::pass(k) {
@@ -230,8 +248,12 @@ pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
         }
         match space::lookup_in(k, space, address, Rights::WRITE) {
             Ok(found) if is_same(&k.slot(found).cap, &cap) => slot = found,
+            Ok(found) if past::is_same(&k.slot(found).cap, &cap) => return past::revoke(k, space, address, &cap),
             _ => break,
         }
+    }
+    if cap.is_exported() {
+        return Err(Error::ForeignCopies);
     }
     count += k.state().removed - since;
     Ok(Outcome::results(k, thread, &[count]))
@@ -288,10 +310,7 @@ fn is_zombie(cap: &Cap) -> bool {
 /// One bounded step of emptying a slot that is not empty.
 #[inline]
 fn step<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> Step {
-    if containers::is_last(k, slot) {
-        return if containers::empty(k, slot, budget) { Step::DoneWithContents } else { Step::Pending };
-    }
-    if remove_simple(k, slot, budget) { Step::Done } else { Step::Pending }
+    if containers::is_last(k, slot) { containers::empty(k, slot, budget) } else { remove_simple(k, slot, budget) }
 }
 
 /// The first mapping of a frame whose last capability is in `slot`, if `slot` holds that; otherwise what comes next is
@@ -304,35 +323,43 @@ fn first_mapping<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<SlotRef> {
     if cap.kind as u8 == Kind::Mapping as u8 && cap.object == object { Some(next) } else { None }
 }
 
-/// A thread's binding is about to go: the thread forgets it, and the slot is one like any other.
+/// If this is a thread's binding, it is about to go: the thread forgets it, and the slot is one like any other. Answers `false` if
+/// it stands for copies on other cores and has to stay.
 #[inline]
-fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     if k.slot(slot).cap.flags & flag::EMBEDDED != 0 {
+        if k.slot(slot).cap.is_exported() {
+            return false;
+        }
         thread::binding::unbind(k, slot);
         k.slot(slot).cap.flags &= !flag::EMBEDDED;
     }
+    true
 }
 
-/// One step of emptying a slot that does not hold the last capability to a container. Answers whether it is empty.
+/// One step of emptying a slot that does not hold the last capability to a container.
 ///
 /// It is not begun if it costs more than is left until the next window, unless the last was passed just now.
-fn remove_simple<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bool {
+fn remove_simple<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> Step {
     let untyped = k.slot(slot).cap.kind as u8 == Kind::Untyped as u8;
     let cost = if untyped { REMOVE_UNTYPED_COST } else { REMOVE_COST };
     if cost > *budget && *budget < BUDGET {
         *budget = 0;
-        return false;
+        return Step::Pending;
     }
-    unbind(k, slot);
+    if !unbind(k, slot) {
+        *budget -= FINALISE_COST;
+        return Step::Stays;
+    }
     let last = is_zombie(&k.slot(slot).cap) || derivation::is_last(k, slot);
     if last && !finalise(k, slot, budget) {
         k.slot(slot).cap.flags |= flag::ZOMBIE;
         k.slot(slot).cap.settle();
-        return false;
+        return Step::Pending;
     }
     derivation::remove(k, slot);
     *budget -= cost;
-    true
+    Step::Done
 }
 
 /// What the next step of an object's end costs at most, roughly.
@@ -349,7 +376,7 @@ fn finalise_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
             n.head.is_none() && n.first_interrupt == 0
         }),
         Kind::SchedulingContext => !end_of(object, |object: Ref<SchedulingContext>| k.get(object).thread.is_none()),
-        Kind::Interrupt => false,
+        Kind::Interrupt | Kind::Doorbell => false,
     };
     if in_use { END_USE_COST } else { FINALISE_COST }
 }
@@ -374,7 +401,13 @@ fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bo
         Kind::Notification => end_of(object, |object| notification::finalise(k, object)),
         Kind::SchedulingContext => end_of(object, |object| scheduling::finalise(k, object)),
         Kind::Interrupt => interrupt::finalise(k, object as u32),
-        Kind::Untyped | Kind::InterruptControl | Kind::Kernel | Kind::CapNode | Kind::Thread | Kind::Null => true,
+        Kind::Untyped
+        | Kind::InterruptControl
+        | Kind::Kernel
+        | Kind::Doorbell
+        | Kind::CapNode
+        | Kind::Thread
+        | Kind::Null => true,
     }
 }
 

@@ -246,6 +246,59 @@ pub fn room<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, range_en
     }
 }
 
+/// The capability that comes first of those equal to the one in a slot.
+fn leader<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> SlotRef {
+    if !tree::is_follower(k, slot) {
+        return slot;
+    }
+    let cap = k.slot(slot).cap;
+    tree::gap(k, |k, node| in_order(&k.slot(node).cap, &cap)).0.unwrap_or(slot)
+}
+
+/// Makes a capability the first of its equals, unless that is one for which `refused` holds. Answers whether it is.
+pub fn lead<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, refused: impl FnOnce(&Cap) -> bool) -> bool {
+    let leader = leader(k, slot);
+    if refused(&k.slot(leader).cap) {
+        return false;
+    }
+    if leader != slot {
+        tree::remove(k, slot);
+        tree::replace(k, leader, slot);
+        tree::follow(k, leader, slot);
+    }
+    true
+}
+
+/// Where in the order comes what no capability here stands for, `cap`, and the untyped right around it, for which `lent` holds;
+/// `None` if it overlaps anything else.
+pub fn room_outside<A: Arch>(
+    k: &mut Kernel<A>,
+    cap: &Cap,
+    lent: impl Fn(&Cap) -> bool,
+) -> Option<(Gap, Option<SlotRef>)> {
+    let (start, range_end) = (cap.object, end(cap));
+    let gap = tree::gap(k, |k, node| in_order(&k.slot(node).cap, cap));
+    if gap.1.is_some_and(|after| k.slot(after).cap.object < range_end) {
+        return None;
+    }
+    let Some(before) = gap.0 else { return Some((gap, None)) };
+    // What reaches into the range from before it is untyped, or has nothing behind it.
+    let around = if end(&k.slot(before).cap) > start { Some(before) } else { tree::last_reaching(k, before, start) };
+    let fits = around.is_none_or(|around| {
+        let around = &k.slot(around).cap;
+        matches!(around.kind, Kind::Untyped) && lent(around) && end(around) >= range_end
+    });
+    fits.then_some((gap, around))
+}
+
+/// Where in the order to go on behind a capability that lay at this place, and is gone. Untyped memory of the same extent, which may
+/// have come before it or behind it, lies behind the answer.
+pub fn behind<A: Arch>(k: &mut Kernel<A>, place: &Cap) -> Option<SlotRef> {
+    let is_untyped = matches!(place.kind, Kind::Untyped);
+    let before = |cap: &Cap| if is_untyped { !in_order(place, cap) } else { in_order(cap, place) };
+    tree::gap(k, |k, node| before(&k.slot(node).cap)).0
+}
+
 /// Whether a slot that was one earlier still is: it lies in a node or thread for which a capability exists.
 pub fn slot_exists<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let address = k.arch().base() + ((slot.number() as usize) << 6);
@@ -314,7 +367,7 @@ fn has_stale_watermark(cap: &Cap) -> bool {
 
 /// Whether a capability stands for memory of its own.
 fn has_memory(cap: &Cap) -> bool {
-    !matches!(cap.kind, Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel)
+    !matches!(cap.kind, Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel | Kind::Doorbell)
 }
 
 /// Checks what one capability says by itself.

@@ -11,8 +11,8 @@ use crate::object::Ref;
 use crate::slot::SlotRef;
 use crate::thread::{Thread, slow};
 use crate::{
-    Arch, Kernel, account, delete, endpoint, fast, fault, frame, interrupt, mapping, notification, reply, scheduler,
-    scheduling, space, table, thread, untyped, watch,
+    Arch, Kernel, account, delete, endpoint, fast, fault, foreign, frame, interrupt, mapping, notification, reply,
+    scheduler, scheduling, space, table, thread, untyped, watch,
 };
 
 /// What a system call did to the registers of the thread that made it.
@@ -180,10 +180,17 @@ impl<A: Arch> Table<A> {
         table[Operation::InterruptGet as usize] = interrupt::get::<A>;
         table[Operation::InterruptBind as usize] = interrupt::bind::<A>;
         table[Operation::InterruptAcknowledge as usize] = interrupt::acknowledge::<A>;
+        table[Operation::InterruptDoorbell as usize] = interrupt::doorbell::<A>;
+        table[Operation::KernelExport as usize] = foreign::export::<A>;
+        table[Operation::KernelUnexport as usize] = foreign::unexport::<A>;
+        table[Operation::KernelImport as usize] = foreign::import::<A>;
+        table[Operation::KernelHolders as usize] = foreign::holders::<A>;
         table[Operation::KernelPowerOff as usize] = crate::power::power_off::<A>;
         table[Operation::KernelPrint as usize] = crate::power::print::<A>;
         table[Operation::KernelQuery as usize] = crate::power::query::<A>;
         table[Operation::KernelStretches as usize] = crate::power::stretches::<A>;
+        table[Operation::KernelMachine as usize] = crate::power::machine::<A>;
+        table[Operation::KernelStartCore as usize] = crate::power::start_core::<A>;
         table
     };
 }

@@ -3,10 +3,14 @@
 //! A line is masked when it fires and unmasked when its owner acknowledges, so a driver that is slow or dead costs
 //! the others nothing.
 //!
+//! A doorbell is the capability to the other end of such a line: a signal to it interrupts the core that it names, which may be run by
+//! another kernel. Lines below [`DOORBELLS`] are the ones that can be rung.
+//!
 //! Handlers run with interrupts masked but for [`window::nested`](crate::window::nested), where others get in. Only the
 //! handler of the timer passes such windows, when more deadlines have passed than one batch; its own line is masked
 //! then, and every other handler is short. So at most two interrupts are under way at once, whatever programs do.
 
+use tench_abi::object::DOORBELLS;
 use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument, capability_slot, slot_at};
@@ -119,6 +123,33 @@ pub fn acknowledge<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
         k.arch().interrupt_enable(number);
     }
     Ok(Outcome::Done)
+}
+
+/// What a doorbell names: a core and one of its lines.
+fn bell(core: u64, line: u64) -> usize {
+    (core * DOORBELLS + line) as usize
+}
+
+/// `InterruptDoorbell`.
+pub fn doorbell<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    capability_slot(k, thread, Kind::InterruptControl, Rights::WRITE)?;
+    let (core, line) = (argument(k, thread, 1), argument(k, thread, 2));
+    if core >= k.arch().cores() {
+        return Err(Error::NoSuchCore);
+    }
+    if line >= DOORBELLS {
+        return Err(Error::InvalidArgument);
+    }
+    let address = argument(k, thread, 3);
+    let destination = space::destination(k, 0, address)?;
+    derivation::insert_child(k, destination, Cap::new(Kind::Doorbell, bell(core, line), 0));
+    Ok(Outcome::Done)
+}
+
+/// `Signal` with a doorbell.
+pub fn ring<A: Arch>(k: &mut Kernel<A>, bell: usize) {
+    let bell = bell as u64;
+    k.arch().ring(bell / DOORBELLS, (bell % DOORBELLS) as u32);
 }
 
 /// Masks a line and takes it off its notification's list, which can be as long as there are lines.

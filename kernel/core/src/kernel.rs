@@ -92,6 +92,8 @@ pub struct State<A> {
     pub asids_full: [u64; ASIDS / 64 / 64],
     /// Identifiers in use.
     pub asids_used: usize,
+    /// Physical address and size of the device tree.
+    pub device_tree: (u64, u64),
     /// Counters.
     pub statistics: Statistics,
     /// The machine.

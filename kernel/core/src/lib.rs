@@ -10,6 +10,7 @@
 //!   thread, scheduler, scheduling, inherit, timers, account     who runs, and when
 //!   budget, depletion                         for how long
 //!   space, untyped, delete, frame, table      capabilities and memory
+//!   foreign                                   capabilities that left their core
 //!   derivation, tree                          the ordered structure below them
 //!   kernel, object, slot                      the state, and how it is reached
 //! ```
@@ -32,6 +33,7 @@ pub mod endpoint;
 pub mod entry;
 pub mod fast;
 pub mod fault;
+pub mod foreign;
 pub mod frame;
 pub mod inherit;
 pub mod interrupt;

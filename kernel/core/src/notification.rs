@@ -2,13 +2,21 @@
 
 use tench_abi::{Error, Kind, Rights, Tag};
 
-use crate::entry::{Outcome, capability_slot, clear};
+use crate::entry::{Outcome, argument, capability_slot, clear};
 use crate::object::{Notification, Ref};
 use crate::thread::{Thread, ThreadState, slow};
-use crate::{Arch, Kernel, endpoint, scheduler, timers};
+use crate::{Arch, Kernel, endpoint, interrupt, scheduler, space, timers};
 
 /// `Signal`.
 pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let address = argument(k, thread, 0);
+    let slot = space::lookup(k, address)?;
+    if k.slot(slot).cap.kind == Kind::Doorbell {
+        let slot = capability_slot(k, thread, Kind::Doorbell, Rights::WRITE)?;
+        let bell = k.slot(slot).cap.object;
+        interrupt::ring(k, bell);
+        return Ok(Outcome::Done);
+    }
     let slot = capability_slot(k, thread, Kind::Notification, Rights::WRITE)?;
     let cap = &k.slot(slot).cap;
     let (object, badge) = (cap.object, cap.badge);

@@ -1,4 +1,4 @@
-//! The kernel as an object: power, early output, statistics.
+//! The kernel as an object: power, early output, statistics, and the other cores.
 
 use tench_abi::object::Statistic;
 use tench_abi::{Error, Kind, Rights};
@@ -71,6 +71,25 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
         Statistic::NestedInterrupts => s.nested_interrupts,
     };
     Ok(Outcome::results(k, thread, &[value]))
+}
+
+/// `KernelMachine`.
+pub fn machine<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    capability_slot(k, thread, Kind::Kernel, Rights::READ)?;
+    let (tree, size) = k.state().device_tree;
+    let answer = [k.arch().cores(), k.arch().core(), tree, size];
+    Ok(Outcome::results(k, thread, &answer))
+}
+
+/// `KernelStartCore`.
+pub fn start_core<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    capability_slot(k, thread, Kind::Kernel, Rights::WRITE)?;
+    let [core, image, boot] = core::array::from_fn(|i| argument(k, thread, i + 1));
+    if core >= k.arch().cores() {
+        return Err(Error::NoSuchCore);
+    }
+    k.arch().start_core(core, image, boot)?;
+    Ok(Outcome::Done)
 }
 
 /// `KernelStretches`.

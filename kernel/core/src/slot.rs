@@ -43,7 +43,9 @@ pub mod flag {
     pub const ORIGINAL: u8 = 4;
     /// Made by minting a badge: revoking it deletes all other capabilities with that badge.
     pub const BADGE_ORIGIN: u8 = 8;
-    /// The slot lies inside a thread object and is one of its bindings.
+    /// The slot lies inside a thread object and is one of its bindings; or the capability is the stand-in of copies on other
+    /// cores ([`Cap::is_exported`](super::Cap::is_exported)). Either does not go without more ado, and whatever deletes asks only
+    /// for this.
     pub const EMBEDDED: u8 = 16;
     /// Untyped, frame: device memory. Retyping does not zero it.
     pub const DEVICE: u8 = 32;
@@ -57,16 +59,22 @@ pub mod flag {
 /// kind sets this bit, so that looking an address up tests nothing else.
 pub const SECOND_LEVEL: u32 = 1 << 31;
 
+/// Set in [`Cap::aux`] of a frame or untyped that belongs to another core. Copies have it too.
+pub const BORROWED: u32 = 1;
+/// Set in [`Cap::extra`] of a frame or endpoint that is a stand-in. Copies do not have it.
+pub const EXPORTED: u64 = 1;
+
 /// What a slot holds.
 ///
 /// | kind        | `object`                      | `badge`                  | `aux`                | `extra`         |
 /// |-------------|-------------------------------|--------------------------|----------------------|-----------------|
-/// | Untyped     | kernel virtual address        | watermark                | –                    | highest placed  |
+/// | Untyped     | kernel virtual address        | watermark                | [`BORROWED`]         | highest placed  |
 /// | CapNode     | kernel virtual address        | –                        | log2 of slots, [`SECOND_LEVEL`] | zombie: progress|
-/// | Frame       | kernel virtual address        | –                        | –                    | –               |
+/// | Frame       | kernel virtual address        | –                        | [`BORROWED`]         | [`EXPORTED`]    |
 /// | PageTable   | kernel virtual address        | –                        | level                | –               |
 /// | Mapping     | address of its *frame*        | address of the table     | first, count << 16   | offset, flags   |
-/// | Endpoint, Notification | address            | badge                    | –                    | –               |
+/// | Endpoint    | address                       | badge                    | –                    | [`EXPORTED`]    |
+/// | Notification | address                      | badge                    | –                    | –               |
 /// | Interrupt   | number                        | –                        | –                    | –               |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -128,6 +136,21 @@ impl Cap {
                 self.flags |= flag::RECEIVABLE;
             }
         }
+    }
+
+    /// Whether it is the stand-in of copies on other cores. Untyped memory is never bound to a thread.
+    pub const fn is_exported(&self) -> bool {
+        self.flags & flag::EMBEDDED != 0
+            && match self.kind {
+                Kind::Untyped => true,
+                Kind::Frame | Kind::Endpoint => self.extra & EXPORTED != 0,
+                _ => false,
+            }
+    }
+
+    /// Whether its object belongs to another core.
+    pub const fn is_borrowed(&self) -> bool {
+        matches!(self.kind, Kind::Untyped | Kind::Frame) && self.aux & BORROWED != 0
     }
 
     /// Whether all of `rights` are there.

@@ -313,7 +313,7 @@ pub fn identify<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     let rights = if cap.flags & flag::ZOMBIE == 0 { cap.rights } else { 0 };
     let place = match cap.kind {
         Kind::Untyped | Kind::Frame => k.physical(cap.object),
-        Kind::Interrupt => cap.object as u64,
+        Kind::Interrupt | Kind::Doorbell => cap.object as u64,
         _ => 0,
     };
     let bits = if matches!(cap.kind, Kind::Mapping) { 0 } else { cap.size_bits };

@@ -154,6 +154,43 @@ fn first_reaching<N: Nodes>(t: &mut N, subtree: SlotRef, address: usize) -> Opti
     }
 }
 
+/// The last node of the tree that is `node`, which is in it, or comes before, and whose end lies beyond `address`.
+pub fn last_reaching<N: Nodes>(t: &mut N, node: SlotRef, address: usize) -> Option<SlotRef> {
+    let mut at = node;
+    loop {
+        if t.end(at) > address {
+            return Some(at);
+        }
+        if let Some(left) = SlotRef::new(t.links(at).left)
+            && t.links(left).max_end > address
+        {
+            return last_below(t, left, address);
+        }
+        // Nothing below: up to the first ancestor that comes earlier.
+        loop {
+            let parent = SlotRef::new(t.links(at).parent)?;
+            let came_from_right = t.links(parent).right == at.number();
+            at = parent;
+            if came_from_right {
+                break;
+            }
+        }
+    }
+}
+
+/// The last node of a subtree whose end lies beyond `address`. There is one.
+fn last_below<N: Nodes>(t: &mut N, subtree: SlotRef, address: usize) -> Option<SlotRef> {
+    let mut node = subtree;
+    loop {
+        let links = *t.links(node);
+        match SlotRef::new(links.right) {
+            Some(right) if t.links(right).max_end > address => node = right,
+            _ if t.end(node) > address => return Some(node),
+            _ => node = SlotRef::new(links.left)?,
+        }
+    }
+}
+
 /// Links a node into list and tree. The gap is as [`gap`] would answer it.
 #[inline]
 pub fn insert<N: Nodes>(t: &mut N, node: SlotRef, (before, after): Gap) {

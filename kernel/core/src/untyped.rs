@@ -34,7 +34,7 @@ use crate::object::Ref;
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::Thread;
 use crate::tree::Gap;
-use crate::{Arch, Kernel, derivation, space, table, thread, tree, window};
+use crate::{Arch, Kernel, derivation, foreign, space, table, thread, tree, window};
 
 /// Objects that are made without passing a window.
 const DIRECT_OBJECTS: usize = 4;
@@ -121,7 +121,7 @@ fn decode_offset(untyped: &Cap, place: u64, bits: u8, count: u64) -> Result<u64,
 /// All checks.
 #[inline]
 fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, Place), Error> {
-    let untyped = capability_slot(k, thread, Kind::Untyped, Rights::WRITE)?;
+    let untyped = foreign::own_untyped(k, thread)?;
     let [_, kind, size, count, place, space, address, ..] = k.get(thread).registers.x;
     let source = &k.slot(untyped).cap;
     let mut cap = decode_cap(source, kind, size)?;

@@ -4,17 +4,18 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-use tench_abi::boot::Header;
+use tench_abi::boot::{CORE_MAGIC, CoreBoot, Header, VERSION};
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::object::stretch;
-use tench_arch_aarch64::interrupts::Interrupts;
+use tench_arch_aarch64::cores::{self, Cores};
+use tench_arch_aarch64::interrupts::{self, Devices, Interrupts};
 use tench_arch_aarch64::layout::Region;
 use tench_arch_aarch64::platform::{HEADER_SIZE, Platform, TOTAL_SIZE, used_size};
 use tench_arch_aarch64::{BASE, Machine, early, fatal, plan, start, timer, trap};
 use tench_kernel::boot::{Plan, first_process};
 use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
 use tench_kernel::watch::{self, edge};
-use tench_kernel::{Kernel, State, scheduler, window};
+use tench_kernel::{Arch, Kernel, State, scheduler, window};
 
 /// Memory that starts as zeros and is used by one core through one reference.
 #[repr(C, align(8192))]
@@ -31,10 +32,14 @@ const SWITCH_FRAME: usize = 96;
 /// Where the return address is among them.
 const SWITCH_RETURN: usize = 88;
 
-/// Called by start.S with the physical address of the device tree.
+/// Called by start.S with what the core found in its first register: the physical address of the device tree, or of a [`CoreBoot`].
 #[unsafe(no_mangle)]
-extern "C" fn tench_boot(tree: usize) -> ! {
-    match boot(tree) {
+extern "C" fn tench_boot(address: usize) -> ! {
+    let booted = match core_boot(address) {
+        Some(started) => boot_further(started),
+        None => boot_first(address),
+    };
+    match booted {
         Ok(first) => {
             // SAFETY: `first` came from the scheduler; everything on this stack is abandoned.
             unsafe { trap::tench_resume(first) }
@@ -43,20 +48,42 @@ extern "C" fn tench_boot(tree: usize) -> ! {
     }
 }
 
-fn boot(tree_address: usize) -> Result<usize, &'static str> {
-    let tree = trimmed_tree(tree_address)?;
-    let platform = Platform::read(tree, tree_address as u64)?;
+/// What another core has left for this one, if it was started so.
+fn core_boot(address: usize) -> Option<&'static CoreBoot> {
+    if !address.is_multiple_of(PAGE_SIZE) || address == 0 {
+        return None;
+    }
+    // SAFETY: whoever started this core says that something lies there. A boot page is plain numbers, valid whatever they are, and a
+    // device tree is at least as readable; it is compared before it is believed.
+    let boot = unsafe { &*((BASE + address) as *const CoreBoot) };
+    (boot.magic == CORE_MAGIC).then_some(boot)
+}
+
+/// What this core sees of the machine, once it has mapped all memory.
+fn machine(platform: &Platform, devices: Devices) -> Result<Machine, &'static str> {
     if let Some(serial) = platform.uart {
         early::set_port(BASE + serial.address as usize);
     }
     for bank in &platform.memory {
-        // SAFETY: the device tree says that there is memory; this is the only core.
+        // SAFETY: the device tree says that there is memory; there was no trap yet.
         unsafe { start::map_memory(bank.start, bank.end) };
     }
-    let redistributor = platform.redistributors.first().ok_or("no redistributor in the device tree")?;
-    let controller = Interrupts::new(BASE + platform.distributor.start as usize, BASE + redistributor.start as usize);
+    let mut regions = platform.redistributors.iter();
+    let redistributor = regions.find_map(|region| {
+        interrupts::redistributor(BASE + region.start as usize, region.size() as usize, cores::own_affinity())
+    });
+    let redistributor = redistributor.ok_or("no redistributor for this core")?;
+    let controller = Interrupts::new(BASE + platform.distributor.start as usize, redistributor, devices);
     timer::init();
-    let machine = Machine::new(controller);
+    Ok(Machine::new(controller, Cores::new(platform)?, platform))
+}
+
+/// The core on which the machine begins.
+fn boot_first(tree_address: usize) -> Result<usize, &'static str> {
+    let tree = trimmed_tree(tree_address)?;
+    let platform = Platform::read(tree, tree_address as u64)?;
+    let machine = machine(&platform, Devices::Ours)?;
+    let core = machine.core();
 
     let ramdisk = platform.ramdisk.ok_or("no RAM disk; boot with the host tool")?;
     // SAFETY: the boot loader put the RAM disk there; a header is plain numbers, valid whatever they are.
@@ -67,11 +94,47 @@ fn boot(tree_address: usize) -> Result<usize, &'static str> {
         machine,
         &Plan {
             memory: &memory,
-            ramdisk: ramdisk.start,
+            init: ramdisk.start,
             header,
+            archive: (archive.start, archive.size()),
             device_tree: (platform.device_tree.start, tree.len() as u64),
             counter_frequency: timer::frequency(),
-            core: 0,
+            core,
+        },
+    )
+}
+
+/// A core that another one has started.
+fn boot_further(boot: &CoreBoot) -> Result<usize, &'static str> {
+    cores::set_further();
+    if boot.version != VERSION {
+        return Err("the boot page is of another version; rebuild the image");
+    }
+    let tree_end =
+        boot.device_tree.checked_add(boot.device_tree_size).ok_or("the boot page is damaged: no device tree")?;
+    // SAFETY: the first core has found a device tree there; there was no trap yet.
+    unsafe { start::map_memory(boot.device_tree, tree_end) };
+    // SAFETY: mapped just now, and nobody writes it any more.
+    let tree = unsafe {
+        core::slice::from_raw_parts((BASE + boot.device_tree as usize) as *const u8, boot.device_tree_size as usize)
+    };
+    let platform = Platform::read(tree, boot.device_tree)?;
+    let machine = machine(&platform, Devices::OfAnother)?;
+    if machine.core() != boot.core {
+        return Err("this is not the core that the boot page is for");
+    }
+    // SAFETY: whoever started this core has put it there; a header is plain numbers, valid whatever they are.
+    let header = unsafe { &*((BASE + boot.init as usize) as *const Header) };
+    run(
+        machine,
+        &Plan {
+            memory: &plan::given(boot)?,
+            init: boot.init,
+            header,
+            archive: (boot.archive, boot.archive_size),
+            device_tree: (boot.device_tree, boot.device_tree_size),
+            counter_frequency: timer::frequency(),
+            core: boot.core,
         },
     )
 }

@@ -26,6 +26,7 @@
 //! | `spawn` | [`spawn`] | what a process costs, by the number of processes |
 //! | `latency` | [`latency`] | how late a thread runs that waits for the timer, beside three loads |
 //! | `latency-model` | [`latency::model`] | how long interrupts are off, and how late the kernel takes them |
+//! | `cores` | [`cores`] | channels between cores, and the way to another core |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `adversary` | [`adversary`] | for how long interrupts are off, whatever a program does |
 //! | `spawn-kill` | [`spawn_kill`] | nothing: processes that are started and ended, and whether anything is left |
@@ -46,6 +47,7 @@ mod boot;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod child;
 mod contention;
+mod cores;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod fault;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -116,6 +118,7 @@ fn measure() -> Result<(), String> {
         Some("latency") => latency::run(),
         Some("latency-model") => latency::model::run(),
         Some("boot") => boot::run(),
+        Some("cores") => cores::run(),
         Some("adversary") => adversary::run(),
         Some("soak") => soak::run(),
         Some("spawn-kill") => spawn_kill::run(),

@@ -31,11 +31,13 @@ mod blocks;
 mod budget;
 mod bytes;
 mod child;
+mod cores;
 mod cyclic;
 mod division;
 mod endpoint;
 mod exhaustion;
 mod faults;
+mod foreign;
 mod handlers;
 mod hostile;
 mod inherit;
@@ -97,6 +99,8 @@ const CASES: &[&[Case]] = &[
     handlers::CASES,
     random::CASES,
     kernel::CASES,
+    cores::CASES,
+    foreign::CASES,
     nesting::CASES,
     bytes::CASES,
     blocks::CASES,

@@ -6,6 +6,7 @@ use tench::sys::{Cap, CapAddress, CapNode, Error, Frame, Interrupt, InterruptCon
 use tench::sys::{Mapping, Rights, Trigger, raw};
 
 use crate::case::{Case, Failure, Outcome};
+use crate::cores::SILENT;
 use crate::stage::{EMPTY_INDEX, RTC_LINE, Stage, system_call};
 
 /// Defines a case for each operation that takes a capability: the kinds that it takes, and the rights that it needs.
@@ -35,7 +36,7 @@ operations! {
     "OPS0004" TrySend [Endpoint] WRITE;
     "OPS0005" TryReceive [Endpoint, Notification] READ;
     "OPS0006" Reply [Reply] WRITE;
-    "OPS0008" Signal [Notification] WRITE;
+    "OPS0008" Signal [Notification, Doorbell] WRITE;
     "OPS0010" UntypedRetype [Untyped];
     "OPS0011" UntypedQuery [Untyped];
     "OPS0012" Copy [CapNode] READ;
@@ -69,21 +70,30 @@ operations! {
     "OPS0039" KernelPrint [Kernel] WRITE;
     "OPS0040" KernelQuery [Kernel] READ;
     "OPS0046" KernelStretches [Kernel] READ;
+    "OPS0049" KernelExport [Kernel] WRITE;
+    "OPS0050" KernelUnexport [Kernel] WRITE;
+    "OPS0051" KernelImport [Kernel] WRITE;
+    "OPS0052" KernelHolders [Kernel] WRITE;
     "OPS0041" UntypedSplit [Untyped];
     "OPS0042" UntypedChildren [Untyped];
     "OPS0043" AccountOpen [PageTable] WRITE;
     "OPS0044" AccountQuery [PageTable] READ;
     "OPS0045" AccountSuspend [PageTable] WRITE;
     "OPS0048" ThreadServe [Thread] WRITE;
+    "OPS0049" InterruptDoorbell [InterruptControl] WRITE;
+    "OPS0050" KernelMachine [Kernel] READ;
+    "OPS0051" KernelStartCore [Kernel] WRITE;
 }
 
 /// A capability of each kind.
-fn one_of_each(stage: &mut Stage) -> Outcome<[(Kind, CapAddress); 13]> {
+fn one_of_each(stage: &mut Stage) -> Outcome<[(Kind, CapAddress); 14]> {
     let (table, frame) = (stage.make::<PageTable>(3)?, stage.make::<Frame>(12)?);
     let (mapping, interrupt) = (stage.slot(), stage.slot());
     let mapping: Cap<Mapping> = frame.map(table, 7, 1, 0, MapFlags::READ, mapping)?;
     let control = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL);
     let interrupt: Cap<Interrupt> = control.get(RTC_LINE, Trigger::Level, interrupt)?;
+    let doorbell = stage.slot();
+    let doorbell = control.doorbell(0, SILENT, doorbell)?;
     Ok([
         (Kind::Untyped, stage.make_kind(Kind::Untyped, 12)?),
         (Kind::CapNode, stage.make_kind(Kind::CapNode, 1)?),
@@ -98,6 +108,7 @@ fn one_of_each(stage: &mut Stage) -> Outcome<[(Kind, CapAddress); 13]> {
         (Kind::Interrupt, interrupt.address()),
         (Kind::InterruptControl, slot::INTERRUPT_CONTROL),
         (Kind::Kernel, slot::KERNEL),
+        (Kind::Doorbell, doorbell.address()),
     ])
 }
 
@@ -140,7 +151,7 @@ fn tidy(everything: &[(Kind, CapAddress)]) -> Outcome {
     let node = crate::stage::NODE_INDEX;
     for number in 0..256 {
         let cap = Cap::<CapNode>::new(CapAddress::new(node, number));
-        if matches!(cap.identify()?.kind, Kind::Kernel | Kind::InterruptControl | Kind::Interrupt) {
+        if matches!(cap.identify()?.kind, Kind::Kernel | Kind::InterruptControl | Kind::Interrupt | Kind::Doorbell) {
             cap.delete()?;
         }
     }

@@ -141,6 +141,7 @@ impl<P: Probe> Here<P> {
                     Rejection::NoSuchMethod | Rejection::OtherInterface(_) => assert!(method.is_none()),
                     Rejection::Busy => panic!("there are reply objects enough"),
                     Rejection::NotAttached | Rejection::NoBuffer => panic!("everybody shares memory"),
+                    Rejection::OtherCore | Rejection::Unreachable => panic!("everybody is on this core"),
                 }
             }
             [seen] => {

@@ -31,6 +31,7 @@ probe!(clock as tench_clock_client::protocol in "../../user/servers/clock/client
 probe!(console as tench_console_client::protocol in "../../user/servers/console/client/src/protocol.rs");
 probe!(files as tench_files_client::protocol in "../../user/servers/files/client/src/protocol.rs");
 probe!(mem as tench_mem_client::protocol in "../../user/servers/mem/client/src/protocol.rs");
+probe!(monitor as tench_monitor_client::protocol in "../../user/servers/monitor/client/src/protocol.rs");
 probe!(names as tench_names_client::protocol in "../../user/servers/names/client/src/protocol.rs");
 probe!(pager as tench_pager::protocol in "../../user/lib/pager/src/protocol.rs");
 probe!(procs as tench_procs_client::protocol in "../../user/servers/procs/client/src/protocol.rs");

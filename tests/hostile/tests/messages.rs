@@ -51,4 +51,4 @@ macro_rules! interfaces {
     )* };
 }
 
-interfaces! { clock console files mem names notes pager procs reserve slabs stream }
+interfaces! { clock console files mem monitor names notes pager procs reserve slabs stream }

@@ -54,12 +54,23 @@ impl Executable {
         Self::parse(&workspace::read_file(path)?).wrap_err_with(|| format!("cannot use {}", path.display()))
     }
 
+    /// Reads the kernel's executable at `path`, which corrects addresses in itself if it does not lie where it was linked.
+    pub fn read_kernel(path: &Path) -> Result<Executable> {
+        Self::as_linked(&workspace::read_file(path)?).wrap_err_with(|| format!("cannot use {}", path.display()))
+    }
+
     /// Reads an executable from its bytes. One that can be moved is moved to where programs can lie at the lowest.
     pub fn parse(bytes: &[u8]) -> Result<Executable> {
         let (header, endian) = header(bytes)?;
         if header.e_type(endian) == elf::ET_DYN {
             return Self::moved(bytes, address::PROGRAM);
         }
+        Self::as_linked(bytes)
+    }
+
+    /// Reads an executable for where it was linked.
+    fn as_linked(bytes: &[u8]) -> Result<Executable> {
+        let (header, endian) = header(bytes)?;
         let mut segments = Vec::new();
         for segment in loadable(header, endian, bytes)? {
             let content = segment.data(endian, bytes).map_err(|()| miette!("a segment lies outside the file"))?;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use miette::{Result, WrapErr};
+use tench_abi::boot;
 
 use crate::archive::Archive;
 use crate::build::Build;
@@ -53,10 +54,14 @@ pub fn prepare(
         archive.add_host_file(argument)?;
     }
 
+    let init = Executable::read(build.init(system)?)?;
+    let kernel = image::kernel(&Executable::read_kernel(build.kernel(system)?)?)?;
+    archive.add(boot::KERNEL_FILE, kernel.clone())?;
+    archive.add(boot::INIT_FILE, image::ram_disk(&init, &[])?)?;
+
     let directory = workspace.target.join("tench").join(label);
     let files = BootFiles { image: directory.join("Image"), ram_disk: directory.join("ramdisk") };
-    let init = Executable::read(build.init(system)?)?;
-    workspace::write_file(&files.image, &image::kernel(&Executable::read(build.kernel(system)?)?)?)?;
+    workspace::write_file(&files.image, &kernel)?;
     workspace::write_file(&files.ram_disk, &image::ram_disk(&init, &archive.to_tar()?)?)?;
     Ok(files)
 }

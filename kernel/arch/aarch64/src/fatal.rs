@@ -1,13 +1,13 @@
 //! Reports of what no kernel should meet: a panic, or an exception in the kernel.
 //!
 //! Prints the registers and a backtrace as bare addresses; the host tool names them. Then the power goes off with a
-//! status of its own.
+//! status of its own. Of a further core, only the core stops: the others have nothing of it, and go on.
 
 use core::fmt::Write;
 
-use crate::BASE;
 use crate::early::{Console, power_off};
 use crate::trap::FatalFrame;
+use crate::{BASE, cores};
 
 /// Exit status after a kernel panic or fault.
 pub const STATUS: u8 = 101;
@@ -29,7 +29,7 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     // The first address of a report is where it is; all others are where calls return to.
     let _ = writeln!(out, "  at {here:#x}");
     backtrace(frame);
-    power_off(STATUS)
+    end()
 }
 
 /// Reports an exception in the kernel, or of a kind that is not used.
@@ -47,6 +47,12 @@ pub fn exception(frame: &FatalFrame, vector: u64) -> ! {
     }
     let _ = writeln!(out, "sp  {:016x}\nstate {:#x}", frame.sp, frame.state);
     backtrace(frame.x[29] as usize);
+    end()
+}
+
+/// Ends the machine, or this core of it.
+fn end() -> ! {
+    cores::stop_further();
     power_off(STATUS)
 }
 

@@ -1,7 +1,12 @@
-//! The interrupt controller: GICv3, one core, every line in group 1.
+//! The interrupt controller: GICv3, as one core sees it, every line in group 1.
+//!
+//! The distributor and the lines of devices belong to the first core. Every core has its own lines: the timer's, and those on which
+//! other cores ring it.
 //!
 //! Written by hand rather than taken from a library: acknowledging and masking lie on the measured path from a device to
 //! its driver (`irq_wake`), and the whole of what a kernel without policy needs is below.
+
+use tench_abi::object::DOORBELLS;
 
 /// First shared line; the 32 below belong to each core.
 const FIRST_SHARED: u32 = 32;
@@ -21,11 +26,41 @@ mod distributor {
 }
 
 mod redistributor {
+    /// The core's affinity in the upper half, whether it is the region's last in bit 4.
+    pub const TYPE: usize = 0x8;
+    pub const LAST: u32 = 1 << 4;
     pub const WAKER: usize = 0x14;
     pub const SLEEP: u32 = 1 << 1;
     pub const ASLEEP: u32 = 1 << 2;
     /// The frame with the registers of the core's own lines, laid out as the distributor's.
     pub const OWN_LINES: usize = 0x1_0000;
+    /// From one core's to the next.
+    pub const STRIDE: usize = 0x2_0000;
+}
+
+/// The lines of devices, and with them the distributor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Devices {
+    /// This core's.
+    Ours,
+    /// Those of the first core.
+    OfAnother,
+}
+
+/// The redistributor of the core with this affinity, among those of a region. Takes and answers kernel virtual addresses.
+pub fn redistributor(region: usize, size: usize, affinity: u64) -> Option<usize> {
+    let wanted = (affinity >> 32 & 0xff) << 24 | affinity & 0xff_ffff;
+    let mut at = region;
+    while at < region + size {
+        if u64::from(read(at + redistributor::TYPE + 4)) == wanted {
+            return Some(at);
+        }
+        if read(at + redistributor::TYPE) & redistributor::LAST != 0 {
+            return None;
+        }
+        at += redistributor::STRIDE;
+    }
+    None
 }
 
 /// The controller of this core.
@@ -48,17 +83,22 @@ fn write(address: usize, value: u32) {
 }
 
 impl Interrupts {
-    /// Sets the controller up; every line is off. Takes kernel virtual addresses.
-    pub fn new(distributor: usize, redistributor: usize) -> Interrupts {
-        let lines = ((read(distributor + distributor::TYPE) & 31) + 1) * 32;
+    /// Sets up what of the controller is this core's; every line of that is off. Takes kernel virtual addresses.
+    pub fn new(distributor: usize, redistributor: usize, devices: Devices) -> Interrupts {
+        let lines = match devices {
+            Devices::Ours => ((read(distributor + distributor::TYPE) & 31) + 1) * 32,
+            Devices::OfAnother => FIRST_SHARED,
+        };
         let own_lines = redistributor + redistributor::OWN_LINES;
         let waker = redistributor + redistributor::WAKER;
         write(waker, read(waker) & !redistributor::SLEEP);
         while read(waker) & redistributor::ASLEEP != 0 {
             core::hint::spin_loop();
         }
-        // Affinity routing, group 1 on.
-        write(distributor + distributor::CONTROL, 1 << 4 | 1 << 1);
+        if devices == Devices::Ours {
+            // Affinity routing, group 1 on.
+            write(distributor + distributor::CONTROL, 1 << 4 | 1 << 1);
+        }
         for word in 0..lines / 32 {
             let registers = if word == 0 { own_lines } else { distributor };
             write(registers + distributor::DISABLE + word as usize * 4, u32::MAX);
@@ -93,9 +133,20 @@ impl Interrupts {
         (registers + (number as usize / 32) * 4, 1 << (number & 31))
     }
 
-    /// Whether user programs may own the line.
+    /// Whether user programs may own the line: those of devices, if they are this core's, and those on which it is rung.
     pub fn exists(&self, number: u32) -> bool {
-        number >= FIRST_SHARED && number < self.lines
+        number < self.lines && (number >= FIRST_SHARED || u64::from(number) < DOORBELLS)
+    }
+
+    /// Interrupts the core with this affinity on one of the lines for that.
+    pub fn ring(affinity: u64, line: u32) {
+        let levels = (affinity >> 32 & 0xff) << 48 | (affinity >> 16 & 0xff) << 32 | (affinity >> 8 & 0xff) << 16;
+        let (range, target) = ((affinity & 0xff) >> 4, 1 << (affinity & 0xf));
+        let value = levels | range << 44 | u64::from(line & 0xf) << 24 | target;
+        // SAFETY: what was written before is visible to the core that is interrupted; then ICC_SGI1R_EL1 interrupts it.
+        unsafe {
+            core::arch::asm!("dsb ishst", "msr s3_0_c12_c11_5, {}", "isb", in(reg) value, options(nostack, preserves_flags))
+        };
     }
 
     /// Lets a line in.

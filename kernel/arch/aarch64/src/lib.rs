@@ -8,6 +8,7 @@
 //! | `platform`    | what the device tree says                                             |
 //! | `plan`        | which memory is whose when the first process starts                   |
 //! | `interrupts`  | GICv3                                                                 |
+//! | `cores`       | the other cores, and starting them                                    |
 //! | `timer`       | the virtual timer                                                     |
 //! | `paging`      | page-table entries and translation caches                             |
 //! | `memory`      | zeroing and cache maintenance                                         |
@@ -26,6 +27,8 @@ pub mod layout;
 pub mod plan;
 pub mod platform;
 
+#[cfg(target_os = "none")]
+pub mod cores;
 #[cfg(target_os = "none")]
 pub mod counter;
 #[cfg(target_os = "none")]

@@ -1,23 +1,32 @@
 //! The machine as the kernel sees it.
 
+use arrayvec::ArrayVec;
+use tench_abi::Error;
 use tench_abi::memory::MapFlags;
 use tench_kernel::thread::{FloatState, Thread};
 use tench_kernel::{Arch, Kernel, Ref};
 
+use crate::cores::Cores;
 use crate::interrupts::Interrupts;
+use crate::layout::{RAM_END, Region};
+use crate::platform::{MAX_BANKS, Platform};
 use crate::{BASE, early, float, memory, paging, start, timer, trap};
 
 /// One core of an AArch64 machine.
 pub struct Machine {
     interrupts: Interrupts,
     empty_space: u64,
+    cores: Cores,
+    memory: ArrayVec<Region, MAX_BANKS>,
+    reserved: ArrayVec<Region, MAX_BANKS>,
 }
 
 impl Machine {
-    /// The machine, with its interrupt controller set up and the timer's line let in.
-    pub fn new(interrupts: Interrupts) -> Machine {
+    /// The machine, with its interrupt controller set up and the timer's line let in. All its memory is mapped.
+    pub fn new(interrupts: Interrupts, cores: Cores, platform: &Platform) -> Machine {
         interrupts.enable(27);
-        Machine { interrupts, empty_space: start::empty_table() }
+        let (memory, reserved) = (platform.memory.clone(), platform.reserved.clone());
+        Machine { interrupts, empty_space: start::empty_table(), cores, memory, reserved }
     }
 }
 
@@ -67,6 +76,29 @@ unsafe impl Arch for Machine {
     }
     fn interrupt_exists(&self, number: u32) -> bool {
         self.interrupts.exists(number)
+    }
+    fn cores(&self) -> u64 {
+        self.cores.count()
+    }
+    fn core(&self) -> u64 {
+        self.cores.own
+    }
+    fn start_core(&mut self, core: u64, image: u64, boot: u64) -> Result<(), Error> {
+        self.cores.start(core, image, boot)
+    }
+    fn ring(&mut self, core: u64, line: u32) {
+        if let Some(affinity) = self.cores.affinity(core) {
+            Interrupts::ring(affinity, line);
+        }
+    }
+    fn check_import(&self, physical: u64, size: u64) -> Result<(), Error> {
+        let wanted = Region::new(physical, size).ok_or(Error::InvalidArgument)?;
+        let is_inside = |bank: &Region| bank.start <= wanted.start && wanted.end <= bank.end;
+        let overlaps = |region: &Region| region.start < wanted.end && wanted.start < region.end;
+        if wanted.end > RAM_END || !self.memory.iter().any(is_inside) || self.reserved.iter().any(overlaps) {
+            return Err(Error::InvalidArgument);
+        }
+        if overlaps(&start::image()) { Err(Error::Overlap) } else { Ok(()) }
     }
     #[inline]
     fn timer_interrupt(&self) -> u32 {

@@ -9,10 +9,10 @@
 //! stay. Nothing of the kernel is ever in a piece: who has a piece may map it.
 
 use arrayvec::ArrayVec;
-use tench_abi::boot::{MAX_UNTYPED, MemoryKind, UntypedInfo};
+use tench_abi::boot::{CoreBoot, MAX_UNTYPED, MemoryKind, UntypedInfo};
 use tench_abi::memory::PAGE_BITS;
 
-use crate::layout::Region;
+use crate::layout::{RAM_END, Region};
 use crate::platform::Platform;
 
 /// The pieces: RAM, the largest first, then devices, then the archive.
@@ -54,6 +54,36 @@ pub fn pieces(platform: &Platform, kernel: Region, archive: Region) -> Result<Pi
         }
     }
     pieces.extend(others);
+    Ok(pieces)
+}
+
+/// The pieces of a core that was started by another: its memory, the largest first, the frame that the two share, and the archive.
+///
+/// # Errors
+/// A sentence, if what that other core says is not possible.
+pub fn given(boot: &CoreBoot) -> Result<Pieces, &'static str> {
+    let memory =
+        boot.memory.get(..boot.memory_count as usize).ok_or("the boot page is damaged: too many pieces of memory")?;
+    let is_piece = |piece: &UntypedInfo| {
+        piece.kind == MemoryKind::Ram as u32
+            && (PAGE_BITS..RAM_END.ilog2()).contains(&piece.size_bits)
+            && piece.address.is_multiple_of(1 << piece.size_bits)
+            && piece.address < RAM_END
+    };
+    if !memory.iter().all(is_piece) {
+        return Err("the boot page is damaged: memory that is no piece of memory");
+    }
+    let mut pieces = Pieces::new();
+    for piece in memory {
+        insert(&mut pieces, *piece, MAX_UNTYPED);
+    }
+    let channel =
+        Region::new(boot.channel, 1 << (boot.channel_bits & 31)).ok_or("the boot page is damaged: no channel")?;
+    let archive = Region::new(boot.archive, boot.archive_size).ok_or("the boot page is damaged: no archive")?;
+    for (region, kind) in [(channel, MemoryKind::Channel), (archive.widen(PAGE_BITS), MemoryKind::Archive)] {
+        split(region, kind, |piece| pieces.try_push(piece).is_ok())
+            .ok_or("there is too much memory for the boot archive")?;
+    }
     Ok(pieces)
 }
 

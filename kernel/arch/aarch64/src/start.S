@@ -1,6 +1,7 @@
 // From the boot loader to Rust: see start.rs for the drawing.
 //
-// x0 = physical address of the device tree. The memory-management unit is off; only one core runs.
+// x0 = physical address of the device tree, or of what another core's user code left for this one. The memory-management unit is
+// off. A core has this image to itself: what it writes, no other reads.
 
 .section .text.start, "ax"
 
@@ -46,17 +47,53 @@ tench_start:
     cmp x1, x2
     b.lo 3b
 
-    // The lower half for the moment of switching on: 1 GiB of memory at its own address.
+    // A copy that lies elsewhere: each word that holds an address of the kernel's own is corrected. They are listed as
+    // ELF does it (RELR): an even entry is a word's address, an odd one has a bit for each of the 63 words that follow.
+    adrp x1, tench_start
+    adrp x2, tench_linked_at
+    add x2, x2, :lo12:tench_linked_at
+    ldr x2, [x2]
+    sub x4, x1, x2                  // from a linked address to where that is now
+    mov x3, #0xffff000000000000
+    add x3, x3, x4                  // from a linked address to where that is now in the upper half
+    cbz x3, 16f
+    adrp x5, tench_moved_start
+    add x5, x5, :lo12:tench_moved_start
+    adrp x6, tench_moved_end
+    add x6, x6, :lo12:tench_moved_end
+11: cmp x5, x6
+    b.hs 16f
+    ldr x7, [x5], #8
+    tbnz x7, #0, 12f
+    add x8, x7, x4
+    ldr x9, [x8]
+    add x9, x9, x3
+    str x9, [x8], #8
+    b 11b
+12: mov x10, x8
+13: lsr x7, x7, #1
+    cbz x7, 15f
+    tbz x7, #0, 14f
+    ldr x9, [x10]
+    add x9, x9, x3
+    str x9, [x10]
+14: add x10, x10, #8
+    b 13b
+15: add x8, x8, #504
+    b 11b
+
+16: // The lower half for the moment of switching on: the GiB with the kernel, at its own address.
+    lsr x17, x1, #30
+    lsl x4, x17, #30
     adrp x1, tench_boot_table       // level 0
     add x2, x1, #0x1000             // level 1
     orr x3, x2, #3
     str x3, [x1]
-    mov x4, #0x40000000
     mov x5, #0x701                  // block, accessed, inner shareable, index 0
     orr x5, x5, x4
-    str x5, [x2, #8]
+    str x5, [x2, x17, lsl #3]
 
-    // The upper half: devices in the first GiB, memory in the second; see start.rs.
+    // The upper half: devices in the first GiB, and the GiB with the kernel; see start.rs.
     adrp x6, tench_kernel_tables    // level 0, 1, 2, 3
     add x7, x6, #0x1000
     add x8, x6, #0x2000
@@ -68,7 +105,7 @@ tench_start:
     orr x5, x5, x10
     str x5, [x7]
     orr x3, x8, #3
-    str x3, [x7, #8]
+    str x3, [x7, x17, lsl #3]
 
     mov x5, #0x701
     orr x5, x5, x10
@@ -137,7 +174,8 @@ tench_start:
     movk x1, #0x34d5, lsl #16
     msr sctlr_el1, x1
     isb
-    ldr x1, =tench_upper
+    adr x1, tench_upper
+    movk x1, #0xffff, lsl #48
     br x1
 
 tench_upper:
@@ -162,7 +200,12 @@ tench_upper:
     bl tench_boot
 1:  wfe
     b 1b
-    .ltorg
+
+// Where the linker placed the kernel; in a copy that was corrected, where it lies.
+.section .data.linked_at, "aw"
+.balign 8
+tench_linked_at:
+    .quad tench_start
 
 .section .bss.tables, "aw", @nobits
 .balign 4096

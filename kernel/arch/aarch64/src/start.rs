@@ -3,10 +3,12 @@
 //! ```text
 //!  upper half                                    lower half
 //!  BASE + 0        first GiB: device registers   nothing, until a thread runs
-//!  BASE + 1 GiB    memory, in 2 MiB blocks; the kernel's own 2 MiB in pages: text, constants, data
-//!  BASE + 2 GiB …  further memory, in 1 GiB blocks, mapped once the device tree is read
+//!  BASE + n GiB    the GiB with the kernel, in 2 MiB blocks; the kernel's own 2 MiB in pages: text, constants, data
+//!  …               further memory, in 1 GiB blocks, mapped once the device tree is read
 //! ```
-//! The kernel is linked where it lies in the upper half, so a kernel virtual address is a physical one plus `BASE`.
+//! The kernel lies where the upper half shows it, so a kernel virtual address is a physical one plus `BASE`. The first core's lies
+//! where it was linked. Every other core has a copy of its own: of the image as it was linked, which corrects the addresses in
+//! itself before it does anything else.
 
 use crate::layout::{Region, physical};
 
@@ -22,14 +24,16 @@ unsafe extern "C" {
 /// Block of normal memory: accessed, inner shareable, never executed.
 const NORMAL_BLOCK: u64 = 0x0060_0000_0000_0701;
 
-/// Maps the GiBs of the upper half that hold memory of `[start, end)`, beyond the two that the assembly mapped.
+/// Maps the GiBs of the upper half that hold memory of `[start, end)`, beyond the two that the assembly mapped. Mapping one again
+/// does no harm.
 ///
 /// # Safety
-/// Called once, while nothing else runs, with a range of existing memory.
+/// Called before any trap, with a range of existing memory.
 pub unsafe fn map_memory(start: u64, end: u64) {
+    let own = image().start >> 30;
     for gib in (start >> 30)..end.div_ceil(1 << 30).min(512) {
-        if gib >= 2 {
-            // SAFETY: the tables are live, and this entry was not in use.
+        if gib != 0 && gib != own {
+            // SAFETY: the tables are live, and this entry was not in use or said the same.
             unsafe { (&raw mut tench_kernel_tables[1][gib as usize]).write_volatile(gib << 30 | NORMAL_BLOCK) };
         }
     }

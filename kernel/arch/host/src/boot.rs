@@ -94,8 +94,9 @@ pub fn boot() -> (NonNull<State<Host>>, Ref<Thread>) {
     };
     let plan = Plan {
         memory: &UNTYPED,
-        ramdisk: RAMDISK,
+        init: RAMDISK,
         header: &header,
+        archive: (RAMDISK + header.archive_offset, header.archive_size),
         device_tree: (DEVICE_TREE, 128),
         counter_frequency: 100_000,
         core: 0,

@@ -14,7 +14,7 @@ use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState
 use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation, timers};
 
 use crate::host::Host;
-use crate::{check_inherit, check_tables};
+use crate::{check_foreign, check_inherit, check_tables};
 
 /// What a check answers: nothing, or what is wrong.
 pub type Checked = Result<(), String>;
@@ -82,7 +82,13 @@ fn has_object(kind: Kind) -> bool {
     match kind {
         Kind::CapNode | Kind::Frame | Kind::PageTable | Kind::Thread | Kind::SchedulingContext | Kind::Endpoint => true,
         Kind::Reply | Kind::Notification => true,
-        Kind::Null | Kind::Untyped | Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel => false,
+        Kind::Null
+        | Kind::Untyped
+        | Kind::Mapping
+        | Kind::Interrupt
+        | Kind::InterruptControl
+        | Kind::Kernel
+        | Kind::Doorbell => false,
     }
 }
 
@@ -104,6 +110,7 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
         check_thread(k, *thread).map_err(|wrong| format!("{thread:?}: {wrong}"))?;
     }
     check_interrupts(k, &inventory)?;
+    check_foreign::check_foreign(k, &inventory)?;
     check_tables::check(k, &inventory)
 }
 

@@ -1,21 +1,25 @@
 //! The host as a machine: [`Arch`] over a buffer, a counter and two sets of interrupt numbers.
 
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 
+use tench_abi::Error;
 use tench_abi::memory::MapFlags;
+use tench_abi::object::DOORBELLS;
 use tench_kernel::object::Ref;
-use tench_kernel::thread::{FloatState, Thread};
+use tench_kernel::thread::{FloatState, OBJECT_SIZE, Thread};
 use tench_kernel::{Arch, Kernel, entry};
 
-use crate::memory::Memory;
+use crate::memory::{Memory, RAM_START};
 use crate::{stack, translation};
 
 /// Interrupt lines that user programs may own: 32 up to this.
 pub const INTERRUPT_LINES: u32 = 64;
 /// The kernel's timer.
 pub const TIMER_INTERRUPT: u32 = 27;
+/// Cores of the machine; this kernel runs the first.
+pub const CORES: u64 = 4;
 
 /// What runs when a window is passed.
 pub type WindowHook = Box<dyn FnMut(&mut Kernel<Host>)>;
@@ -51,6 +55,10 @@ pub struct Host {
     pub space: u64,
     /// What was printed.
     pub output: Vec<u8>,
+    /// Cores that were started: the addresses of image and boot page.
+    pub started: BTreeMap<u64, (u64, u64)>,
+    /// Lines of other cores that were rung, in order.
+    pub rung: Vec<(u64, u32)>,
     /// Run at each window of an operation and of the idle thread, after pending interrupts.
     pub hook: Option<WindowHook>,
     /// Run at each window of an interrupt's handler, before pending interrupts. Nobody else can run there.
@@ -73,6 +81,8 @@ impl Host {
             active: Vec::new(),
             space: 0,
             output: Vec::new(),
+            started: BTreeMap::new(),
+            rung: Vec::new(),
             hook: None,
             nested_hook: None,
             thread_pointer: 0,
@@ -168,7 +178,39 @@ unsafe impl Arch for Host {
     fn interrupt_set_edge(&mut self, _number: u32, _edge: bool) {}
 
     fn interrupt_exists(&self, number: u32) -> bool {
-        number == TIMER_INTERRUPT || (32..INTERRUPT_LINES).contains(&number)
+        number == TIMER_INTERRUPT || u64::from(number) < DOORBELLS || (32..INTERRUPT_LINES).contains(&number)
+    }
+
+    fn cores(&self) -> u64 {
+        CORES
+    }
+
+    fn core(&self) -> u64 {
+        0
+    }
+
+    fn start_core(&mut self, core: u64, image: u64, boot: u64) -> Result<(), Error> {
+        if core == 0 || self.started.contains_key(&core) {
+            return Err(Error::CoreRunning);
+        }
+        self.started.insert(core, (image, boot));
+        Ok(())
+    }
+
+    fn ring(&mut self, core: u64, line: u32) {
+        if core == 0 {
+            self.pending.insert(line);
+        } else {
+            self.rung.push((core, line));
+        }
+    }
+
+    fn check_import(&self, physical: u64, size: u64) -> Result<(), Error> {
+        if !self.memory.contains(self.memory.base().wrapping_add(physical as usize), size as usize) {
+            return Err(Error::InvalidArgument);
+        }
+        // All else that lies in RAM and in no piece of memory is the test's.
+        if physical < RAM_START + OBJECT_SIZE as u64 { Err(Error::Overlap) } else { Ok(()) }
     }
 
     fn timer_interrupt(&self) -> u32 {

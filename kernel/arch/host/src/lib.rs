@@ -13,6 +13,7 @@
 
 mod boot;
 pub mod check;
+mod check_foreign;
 pub mod check_inherit;
 mod check_tables;
 pub mod host;

@@ -68,7 +68,7 @@ pub fn snapshot(k: &mut Kernel<Host>, ours: &[Ref<Thread>]) -> Result<String, St
 }
 
 fn capability(text: &mut String, base: usize, slot: SlotRef, cap: &Cap) {
-    let has_address = !matches!(cap.kind, Kind::Interrupt | Kind::InterruptControl | Kind::Kernel);
+    let has_address = !matches!(cap.kind, Kind::Interrupt | Kind::InterruptControl | Kind::Kernel | Kind::Doorbell);
     let object = if has_address { cap.object - base } else { cap.object };
     let names_object = cap.kind == Kind::Mapping || derivation::is_reservation(cap);
     let badge = if names_object { cap.badge - base as u64 } else { cap.badge };

@@ -18,12 +18,15 @@
 //! is the ring's last to go, so it can be named until all that belongs to it is gone.
 //!
 //! A container's zombie uses `badge` for its progress (slots below are empty) and `extra` for the ring.
+//!
+//! What stands for copies on other cores stays where it is, and with it the container around it: when all else in that is gone, its
+//! zombie leaves the ring, so that it keeps nobody else, and whoever began with it is told.
 
 use core::mem::offset_of;
 
 use tench_abi::Kind;
 
-use super::{END_USE_COST, FINALISE_COST, REMOVE_COST, is_zombie, remove_simple, unbind};
+use super::{END_USE_COST, FINALISE_COST, REMOVE_COST, Step, is_zombie, remove_simple, unbind};
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::{BINDINGS, THREAD_OFFSET, Thread};
 use crate::{Arch, Kernel, derivation, mapping, space, thread, tree};
@@ -41,6 +44,9 @@ const OWN_END: isize = 1500;
 /// Progress of a thread that has not been stopped yet.
 const NOT_STOPPED: u64 = u64::MAX;
 
+/// Set in the progress of a container in which something stays.
+const KEEPS: u64 = 1 << 32;
+
 /// Work until the next window, and what it is for.
 struct Work {
     /// Instructions left, roughly.
@@ -56,9 +62,8 @@ pub(super) fn is_last<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     matches!(cap.kind, Kind::CapNode | Kind::Thread) && (is_zombie(cap) || derivation::is_last(k, slot))
 }
 
-/// One bounded step of emptying a slot that holds the last capability to a container. Answers whether that is gone, and
-/// the container with all that it held.
-pub(super) fn empty<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bool {
+/// One bounded step of emptying a slot that holds the last capability to a container, which goes with all that it holds.
+pub(super) fn empty<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> Step {
     let mut work = Work { budget: *budget, root: slot };
     let done = empty_ring(k, &mut work);
     *budget = work.budget;
@@ -122,41 +127,55 @@ fn begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     set_ring(k, slot, slot, slot);
 }
 
-/// Empties containers of the ring that `work.root` is in, the root's own last, until a window is due. Answers whether
-/// the root is gone.
-fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> bool {
+/// Empties containers of the ring that `work.root` is in, the root's own last, until a window is due.
+fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> Step {
     if !is_zombie(&k.slot(work.root).cap) {
         if is_stop_too_dear(k, work.root, work) {
-            return false;
+            return Step::Pending;
         }
         begin(k, work.root);
         charge_for_begin(k, work.root, work);
     }
     while work.budget > 0 {
         let (member, _) = ring(k, work.root);
-        let Some(member) = empty_container(k, member, work) else { return false };
+        let Some(member) = empty_container(k, member, work) else { return Step::Pending };
         let is_root = member == work.root;
         if is_root && ring(k, member).0 != member {
             // Its contents have joined the ring; it goes last.
             continue;
         }
+        if k.slot(member).cap.badge & KEEPS != 0 {
+            keep(k, member);
+            if is_root {
+                return Step::Stays;
+            }
+            continue;
+        }
         if work.budget < REMOVE_COST {
             // Looking through its slots has taken what there was.
             work.budget = 0;
-            return false;
+            return Step::Pending;
         }
         leave_ring(k, member);
         derivation::remove(k, member);
         work.budget -= REMOVE_COST;
         if is_root {
-            return true;
+            return Step::DoneWithContents;
         }
     }
-    false
+    Step::Pending
 }
 
-/// Empties a container's slots, except that which holds its own zombie, until a window is due. Answers where the zombie
-/// is, once all others are empty.
+/// Something stays in a container: its zombie stays too, alone. Whoever deletes it again begins anew.
+#[cold]
+fn keep<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) {
+    leave_ring(k, zombie);
+    set_ring(k, zombie, zombie, zombie);
+    k.slot(zombie).cap.badge = 0;
+}
+
+/// Empties a container's slots, except that which holds its own zombie and what has to stay, until a window is due. Answers where the
+/// zombie is, once all others are empty; its progress has [`KEEPS`] if something stays.
 fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work) -> Option<SlotRef> {
     let cap = k.slot(zombie).cap;
     let mut zombie = zombie;
@@ -173,6 +192,8 @@ fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work)
         progress = 0;
     }
     let (first, count) = contents(k, &cap)?;
+    let mut keeps = progress & KEEPS;
+    progress &= !KEEPS;
     loop {
         progress = skip_empty(k, first, progress, count, &mut work.budget);
         if progress >= count || work.budget <= 0 {
@@ -190,11 +211,15 @@ fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work)
                 break;
             }
             zombie = move_inside(k, slot, zombie, work)?;
-        } else if !remove_simple(k, slot, &mut work.budget) {
-            break;
+        } else {
+            match remove_simple(k, slot, &mut work.budget) {
+                Step::Stays => (keeps, progress) = (KEEPS, progress + 1),
+                Step::Pending => break,
+                Step::Done | Step::DoneWithContents => {}
+            }
         }
     }
-    k.slot(zombie).cap.badge = progress;
+    k.slot(zombie).cap.badge = progress | keeps;
     if progress < count { None } else { Some(zombie) }
 }
 
@@ -250,7 +275,7 @@ fn move_inside<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, zombie: SlotRef, work:
 
 /// Exchanges the zombie of a container, in `slot`, with what is in the container's first slot, `host`.
 fn exchange<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, host: SlotRef) {
-    unbind(k, host);
+    let stays = !unbind(k, host);
     let inner = k.slot(host).cap;
     let has_ring = is_zombie(&inner) && matches!(inner.kind, Kind::CapNode | Kind::Thread);
     let mut neighbour = None;
@@ -266,6 +291,9 @@ fn exchange<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, host: SlotRef) {
         k.slot(slot).cap = inner;
     };
     tree::reinsert(k, host, slot, swap, now_at);
+    if stays {
+        derivation::lead(k, slot, |_| false);
+    }
     if has_ring {
         set_ring(k, slot, slot, slot);
         if let Some(neighbour) = neighbour {

@@ -17,19 +17,19 @@
 //! of it), the upper one comes before all that begins in the middle. Whoever holds the untyped's parent sees two
 //! children where one was.
 
+use tench_abi::Error;
 use tench_abi::object::UNTYPED_MIN_BITS;
-use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument, capability_slot};
+use crate::entry::{Outcome, argument};
 use crate::object::Ref;
 use crate::slot::{Cap, SlotRef};
 use crate::thread::Thread;
 use crate::tree::Gap;
-use crate::{Arch, Kernel, derivation, space, tree};
+use crate::{Arch, Kernel, derivation, foreign, space, tree};
 
 /// `UntypedSplit`.
 pub fn split<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let slot = capability_slot(k, thread, Kind::Untyped, Rights::WRITE)?;
+    let slot = foreign::own_untyped(k, thread)?;
     let cap = k.slot(slot).cap;
     if u32::from(cap.size_bits) <= UNTYPED_MIN_BITS {
         return Err(Error::InvalidArgument);

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, HashSet};
 
 use tench_abi::layout::WATERMARK;
-use tench_abi::{Error, Kind, Operation};
+use tench_abi::{Error, Kind, Operation, Rights};
+use tench_arch_host::Machine;
+use tench_arch_host::check::Inventory;
 use tench_arch_host::machine::{ARCHIVE, LARGE_DEVICE, RAM, RAM_MEDIUM};
 use tench_arch_host::snapshot::snapshot;
 use tench_arch_host::weave::{Call, End, Orders, Policy, Weave};
 use tench_kernel::object::Ref;
+use tench_kernel::slot::flag;
 use tench_kernel::thread::Thread;
 
 use crate::world::{FORGOTTEN, Subject, World, apart, part, place};
@@ -39,9 +42,29 @@ pub fn outcome(weave: &mut Weave, actors: &[Ref<Thread>]) -> Outcome {
     Outcome { ends: weave.ends(), state }
 }
 
+/// Nothing is on other cores any more, and nobody says so: some stand-ins lie where they cannot be named.
+fn forget_copies(m: &mut Machine) {
+    let mut k = m.kernel();
+    let inventory = Inventory::take(&mut k).expect("the tree is whole");
+    for (slot, cap) in &inventory.slots {
+        let now = &mut k.slot(*slot).cap;
+        if cap.is_exported() {
+            now.flags &= !flag::EMBEDDED;
+            match cap.kind {
+                Kind::Untyped => now.rights |= Rights::WRITE.bits(),
+                _ => now.extra = 0,
+            }
+        } else if cap.kind == Kind::CapNode && cap.flags & flag::ZOMBIE != 0 {
+            // What it knows of stand-ins in it.
+            now.badge = 0;
+        }
+    }
+}
+
 /// The driver takes back all memory, and makes one object of each piece.
 pub fn delete_all(weave: &mut Weave) {
     let m = &mut weave.machine;
+    forget_copies(m);
     for (untyped, bits) in [(RAM, 24), (RAM_MEDIUM, 22), (LARGE_DEVICE, 30), (ARCHIVE, 16)] {
         m.call(Operation::Revoke, &[0, untyped]).ok();
         assert_eq!(m.call(Operation::UntypedChildren, &[untyped]).ok()[1], 0, "nothing is left");
@@ -157,6 +180,8 @@ impl References {
                 (None, Some(Operation::Delete)) => answer.x[1] == 0,
                 // It ends where its capability does, and does not count what others delete.
                 (None, Some(Operation::Revoke)) => true,
+                // It does not ask whether what it passed has stayed.
+                (Some(Error::ForeignCopies), Some(Operation::Revoke)) => true,
                 // What others change meanwhile is counted before or after.
                 (None, Some(Operation::UntypedChildren)) => self.is_between(actor, answer.x[2]),
                 _ => false,

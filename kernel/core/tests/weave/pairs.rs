@@ -67,6 +67,12 @@ const DESCRIBED: &[(&str, &str, &str, &str)] = &[
         "A had not come to B yet, which lifted the suspension; so each thread runs",
     ),
     (
+        "delete a node with a stand-in",
+        "revoke all, both threads too",
+        "A never, B never, like ?",
+        "the zombie stays, and says how far B had looked through the node when it deleted itself",
+    ),
+    (
         "configure a thread",
         "resume the thread",
         "A [0, 0], B NotConfigured, like B0A",

@@ -41,6 +41,10 @@ const VERDICTS: &[(&str, Restarted)] = &[
     ("revoke an endpoint", OtherAnswer),
     // It deletes one capability, in the last step.
     ("revoke a mapped frame", Same),
+    // Before its first window it finds only what stays.
+    ("revoke past stand-ins", NeverEnds),
+    ("revoke an endpoint past stand-ins", NeverEnds),
+    ("delete a node with a stand-in", Same),
     ("map", Refused(Error::AlreadyMapped)),
     ("map instructions", NeverEnds),
     ("protect", NeverEnds),

@@ -10,7 +10,7 @@ use crate::pairs::HANDLERS;
 use crate::world::{FORGOTTEN, Subject, WITH_WINDOWS, WITHOUT_WINDOWS};
 
 /// What an operation may be told that finds things changed.
-const REFUSALS: [Error; 15] = [
+const REFUSALS: [Error; 20] = [
     Error::InvalidCapability,
     Error::WrongType,
     Error::NoSuchSlot,
@@ -26,6 +26,11 @@ const REFUSALS: [Error; 15] = [
     Error::WouldBlock,
     Error::NoReplyObject,
     Error::NoMessageArea,
+    Error::DeviceMemory,
+    Error::Busy,
+    Error::ForeignCopies,
+    Error::Lent,
+    Error::NotExported,
 ];
 
 /// A number from the environment.

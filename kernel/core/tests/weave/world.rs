@@ -15,6 +15,7 @@ use tench_abi::object::Statistic;
 use tench_abi::{Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{ARCHIVE, LARGE_DEVICE, RAM, RAM_MEDIUM, at};
+use tench_arch_host::memory::RAM_START;
 use tench_arch_host::weave::Call;
 use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
@@ -41,6 +42,12 @@ pub mod part {
     pub const APART: u32 = 256;
     /// That thread's endpoint for faults has senders.
     pub const FAULTS: u32 = 512 | THREAD;
+    /// An untyped in which stand-ins for copies on other cores lie, between what goes.
+    pub const STAND_INS: u32 = 1024;
+    /// A copy and a badge of that endpoint are stand-ins.
+    pub const MARKED: u32 = 4096 | COPIES;
+    /// A node in which a stand-in lies.
+    pub const IN_NODE: u32 = 2048;
 }
 
 /// Where capabilities lie in the driver's space.
@@ -97,6 +104,12 @@ pub mod place {
     pub const APART: u64 = 4 * 256 + POOL;
     /// Empty slots that no operation under test uses: this one, and the next.
     pub const ASIDE: u64 = 220;
+    /// Untyped with frames.
+    pub const LENDER: u64 = 188;
+    /// Six frames in it. The second and the fourth are stand-ins.
+    pub const LENT: u64 = 189;
+    /// Node with a stand-in.
+    pub const KEEPER: u64 = 195;
     /// The node with the members of the account.
     pub const MEMBER_NODE: u64 = 218;
     /// The members, in that node.
@@ -107,6 +120,7 @@ use place as p;
 
 const CSPACE: u64 = at(slot::CSPACE);
 const VSPACE: u64 = at(slot::VSPACE);
+const KERNEL: u64 = at(slot::KERNEL);
 /// Copies of the endpoint: two windows' worth.
 const COPIES: u64 = 18;
 /// Threads of the account besides the actors: two windows' worth. The first two lie where the actors do.
@@ -142,7 +156,7 @@ impl World {
         for i in 0..4 {
             m.retype(p::SMALL + i, Kind::Endpoint, 0, 1, p::SMALL + 4 + i).ok();
         }
-        let makers: [(u32, Maker); 8] = [
+        let makers: [(u32, Maker); 11] = [
             (part::NODE, make_node),
             (part::THREAD, make_thread),
             (part::MAPPING, make_mapping),
@@ -151,6 +165,9 @@ impl World {
             (part::CODE, make_code),
             (part::NOTIFIED & !part::THREAD, make_notified),
             (part::FAULTS & !part::THREAD, make_faults),
+            (part::STAND_INS, make_stand_ins),
+            (part::MARKED & !part::COPIES, make_marked),
+            (part::IN_NODE, make_stand_in_in_node),
         ];
         for (part, make) in makers {
             if parts & part != 0 {
@@ -252,6 +269,32 @@ fn make_copies(m: &mut Machine) {
     }
 }
 
+/// Of some frames, two stand for copies on other cores.
+fn make_stand_ins(m: &mut Machine) {
+    m.retype(p::POOL, Kind::Untyped, 15, 1, p::LENDER).ok();
+    m.retype(p::LENDER, Kind::Frame, 12, 6, p::LENT).ok();
+    for address in [p::LENT + 1, p::LENT + 3] {
+        m.call(Operation::KernelExport, &[KERNEL, 0, address]).ok();
+    }
+}
+
+/// A copy and a badge stand for copies on other cores.
+fn make_marked(m: &mut Machine) {
+    for address in [p::COPIES + 4, p::COPIES + 6] {
+        m.call(Operation::KernelExport, &[KERNEL, 0, address]).ok();
+    }
+}
+
+/// A node of 256 slots holds a frame that stands for copies on other cores, and an endpoint.
+fn make_stand_in_in_node(m: &mut Machine) {
+    m.retype(p::POOL, Kind::CapNode, 8, 1, p::KEEPER).ok();
+    m.call(Operation::NodeInstall, &[0, 2, p::KEEPER]).ok();
+    m.retype(p::POOL, Kind::Frame, 12, 1, 2 * 256 + 9).ok();
+    m.retype(p::POOL, Kind::Endpoint, 0, 1, 2 * 256 + 10).ok();
+    m.call(Operation::KernelExport, &[KERNEL, 0, 2 * 256 + 9]).ok();
+    m.call(Operation::NodeRemove, &[0, 2, p::KEEPER]).ok();
+}
+
 /// An endpoint with two senders.
 fn make_queue(m: &mut Machine) {
     m.retype(p::POOL, Kind::Endpoint, 0, 1, p::QUEUE).ok();
@@ -308,7 +351,7 @@ fn make_code(m: &mut Machine) {
 /// A root table with an account of many threads. Answers it.
 fn make_account(m: &mut Machine) -> u64 {
     m.retype(p::POOL, Kind::PageTable, 0, 1, p::ROOT).ok();
-    m.call(Operation::AccountOpen, &[p::ROOT, at(slot::KERNEL)]).ok();
+    m.call(Operation::AccountOpen, &[p::ROOT, KERNEL]).ok();
     m.retype(RAM, Kind::CapNode, 8, 1, p::MEMBER_NODE).ok();
     m.call(Operation::NodeInstall, &[0, 3, p::MEMBER_NODE]).ok();
     m.retype(RAM_MEDIUM, Kind::Thread, 0, 2, p::MEMBERS).ok();
@@ -411,6 +454,9 @@ pub const WITH_WINDOWS: &[Subject] = subjects! {
     "revoke the inner untyped", 0, Some(O::Revoke), |_| one(O::Revoke, &[0, p::INNER]);
     "revoke an endpoint", part::COPIES, Some(O::Revoke), |_| one(O::Revoke, &[0, p::ENDPOINT]);
     "revoke a mapped frame", part::MAPPING, Some(O::Revoke), |_| one(O::Revoke, &[0, p::FRAME]);
+    "revoke past stand-ins", part::STAND_INS, Some(O::Revoke), |_| one(O::Revoke, &[0, p::LENDER]);
+    "revoke an endpoint past stand-ins", part::MARKED, Some(O::Revoke), |_| one(O::Revoke, &[0, p::ENDPOINT]);
+    "delete a node with a stand-in", part::IN_NODE, Some(O::Delete), |_| one(O::Delete, &[0, p::KEEPER]);
     "revoke all, both threads too", 0, Some(O::Revoke), |_| one(O::Revoke, &[0, RAM_MEDIUM]);
     "map", part::MAPPING, Some(O::FrameMap), |_| map(p::FRAME, 200, PAGES, MapFlags::WRITE);
     "map instructions", part::MAPPING | part::CODE, Some(O::FrameMap), |_| map(p::CODE, 320, 8, MapFlags::EXECUTE);
@@ -428,8 +474,8 @@ pub const WITH_WINDOWS: &[Subject] = subjects! {
         or |_| one(O::ThreadFaults, &[p::THREAD, 0, 0, 0, 0]);
     "ask a thread", part::THREAD, Some(O::ThreadQuery), |_| one(O::ThreadQuery, &[p::THREAD]);
     "ask for the deepest stack", 0, Some(O::KernelQuery),
-        |_| one(O::KernelQuery, &[at(slot::KERNEL), Statistic::DeepestStack as u64]);
-    "print", 0, Some(O::KernelPrint), |_| one(O::KernelPrint, &[at(slot::KERNEL), 40]);
+        |_| one(O::KernelQuery, &[KERNEL, Statistic::DeepestStack as u64]);
+    "print", 0, Some(O::KernelPrint), |_| one(O::KernelPrint, &[KERNEL, 40]);
 };
 
 /// Operations that pass none, and some calls one after the other.
@@ -446,6 +492,17 @@ pub const WITHOUT_WINDOWS: &[Subject] = subjects! {
     "copy an endpoint", part::COPIES, None, |_| one(O::Copy, &[0, p::ENDPOINT, 0, p::NEW_COPY]);
     "mint", part::COPIES, None, |_| one(O::Mint, &[0, p::COPIES + 1, 0, p::NEW_COPY, u64::MAX, 99]);
     "move the endpoint", part::COPIES, None, |_| one(O::Move, &[0, p::ENDPOINT, 0, p::NEW_COPY]);
+    "export the endpoint", part::COPIES, None, |_| one(O::KernelExport, &[KERNEL, 0, p::ENDPOINT]);
+    "export a copy", part::COPIES, None, |_| one(O::KernelExport, &[KERNEL, 0, p::COPIES + 1]);
+    "export the code", part::CODE, None, |_| one(O::KernelExport, &[KERNEL, 0, p::CODE]);
+    "lend some of the pool", 0, None, |_| vec![
+        Call::new(O::UntypedRetype, &[p::POOL, Kind::Untyped as u64, 12, 1, 0x3_8000, 0, p::NEW_COPY]),
+        Call::new(O::KernelExport, &[KERNEL, 0, p::NEW_COPY])];
+    "borrow a frame", 0, None, |_| one(O::KernelImport,
+        &[KERNEL, Kind::Frame as u64, RAM_START + (12 << 20), 12, 15, 0, p::NEW + 2]);
+    "take a mark away", part::STAND_INS, None, |_| one(O::KernelUnexport, &[KERNEL, 0, p::LENT + 1]);
+    "take a badge's mark away", part::MARKED, None, |_| one(O::KernelUnexport, &[KERNEL, 0, p::COPIES + 6]);
+    "who has the endpoint", part::MARKED, None, |_| one(O::KernelHolders, &[KERNEL, 0, p::COPIES + 6]);
     "copy the frame", part::MAPPING, None, |_| one(O::Copy, &[0, p::FRAME, 0, p::NEW_COPY]);
     "move the frame", part::MAPPING, None, |_| one(O::Move, &[0, p::FRAME, 0, p::NEW_COPY]);
     "move the mapping", part::MAPPING, None, |_| one(O::Move, &[0, p::MAPPING, 0, p::NEW_COPY]);

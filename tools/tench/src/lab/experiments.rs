@@ -61,10 +61,13 @@ pub struct Run {
     pub kernel: Kernel,
     /// How much memory the machine has.
     pub memory: &'static str,
+    /// How many cores.
+    pub cores: u32,
 }
 
 /// The usual boot.
-pub const PLAIN: Run = Run { prefix: "", arguments: &[], optimised: true, kernel: Kernel::Usual, memory: "1G" };
+pub const PLAIN: Run =
+    Run { prefix: "", arguments: &[], optimised: true, kernel: Kernel::Usual, memory: "1G", cores: 1 };
 
 /// What an experiment has unless it says otherwise: one boot of the lab's system, and nothing to compare with.
 pub const USUAL: Experiment = Experiment {
@@ -195,6 +198,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     adversary::ADVERSARY,
     stubs::STUBS,
+    Experiment {
+        name: "cores",
+        title: "A channel between two cores, by the work of each side, and a message to another core's monitor and back",
+        runs: &[PLAIN, Run { arguments: &["ping"], cores: 2, ..PLAIN }],
+        targets: &[("poll_1", 250.0), ("poll_7", 250.0)],
+        ..USUAL
+    },
     Experiment {
         name: "threads",
         title: "A shared counter with turn-taking, by number of threads: locks of the process, of a server, of two processes",

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use miette::Result;
 use tench_abi::layout::slot;
-use tench_system::{Capability, DEFAULT_PRIORITY, Device, FORMS};
+use tench_system::{Capability, Cores, DEFAULT_PRIORITY, Device, FORMS};
 use toml::{Spanned, Value};
 
 use super::mistake::{Mistake, Mistakes};
@@ -127,6 +127,7 @@ impl Checker<'_> {
             stack_size,
             quota,
             start: self.truth("start", text.start.as_ref()),
+            cores: self.cores(text.cores.as_ref()),
             server: self.truth("server", text.server.as_ref()),
             restart: self.number("restart", text.restart.as_ref(), 0, 0..=100, 1, "0 to 100") as u32,
             restart_delay: self.number("restart_delay", text.restart_delay.as_ref(), 10, 0..=60_000, 1, "0 to 60000")
@@ -187,6 +188,17 @@ impl Checker<'_> {
                 default
             }
         }
+    }
+
+    fn cores(&mut self, value: Option<&Spanned<Value>>) -> Cores {
+        let Some(value) = value else { return Cores::First };
+        let allowed = Cores::NAMES.map(|(name, _)| format!("{name:?}")).join(", ");
+        let text = self.string("cores", value, &allowed);
+        let found = Cores::NAMES.into_iter().find(|(name, _)| *name == text);
+        if found.is_none() && !text.is_empty() {
+            self.mistake(value.span(), format!("`cores` is {text:?}"), allowed);
+        }
+        found.map_or(Cores::First, |(_, cores)| cores)
     }
 
     fn ceiling(&mut self, value: Option<&Spanned<Value>>, priority: u8) -> u8 {

@@ -12,7 +12,7 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use miette::Result;
-use tench_system::{Capabilities, Program as Record, Strings};
+use tench_system::{Capabilities, Cores, Program as Record, Strings};
 
 use crate::process;
 use crate::workspace::{self, Workspace};
@@ -49,6 +49,8 @@ pub struct Program {
     pub quota: u64,
     /// Whether `init` starts it.
     pub start: bool,
+    /// On which cores.
+    pub cores: Cores,
     /// Whether it has an endpoint of its own.
     pub server: bool,
     /// How often within a minute it is started again when it ends.
@@ -113,6 +115,7 @@ impl System {
                 stack_size: program.stack_size,
                 quota: program.quota,
                 start: program.start,
+                cores: program.cores,
                 server: program.server,
                 restart: program.restart,
                 restart_delay: program.restart_delay,

@@ -26,6 +26,7 @@ pub struct Program {
     pub stack_size: Option<Spanned<Value>>,
     pub quota: Option<Spanned<Value>>,
     pub start: Option<Spanned<Value>>,
+    pub cores: Option<Spanned<Value>>,
     pub server: Option<Spanned<Value>>,
     pub restart: Option<Spanned<Value>>,
     pub restart_delay: Option<Spanned<Value>>,

@@ -92,7 +92,7 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
         let procs = system.programs.iter().find(|program| program.name == "procs");
         let procs = procs.ok_or_else(|| miette!("{SYSTEM} has no process server"))?;
         let procs = Executable::read(build.program(&procs.origin)?)?;
-        (crash.damage)(&Executable::read(path)?, elf::function(path, FUNCTION)?, &procs, &files)?;
+        (crash.damage)(&Executable::read_kernel(path)?, elf::function(path, FUNCTION)?, &procs, &files)?;
         let mut symbols = build.symbols(target.workspace, &system)?;
         let mut command = Machine::default().command(&files, Serial::Pipe);
         let outcome = script::run(&mut command, &[], PATIENCE, |line| symbols.explain(line))?;

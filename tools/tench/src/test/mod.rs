@@ -8,6 +8,7 @@
 //! | `cases/without-windows` | the same with the kernel whose long operations never let interrupts in | [`cases`] |
 //! | `cases/watching` | those about how long interrupts are off, with a kernel that measures it | [`cases`] |
 //! | `seed` | the same seed, the same addresses; another seed, others | [`seed`] |
+//! | `isolation` | two kernels in one machine share nothing that one of them writes | [`isolation`] |
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
 //!
@@ -17,6 +18,7 @@ mod cases;
 mod crash;
 mod figures;
 mod host;
+mod isolation;
 mod report;
 mod scenario;
 mod seed;
@@ -39,6 +41,7 @@ enum Test {
     Crash,
     Cases(Kernel),
     Seed,
+    Isolation,
     Scenario(scenario::Scenario),
     Figures(&'static lab::Experiment),
 }
@@ -50,6 +53,7 @@ impl Test {
             Test::Crash => "crash".to_owned(),
             Test::Cases(kernel) => cases::name(*kernel),
             Test::Seed => "seed".to_owned(),
+            Test::Isolation => "isolation".to_owned(),
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
             Test::Figures(experiment) => format!("lab/{}", experiment.name),
         }
@@ -62,6 +66,7 @@ impl Test {
             Test::Crash => Some(crash::SYSTEM),
             Test::Cases(_) => Some(cases::SYSTEM),
             Test::Seed => Some(seed::SYSTEM),
+            Test::Isolation => Some(isolation::SYSTEM),
             Test::Scenario(_) => Some(scenario::SYSTEM),
             Test::Figures(experiment) => experiment.boots(),
         }
@@ -110,7 +115,7 @@ impl<'w> Target<'w> {
 
 /// Runs the tests that the filter selects; the status is 1 if one failed, or if there was none.
 pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
-    let mut tests = vec![Test::Host, Test::Crash, Test::Cases(Kernel::Usual), Test::Seed];
+    let mut tests = vec![Test::Host, Test::Crash, Test::Cases(Kernel::Usual), Test::Seed, Test::Isolation];
     tests.extend([Kernel::WithoutWindows, Kernel::Watching].map(Test::Cases));
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
@@ -130,6 +135,7 @@ pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
             Test::Crash => crash::run(&target, &mut report),
             Test::Cases(kernel) => cases::run(&target, *kernel, &mut report),
             Test::Seed => seed::run(&target, &mut report),
+            Test::Isolation => isolation::run(&target, &mut report),
             Test::Scenario(scenario) => scenario.run(&target, options.bless, &mut report),
             Test::Figures(experiment) => figures::run(&target, experiment, &mut report),
         };

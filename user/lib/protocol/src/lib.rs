@@ -163,7 +163,15 @@ pub enum Rejection {
     NotAttached,
     /// The server gives no such buffer: it is too large, or the server has no memory or too many clients.
     NoBuffer,
+    /// The server runs on another core, and capabilities do not travel there.
+    OtherCore,
+    /// The server runs on another core, which does not answer.
+    Unreachable,
 }
+
+/// Code of an answer that says that the server was started again: whoever answers in its place on another core says it so, because
+/// the capability to itself is not gone.
+pub const RESTARTED: u64 = Rejection::FIRST + 10;
 
 impl Rejection {
     /// The lowest code. Codes of a server's own errors lie below.
@@ -180,6 +188,8 @@ impl Rejection {
             Rejection::Busy => (Self::FIRST + 5, 0),
             Rejection::NotAttached => (Self::FIRST + 6, 0),
             Rejection::NoBuffer => (Self::FIRST + 7, 0),
+            Rejection::OtherCore => (Self::FIRST + 8, 0),
+            Rejection::Unreachable => (Self::FIRST + 9, 0),
         }
     }
 
@@ -194,6 +204,8 @@ impl Rejection {
             Rejection::Busy,
             Rejection::NotAttached,
             Rejection::NoBuffer,
+            Rejection::OtherCore,
+            Rejection::Unreachable,
         ];
         rejections.into_iter().find(|rejection| rejection.parts().0 == code)
     }
@@ -240,6 +252,10 @@ impl fmt::Display for Rejection {
             Rejection::Busy => f.write_str("too many requests wait at the server; try again later"),
             Rejection::NotAttached => f.write_str("no memory is shared with the server; attach a buffer first"),
             Rejection::NoBuffer => f.write_str("the server shares no such buffer; ask for a smaller one, or later"),
+            Rejection::OtherCore => {
+                f.write_str("the server runs on another core, where capabilities cannot be sent; run the program there")
+            }
+            Rejection::Unreachable => f.write_str("the server runs on another core, which does not answer"),
         }
     }
 }

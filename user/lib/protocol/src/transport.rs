@@ -3,7 +3,7 @@
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Received, Tag, Words, offer_slots, offered_slots};
 
 use crate::wire::{Encode, Registers};
-use crate::{Code, DONE, Failure, Rejection};
+use crate::{Code, DONE, Failure, RESTARTED, Rejection};
 
 /// The way to a server and back. Clients are written for any of them; a client of a process on the same core has an
 /// endpoint.
@@ -139,6 +139,9 @@ pub fn check<E: Code>(tag: Tag, word: impl FnOnce() -> u64) -> Result<(), Failur
 fn failure<E: Code>(code: u64, word: u64) -> Failure<E> {
     if let Some(error) = E::from_code(code) {
         return Failure::Refused(error);
+    }
+    if code == RESTARTED {
+        return Failure::Restarted;
     }
     Rejection::from_code(code, word).map_or(Failure::Malformed, Failure::Rejected)
 }

@@ -1,5 +1,7 @@
 //! An interface with everything that an interface can have, from the client through a message to the server and back.
 
+#![allow(clippy::type_complexity, reason = "a method answers what it answers")]
+
 use std::cell::RefCell;
 
 use tench_protocol::sys::{Cap, CapAddress, Endpoint, Error as Lost, Message, Notification, Received};

@@ -1,4 +1,4 @@
-//! Interrupts, and the kernel itself.
+//! Interrupts, other cores, and the kernel itself.
 
 use tench_abi::object::{Statistic, Stretches, stretch};
 use tench_abi::{CapAddress, Error, Operation};
@@ -12,8 +12,10 @@ objects! {
     Interrupt;
     /// The authority over all interrupt lines.
     InterruptControl;
-    /// The kernel: power, early output, statistics.
+    /// The kernel: power, early output, statistics, the other cores.
     Kernel;
+    /// A line on which another core can be interrupted.
+    Doorbell;
 }
 
 /// What makes an interrupt line fire.
@@ -34,6 +36,22 @@ impl Cap<InterruptControl> {
         unsafe { raw::call2(Operation::InterruptGet, self.raw(), number, edge, u64::from(slot.0)) }.done()?;
         Ok(Cap::new(slot))
     }
+
+    /// Makes the capability to ring a core, which hears it on this interrupt line of its own, in an empty slot.
+    /// Errors: `NoSuchCore`, `InvalidArgument` (no such line), `SlotOccupied`, `NoSuchSlot`.
+    pub fn doorbell(self, core: u64, line: u64, slot: CapAddress) -> Result<Cap<Doorbell>, Error> {
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call2(Operation::InterruptDoorbell, self.raw(), core, line, u64::from(slot.0)) }.done()?;
+        Ok(Cap::new(slot))
+    }
+}
+
+impl Cap<Doorbell> {
+    /// Interrupts the core. Rights: `WRITE`.
+    pub fn ring(self) -> Result<(), Error> {
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call0(Operation::Signal, self.raw(), 0) }.done()
+    }
 }
 
 impl Cap<Interrupt> {
@@ -50,6 +68,19 @@ impl Cap<Interrupt> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::InterruptAcknowledge, self.raw(), 0) }.done()
     }
+}
+
+/// The machine, as a kernel sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Cores that the device tree names.
+    pub cores: u64,
+    /// Which of them this is.
+    pub core: u64,
+    /// Physical address of the device tree.
+    pub device_tree: u64,
+    /// Its size in bytes.
+    pub device_tree_size: u64,
 }
 
 /// Bytes in one `KernelPrint`.
@@ -81,6 +112,22 @@ impl Cap<Kernel> {
     pub fn query(self, statistic: Statistic) -> Result<u64, Error> {
         // SAFETY: no memory of the program changes.
         Ok(unsafe { raw::call0(Operation::KernelQuery, self.raw(), statistic as u64) }.check()?.first)
+    }
+
+    /// What machine this is. Rights: `READ`.
+    pub fn machine(self) -> Result<Machine, Error> {
+        // SAFETY: no memory of the program changes.
+        let answer = unsafe { raw::call0(Operation::KernelMachine, self.raw(), 0) }.check()?;
+        let [core, device_tree, device_tree_size, ..] = answer.words;
+        Ok(Machine { cores: answer.first, core, device_tree, device_tree_size })
+    }
+
+    /// Starts a core with the kernel whose image lies at one physical address, and its boot page at the other. Rights: `WRITE`.
+    /// Errors: `NoSuchCore`, `CoreRunning`, `CoreRefused`.
+    pub fn start_core(self, core: u64, image: u64, boot: u64) -> Result<(), Error> {
+        // SAFETY: what the other core does there is the contract between whoever has this capability and the kernel; memory of this
+        // program changes only if it is given to that core.
+        unsafe { raw::call2(Operation::KernelStartCore, self.raw(), core, image, boot) }.done()
     }
 
     /// How long interrupts were off on a path: an operation's number or one of [`stretch`]. Rights: `READ`.

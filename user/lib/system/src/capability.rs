@@ -6,11 +6,16 @@ use crate::Strings;
 
 /// The forms in which a description names a capability, with what each one gives.
 pub const FORMS: &[(&str, &str)] = &[
-    ("kernel", "the kernel itself: power, early output, statistics"),
+    ("kernel", "the kernel itself: power, early output, statistics, the other cores"),
     ("interrupt-control", "the authority to make interrupt capabilities"),
     ("device:DEVICE", "the frame with the device's registers"),
     ("interrupt:DEVICE", "the device's interrupt line"),
     ("archive", "the memory that holds the boot archive"),
+    ("channel", "the frame that this core shares with the one that has started it; nothing on the first"),
+    (
+        "absent-services",
+        "the endpoints of the servers that run on the first core only, to answer there; nothing on the first",
+    ),
     ("untyped:all", "all memory that nobody else was given"),
     ("service:SERVER", "the endpoint of a server of this description"),
 ];
@@ -69,8 +74,8 @@ fn is_plain(number: &str) -> bool {
 /// Something that a program is given besides what every process gets.
 ///
 /// `kernel` and `interrupt-control` go to the slots `KERNEL` and `INTERRUPT_CONTROL`. The others take the slots from
-/// `EXTRA` on, in the order of the description; `archive` and `untyped:all`, which can be several capabilities, take
-/// as many as they need.
+/// `EXTRA` on, in the order of the description; `archive`, `absent-services` and `untyped:all`, which can be several
+/// capabilities, take as many as they need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability<'a> {
     /// The kernel itself.
@@ -83,6 +88,10 @@ pub enum Capability<'a> {
     Interrupt(Device),
     /// The memory that holds the boot archive.
     Archive,
+    /// The frame that this core shares with the one that has started it, if there is one.
+    Channel,
+    /// Where the servers would receive that run on the first core only, in the order of the description; nothing on the first core.
+    AbsentServices,
     /// All memory that nobody else was given.
     Untyped,
     /// The endpoint of a server, without a badge and with every right.
@@ -97,6 +106,8 @@ impl<'a> Capability<'a> {
                 "kernel" => Some(Capability::Kernel),
                 "interrupt-control" => Some(Capability::InterruptControl),
                 "archive" => Some(Capability::Archive),
+                "channel" => Some(Capability::Channel),
+                "absent-services" => Some(Capability::AbsentServices),
                 _ => None,
             },
             Some(("device", device)) => Device::from_name(device).map(Capability::Device),

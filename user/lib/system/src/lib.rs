@@ -33,7 +33,7 @@ pub const ARCHIVE_PATH: &str = "etc/system";
 pub const DEFAULT_PRIORITY: u8 = 100;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TSYS");
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -54,6 +54,33 @@ impl core::fmt::Display for Malformed {
 
 impl core::error::Error for Malformed {}
 
+/// On which cores a program is started. Each has an `init` of its own, which reads the same description.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cores {
+    /// On the first.
+    #[default]
+    First,
+    /// On each.
+    Every,
+    /// On each, if there are several.
+    Several,
+}
+
+impl Cores {
+    /// What a description may say, in order.
+    pub const NAMES: [(&'static str, Cores); 3] =
+        [("first", Cores::First), ("every", Cores::Every), ("several", Cores::Several)];
+
+    /// Whether this core of so many is among them.
+    pub const fn contain(self, core: u64, count: u64) -> bool {
+        match self {
+            Cores::First => core == 0,
+            Cores::Every => true,
+            Cores::Several => count > 1,
+        }
+    }
+}
+
 /// One program of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program<'a> {
@@ -71,6 +98,8 @@ pub struct Program<'a> {
     pub quota: u64,
     /// Whether `init` starts it.
     pub start: bool,
+    /// On which cores that is.
+    pub cores: Cores,
     /// Whether it gets an endpoint of its own in `slot::SERVICE`, and others can name it in `service:`.
     pub server: bool,
     /// How often within a minute it is started again when it ends; 0: never.
@@ -147,6 +176,13 @@ impl<'a> System<'a> {
             bytes.extend(postcard::to_allocvec(program).expect("memory is the only limit"));
         }
         bytes
+    }
+}
+
+impl Program<'_> {
+    /// Whether it is a server that runs on the first core only: elsewhere its monitor answers in its place.
+    pub fn is_absent_elsewhere(&self) -> bool {
+        self.server && matches!(self.cores, Cores::First)
     }
 }
 

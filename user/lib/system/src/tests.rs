@@ -13,6 +13,7 @@ fn sample() -> [Program<'static>; 2] {
         stack_size: 65536,
         quota: 4 << 20,
         start: true,
+        cores: Cores::Several,
         server: true,
         restart: 5,
         restart_delay: 10,

@@ -1,7 +1,7 @@
 //! Starts the programs of the system description: `mem` and `procs` with the loader, the others through `procs`.
 
 use arrayvec::ArrayVec;
-use tench_abi::boot::BootInfo;
+use tench_abi::boot::{BootInfo, MAX_UNTYPED, MemoryKind};
 use tench_abi::layout::slot;
 use tench_abi::{CapAddress, Kind, Rights};
 use tench_loader::addresses::{self, Addresses, Randomness, StackSize};
@@ -9,13 +9,13 @@ use tench_loader::information::Description;
 use tench_loader::{Machine, Process, Program, Resources, Schedule, Window};
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::{Strings, pid};
-use tench_sys::{Cap, Endpoint};
+use tench_sys::{Cap, Endpoint, Kernel, Machine as MachineInfo, OWN_SPACE, Place};
 use tench_system::{Capability, Program as Entry};
 
 use crate::boot::Boot;
 use crate::devices::Devices;
 use crate::failure::Failure;
-use crate::pool::Pool;
+use crate::pool::{Pool, untyped_capability};
 use crate::watch;
 
 /// Servers that a description can have.
@@ -55,6 +55,10 @@ struct Starter<'a> {
     endpoints: ArrayVec<Service, MAX_SERVERS>,
     /// Where mem and procs report faults; without a badge.
     faults: Cap<Endpoint>,
+    /// Which core this is, of how many.
+    machine: MachineInfo,
+    /// The frame that this core shares with the one that has started it, once it was made.
+    channel: Option<CapAddress>,
 }
 
 /// Starts everything.
@@ -65,7 +69,10 @@ pub fn start(info: &BootInfo) -> Result<(), Failure> {
     watch::start(&mut pool, faults)?;
     let devices = Devices::new(info);
     let random = Randomness::new(devices.seed());
-    let mut starter = Starter { info, pool, boot, devices, random, endpoints: ArrayVec::new(), faults };
+    let machine = Cap::<Kernel>::new(slot::KERNEL).machine();
+    let machine = machine.map_err(|error| Failure::Kernel("asking which core this is", error))?;
+    let endpoints = ArrayVec::new();
+    let mut starter = Starter { info, pool, boot, devices, random, endpoints, faults, machine, channel: None };
     starter.make_endpoints()?;
     starter.load_first()?;
     starter.start_others()
@@ -176,7 +183,9 @@ impl Starter<'_> {
 
     /// Asks the process server to start the other programs.
     fn start_others(&mut self) -> Result<(), Failure> {
-        for program in self.boot.system.programs().filter(|program| program.start) {
+        let (core, count) = (self.machine.core, self.machine.cores);
+        for program in self.boot.system.programs().filter(|program| program.start && program.cores.contain(core, count))
+        {
             if !matches!(program.name, "init" | "mem" | "procs") {
                 self.start_one(&program)?;
             }
@@ -199,6 +208,20 @@ impl Starter<'_> {
         })?;
         spawn.start_or_defect().map_err(|(failure, defect)| Failure::Start(name, failure, defect))?;
         Ok(())
+    }
+
+    /// The frame that this core shares with the one that has started it. It is made when it is first asked for.
+    fn channel(&mut self) -> Result<Option<CapAddress>, Failure> {
+        let count = (self.info.untyped_count as usize).min(MAX_UNTYPED);
+        let mut pieces = self.info.untyped.iter().take(count).enumerate();
+        let found = pieces.find(|(_, piece)| piece.kind == MemoryKind::Channel as u32);
+        let Some((number, piece)) = found.filter(|_| self.channel.is_none()) else { return Ok(self.channel) };
+        let frame = self.pool.slot().map_err(|error| Failure::Load("making the frame of the channel", error))?;
+        untyped_capability(number)
+            .retype_many(Kind::Frame, u64::from(piece.size_bits), 1, Place::At(0), OWN_SPACE, frame)
+            .map_err(|error| Failure::Kernel("making the frame of the channel", error))?;
+        self.channel = Some(frame);
+        Ok(self.channel)
     }
 
     /// Calls `give` with each capability of a program: the slot for it, and where init has it. Answers how many are in
@@ -228,6 +251,18 @@ impl Starter<'_> {
                 Capability::Device(device) => give_extra(self.devices.frame(&mut self.pool, device, name)?, give)?,
                 Capability::Interrupt(device) => {
                     give_extra(self.devices.interrupt(&mut self.pool, device, name)?, give)?;
+                }
+                Capability::Channel => {
+                    if let Some(frame) = self.channel()? {
+                        give_extra(frame, give)?;
+                    }
+                }
+                Capability::AbsentServices if self.machine.core == 0 => {}
+                Capability::AbsentServices => {
+                    for absent in self.boot.system.programs().filter(Entry::is_absent_elsewhere) {
+                        let service = self.endpoints.iter().find(|service| service.server == absent.name);
+                        give_extra(service.ok_or(Failure::NoServer(name))?.original.address(), give)?;
+                    }
                 }
                 Capability::Archive => {
                     for frame in &self.boot.frames {

@@ -42,6 +42,8 @@ impl Boot {
         for capability in self.system.find(NAME)?.capabilities.iter() {
             match capability {
                 Capability::Kernel | Capability::InterruptControl | Capability::Untyped => {}
+                // Those are the monitor's.
+                Capability::Channel | Capability::AbsentServices => {}
                 Capability::Archive => next += tench_boot::frames(slot::EXTRA).count() as u32,
                 Capability::Device(_) | Capability::Interrupt(_) => next += 1,
                 Capability::Service(server) if server == name => return Some(Cap::new(CapAddress(next))),

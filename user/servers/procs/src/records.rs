@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use tench_mem_client::protocol::NO_QUOTA;
 use tench_places::Places;
-use tench_procs_client::protocol::{Error, State};
+use tench_procs_client::protocol::{Error, State, pid};
 
 use crate::waits::Waits;
 
@@ -163,7 +163,9 @@ impl<K, R> Records<K, R> {
             pid += 1;
         }
         let known = self.get(parent).ok();
-        let family = known.filter(|parent| !parent.manager).map_or(pid, |parent| parent.family);
+        // What a process of another core starts here is one family.
+        let first = if is_foreign(parent) { parent } else { pid };
+        let family = known.filter(|parent| !parent.manager).map_or(first, |parent| parent.family);
         if !self.living.may_take(family) {
             return Err(Error::TooManyProcesses);
         }
@@ -266,9 +268,14 @@ impl<K, R> Records<K, R> {
         self.preparing.range((parent, 0)..=(parent, u64::MAX)).next().map(|(_, pid)| *pid)
     }
 
-    /// Whether a process exists and has not ended: only such a one can be a parent or wait for something.
+    /// Whether a process exists and has not ended: only such a one can be a parent or wait for something. Of those of another core
+    /// that core's monitor knows.
     pub fn check_living(&self, pid: u64) -> Result<(), Error> {
-        if self.get(pid)?.has_ended() { Err(Error::WrongState) } else { Ok(()) }
+        match self.get(pid) {
+            Ok(record) if record.has_ended() => Err(Error::WrongState),
+            Err(error) if !is_foreign(pid) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Makes room for one more thread of `caller` that waits for `pid`, if there is none, by taking out those whose threads do
@@ -364,7 +371,7 @@ impl<K, R> Records<K, R> {
         for (index, record) in self.places.iter().enumerate().filter_map(|(n, one)| Some((n, one.as_ref()?))) {
             let pid = &record.number;
             assert_eq!(place(*pid), index);
-            assert!(*pid > 0 && *pid <= self.last && record.parent < *pid);
+            assert!(*pid > 0 && *pid <= self.last && (record.parent < *pid || is_foreign(record.parent)));
             assert_eq!(record.ancestors.first(), Some(&record.parent));
             assert!(record.ancestors.len() <= MAX_GENERATIONS);
             numbers.insert(*pid);
@@ -395,6 +402,11 @@ impl<K, R> Records<K, R> {
         }
         self.waits.check_invariants(|pid| self.check_living(pid).is_ok());
     }
+}
+
+/// Whether this is how a process of another core is known here.
+const fn is_foreign(pid: u64) -> bool {
+    pid & pid::FOREIGN != 0
 }
 
 /// What a process can be found by: the path without a leading `/`, and the base name.

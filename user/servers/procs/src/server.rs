@@ -476,6 +476,14 @@ impl ProcsService for Server {
         self.connect_again(caller.0, later, slot)
     }
 
+    fn server(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error> {
+        if !self.records.get(caller.0)?.manager {
+            return Err(Error::NotAllowed);
+        }
+        self.service(&name).ok_or(Error::NotRunning)?;
+        self.mint(&name, 0)
+    }
+
     fn fault(&mut self, caller: Caller, _: Later<'_, (), Error>, fault: OwnFault) -> Result<Option<()>, Error> {
         let region = fault.region.map(|region| (region.kind, region.start, region.size));
         self.faulted(caller.0, fault.report(), Some(OwnReport { kind: fault.kind, region }))?;

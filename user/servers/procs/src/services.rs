@@ -351,8 +351,8 @@ impl Server {
         }
     }
 
-    /// A capability to a server that leaves with the answer.
-    fn mint(&self, name: &str, process: u64) -> Result<Sent<Endpoint, Given>, Error> {
+    /// A capability to a server that leaves with the answer, for a process; without a badge for number 0.
+    pub fn mint(&self, name: &str, process: u64) -> Result<Sent<Endpoint, Given>, Error> {
         let server = self.service(name).ok_or(Error::GivenUp)?;
         // A process that offered no slot has left its capability here.
         let _ = OWN_SPACE.delete_at(self.outgoing);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tench_loader::Archive;
 use tench_procs::catalogue::Catalogue;
-use tench_system::{Capabilities, Program, Strings, System};
+use tench_system::{Capabilities, Cores, Program, Strings, System};
 
 /// A tar file with these files.
 fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
@@ -34,6 +34,7 @@ fn program<'a>(name: &'a str, path: &'a str) -> Program<'a> {
         stack_size: 0,
         quota: u64::MAX,
         start: false,
+        cores: Cores::First,
         server: false,
         restart: 0,
         restart_delay: 0,

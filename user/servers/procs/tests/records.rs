@@ -1,7 +1,7 @@
 //! The process server's records.
 
 use tench_procs::records::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records};
-use tench_procs_client::protocol::{Error, State};
+use tench_procs_client::protocol::{Error, State, pid};
 
 type Table = Records<&'static str, u32>;
 
@@ -248,5 +248,38 @@ fn waits_end_in_the_order_of_their_deadlines() {
     assert_eq!([table.pop_expired(60), table.pop_expired(60), table.pop_expired(60)], [Some(1), Some(4), None]);
     assert_eq!(table.next_deadline(), None);
     assert_eq!(table.end(3, EXITED).unwrap().waiters, [2]);
+    table.check_invariants();
+}
+
+#[test]
+fn processes_of_other_cores_start_some_here_and_manage_those() {
+    let mut table = table();
+    let [one, other] = [pid::FOREIGN | 1 << 32 | 7, pid::FOREIGN | 2 << 32 | 7];
+    let child = table.prepare("bin/child", one, None).unwrap();
+    assert_eq!(
+        (table.preparing(one, child).is_ok(), table.preparing(other, child).err()),
+        (true, Some(Error::NotYours))
+    );
+    table.set_state(child, State::Running).unwrap();
+    assert_eq!((table.check_living(one), table.check_living(other)), (Ok(()), Ok(())));
+    assert_eq!(table.check_manage(one, child), Ok(()));
+    assert_eq!(table.check_manage(other, child), Err(Error::NotAllowed));
+    assert_eq!(table.check_manage(7, child), Err(Error::NotAllowed), "a process of this core with the same number");
+    let grandchild = table.prepare("bin/child", child, None).unwrap();
+    assert_eq!(table.check_manage(one, grandchild), Ok(()), "a descendant");
+    assert_eq!(wait(&mut table, child, other, 5), Ok(None));
+    table.check_invariants();
+    assert_eq!(table.end(child, Condition { state: State::Exited, detail: 3 }).unwrap().waiters, [5]);
+    table.check_invariants();
+    assert!(table.get(one).is_err() && table.end(one, Condition::plain(State::Killed)).is_err());
+}
+
+#[test]
+fn what_a_process_of_another_core_starts_leaves_room_for_others() {
+    let mut table = table();
+    let foreign = pid::FOREIGN | 1 << 32 | 7;
+    let started = (0..).take_while(|_| table.prepare("bin/child", foreign, None).is_ok()).count();
+    assert!((MAX_LIVING / 4..=MAX_LIVING / 2).contains(&started), "{started}");
+    assert!(table.prepare("bin/child", pid::FOREIGN | 9, None).is_ok());
     table.check_invariants();
 }

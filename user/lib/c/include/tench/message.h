@@ -33,6 +33,8 @@ enum tench_rejection {
     TENCH_BUSY,
     TENCH_NOT_ATTACHED,
     TENCH_NO_BUFFER,
+    TENCH_OTHER_CORE,
+    TENCH_UNREACHABLE,
 };
 /* A text or list is longer than the interface allows; nothing was sent. */
 #define TENCH_TOO_LONG (-1000)

@@ -457,6 +457,8 @@ enum tench_procs_error {
     TENCH_PROCS_ERROR_TIMED_OUT = 18,
     /* The process is `init`, `mem` or `procs`. */
     TENCH_PROCS_ERROR_ESSENTIAL = 16,
+    /* The server does not run now. */
+    TENCH_PROCS_ERROR_NOT_RUNNING = 19,
 };
 
 /* Whether it is one of them. */
@@ -480,6 +482,7 @@ static inline bool tench_procs_error_is(uint64_t code)
     case TENCH_PROCS_ERROR_GIVEN_UP:
     case TENCH_PROCS_ERROR_TIMED_OUT:
     case TENCH_PROCS_ERROR_ESSENTIAL:
+    case TENCH_PROCS_ERROR_NOT_RUNNING:
         return true;
     default:
         return false;
@@ -524,6 +527,8 @@ static inline const char *tench_procs_error_text(uint64_t code)
         return "the process has not ended in time";
     case TENCH_PROCS_ERROR_ESSENTIAL:
         return "nothing would go on without it";
+    case TENCH_PROCS_ERROR_NOT_RUNNING:
+        return "the server does not run; it may be about to be started again";
     default:
         return NULL;
     }
@@ -1217,6 +1222,29 @@ static inline int tench_procs_interrupt(tench_cap server, uint64_t process, stru
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
     answer->value = (bool)tench_take_at_most(reader, 1);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_SERVER UINT64_C(0xb1960002001a)
+
+/*
+ * The endpoint of a server of the system description, without a badge, for a process that may manage all others; it goes to the
+ * empty slot on offer. It is gone when the server ends.
+ * Errors: `NotAllowed`, `NotRunning` (also if there is no such server).
+ */
+static inline int tench_procs_server(tench_cap server, const char *name, size_t name_length, tench_cap slot)
+{
+    if (name_length > TENCH_PROCS_MAX_NAME)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_SERVER);
+    tench_put_text(message, name, name_length);
+    tench_offer(message, slot);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_take_cap(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

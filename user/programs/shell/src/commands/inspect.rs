@@ -149,7 +149,7 @@ fn listed(capabilities: &[Capability]) -> Table {
     let or_dash = |is_there: bool, text: String| if is_there { text } else { "-".into() };
     for capability in capabilities {
         let object = match capability.kind {
-            Kind::Interrupt => capability.object.to_string(),
+            Kind::Interrupt | Kind::Doorbell => capability.object.to_string(),
             _ => or_dash(capability.object != 0, format!("{:#x}", capability.object)),
         };
         table.row([
@@ -186,6 +186,7 @@ const fn kind_name(kind: Kind) -> &'static str {
         Kind::Notification => "notification",
         Kind::Interrupt => "interrupt",
         Kind::InterruptControl => "interrupt control",
+        Kind::Doorbell => "doorbell",
         Kind::Kernel => "kernel",
     }
 }

@@ -166,6 +166,12 @@ pub trait ProcsService {
         slot: CapAddress,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error>;
 
+    /// The endpoint of a server of the system description, without a badge, for a process that may manage all others; it goes to the
+    /// empty slot on offer. It is gone when the server ends.
+    /// Errors: `NotAllowed`, `NotRunning` (also if there is no such server).
+    #[method(26)]
+    fn server(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error>;
+
     /// Ends the calling process as after a fault for which it found no remedy itself. There is no answer.
     #[method(20)]
     fn fault(&mut self, caller: Caller, later: Later<'_, (), Error>, report: OwnFault) -> Result<Option<()>, Error>;
@@ -290,6 +296,8 @@ pub mod pid {
     pub const MEM: u64 = 2;
     /// The process server, which `init` starts.
     pub const PROCS: u64 = 3;
+    /// Set in the number by which a process of another core is known here; its number there, and above it the core, are below.
+    pub const FOREIGN: u64 = 1 << 63;
 }
 
 /// Largest stack of a main thread, in bytes.
@@ -477,5 +485,7 @@ tench_protocol::codes! {
         TimedOut = 18, "the process has not ended in time";
         /// The process is `init`, `mem` or `procs`.
         Essential = 16, "nothing would go on without it";
+        /// The server does not run now.
+        NotRunning = 19, "the server does not run; it may be about to be started again";
     }
 }

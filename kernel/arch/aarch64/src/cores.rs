@@ -1,0 +1,89 @@
+//! The cores of the machine, and how one is started: by the firmware, over PSCI.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use arrayvec::ArrayVec;
+use smccc::psci::{self, error::Error as Refusal};
+use smccc::{Hvc, Smc};
+use tench_abi::Error;
+
+use crate::platform::{Conduit, MAX_CORES, Platform};
+
+/// What of `MPIDR_EL1` says which core this is.
+const AFFINITY: u64 = 0xff_00ff_ffff;
+
+/// The cores that the device tree names, by their places there.
+pub struct Cores {
+    affinities: ArrayVec<u64, MAX_CORES>,
+    power: Option<Conduit>,
+    /// This one.
+    pub own: u64,
+}
+
+impl Cores {
+    /// Those of a machine.
+    ///
+    /// # Errors
+    /// A sentence, if the device tree does not name the core that runs this.
+    pub fn new(platform: &Platform) -> Result<Cores, &'static str> {
+        let affinity = own_affinity();
+        let own = platform.cores.iter().position(|core| *core == affinity);
+        let own = own.ok_or("the device tree does not name this core")? as u64;
+        Ok(Cores { affinities: platform.cores.clone(), power: platform.power, own })
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.affinities.len() as u64
+    }
+
+    /// A core's affinity, as in `MPIDR_EL1`.
+    pub fn affinity(&self, core: u64) -> Option<u64> {
+        self.affinities.get(core as usize).copied()
+    }
+
+    /// Starts a core with the kernel image at one physical address, and the other in its first register.
+    ///
+    /// # Errors
+    /// `NoSuchCore`, `CoreRunning`, `CoreRefused`.
+    pub fn start(&self, core: u64, image: u64, boot: u64) -> Result<(), Error> {
+        let affinity = self.affinity(core).ok_or(Error::NoSuchCore)?;
+        let started = match self.power {
+            Some(Conduit::Hypervisor) => psci::cpu_on::<Hvc>(affinity, image, boot),
+            Some(Conduit::SecureMonitor) => psci::cpu_on::<Smc>(affinity, image, boot),
+            None => return Err(Error::CoreRefused),
+        };
+        started.map_err(|refusal| match refusal {
+            Refusal::AlreadyOn | Refusal::OnPending => Error::CoreRunning,
+            _ => Error::CoreRefused,
+        })
+    }
+}
+
+/// Whether this kernel was started by another core's user code.
+static IS_FURTHER: AtomicBool = AtomicBool::new(false);
+
+/// This kernel was started by another core's user code.
+pub fn set_further() {
+    IS_FURTHER.store(true, Ordering::Relaxed);
+}
+
+/// Stops this core for good, if it is a further one.
+pub fn stop_further() {
+    if IS_FURTHER.load(Ordering::Relaxed) {
+        // Where the firmware is called in another way, or refuses, this core waits for ever.
+        let _ = psci::cpu_off::<Hvc>();
+        loop {
+            // SAFETY: waits for an interrupt, of which none is let in.
+            unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
+        }
+    }
+}
+
+/// This core's affinity.
+pub fn own_affinity() -> u64 {
+    let value: u64;
+    // SAFETY: reads an identification register.
+    unsafe { core::arch::asm!("mrs {}, mpidr_el1", out(reg) value, options(nomem, nostack, preserves_flags)) };
+    value & AFFINITY
+}

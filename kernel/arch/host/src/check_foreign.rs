@@ -1,0 +1,62 @@
+//! What is marked as being of other cores, or on them.
+
+use tench_abi::object::SLOT_SIZE;
+use tench_abi::{Kind, Rights};
+use tench_kernel::slot::{EXPORTED, flag};
+use tench_kernel::thread::{BINDINGS, Thread};
+use tench_kernel::{Arch, Cap, Kernel, Ref, SlotRef, derivation};
+
+use crate::check::{Checked, Inventory, ensure};
+use crate::host::Host;
+
+/// Stand-ins and borrowed objects are where they can be.
+pub fn check_foreign(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let mut before: Option<Cap> = None;
+    // Untyped memory around what comes next, the outermost first.
+    let mut around: Vec<Cap> = Vec::new();
+    for (slot, cap) in &inventory.slots {
+        around.retain(|outer| cap.object < derivation::end(outer));
+        check_marks(k, inventory, *slot, cap).map_err(|wrong| format!("{slot:?}: {wrong}: {cap:x?}"))?;
+        let equal = before.is_some_and(|before| is_equal(&before, cap));
+        ensure!(!equal || !cap.is_exported(), "{slot:?} is a stand-in and not the first of its equals: {cap:x?}");
+        let is_in_own = around.last().is_some_and(|outer| !outer.is_exported());
+        ensure!(!cap.is_borrowed() || !is_in_own, "{slot:?} is borrowed and lies in own memory: {cap:x?}");
+        if cap.kind == Kind::Untyped && !derivation::is_reservation(cap) {
+            around.push(*cap);
+        }
+        before = Some(*cap);
+    }
+    Ok(())
+}
+
+/// Whether two capabilities are equal in the order.
+fn is_equal(a: &Cap, b: &Cap) -> bool {
+    derivation::same_object(a, b) && derivation::badge(a) == derivation::badge(b) && a.kind != Kind::Untyped
+}
+
+/// What one capability's marks say by themselves.
+fn check_marks(k: &mut Kernel<Host>, inventory: &Inventory, slot: SlotRef, cap: &Cap) -> Checked {
+    let is_exported = cap.is_exported();
+    let address = k.arch().base() + ((slot.number() as usize) << 6);
+    let is_binding = |thread: &Ref<Thread>| {
+        let first = thread.address() + core::mem::offset_of!(Thread, bindings);
+        (first..first + BINDINGS * SLOT_SIZE).contains(&address)
+    };
+    if cap.flags & flag::EMBEDDED != 0 {
+        let is_binding = inventory.threads.iter().any(is_binding);
+        ensure!(is_binding != is_exported, "marked, but neither a binding nor a stand-in, or both");
+    }
+    ensure!(!is_exported || !cap.is_borrowed(), "a stand-in for what is borrowed");
+    ensure!(!is_exported || cap.flags & flag::ZOMBIE == 0, "a stand-in that is being deleted");
+    match cap.kind {
+        Kind::Untyped if !derivation::is_reservation(cap) => {
+            let can_make = cap.allows(Rights::WRITE);
+            ensure!(can_make != is_exported, "an untyped that is lent and can be retyped, or neither");
+        }
+        Kind::Frame | Kind::Endpoint => {
+            ensure!(is_exported == (cap.extra & EXPORTED != 0), "half of a mark");
+        }
+        _ => {}
+    }
+    Ok(())
+}

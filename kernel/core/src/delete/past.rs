@@ -1,0 +1,164 @@
+//! Revoking past what stays: capabilities that stand for copies on other cores, and containers with such in them.
+//!
+//! A revocation that meets nothing of the kind always takes what comes next. One that does goes on here, where it remembers how far it
+//! came: at a capability that stays, or, if that is gone after a window, at a place in the order of derivation. Behind that it takes
+//! whatever comes, and what it finds to stay becomes the place. So each is looked at once, however many there are.
+//!
+//! Finding the place costs about as much as a step; so a window is passed before the step is begun.
+//!
+//! In the end it answers `ForeignCopies`, also if what stayed could go meanwhile: whoever revokes begins anew in any case.
+
+use tench_abi::{Error, Kind, Rights};
+
+use super::{BUDGET, Scope, Step, step};
+use crate::entry::Outcome;
+use crate::slot::{Cap, EXPORTED, SlotRef, flag};
+use crate::{Arch, Kernel, derivation, space, tree, window};
+
+/// What looking at one that stays costs.
+const LOOK_COST: isize = 30;
+
+/// Whether a capability is still the one that it was, but that it may have become a stand-in, or be none any more.
+#[cold]
+pub(super) fn is_same(now: &Cap, then: &Cap) -> bool {
+    let plain = |cap: &Cap| {
+        let flags = cap.flags & !flag::EMBEDDED;
+        match cap.kind {
+            Kind::Untyped => Cap { flags, rights: then.rights, ..*cap },
+            Kind::Frame | Kind::Endpoint => Cap { flags, extra: cap.extra & !EXPORTED, ..*cap },
+            _ => *cap,
+        }
+    };
+    super::is_same(&plain(now), &plain(then))
+}
+
+impl Scope {
+    /// Whether what comes right before `cap` goes when that is revoked. A stand-in comes before its equals, so nothing that goes
+    /// comes before it.
+    fn takes_before(self, before: &Cap, cap: &Cap) -> bool {
+        self.takes(before, cap) && !before.is_exported()
+    }
+
+    /// Whether what comes somewhere behind `cap` goes when that is revoked, or stays because it stands for copies.
+    fn takes_behind(self, behind: &Cap, cap: &Cap) -> bool {
+        match self {
+            Scope::Memory(end) => behind.object < end,
+            _ => self.takes(behind, cap),
+        }
+    }
+}
+
+/// What comes next.
+enum Found {
+    /// To be deleted.
+    Victim(SlotRef),
+    /// A window is due.
+    Window,
+    /// Nothing.
+    End,
+}
+
+/// A revocation, over windows.
+struct Walk {
+    scope: Scope,
+    /// What lies here stays, and between the capability revoked and this nothing else is left.
+    passed: Option<(SlotRef, Cap)>,
+}
+
+impl Walk {
+    /// The next capability to delete, when `slot` is revoked, and behind `at` nothing is yet done. What stays is passed.
+    fn next<A: Arch>(&mut self, k: &mut Kernel<A>, slot: SlotRef, at: &mut SlotRef, budget: &mut isize) -> Found {
+        let revoked = k.slot(slot).cap;
+        if let Some(before) = tree::previous(k, slot)
+            && self.scope.takes_before(&k.slot(before).cap, &revoked)
+        {
+            return Found::Victim(before);
+        }
+        loop {
+            let Some(next) = tree::next(k, *at) else { return Found::End };
+            let cap = k.slot(next).cap;
+            if next != slot {
+                if !self.scope.takes_behind(&cap, &revoked) {
+                    return Found::End;
+                }
+                if !cap.is_exported() {
+                    return Found::Victim(next);
+                }
+                if *budget <= 0 {
+                    return Found::Window;
+                }
+                *budget -= LOOK_COST;
+                self.passed = Some((next, cap));
+            }
+            *at = next;
+        }
+    }
+
+    /// Where to go on after a window: at what was passed last, or, if that is gone, where it was in the order.
+    fn place<A: Arch>(&self, k: &mut Kernel<A>) -> Option<SlotRef> {
+        let (slot, place) = self.passed?;
+        if derivation::slot_exists(k, slot) {
+            let now = &k.slot(slot).cap;
+            let stays = now.is_exported() || now.flags & flag::ZOMBIE != 0;
+            if stays && derivation::same_object(now, &place) && derivation::badge(now) == derivation::badge(&place) {
+                return Some(slot);
+            }
+        }
+        derivation::behind(k, &place)
+    }
+
+    /// Deletes until a window is due. Nothing of the budget is spent yet, so that the dearest step can be begun. Answers whether
+    /// nothing more is to be deleted.
+    fn work<A: Arch>(&mut self, k: &mut Kernel<A>, slot: SlotRef, at: SlotRef) -> bool {
+        let (mut budget, mut at) = (BUDGET, at);
+        loop {
+            let victim = match self.next(k, slot, &mut at, &mut budget) {
+                Found::Victim(victim) => victim,
+                Found::Window => return false,
+                Found::End => return true,
+            };
+            if budget <= 0 {
+                return false;
+            }
+            let place = k.slot(victim).cap;
+            match step(k, victim, &mut budget) {
+                Step::Done if victim != at => {}
+                Step::Stays => {
+                    self.passed = Some((victim, place));
+                    return false;
+                }
+                Step::Done | Step::DoneWithContents | Step::Pending => return false,
+            }
+        }
+    }
+}
+
+/// Goes on with the revocation of `cap`, which lies at an address of a space: from the beginning, where nothing is left.
+#[cold]
+#[inline(never)]
+pub(super) fn revoke<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, cap: &Cap) -> Result<Outcome, Error> {
+    let mut walk = Walk { scope: Scope::of(cap), passed: None };
+    loop {
+        if !window::pass(k) {
+            return Err(Error::Aborted);
+        }
+        let slot = match space::lookup_in(k, space, address, Rights::WRITE) {
+            Ok(slot) if is_same(&k.slot(slot).cap, cap) => slot,
+            _ => return Err(Error::ForeignCopies),
+        };
+        let mut at = slot;
+        if walk.passed.is_some() {
+            at = walk.place(k).unwrap_or(slot);
+            let disturbances = window::disturbances(k);
+            if !window::pass(k) {
+                return Err(Error::Aborted);
+            }
+            if window::disturbances(k) != disturbances {
+                continue;
+            }
+        }
+        if walk.work(k, slot, at) {
+            return Err(Error::ForeignCopies);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Retype, split, copy, mint, move, delete and revoke, and what other cores have, against a slow, obvious model: a table of
+//! capabilities and a table of objects that know what they were made of.
+
+mod model;
+
+use std::collections::BTreeSet;
+
+use model::{Answer, Known, Model, Object};
+use proptest::prelude::*;
+use tench_abi::layout::{WATERMARK, slot};
+use tench_abi::{Kind, Operation};
+use tench_arch_host::Machine;
+use tench_arch_host::machine::{ARCHIVE, DEVICE, RAM_SMALL, at};
+use tench_arch_host::memory::RAM_START;
+use tench_kernel::derivation;
+
+/// Slots that the test uses.
+const SLOTS: std::ops::Range<u64> = 136..184;
+/// All slots that its calls can name besides; the others are the first process's own.
+const OWN: std::ops::Range<u64> = 130..220;
+
+/// The capability to the kernel.
+const KERNEL: u64 = at(slot::KERNEL);
+/// RAM in no piece of memory.
+const HOLE: u64 = RAM_START + (8 << 20) + (64 << 10);
+
+/// What everything is made of.
+const UNTYPED: [u64; 3] = [RAM_SMALL, ARCHIVE, DEVICE];
+
+/// Mostly untyped memory.
+fn untyped() -> impl Strategy<Value = At> {
+    prop_oneof![6 => any::<usize>().prop_map(At::Untyped), 1 => held()]
+}
+
+/// How a step names a slot: so that most calls do something.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    Address(u64),
+    /// One that holds something, counted from the beginning.
+    Held(usize),
+    /// One that holds untyped memory, counted likewise.
+    Untyped(usize),
+    /// One that holds a stand-in, counted likewise.
+    Exported(usize),
+    /// One that is empty.
+    Empty(usize),
+}
+
+impl At {
+    fn address(self, model: &Model) -> u64 {
+        let of = |mut addresses: Vec<u64>, i: usize| {
+            let count = addresses.len().max(1);
+            if addresses.is_empty() { SLOTS.start } else { addresses.swap_remove(i % count) }
+        };
+        match self {
+            At::Address(address) => address,
+            At::Held(i) => of(model.caps.keys().copied().collect(), i),
+            At::Untyped(i) => {
+                let untyped = |known: &Known| model.object(known).kind == Kind::Untyped;
+                of(model.caps.iter().filter(|(_, known)| untyped(known)).map(|(at, _)| *at).collect(), i)
+            }
+            At::Exported(i) => {
+                of(model.caps.iter().filter(|(_, known)| known.exported).map(|(at, _)| *at).collect(), i)
+            }
+            At::Empty(i) => of(SLOTS.filter(|address| !model.caps.contains_key(address)).collect(), i),
+        }
+    }
+}
+
+fn held() -> impl Strategy<Value = At> {
+    prop_oneof![12 => any::<usize>().prop_map(At::Held), 1 => (0..3u64 * 256).prop_map(At::Address)]
+}
+
+fn empty() -> impl Strategy<Value = At> {
+    prop_oneof![
+        12 => any::<usize>().prop_map(At::Empty),
+        1 => any::<usize>().prop_map(At::Held),
+        1 => (0..3u64 * 256).prop_map(At::Address),
+    ]
+}
+
+#[derive(Clone, Debug)]
+enum Plan {
+    Retype { from: At, kind: Kind, size: u64, count: u64, place: u64, first: At },
+    Mint { from: At, to: At, mask: u64, badge: u64 },
+    Move { from: At, to: At },
+    Split { address: At, to: At },
+    Delete(At),
+    Revoke(At),
+    Export(At),
+    Unexport(At),
+    Import { kind: Kind, place: Physical, size: u64, rights: u64, to: At },
+}
+
+/// Where memory is imported.
+#[derive(Clone, Copy, Debug)]
+enum Physical {
+    /// Here.
+    Address(u64),
+    /// In the untyped that was lent, counted, so many units of its size from its beginning.
+    Lent(usize, u64),
+}
+
+impl Physical {
+    fn address(self, model: &Model, size: u64) -> u64 {
+        match self {
+            Physical::Address(address) => address,
+            Physical::Lent(i, units) => {
+                let lent = |known: &&Known| known.exported && model.object(known).kind == Kind::Untyped;
+                let lent: Vec<u64> = model.caps.values().filter(lent).map(|known| model.object(known).start).collect();
+                let start = if lent.is_empty() { HOLE } else { lent[i % lent.len()] };
+                start + (units << size.min(20))
+            }
+        }
+    }
+}
+
+impl Plan {
+    fn step(&self, model: &Model) -> Step {
+        let at = |at: At| at.address(model);
+        match *self {
+            Plan::Retype { from, kind, size, count, place, first } => {
+                Step::Retype { from: at(from), kind, size, count, place, first: at(first) }
+            }
+            Plan::Mint { from, to, mask, badge } => Step::Mint { from: at(from), to: at(to), mask, badge },
+            Plan::Move { from, to } => Step::Move { from: at(from), to: at(to) },
+            Plan::Split { address, to } => Step::Split { address: at(address), to: at(to) },
+            Plan::Delete(address) => Step::Delete(at(address)),
+            Plan::Revoke(address) => Step::Revoke(at(address)),
+            Plan::Export(address) => Step::Export(at(address)),
+            Plan::Unexport(address) => Step::Unexport(at(address)),
+            Plan::Import { kind, place, size, rights, to } => {
+                Step::Import { kind, place: place.address(model, size), size, rights, to: at(to) }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Retype { from: u64, kind: Kind, size: u64, count: u64, place: u64, first: u64 },
+    Mint { from: u64, to: u64, mask: u64, badge: u64 },
+    Move { from: u64, to: u64 },
+    Split { address: u64, to: u64 },
+    Delete(u64),
+    Revoke(u64),
+    Export(u64),
+    Unexport(u64),
+    Import { kind: Kind, place: u64, size: u64, rights: u64, to: u64 },
+}
+
+fn size_of(kind: Kind) -> BoxedStrategy<u64> {
+    match kind {
+        Kind::Untyped => (4..14u64).boxed(),
+        Kind::Frame => prop_oneof![8 => Just(12), 1 => 11..15u64].boxed(),
+        Kind::CapNode => (0..5u64).boxed(),
+        Kind::PageTable => (1..5u64).boxed(),
+        _ => (0..2u64).boxed(),
+    }
+}
+
+fn retype() -> impl Strategy<Value = Plan> {
+    let kinds = vec![
+        Kind::Untyped,
+        Kind::Untyped,
+        Kind::Untyped,
+        Kind::Frame,
+        Kind::Frame,
+        Kind::CapNode,
+        Kind::PageTable,
+        Kind::Thread,
+        Kind::SchedulingContext,
+        Kind::Endpoint,
+        Kind::Endpoint,
+        Kind::Endpoint,
+        Kind::Reply,
+        Kind::Notification,
+        Kind::Notification,
+        Kind::Mapping,
+    ];
+    prop::sample::select(kinds).prop_flat_map(|kind| {
+        let from = prop_oneof![4 => prop::sample::select(UNTYPED.to_vec()).prop_map(At::Address), 6 => held()];
+        let count = prop_oneof![20 => 1..4u64, 3 => 4..20u64, 1 => prop::sample::select(vec![0, 257, u64::MAX])];
+        let place = prop_oneof![
+            8 => Just(WATERMARK),
+            8 => (0..64u64).prop_map(|i| i * 512),
+            4 => (0..4u64).prop_map(|i| i * 4096),
+            1 => any::<u64>(),
+        ];
+        (from, size_of(kind), count, place, empty()).prop_map(move |(from, size, count, place, first)| Plan::Retype {
+            from,
+            kind,
+            size,
+            count,
+            place,
+            first,
+        })
+    })
+}
+
+/// Mostly a stand-in.
+fn exported() -> impl Strategy<Value = At> {
+    prop_oneof![12 => any::<usize>().prop_map(At::Exported), 1 => held()]
+}
+
+fn import() -> impl Strategy<Value = Plan> {
+    let kind = prop_oneof![10 => Just(Kind::Frame), 10 => Just(Kind::Untyped), 1 => Just(Kind::Endpoint)];
+    let place = prop_oneof![
+        8 => (0..32u64).prop_map(|i| Physical::Address(HOLE + i * 2048)),
+        8 => (any::<usize>(), 0..3u64).prop_map(|(i, units)| Physical::Lent(i, units)),
+        1 => prop::sample::select(vec![0, RAM_START, RAM_START + (32 << 20)]).prop_map(Physical::Address),
+    ];
+    let rights = prop_oneof![10 => Just(15), 3 => 0..18u64];
+    (kind, place, rights, empty()).prop_flat_map(|(kind, place, rights, to)| {
+        size_of(kind).prop_map(move |size| Plan::Import { kind, place, size, rights, to })
+    })
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    let mask = prop_oneof![3 => Just(u64::MAX), 1 => 0..16u64];
+    let badge = prop_oneof![3 => Just(0), 2 => 1..4u64];
+    prop_oneof![
+        8 => retype(),
+        9 => (held(), empty(), mask, badge).prop_map(|(from, to, mask, badge)| Plan::Mint { from, to, mask, badge }),
+        2 => (held(), empty()).prop_map(|(from, to)| Plan::Move { from, to }),
+        3 => (untyped(), empty()).prop_map(|(address, to)| Plan::Split { address, to }),
+        4 => held().prop_map(Plan::Delete),
+        2 => held().prop_map(Plan::Revoke),
+        4 => prop_oneof![held(), untyped()].prop_map(Plan::Export),
+        2 => exported().prop_map(Plan::Unexport),
+        3 => import(),
+    ]
+}
+
+/// Makes a call and answers like the model, with as many results.
+fn call(machine: &mut Machine, operation: Operation, arguments: &[u64], results: usize) -> Answer {
+    let answer = machine.call(operation, arguments);
+    match answer.error() {
+        Some(error) => {
+            assert_eq!(answer.x[1..], [0; 10], "a refusal answers nothing else");
+            Err(error)
+        }
+        None => Ok(answer.x[1..=results].to_vec()),
+    }
+}
+
+/// Applies a step to both, and compares what they answer.
+fn apply(machine: &mut Machine, model: &mut Model, step: &Step) {
+    let (operation, arguments, expected) = match *step {
+        Step::Retype { from, kind, size, count, place, first } => {
+            let arguments = vec![from, kind as u64, size, count, place, 0, first];
+            (Operation::UntypedRetype, arguments, model.retype(from, kind, size, count, place, first))
+        }
+        Step::Mint { from, to, mask: u64::MAX, badge: 0 } => {
+            (Operation::Copy, vec![0, from, 0, to], model.mint(from, to, u64::MAX, 0))
+        }
+        Step::Mint { from, to, mask, badge } => {
+            (Operation::Mint, vec![0, from, 0, to, mask, badge], model.mint(from, to, mask, badge))
+        }
+        Step::Move { from, to } => (Operation::Move, vec![0, from, 0, to], model.shift(from, to)),
+        Step::Split { address, to } => (Operation::UntypedSplit, vec![address, 0, to], model.split(address, to)),
+        Step::Export(address) => (Operation::KernelExport, vec![KERNEL, 0, address], model.export(address)),
+        Step::Unexport(address) => (Operation::KernelUnexport, vec![KERNEL, 0, address], model.unexport(address)),
+        Step::Import { kind, place, size, rights, to } => {
+            let arguments = vec![KERNEL, kind as u64, place, size, rights, 0, to];
+            (Operation::KernelImport, arguments, model.import(kind, place, size, rights, to))
+        }
+        Step::Delete(address) => (Operation::Delete, vec![0, address], model.delete(address)),
+        Step::Revoke(address) => (Operation::Revoke, vec![0, address], model.revoke(address)),
+    };
+    let results = expected.as_ref().map_or(0, Vec::len);
+    let answer = call(machine, operation, &arguments, results);
+    assert_eq!(answer, expected, "{step:?}");
+}
+
+/// Compares every slot, and every untyped's account.
+fn compare(machine: &mut Machine, model: &Model, addresses: &BTreeSet<u64>) {
+    for address in addresses {
+        assert_eq!(call(machine, Operation::Identify, &[0, *address], 5), model.identify(*address), "slot {address}");
+        assert_eq!(call(machine, Operation::UntypedQuery, &[*address], 3), model.query(*address), "slot {address}");
+        let holders = call(machine, Operation::KernelHolders, &[KERNEL, 0, *address], 3);
+        assert_eq!(holders, model.holders(*address), "slot {address}");
+        let counted = call(machine, Operation::UntypedChildren, &[*address], 2);
+        assert_eq!(counted, model.children(*address), "slot {address}");
+    }
+}
+
+/// Only the untyped capabilities that the test begins with are in the model.
+fn begin() -> (Machine, Model) {
+    let mut machine = Machine::new();
+    let mut model = Model::default();
+    for address in UNTYPED {
+        let answer = machine.call(Operation::Identify, &[0, address]).ok();
+        let (bits, start) = (answer[3] as u32, answer[5]);
+        let (kept, device) = (address != RAM_SMALL, address == DEVICE);
+        let kind = Kind::Untyped;
+        model.add(Object { kind, start, bits, parent: None, watermark: 0, kept, device, borrowed: false }, address);
+    }
+    (machine, model)
+}
+
+/// Whether a step touches capabilities that the model does not know (the first process's own), or takes away what all
+/// others need.
+fn foreign(step: &Step) -> bool {
+    let ours = |address: u64| OWN.contains(&address) || UNTYPED.contains(&address);
+    let nowhere = |address: u64| address >= 256 || ours(address);
+    match *step {
+        Step::Retype { from, count, first, .. } => {
+            !nowhere(from) || !nowhere(first) || (count <= 256 && first < 256 && !ours(first + count))
+        }
+        Step::Mint { from, to, .. } => !nowhere(from) || !nowhere(to),
+        Step::Move { from, to } => !nowhere(from) || !nowhere(to) || UNTYPED.contains(&from),
+        Step::Split { address, to } => !nowhere(address) || !nowhere(to),
+        Step::Delete(address) => !nowhere(address) || UNTYPED.contains(&address),
+        Step::Revoke(address) => !nowhere(address),
+        Step::Export(address) | Step::Unexport(address) => !nowhere(address) || UNTYPED.contains(&address),
+        Step::Import { to, .. } => !nowhere(to),
+    }
+}
+
+fn run(plans: &[Plan]) {
+    let (mut machine, mut model) = begin();
+    let mut used: BTreeSet<u64> = OWN.collect();
+    used.extend(UNTYPED);
+    for plan in plans {
+        let step = plan.step(&model);
+        if foreign(&step) {
+            continue;
+        }
+        apply(&mut machine, &mut model, &step);
+        if let Err(wrong) = derivation::check_invariants(&mut machine.kernel()) {
+            panic!("{step:?}: {wrong}");
+        }
+        machine.check();
+        compare(&mut machine, &model, &used);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(250) })]
+
+    #[test]
+    fn the_kernel_is_the_model(plans in prop::collection::vec(plan(), 1..150)) {
+        run(&plans);
+    }
+}

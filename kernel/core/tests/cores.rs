@@ -1,0 +1,300 @@
+//! Other cores: which there are, starting them, and ringing them.
+
+mod common;
+
+use std::mem::offset_of;
+
+use common::{capabilities, check};
+use tench_abi::boot::BootInfo;
+use tench_abi::layout::address::PROCESS_INFO;
+use tench_abi::layout::slot;
+use tench_abi::object::DOORBELLS;
+use tench_abi::{Error, Kind, Operation, Rights};
+use tench_arch_host::Machine;
+use tench_arch_host::host::{CORES, TIMER_INTERRUPT};
+use tench_arch_host::machine::{Answer, RAM, at};
+use tench_arch_host::translation::walk;
+
+const CONTROL: u64 = at(slot::INTERRUPT_CONTROL);
+const KERNEL: u64 = at(slot::KERNEL);
+const READ: u64 = Rights::READ.bits() as u64;
+const WRITE: u64 = Rights::WRITE.bits() as u64;
+
+/// `InterruptDoorbell` into the next free slot, whose address it answers too.
+fn try_doorbell(m: &mut Machine, core: u64, line: u64) -> (Answer, u64) {
+    let address = m.take_free();
+    (m.call(Operation::InterruptDoorbell, &[CONTROL, core, line, address]), address)
+}
+
+/// A doorbell.
+#[track_caller]
+fn doorbell(m: &mut Machine, core: u64, line: u64) -> u64 {
+    let (answer, address) = try_doorbell(m, core, line);
+    answer.ok();
+    check(m);
+    address
+}
+
+/// A copy with these rights.
+#[track_caller]
+fn weak(m: &mut Machine, cap: u64, rights: u64) -> u64 {
+    let address = m.take_free();
+    m.call(Operation::Mint, &[0, cap, 0, address, rights, 0]).ok();
+    address
+}
+
+/// A line of the own core, bound to a notification: the capabilities to both.
+#[track_caller]
+fn listen(m: &mut Machine, number: u64, badge: u64) -> (u64, u64) {
+    let (notification, line) = (m.make(Kind::Notification, 0), m.take_free());
+    let badged = m.take_free();
+    m.call(Operation::Mint, &[0, notification, 0, badged, WRITE, badge]).ok();
+    m.call(Operation::InterruptGet, &[CONTROL, number, 1, line]).ok();
+    m.call(Operation::InterruptBind, &[line, badged]).ok();
+    (line, notification)
+}
+
+/// Rings, and lets whatever is pending in.
+#[track_caller]
+fn ring(m: &mut Machine, bell: u64) {
+    m.call(Operation::Signal, &[bell]).ok();
+    m.pass_time(0);
+    check(m);
+}
+
+/// What a notification has to say.
+fn heard(m: &mut Machine, notification: u64) -> Result<u64, Error> {
+    let answer = m.call(Operation::TryReceive, &[notification]);
+    answer.error().map_or(Ok(answer.x[10]), Err)
+}
+
+/// The physical address of what the first process has at a virtual one.
+#[track_caller]
+fn mapped(m: &mut Machine, address: u64) -> u64 {
+    let root = m.cap(at(slot::VSPACE)).object;
+    let host = m.host();
+    let root = (root - host.memory.base()) as u64;
+    let page = walk(&host.memory, root, address).expect("the first process has it mapped");
+    page.physical + (address - page.address)
+}
+
+/// A word of what the first process was told.
+fn told(m: &mut Machine, offset: usize) -> u64 {
+    let place = mapped(m, PROCESS_INFO);
+    m.host().memory.read(place + offset as u64)
+}
+
+#[test]
+fn the_machine_says_how_many_cores_it_has_and_where_its_device_tree_is() {
+    let mut m = Machine::new();
+    let answer = m.call(Operation::KernelMachine, &[KERNEL]).ok();
+    let (tree, size) = m.kernel().state().device_tree;
+    assert_eq!(answer[1..6], [CORES, 0, tree, size, 0]);
+    assert_eq!(told(&mut m, offset_of!(BootInfo, core)), 0);
+    assert_eq!(told(&mut m, offset_of!(BootInfo, device_tree_size)), size);
+    let shown = told(&mut m, offset_of!(BootInfo, device_tree));
+    assert_eq!(mapped(&mut m, shown), tree, "both name one device tree");
+    let blind = weak(&mut m, KERNEL, WRITE);
+    assert_eq!(m.call(Operation::KernelMachine, &[blind]).err(), Error::MissingRights);
+    assert_eq!(m.call(Operation::KernelMachine, &[CONTROL]).err(), Error::WrongType);
+}
+
+#[test]
+fn a_core_is_started_once_and_the_own_one_runs_already() {
+    let mut m = Machine::new();
+    let start = |m: &mut Machine, cap, core| m.call(Operation::KernelStartCore, &[cap, core, 0x4020_0000, 0x4040_1000]);
+    for core in [CORES, CORES + 1, 1 << 32, u64::MAX] {
+        assert_eq!(start(&mut m, KERNEL, core).err(), Error::NoSuchCore);
+    }
+    assert_eq!(start(&mut m, KERNEL, 0).err(), Error::CoreRunning);
+    let weak = weak(&mut m, KERNEL, READ);
+    assert_eq!(start(&mut m, weak, 1).err(), Error::MissingRights);
+    assert_eq!(start(&mut m, CONTROL, 1).err(), Error::WrongType);
+    assert!(m.host().started.is_empty(), "whatever was refused has started nothing");
+    for core in 1..CORES {
+        start(&mut m, KERNEL, core).ok();
+        assert_eq!(start(&mut m, KERNEL, core).err(), Error::CoreRunning);
+    }
+    let started: Vec<_> = m.host().started.iter().map(|(core, addresses)| (*core, *addresses)).collect();
+    assert_eq!(started, [1, 2, 3].map(|core| (core, (0x4020_0000, 0x4040_1000))));
+    check(&mut m);
+}
+
+#[test]
+fn a_doorbell_is_made_for_cores_and_lines_that_exist_and_in_an_empty_slot() {
+    let mut m = Machine::new();
+    let before = capabilities(&mut m);
+    for core in [CORES, 1 << 60, u64::MAX / DOORBELLS + 2, u64::MAX] {
+        assert_eq!(try_doorbell(&mut m, core, 0).0.err(), Error::NoSuchCore);
+    }
+    for line in [DOORBELLS, DOORBELLS + 1, TIMER_INTERRUPT.into(), 40, 1 << 32, u64::MAX] {
+        assert_eq!(try_doorbell(&mut m, 1, line).0.err(), Error::InvalidArgument);
+    }
+    let make = |m: &mut Machine, cap, address| m.call(Operation::InterruptDoorbell, &[cap, 1, 0, address]);
+    assert_eq!(make(&mut m, CONTROL, KERNEL).err(), Error::SlotOccupied);
+    assert_eq!(make(&mut m, CONTROL, 256).err(), Error::NoSuchSlot);
+    let address = m.take_free();
+    assert_eq!(make(&mut m, KERNEL, address).err(), Error::WrongType);
+    assert_eq!(capabilities(&mut m), before);
+    let weak = weak(&mut m, CONTROL, READ);
+    assert_eq!(make(&mut m, weak, address).err(), Error::MissingRights);
+    make(&mut m, CONTROL, address).ok();
+    assert_eq!(make(&mut m, CONTROL, address).err(), Error::SlotOccupied);
+    assert_eq!(m.call(Operation::Identify, &[0, address]).ok()[1], Kind::Doorbell as u64);
+    check(&mut m);
+}
+
+#[test]
+fn a_ring_goes_to_the_core_and_line_that_the_doorbell_names() {
+    let mut m = Machine::new();
+    let mut expected = Vec::new();
+    for core in 1..CORES {
+        for line in [0, 7, DOORBELLS - 1] {
+            let bell = doorbell(&mut m, core, line);
+            ring(&mut m, bell);
+            expected.push((core, line as u32));
+        }
+    }
+    assert_eq!(m.host().rung, expected);
+    assert!(m.host().pending.is_empty(), "the own core was not rung");
+    // With and without the path on which notifications are signalled.
+    let bell = doorbell(&mut m, 2, 3);
+    m.fast = true;
+    ring(&mut m, bell);
+    assert_eq!(m.host().rung.pop(), Some((2, 3)));
+}
+
+#[test]
+fn who_may_not_ring_rings_nobody() {
+    let mut m = Machine::new();
+    let bell = doorbell(&mut m, 1, 2);
+    let weak = weak(&mut m, bell, READ);
+    for fast in [false, true] {
+        m.fast = fast;
+        assert_eq!(m.call(Operation::Signal, &[weak]).err(), Error::MissingRights);
+        assert_eq!(m.call(Operation::Receive, &[bell]).err(), Error::WrongType);
+        assert_eq!(m.call(Operation::Call, &[bell]).err(), Error::WrongType);
+    }
+    assert!(m.host().rung.is_empty());
+}
+
+#[test]
+fn the_own_core_hears_a_ring_on_its_line() {
+    let mut m = Machine::new();
+    let ((line, notification), bell) = (listen(&mut m, 5, 0x50), doorbell(&mut m, 0, 5));
+    let other = doorbell(&mut m, 0, 6);
+    assert_eq!(heard(&mut m, notification), Err(Error::WouldBlock));
+    ring(&mut m, bell);
+    assert_eq!(heard(&mut m, notification), Ok(0x50));
+    // Until the line is acknowledged, a ring is kept, but once.
+    ring(&mut m, bell);
+    ring(&mut m, bell);
+    assert_eq!(heard(&mut m, notification), Err(Error::WouldBlock));
+    m.call(Operation::InterruptAcknowledge, &[line]).ok();
+    m.pass_time(0);
+    assert_eq!(heard(&mut m, notification), Ok(0x50));
+    m.call(Operation::InterruptAcknowledge, &[line]).ok();
+    ring(&mut m, other);
+    assert_eq!(heard(&mut m, notification), Err(Error::WouldBlock), "another line");
+    ring(&mut m, bell);
+    assert_eq!(heard(&mut m, notification), Ok(0x50));
+    assert!(m.host().rung.is_empty());
+}
+
+#[test]
+fn a_ring_that_nobody_hears_waits_for_whoever_takes_the_line() {
+    let mut m = Machine::new();
+    let bell = doorbell(&mut m, 0, 9);
+    ring(&mut m, bell);
+    let (_, notification) = listen(&mut m, 9, 1);
+    m.pass_time(0);
+    assert_eq!(heard(&mut m, notification), Ok(1));
+}
+
+#[test]
+fn lines_that_can_be_rung_are_given_like_those_of_devices() {
+    let mut m = Machine::new();
+    let get = |m: &mut Machine, number| {
+        let address = m.take_free();
+        m.call(Operation::InterruptGet, &[CONTROL, number, 1, address])
+    };
+    for number in (DOORBELLS..32).chain([64, u64::MAX]) {
+        assert_eq!(get(&mut m, number).err(), Error::InvalidInterrupt, "line {number}");
+    }
+    for number in 0..DOORBELLS {
+        get(&mut m, number).ok();
+        assert_eq!(get(&mut m, number).err(), Error::Busy);
+    }
+    check(&mut m);
+}
+
+#[test]
+fn doorbells_are_copied_moved_deleted_and_revoked() {
+    let mut m = Machine::new();
+    let before = capabilities(&mut m);
+    let (bell, beside) = (doorbell(&mut m, 1, 4), doorbell(&mut m, 1, 5));
+    let [copy, second, moved] = [(); 3].map(|()| m.take_free());
+    m.call(Operation::Copy, &[0, bell, 0, copy]).ok();
+    m.call(Operation::Copy, &[0, copy, 0, second]).ok();
+    m.call(Operation::Move, &[0, copy, 0, moved]).ok();
+    check(&mut m);
+    ring(&mut m, moved);
+    assert_eq!(m.host().rung, [(1, 4)]);
+    // A doorbell has no badge.
+    let address = m.take_free();
+    assert_eq!(m.call(Operation::Mint, &[0, bell, 0, address, 15, 7]).err(), Error::InvalidArgument);
+
+    assert_eq!(m.call(Operation::Delete, &[0, second]).ok()[1], 0, "others remain");
+    assert_eq!(m.call(Operation::Revoke, &[0, moved]).ok()[1], 0, "nothing was derived from a copy");
+    assert_eq!(m.call(Operation::Revoke, &[0, bell]).ok()[1], 1);
+    check(&mut m);
+    assert_eq!(m.call(Operation::Signal, &[moved]).err(), Error::InvalidCapability);
+    ring(&mut m, bell);
+    ring(&mut m, beside);
+    assert_eq!(m.host().rung, [(1, 4), (1, 4), (1, 5)], "another line's doorbell stays");
+
+    for last in [bell, beside] {
+        assert_eq!(m.call(Operation::Delete, &[0, last]).ok()[1..4], [1, 0, 0], "no memory becomes free");
+    }
+    assert_eq!(capabilities(&mut m), before);
+    // After its last capability, a doorbell can be made again.
+    doorbell(&mut m, 1, 4);
+}
+
+#[test]
+fn two_doorbells_that_were_made_for_one_line_are_one_object() {
+    let mut m = Machine::new();
+    let (first, second) = (doorbell(&mut m, 3, 1), doorbell(&mut m, 3, 1));
+    assert_eq!(m.call(Operation::Revoke, &[0, second]).ok()[1], 1);
+    assert_eq!(m.call(Operation::Signal, &[first]).err(), Error::InvalidCapability);
+    ring(&mut m, second);
+    assert_eq!(m.host().rung, [(3, 1)]);
+}
+
+#[test]
+fn doorbells_and_lines_of_equal_numbers_are_told_apart() {
+    let mut m = Machine::new();
+    let ((line, notification), bell) = (listen(&mut m, 3, 2), doorbell(&mut m, 0, 3));
+    assert_eq!(m.cap(line).object, m.cap(bell).object);
+    assert_eq!(m.call(Operation::Revoke, &[0, bell]).ok()[1], 0);
+    assert_eq!(m.call(Operation::Revoke, &[0, line]).ok()[1], 0);
+    m.call(Operation::Delete, &[0, line]).ok();
+    check(&mut m);
+    ring(&mut m, bell);
+    assert_eq!(heard(&mut m, notification), Err(Error::WouldBlock), "nobody has the line");
+}
+
+#[test]
+fn doorbells_go_with_the_node_that_they_lie_in() {
+    let mut m = Machine::new();
+    let before = capabilities(&mut m);
+    let node = m.make(Kind::CapNode, 8);
+    m.call(Operation::NodeInstall, &[0, 1, node]).ok();
+    for line in 0..DOORBELLS {
+        m.call(Operation::InterruptDoorbell, &[CONTROL, 2, line, 256 + line * 3]).ok();
+    }
+    check(&mut m);
+    m.call(Operation::Revoke, &[0, RAM]).ok();
+    assert_eq!(capabilities(&mut m), before);
+    check(&mut m);
+}

@@ -1,0 +1,194 @@
+//! Other cores, as far as a machine with one can show them: doorbells, which the own core hears too, and what is refused.
+
+use tench::abi::layout::slot;
+use tench::abi::object::DOORBELLS;
+use tench::sys::{Cap, CapAddress, Doorbell, Interrupt, InterruptControl, Machine, Notification, Rights, Trigger};
+
+use crate::case::{Case, Outcome};
+use crate::kernel::CONTROL;
+use crate::stage::{EMPTY_INDEX, HIGH, KERNEL, Stage, identify, is_empty};
+use crate::worker::{Equipment, patience, soon};
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("COR0001", "a doorbell of the own core is heard on its line, with the badge that was bound", heard),
+    Case::new("COR0002", "a ring before the line is acknowledged is kept, but once", kept),
+    Case::new("COR0003", "a ring after the line was acknowledged is heard at once", after),
+    Case::new("COR0004", "a ring is heard on no other line", other_line),
+    Case::new("COR0005", "a ring on a line that is nobody's is heard by who takes it", kept_for_nobody),
+    Case::new("COR0006", "of the own core's lines, only those that can be rung are given", lines),
+    Case::new("COR0007", "a doorbell is made for a core and a line that exist, in an empty slot", doorbell_errors),
+    Case::new("COR0008", "doorbells are copied, moved, deleted and revoked", copies),
+    Case::new("COR0009", "a core that runs or is not there is not started", start),
+    Case::new("COR0010", "the kernel knows its core and the device tree", machine),
+];
+
+/// A line on which the cases ring where nobody listens.
+pub const SILENT: u64 = DOORBELLS - 1;
+/// The line on which they listen.
+const LINE: u64 = 5;
+/// The core that there is.
+const OWN: u64 = 0;
+/// How many there are.
+const CORES: u64 = 1;
+
+/// A notification, and the line that signals it.
+struct Ear {
+    line: Cap<Interrupt>,
+    notification: Cap<Notification>,
+}
+
+/// Listens on a line of the own core.
+fn listen(stage: &mut Stage, number: u64, badge: u64) -> Outcome<Ear> {
+    let (place, notification) = (stage.slot(), stage.notification()?);
+    let badged = stage.mint(notification, Rights::WRITE, badge)?;
+    let line = CONTROL.get(number, Trigger::Edge, place)?;
+    line.bind(Some(badged))?;
+    Ok(Ear { line, notification })
+}
+
+/// A doorbell.
+fn doorbell(stage: &mut Stage, line: u64) -> Outcome<Cap<Doorbell>> {
+    let place = stage.slot();
+    Ok(CONTROL.doorbell(OWN, line, place)?)
+}
+
+fn heard(stage: &mut Stage) -> Outcome {
+    let (ear, bell) = (listen(stage, LINE, 0x500)?, doorbell(stage, LINE)?);
+    refused!(ear.notification.poll(), WouldBlock);
+    let listener = stage.spawn_with(Equipment::at(HIGH), move || ear.notification.wait_until(patience()))?;
+    bell.ring()?;
+    equal!(listener.join()?, Ok(0x500));
+    refused!(ear.notification.poll(), WouldBlock);
+    finish(&ear, bell)
+}
+
+fn kept(stage: &mut Stage) -> Outcome {
+    let (ear, bell) = (listen(stage, LINE, 0)?, doorbell(stage, LINE)?);
+    bell.ring()?;
+    equal!(ear.notification.wait_until(patience())?, 1);
+    bell.ring()?;
+    bell.ring()?;
+    refused!(ear.notification.wait_until(soon()), TimedOut);
+    ear.line.acknowledge()?;
+    equal!(ear.notification.wait_until(patience())?, 1);
+    ear.line.acknowledge()?;
+    refused!(ear.notification.wait_until(soon()), TimedOut);
+    finish(&ear, bell)
+}
+
+fn after(stage: &mut Stage) -> Outcome {
+    let (ear, bell) = (listen(stage, LINE, 0)?, doorbell(stage, LINE)?);
+    for _ in 0..3 {
+        bell.ring()?;
+        equal!(ear.notification.wait_until(patience())?, 1);
+        ear.line.acknowledge()?;
+        refused!(ear.notification.poll(), WouldBlock);
+    }
+    finish(&ear, bell)
+}
+
+fn other_line(stage: &mut Stage) -> Outcome {
+    let (low, high) = (listen(stage, LINE, 1)?, listen(stage, LINE + 1, 2)?);
+    let (bell, other) = (doorbell(stage, LINE)?, doorbell(stage, LINE + 1)?);
+    other.ring()?;
+    equal!(high.notification.wait_until(patience())?, 2);
+    refused!(low.notification.poll(), WouldBlock);
+    bell.ring()?;
+    equal!(low.notification.wait_until(patience())?, 1);
+    refused!(high.notification.poll(), WouldBlock);
+    finish(&low, bell)?;
+    finish(&high, other)
+}
+
+fn kept_for_nobody(stage: &mut Stage) -> Outcome {
+    let bell = doorbell(stage, LINE)?;
+    bell.ring()?;
+    let ear = listen(stage, LINE, 0)?;
+    equal!(ear.notification.wait_until(patience())?, 1);
+    finish(&ear, bell)
+}
+
+fn lines(stage: &mut Stage) -> Outcome {
+    let place = stage.slot();
+    // 27 is the kernel's timer.
+    for number in DOORBELLS..32 {
+        refused!(CONTROL.get(number, Trigger::Edge, place), InvalidInterrupt);
+        check!(is_empty(Cap::<Interrupt>::new(place)));
+    }
+    let other = stage.slot();
+    for number in 0..DOORBELLS {
+        let line = CONTROL.get(number, Trigger::Edge, place)?;
+        equal!(line.identify()?.address, number);
+        refused!(CONTROL.get(number, Trigger::Edge, other), Busy);
+        line.delete()?;
+    }
+    Ok(())
+}
+
+fn doorbell_errors(stage: &mut Stage) -> Outcome {
+    let place = stage.slot();
+    for core in [CORES, 64, 1 << 32, 1 << 60, u64::MAX] {
+        refused!(CONTROL.doorbell(core, SILENT, place), NoSuchCore);
+    }
+    for line in [DOORBELLS, 27, 33, 1 << 32, u64::MAX] {
+        refused!(CONTROL.doorbell(OWN, line, place), InvalidArgument);
+    }
+    refused!(CONTROL.doorbell(OWN, SILENT, slot::KERNEL), SlotOccupied);
+    refused!(CONTROL.doorbell(OWN, SILENT, CapAddress::new(EMPTY_INDEX, 2)), NoSuchSlot);
+    check!(is_empty(Cap::<Doorbell>::new(place)));
+    let weak: Cap<InterruptControl> = stage.mint(CONTROL, Rights::READ, 0)?;
+    refused!(weak.doorbell(OWN, SILENT, place), MissingRights);
+    weak.delete()?;
+    Ok(())
+}
+
+fn copies(stage: &mut Stage) -> Outcome {
+    let (ear, bell) = (listen(stage, LINE, 0)?, doorbell(stage, LINE)?);
+    let copy = stage.copy(bell)?;
+    let weak = stage.mint(bell, Rights::READ, 0)?;
+    refused!(weak.ring(), MissingRights);
+    refused!(bell.mint_to(stage.slot(), Rights::all(), 7), InvalidArgument);
+    copy.ring()?;
+    equal!(ear.notification.wait_until(patience())?, 1);
+    ear.line.acknowledge()?;
+    equal!(bell.revoke()?, 2);
+    refused!(copy.ring(), InvalidCapability);
+    check!(is_empty(weak));
+    let moved = bell.move_to(stage.slot())?;
+    moved.ring()?;
+    equal!(ear.notification.wait_until(patience())?, 1);
+    equal!(identify(moved.address())?.address, OWN * DOORBELLS + LINE);
+    equal!(moved.delete()?.freed.map(|freed| freed.size_bits), Some(0));
+    ear.line.delete()?;
+    Ok(())
+}
+
+fn start(stage: &mut Stage) -> Outcome {
+    for core in [CORES, 64, 1 << 32, u64::MAX] {
+        refused!(KERNEL.start_core(core, 0x4020_0000, 0), NoSuchCore);
+    }
+    refused!(KERNEL.start_core(OWN, 0x4020_0000, 0), CoreRunning);
+    let weak = stage.mint(KERNEL, Rights::READ, 0)?;
+    refused!(weak.start_core(OWN, 0x4020_0000, 0), MissingRights);
+    weak.delete()?;
+    Ok(())
+}
+
+fn machine(stage: &mut Stage) -> Outcome {
+    let Machine { cores, core, device_tree, device_tree_size } = KERNEL.machine()?;
+    equal!((cores, core), (CORES, OWN));
+    check!(device_tree >= 0x4000_0000 && device_tree.is_multiple_of(8));
+    check!(device_tree_size > 0 && device_tree_size < 1 << 21);
+    let weak = stage.mint(KERNEL, Rights::WRITE, 0)?;
+    refused!(weak.machine(), MissingRights);
+    weak.delete()?;
+    Ok(())
+}
+
+/// Gives back what goes with no memory.
+fn finish(ear: &Ear, bell: Cap<Doorbell>) -> Outcome {
+    ear.line.delete()?;
+    bell.delete()?;
+    Ok(())
+}

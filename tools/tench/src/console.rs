@@ -1,0 +1,79 @@
+//! The emulator's own console: stops a machine that runs, and reads its physical memory.
+//!
+//! It is QEMU's machine protocol (QMP): a line of JSON for each command, one for each answer, and others for events between them.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use serde_json::{Value, json};
+
+/// A connection to the console.
+pub struct Console {
+    answers: BufReader<UnixStream>,
+}
+
+/// Where the socket of a machine can lie: a short path, because sockets allow no long one.
+pub fn socket() -> PathBuf {
+    std::env::temp_dir().join(format!("tench-{}.socket", std::process::id()))
+}
+
+/// Lets an emulator listen at a socket.
+pub fn listen(command: &mut Command, socket: &Path) {
+    command.arg("-qmp").arg(format!("unix:{},server=on,wait=off", socket.display()));
+}
+
+impl Console {
+    /// Connects to an emulator that listens.
+    pub fn connect(socket: &Path) -> Result<Console> {
+        let stream =
+            UnixStream::connect(socket).into_diagnostic().wrap_err("the emulator's console does not answer")?;
+        let mut console = Console { answers: BufReader::new(stream) };
+        console.line()?;
+        console.execute("qmp_capabilities", Value::Null)?;
+        Ok(console)
+    }
+
+    /// Stops all cores.
+    pub fn stop(&mut self) -> Result<()> {
+        self.execute("stop", Value::Null)
+    }
+
+    /// Lets them go on.
+    pub fn go_on(&mut self) -> Result<()> {
+        self.execute("cont", Value::Null)
+    }
+
+    /// Writes physical memory to a file: from an address on, so many bytes.
+    pub fn save(&mut self, address: u64, size: u64, file: &Path) -> Result<()> {
+        self.execute("pmemsave", json!({ "val": address, "size": size, "filename": file }))
+    }
+
+    /// Makes a command, and waits for its answer.
+    fn execute(&mut self, command: &str, arguments: Value) -> Result<()> {
+        let mut line = json!({ "execute": command });
+        if !arguments.is_null() {
+            line["arguments"] = arguments;
+        }
+        writeln!(self.answers.get_mut(), "{line}").into_diagnostic()?;
+        loop {
+            let answer = self.line()?;
+            if let Some(error) = answer.get("error") {
+                return Err(miette!("the emulator refused {command}: {error}"));
+            }
+            if answer.get("return").is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn line(&mut self) -> Result<Value> {
+        let mut line = String::new();
+        if self.answers.read_line(&mut line).into_diagnostic()? == 0 {
+            return Err(miette!("the emulator's console was closed"));
+        }
+        serde_json::from_str(&line).into_diagnostic()
+    }
+}

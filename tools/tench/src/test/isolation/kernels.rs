@@ -1,0 +1,281 @@
+//! Kernels in a machine's memory, found there by what is known of the kernel's file.
+
+use std::ops::Range;
+use std::path::Path;
+
+use miette::{IntoDiagnostic, Result, miette};
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, elf};
+use tench_abi::boot::CORE_MAGIC;
+
+use crate::elf::Executable;
+use crate::workspace;
+
+const PAGE: u64 = tench_abi::memory::PAGE_SIZE as u64;
+const WORD: u64 = size_of::<u64>() as u64;
+/// Where an arm64 `Image` says how much memory it takes.
+const IMAGE_SIZE: usize = 16;
+/// What a kernel maps in pages for itself, and its boot page lies in too.
+const BLOCK: u64 = 2 << 20;
+/// Words of a boot page (`tench_abi::boot::CoreBoot`): device tree, archive, number of pieces, the first of them.
+const DEVICE_TREE: u64 = 3;
+const ARCHIVE: u64 = 6;
+const PIECES: u64 = 10;
+
+/// Physical memory.
+pub struct Memory {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Memory {
+    /// Memory that begins at an address.
+    pub fn new(start: u64, bytes: Vec<u8>) -> Memory {
+        Memory { start, bytes }
+    }
+
+    /// Whether there is memory at an address.
+    pub fn contains(&self, address: u64) -> bool {
+        address.checked_sub(self.start).is_some_and(|offset| offset < self.bytes.len() as u64)
+    }
+
+    fn bytes(&self, address: u64, size: usize) -> &[u8] {
+        let offset = address.checked_sub(self.start).and_then(|offset| usize::try_from(offset).ok());
+        offset.and_then(|offset| self.bytes.get(offset..)?.get(..size)).unwrap_or_default()
+    }
+
+    fn word(&self, address: u64) -> Option<u64> {
+        Some(u64::from_le_bytes(self.bytes(address, WORD as usize).try_into().ok()?))
+    }
+}
+
+/// The kernel as it was linked. Ranges are offsets from its beginning.
+pub struct Linked {
+    base: u64,
+    start: u64,
+    size: u64,
+    code: Vec<u8>,
+    writable: Range<u64>,
+    tables: Range<u64>,
+    /// Where a kernel has the address at which it lies.
+    linked_at: u64,
+    /// Bytes of the naturally aligned block in which it lies with what is its core's.
+    block: u64,
+    /// Sections that can be written, with names.
+    sections: Vec<(String, Range<u64>)>,
+}
+
+impl Linked {
+    /// Reads the kernel's file.
+    pub fn read(path: &Path) -> Result<Linked> {
+        let executable = Executable::read_kernel(path)?;
+        let bytes = workspace::read_file(path)?;
+        let file = object::File::parse(&*bytes).into_diagnostic()?;
+        let code = executable.segments.iter().find(|segment| segment.executable);
+        let code = code.ok_or_else(|| miette!("the kernel has no code"))?;
+        let data = executable.segments.iter().find(|segment| segment.writable);
+        let data = data.ok_or_else(|| miette!("the kernel has no data"))?;
+        let start = code.virtual_address;
+        let symbol = |name: &str| {
+            let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name));
+            symbol.map(|symbol| symbol.address() - start).ok_or_else(|| miette!("the kernel has no symbol {name}"))
+        };
+        let size = code.content.get(IMAGE_SIZE..).and_then(|rest| rest.first_chunk());
+        let size = size.copied().map(u64::from_le_bytes).ok_or_else(|| miette!("the kernel has no header"))?;
+        let data_start = data.virtual_address - start;
+        Ok(Linked {
+            base: start - code.physical_address,
+            start,
+            size,
+            code: code.content.clone(),
+            writable: data_start..data_start + data.memory_size,
+            tables: symbol("tench_boot_table")?..symbol("tench_empty_table")? + PAGE,
+            linked_at: symbol("tench_linked_at")?,
+            block: BLOCK,
+            sections: writable_sections(&file),
+        })
+    }
+
+    /// The name of a section that can be written and is not copied with the image.
+    pub fn outside(&self) -> Option<&str> {
+        let image = self.start..self.start + self.size;
+        let is_outside = |range: &Range<u64>| range.start < image.start || range.end > image.end;
+        self.sections.iter().find(|(_, range)| is_outside(range)).map(|(name, _)| name.as_str())
+    }
+
+    /// The kernels that run in a memory. A file that holds one does not know where it lies.
+    pub fn find<'l>(&'l self, memory: &'l Memory) -> Vec<Kernel<'l>> {
+        let pages = (memory.start..memory.start + memory.bytes.len() as u64).step_by(PAGE as usize);
+        let head = self.code.get(..PAGE as usize).unwrap_or(&self.code);
+        let runs = |start: &u64| {
+            memory.bytes(*start, head.len()) == head && memory.word(start + self.linked_at) == Some(self.base + start)
+        };
+        pages.filter(runs).map(|start| Kernel { linked: self, start }).collect()
+    }
+}
+
+fn writable_sections(file: &object::File<'_>) -> Vec<(String, Range<u64>)> {
+    let is_writable = |section: &object::Section<'_, '_>| {
+        let needed = u64::from(elf::SHF_ALLOC | elf::SHF_WRITE);
+        matches!(section.flags(), SectionFlags::Elf { sh_flags } if sh_flags & needed == needed)
+    };
+    let sections = file.sections().filter(is_writable);
+    sections
+        .map(|section| {
+            let range = section.address()..section.address() + section.size();
+            (section.name().unwrap_or("a section without a name").to_owned(), range)
+        })
+        .collect()
+}
+
+/// A kernel in memory.
+pub struct Kernel<'l> {
+    linked: &'l Linked,
+    /// The physical address of its image.
+    pub start: u64,
+}
+
+impl<'l> Kernel<'l> {
+    /// Physical addresses of its writable data.
+    pub fn writable(&self) -> Range<u64> {
+        self.start + self.linked.writable.start..self.start + self.linked.writable.end
+    }
+
+    /// Whether it is the code that was linked.
+    pub fn has_its_code(&self, memory: &Memory) -> bool {
+        memory.bytes(self.start, self.linked.code.len()) == self.linked.code
+    }
+
+    /// Words of its writable data, page tables apart, with their physical addresses.
+    fn words<'m>(&'m self, memory: &'m Memory) -> impl Iterator<Item = (u64, u64)> + 'm {
+        let (start, tables) = (self.start, &self.linked.tables);
+        let places = self.writable().step_by(WORD as usize).filter(move |place| !tables.contains(&(place - start)));
+        places.filter_map(|place| Some((place, memory.word(place)?)))
+    }
+
+    /// Those among them that are kernel virtual addresses of physical ones for which `wanted` holds.
+    pub fn pointers<'m>(
+        &'m self,
+        memory: &'m Memory,
+        wanted: impl Fn(u64) -> bool + 'm,
+    ) -> impl Iterator<Item = (u64, u64)> + 'm {
+        let base = self.linked.base;
+        self.words(memory).filter(move |(_, word)| word.checked_sub(base).is_some_and(&wanted))
+    }
+
+    /// Those that are such addresses, virtual or physical.
+    pub fn names<'m>(
+        &'m self,
+        memory: &'m Memory,
+        wanted: impl Fn(u64) -> bool + 'm,
+    ) -> impl Iterator<Item = (u64, u64)> + 'm {
+        let base = self.linked.base;
+        self.words(memory).filter(move |(_, word)| wanted(*word) || word.checked_sub(base).is_some_and(&wanted))
+    }
+
+    /// What the core was given, by its boot page: the block with its image, its memory, and the device tree and archive, which nobody
+    /// writes.
+    pub fn given(&self, memory: &Memory) -> Option<Vec<Range<u64>>> {
+        let page = self.start - PAGE;
+        let word = |index: u64| memory.word(page + index * WORD);
+        if word(0)? != CORE_MAGIC {
+            return None;
+        }
+        let piece = |start: u64, size: u64| start..start.saturating_add(size);
+        let pair = |index: u64| Some((word(index)?, word(index + 1)?));
+        let mut given = Vec::from([piece(self.start & !(self.linked.block - 1), self.linked.block)]);
+        for index in [DEVICE_TREE, ARCHIVE] {
+            let (start, size) = pair(index)?;
+            given.push(piece(start, size));
+        }
+        for index in (0..word(PIECES)?).map(|number| PIECES + 1 + 2 * number) {
+            let (start, bits) = pair(index)?;
+            given.push(piece(start, 1u64.checked_shl(bits as u32)?));
+        }
+        Some(given)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Bytes of a kernel: a page of code, and a page of data of which the second half are page tables.
+    const SIZE: u64 = 2 * PAGE;
+    const BASE: u64 = 0xffff_0000_0000_0000;
+    const RAM: u64 = 0x4000_0000;
+
+    /// A kernel whose code is a page of sevens.
+    pub fn linked() -> Linked {
+        Linked {
+            base: BASE,
+            start: BASE + RAM,
+            size: SIZE,
+            code: vec![7; PAGE as usize],
+            writable: PAGE..2 * PAGE,
+            tables: PAGE + PAGE / 2..2 * PAGE,
+            linked_at: PAGE,
+            block: 4 * PAGE,
+            sections: vec![(".data".into(), BASE + RAM + PAGE..BASE + RAM + SIZE)],
+        }
+    }
+
+    /// Memory with kernels at these pages, which know where they lie, and whose data name themselves.
+    pub fn memory(at: &[u64]) -> Memory {
+        let mut memory = Memory::new(RAM, vec![0; 16 * PAGE as usize]);
+        for page in at {
+            let start = (page * PAGE) as usize;
+            memory.bytes[start..start + PAGE as usize].fill(7);
+            put(&mut memory, RAM + (page + 1) * PAGE, BASE + RAM + page * PAGE);
+            // A word of its data that names another.
+            put(&mut memory, RAM + (page + 1) * PAGE + 32, BASE + RAM + (page + 1) * PAGE);
+        }
+        memory
+    }
+
+    /// Two kernels whose data overlap.
+    pub fn overlapping() -> (Linked, Memory) {
+        let linked = Linked { writable: PAGE..4 * PAGE, linked_at: 2 * PAGE, ..linked() };
+        let mut memory = Memory::new(RAM, vec![7; 16 * PAGE as usize]);
+        for page in [1, 2] {
+            put(&mut memory, RAM + (page + 2) * PAGE, BASE + RAM + page * PAGE);
+        }
+        (linked, memory)
+    }
+
+    /// Writes a word.
+    pub fn put(memory: &mut Memory, address: u64, word: u64) {
+        let offset = (address - RAM) as usize;
+        memory.bytes[offset..offset + WORD as usize].copy_from_slice(&word.to_le_bytes());
+    }
+
+    #[test]
+    fn kernels_are_told_from_files_that_hold_one() {
+        let linked = linked();
+        let mut memory = memory(&[1, 5, 9]);
+        put(&mut memory, RAM + 10 * PAGE, BASE + RAM);
+        let found: Vec<u64> = linked.find(&memory).iter().map(|kernel| (kernel.start - RAM) / PAGE).collect();
+        assert_eq!(found, [1, 5]);
+    }
+
+    #[test]
+    fn a_section_outside_of_the_image_is_named() {
+        let mut linked = linked();
+        assert_eq!(linked.outside(), None);
+        linked.sections.push((".late".into(), BASE + RAM + PAGE..BASE + RAM + SIZE + 1));
+        assert_eq!(linked.outside(), Some(".late"));
+    }
+
+    #[test]
+    fn what_a_core_was_given_is_read_from_its_boot_page() {
+        let linked = linked();
+        let mut memory = memory(&[3]);
+        let kernel = Kernel { linked: &linked, start: RAM + 3 * PAGE };
+        assert!(kernel.given(&memory).is_none());
+        let page = [CORE_MAGIC, 1, 1, 0x100, 0x10, 0, 0x200, 0x20, 0, 14, 1, 0x8000, 12];
+        for (index, word) in page.into_iter().enumerate() {
+            put(&mut memory, RAM + 2 * PAGE + index as u64 * WORD, word);
+        }
+        let given = kernel.given(&memory).unwrap();
+        assert_eq!(given, [RAM..RAM + 4 * PAGE, 0x100..0x110, 0x200..0x220, 0x8000..0x9000]);
+    }
+}

@@ -1,0 +1,221 @@
+//! The end of a ring that receives.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::error::Broken;
+use crate::layout::{ASLEEP, Half, Header, Kind, LONGEST, Message, PAYLOAD, Place, Side, TAKEN, WAITS};
+use crate::memory::{Memory, WORDS, Word};
+use crate::sleep::{Bell, Idle, Own, Peer};
+
+/// Receives messages of at most `LINES` lines.
+pub struct Receiver<M, B, const LINES: usize = LONGEST> {
+    own: Half<M>,
+    peer: Half<M>,
+    place: Place,
+    /// Lines that the peer was told were taken in since the beginning.
+    told: u64,
+    /// How many lines more are taken in before it is told again.
+    quiet: usize,
+    /// How many there are each time.
+    batch: usize,
+    waits: Peer<B, WAITS>,
+    asleep: Own<ASLEEP>,
+    /// The message that is being put together: its first header, how many lines are here, how many words are not. Nothing is
+    /// missing of a message that was received, and something is if the channel is closed.
+    head: Header,
+    here: usize,
+    missing: usize,
+    buffer: [[u64; PAYLOAD]; LINES],
+    broken: Option<Broken>,
+}
+
+impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
+    pub(crate) fn new(memory: &M, side: Side, bell: B) -> Self {
+        let lines = memory.lines() / 2 - 1;
+        // When the sender has no room, the receiver has told of at least so many lines, or still has lines to take in.
+        let batch = (lines / 2).max(1);
+        Receiver {
+            own: Half::new(memory.clone(), side),
+            peer: Half::new(memory.clone(), side.other()),
+            place: Place::new(lines),
+            told: 0,
+            quiet: batch,
+            batch,
+            waits: Peer::new(bell),
+            asleep: Own::new(),
+            head: Header(0),
+            here: 0,
+            missing: 0,
+            buffer: [[0; PAYLOAD]; LINES],
+            broken: None,
+        }
+    }
+
+    /// The next message, if all of it has arrived. Looks at no more lines than the longest message has.
+    #[inline]
+    pub fn try_receive(&mut self) -> Result<Option<Message<'_>>, Broken> {
+        let Some((kind, head)) = self.fetch()? else { return Ok(None) };
+        Ok(Some(Message { kind, operation: head.operation(), id: head.id(), words: self.words(head) }))
+    }
+
+    /// The same, of which [`words`](Self::words) answers the rest.
+    #[inline(always)]
+    pub(crate) fn fetch(&mut self) -> Result<Option<(Kind, Header)>, Broken> {
+        let line = self.peer.line(self.place.line);
+        let header = look(line);
+        if header.lap() == self.place.lap
+            && self.missing == 0
+            && header.length() <= PAYLOAD
+            && let Ok(kind) = header.kind()
+        {
+            copy(line, &mut self.buffer[0]);
+            self.go_on();
+            return Ok(Some((kind, header)));
+        }
+        self.fetch_slowly(header)
+    }
+
+    /// Does what is left to do when the next line is not the whole of a message: with this header, that was just read, or none.
+    #[inline(never)]
+    fn fetch_slowly(&mut self, mut header: Header) -> Result<Option<(Kind, Header)>, Broken> {
+        loop {
+            if let Some(broken) = self.broken {
+                return Err(broken);
+            }
+            if header.lap() == self.place.lap.wrapping_sub(1) {
+                return Ok(None);
+            }
+            if header.lap() != self.place.lap {
+                return Err(self.close(Broken::Lap { due: self.place.lap, found: header.lap() }));
+            }
+            self.take(header)?;
+            if let (Ok(kind), 0) = (self.head.kind(), self.missing) {
+                return Ok(Some((kind, self.head)));
+            }
+            header = look(self.peer.line(self.place.line));
+        }
+    }
+
+    /// The words of the message that was fetched with this header.
+    #[inline]
+    pub(crate) fn words(&self, head: Header) -> &[u64] {
+        &self.buffer.as_flattened()[..head.length()]
+    }
+
+    /// Why the channel is closed, if it is.
+    pub(crate) fn broken(&self) -> Option<Broken> {
+        self.broken
+    }
+
+    /// Takes in the line that has this header, and belongs to a message of several lines or to none.
+    fn take(&mut self, header: Header) -> Result<(), Broken> {
+        if self.missing == 0 {
+            if let Err(kind) = header.kind() {
+                return Err(self.close(Broken::Kind(kind)));
+            }
+            if header.length() > LINES * PAYLOAD {
+                return Err(self.close(Broken::Length(header.length() as u16)));
+            }
+            (self.head, self.here, self.missing) = (header, 0, header.length());
+        } else if header.0 != Header::rest(self.missing).with_lap(self.place.lap).0 {
+            return Err(self.close(Broken::Rest(header.0)));
+        }
+        // The place in the buffer exists, because the length was checked.
+        copy(self.peer.line(self.place.line), &mut self.buffer[self.here]);
+        self.go_on();
+        self.here += 1;
+        self.missing = self.missing.saturating_sub(PAYLOAD);
+        Ok(())
+    }
+
+    /// Lets go of the line that was copied.
+    #[inline(always)]
+    fn go_on(&mut self) {
+        self.place.advance();
+        self.quiet -= 1;
+        if self.quiet == 0 {
+            self.give_back();
+        }
+    }
+
+    /// Tells the sender of the room that there is.
+    #[cold]
+    fn give_back(&mut self) {
+        self.told = self.told.wrapping_add((self.batch - self.quiet) as u64);
+        self.quiet = self.batch;
+        // Release: the lines were read before this. Pairs with the acquire in `Ring::refresh`.
+        self.own.control(TAKEN).store(self.told, Release);
+        self.waits.ring_if_asleep(&self.peer);
+    }
+
+    /// Whether there is something to receive: a line, or a reason to close the channel.
+    #[inline]
+    pub fn has_line(&self) -> bool {
+        // Relaxed: nothing is read because of it but, later and with acquire, the same header.
+        let header = Header(self.peer.line(self.place.line)[0].load(Relaxed));
+        header.lap() != self.place.lap.wrapping_sub(1)
+    }
+
+    /// Says that this side is about to sleep until a line arrives. If the answer is true, it may: the peer rings when it has
+    /// written one. Otherwise there is one already. After either, whoever slept calls [`awake`](Self::awake).
+    pub fn prepare_sleep(&mut self) -> Result<bool, Broken> {
+        if let Some(broken) = self.broken {
+            return Err(broken);
+        }
+        if self.quiet < self.batch {
+            self.give_back();
+        }
+        self.asleep.begin(&self.own);
+        let has_line = self.has_line();
+        if has_line {
+            self.awake();
+        }
+        Ok(!has_line)
+    }
+
+    /// Says that this side does not sleep any more.
+    #[inline]
+    pub fn awake(&mut self) {
+        self.asleep.end(&self.own);
+    }
+
+    /// Returns when there is something to receive: looks a few times, and then sleeps.
+    pub fn wait(&mut self, idle: &mut impl Idle) -> Result<(), Broken> {
+        for _ in 0..idle.polls() {
+            if self.has_line() {
+                return Ok(());
+            }
+            idle.pause();
+        }
+        while self.prepare_sleep()? {
+            idle.sleep();
+            self.awake();
+        }
+        Ok(())
+    }
+
+    /// Closes this end; answers why it is closed, which may be an older reason.
+    #[cold]
+    pub fn close(&mut self, why: Broken) -> Broken {
+        // Whatever arrives now is no whole message.
+        self.missing = usize::MAX;
+        *self.broken.get_or_insert(why)
+    }
+}
+
+/// The header of a line.
+#[inline(always)]
+fn look<W: Word>(line: &[W; WORDS]) -> Header {
+    // Acquire: the words that were written before the header are seen too. Pairs with the release in `Ring::put`.
+    Header(line[0].load(Acquire))
+}
+
+/// Copies the words of a line that has arrived.
+#[inline(always)]
+fn copy<W: Word>(line: &[W; WORDS], words: &mut [u64; PAYLOAD]) {
+    for (word, shared) in words.iter_mut().zip(&line[1..]) {
+        // Relaxed: the acquire of the header puts it after the header, the release in `Receiver::give_back` before the sender's next
+        // use of the line. A word of a hostile peer may be anything, but it is read once.
+        *word = shared.load(Relaxed);
+    }
+}

@@ -1,0 +1,211 @@
+//! The end of a ring that sends.
+
+use core::ops::Range;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::error::{Broken, Refused};
+use crate::layout::{ASLEEP, Half, Header, LONGEST, Message, PAYLOAD, Place, Side, TAKEN, WAITS};
+use crate::memory::{Memory, Word};
+use crate::sleep::{Bell, Idle, Own, Peer};
+
+/// Sends messages of at most `LINES` lines.
+pub struct Sender<M, B, const LINES: usize = LONGEST> {
+    ring: Ring<M>,
+    asleep: Peer<B, ASLEEP>,
+    waits: Own<WAITS>,
+    /// The words of the last message that have no line yet: `unsent` of them.
+    rest: [[u64; PAYLOAD]; LINES],
+    unsent: Range<usize>,
+    broken: Option<Broken>,
+}
+
+/// The lines, and what is known of them.
+struct Ring<M> {
+    own: Half<M>,
+    peer: Half<M>,
+    place: Place,
+    /// Lines that may be written without asking. 0 if the channel is broken, and 0 between calls while part of a message has no
+    /// line: so a message with room for its line needs no other check.
+    room: usize,
+    /// How many lines the peer is known to have taken in since the beginning. All other lines but those with room are outstanding.
+    taken: u64,
+}
+
+impl<M: Memory> Ring<M> {
+    /// Writes the next line. There is room.
+    #[inline(always)]
+    fn put(&mut self, header: Header, words: &[u64]) {
+        let line = self.own.line(self.place.line);
+        // Relaxed: the header's release puts the words before the header. They come after the peer's last look at the line, because
+        // the room was made known by the peer after that look, and was read with acquire in `refresh`.
+        if let Ok(words) = <&[u64; PAYLOAD]>::try_from(words) {
+            // The commonest length, without a test at each word.
+            line[1..].iter().zip(words).for_each(|(word, value)| word.store(*value, Relaxed));
+        } else {
+            line[1..].iter().zip(words).for_each(|(word, value)| word.store(*value, Relaxed));
+        }
+        // Release: whoever sees the header sees the words. Pairs with the acquire in `receiver::look`.
+        line[0].store(header.with_lap(self.place.lap).0, Release);
+        self.place.advance();
+        self.room -= 1;
+    }
+
+    /// Writes lines as long as there is room; answers for how many words there was.
+    fn put_rest(&mut self, words: &[u64]) -> usize {
+        let mut done = 0;
+        while done < words.len() && self.room > 0 {
+            let left = &words[done..];
+            let part = &left[..left.len().min(PAYLOAD)];
+            self.put(Header::rest(left.len()), part);
+            done += part.len();
+        }
+        done
+    }
+
+    /// Looks how much room the peer has made.
+    fn refresh(&mut self) -> Result<(), Broken> {
+        // Acquire: the peer has read the lines that it gives back before it said so, and what is written to them from now on
+        // cannot be what it read. Pairs with the release in `Receiver::give_back`.
+        let taken = self.peer.control(TAKEN).load(Acquire);
+        let outstanding = (self.place.lines - self.room) as u64;
+        let newly = taken.wrapping_sub(self.taken);
+        if newly > outstanding {
+            return Err(Broken::Credits(taken));
+        }
+        self.taken = taken;
+        self.room += newly as usize;
+        Ok(())
+    }
+}
+
+impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
+    pub(crate) fn new(memory: &M, side: Side, bell: B) -> Self {
+        const { assert!(LINES >= 1 && LINES * PAYLOAD < 1 << 12, "a message's length has 12 bits") };
+        let lines = memory.lines() / 2 - 1;
+        let ring = Ring {
+            own: Half::new(memory.clone(), side),
+            peer: Half::new(memory.clone(), side.other()),
+            place: Place::new(lines),
+            room: lines,
+            taken: 0,
+        };
+        Sender {
+            ring,
+            asleep: Peer::new(bell),
+            waits: Own::new(),
+            rest: [[0; PAYLOAD]; LINES],
+            unsent: 0..0,
+            broken: None,
+        }
+    }
+
+    /// Sends a message, and wakes the peer if it sleeps. What has no room in the ring of a message of several lines stays with
+    /// the sender until [`flush`](Self::flush) or the next message.
+    ///
+    /// Errors: `Full` if there is no room, or not for all of the message before; `TooLong`; `Broken`. Then nothing was sent.
+    #[inline(always)]
+    pub fn try_send(&mut self, message: &Message<'_>) -> Result<(), Refused> {
+        if self.ring.room == 0 || message.words.len() > PAYLOAD {
+            return self.send_slowly(message);
+        }
+        self.ring.put(Header::first(message), message.words);
+        self.asleep.ring_if_asleep(&self.ring.peer);
+        Ok(())
+    }
+
+    #[cold]
+    fn send_slowly(&mut self, message: &Message<'_>) -> Result<(), Refused> {
+        if message.words.len() > LINES * PAYLOAD {
+            return Err(Refused::TooLong(message.words.len()));
+        }
+        self.flush()?;
+        if self.ring.room == 0 {
+            return Err(Refused::Full);
+        }
+        let (first, rest) = message.words.split_at(message.words.len().min(PAYLOAD));
+        self.ring.put(Header::first(message), first);
+        let left = &rest[self.ring.put_rest(rest)..];
+        self.rest.as_flattened_mut()[..left.len()].copy_from_slice(left);
+        self.unsent = 0..left.len();
+        self.asleep.ring_if_asleep(&self.ring.peer);
+        Ok(())
+    }
+
+    /// Looks for room, and sends what is left of the last message.
+    ///
+    /// Errors: `Full` if something is still left; `Broken`.
+    pub fn flush(&mut self) -> Result<(), Refused> {
+        if let Some(broken) = self.broken {
+            return Err(broken.into());
+        }
+        if let Err(broken) = self.ring.refresh() {
+            return Err(self.close(broken).into());
+        }
+        if self.unsent.is_empty() {
+            return Ok(());
+        }
+        let done = self.ring.put_rest(&self.rest.as_flattened()[self.unsent.clone()]);
+        self.unsent.start += done;
+        if done > 0 {
+            self.asleep.ring_if_asleep(&self.ring.peer);
+        }
+        if self.unsent.is_empty() { Ok(()) } else { Err(Refused::Full) }
+    }
+
+    /// Whether part of the last message has no line yet. Then whoever goes to sleep should sleep for room too.
+    #[inline]
+    pub fn is_partial(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Whether another message has room, after what is left of the last one.
+    pub fn has_room(&mut self) -> Result<bool, Broken> {
+        if self.ring.room == 0 {
+            match self.flush() {
+                Err(Refused::Broken(broken)) => return Err(broken),
+                // Whatever was left and has no room now leaves no room either.
+                _ => return Ok(self.ring.room > 0),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Says that this side is about to sleep until there is room. If the answer is true, it may: the peer rings when it has
+    /// made room. Otherwise there is room already. After either, whoever slept calls [`awake`](Self::awake).
+    pub fn prepare_wait(&mut self) -> Result<bool, Broken> {
+        self.waits.begin(&self.ring.own);
+        let has_room = self.has_room();
+        if has_room != Ok(false) {
+            self.awake();
+        }
+        has_room.map(|has_room| !has_room)
+    }
+
+    /// Says that this side does not sleep any more.
+    #[inline]
+    pub fn awake(&mut self) {
+        self.waits.end(&self.ring.own);
+    }
+
+    /// Returns when there is room: looks a few times, and then sleeps. What was left of the last message is sent first.
+    pub fn wait(&mut self, idle: &mut impl Idle) -> Result<(), Broken> {
+        for _ in 0..idle.polls() {
+            if self.has_room()? {
+                return Ok(());
+            }
+            idle.pause();
+        }
+        while self.prepare_wait()? {
+            idle.sleep();
+            self.awake();
+        }
+        Ok(())
+    }
+
+    /// Closes this end; answers why it is closed, which may be an older reason.
+    #[cold]
+    pub fn close(&mut self, why: Broken) -> Broken {
+        self.ring.room = 0;
+        *self.broken.get_or_insert(why)
+    }
+}

@@ -1,0 +1,98 @@
+//! Sleeping and waking.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::layout::Half;
+use crate::memory::{Memory, Word};
+
+/// What wakes the peer when it sleeps: on the target a system call that raises an interrupt on the other core, which signals
+/// a notification there.
+pub trait Bell {
+    /// Wakes the peer, or lets its next sleep end at once.
+    fn ring(&self);
+}
+
+impl<B: Bell + ?Sized> Bell for &B {
+    fn ring(&self) {
+        (**self).ring();
+    }
+}
+
+/// How a thread spends its time while there is nothing to do.
+pub trait Idle {
+    /// How often it looks before it sleeps.
+    fn polls(&self) -> u32;
+    /// Between two looks: lets somebody else have the core for a moment, if there is anybody.
+    fn pause(&mut self);
+    /// Sleeps until the peer rings, or has rung since the last sleep. May return earlier.
+    fn sleep(&mut self);
+}
+
+/// This side's word that says whether it sleeps, for one of the two reasons there are.
+///
+/// The word is odd in a sleep, and each sleep has another number: the peer cannot change the word, and so remembers for which
+/// sleep it has rung.
+pub(crate) struct Own<const WORD: usize> {
+    value: u64,
+}
+
+impl<const WORD: usize> Own<WORD> {
+    pub fn new() -> Self {
+        Own { value: 0 }
+    }
+
+    /// Says so. Whatever was to be awaited has to be looked at once more after this.
+    pub fn begin<M: Memory>(&mut self, own: &Half<M>) {
+        if self.value.is_multiple_of(2) {
+            self.value = self.value.wrapping_add(1);
+            // Relaxed: it says nothing about other words. The fence puts it before the look that follows.
+            own.control(WORD).store(self.value, Relaxed);
+        }
+        // Pairs with the fence in `Peer::ring_if_asleep`. Both sides store, fence and load: this one stores that it sleeps and
+        // loads what it waits for, the peer stores that and loads whether somebody sleeps. One of the fences is first in
+        // the order of all such fences. If it is this one, the peer sees the sleep and rings; if it is the peer's, this side
+        // sees what it waits for, and does not sleep. Without either fence both loads could overtake the stores before them.
+        own.fence();
+    }
+
+    /// Says that the sleep is over, if there was one.
+    #[inline]
+    pub fn end<M: Memory>(&mut self, own: &Half<M>) {
+        if !self.value.is_multiple_of(2) {
+            self.value = self.value.wrapping_add(1);
+            // Relaxed: a peer that still sees the old value rings in vain, once, and the next sleep ends at once.
+            own.control(WORD).store(self.value, Relaxed);
+        }
+    }
+}
+
+/// The peer's word of the same kind.
+pub(crate) struct Peer<B, const WORD: usize> {
+    /// The last sleep that it was rung for.
+    rung: u64,
+    bell: B,
+}
+
+impl<B: Bell, const WORD: usize> Peer<B, WORD> {
+    pub fn new(bell: B) -> Self {
+        Peer { rung: 0, bell }
+    }
+
+    /// To be called after what the peer may wait for was stored.
+    #[inline(always)]
+    pub fn ring_if_asleep<M: Memory>(&mut self, peer: &Half<M>) {
+        // Pairs with the fence in `Own::begin`; see there.
+        peer.fence();
+        // Relaxed: the value is only compared, and whatever the peer wrote, the worst is a bell that nobody needs.
+        let value = peer.control(WORD).load(Relaxed);
+        if value & 1 != 0 && value != self.rung {
+            self.ring(value);
+        }
+    }
+
+    #[cold]
+    fn ring(&mut self, value: u64) {
+        self.rung = value;
+        self.bell.ring();
+    }
+}

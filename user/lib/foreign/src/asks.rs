@@ -1,0 +1,64 @@
+//! How many copies the owner has sent on for each other core, and to which, that have not been confirmed.
+//!
+//! A core has no more requests under way than its table has places. One that does would fill the channels of third cores.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::error::Error;
+use crate::object::Core;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Asks {
+    cores: usize,
+    /// For each asking core, for each receiver.
+    counts: Vec<u32>,
+    limit: usize,
+}
+
+impl Asks {
+    /// None yet. Each of `cores` may ask for `limit` copies at a time.
+    pub fn new(cores: u8, limit: usize) -> Asks {
+        let cores = cores as usize;
+        Asks { cores, counts: vec![0; cores * cores], limit }
+    }
+
+    fn count(&mut self, asker: Core, to: Core) -> Option<&mut u32> {
+        if to.index() < self.cores { self.counts.get_mut(asker.index() * self.cores + to.index()) } else { None }
+    }
+
+    pub fn has_room(&self, asker: Core) -> Result<(), Error> {
+        let mut all = self.counts.iter().skip(asker.index() * self.cores).take(self.cores);
+        let sum = all.try_fold(0_usize, |sum, &count| sum.checked_add(count as usize));
+        if sum.is_some_and(|sum| sum < self.limit) { Ok(()) } else { Err(Error::TooManyRequests) }
+    }
+
+    /// One more.
+    pub fn add(&mut self, asker: Core, to: Core) {
+        if let Some(count) = self.count(asker, to) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// One less. Whether there was one.
+    pub fn remove(&mut self, asker: Core, to: Core) -> bool {
+        self.count(asker, to).is_some_and(|count| match count.checked_sub(1) {
+            Some(less) => {
+                *count = less;
+                true
+            }
+            None => false,
+        })
+    }
+
+    /// What went to `lost` is not confirmed any more, and what it asked for is not answered.
+    pub fn forget(&mut self, lost: Core) {
+        for other in 0..self.cores {
+            for place in [other * self.cores + lost.index(), lost.index() * self.cores + other] {
+                if let Some(count) = self.counts.get_mut(place) {
+                    *count = 0;
+                }
+            }
+        }
+    }
+}

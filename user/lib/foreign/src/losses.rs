@@ -1,0 +1,78 @@
+//! Which cores have stopped, and who has nothing left of theirs.
+
+use alloc::vec::Vec;
+
+use crate::object::{Core, Cores};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Loss {
+    /// Those that said that they have nothing of this core's objects; never again will they.
+    clean: Cores,
+    /// Lost cores to which parts of this core's objects were lent.
+    tainted: Cores,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Losses {
+    lost: Cores,
+    all: Cores,
+    losses: Vec<Loss>,
+}
+
+impl Losses {
+    pub fn new(cores: u8) -> Losses {
+        Losses { lost: Cores::NONE, all: Cores::first(cores), losses: (0..cores).map(|_| Loss::default()).collect() }
+    }
+
+    pub fn has(&self, core: Core) -> bool {
+        self.lost.has(core)
+    }
+
+    pub fn add(&mut self, core: Core) {
+        self.lost = self.lost.with(core);
+    }
+
+    /// The cores that are there and have not stopped, as far as is known here.
+    pub fn alive(&self) -> Cores {
+        self.all.without(self.lost)
+    }
+
+    /// `holder` has nothing left of `core`'s; parts of it had been lent to the lost cores `tainted`.
+    pub fn clean(&mut self, core: Core, holder: Core, tainted: Cores) {
+        if let Some(loss) = self.losses.get_mut(core.index()) {
+            loss.clean = loss.clean.with(holder);
+            loss.tainted = loss.tainted.and(tainted);
+        }
+    }
+
+    pub fn is_clean(&self, core: Core, holder: Core) -> bool {
+        self.losses.get(core.index()).is_some_and(|loss| loss.clean.has(holder))
+    }
+
+    pub fn taint(&mut self, core: Core, tainted: Cores) {
+        if let Some(loss) = self.losses.get_mut(core.index()) {
+            loss.tainted = loss.tainted.and(tainted);
+        }
+    }
+
+    pub fn tainted(&self, core: Core) -> Cores {
+        self.losses.get(core.index()).map_or(Cores::NONE, |loss| loss.tainted)
+    }
+
+    /// Whether nothing is left of what the lost cores `tainted` may have spread: no core that is alive has anything of theirs,
+    /// nor of those to which parts of that were lent, and so on.
+    pub fn is_settled(&self, tainted: Cores) -> bool {
+        let mut all = tainted;
+        loop {
+            let more = all.iter().fold(all, |sum, core| sum.and(self.tainted(core)));
+            if more == all {
+                break;
+            }
+            all = more;
+        }
+        all.iter().all(|core| {
+            let clean = self.losses.get(core.index()).map_or(Cores::NONE, |loss| loss.clean);
+            clean.covers(self.alive().without(Cores::NONE.with(core)))
+        })
+    }
+}

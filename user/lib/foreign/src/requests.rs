@@ -1,0 +1,83 @@
+//! The requests of this core's clients that are not answered yet.
+
+use alloc::vec::Vec;
+
+use crate::error::Error;
+use crate::object::{Core, ObjectId, RequestId, Token};
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Purpose {
+    /// The object's arrival at `to`.
+    Send { object: ObjectId, to: Core },
+    /// The end of the withdrawal of an object of this core's.
+    Revoke { object: ObjectId },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Request {
+    pub token: Token,
+    pub purpose: Purpose,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    generation: u32,
+    request: Option<Request>,
+}
+
+/// A table of fixed size.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Requests {
+    places: Vec<Place>,
+}
+
+impl Requests {
+    pub fn new(limit: usize) -> Requests {
+        Requests { places: (0..limit).map(|_| Place { generation: 0, request: None }).collect() }
+    }
+
+    pub fn has_room(&self) -> Result<(), Error> {
+        if self.places.iter().any(|place| place.request.is_none()) { Ok(()) } else { Err(Error::TooManyRequests) }
+    }
+
+    pub fn add(&mut self, request: Request) -> Result<RequestId, Error> {
+        let (index, place) =
+            (0..).zip(&mut self.places).find(|(_, place)| place.request.is_none()).ok_or(Error::TooManyRequests)?;
+        place.request = Some(request);
+        Ok(RequestId(u64::from(place.generation) << 32 | index))
+    }
+
+    /// The request of this name. `Ok(None)`: it was answered already.
+    pub fn get(&self, id: RequestId) -> Result<Option<Request>, ()> {
+        let place = self.places.get(id.0 as u32 as usize).ok_or(())?;
+        let generation = (id.0 >> 32) as u32;
+        if generation == place.generation {
+            // A name is given together with a request.
+            place.request.map(Some).ok_or(())
+        } else if generation < place.generation {
+            Ok(None)
+        } else {
+            Err(())
+        }
+    }
+
+    /// Takes out one request that `wanted` is true for.
+    pub fn take(&mut self, wanted: impl Fn(&Purpose) -> bool) -> Option<Token> {
+        let place =
+            self.places.iter_mut().find(|place| place.request.is_some_and(|request| wanted(&request.purpose)))?;
+        place.generation = place.generation.wrapping_add(1);
+        Some(place.request.take()?.token)
+    }
+
+    /// Takes out the request of this name.
+    pub fn finish(&mut self, id: RequestId) -> Option<Token> {
+        let place = self.places.get_mut(id.0 as u32 as usize)?;
+        place.generation = place.generation.wrapping_add(1);
+        Some(place.request.take()?.token)
+    }
+
+    pub fn len(&self) -> usize {
+        self.places.iter().filter(|place| place.request.is_some()).count()
+    }
+}

@@ -1,0 +1,112 @@
+//! What clients do in a world: which objects there are, who has them at the start, and what each thread asks for.
+
+use tench_foreign::{Kind, Limits, Shape};
+
+use super::kernel::Name;
+
+/// What a thread does next. It waits until its core has the capability that it needs, for ever if none comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Send it to a core.
+    Send(Name, u8),
+    /// Delete everything else, as the library does: the local kernel, and the monitor if that meets a stand-in.
+    Revoke(Name),
+    /// Delete one capability.
+    Delete(Name),
+    /// Make one more capability.
+    Copy(Name),
+    /// Make the second of the first.
+    Retype(Name, Name),
+    /// Give borrowed memory back.
+    GiveBack(Name),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Object {
+    pub shape: Shape,
+    /// The memory that it is made of.
+    pub of: Option<Name>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// The owner takes it for granted that a core withdraws, and does not wait.
+    NotWaiting,
+    /// A channel delivers in any order.
+    AnyOrder,
+    /// The kernel says that it has deleted what it only begins to delete.
+    EarlyDeleted,
+    /// Nobody waits for what a lost core may have spread.
+    Unsettled,
+}
+
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub cores: u8,
+    pub objects: Vec<Object>,
+    /// (core, object): the capabilities that there are at the start.
+    pub start: Vec<(u8, Name)>,
+    pub threads: Vec<(u8, Vec<Op>)>,
+    pub limits: Limits,
+    /// Whether a thread that has not what it needs may go on without.
+    pub impatient: bool,
+    /// Cores that stop at some time, and the others hear of it.
+    pub loses: Vec<u8>,
+    /// A core that does nothing more from some time on, and nobody hears of it. The threads that need it not.
+    pub stalls: Option<(u8, Vec<usize>)>,
+    pub mistake: Option<Mistake>,
+    /// A core whose monitor says anything. It has no kernel and no clients that count.
+    pub hostile: Option<u8>,
+}
+
+const fn shape(kind: Kind, base: u64, bytes: u64) -> Shape {
+    Shape { kind, base, bytes, badge: 0 }
+}
+
+/// Memory that can be retyped.
+pub const fn untyped(base: u64, bytes: u64, of: Option<Name>) -> Object {
+    Object { shape: shape(Kind::Untyped, base, bytes), of }
+}
+
+/// Memory that can be mapped.
+pub const fn frame(base: u64, bytes: u64, of: Option<Name>) -> Object {
+    Object { shape: shape(Kind::Frame, base, bytes), of }
+}
+
+/// An endpoint.
+pub const fn endpoint(base: u64) -> Object {
+    Object { shape: shape(Kind::Endpoint, base, 1), of: None }
+}
+
+impl Script {
+    pub fn new(cores: u8, objects: &[Object], start: &[(u8, Name)], threads: &[(u8, &[Op])]) -> Script {
+        Script {
+            cores,
+            objects: objects.to_vec(),
+            start: start.to_vec(),
+            threads: threads.iter().map(|&(core, ops)| (core, ops.to_vec())).collect(),
+            limits: Limits { exports: 3, holders: 6, copies: 4, requests: 3 },
+            impatient: false,
+            loses: Vec::new(),
+            stalls: None,
+            mistake: None,
+            hostile: None,
+        }
+    }
+
+    pub fn is_hostile(&self, at: tench_foreign::Core) -> bool {
+        self.hostile.is_some_and(|hostile| hostile as usize == at.index())
+    }
+
+    /// Whether `ancestor` is `name` or `name` was made of it.
+    pub fn is_below(&self, name: Name, ancestor: Name) -> bool {
+        let mut next = Some(name);
+        while let Some(at) = next {
+            if at == ancestor {
+                return true;
+            }
+            next = self.objects[at as usize].of;
+        }
+        false
+    }
+}

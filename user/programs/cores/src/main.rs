@@ -1,0 +1,107 @@
+//! The cores of the machine, and what runs on them. Without arguments it lists the cores; what else it can do, [`USAGE`] says.
+//!
+//! ```text
+//! main       the cores and the way to them
+//! processes  programs on any core
+//! ```
+
+#![cfg_attr(target_os = "none", no_std, no_main)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod processes;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use tench::{again, memory, println};
+use tench_monitor_client::Monitor;
+use tench_monitor_client::protocol::State;
+use tench_names_client::{Failure as NamesFailure, Names};
+
+tench::entry!(main);
+
+/// How it is called.
+const USAGE: &str =
+    "usage: cores [ping CORE [TIMES] | ps | kill [CORE:]PID | memory CORE | run CORE PROGRAM [ARGUMENT...] |
+    limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
+    kills TIMES CORE PROGRAM [ARGUMENT...]]";
+
+fn main() -> Result<(), String> {
+    let words: Vec<&str> = tench::args().skip(1).collect();
+    match words[..] {
+        [] => list(),
+        ["ping", core] => ping(number(core)?, 1),
+        ["ping", core, times] => ping(number(core)?, number(times)?),
+        ["ps"] => processes::list(several()?),
+        ["kill", process] => processes::kill(several()?, process),
+        ["memory", core] => processes::memory(several()?, number(core)?),
+        ["run", core, ref program @ ..] if !program.is_empty() => processes::run(several()?, number(core)?, program),
+        ["limit", time, core, ref program @ ..] if !program.is_empty() => {
+            processes::limit(several()?, number(time)?, number(core)?, program)
+        }
+        ["repeat", times, core, ref program @ ..] if !program.is_empty() => {
+            processes::repeat(several()?, number(times)?, number(core)?, program)
+        }
+        ["kills", times, core, ref program @ ..] if !program.is_empty() => {
+            processes::kills(several()?, number(times)?, number(core)?, program)
+        }
+        _ => Err(USAGE.to_string()),
+    }
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("\"{text}\" is not a number; {USAGE}"))
+}
+
+/// The monitor of this core; `None` if there is none, because no other core needs it.
+fn monitor() -> Result<Option<Monitor>, String> {
+    let slot = memory::take_slot().map_err(|_| "no memory".to_string())?;
+    match again(|| Names::STANDARD.look_up(Monitor::NAME, slot)) {
+        Ok(endpoint) => Ok(Some(Monitor::at(endpoint))),
+        Err(NamesFailure::Refused(_)) => Ok(None),
+        Err(failure) => Err(failure.to_string()),
+    }
+}
+
+/// The monitor, if there are several cores.
+fn several() -> Result<Monitor, String> {
+    Ok(monitor()?.ok_or("this machine has one core")?)
+}
+
+fn list() -> Result<(), String> {
+    let Some(monitor) = monitor()? else {
+        println!("one core, which needs no monitor");
+        return Ok(());
+    };
+    let (count, _) = monitor.cores().map_err(|failure| failure.to_string())?;
+    println!("CORE    MEMORY      START  STATE");
+    let mut running = 0;
+    for number in 0..count {
+        let core = monitor.core(number).map_err(|failure| failure.to_string())?;
+        running += u64::from(matches!(core.state, State::Here | State::Running));
+        let memory = if core.memory == 0 { "-".to_string() } else { format!("{} MiB", core.memory >> 20) };
+        let start = if core.start == 0 { "-".to_string() } else { microseconds(core.start) };
+        println!("{number:>4} {memory:>9} {start:>10}  {}", core.state);
+    }
+    println!("{running} of {count} cores run");
+    Ok(())
+}
+
+/// Sends messages one after another.
+fn ping(core: u64, times: u64) -> Result<(), String> {
+    let monitor = several()?;
+    let mut total = 0;
+    for _ in 0..times {
+        total += monitor.ping(core).map_err(|failure| failure.to_string())?;
+    }
+    println!("core {core} answered {times} times, after {} each", microseconds(total / times.max(1)));
+    Ok(())
+}
+
+/// Ticks of the system counter in microseconds.
+fn microseconds(ticks: u64) -> String {
+    format!("{} µs", ticks.saturating_mul(1_000_000) / tench::time::frequency())
+}

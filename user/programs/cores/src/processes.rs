@@ -1,0 +1,160 @@
+//! Programs on any core: running and killing them, and listing all processes.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tench::println;
+use tench::time;
+use tench_monitor_client::protocol::{CORE_SHIFT, Condition, Error, Process, first};
+use tench_monitor_client::{Failure, Monitor};
+use tench_procs_client::protocol::FaultKind;
+
+/// How long a program runs before it is killed: long enough to wait for something.
+const MOMENT: Duration = Duration::from_millis(5);
+
+/// Starts a program and says what became of it.
+pub fn run(monitor: Monitor, core: u64, program: &[&str]) -> Result<(), String> {
+    let process = spawn(monitor, core, program)?;
+    report(&monitor.wait(process).map_err(text)?);
+    Ok(())
+}
+
+/// The same, and kills it when it runs for too long.
+pub fn limit(monitor: Monitor, milliseconds: u64, core: u64, program: &[&str]) -> Result<(), String> {
+    let patience = Duration::from_millis(milliseconds);
+    report(&run_for(monitor, patience, core, program)?);
+    Ok(())
+}
+
+fn run_for(monitor: Monitor, patience: Duration, core: u64, program: &[&str]) -> Result<Process, String> {
+    let process = spawn(monitor, core, program)?;
+    time::sleep(patience);
+    match monitor.kill(process) {
+        // It has ended by itself.
+        Ok(()) | Err(Failure::Refused(Error::WrongState)) => {}
+        Err(failure) => return Err(text(failure)),
+    }
+    monitor.wait(process).map_err(text)
+}
+
+/// Runs a program many times, one after another, and says whether the core has as much free memory as before.
+pub fn repeat(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Result<(), String> {
+    let books = many(monitor, times, core, || {
+        let process = spawn(monitor, core, program)?;
+        monitor.wait(process).map(drop).map_err(text)
+    })?;
+    println!("{times} times; {books}");
+    Ok(())
+}
+
+/// Starts a program many times, and kills it each time after a moment.
+pub fn kills(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Result<(), String> {
+    let mut killed = 0;
+    let books = many(monitor, times, core, || {
+        let process = run_for(monitor, MOMENT, core, program)?;
+        killed += u64::from(matches!(process.state, Condition::Killed));
+        Ok(())
+    })?;
+    println!("killed {killed} of {}; {books}", times + 1);
+    Ok(())
+}
+
+/// Does something many times, and says whether the core has as much free memory as before. It is done once more before all that, so that
+/// whatever is kept for the next time is there.
+fn many(
+    monitor: Monitor,
+    times: u64,
+    core: u64,
+    mut once: impl FnMut() -> Result<(), String>,
+) -> Result<String, String> {
+    once()?;
+    let before = monitor.memory(core).map_err(text)?.free;
+    (0..times).try_for_each(|_| once())?;
+    let after = monitor.memory(core).map_err(text)?.free;
+    Ok(match after.abs_diff(before) {
+        0 => format!("core {core} has as much free memory as before"),
+        bytes if after < before => format!("core {core} has {bytes} bytes less than before"),
+        bytes => format!("core {core} has {bytes} bytes more than before"),
+    })
+}
+
+/// Kills a process, if whoever runs this program may.
+pub fn kill(monitor: Monitor, process: &str) -> Result<(), String> {
+    let (core, process) = process.split_once(':').unwrap_or(("0", process));
+    let (core, process) = (crate::number(core)?, crate::number(process)?);
+    if (core | process) >> CORE_SHIFT != 0 {
+        return Err("no such process; `cores ps` lists them".to_string());
+    }
+    monitor.kill(first(core) | process).map_err(text)
+}
+
+/// Says how much memory a core has.
+pub fn memory(monitor: Monitor, core: u64) -> Result<(), String> {
+    let memory = monitor.memory(core).map_err(text)?;
+    println!("core {core}: {} KiB, of which {} KiB are free", memory.total >> 10, memory.free >> 10);
+    Ok(())
+}
+
+/// Lists the processes of all cores that have not ended.
+pub fn list(monitor: Monitor) -> Result<(), String> {
+    let (count, _) = monitor.cores().map_err(text)?;
+    println!("CORE      PID   PARENT       TIME  STATE      NAME");
+    for core in 0..count {
+        let mut after = first(core);
+        loop {
+            let process = match monitor.next(after) {
+                Ok(process) => process,
+                Err(Failure::Refused(Error::NoSuchProcess)) => break,
+                Err(failure) => {
+                    println!("{core:>4}  {failure}");
+                    break;
+                }
+            };
+            after = process.process;
+            if !matches!(process.state, Condition::Exited | Condition::Killed | Condition::Faulted) {
+                println!("{}", line(core, &process));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn line(core: u64, process: &Process) -> String {
+    let Process { process, parent, state, ticks, name, .. } = process;
+    let milliseconds = ticks.saturating_mul(1000) / time::frequency();
+    let state = state.to_string();
+    format!("{core:>4} {:>8} {:>8} {milliseconds:>7} ms  {state:<9}  {name}", number(*process), number(*parent))
+}
+
+/// A process's number as people read it: with the core before it, if that is not the first.
+fn number(process: u64) -> String {
+    match tench_monitor_client::protocol::place(process) {
+        (0, process) => process.to_string(),
+        (core, process) => format!("{core}:{process}"),
+    }
+}
+
+/// Starts a program with arguments.
+fn spawn(monitor: Monitor, core: u64, program: &[&str]) -> Result<u64, String> {
+    let strings: Vec<u8> = program.iter().flat_map(|string| string.bytes().chain([0])).collect();
+    monitor.spawn(core, &strings).map_err(text)
+}
+
+/// Says what became of a process.
+fn report(process: &Process) {
+    let (who, detail) = (number(process.process), process.detail);
+    match process.state {
+        Condition::Exited => println!("process {who} exited with {detail}"),
+        Condition::Faulted => match FaultKind::from_code(detail) {
+            Some(kind) => println!("process {who} crashed: {kind}"),
+            None => println!("process {who} crashed"),
+        },
+        state => println!("process {who}: {state}"),
+    }
+}
+
+fn text(failure: Failure) -> String {
+    failure.to_string()
+}

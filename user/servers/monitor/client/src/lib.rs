@@ -1,0 +1,12 @@
+//! Client and protocol of the monitor. What it does: docs/manual/cores.md.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod protocol;
+
+pub use protocol::{Error, Monitor};
+
+/// Why a request had no success.
+pub type Failure = tench_protocol::Failure<Error>;

@@ -1,0 +1,235 @@
+//! Work for others that takes time: who gets a worker, who waits for one, and who is answered when it is done.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use core::sync::atomic::Ordering;
+
+use tench::server::Watch;
+use tench_channel::Request as Number;
+use tench_monitor::message::{Malformed, Outcome, Words, decode_result};
+use tench_monitor_client::protocol::{Error, Memory, Process};
+use tench_places::Places;
+use tench_protocol::wire::{Encode, Source};
+use tench_protocol::{Decode, Pending, Port, Replies};
+use tench_sys::{Cap, Error as Refusal, Notification};
+
+use crate::processes::{self, What};
+use crate::services::{Request, Services};
+use crate::workers::{Client, Pool, Task};
+
+/// Workers that a monitor has at most.
+const WORKERS: usize = 128;
+/// How many of them may be in calls that can take for ever. The others are for what is short, such as killing those who wait.
+const PLACES: usize = 112;
+/// In the place of a server's number: this core's process server and memory server.
+const PROCESSES: u64 = u64::MAX;
+
+/// Somebody of this core who waits for an answer about processes.
+pub enum Asker {
+    /// For a number.
+    Number(Pending<u64, Error>),
+    /// For what is known of a process.
+    Process(Pending<Process, Error>),
+    /// For the end of it.
+    Done(Pending<(), Error>),
+    /// For what is known of memory.
+    Memory(Pending<Memory, Error>),
+}
+
+impl Asker {
+    /// Answers with what became of it.
+    pub fn finish(self, port: &mut Port, words: &[u64]) {
+        match self {
+            Asker::Number(pending) => port.finish(pending, &result(words)),
+            Asker::Process(pending) => port.finish(pending, &result(words)),
+            Asker::Done(pending) => port.finish(pending, &result(words)),
+            Asker::Memory(pending) => port.finish(pending, &result(words)),
+        }
+    }
+
+    /// Whether nobody waits any more.
+    pub fn has_gone(&self, watch: Watch) -> bool {
+        match self {
+            Asker::Number(pending) => watch.has_gone(pending),
+            Asker::Process(pending) => watch.has_gone(pending),
+            Asker::Done(pending) => watch.has_gone(pending),
+            Asker::Memory(pending) => watch.has_gone(pending),
+        }
+    }
+
+    /// Takes it back from who has gone.
+    pub fn forget(self, replies: &mut Replies) {
+        match self {
+            Asker::Number(pending) => replies.forget(pending),
+            Asker::Process(pending) => replies.forget(pending),
+            Asker::Done(pending) => replies.forget(pending),
+            Asker::Memory(pending) => replies.forget(pending),
+        }
+    }
+
+    /// Refuses it.
+    pub fn refuse(self, port: &mut Port, why: Error) {
+        match self {
+            Asker::Number(pending) => port.finish(pending, &Err(why)),
+            Asker::Process(pending) => port.finish(pending, &Err(why)),
+            Asker::Done(pending) => port.finish(pending, &Err(why)),
+            Asker::Memory(pending) => port.finish(pending, &Err(why)),
+        }
+    }
+}
+
+/// What the words of an answer say. Of another monitor's nothing is believed before it was checked.
+fn result<T: Encode + for<'a> Decode<'a>>(words: &[u64]) -> Result<T, Error> {
+    let (outcome, words) = decode_result(words).map_err(|_| Error::Broken)?;
+    match outcome {
+        Outcome::Answered => {
+            let kept = core::cell::Cell::new(0);
+            let mut source = Source::new(words, &[], &kept);
+            T::decode(&mut source).filter(|_| source.is_done()).ok_or(Error::Broken)
+        }
+        Outcome::Refused => Err(words.first().and_then(|code| Error::from_code(*code)).unwrap_or(Error::Broken)),
+        Outcome::Busy => Err(Error::Full),
+        _ => Err(Error::Internal),
+    }
+}
+
+/// Who is answered when a worker is done.
+pub enum Origin {
+    /// Another core, whose request this is.
+    Peer(u64, Number),
+    /// Somebody here.
+    Here(Asker),
+    /// Who asked has gone.
+    Nobody,
+}
+
+/// Who works on what.
+pub struct Desk {
+    core: u64,
+    pool: Pool<Origin>,
+    /// Those for whom something may take for ever.
+    places: Places,
+    /// Ends of processes, for which something is still done that has to be cancelled before.
+    postponed: VecDeque<(u64, Number, Request)>,
+}
+
+impl Desk {
+    /// Of this core.
+    pub fn new(core: u64, services: Services, wake: Cap<Notification>) -> Desk {
+        let (pool, places) = (Pool::new(WORKERS, services, wake), Places::new(PLACES));
+        Desk { core, pool, places, postponed: VecDeque::new() }
+    }
+
+    /// Lets a worker ask a server for a process of another core. Answers what to say at once, if there is no worker.
+    pub fn serve(&mut self, core: u64, number: Number, request: Request) -> Result<(), Outcome> {
+        if request.ends().is_some() {
+            self.postponed.push_back((core, number, request));
+            return Ok(());
+        }
+        let client = request.client();
+        self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), true)
+    }
+
+    /// Lets a worker do something about processes for another core.
+    pub fn ask_for(&mut self, core: u64, number: Number, asker: u64, what: What) -> Result<(), Outcome> {
+        let asker = processes::foreign(core, asker);
+        let takes_long = matches!(what, What::Wait(_));
+        let task = Task::Processes(processes::Task { core: self.core, asker, what });
+        self.start(Origin::Peer(core, number), (PROCESSES, asker), task, takes_long)
+    }
+
+    /// The same for somebody here, who is kept if there is a worker.
+    pub fn ask_here(
+        &mut self,
+        asker: u64,
+        what: What,
+        keep: impl FnOnce() -> Result<Asker, Refusal>,
+    ) -> Result<(), Error> {
+        let takes_long = matches!(what, What::Wait(_));
+        if !self.pool.has_room() || takes_long && !self.places.may_take(asker) {
+            return Err(Error::Full);
+        }
+        let task = Task::Processes(processes::Task { core: self.core, asker, what });
+        let origin = Origin::Here(keep().map_err(|_| Error::Full)?);
+        // There is room, so it starts.
+        self.start(origin, (PROCESSES, asker), task, takes_long).map_err(|_| Error::Full)
+    }
+
+    /// Another core says that nobody waits any more for the answer to a request of its.
+    pub fn cancel(&mut self, core: u64, place: usize) {
+        for (origin, is_cancelled) in self.pool.origins(|(service, _)| service == PROCESSES) {
+            if matches!(origin, Origin::Peer(of, number) if *of == core && number.place() == place) {
+                is_cancelled.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Takes out those here who have gone without a word.
+    pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
+        for (origin, is_cancelled) in self.pool.origins(|(service, _)| service == PROCESSES) {
+            if !matches!(origin, Origin::Here(asker) if asker.has_gone(watch)) {
+                continue;
+            }
+            is_cancelled.store(true, Ordering::Relaxed);
+            if let Origin::Here(asker) = core::mem::replace(origin, Origin::Nobody) {
+                asker.forget(replies);
+            }
+        }
+    }
+
+    /// Whether there is room for one more of a process here who waits for the end of another.
+    pub fn may_wait(&self, asker: u64) -> bool {
+        self.places.may_take(asker)
+    }
+
+    fn start(&mut self, origin: Origin, client: Client, task: Task, takes_long: bool) -> Result<(), Outcome> {
+        let key = place(client);
+        if takes_long && !self.places.may_take(key) {
+            return Err(Outcome::Busy);
+        }
+        self.pool.start(origin, client, task, takes_long).map_err(|_| Outcome::Busy)?;
+        if takes_long {
+            self.places.take(key);
+        }
+        Ok(())
+    }
+
+    /// Starts what was postponed and can begin now.
+    pub fn resume(&mut self) {
+        for _ in 0..self.postponed.len() {
+            let Some((core, number, request)) = self.postponed.pop_front() else { return };
+            let is_over = request.ends().is_none_or(|client| self.pool.cancel(client));
+            if !(is_over && self.pool.has_room()) {
+                self.postponed.push_back((core, number, request));
+                continue;
+            }
+            let client = request.client();
+            // There is room, so it starts.
+            let _ = self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), false);
+        }
+    }
+
+    /// Whether something is postponed.
+    pub fn is_waiting(&self) -> bool {
+        !self.postponed.is_empty()
+    }
+
+    /// Takes out what a worker has done: who is to be answered, and what.
+    pub fn finished(&mut self) -> Option<(Origin, Words)> {
+        let (origin, client, took_place, words) = self.pool.finished()?;
+        if took_place {
+            self.places.give_back(place(client));
+        }
+        Some((origin, words))
+    }
+}
+
+/// Whose place it is.
+const fn place((_, badge): Client) -> u64 {
+    badge
+}
+
+/// What to answer to words that are no message.
+pub fn malformed(why: Malformed) -> (Outcome, u64) {
+    (Outcome::Malformed, why as u64)
+}

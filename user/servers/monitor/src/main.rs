@@ -1,0 +1,48 @@
+//! The monitor: one on each core, which together make the cores one system. What it does: docs/manual/cores.md.
+//!
+//! ```text
+//! start      memory, kernel and init for another core, and starting it
+//! channel    the channel to another core's monitor, and the bell that wakes it
+//! peer       another core, and what was asked of it
+//! forward    receives what local programs ask servers of the first core
+//! services   the servers of this core, as those of other cores reach them
+//! processes  starting, awaiting, killing and listing processes
+//! desk       who gets a worker, and who is answered when it is done
+//! workers    threads that make calls which take time
+//! server     what local programs and other monitors ask
+//! message    what monitors say to each other            (library)
+//! ```
+
+#![cfg_attr(target_os = "none", no_std, no_main)]
+
+extern crate alloc;
+
+mod channel;
+mod desk;
+mod forward;
+mod peer;
+mod processes;
+mod server;
+mod services;
+mod start;
+mod workers;
+
+use tench_sys::Error;
+
+tench::entry!(main);
+
+/// Starts the other cores, if this is the first, and answers requests for ever.
+fn main() {
+    match server::Server::new() {
+        Ok(mut server) => server.serve(),
+        Err(error) => panic!("starting the monitor: {error}"),
+    }
+}
+
+/// What is not about requests.
+type Result<T> = core::result::Result<T, Error>;
+
+/// Memory that is not there, in the kernel's words.
+fn no_memory<E>(_: E) -> Error {
+    Error::OutOfMemory
+}

@@ -1,0 +1,273 @@
+//! Another core, as its monitor is known here: how far it is, what was asked of it, and what it has asked.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use tench::server::Watch;
+use tench_channel::{Incoming, Refused, Request as Number};
+use tench_monitor::message::{Forward, Outcome, Words, decode_place, ended, operation};
+use tench_monitor_client::protocol::{Error, State};
+use tench_places::Places;
+use tench_protocol::{Pending, Port, Replies};
+use tench_sys::{Error as Refusal, Instant};
+
+use crate::channel::{Channel, IN_FLIGHT};
+use crate::desk::{Asker, Desk, malformed};
+use crate::forward::{Arrived, Inbox, Waiting};
+use crate::processes::What;
+use crate::services::Request;
+
+/// Seconds in which a core that was started has to answer.
+const PATIENCE: u64 = 10;
+/// Of the requests that can be in flight, how many may wait for ends of processes.
+const PLACES: usize = 24;
+
+/// Messages that are taken in one after another, before it is somebody else's turn.
+const BATCH: usize = 64;
+
+/// What was asked of another core.
+enum Asked {
+    /// Whether it answers; since when.
+    Ping(Instant, Pending<u64, Error>),
+    /// Something about processes, by whom; and whether it waits for the end of one.
+    Processes(u64, bool, Option<Asker>),
+    /// Something of a server there.
+    Forward(Waiting),
+}
+
+/// Another core.
+pub struct Peer {
+    /// Which.
+    pub core: u64,
+    /// How far it is.
+    pub state: State,
+    /// Bytes of memory that it was given.
+    pub memory: u64,
+    /// How long it took to answer after its start, in ticks; 0 if it has not answered.
+    pub start: u64,
+    /// The channel to its monitor, unless it is closed.
+    pub channel: Option<Channel>,
+    started: Instant,
+    asked: Vec<(Number, Asked)>,
+    /// Who waits for ends of its processes.
+    places: Places,
+    /// Answers for which there was no room yet.
+    unsent: VecDeque<(Number, Words)>,
+    /// Something else could not be sent for lack of room.
+    wants_room: bool,
+}
+
+impl Peer {
+    /// A core of which nothing is known.
+    pub fn new(core: u64) -> Peer {
+        Peer {
+            core,
+            state: State::Unconnected,
+            memory: 0,
+            start: 0,
+            channel: None,
+            started: Instant::now(),
+            asked: Vec::new(),
+            places: Places::new(PLACES),
+            unsent: VecDeque::new(),
+            wants_room: false,
+        }
+    }
+
+    /// When it has to have answered.
+    pub fn patience(&self) -> Instant {
+        self.started.after(PATIENCE * tench::time::frequency())
+    }
+
+    /// Takes in what it has written, and sends what there was no room for.
+    pub fn take_in(&mut self, desk: &mut Desk, inbox: &Inbox, port: &mut Port) {
+        for _ in 0..BATCH {
+            let Some(channel) = &mut self.channel else { break };
+            let incoming = match channel.receive() {
+                Ok(Some(Incoming::Event(operation::HELLO, _))) => {
+                    self.start = Instant::now().ticks() - self.started.ticks();
+                    self.state = State::Running;
+                    continue;
+                }
+                Ok(Some(Incoming::Event(operation::CANCEL, words))) if let Ok(place) = decode_place(words) => {
+                    desk.cancel(self.core, place);
+                    continue;
+                }
+                Ok(Some(Incoming::Request(number, words))) => {
+                    let answer = carry_out(self.core, number, words, desk);
+                    answer.into_iter().for_each(|words| self.answer(number, words));
+                    continue;
+                }
+                Ok(Some(Incoming::Answer(number, words))) => {
+                    let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else { continue };
+                    let (_, asked) = self.asked.swap_remove(place);
+                    asked.finish(words, &mut self.places, inbox, port);
+                    continue;
+                }
+                incoming => incoming.map(|incoming| incoming.is_some()),
+            };
+            match incoming {
+                Ok(false) => break,
+                // An event that no monitor sends, or what is no message at all.
+                Ok(true) | Err(_) => self.close(inbox, port),
+            }
+        }
+        self.send_unsent();
+    }
+
+    /// Nothing that it says is believed any more.
+    fn close(&mut self, inbox: &Inbox, port: &mut Port) {
+        self.state = State::Broken;
+        self.channel = None;
+        self.unsent.clear();
+        for (_, asked) in self.asked.drain(..) {
+            asked.refuse(&mut self.places, inbox, port);
+        }
+    }
+
+    /// Answers a request of its, now or when there is room.
+    pub fn answer(&mut self, number: Number, words: Words) {
+        // Of a channel that is closed nobody hears an answer.
+        if self.channel.is_some() {
+            self.unsent.push_back((number, words));
+            self.send_unsent();
+        }
+    }
+
+    fn send_unsent(&mut self) {
+        let Some(channel) = &mut self.channel else { return };
+        while let Some((number, words)) = self.unsent.front() {
+            // What is broken is noticed when something is taken in.
+            if matches!(channel.answer(*number, words), Err(Refused::Full)) {
+                return;
+            }
+            self.unsent.pop_front();
+        }
+    }
+
+    /// Says that this side sleeps from now on. Answers false if there is something to do already.
+    pub fn may_sleep(&mut self) -> bool {
+        let wants_room = core::mem::take(&mut self.wants_room) || !self.unsent.is_empty();
+        let Some(channel) = &mut self.channel else { return true };
+        let empty = if wants_room { channel.prepare_sleep_for_room() } else { channel.prepare_sleep() };
+        empty.unwrap_or(false)
+    }
+
+    /// Asks whether it answers.
+    pub fn ping(&mut self, keep: impl FnOnce() -> Result<Pending<u64, Error>, Refusal>) -> Result<(), Error> {
+        self.asked.try_reserve(1).map_err(|_| Error::Full)?;
+        let since = Instant::now();
+        let number = self.request(operation::PING, &[])?;
+        let asked = keep().map_or(Asked::Processes(0, false, None), |pending| Asked::Ping(since, pending));
+        self.asked.push((number, asked));
+        Ok(())
+    }
+
+    /// Asks it for something about processes. Who asks is kept if that was possible.
+    pub fn ask(&mut self, asker: u64, what: &What, keep: impl FnOnce() -> Result<Asker, Refusal>) -> Result<(), Error> {
+        let waits = matches!(what, What::Wait(_));
+        if waits && !self.places.may_take(asker) || self.asked.try_reserve(1).is_err() {
+            return Err(Error::Full);
+        }
+        let (operation, words) = what.encode(asker);
+        let number = self.request(operation, &words)?;
+        let kept = keep().ok();
+        let is_kept = kept.is_some();
+        if waits {
+            self.places.take(asker);
+        }
+        self.asked.push((number, Asked::Processes(asker, waits, kept)));
+        if is_kept { Ok(()) } else { Err(Error::Full) }
+    }
+
+    /// Takes out those who wait for the end of a process and have gone without a word, and cancels their waits.
+    pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
+        let Some(channel) = &mut self.channel else { return };
+        for (number, asked) in &mut self.asked {
+            let Asked::Processes(asker, waits @ true, kept) = asked else { continue };
+            if !kept.as_ref().is_some_and(|kept| kept.has_gone(watch)) {
+                continue;
+            }
+            if channel.event(operation::CANCEL, &[number.place() as u64]).is_err() {
+                return;
+            }
+            *waits = false;
+            self.places.give_back(*asker);
+            kept.take().into_iter().for_each(|kept| kept.forget(replies));
+        }
+    }
+
+    /// Whether there is room for one more of a process who waits for the end of one there.
+    pub fn may_wait(&self, asker: u64) -> bool {
+        self.places.may_take(asker) && self.asked.len() < IN_FLIGHT as usize
+    }
+
+    fn request(&mut self, operation: u16, words: &[u64]) -> Result<Number, Error> {
+        if matches!(self.state, State::Broken) {
+            return Err(Error::Broken);
+        }
+        let channel = self.channel.as_mut().ok_or(Error::NotConnected)?;
+        channel.request(operation, words).map_err(|refused| match refused {
+            Refused::Broken(_) => Error::Broken,
+            _ => Error::Full,
+        })
+    }
+
+    /// Sends it a request of a program here for a server there. Gives the request back if there is no room now.
+    pub fn forward(&mut self, arrived: Arrived, inbox: &Inbox) -> Option<Arrived> {
+        match self.request(operation::FORWARD, &arrived.encode()) {
+            Ok(number) => self.asked.push((number, Asked::Forward(arrived.waiting))),
+            Err(Error::Full) => {
+                self.wants_room = true;
+                return Some(arrived);
+            }
+            Err(_) => inbox.refuse(arrived.waiting),
+        }
+        None
+    }
+}
+
+/// Carries out a request of another core: answers it at once, or hands it to somebody who does later.
+fn carry_out(core: u64, number: Number, words: &[u64], desk: &mut Desk) -> Option<Words> {
+    let accepted = match number.operation() {
+        operation::PING => return Some(Words::new()),
+        operation::FORWARD => Forward::decode(words)
+            .map_err(malformed)
+            .and_then(|forward| desk.serve(core, number, Request::new(core, &forward)).map_err(|why| (why, 0))),
+        operation::SPAWN..=operation::MEMORY => What::decode(number.operation(), words)
+            .map_err(malformed)
+            .and_then(|(asker, what)| desk.ask_for(core, number, asker, what).map_err(|why| (why, 0))),
+        _ => Err((Outcome::Malformed, 0)),
+    };
+    accepted.err().map(|(outcome, about)| ended(outcome, about))
+}
+
+impl Asked {
+    /// It was answered.
+    fn finish(self, words: &[u64], places: &mut Places, inbox: &Inbox, port: &mut Port) {
+        match self {
+            Asked::Ping(since, pending) => port.finish(pending, &Ok(Instant::now().ticks() - since.ticks())),
+            Asked::Processes(asker, waits, kept) => {
+                if waits {
+                    places.give_back(asker);
+                }
+                kept.into_iter().for_each(|asker| asker.finish(port, words));
+            }
+            Asked::Forward(waiting) => inbox.answer(waiting, words),
+        }
+    }
+
+    /// It will not be answered.
+    fn refuse(self, places: &mut Places, inbox: &Inbox, port: &mut Port) {
+        match self {
+            Asked::Ping(_, pending) => port.finish(pending, &Err(Error::Broken)),
+            Asked::Processes(asker, waits, kept) => {
+                if waits {
+                    places.give_back(asker);
+                }
+                kept.into_iter().for_each(|asker| asker.refuse(port, Error::Broken));
+            }
+            Asked::Forward(waiting) => inbox.refuse(waiting),
+        }
+    }
+}

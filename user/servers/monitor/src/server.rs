@@ -1,0 +1,365 @@
+//! What local programs and other monitors ask.
+//!
+//! The main thread waits for everything at once: requests at the monitor's endpoint; its line, on which the other monitors ring when they
+//! have written something and this one said that it sleeps; and the signal of its own other threads. It waits for no server: what a server
+//! is asked, workers ask. (On the first core it writes to the console, which asks nobody anything.)
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use tench::memory;
+use tench::println;
+use tench::server::Watch;
+use tench_abi::layout::slot;
+use tench_channel::Side;
+use tench_loader::Archive;
+use tench_loader::addresses::Randomness;
+use tench_mem_client::Mem;
+use tench_monitor::boot::BLOCK_BITS;
+use tench_monitor::message::{Strings, operation};
+use tench_monitor::share::even;
+use tench_monitor_client::Monitor;
+use tench_monitor_client::protocol::{Core, Error, MAX_STRINGS, Memory, MonitorService, Process, State, place};
+use tench_names_client::Names;
+use tench_protocol::{Bytes, Caller, Event, Later, Pending, Port, again};
+use tench_sys::thread::{Binding, Bindings};
+use tench_sys::{
+    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Instant, Interrupt, InterruptControl, Kernel, Machine,
+    Notification, Rights, Thread, Trigger, Wait,
+};
+use tench_system::{ARCHIVE_PATH, Program, System};
+
+use crate::channel::{self, LINE};
+use crate::desk::{Asker, Desk, Origin};
+use crate::forward::Inbox;
+use crate::peer::Peer;
+use crate::processes::{self, What};
+use crate::services::Services;
+use crate::start::Starter;
+use crate::{Result, no_memory};
+
+/// What the other threads signal.
+const WAKE: u64 = 1 << 1;
+/// Ticks of the system counter in a second are so many times those after which something that is being cancelled is looked at again.
+const LOOKS: u64 = 1000;
+
+/// The server's state.
+pub struct Server {
+    machine: Machine,
+    peers: Vec<Peer>,
+    line: Cap<Interrupt>,
+    /// Work for others.
+    desk: Desk,
+    /// What programs here ask servers of the first core; nothing on that itself.
+    inbox: Inbox,
+    /// Who still waits.
+    watch: Watch,
+    /// A signal may be lost since the line was looked at.
+    may_have_missed: bool,
+}
+
+impl Server {
+    /// On the first core, starts all others; on another, opens the channel to the first.
+    pub fn new() -> Result<Server> {
+        let machine = Cap::<Kernel>::new(slot::KERNEL).machine()?;
+        let (line, wake) = listen()?;
+        let files = if machine.core == 0 { Some(Files::open()?) } else { None };
+        let services = Services::new(files.as_ref().map_or(Vec::new(), |files| absent_elsewhere(&files.archive)));
+        let watch = Watch::new().map_err(no_memory)?;
+        let (desk, inbox) = (Desk::new(machine.core, services, wake), Inbox::new(wake));
+        let mut server = Server { machine, peers: Vec::new(), line, desk, inbox, watch, may_have_missed: false };
+        match files {
+            Some(files) => {
+                server.start_others(&files)?;
+                server.register()?;
+            }
+            None => server.connect()?,
+        }
+        Ok(server)
+    }
+
+    /// Everybody who finds the monitor by its name has it without a badge.
+    fn register(&self) -> Result<()> {
+        let slot = memory::take_slot().map_err(no_memory)?;
+        let public = Cap::<Endpoint>::new(slot::SERVICE).mint_to(slot, Rights::WRITE | Rights::CALL, 0)?;
+        again(|| Names::STANDARD.register(Monitor::NAME, public)).map_err(|_| Refusal::Aborted)
+    }
+
+    /// Starts the other cores. One that cannot be started is reported, and the others go on.
+    fn start_others(&mut self, files: &Files) -> Result<()> {
+        let starter = Starter::new(self.machine, &files.archive, files.place)?;
+        let free = Mem::STANDARD.totals().map_err(no_memory)?.free;
+        let share = even(free, self.machine.cores - 1, 1 << BLOCK_BITS);
+        for core in 1..self.machine.cores {
+            let peer = start_one(&starter, core, share);
+            if !matches!(peer.state, State::Starting) {
+                println!("monitor: core {core} was not started: {}", peer.state);
+            }
+            self.peers.push(peer);
+        }
+        Ok(())
+    }
+
+    /// Opens the channel to the first core, in the frame that this one was started with, and says that it runs. From now on, programs
+    /// here find the servers that run there.
+    fn connect(&mut self) -> Result<()> {
+        let mut channel = channel::open(first_frame(slot::EXTRA)?, Side::Second, 0)?;
+        channel.event(operation::HELLO, &[]).map_err(|_| Refusal::Aborted)?;
+        let mut first = Peer::new(0);
+        (first.channel, first.state) = (Some(channel), State::Running);
+        self.peers.push(first);
+        (0..).zip(processes::endpoints().skip(1)).try_for_each(|(service, endpoint)| {
+            let opened = self.inbox.open(service, endpoint);
+            opened.map_err(no_memory)
+        })
+    }
+
+    /// Answers requests for ever.
+    pub fn serve(&mut self) -> ! {
+        let mut port: Port = tench::server::port(0);
+        loop {
+            self.work(&mut port);
+            let event = match self.may_sleep() {
+                true => port.next(self.deadline()),
+                false => port.next(Wait::until(Instant::now())),
+            };
+            self.peers.iter_mut().filter_map(|peer| peer.channel.as_mut()).for_each(|channel| channel.awake());
+            match event {
+                Event::Request => {
+                    port.carry_out(|request, context, answer| Monitor::dispatch(self, request, context, answer));
+                    if core::mem::take(&mut self.may_have_missed) {
+                        let _ = self.line.acknowledge();
+                    }
+                }
+                Event::Signal(bits) if bits & !WAKE != 0 => {
+                    // The line can be rung again before what was written is taken in.
+                    let _ = self.line.acknowledge();
+                }
+                Event::Signal(_) => {}
+                Event::Nothing => self.expire(),
+            }
+        }
+    }
+
+    /// Takes in what the other monitors have written and what the other threads have done, and passes it on.
+    fn work(&mut self, port: &mut Port) {
+        for peer in &mut self.peers {
+            peer.take_in(&mut self.desk, &self.inbox, port);
+        }
+        while let Some((origin, words)) = self.desk.finished() {
+            match origin {
+                Origin::Nobody => {}
+                Origin::Here(asker) => asker.finish(port, &words),
+                Origin::Peer(core, number) => {
+                    let peer = self.peers.iter_mut().find(|peer| peer.core == core);
+                    peer.into_iter().for_each(|peer| peer.answer(number, words.clone()));
+                }
+            }
+        }
+        self.desk.resume();
+        let Some(first) = self.peers.iter_mut().find(|peer| peer.core == 0) else { return };
+        while let Some(arrived) = self.inbox.take() {
+            if let Some(arrived) = first.forward(arrived, &self.inbox) {
+                self.inbox.put_back(arrived);
+                return;
+            }
+        }
+    }
+
+    /// Tells the others that this monitor sleeps from now on. Answers false if something has arrived meanwhile.
+    fn may_sleep(&mut self) -> bool {
+        let mut may = true;
+        for peer in &mut self.peers {
+            may &= peer.may_sleep();
+        }
+        may
+    }
+
+    /// Until when a core that was started may be silent, or what is being cancelled is left alone.
+    fn deadline(&self) -> Wait {
+        let waiting = self.peers.iter().filter(|peer| matches!(peer.state, State::Starting));
+        let soon = || Instant::now().after(tench::time::frequency() / LOOKS);
+        let look = self.desk.is_waiting().then(soon);
+        waiting.map(|peer| peer.patience()).chain(look).min().map_or(Wait::FOREVER, Wait::until)
+    }
+
+    /// Gives up cores that did not answer in time.
+    fn expire(&mut self) {
+        let now = Instant::now();
+        for peer in &mut self.peers {
+            if matches!(peer.state, State::Starting) && peer.patience() <= now {
+                peer.state = State::Silent;
+                println!("monitor: core {} was started, but does not answer", peer.core);
+            }
+        }
+    }
+
+    fn peer(&mut self, core: u64) -> core::result::Result<Option<&mut Peer>, Error> {
+        if core >= self.machine.cores {
+            return Err(Error::NoSuchCore);
+        }
+        Ok(self.peers.iter_mut().find(|peer| peer.core == core))
+    }
+
+    /// Has something done about processes of a core, for a process of this one, which is kept until it is done. If too many wait,
+    /// those are taken out who have gone without a word.
+    fn ask<T>(
+        &mut self,
+        core: u64,
+        Caller(asker): Caller,
+        what: What,
+        mut later: Later<'_, T, Error>,
+        kept: fn(Pending<T, Error>) -> Asker,
+    ) -> core::result::Result<Option<T>, Error> {
+        if core != self.machine.core {
+            self.peer(core)?.ok_or(Error::NotConnected)?;
+        }
+        if matches!(what, What::Wait(_)) && !self.may_wait(core, asker) {
+            let (watch, replies) = (self.watch, later.others());
+            self.may_have_missed = true;
+            self.desk.sweep(watch, replies);
+            self.peers.iter_mut().filter(|peer| peer.core == core).for_each(|peer| peer.sweep(watch, replies));
+        }
+        let keep = || later.keep().map(kept);
+        match self.peer(core)? {
+            Some(peer) => peer.ask(asker, &what, keep)?,
+            None => self.desk.ask_here(asker, what, keep)?,
+        }
+        Ok(None)
+    }
+
+    /// Whether there is room for one more who waits for the end of a process.
+    fn may_wait(&self, core: u64, asker: u64) -> bool {
+        let peer = self.peers.iter().find(|peer| peer.core == core);
+        peer.map_or_else(|| self.desk.may_wait(asker), |peer| peer.may_wait(asker))
+    }
+}
+
+/// The boot archive.
+struct Files {
+    archive: Archive<'static>,
+    /// Its physical address and size.
+    place: (u64, u64),
+}
+
+impl Files {
+    fn open() -> Result<Files> {
+        let mut random = Randomness::new(Default::default());
+        let (shown, archive) = tench_boot::map(slot::EXTRA, &mut random).map_err(no_memory)?;
+        Ok(Files { archive, place: (first_frame(slot::EXTRA)?.identify()?.address, shown.size()) })
+    }
+}
+
+/// The servers that run on the first core only.
+fn absent_elsewhere(archive: &Archive<'static>) -> Vec<&'static str> {
+    let system = archive.find(ARCHIVE_PATH).and_then(|file| System::parse(file.contents).ok());
+    let programs = system.into_iter().flat_map(|system| system.programs());
+    programs.filter(Program::is_absent_elsewhere).map(|program| program.name).collect()
+}
+
+/// Lets this core be rung: the line signals the main thread. Answers also what wakes that thread otherwise.
+fn listen() -> Result<(Cap<Interrupt>, Cap<Notification>)> {
+    let slot = memory::take_slot().map_err(no_memory)?;
+    let line = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(LINE, Trigger::Edge, slot)?;
+    let notification = memory::make::<Notification>(0).map_err(no_memory)?.leak();
+    let bindings = Bindings { notification: Binding::To(notification), ..Bindings::KEEP };
+    Cap::<Thread>::new(slot::THREAD).bind(bindings)?;
+    line.bind(Some(notification))?;
+    let wake = memory::take_slot().map_err(no_memory)?;
+    Ok((line, notification.mint_to(wake, Rights::WRITE, WAKE)?))
+}
+
+/// The frame in the first of the slots for extra capabilities.
+fn first_frame(slot: CapAddress) -> Result<Cap<Frame>> {
+    let (frame, _) = tench_boot::frames(slot).next().ok_or(Refusal::InvalidCapability)?;
+    Ok(frame)
+}
+
+/// Starts a core and opens the channel to it.
+fn start_one(starter: &Starter<'_>, core: u64, memory: u64) -> Peer {
+    let mut peer = Peer::new(core);
+    let opened = starter.start(core, memory).and_then(|started| {
+        let channel = channel::open(started.channel, Side::First, core)?;
+        Ok((started.memory, channel))
+    });
+    peer.state = match opened {
+        Ok((memory, channel)) => {
+            (peer.memory, peer.channel) = (memory, Some(channel));
+            State::Starting
+        }
+        Err(Refusal::OutOfMemory) => State::NoMemory,
+        Err(_) => State::Refused,
+    };
+    peer
+}
+
+impl MonitorService for Server {
+    fn cores(&mut self) -> core::result::Result<(u64, u64), Error> {
+        Ok((self.machine.cores, self.machine.core))
+    }
+
+    fn core(&mut self, core: u64) -> core::result::Result<Core, Error> {
+        if core == self.machine.core {
+            return Ok(Core { state: State::Here, memory: 0, start: 0 });
+        }
+        Ok(match self.peer(core)? {
+            Some(peer) => Core { state: peer.state, memory: peer.memory, start: peer.start },
+            None => Core { state: State::Unconnected, memory: 0, start: 0 },
+        })
+    }
+
+    fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> core::result::Result<Option<u64>, Error> {
+        self.peer(core)?.ok_or(Error::NotConnected)?.ping(|| later.keep())?;
+        Ok(None)
+    }
+
+    fn spawn(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, u64, Error>,
+        core: u64,
+        strings: Bytes<'_, MAX_STRINGS>,
+    ) -> core::result::Result<Option<u64>, Error> {
+        let strings = Strings::new(&strings).map_err(|_| Error::BadStrings)?;
+        self.ask(core, caller, What::Spawn(Box::new(strings)), later, Asker::Number)
+    }
+
+    fn wait(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Process, Error>,
+        process: u64,
+    ) -> core::result::Result<Option<Process>, Error> {
+        let (core, process) = place(process);
+        self.ask(core, caller, What::Wait(process), later, Asker::Process)
+    }
+
+    fn kill(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+    ) -> core::result::Result<Option<()>, Error> {
+        let (core, process) = place(process);
+        self.ask(core, caller, What::Kill(process), later, Asker::Done)
+    }
+
+    fn next(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Process, Error>,
+        after: u64,
+    ) -> core::result::Result<Option<Process>, Error> {
+        let (core, process) = place(after);
+        self.ask(core, caller, What::Next(process), later, Asker::Process)
+    }
+
+    fn memory(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Memory, Error>,
+        core: u64,
+    ) -> core::result::Result<Option<Memory>, Error> {
+        self.ask(core, caller, What::Memory, later, Asker::Memory)
+    }
+}

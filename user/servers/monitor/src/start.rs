@@ -1,0 +1,164 @@
+//! Starting another core: memory of its own, with a kernel, `init`, and the first channel in one block.
+//!
+//! What is given to another core is not used here any more: the capabilities to it stay with this process, which makes nothing of them.
+//! The block is written through an uncached mapping, because the other core begins without caches.
+
+use arrayvec::ArrayVec;
+use tench::memory::{self, Window};
+use tench_abi::boot::{CORE_MAGIC, INIT_FILE, KERNEL_FILE, MAX_CORE_MEMORY, MemoryKind, UntypedInfo, VERSION};
+use tench_abi::layout::slot;
+use tench_abi::memory::PAGE_SIZE;
+use tench_loader::Archive;
+use tench_mem_client::{Block, Mem};
+use tench_monitor::boot::{BLOCK_BITS, CHANNEL_BITS, Layout};
+use tench_monitor::share::{LEAST, next_piece};
+use tench_sys::{Cap, Error, Frame, Kernel, Kind, Machine, MapFlags, OWN_SPACE, Place};
+
+use crate::{Result, no_memory};
+
+/// Log2 of the largest piece that is asked for: the largest frame.
+const LARGEST: u32 = 30;
+
+/// Where a core's memory lies.
+type Pieces = ArrayVec<UntypedInfo, MAX_CORE_MEMORY>;
+
+/// Blocks that were taken for a core, the one that it begins with first.
+type Taken = ArrayVec<Block, MAX_CORE_MEMORY>;
+
+/// What every core is started with.
+pub struct Starter<'a> {
+    /// The machine.
+    pub machine: Machine,
+    /// The kernel's image, and `init`.
+    pub files: (&'a [u8], &'a [u8]),
+    /// Physical address and size of the boot archive.
+    pub archive: (u64, u64),
+}
+
+/// A core that was started.
+pub struct Started {
+    /// The frame with the channel to it.
+    pub channel: Cap<Frame>,
+    /// Bytes of memory that are its own.
+    pub memory: u64,
+}
+
+impl<'a> Starter<'a> {
+    /// With the files of an archive, which lies at a physical address.
+    pub fn new(machine: Machine, archive: &Archive<'a>, place: (u64, u64)) -> Result<Starter<'a>> {
+        let file = |path| archive.find(path).map(|file| file.contents).ok_or(Error::InvalidArgument);
+        Ok(Starter { machine, files: (file(KERNEL_FILE)?, file(INIT_FILE)?), archive: place })
+    }
+
+    /// Starts a core with about so many bytes of memory.
+    ///
+    /// # Errors
+    /// `OutOfMemory` (it would have less than [`LEAST`]), what the kernel says of starting it (`CoreRunning`, `CoreRefused`),
+    /// `InvalidArgument` if the image's files are not what they should be. What was taken for it is given back then.
+    pub fn start(&self, core: u64, memory: u64) -> Result<Started> {
+        let mut taken = Taken::new();
+        let started = self.start_with(core, memory, &mut taken);
+        if started.is_err() {
+            taken.iter().for_each(give_back);
+        }
+        started
+    }
+
+    fn start_with(&self, core: u64, memory: u64, taken: &mut Taken) -> Result<Started> {
+        let layout = Layout::new(self.files.0, self.files.1).ok_or(Error::InvalidArgument)?;
+        let block = allocate(BLOCK_BITS)?;
+        taken.push(block);
+        take_memory(memory, taken)?;
+        let ram = |address, size_bits| UntypedInfo { address, size_bits, kind: MemoryKind::Ram as u32 };
+        let mut pieces: Pieces = taken.iter().skip(1).map(|block| ram(block.address, block.size_bits)).collect();
+        // Of what is smaller than everything else, some may be left over.
+        let rest = layout.pieces().map(|(offset, bits)| ram(block.address + offset as u64, bits));
+        pieces.extend(rest.take(pieces.remaining_capacity()));
+        self.fill(core, &block, &layout, &pieces)?;
+        let channel = make_channel(&block)?;
+        let [image, page] = [layout.kernel, layout.page].map(|offset| block.address + offset as u64);
+        Cap::<Kernel>::new(slot::KERNEL).start_core(core, image, page)?;
+        Ok(Started { channel, memory: pieces.iter().map(|piece| 1 << piece.size_bits).sum() })
+    }
+
+    /// Writes the block. Afterwards nothing here shows it.
+    fn fill(&self, core: u64, block: &Block, layout: &Layout, pieces: &[UntypedInfo]) -> Result<()> {
+        let slot = memory::take_slot().map_err(no_memory)?;
+        let frame = block.untyped.retype::<Frame>(u64::from(BLOCK_BITS), slot)?;
+        let flags = MapFlags::READ | MapFlags::WRITE | MapFlags::UNCACHED;
+        let window = Window::new(frame, BLOCK_BITS, flags).map_err(no_memory)?;
+        window.write(layout.kernel, self.files.0);
+        window.write(layout.init, self.files.1);
+        self.write_page(&window, core, block, layout, pieces);
+        drop(window);
+        block.untyped.revoke()?;
+        memory::free_slot(slot);
+        Ok(())
+    }
+
+    /// Writes the boot page, a [`CoreBoot`](tench_abi::boot::CoreBoot), word by word.
+    fn write_page(&self, window: &Window, core: u64, block: &Block, layout: &Layout, pieces: &[UntypedInfo]) {
+        let words = [
+            CORE_MAGIC,
+            VERSION,
+            core,
+            self.machine.device_tree,
+            self.machine.device_tree_size,
+            block.address + layout.init as u64,
+            self.archive.0,
+            self.archive.1,
+            block.address,
+            u64::from(CHANNEL_BITS),
+            pieces.len() as u64,
+        ];
+        let memory = pieces
+            .iter()
+            .flat_map(|piece| [piece.address, u64::from(piece.size_bits) | u64::from(piece.kind) << u32::BITS]);
+        for (index, word) in words.into_iter().chain(memory).enumerate() {
+            window.write64(layout.page + index * size_of::<u64>(), word);
+        }
+    }
+}
+
+const _: () = assert!(size_of::<tench_abi::boot::CoreBoot>() == (11 + 2 * MAX_CORE_MEMORY) * size_of::<u64>());
+const _: () = assert!(size_of::<tench_abi::boot::CoreBoot>() <= PAGE_SIZE);
+
+/// The frame at the beginning of the block: zeros, as a channel begins.
+fn make_channel(block: &Block) -> Result<Cap<Frame>> {
+    let slot = memory::take_slot().map_err(no_memory)?;
+    block.untyped.retype_many(Kind::Frame, u64::from(CHANNEL_BITS), 1, Place::At(0), OWN_SPACE, slot)?;
+    Ok(Cap::new(slot))
+}
+
+/// A block of memory, which is on this process's account from now on.
+fn allocate(bits: u32) -> Result<Block> {
+    let slot = memory::take_slot().map_err(no_memory)?;
+    Mem::STANDARD.allocate(bits, slot).map_err(|_| {
+        memory::free_slot(slot);
+        Error::OutOfMemory
+    })
+}
+
+/// Gives a block back of which no core has heard.
+fn give_back(block: &Block) {
+    // If the memory server does not take it, it stays on this process's account.
+    let _ = block.untyped.revoke();
+    if Mem::STANDARD.free(block.address).is_ok() {
+        memory::free_slot(block.untyped.address());
+    }
+}
+
+/// Takes about so many bytes in the largest blocks there are.
+fn take_memory(bytes: u64, taken: &mut Taken) -> Result<()> {
+    let (mut left, mut limit) = (bytes, LARGEST);
+    while let Some(bits) = next_piece(left, limit).filter(|_| !taken.is_full()) {
+        match allocate(bits) {
+            Ok(block) => {
+                left = left.saturating_sub(1 << block.size_bits);
+                taken.push(block);
+            }
+            Err(_) => limit = bits - 1,
+        }
+    }
+    if bytes - left >= LEAST { Ok(()) } else { Err(Error::OutOfMemory) }
+}
