@@ -1,4 +1,5 @@
-//! The named cases on the target: boots `systems/tests.toml` once for each kernel and reads what the program `cases` prints.
+//! The named cases on the target: boots `systems/tests.toml` once for each kernel and number of cores, and reads what the program `cases`
+//! prints. It runs on the first core; on others, their kernels, servers and monitors run meanwhile.
 //!
 //! ```text
 //! case: IPC0007 a reply to a dead caller is dropped ... ok
@@ -48,9 +49,34 @@ fn parse(line: &str) -> Line<'_> {
     counts.map_or(Line::Other, |(passed, failed)| Line::End { passed, failed })
 }
 
-/// What the stage with a kernel is called.
-pub fn name(kernel: Kernel) -> String {
-    if kernel == Kernel::Usual { "cases".to_owned() } else { format!("cases/{}", kernel.name()) }
+/// A boot: which kernel, and how many cores.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Boot {
+    kernel: Kernel,
+    cores: u32,
+}
+
+impl Boot {
+    /// All of them, the usual one first.
+    pub const ALL: [Boot; 5] = [
+        Boot { kernel: Kernel::Usual, cores: 1 },
+        Boot { kernel: Kernel::Usual, cores: 2 },
+        Boot { kernel: Kernel::Usual, cores: 4 },
+        Boot { kernel: Kernel::WithoutWindows, cores: 1 },
+        Boot { kernel: Kernel::Watching, cores: 1 },
+    ];
+
+    /// What the stage is called.
+    pub fn name(self) -> String {
+        let mut name = "cases".to_owned();
+        if self.kernel != Kernel::Usual {
+            name += &format!("/{}", self.kernel.name());
+        }
+        if self.cores > 1 {
+            name += &format!("/{}-cores", self.cores);
+        }
+        name
+    }
 }
 
 /// What `cases` is told: on a kernel that measures, the cases about that; its measuring takes time, and others look at that closely.
@@ -61,9 +87,9 @@ fn arguments(kernel: Kernel) -> &'static [&'static str] {
     }
 }
 
-/// Runs them on a kernel.
-pub fn run(target: &Target, kernel: Kernel, report: &mut Report) -> Result<()> {
-    let stage = name(kernel);
+/// Runs them.
+pub fn run(target: &Target, boot: Boot, report: &mut Report) -> Result<()> {
+    let (stage, Boot { kernel, cores }) = (boot.name(), boot);
     let prefix = stage.replacen("cases", "case", 1);
     report.running(&stage);
     let (mut system, build) = target.get(SYSTEM)?;
@@ -72,7 +98,7 @@ pub fn run(target: &Target, kernel: Kernel, report: &mut Report) -> Result<()> {
     let corpus = prepare::corpus(target.workspace)?;
     let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &corpus)?;
     let mut symbols = build.symbols(target.workspace, &system)?;
-    let machine = Machine { icount: true, ..Machine::default() };
+    let machine = Machine { icount: true, cores, ..Machine::default() };
     let mut command = machine.command(&files, Serial::Pipe);
     let mut tally = (0, 0);
     let mut end = None;
@@ -127,6 +153,13 @@ mod tests {
         for line in ["case: X1", "cases: all passed", "a case: X ... ok", ""] {
             assert_eq!(parse(line), Line::Other, "{line}");
         }
+    }
+
+    #[test]
+    fn boots_have_names_of_their_own() {
+        let names = Boot::ALL.map(Boot::name);
+        assert_eq!(names[..3], ["cases", "cases/2-cores", "cases/4-cores"]);
+        assert_eq!(names[3..], ["cases/without-windows", "cases/watching"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! | `host` | everything that `cargo test` runs on this machine, the kernel and its model also without windows | [`host`] |
 //! | `crash` | what the kernel says when it fails itself | [`crash`] |
 //! | `cases` | the named cases, on the target, in one boot | [`cases`] |
+//! | `cases/2-cores`, `cases/4-cores` | the same on the first core of a machine with so many | [`cases`] |
 //! | `cases/without-windows` | the same with the kernel whose long operations never let interrupts in | [`cases`] |
 //! | `cases/watching` | those about how long interrupts are off, with a kernel that measures it | [`cases`] |
 //! | `seed` | the same seed, the same addresses; another seed, others | [`seed`] |
@@ -28,7 +29,7 @@ use std::cell::OnceCell;
 
 use miette::Result;
 
-use crate::build::{Build, Kernel};
+use crate::build::Build;
 use crate::cli::TestOptions;
 use crate::lab;
 use crate::system::{Packages, System};
@@ -39,7 +40,7 @@ use report::Report;
 enum Test {
     Host,
     Crash,
-    Cases(Kernel),
+    Cases(cases::Boot),
     Seed,
     Isolation,
     Scenario(scenario::Scenario),
@@ -51,7 +52,7 @@ impl Test {
         match self {
             Test::Host => "host".to_owned(),
             Test::Crash => "crash".to_owned(),
-            Test::Cases(kernel) => cases::name(*kernel),
+            Test::Cases(boot) => boot.name(),
             Test::Seed => "seed".to_owned(),
             Test::Isolation => "isolation".to_owned(),
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
@@ -115,8 +116,9 @@ impl<'w> Target<'w> {
 
 /// Runs the tests that the filter selects; the status is 1 if one failed, or if there was none.
 pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
-    let mut tests = vec![Test::Host, Test::Crash, Test::Cases(Kernel::Usual), Test::Seed, Test::Isolation];
-    tests.extend([Kernel::WithoutWindows, Kernel::Watching].map(Test::Cases));
+    let mut tests = vec![Test::Host, Test::Crash];
+    tests.extend(cases::Boot::ALL.map(Test::Cases));
+    tests.extend([Test::Seed, Test::Isolation]);
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
     if let Some(filter) = &options.filter {
@@ -133,7 +135,7 @@ pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
         let outcome = match test {
             Test::Host => host::run(&target, &mut report),
             Test::Crash => crash::run(&target, &mut report),
-            Test::Cases(kernel) => cases::run(&target, *kernel, &mut report),
+            Test::Cases(boot) => cases::run(&target, *boot, &mut report),
             Test::Seed => seed::run(&target, &mut report),
             Test::Isolation => isolation::run(&target, &mut report),
             Test::Scenario(scenario) => scenario.run(&target, options.bless, &mut report),
