@@ -26,7 +26,7 @@
 //! | `spawn` | [`spawn`] | what a process costs, by the number of processes |
 //! | `latency` | [`latency`] | how late a thread runs that waits for the timer, beside three loads |
 //! | `latency-model` | [`latency::model`] | how long interrupts are off, and how late the kernel takes them |
-//! | `cores` | [`cores`] | channels between cores, and the way to another core |
+//! | `cores` | [`cores`] | channels, programs and work on several cores |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `adversary` | [`adversary`] | for how long interrupts are off, whatever a program does |
 //! | `spawn-kill` | [`spawn_kill`] | nothing: processes that are started and ended, and whether anything is left |
@@ -138,6 +138,7 @@ fn client() -> Option<Result<(), String>> {
         "contention-server" => Some(contention::serve()),
         latency::PEER => Some(latency::peer()),
         "soak-client" => Some(soak::client()),
+        "cores-child" => Some(cores::child()),
         "spawn-kill-child" => Some(spawn_kill::child()),
         _ => None,
     }

@@ -1,40 +1,32 @@
-//! What the way to another core costs.
-//!
-//! ```text
-//!   bench cores              the channel alone, both of its sides played by one thread
-//!   bench cores ping         on two cores: from this program over both monitors and back
-//! ```
-//! | key | what |
-//! |---|---|
-//! | `poll_W` | a request of `W` words and its answer, of as many, over a channel whose sides poll: the work of one side, half of both |
-//! | `poll_1_of_N` | the same with 7 words, for each of `N` requests that are in flight together |
-//! | `sleep_1` | a ping from a program by the monitors of two cores, which sleep: both kernels, both interrupts and both monitors |
-//!
-//! Instructions are those of all cores together. What reading the counter costs is taken off.
+//! A channel, both of whose sides are played by one thread, so that nobody sleeps.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 
-use tench::memory;
 use tench::time::instructions;
-use tench_channel::{Bell, Calls, Frame, Incoming, Line, Side};
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::State;
-use tench_names_client::Names;
+use tench_channel::{Bell, Calls, Frame, Incoming, Line, Refused, Request, Side};
 
+use super::{TOGETHER, by_number};
 use crate::figure;
 
 /// Lines of the channel: 16 KiB, as between monitors.
-const LINES: usize = 256;
+pub const LINES: usize = 256;
 /// Requests in flight at most.
-const LIMIT: u32 = 64;
+pub const LIMIT: u32 = 64;
 /// Round trips, of which the mean is taken.
-const TIMES: u64 = 64;
+pub const TIMES: u64 = 64;
+/// The longest message that is sent: 4 KiB.
+pub const WORDS: [u64; 512] = [7; 512];
+/// Words of a line.
+pub const ONE_LINE: usize = 7;
+/// Words of messages that are sent one after another.
+const LENGTHS: [usize; 5] = [1, ONE_LINE, ONE_LINE + 1, 64, 512];
 /// How often both sides are looked at for one round trip, at most.
 const TURNS: u64 = 16;
 /// Round trips before those that count.
-const WARM_UP: u64 = 8;
+pub const WARM_UP: u64 = 8;
 
 /// Nobody sleeps.
 #[derive(Clone, Copy)]
@@ -46,14 +38,6 @@ impl Bell for Silent {
 
 type Channel<'m> = Box<Calls<Frame<'m>, Silent>>;
 
-/// Measures.
-pub fn run() -> Result<(), String> {
-    match tench::args().nth(2) {
-        Some("ping") => ping(),
-        _ => poll(),
-    }
-}
-
 /// Both sides of a channel.
 fn channel(lines: &[Line]) -> Result<[Channel<'_>; 2], String> {
     let open = |side| Calls::open(&Frame::of(lines), side, Silent, LIMIT).map(Box::new);
@@ -63,35 +47,53 @@ fn channel(lines: &[Line]) -> Result<[Channel<'_>; 2], String> {
     }
 }
 
-fn poll() -> Result<(), String> {
-    let lines: Box<[Line; LINES]> = Box::new(core::array::from_fn(|_| Line::default()));
+/// Measures.
+pub fn run() -> Result<(), String> {
+    let lines = lines();
     let [mut client, mut server] = channel(&lines[..])?;
-    for words in [1, 7, 8, 64, 512] {
+    for words in LENGTHS {
         figure(&format!("poll_{words}"), trips(&mut client, &mut server, words, 1)?);
     }
-    for together in [8, 64] {
-        figure(&format!("poll_1_of_{together}"), trips(&mut client, &mut server, 7, together)?);
+    for together in TOGETHER {
+        by_number("poll_7", together, trips(&mut client, &mut server, ONE_LINE, together)?);
+    }
+    for words in [64, 512] {
+        for together in TOGETHER {
+            by_number(&format!("poll_{words}"), together, flow(&mut client, &mut server, words, together)?);
+        }
     }
     Ok(())
 }
 
+/// The memory of a channel: zeros.
+pub fn lines() -> Box<[Line; LINES]> {
+    Box::new(core::array::from_fn(|_| Line::default()))
+}
+
 /// The work of one side for a round trip of so many words, with so many in flight together.
 fn trips(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, together: u64) -> Result<u64, String> {
-    for _ in 0..WARM_UP {
-        trip(client, server, words, together)?;
-    }
+    mean(|| trip(client, server, words, together)).map(|cost| cost / together / 2)
+}
+
+/// The same for messages that do not have room in the channel all together: each side goes on as far as it comes, and then the other.
+fn flow(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, together: u64) -> Result<u64, String> {
+    let message = WORDS.get(..words).ok_or("cores: the message is too long")?;
+    let mut owed = VecDeque::with_capacity(LIMIT as usize);
+    mean(|| stream(client, server, message, (together, &mut owed))).map(|cost| cost / together / 2)
+}
+
+/// What something costs on the average, when it has been done a few times.
+pub fn mean(mut once: impl FnMut() -> Result<(), String>) -> Result<u64, String> {
+    (0..WARM_UP).try_for_each(|_| once())?;
     let start = instructions();
     let overhead = instructions() - start;
     let start = instructions();
-    for _ in 0..TIMES {
-        trip(client, server, words, together)?;
-    }
-    Ok((instructions() - start - overhead) / TIMES / together / 2)
+    (0..TIMES).try_for_each(|_| once())?;
+    Ok((instructions() - start - overhead) / TIMES)
 }
 
 /// Requests, and their answers.
 fn trip(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, together: u64) -> Result<(), String> {
-    static WORDS: [u64; 512] = [7; 512];
     let message = WORDS.get(..words).ok_or("cores: the message is too long")?;
     let failed = |what: &str| format!("cores: {what}");
     for _ in 0..together {
@@ -122,21 +124,51 @@ fn trip(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, togeth
     Ok(())
 }
 
-/// Pings the second core.
-fn ping() -> Result<(), String> {
-    let slot = memory::take_slot().map_err(|_| "cores: no slot")?;
-    let monitor = Monitor::at(Names::STANDARD.look_up(Monitor::NAME, slot).map_err(|failure| failure.to_string())?);
-    let problem = |failure: tench_monitor_client::Failure| format!("cores: {failure}");
-    while monitor.core(1).map_err(problem)?.state != State::Running {
-        tench::time::sleep(tench::time::Duration::from_millis(1));
+/// Requests, and their answers, of which each side sends what there is room for. `owed` is for those that wait for their answers.
+fn stream(
+    client: &mut Channel<'_>,
+    server: &mut Channel<'_>,
+    message: &[u64],
+    (together, owed): (u64, &mut VecDeque<Request>),
+) -> Result<(), String> {
+    let (mut asked, mut answered, mut turns) = (0, 0, 0);
+    while answered < together {
+        turns += 1;
+        if turns > TURNS * together {
+            return Err("cores: no answer came".into());
+        }
+        while asked < together && sent(client.request(1, message).map(drop))? {
+            asked += 1;
+        }
+        while let Some(incoming) = server.receive().map_err(|broken| format!("cores: {broken}"))? {
+            if let Incoming::Request(request, _) = incoming {
+                owed.push_back(request);
+            }
+            answer(server, owed, message)?;
+        }
+        answer(server, owed, message)?;
+        while let Some(incoming) = client.receive().map_err(|broken| format!("cores: {broken}"))? {
+            answered += u64::from(matches!(incoming, Incoming::Answer(..)));
+        }
     }
-    for _ in 0..WARM_UP {
-        monitor.ping(1).map_err(problem)?;
-    }
-    let start = instructions();
-    for _ in 0..TIMES {
-        monitor.ping(1).map_err(problem)?;
-    }
-    figure("sleep_1", (instructions() - start) / TIMES);
     Ok(())
+}
+
+/// Answers those for whose answers there is room.
+fn answer(server: &mut Channel<'_>, owed: &mut VecDeque<Request>, message: &[u64]) -> Result<(), String> {
+    while let Some(request) = owed.front()
+        && sent(server.answer(*request, message))?
+    {
+        owed.pop_front();
+    }
+    Ok(())
+}
+
+/// Whether there was room.
+pub fn sent(result: Result<(), Refused>) -> Result<bool, String> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(Refused::Full) => Ok(false),
+        Err(refused) => Err(format!("cores: {refused}")),
+    }
 }

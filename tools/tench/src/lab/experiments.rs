@@ -200,9 +200,15 @@ pub const EXPERIMENTS: &[Experiment] = &[
     stubs::STUBS,
     Experiment {
         name: "cores",
-        title: "A channel between two cores, by the work of each side, and a message to another core's monitor and back",
-        runs: &[PLAIN, Run { arguments: &["ping"], cores: 2, ..PLAIN }],
-        targets: &[("poll_1", 250.0), ("poll_7", 250.0)],
+        title: "Several cores: channels that poll and sleep, programs on another core, independent work",
+        unit: "instructions, percent",
+        runs: &[
+            PLAIN,
+            Run { arguments: &["remote"], cores: 2, ..PLAIN },
+            Run { arguments: &["work"], cores: 8, ..PLAIN },
+        ],
+        targets: reference::CORES_TARGETS,
+        plots: cores,
         ..USUAL
     },
     Experiment {
@@ -352,6 +358,23 @@ fn rpc(_: &Measured) -> Vec<Plot> {
     vec![
         Plot::new("figure-15", "A string to another process").with(strings),
         Plot::new("figure-16", "4 KiB of memory, 7,000 times").with(memory),
+    ]
+}
+
+/// Round trips between cores by the number of requests in flight.
+fn cores(_: &Measured) -> Vec<Plot> {
+    let panel = |title: &str, kinds: Vec<(&str, &str, _)>| {
+        let empty = Panel::new("requests in flight", title).log_x().log_y();
+        kinds.into_iter().fold(empty, |panel, (series, label, colour)| {
+            panel.line(series, label, colour).marks(series, "", colour, Shape::Dot)
+        })
+    };
+    let polling = vec![("poll_7", "a line", BLUE), ("poll_64", "64 words", GREEN), ("poll_512", "4 KiB", ORANGE)];
+    let sleeping = vec![("bell_7", "threads of a core, a line", BLUE), ("sleep_1", "by the monitors of two", ORANGE)];
+    let plot = Plot::new("plot", "Round trips between cores");
+    vec![
+        plot.with(panel("instructions of each side, polling", polling))
+            .with(panel("instructions of the machine, sleeping", sleeping)),
     ]
 }
 

@@ -1,0 +1,176 @@
+//! A channel between two threads of this core that sleep whenever there is nothing to do, and wake each other by doorbells.
+//!
+//! A core hears its own doorbells as it hears those of others, so this is what a round trip between two cores takes that do nothing
+//! else: each side rings, is interrupted, is woken, and acknowledges. What the monitors do besides is what `sleep_1` has more.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use tench::abi::layout::slot;
+use tench::memory;
+use tench::sys::{Cap, Doorbell, Interrupt, InterruptControl, Notification, Trigger};
+use tench::thread;
+use tench_channel::{Bell, Calls, Frame, Idle, Incoming, Side};
+
+use super::channel::{LIMIT, LINES, ONE_LINE, WORDS, lines, mean, sent};
+use super::{TOGETHER, by_number, problem};
+use crate::figure;
+
+/// The lines of the two threads.
+const OWN_LINES: [u64; 2] = [4, 5];
+/// This core.
+const CORE: u64 = 0;
+/// Words of messages.
+const LENGTHS: [usize; 4] = [1, ONE_LINE, 64, 512];
+/// An operation that is answered, and one that ends the other thread.
+const ECHO: u16 = 1;
+const END: u16 = 2;
+
+/// Where a thread is rung.
+#[derive(Clone, Copy)]
+struct Ear {
+    line: Cap<Interrupt>,
+    notification: Cap<Notification>,
+}
+
+impl Ear {
+    fn new(line: u64) -> Result<Ear, String> {
+        let place = memory::take_slot().map_err(|_| "cores: no slot")?;
+        let taken = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(line, Trigger::Edge, place);
+        let line = taken.map_err(problem("taking a line"))?;
+        let notification = memory::make::<Notification>(0).map_err(|_| "cores: no notification")?.leak();
+        line.bind(Some(notification)).map_err(problem("binding a line"))?;
+        Ok(Ear { line, notification })
+    }
+
+    /// Waits until it is rung.
+    fn listen(self) -> Result<(), String> {
+        self.notification.wait().map_err(problem("waiting for a bell"))?;
+        self.line.acknowledge().map_err(problem("acknowledging a line"))
+    }
+}
+
+impl Idle for Ear {
+    fn polls(&self) -> u32 {
+        0
+    }
+
+    fn pause(&mut self) {}
+
+    fn sleep(&mut self) {
+        // It is its own line; nobody takes that away.
+        let _ = self.listen();
+    }
+}
+
+/// What rings the other.
+#[derive(Clone, Copy)]
+struct Ringer(Cap<Doorbell>);
+
+impl Ringer {
+    fn new(line: u64) -> Result<Ringer, String> {
+        let place = memory::take_slot().map_err(|_| "cores: no slot")?;
+        let made = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).doorbell(CORE, line, place);
+        made.map(Ringer).map_err(problem("making a doorbell"))
+    }
+}
+
+impl Bell for Ringer {
+    fn ring(&self) {
+        // A doorbell that was made can be rung.
+        let _ = self.0.ring();
+    }
+}
+
+type Channel = Box<Calls<Frame<'static>, Ringer>>;
+
+/// One of the two threads.
+#[derive(Clone, Copy)]
+struct End {
+    ear: Ear,
+    other: Ringer,
+}
+
+/// Measures.
+pub fn run() -> Result<(), String> {
+    let [own, others] = OWN_LINES;
+    let mine = End { ear: Ear::new(own)?, other: Ringer::new(others)? };
+    let its = End { ear: Ear::new(others)?, other: Ringer::new(own)? };
+    bare(mine, its)?;
+    messages(mine, its)
+}
+
+/// Two threads that ring each other in turn.
+fn bare(mine: End, its: End) -> Result<(), String> {
+    static ENOUGH: AtomicBool = AtomicBool::new(false);
+    let echo = thread::spawn(move || {
+        while !ENOUGH.load(Ordering::Relaxed) {
+            its.ear.listen()?;
+            its.other.ring();
+        }
+        Ok::<(), String>(())
+    });
+    let round = || {
+        mine.other.ring();
+        mine.ear.listen()
+    };
+    figure("bell", mean(round)?);
+    ENOUGH.store(true, Ordering::Relaxed);
+    round()?;
+    echo.join()
+}
+
+/// Round trips over a channel.
+fn messages(mine: End, its: End) -> Result<(), String> {
+    let frame: &'static [tench_channel::Line; LINES] = Box::leak(lines());
+    let open = |side, bell| {
+        let opened = Calls::open(&Frame::of(&frame[..]), side, bell, LIMIT);
+        opened.map(Box::new).map_err(|_| String::from("cores: the channel could not be opened"))
+    };
+    let (mut client, server) = (open(Side::First, mine.other)?, open(Side::Second, its.other)?);
+    let serving = thread::spawn(move || serve(server, its.ear));
+    for words in LENGTHS {
+        figure(&format!("bell_{words}"), mean(|| trip(&mut client, mine.ear, words, 1))?);
+    }
+    for together in TOGETHER {
+        by_number("bell_7", together, mean(|| trip(&mut client, mine.ear, ONE_LINE, together))? / together);
+    }
+    sent(client.event(END, &[]))?;
+    serving.join()
+}
+
+/// Answers with what it was sent, until it is told to end.
+fn serve(mut channel: Channel, mut ear: Ear) -> Result<(), String> {
+    loop {
+        let (request, words) = match channel.receive().map_err(problem("the channel"))? {
+            Some(Incoming::Request(request, words)) => (request, words.len()),
+            Some(Incoming::Event(END, _)) => return Ok(()),
+            Some(_) => continue,
+            None => {
+                channel.wait(false, &mut ear).map_err(problem("the channel"))?;
+                continue;
+            }
+        };
+        while !sent(channel.answer(request, &WORDS[..words]))? {
+            channel.wait(true, &mut ear).map_err(problem("the channel"))?;
+        }
+    }
+}
+
+/// Requests of so many words, and their answers.
+fn trip(channel: &mut Channel, mut ear: Ear, words: usize, together: u64) -> Result<(), String> {
+    let (mut asked, mut answered) = (0, 0);
+    while answered < together {
+        while asked < together && sent(channel.request(ECHO, &WORDS[..words]).map(drop))? {
+            asked += 1;
+        }
+        match channel.receive().map_err(problem("the channel"))? {
+            Some(Incoming::Answer(..)) => answered += 1,
+            Some(_) => {}
+            None => channel.wait(asked < together, &mut ear).map_err(problem("the channel"))?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! What the way to another core costs, and what cores cost each other.
+//!
+//! ```text
+//!   bench cores              the channel alone: both of its sides played by one thread, and by two that sleep
+//!   bench cores remote       on two cores: pings and programs by the monitors of both
+//!   bench cores work         on eight cores: work that has nothing to do with the other cores
+//! ```
+//! | key | what |
+//! |---|---|
+//! | `poll_W` | a request of `W` words and its answer, of as many, over a channel whose sides poll: the work of one side, half of both |
+//! | `poll_W_of_N` | the same for each of `N` requests that are in flight together |
+//! | `bell_W`, `bell_W_of_N` | the same over a channel whose sides are two threads of one core that sleep: both sides and the kernel, with doorbells, interrupts and switches |
+//! | `bell` | two such threads that ring each other in turn, without a channel |
+//! | `sleep_1` | a ping from a program by the monitors of two cores, which sleep: both kernels, both interrupts and both monitors |
+//! | `sleep_1_of_N` | the same for each of `N` threads that ping at the same time |
+//! | `spawn_local`, `spawn_remote` | `hello`, started and awaited by the monitor on the own core, and on another |
+//! | `spawn_percent` | the second in percent of the first |
+//! | `work_N` | a unit of independent work on each of `N` cores of eight |
+//! | `work_percent` | `work_8` in percent of `work_1` |
+//!
+//! Instructions are those of all cores together: the counter of the emulated processor counts what the whole machine executes. What
+//! reading the counter costs is taken off where it matters.
+
+mod bell;
+mod channel;
+mod remote;
+mod work;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt::Display;
+
+use tench::memory;
+use tench_monitor_client::Monitor;
+use tench_monitor_client::protocol::State;
+use tench_names_client::Names;
+
+pub use work::child;
+
+/// Numbers of requests in flight.
+const TOGETHER: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Those that have figures; the others are in the curves.
+const FIGURES: [u64; 2] = [8, 64];
+
+/// Measures.
+pub fn run() -> Result<(), String> {
+    match tench::args().nth(2) {
+        Some("remote") => remote::run(),
+        Some("work") => work::run(),
+        _ => {
+            channel::run()?;
+            bell::run()
+        }
+    }
+}
+
+/// Says what failed.
+fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
+    move |error| format!("cores: {what}: {error}")
+}
+
+/// The monitor of this core, when so many others run.
+fn monitor(others: u64) -> Result<Monitor, String> {
+    let slot = memory::take_slot().map_err(|_| "cores: no slot")?;
+    let monitor = Monitor::at(Names::STANDARD.look_up(Monitor::NAME, slot).map_err(|failure| failure.to_string())?);
+    for core in 1..=others {
+        while monitor.core(core).map_err(problem("looking at a core"))?.state != State::Running {
+            tench::time::sleep(tench::time::Duration::from_millis(1));
+        }
+    }
+    Ok(monitor)
+}
+
+/// Prints one number in percent of another, in tenths.
+fn percent(key: &str, part: u64, whole: u64) {
+    let thousandths = part * 1000 / whole;
+    crate::figure(key, format!("{}.{}", thousandths / 10, thousandths % 10));
+}
+
+/// A point of the curve over the number of requests in flight, and a figure at some of them.
+fn by_number(key: &str, together: u64, value: u64) {
+    tench::println!("sample: {key} {together} {value}");
+    if FIGURES.contains(&together) {
+        crate::figure(&format!("{key}_of_{together}"), value);
+    }
+}

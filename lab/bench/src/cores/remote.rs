@@ -1,0 +1,73 @@
+//! By the monitors of two cores: pings, and programs that are started and awaited.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tench::thread;
+use tench::time::instructions;
+use tench_monitor_client::Monitor;
+use tench_monitor_client::protocol::Condition;
+
+use super::channel::{TIMES, WARM_UP, mean};
+use super::{TOGETHER, by_number, monitor, percent, problem};
+use crate::figure;
+
+/// The program that is started, with its zero byte.
+const HELLO: &[u8] = b"hello\0";
+/// How often, of which the mean is taken.
+const SPAWNS: u64 = 25;
+/// How often before.
+const FIRST_SPAWNS: u64 = 8;
+/// The other core.
+const OTHER: u64 = 1;
+
+/// Measures.
+pub fn run() -> Result<(), String> {
+    let monitor = monitor(OTHER)?;
+    figure("sleep_1", mean(|| ping(monitor))?);
+    for together in TOGETHER {
+        by_number("sleep_1", together, many(monitor, together)?);
+    }
+    let (local, remote) = (spawns(monitor, 0)?, spawns(monitor, OTHER)?);
+    figure("spawn_local", local);
+    figure("spawn_remote", remote);
+    percent("spawn_percent", remote, local);
+    Ok(())
+}
+
+fn ping(monitor: Monitor) -> Result<(), String> {
+    monitor.ping(OTHER).map(drop).map_err(problem("ping"))
+}
+
+/// What each of the pings of so many threads costs. The threads are made and joined in it; that is taken off, as what it costs when they
+/// have nothing to do.
+fn many(monitor: Monitor, together: u64) -> Result<u64, String> {
+    let crowd = |pings: u64| -> Result<u64, String> {
+        let start = instructions();
+        let each = move || (0..pings).try_for_each(|_| ping(monitor));
+        let threads: Vec<_> = (0..together).map(|_| thread::spawn(each)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join())?;
+        Ok(instructions() - start)
+    };
+    crowd(WARM_UP)?;
+    let nothing = crowd(0)?;
+    Ok((crowd(TIMES)? - nothing) / TIMES / together)
+}
+
+/// What it costs to start `hello` on a core and to learn of its end. What is still done when the answer is there counts with the next.
+fn spawns(monitor: Monitor, core: u64) -> Result<u64, String> {
+    (0..FIRST_SPAWNS).try_for_each(|_| spawn(monitor, core))?;
+    let start = instructions();
+    (0..SPAWNS).try_for_each(|_| spawn(monitor, core))?;
+    Ok((instructions() - start) / SPAWNS)
+}
+
+fn spawn(monitor: Monitor, core: u64) -> Result<(), String> {
+    let process = monitor.spawn(core, HELLO).map_err(problem("spawn"))?;
+    let ended = monitor.wait(process).map_err(problem("wait"))?;
+    match (ended.state, ended.detail) {
+        (Condition::Exited, 0) => Ok(()),
+        (state, detail) => Err(format!("cores: hello on core {core} has {state} with {detail}")),
+    }
+}
