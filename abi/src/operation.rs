@@ -261,7 +261,8 @@ operations! {
     KernelHolders = 107;
 
     // ── Kernel ───────────────────────────────────────────────────────────────────────────────────────────────────
-    /// **Power off** with an exit status. `cap` kernel (`WRITE`), x1 status (low 8 bits).
+    /// **Power off** with an exit status; on a core that another has started, stop that core alone. `cap` kernel (`WRITE`), x1 status
+    /// (low 8 bits).
     KernelPowerOff = 112;
     /// **Print** up to 64 bytes on the kernel's early output. `cap` kernel (`WRITE`), x1 length, x2..x9 bytes.
     KernelPrint = 113;

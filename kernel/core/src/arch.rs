@@ -121,7 +121,7 @@ pub unsafe trait Arch: Sized {
     }
     /// One byte to the early output.
     fn print(&mut self, byte: u8);
-    /// Ends everything with an exit status.
+    /// Ends everything with an exit status; where another core has started this one, this core alone.
     fn power_off(&mut self, status: u8) -> !;
     /// Retired instructions since boot.
     fn instructions(&self) -> u64;

@@ -87,7 +87,8 @@ pub struct Machine {
 const PRINT_BYTES: usize = 64;
 
 impl Cap<Kernel> {
-    /// Powers the machine off with an exit status. Returns only if that is refused. Rights: `WRITE`.
+    /// Powers the machine off with an exit status; on a core that another has started, stops that core alone. Returns only if that is
+    /// refused. Rights: `WRITE`.
     pub fn power_off(self, status: u8) -> Error {
         // SAFETY: no memory of the program changes.
         match unsafe { raw::call0(Operation::KernelPowerOff, self.raw(), u64::from(status)) }.done() {

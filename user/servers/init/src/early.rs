@@ -3,7 +3,7 @@
 use core::fmt;
 
 use tench_abi::layout::{address, slot};
-use tench_sys::{Cap, Kernel, Thread, ThreadBlock};
+use tench_sys::{Cap, Kernel, ThreadBlock};
 
 const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
 
@@ -40,15 +40,10 @@ pub fn print(text: fmt::Arguments<'_>) {
     let _ = fmt::Write::write_fmt(&mut Output, text);
 }
 
-/// Prints why, and powers the machine off with status 1. On a further core only this core stands still: whoever has started it hears
-/// nothing of it, and reports that.
+/// Prints why, and powers the machine off with status 1. On a further core only this core stops: whoever has started it hears
+/// nothing of it any more, and reports that.
 pub fn stop(why: fmt::Arguments<'_>) -> ! {
     print(why);
-    if KERNEL.machine().is_ok_and(|machine| machine.core != 0) {
-        loop {
-            let _ = Cap::<Thread>::new(slot::THREAD).suspend();
-        }
-    }
     KERNEL.power_off(1);
     loop {
         core::hint::spin_loop();

@@ -74,6 +74,8 @@ pub struct Server {
     pub(crate) shelf: u32,
     pub(crate) random: Randomness,
     pub(crate) mem: Mem,
+    /// The server by which a further core is reached, and nobody else.
+    pub(crate) link: Option<u64>,
     /// Servers that are started again when they end.
     pub(crate) supervisor: Supervisor<Plan, Connecting>,
     /// Those who waited for a server: what becomes of them, how to answer.
@@ -111,6 +113,7 @@ impl Server {
             shelf: objects::shelf()?,
             random,
             mem: Mem::at(mem),
+            link: None,
             supervisor: Supervisor::default(),
             connections: Vec::new(),
             outgoing: memory::take_slot().map_err(|_| LoadError::OutOfMemory)?,

@@ -16,9 +16,9 @@ use tench_mem_client::protocol::NO_QUOTA;
 use tench_names_client::Names;
 use tench_procs::records::Condition;
 use tench_procs::supervisor::{Policy, Started, State, Verdict};
-use tench_procs_client::protocol::{Defect, Error, State as ProcessState};
+use tench_procs_client::protocol::{Defect, Error, State as ProcessState, pid};
 use tench_protocol::{Failure, Given, Later, Pending, Replies, Sent};
-use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, OWN_SPACE, Rights};
+use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, Kernel, OWN_SPACE, Rights};
 
 use crate::patient::Patient;
 use crate::report;
@@ -167,6 +167,10 @@ impl Server {
             }
             (Ok(()), None) => {
                 preparation.abandon();
+                let by_init = self.records.get(process).is_ok_and(|record| record.parent == pid::INIT);
+                if by_init && service.is_some() && own_core() != 0 {
+                    self.link = Some(process);
+                }
                 Ok(None)
             }
             (Err(error), _) => {
@@ -254,6 +258,7 @@ impl Server {
             _ => "has ended",
         };
         match verdict {
+            Verdict::NotSupervised if self.link == Some(process) => self.stop_core(process, how),
             Verdict::NotSupervised => {}
             Verdict::Again(name) => self.say(&format!("procs: {name} (pid {process}) {how}; it is started again\n")),
             Verdict::GivenUp(name, in_vain) => {
@@ -263,6 +268,16 @@ impl Server {
                 ));
             }
         }
+    }
+
+    /// The monitor of a further core has ended. Nobody reaches this core any more, and nobody here the servers of the first: programs
+    /// would wait for them for ever. So the core stops; the first core's monitor hears nothing of it any more, and says so.
+    fn stop_core(&self, process: u64, how: &str) {
+        let core = own_core();
+        let name = self.records.get(process).map_or("", |record| record.name.as_str());
+        self.say(&format!("procs: {name} (pid {core}:{process}) {how}; core {core} stops, which nobody could reach\n"));
+        // Returns only if this server is not given the kernel; then the core goes on without anybody's seeing it.
+        let _ = Cap::<Kernel>::new(slot::KERNEL).power_off(1);
     }
 
     /// Whether a process is being prepared, or runs.
@@ -381,4 +396,9 @@ fn keep(bytes: u64, nodes: u32) -> Result<Option<Keepsake>, memory::Error> {
     let memory = memory::make::<Frame>(u64::from(bytes.ilog2()))?;
     let make = |_| memory::make::<CapNode>(u64::from(NODE_BITS));
     Ok(Some(Keepsake { memory, nodes: (0..nodes).map(make).collect::<Result<_, _>>()? }))
+}
+
+/// Which core this is.
+fn own_core() -> u64 {
+    Cap::<Kernel>::new(slot::KERNEL).machine().map_or(0, |machine| machine.core)
 }
