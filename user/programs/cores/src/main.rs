@@ -68,12 +68,12 @@ fn monitor() -> Result<Option<Monitor>, String> {
 
 /// The monitor, if there are several cores.
 fn several() -> Result<Monitor, String> {
-    Ok(monitor()?.ok_or("this machine has one core")?)
+    Ok(monitor()?.ok_or("no monitor runs; a machine with one core needs none")?)
 }
 
 fn list() -> Result<(), String> {
     let Some(monitor) = monitor()? else {
-        println!("one core, which needs no monitor");
+        println!("no monitor runs; a machine with one core needs none");
         return Ok(());
     };
     let (count, _) = monitor.cores().map_err(|failure| failure.to_string())?;

@@ -3,6 +3,7 @@
 //! ```text
 //! start      memory, kernel and init for another core, and starting it
 //! channel    the channel to another core's monitor, and the bell that wakes it
+//! attention  reminds of looking whether other cores still answer
 //! peer       another core, and what was asked of it
 //! forward    receives what local programs ask servers of the first core
 //! services   the servers of this core, as those of other cores reach them
@@ -17,6 +18,7 @@
 
 extern crate alloc;
 
+mod attention;
 mod channel;
 mod desk;
 mod forward;

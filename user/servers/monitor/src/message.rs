@@ -12,6 +12,8 @@
 //! event
 //! HELLO
 //! CANCEL        place of the request
+//! ALIVE
+//! HERE
 //! ```
 //! The first process is always the one that asks, numbered as on its own core; which core that is, the channel says. The process
 //! in question is numbered as on the core that is asked.
@@ -41,6 +43,10 @@ pub mod operation {
     pub const MEMORY: u16 = 8;
     /// Event: nobody waits any more for the answer to a request, which is told by its place.
     pub const CANCEL: u16 = 9;
+    /// Event: somebody waits for this core, of which nothing has been heard for a while. It says [`HERE`].
+    pub const ALIVE: u16 = 10;
+    /// Event: this core answers.
+    pub const HERE: u16 = 11;
 }
 
 /// Words before those of the message that is forwarded.

@@ -22,6 +22,9 @@ const PATIENCE: u64 = 10;
 /// Of the requests that can be in flight, how many may wait for ends of processes.
 const PLACES: usize = 24;
 
+/// Reminders after which a core is silent that is waited for and has said nothing: ten seconds.
+const REMINDERS: u32 = 5;
+
 /// Messages that are taken in one after another, before it is somebody else's turn.
 const BATCH: usize = 64;
 
@@ -48,6 +51,9 @@ pub struct Peer {
     /// The channel to its monitor, unless it is closed.
     pub channel: Option<Channel>,
     started: Instant,
+    /// It has said something since the last reminder; how many there have been since it has.
+    heard: bool,
+    silence: u32,
     asked: Vec<(Number, Asked)>,
     /// Who waits for ends of its processes.
     places: Places,
@@ -67,6 +73,8 @@ impl Peer {
             start: 0,
             channel: None,
             started: Instant::now(),
+            heard: false,
+            silence: 0,
             asked: Vec::new(),
             places: Places::new(PLACES),
             unsent: VecDeque::new(),
@@ -81,35 +89,42 @@ impl Peer {
 
     /// Takes in what it has written, and sends what there was no room for.
     pub fn take_in(&mut self, desk: &mut Desk, inbox: &Inbox, port: &mut Port) {
-        for _ in 0..BATCH {
+        let mut taken = 0;
+        while taken < BATCH {
             let Some(channel) = &mut self.channel else { break };
-            let incoming = match channel.receive() {
+            match channel.receive() {
+                Ok(None) => break,
                 Ok(Some(Incoming::Event(operation::HELLO, _))) => {
                     self.start = Instant::now().ticks() - self.started.ticks();
                     self.state = State::Running;
-                    continue;
                 }
                 Ok(Some(Incoming::Event(operation::CANCEL, words))) if let Ok(place) = decode_place(words) => {
                     desk.cancel(self.core, place);
-                    continue;
                 }
                 Ok(Some(Incoming::Request(number, words))) => {
                     let answer = carry_out(self.core, number, words, desk);
                     answer.into_iter().for_each(|words| self.answer(number, words));
-                    continue;
                 }
                 Ok(Some(Incoming::Answer(number, words))) => {
-                    let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else { continue };
-                    let (_, asked) = self.asked.swap_remove(place);
-                    asked.finish(words, &mut self.places, inbox, port);
-                    continue;
+                    if let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) {
+                        let (_, asked) = self.asked.swap_remove(place);
+                        asked.finish(words, &mut self.places, inbox, port);
+                    }
                 }
-                incoming => incoming.map(|incoming| incoming.is_some()),
-            };
-            match incoming {
-                Ok(false) => break,
+                Ok(Some(Incoming::Event(operation::ALIVE, _))) => {
+                    // Without room for it there is something else that says it.
+                    let _ = channel.event(operation::HERE, &[]);
+                }
+                Ok(Some(Incoming::Event(operation::HERE, _))) => {}
                 // An event that no monitor sends, or what is no message at all.
-                Ok(true) | Err(_) => self.close(inbox, port),
+                Ok(Some(Incoming::Event(..))) | Err(_) => self.close(inbox, port),
+            }
+            taken += 1;
+        }
+        if taken > 0 {
+            self.heard = true;
+            if matches!(self.state, State::Silent) {
+                self.state = State::Running;
             }
         }
         self.send_unsent();
@@ -120,9 +135,7 @@ impl Peer {
         self.state = State::Broken;
         self.channel = None;
         self.unsent.clear();
-        for (_, asked) in self.asked.drain(..) {
-            asked.refuse(&mut self.places, inbox, port);
-        }
+        self.refuse_all(Error::Broken, inbox, port);
     }
 
     /// Answers a request of its, now or when there is room.
@@ -203,14 +216,49 @@ impl Peer {
     }
 
     fn request(&mut self, operation: u16, words: &[u64]) -> Result<Number, Error> {
-        if matches!(self.state, State::Broken) {
-            return Err(Error::Broken);
+        match self.state {
+            State::Broken => return Err(Error::Broken),
+            State::Silent => return Err(Error::Silent),
+            _ => {}
         }
         let channel = self.channel.as_mut().ok_or(Error::NotConnected)?;
         channel.request(operation, words).map_err(|refused| match refused {
             Refused::Broken(_) => Error::Broken,
             _ => Error::Full,
         })
+    }
+
+    /// Whether somebody waits for it.
+    pub fn is_awaited(&self) -> bool {
+        !self.asked.is_empty() && !matches!(self.state, State::Silent)
+    }
+
+    /// Called now and then while somebody waits for it: if it has said nothing since the last time, it is asked whether it still answers, and
+    /// if it has said nothing for long, nobody waits any more. Answers true if it is silent from now on.
+    ///
+    /// The channel stays open. If the core was only slow, it is there again with the first that it says: the answer to that question,
+    /// or to any other, for which nobody waits now.
+    pub fn look(&mut self, inbox: &Inbox, port: &mut Port) -> bool {
+        if core::mem::take(&mut self.heard) || !self.is_awaited() {
+            self.silence = 0;
+            return false;
+        }
+        self.silence += 1;
+        if self.silence > REMINDERS {
+            self.state = State::Silent;
+            self.refuse_all(Error::Silent, inbox, port);
+            return true;
+        }
+        // Without room for it there is something else that it has not taken in, and will answer.
+        let _ = self.channel.as_mut().map(|channel| channel.event(operation::ALIVE, &[]));
+        false
+    }
+
+    /// Nobody waits for it any more.
+    fn refuse_all(&mut self, why: Error, inbox: &Inbox, port: &mut Port) {
+        for (_, asked) in self.asked.drain(..) {
+            asked.refuse(why, &mut self.places, inbox, port);
+        }
     }
 
     /// Sends it a request of a program here for a server there. Gives the request back if there is no room now.
@@ -258,14 +306,14 @@ impl Asked {
     }
 
     /// It will not be answered.
-    fn refuse(self, places: &mut Places, inbox: &Inbox, port: &mut Port) {
+    fn refuse(self, why: Error, places: &mut Places, inbox: &Inbox, port: &mut Port) {
         match self {
-            Asked::Ping(_, pending) => port.finish(pending, &Err(Error::Broken)),
+            Asked::Ping(_, pending) => port.finish(pending, &Err(why)),
             Asked::Processes(asker, waits, kept) => {
                 if waits {
                     places.give_back(asker);
                 }
-                kept.into_iter().for_each(|asker| asker.refuse(port, Error::Broken));
+                kept.into_iter().for_each(|asker| asker.refuse(port, why));
             }
             Asked::Forward(waiting) => inbox.refuse(waiting),
         }

@@ -29,6 +29,7 @@ use tench_sys::{
 };
 use tench_system::{ARCHIVE_PATH, Program, System};
 
+use crate::attention::Attention;
 use crate::channel::{self, LINE};
 use crate::desk::{Asker, Desk, Origin};
 use crate::forward::Inbox;
@@ -40,6 +41,8 @@ use crate::{Result, no_memory};
 
 /// What the other threads signal.
 const WAKE: u64 = 1 << 1;
+/// What reminds of those for whom somebody waits.
+const REMIND: u64 = 1 << 2;
 /// Ticks of the system counter in a second are so many times those after which something that is being cancelled is looked at again.
 const LOOKS: u64 = 1000;
 
@@ -54,6 +57,7 @@ pub struct Server {
     inbox: Inbox,
     /// Who still waits.
     watch: Watch,
+    attention: Attention,
     /// A signal may be lost since the line was looked at.
     may_have_missed: bool,
 }
@@ -62,12 +66,14 @@ impl Server {
     /// On the first core, starts all others; on another, opens the channel to the first.
     pub fn new() -> Result<Server> {
         let machine = Cap::<Kernel>::new(slot::KERNEL).machine()?;
-        let (line, wake) = listen()?;
+        let (line, [wake, remind]) = listen()?;
         let files = if machine.core == 0 { Some(Files::open()?) } else { None };
         let services = Services::new(files.as_ref().map_or(Vec::new(), |files| absent_elsewhere(&files.archive)));
         let watch = Watch::new().map_err(no_memory)?;
+        let attention = Attention::new(remind).map_err(no_memory)?;
         let (desk, inbox) = (Desk::new(machine.core, services, wake), Inbox::new(wake));
-        let mut server = Server { machine, peers: Vec::new(), line, desk, inbox, watch, may_have_missed: false };
+        let mut server =
+            Server { machine, peers: Vec::new(), line, desk, inbox, watch, attention, may_have_missed: false };
         match files {
             Some(files) => {
                 server.start_others(&files)?;
@@ -131,11 +137,15 @@ impl Server {
                         let _ = self.line.acknowledge();
                     }
                 }
-                Event::Signal(bits) if bits & !WAKE != 0 => {
-                    // The line can be rung again before what was written is taken in.
-                    let _ = self.line.acknowledge();
+                Event::Signal(bits) => {
+                    if bits & !(WAKE | REMIND) != 0 {
+                        // The line can be rung again before what was written is taken in.
+                        let _ = self.line.acknowledge();
+                    }
+                    if bits & REMIND != 0 {
+                        self.look(&mut port);
+                    }
                 }
-                Event::Signal(_) => {}
                 Event::Nothing => self.expire(),
             }
         }
@@ -168,11 +178,25 @@ impl Server {
 
     /// Tells the others that this monitor sleeps from now on. Answers false if something has arrived meanwhile.
     fn may_sleep(&mut self) -> bool {
-        let mut may = true;
+        let (mut may, mut waits) = (true, false);
         for peer in &mut self.peers {
             may &= peer.may_sleep();
+            waits |= peer.is_awaited();
+        }
+        if waits {
+            self.attention.pay();
         }
         may
+    }
+
+    /// Looks whether those still answer for whom somebody waits.
+    fn look(&mut self, port: &mut Port) {
+        self.attention.was_reminded();
+        for peer in &mut self.peers {
+            if peer.look(&self.inbox, port) && self.machine.core == 0 {
+                println!("monitor: core {} does not answer any more", peer.core);
+            }
+        }
     }
 
     /// Until when a core that was started may be silent, or what is being cancelled is left alone.
@@ -257,16 +281,16 @@ fn absent_elsewhere(archive: &Archive<'static>) -> Vec<&'static str> {
     programs.filter(Program::is_absent_elsewhere).map(|program| program.name).collect()
 }
 
-/// Lets this core be rung: the line signals the main thread. Answers also what wakes that thread otherwise.
-fn listen() -> Result<(Cap<Interrupt>, Cap<Notification>)> {
+/// Lets this core be rung: the line signals the main thread. Answers also what wakes that thread otherwise, and what reminds it.
+fn listen() -> Result<(Cap<Interrupt>, [Cap<Notification>; 2])> {
     let slot = memory::take_slot().map_err(no_memory)?;
     let line = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(LINE, Trigger::Edge, slot)?;
     let notification = memory::make::<Notification>(0).map_err(no_memory)?.leak();
     let bindings = Bindings { notification: Binding::To(notification), ..Bindings::KEEP };
     Cap::<Thread>::new(slot::THREAD).bind(bindings)?;
     line.bind(Some(notification))?;
-    let wake = memory::take_slot().map_err(no_memory)?;
-    Ok((line, notification.mint_to(wake, Rights::WRITE, WAKE)?))
+    let mint = |badge| notification.mint_to(memory::take_slot().map_err(no_memory)?, Rights::WRITE, badge);
+    Ok((line, [mint(WAKE)?, mint(REMIND)?]))
 }
 
 /// The frame in the first of the slots for extra capabilities.

@@ -85,7 +85,7 @@ enum tench_monitor_state {
     TENCH_MONITOR_STATE_REFUSED = 4,
     /* There was no memory for it. */
     TENCH_MONITOR_STATE_NO_MEMORY = 5,
-    /* Its monitor did not answer in time. */
+    /* Its monitor did not answer in time, and does not. If it does later, the core runs again. */
     TENCH_MONITOR_STATE_SILENT = 6,
     /* Its monitor wrote what no monitor writes; nothing of it is believed any more. */
     TENCH_MONITOR_STATE_BROKEN = 7,
@@ -150,6 +150,8 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_BAD_STRINGS = 5,
     /* That core's servers answered what they never answer. */
     TENCH_MONITOR_ERROR_INTERNAL = 6,
+    /* The core's monitor does not answer; what it was asked may have been done or not. */
+    TENCH_MONITOR_ERROR_SILENT = 7,
     /* There is no such process. */
     TENCH_MONITOR_ERROR_NO_SUCH_PROCESS = 32,
     /* The process is not in a state for this. */
@@ -180,6 +182,7 @@ static inline bool tench_monitor_error_is(uint64_t code)
     case TENCH_MONITOR_ERROR_BROKEN:
     case TENCH_MONITOR_ERROR_BAD_STRINGS:
     case TENCH_MONITOR_ERROR_INTERNAL:
+    case TENCH_MONITOR_ERROR_SILENT:
     case TENCH_MONITOR_ERROR_NO_SUCH_PROCESS:
     case TENCH_MONITOR_ERROR_WRONG_STATE:
     case TENCH_MONITOR_ERROR_NO_SUCH_PROGRAM:
@@ -211,6 +214,8 @@ static inline const char *tench_monitor_error_text(uint64_t code)
         return "a program's name and arguments are strings of UTF-8 that end with zero bytes";
     case TENCH_MONITOR_ERROR_INTERNAL:
         return "that core's process server refused what should be possible";
+    case TENCH_MONITOR_ERROR_SILENT:
+        return "that core does not answer";
     case TENCH_MONITOR_ERROR_NO_SUCH_PROCESS:
         return "no such process; `cores ps` lists them";
     case TENCH_MONITOR_ERROR_WRONG_STATE:
@@ -389,7 +394,7 @@ struct tench_monitor_ping_answer {
 
 /*
  * Sends a message to the monitor of another core, which answers it. Answers how many ticks of the system counter that took.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`.
  */
 static inline int tench_monitor_ping(tench_cap server, uint64_t core, struct tench_monitor_ping_answer *answer)
 {
@@ -415,7 +420,7 @@ struct tench_monitor_spawn_answer {
  * Starts a program on a core, with nothing but arguments. `strings` are the program's path or base name and its arguments, each of
  * which ends with a zero byte. Answers the process's number, which no process of any core has besides. Its parent is the
  * process that asks, of whichever core.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `BadStrings`; `NoSuchProgram`, `BadProgram`, `OutOfMemory`,
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `BadStrings`; `NoSuchProgram`, `BadProgram`, `OutOfMemory`,
  * `TooManyProcesses`, `TextTooLong` as on the caller's own core.
  */
 static inline int tench_monitor_spawn(tench_cap server, uint64_t core, const void *strings, size_t strings_length,
@@ -444,7 +449,7 @@ struct tench_monitor_wait_answer {
 
 /*
  * Waits until a process has ended, on whichever core. Answers what became of it.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`.
  */
 static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct tench_monitor_wait_answer *answer)
 {
@@ -463,7 +468,7 @@ static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct 
 
 /*
  * Kills a process, on whichever core. Of those on other cores, a process may kill those that it has started.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
  */
 static inline int tench_monitor_kill(tench_cap server, uint64_t process)
 {
@@ -487,7 +492,7 @@ struct tench_monitor_next_answer {
 /*
  * What is known about the process with the next higher number. Those of one core are numbered one after another; the search ends
  * with the last of the core to which `after` belongs, so a list of all begins anew with each core's [`first`].
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess` when there is none.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess` when there is none.
  */
 static inline int tench_monitor_next(tench_cap server, uint64_t after, struct tench_monitor_next_answer *answer)
 {
@@ -511,7 +516,7 @@ struct tench_monitor_memory_answer {
 
 /*
  * How much memory a core's memory server has, in bytes, and how much of that is free.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`.
  */
 static inline int tench_monitor_memory(tench_cap server, uint64_t core, struct tench_monitor_memory_answer *answer)
 {

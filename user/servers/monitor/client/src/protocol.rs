@@ -15,14 +15,14 @@ pub trait MonitorService {
     fn core(&mut self, core: u64) -> Result<Core, Error>;
 
     /// Sends a message to the monitor of another core, which answers it. Answers how many ticks of the system counter that took.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`.
     #[method(3)]
     fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error>;
 
     /// Starts a program on a core, with nothing but arguments. `strings` are the program's path or base name and its arguments, each of
     /// which ends with a zero byte. Answers the process's number, which no process of any core has besides. Its parent is the
     /// process that asks, of whichever core.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `BadStrings`; `NoSuchProgram`, `BadProgram`, `OutOfMemory`,
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `BadStrings`; `NoSuchProgram`, `BadProgram`, `OutOfMemory`,
     /// `TooManyProcesses`, `TextTooLong` as on the caller's own core.
     #[method(4)]
     fn spawn(
@@ -34,7 +34,7 @@ pub trait MonitorService {
     ) -> Result<Option<u64>, Error>;
 
     /// Waits until a process has ended, on whichever core. Answers what became of it.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`.
     #[method(5)]
     fn wait(
         &mut self,
@@ -44,18 +44,18 @@ pub trait MonitorService {
     ) -> Result<Option<Process>, Error>;
 
     /// Kills a process, on whichever core. Of those on other cores, a process may kill those that it has started.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
     #[method(6)]
     fn kill(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
 
     /// What is known about the process with the next higher number. Those of one core are numbered one after another; the search ends
     /// with the last of the core to which `after` belongs, so a list of all begins anew with each core's [`first`].
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess` when there is none.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess` when there is none.
     #[method(7)]
     fn next(&mut self, caller: Caller, later: Later<'_, Process, Error>, after: u64) -> Result<Option<Process>, Error>;
 
     /// How much memory a core's memory server has, in bytes, and how much of that is free.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`.
     #[method(8)]
     fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error>;
 }
@@ -151,7 +151,7 @@ tench_protocol::codes! {
         Refused = 4, "refused by the firmware";
         /// There was no memory for it.
         NoMemory = 5, "no memory";
-        /// Its monitor did not answer in time.
+        /// Its monitor did not answer in time, and does not. If it does later, the core runs again.
         Silent = 6, "silent";
         /// Its monitor wrote what no monitor writes; nothing of it is believed any more.
         Broken = 7, "broken channel";
@@ -175,6 +175,8 @@ tench_protocol::codes! {
         BadStrings = 5, "a program's name and arguments are strings of UTF-8 that end with zero bytes";
         /// That core's servers answered what they never answer.
         Internal = 6, "that core's process server refused what should be possible";
+        /// The core's monitor does not answer; what it was asked may have been done or not.
+        Silent = 7, "that core does not answer";
         /// There is no such process.
         NoSuchProcess = 32, "no such process; `cores ps` lists them";
         /// The process is not in a state for this.
