@@ -2,6 +2,9 @@
 //! process server with one, which dies while `init` still waits for it.
 //!
 //! All must power off: the kernel with the status of its failures, and with the functions on the way there, `init` with 1.
+//!
+//! Then the same on another core, while it runs: a kernel, and a monitor. Only that core stops, the others go on, and who waits for it
+//! is told.
 
 use std::time::Duration;
 
@@ -13,11 +16,12 @@ use crate::elf::{self, Executable};
 use crate::image;
 use crate::prepare::{self, BootFiles};
 use crate::qemu::{Machine, Serial};
-use crate::script::{self, End, Outcome, Patience};
+use crate::script::{self, End, Outcome, Patience, Step};
 use crate::workspace;
 
-/// The description that is booted.
+/// The description that is booted, and that of a machine with several cores.
 pub const SYSTEM: &str = "default";
+pub const SYSTEM_OF_SEVERAL: &str = "peers";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(20), total: Duration::from_secs(60) };
 /// The guest's status after a failure of the kernel.
 const STATUS: u8 = 101;
@@ -83,6 +87,95 @@ const CRASHES: [Crash; 3] = [
     },
 ];
 
+/// A way to make another core fail while it runs.
+struct Further {
+    name: &'static str,
+    /// The program that is damaged, or the kernel of further cores.
+    program: Option<&'static str>,
+    /// How the name of the function begins that is damaged, as the compiler writes it.
+    function: &'static str,
+    /// What lets the second core call that function, and nobody before.
+    command: &'static str,
+    /// What must be on the terminal, in this order.
+    expected: &'static [&'static str],
+}
+
+const FURTHER: [Further; 2] = [
+    Further {
+        name: "crash/other-kernel",
+        program: None,
+        function: "_ZN12tench_kernel5power9power_off",
+        command: "cores run 1 end-kernel",
+        expected: &[
+            "panic: kernel: exception",
+            "monitor: core 1 does not answer any more",
+            "cores: that core does not answer",
+            "1 of 2 cores run",
+        ],
+    },
+    Further {
+        name: "crash/other-monitor",
+        program: Some("monitor"),
+        function: "_ZN13tench_monitor4desk4Desk5start",
+        command: "cores memory 1",
+        expected: &[
+            "monitor (pid 4): undefined instruction",
+            "procs: bin/monitor (pid 1:4) ended by a fault; core 1 stops",
+            "monitor: core 1 does not answer any more",
+            "cores: that core does not answer",
+            "1 of 2 cores run",
+        ],
+    },
+];
+
+impl Further {
+    /// Makes the function undefined in the RAM disk.
+    fn damage(&self, target: &Target, files: &BootFiles) -> Result<()> {
+        let (system, build) = target.get(SYSTEM_OF_SEVERAL)?;
+        let program = self.program.map(|name| system.programs.iter().find(|program| program.name == name));
+        let path = match program {
+            None => build.kernel(&system)?,
+            Some(program) => build.program(&program.ok_or_else(|| miette!("there is no {}", self.name))?.origin)?,
+        };
+        let found = elf::functions(path, self.function)?;
+        let [(rest, size)] = &found[..] else {
+            return Err(miette!("{} has {} such functions", self.name, found.len()));
+        };
+        let address = elf::function(path, &format!("{}{rest}", self.function))?;
+        // As it was linked, whatever it is.
+        let file = Executable::read_kernel(path)?;
+        let code = file.segments.iter().find_map(|segment| {
+            let offset = address.checked_sub(segment.virtual_address)? as usize;
+            segment.content.get(offset..offset + *size as usize)
+        });
+        let code = code.ok_or_else(|| miette!("{} lies in no segment", self.function))?;
+        let mut disk = workspace::read_file(&files.ram_disk)?;
+        let place = disk.windows(code.len()).position(|part| part == code);
+        let place = place.ok_or_else(|| miette!("the RAM disk does not hold {}", self.function))?;
+        disk[place..][..UNDEFINED.len()].copy_from_slice(&UNDEFINED);
+        workspace::write_file(&files.ram_disk, &disk)
+    }
+
+    fn run(&self, target: &Target, report: &mut Report) -> Result<()> {
+        report.running(self.name);
+        let (system, build) = target.get(SYSTEM_OF_SEVERAL)?;
+        let files = prepare::prepare(target.workspace, build, &system, "crash", &[])?;
+        self.damage(target, &files)?;
+        let mut symbols = build.symbols(target.workspace, &system)?;
+        let machine = Machine { icount: true, cores: 2, ..Machine::default() };
+        let mut command = machine.command(&files, Serial::Pipe);
+        let steps = [self.command, "cores"].map(|line| Step::Line(line.to_owned()));
+        let outcome = script::run(&mut command, &steps, PATIENCE, |line| symbols.explain(line))?;
+        match judge(0, self.expected, &outcome) {
+            None => report.passed(self.name),
+            Some(problem) => {
+                report.failed(self.name, &format!("{problem}; what was on the terminal:\n{}", outcome.last_screen()));
+            }
+        }
+        Ok(())
+    }
+}
+
 pub fn run(target: &Target, report: &mut Report) -> Result<()> {
     for crash in &CRASHES {
         report.running(crash.name);
@@ -103,7 +196,7 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
             }
         }
     }
-    Ok(())
+    FURTHER.iter().try_for_each(|further| further.run(target, report))
 }
 
 /// What is wrong with a report.

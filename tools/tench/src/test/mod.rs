@@ -60,16 +60,16 @@ impl Test {
         }
     }
 
-    /// The system description that it boots.
-    fn system(&self) -> Option<&'static str> {
+    /// The system descriptions that it boots.
+    fn systems(&self) -> Vec<&'static str> {
         match self {
-            Test::Host => None,
-            Test::Crash => Some(crash::SYSTEM),
-            Test::Cases(_) => Some(cases::SYSTEM),
-            Test::Seed => Some(seed::SYSTEM),
-            Test::Isolation => Some(isolation::SYSTEM),
-            Test::Scenario(_) => Some(scenario::SYSTEM),
-            Test::Figures(experiment) => experiment.boots(),
+            Test::Host => Vec::new(),
+            Test::Crash => vec![crash::SYSTEM, crash::SYSTEM_OF_SEVERAL],
+            Test::Cases(_) => vec![cases::SYSTEM],
+            Test::Seed => vec![seed::SYSTEM],
+            Test::Isolation => vec![isolation::SYSTEM],
+            Test::Scenario(scenario) => vec![scenario.system],
+            Test::Figures(experiment) => experiment.boots().into_iter().collect(),
         }
     }
 }
@@ -86,7 +86,7 @@ pub struct Target<'w> {
 
 impl<'w> Target<'w> {
     fn new(workspace: &'w Workspace, tests: &[Test]) -> Target<'w> {
-        let mut names: Vec<&str> = tests.iter().filter_map(Test::system).collect();
+        let mut names: Vec<&str> = tests.iter().flat_map(Test::systems).collect();
         names.sort();
         names.dedup();
         Target { workspace, packages: OnceCell::new(), names, built: OnceCell::new() }

@@ -3,7 +3,7 @@
 //! What is typed are the lines that begin with the prompt, or, for keys that a transcript cannot show, the script
 //! `NAME.script`. Lines before the first prompt set things up: `# machine: memory=128M cpu=max cores=2 icount=no` and
 //! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0. `# kernel: NAME`
-//! boots another kernel than the usual one ([`Kernel`]), and `# archive: broken` adds files to the boot
+//! boots another kernel than the usual one ([`Kernel`]), `# system: peers` another system description, and `# archive: broken` adds files to the boot
 //! archive that are no programs. `seed=N` among the settings of the machine chooses other addresses in each process, and `idle=real`
 //! lets time pass while the machine is idle, for sessions in which a program waits in the background.
 
@@ -21,8 +21,8 @@ use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, PROMPT, Patience, Step};
 use crate::workspace::{self, Workspace};
 
-/// The description that is booted.
-pub const SYSTEM: &str = "default";
+/// The description that is usually booted, and another.
+const SYSTEMS: [&str; 2] = ["default", "peers"];
 const DIRECTORY: &str = "tests/scenarios";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(600) };
 
@@ -30,6 +30,8 @@ const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: D
 pub struct Scenario {
     /// The file's name without `.txt`.
     pub name: String,
+    /// The description that is booted.
+    pub system: &'static str,
     path: PathBuf,
 }
 
@@ -42,7 +44,8 @@ pub fn find(workspace: &Workspace) -> Result<Vec<Scenario>> {
             let path = entry.into_diagnostic()?.path();
             if path.extension().is_some_and(|extension| extension == "txt") {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                scenarios.push(Scenario { name, path });
+                let system = Plan::parse(&workspace::read_text(&path)?)?.system;
+                scenarios.push(Scenario { name, system, path });
             }
         }
     }
@@ -53,6 +56,7 @@ pub fn find(workspace: &Workspace) -> Result<Vec<Scenario>> {
 /// What a scenario's file says.
 struct Plan<'t> {
     header: Vec<&'t str>,
+    system: &'static str,
     machine: Machine,
     kernel: Kernel,
     broken: bool,
@@ -66,6 +70,7 @@ impl<'t> Plan<'t> {
         let first = lines.iter().position(|line| line.starts_with(PROMPT)).unwrap_or(lines.len());
         let mut plan = Plan {
             header: lines[..first].to_vec(),
+            system: SYSTEMS[0],
             machine: Machine { icount: true, ..Machine::default() },
             kernel: Kernel::Usual,
             broken: false,
@@ -75,6 +80,10 @@ impl<'t> Plan<'t> {
         for line in &lines[..first] {
             if let Some(words) = line.strip_prefix("# machine:") {
                 words.split_whitespace().try_for_each(|word| set(&mut plan.machine, word))?;
+            } else if let Some(system) = line.strip_prefix("# system:") {
+                let named = SYSTEMS.into_iter().find(|name| *name == system.trim());
+                let help = || format!("allowed: {}", SYSTEMS.join(", "));
+                plan.system = named.ok_or_else(|| miette!(help = help(), "`{}` is no system", system.trim()))?;
             } else if let Some(kernel) = line.strip_prefix("# kernel:") {
                 let name = kernel.trim();
                 let allowed = || Kernel::ALL.map(Kernel::name).join(", ");
@@ -126,10 +135,10 @@ impl Scenario {
         let plan = Plan::parse(&text)?;
         let script = self.path.with_extension("script");
         let steps = if script.is_file() { script::parse(&workspace::read_text(&script)?)? } else { plan.steps() };
-        let (system, build) = target.get(SYSTEM)?;
+        let (system, build) = target.get(self.system)?;
         let build = &build.clone().with_kernel(target.workspace, target.packages()?, &system, plan.kernel)?;
         let with = if plan.broken { prepare::corpus(target.workspace)? } else { Vec::new() };
-        let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &with)?;
+        let files = prepare::prepare(target.workspace, build, &system, self.system, &with)?;
         let mut symbols = build.symbols(target.workspace, &system)?;
         // Names for addresses help a person, but lines of source code move; they are left out of the comparison.
         let mut explained = Vec::new();
@@ -196,7 +205,8 @@ mod tests {
         assert!(Plan::parse("# machine: memory\n").is_err());
         assert!(Plan::parse("# kernel: with windows\n").is_err());
         assert!(Plan::parse("# archive: everything\n").is_err() && Plan::parse("# machine: seed=x\n").is_err());
-        assert!(Plan::parse("# status: all\n").is_err());
+        assert!(Plan::parse("# status: all\n").is_err() && Plan::parse("# system: mine\n").is_err());
+        assert_eq!((plan.system, Plan::parse("# system: peers\n").unwrap().system), ("default", "peers"));
     }
 
     #[test]

@@ -1,0 +1,83 @@
+//! Ends what a core cannot go on without, so that scenarios can show what the other cores do then (`systems/peers.toml`).
+//!
+//! One program under several names. `init` starts the `saboteur` on each core and gives it the kernel, so that it may do anything. It
+//! does nothing on the first core; on another it waits until somebody starts a program there whose name says what is to be ended:
+//!
+//! | name | what ends |
+//! |---|---|
+//! | `end-monitor` | the core's monitor is killed |
+//! | `empty-monitor` | all memory is taken from the core's monitor, its threads too; nobody is told |
+//! | `end-kernel` | the core stops, in the middle of whatever it does |
+//!
+//! Such a program itself only waits. So whoever starts it from another core and waits for its end waits for an answer that never comes.
+
+#![cfg_attr(target_os = "none", no_std, no_main)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::string::{String, ToString};
+
+use tench::abi::layout::slot;
+use tench::mem::Mem;
+use tench::println;
+use tench::procs::Procs;
+use tench::sys::{Cap, Kernel};
+use tench::time::{self, Duration};
+
+tench::entry!(main);
+
+/// The kernel of this core, as the system description gives it to the saboteur.
+const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
+/// What the saboteur is called.
+const SABOTEUR: &str = "saboteur";
+/// Who is ended.
+const MONITOR: &str = "monitor";
+/// How often the saboteur looks.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// What it does for whom.
+const DEEDS: [(&str, fn() -> Result<(), String>); 3] =
+    [("end-monitor", end_monitor), ("empty-monitor", empty_monitor), ("end-kernel", end_kernel)];
+
+fn main() -> Result<(), String> {
+    if tench::args().next().is_some_and(|path| path.ends_with(SABOTEUR)) {
+        return lie_in_wait();
+    }
+    // Until the core is no more.
+    time::sleep(Duration::from_secs(3600));
+    println!("nobody has ended this core");
+    Ok(())
+}
+
+fn lie_in_wait() -> Result<(), String> {
+    if KERNEL.machine().map_err(|error| error.to_string())?.core == 0 {
+        return Ok(());
+    }
+    loop {
+        for (name, deed) in DEEDS {
+            if Procs::STANDARD.find(name, 0).is_ok() {
+                deed()?;
+            }
+        }
+        time::sleep(PERIOD);
+    }
+}
+
+/// The number of this core's monitor.
+fn monitor() -> Result<u64, String> {
+    Procs::STANDARD.find(MONITOR, 0).map_err(|failure| failure.to_string())
+}
+
+fn end_monitor() -> Result<(), String> {
+    Procs::STANDARD.kill(monitor()?).map_err(|failure| failure.to_string())
+}
+
+fn empty_monitor() -> Result<(), String> {
+    let authority = Mem::at(Cap::new(slot::EXTRA));
+    authority.close_account(monitor()?).map(drop).map_err(|failure| failure.to_string())
+}
+
+fn end_kernel() -> Result<(), String> {
+    Err(KERNEL.power_off(1).to_string())
+}
