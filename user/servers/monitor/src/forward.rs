@@ -10,9 +10,14 @@ use alloc::vec::Vec;
 use tench::memory;
 use tench::sync::Mutex;
 use tench::thread;
+use tench_clock_client::Clock;
+use tench_console_client::Console;
+use tench_files_client::Files;
+use tench_monitor::askers::Askers;
 use tench_monitor::message::{Forward, Outcome, Words, decode_answer};
+use tench_names_client::Names;
 use tench_places::Places;
-use tench_protocol::{ArrayVec, RESTARTED, Rejection};
+use tench_protocol::{ArrayVec, DONE, Encode, RESTARTED, Rejection};
 use tench_sys::{
     Cap, CapAddress, Endpoint, Error, Message, Notification, OWN_SPACE, Received, Reply, Wait, offer_slots,
 };
@@ -55,6 +60,8 @@ struct State {
     places: Places,
     /// How many of them are the process server's.
     own: u32,
+    /// Who has asked whom.
+    askers: Askers,
     /// Reply objects in which nobody waits.
     spare: Vec<Cap<Reply>>,
 }
@@ -71,7 +78,7 @@ impl Inbox {
     /// Nothing arrives yet.
     pub fn new(wake: Cap<Notification>) -> Inbox {
         let (arrived, places, spare) = (VecDeque::new(), Places::new(LIMIT), Vec::new());
-        Inbox { state: Arc::new(Mutex::new(State { arrived, places, own: 0, spare })), wake }
+        Inbox { state: Arc::new(Mutex::new(State { arrived, places, own: 0, askers: Askers::default(), spare })), wake }
     }
 
     /// Receives at an endpoint in the place of a server from now on.
@@ -159,10 +166,20 @@ impl Inbox {
             return None;
         }
         let process = received.badge();
+        if let (0, Some(ended), [process, ..]) = (process, ended(received.label()), received.words())
+            && !self.state.lock().askers.ends(*process, service)
+        {
+            ended(&mut message);
+            let _ = reply.reply(&message);
+            return None;
+        }
         let next = self.take_reply().ok();
         if let Some(next) = next {
             let mut state = self.state.lock();
             if state.admit(process) {
+                if process != 0 {
+                    state.askers.asks(process, service);
+                }
                 let words = received.words().iter().copied().collect();
                 let waiting = Waiting { reply, process };
                 state.arrived.push_back(Arrived { waiting, service, label: received.label(), words });
@@ -189,6 +206,22 @@ impl State {
             (true, _) => self.places.take(process),
         }
         may
+    }
+}
+
+/// If a request says that a process has ended: how a server answers that knows nothing of it.
+fn ended(label: u64) -> Option<fn(&mut Message)> {
+    fn nothing(message: &mut Message) {
+        message.restart(DONE);
+    }
+    fn no_question(message: &mut Message) {
+        message.restart(DONE);
+        None::<u64>.encode(message);
+    }
+    match label {
+        Names::PROCESS_ENDED | Console::PROCESS_ENDED | Clock::PROCESS_ENDED => Some(nothing),
+        Files::PROCESS_ENDED => Some(no_question),
+        _ => None,
     }
 }
 

@@ -89,43 +89,47 @@ impl Peer {
 
     /// Takes in what it has written, and sends what there was no room for.
     pub fn take_in(&mut self, desk: &mut Desk, inbox: &Inbox, port: &mut Port) {
-        let mut taken = 0;
-        while taken < BATCH {
+        for _ in 0..BATCH {
             let Some(channel) = &mut self.channel else { break };
-            match channel.receive() {
-                Ok(None) => break,
+            let received = channel.receive();
+            self.heard |= matches!(received, Ok(Some(_)));
+            let incoming = match received {
                 Ok(Some(Incoming::Event(operation::HELLO, _))) => {
                     self.start = Instant::now().ticks() - self.started.ticks();
                     self.state = State::Running;
+                    continue;
                 }
                 Ok(Some(Incoming::Event(operation::CANCEL, words))) if let Ok(place) = decode_place(words) => {
                     desk.cancel(self.core, place);
-                }
-                Ok(Some(Incoming::Request(number, words))) => {
-                    let answer = carry_out(self.core, number, words, desk);
-                    answer.into_iter().for_each(|words| self.answer(number, words));
-                }
-                Ok(Some(Incoming::Answer(number, words))) => {
-                    if let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) {
-                        let (_, asked) = self.asked.swap_remove(place);
-                        asked.finish(words, &mut self.places, inbox, port);
-                    }
+                    continue;
                 }
                 Ok(Some(Incoming::Event(operation::ALIVE, _))) => {
                     // Without room for it there is something else that says it.
                     let _ = channel.event(operation::HERE, &[]);
+                    continue;
                 }
-                Ok(Some(Incoming::Event(operation::HERE, _))) => {}
+                Ok(Some(Incoming::Event(operation::HERE, _))) => continue,
+                Ok(Some(Incoming::Request(number, words))) => {
+                    let answer = carry_out(self.core, number, words, desk);
+                    answer.into_iter().for_each(|words| self.answer(number, words));
+                    continue;
+                }
+                Ok(Some(Incoming::Answer(number, words))) => {
+                    let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else { continue };
+                    let (_, asked) = self.asked.swap_remove(place);
+                    asked.finish(words, &mut self.places, inbox, port);
+                    continue;
+                }
+                incoming => incoming.map(|incoming| incoming.is_some()),
+            };
+            match incoming {
+                Ok(false) => break,
                 // An event that no monitor sends, or what is no message at all.
-                Ok(Some(Incoming::Event(..))) | Err(_) => self.close(inbox, port),
+                Ok(true) | Err(_) => self.close(inbox, port),
             }
-            taken += 1;
         }
-        if taken > 0 {
-            self.heard = true;
-            if matches!(self.state, State::Silent) {
-                self.state = State::Running;
-            }
+        if self.heard && matches!(self.state, State::Silent) {
+            self.state = State::Running;
         }
         self.send_unsent();
     }
@@ -141,9 +145,10 @@ impl Peer {
     /// Answers a request of its, now or when there is room.
     pub fn answer(&mut self, number: Number, words: Words) {
         // Of a channel that is closed nobody hears an answer.
-        if self.channel.is_some() {
+        let Some(channel) = &mut self.channel else { return };
+        // What is broken is noticed when something is taken in.
+        if !self.unsent.is_empty() || matches!(channel.answer(number, &words), Err(Refused::Full)) {
             self.unsent.push_back((number, words));
-            self.send_unsent();
         }
     }
 

@@ -60,6 +60,10 @@ pub struct Server {
     attention: Attention,
     /// A signal may be lost since the line was looked at.
     may_have_missed: bool,
+    /// The other threads have signalled since what they did was looked at.
+    is_woken: bool,
+    /// Of what programs here ask servers of the first core, something could not be sent for lack of room.
+    is_held_up: bool,
 }
 
 impl Server {
@@ -72,8 +76,18 @@ impl Server {
         let watch = Watch::new().map_err(no_memory)?;
         let attention = Attention::new(remind).map_err(no_memory)?;
         let (desk, inbox) = (Desk::new(machine.core, services, wake), Inbox::new(wake));
-        let mut server =
-            Server { machine, peers: Vec::new(), line, desk, inbox, watch, attention, may_have_missed: false };
+        let mut server = Server {
+            machine,
+            peers: Vec::new(),
+            line,
+            desk,
+            inbox,
+            watch,
+            attention,
+            may_have_missed: false,
+            is_woken: false,
+            is_held_up: false,
+        };
         match files {
             Some(files) => {
                 server.start_others(&files)?;
@@ -135,6 +149,8 @@ impl Server {
                     port.carry_out(|request, context, answer| Monitor::dispatch(self, request, context, answer));
                     if core::mem::take(&mut self.may_have_missed) {
                         let _ = self.line.acknowledge();
+                        self.attention.was_reminded();
+                        self.is_woken = true;
                     }
                 }
                 Event::Signal(bits) => {
@@ -142,6 +158,7 @@ impl Server {
                         // The line can be rung again before what was written is taken in.
                         let _ = self.line.acknowledge();
                     }
+                    self.is_woken |= bits & WAKE != 0;
                     if bits & REMIND != 0 {
                         self.look(&mut port);
                     }
@@ -156,21 +173,28 @@ impl Server {
         for peer in &mut self.peers {
             peer.take_in(&mut self.desk, &self.inbox, port);
         }
-        while let Some((origin, words)) = self.desk.finished() {
+        let is_woken = core::mem::take(&mut self.is_woken);
+        while is_woken && let Some((origin, words)) = self.desk.finished() {
             match origin {
                 Origin::Nobody => {}
                 Origin::Here(asker) => asker.finish(port, &words),
                 Origin::Peer(core, number) => {
-                    let peer = self.peers.iter_mut().find(|peer| peer.core == core);
-                    peer.into_iter().for_each(|peer| peer.answer(number, words.clone()));
+                    if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
+                        peer.answer(number, words);
+                    }
                 }
             }
         }
         self.desk.resume();
+        if !is_woken && !self.is_held_up {
+            return;
+        }
         let Some(first) = self.peers.iter_mut().find(|peer| peer.core == 0) else { return };
+        self.is_held_up = false;
         while let Some(arrived) = self.inbox.take() {
             if let Some(arrived) = first.forward(arrived, &self.inbox) {
                 self.inbox.put_back(arrived);
+                self.is_held_up = true;
                 return;
             }
         }
