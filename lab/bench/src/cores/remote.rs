@@ -2,8 +2,10 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use tench::sync::Barrier;
 use tench::thread;
 use tench::time::instructions;
 use tench_monitor_client::Monitor;
@@ -40,19 +42,27 @@ fn ping(monitor: Monitor) -> Result<(), String> {
     monitor.ping(OTHER).map(drop).map_err(problem("ping"))
 }
 
-/// What each of the pings of so many threads costs. The threads are made and joined in it; that is taken off, as what it costs when they
-/// have nothing to do.
+/// What each of the pings of so many threads costs, from when all are ready until all are done.
 fn many(monitor: Monitor, together: u64) -> Result<u64, String> {
-    let crowd = |pings: u64| -> Result<u64, String> {
-        let start = instructions();
-        let each = move || (0..pings).try_for_each(|_| ping(monitor));
-        let threads: Vec<_> = (0..together).map(|_| thread::spawn(each)).collect();
-        threads.into_iter().try_for_each(|thread| thread.join())?;
-        Ok(instructions() - start)
+    let meeting = Arc::new(Barrier::new(together as usize + 1));
+    let each = || {
+        let meeting = Arc::clone(&meeting);
+        let work = move || {
+            let warm = (0..WARM_UP).try_for_each(|_| ping(monitor));
+            meeting.wait();
+            let pinged = (0..TIMES).try_for_each(|_| ping(monitor));
+            meeting.wait();
+            warm.and(pinged)
+        };
+        thread::spawn(work)
     };
-    crowd(WARM_UP)?;
-    let nothing = crowd(0)?;
-    Ok((crowd(TIMES)? - nothing) / TIMES / together)
+    let threads: Vec<_> = (0..together).map(|_| each()).collect();
+    meeting.wait();
+    let start = instructions();
+    meeting.wait();
+    let cost = instructions() - start;
+    threads.into_iter().try_for_each(|thread| thread.join())?;
+    Ok(cost / TIMES / together)
 }
 
 /// What it costs to start `hello` on a core and to learn of its end. What is still done when the answer is there counts with the next.
