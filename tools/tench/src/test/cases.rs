@@ -98,7 +98,8 @@ pub fn run(target: &Target, boot: Boot, report: &mut Report) -> Result<()> {
     let corpus = prepare::corpus(target.workspace)?;
     let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &corpus)?;
     let mut symbols = build.symbols(target.workspace, &system)?;
-    let machine = Machine { icount: true, cores, ..Machine::default() };
+    // Cores share memory evenly, so the first has as much as if it were alone.
+    let machine = Machine { icount: true, cores, memory: format!("{cores}G"), ..Machine::default() };
     let mut command = machine.command(&files, Serial::Pipe);
     let mut tally = (0, 0);
     let mut end = None;
