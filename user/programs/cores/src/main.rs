@@ -29,7 +29,8 @@ tench::entry!(main);
 const USAGE: &str =
     "usage: cores [ping CORE [TIMES] | ps | kill [CORE:]PID | memory CORE | run CORE PROGRAM [ARGUMENT...] |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
-    kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES]]";
+    kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
+    leave CORE [TIMES]]";
 
 fn main() -> Result<(), String> {
     let words: Vec<&str> = tench::args().skip(1).collect();
@@ -54,6 +55,9 @@ fn main() -> Result<(), String> {
         ["share", core, times] => share::share(several()?, number(core)?, number(times)?),
         ["lend", core] => share::lend(several()?, number(core)?, 1),
         ["lend", core, times] => share::lend(several()?, number(core)?, number(times)?),
+        ["leave", core] => share::leave(several()?, number(core)?, 1),
+        ["leave", core, times] => share::leave(several()?, number(core)?, number(times)?),
+        ["giver", guest] => share::giver(several()?, number(guest)?),
         ["guest"] => share::guest(several()?),
         _ => Err(USAGE.to_string()),
     }

@@ -157,6 +157,39 @@ fn lend_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// Shares a frame of a process that ends without taking it back.
+pub fn leave(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
+    many(monitor, core, times, leave_once)
+}
+
+fn leave_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
+    let (_, own) = monitor.cores().map_err(text)?;
+    let guest = spawn(monitor, core, &["cores", "guest"])?;
+    let giver = spawn(monitor, own, &["cores", "giver", &guest.to_string()])?;
+    let ended = monitor.wait(giver).map_err(text)?;
+    if (ended.state, ended.detail) != (Condition::Exited, 0) {
+        return Err("the process that was to share its memory did not".to_string());
+    }
+    crashed(&monitor.wait(guest).map_err(text)?)?;
+    until(|| monitor.exchanged().is_ok_and(|books| books.exports == 0))?;
+    until(|| Mem::STANDARD.abroad(0).is_err())?;
+    if aloud {
+        println!("a process of core {own} ended, and what it had shared with core {core} is gone there, too");
+    }
+    Ok(())
+}
+
+/// Shares a frame with a guest, and ends.
+pub fn giver(monitor: Monitor, guest: u64) -> Result<(), String> {
+    let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?.leak();
+    let window = Window::new(frame, FRAME_BITS, RW).map_err(|error| error.to_string())?;
+    window.write64(0, HERE);
+    monitor.give(guest, SHARE, Cap::new(frame.address())).map_err(text)?;
+    until(|| window.read64(8) == THERE)?;
+    window.write64(0, HERE + 1);
+    until(|| window.read64(8) == THERE + 1)
+}
+
 fn take_slot() -> Result<CapAddress, String> {
     memory::take_slot().map_err(|error| error.to_string())
 }

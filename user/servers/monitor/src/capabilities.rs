@@ -12,6 +12,7 @@ use tench::time;
 use tench_abi::layout::slot;
 use tench_channel::Request as Number;
 use tench_foreign::{Core, Kind as Sendable, ObjectId, Shape};
+use tench_mem_client::Mem;
 use tench_monitor::exchange::line::{Admission, operation};
 use tench_monitor::exchange::mail::Letter;
 use tench_monitor::exchange::{Done, Exchange, Found, Kernel as Books_, Parcel};
@@ -219,6 +220,8 @@ pub enum Work {
     Deletion(ObjectId),
     /// To know who has ended.
     Sweep,
+    /// To know which memory of those who have ended other cores have something of.
+    Reclaim,
 }
 
 /// What a worker does.
@@ -227,6 +230,8 @@ pub enum Task {
     Look(Vec<u64>),
     /// Deletes everything that was made of what lies in a slot, or copied from it.
     Delete(CapAddress),
+    /// Has the memory server free what other cores had something of, and answers of what they still have.
+    Reclaim,
 }
 
 /// Does it. Only workers call this: it can take long.
@@ -240,7 +245,23 @@ pub fn carry_out(task: &Task) -> Words {
             }
             Words::new()
         }
+        Task::Reclaim => reclaim(),
     }
+}
+
+/// Addresses and sizes of blocks that cannot be freed yet.
+fn reclaim() -> Words {
+    let (mut words, mut from) = (Words::new(), 0);
+    while let Ok(block) = Mem::STANDARD.abroad(from) {
+        if Mem::STANDARD.reclaim(block.address).is_err() {
+            words.extend([block.address, 1 << block.size_bits]);
+        }
+        from = block.address + 1;
+        if words.len() >= MOST_ASKED {
+            break;
+        }
+    }
+    words
 }
 
 /// Whether a process of this core has not ended.
@@ -276,6 +297,12 @@ pub fn finish(books: &mut Books, own: Core, work: Work, words: &[u64]) -> Option
         }
         Work::Deletion(object) => books.deleted(object),
         Work::Sweep => end(books, words),
+        Work::Reclaim => {
+            for block in words.as_chunks().0 {
+                let [base, bytes] = *block;
+                books.reclaim(base, bytes);
+            }
+        }
     }
     None
 }
@@ -326,33 +353,40 @@ fn deliver(books: &mut Books, port: &mut Port, pending: Pending<Taken, Error>, l
 pub struct Rounds {
     next: Option<Instant>,
     count: u32,
+    /// Somebody may have ended whose memory other cores have something of.
+    may_be_abroad: bool,
 }
 
 impl Rounds {
     /// Not yet.
     pub const fn new() -> Rounds {
-        Rounds { next: None, count: 0 }
+        Rounds { next: None, count: 0, may_be_abroad: false }
     }
 
-    /// Asks it, if it is time. Answers whom a worker is to ask about.
-    pub fn pass(&mut self, books: &mut Books) -> Option<Task> {
-        if books.is_idle() {
+    /// Asks it, if it is time. Answers what workers are to do.
+    pub fn pass(&mut self, books: &mut Books) -> [Option<(Work, Task)>; 2] {
+        if books.is_idle() && !self.may_be_abroad {
             self.next = None;
-            return None;
+            return [None, None];
         }
         let now = Instant::now();
         if self.next.is_some_and(|next| now < next) {
-            return None;
+            return [None, None];
         }
         let is_first = self.next.is_none();
         self.next = Some(now.after(time::frequency() / LOOKS));
         if is_first {
-            return None;
+            return [None, None];
         }
         books.poll();
+        // Once more after the last object has come back.
+        let was = core::mem::replace(&mut self.may_be_abroad, books.has_exports());
+        let reclaims = (was || self.may_be_abroad).then_some((Work::Reclaim, Task::Reclaim));
         self.count = self.count.wrapping_add(1);
         let receivers = if self.count.is_multiple_of(ROUNDS) { books.receivers() } else { Vec::new() };
-        (!receivers.is_empty()).then(|| Task::Look(receivers.into_iter().take(MOST_ASKED).collect()))
+        let looks = !receivers.is_empty();
+        let look = || (Work::Sweep, Task::Look(receivers.into_iter().take(MOST_ASKED).collect()));
+        [reclaims, looks.then(look)]
     }
 
     /// Until when the main thread may sleep.

@@ -195,9 +195,9 @@ impl Server {
 
     /// Passes on what the books of capabilities have to say, to whomever.
     fn exchange(&mut self, port: &mut Port) {
-        if let Some(look) = self.rounds.pass(&mut self.books) {
+        for (work, task) in self.rounds.pass(&mut self.books).into_iter().flatten() {
             // If no worker is free, there is a next time.
-            let _ = self.desk.work(Work::Sweep, look);
+            let _ = self.desk.work(work, task);
         }
         while let Some(core) = self.books.overdue() {
             let peer = self.peers.iter_mut().find(|peer| peer.core == core.index() as u64);
