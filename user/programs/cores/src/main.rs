@@ -3,6 +3,7 @@
 //! ```text
 //! main       the cores and the way to them
 //! processes  programs on any core
+//! refusals   what cannot be sent
 //! share      memory that cores share, and lend each other
 //! ```
 
@@ -12,6 +13,7 @@
 extern crate alloc;
 
 mod processes;
+mod refusals;
 mod share;
 
 use alloc::format;
@@ -30,7 +32,7 @@ const USAGE: &str =
     "usage: cores [ping CORE [TIMES] | ps | kill [CORE:]PID | memory CORE | run CORE PROGRAM [ARGUMENT...] |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
-    leave CORE [TIMES]]";
+    leave CORE [TIMES] | refusals CORE]";
 
 fn main() -> Result<(), String> {
     let words: Vec<&str> = tench::args().skip(1).collect();
@@ -57,6 +59,8 @@ fn main() -> Result<(), String> {
         ["lend", core, times] => share::lend(several()?, number(core)?, number(times)?),
         ["leave", core] => share::leave(several()?, number(core)?, 1),
         ["leave", core, times] => share::leave(several()?, number(core)?, number(times)?),
+        ["refusals", core] => refusals::all(several()?, number(core)?),
+        ["idle"] => refusals::idle(),
         ["giver", guest] => share::giver(several()?, number(guest)?),
         ["guest"] => share::guest(several()?),
         _ => Err(USAGE.to_string()),

@@ -19,9 +19,11 @@ const SHARE: u64 = 1;
 const LEND: u64 = 2;
 /// A frame that was made of lent memory.
 const MADE: u64 = 3;
+/// To find out what cannot be done with another core's frame.
+pub const CHECK: u64 = 4;
 
 /// Log2 of the bytes that are shared, and lent.
-const FRAME_BITS: u32 = 12;
+pub const FRAME_BITS: u32 = 12;
 const LENT_BITS: u32 = 16;
 
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
@@ -73,7 +75,7 @@ fn many(
 }
 
 /// Waits for something.
-fn until(mut is_so: impl FnMut() -> bool) -> Result<(), String> {
+pub fn until(mut is_so: impl FnMut() -> bool) -> Result<(), String> {
     let deadline = time::deadline(PATIENCE);
     while !is_so() {
         if tench::sys::Instant::now() > deadline {
@@ -109,12 +111,16 @@ fn share_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     if aloud {
         println!("cores 0 and {core} write into one frame");
     }
-    let refused = frame.cap().revoke();
-    if refused != Err(Refusal::ForeignCopies) {
-        return Err(format!("revoked without the other core: {refused:?}"));
+    // Whoever has sent it need not know where the other runs: it asks the monitor when the kernel says so.
+    let (_, own) = monitor.cores().map_err(text)?;
+    match frame.cap().revoke() {
+        Err(Refusal::ForeignCopies) if core != own => {
+            monitor.revoke(Cap::new(frame.cap().address())).map_err(text)?;
+            frame.cap().revoke().map_err(|error| error.to_string())?;
+        }
+        Ok(_) if core == own => {}
+        other => return Err(format!("it was revoked where it is not: {other:?}")),
     }
-    monitor.revoke(Cap::new(frame.cap().address())).map_err(text)?;
-    frame.cap().revoke().map_err(|error| error.to_string())?;
     crashed(&monitor.wait(guest).map_err(text)?)?;
     if aloud {
         println!("it was taken back, and the process there crashed");
@@ -190,7 +196,8 @@ pub fn giver(monitor: Monitor, guest: u64) -> Result<(), String> {
     until(|| window.read64(8) == THERE + 1)
 }
 
-fn take_slot() -> Result<CapAddress, String> {
+/// An empty slot.
+pub fn take_slot() -> Result<CapAddress, String> {
     memory::take_slot().map_err(|error| error.to_string())
 }
 
@@ -200,6 +207,7 @@ pub fn guest(monitor: Monitor) -> Result<(), String> {
     let (from, word, _) = monitor.take(slot).map_err(text)?;
     let frame = match word {
         SHARE => Cap::<Frame>::new(slot),
+        CHECK => return crate::refusals::of_a_copy(monitor, from, Cap::new(slot)),
         LEND => {
             let first = memory::take_slots(4).map_err(|error| error.to_string())?;
             let lent = Cap::<Untyped>::new(slot);
