@@ -108,11 +108,11 @@ fn share_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     until(|| window.read64(8) == THERE)?;
     window.write64(0, HERE + 1);
     until(|| window.read64(8) == THERE + 1)?;
+    let (_, own) = monitor.cores().map_err(text)?;
     if aloud {
-        println!("cores 0 and {core} write into one frame");
+        println!("cores {own} and {core} write into one frame");
     }
     // Whoever has sent it need not know where the other runs: it asks the monitor when the kernel says so.
-    let (_, own) = monitor.cores().map_err(text)?;
     match frame.cap().revoke() {
         Err(Refusal::ForeignCopies) if core != own => {
             monitor.revoke(Cap::new(frame.cap().address())).map_err(text)?;
@@ -147,7 +147,8 @@ fn lend_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     window.write64(0, HERE);
     until(|| window.read64(8) == THERE + 1)?;
     if aloud {
-        println!("core {core} made a frame of memory that core 0 lent, and both write into it");
+        let (_, own) = monitor.cores().map_err(text)?;
+        println!("core {core} made a frame of memory that core {own} lent, and both write into it");
     }
     monitor.recall(block.address, 1 << block.size_bits).map_err(text)?;
     if OWN_SPACE.identify_at(arrival).is_ok_and(|found| found.kind != Kind::Null) {

@@ -13,6 +13,7 @@ use tench_abi::layout::slot;
 use tench_channel::Request as Number;
 use tench_foreign::{Core, Kind as Sendable, ObjectId, Shape};
 use tench_mem_client::Mem;
+use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::line::{Admission, operation};
 use tench_monitor::exchange::mail::Letter;
 use tench_monitor::exchange::{Done, Exchange, Found, Kernel as Books_, Parcel};
@@ -22,6 +23,8 @@ use tench_procs_client::Procs;
 use tench_procs_client::protocol::State;
 use tench_protocol::{Any, Given, Pending, Port, Replies, Sent};
 use tench_sys::{Cap, CapAddress, Error as Refusal, Frame, Instant, Kernel, Kind, OWN_SPACE, Place, Rights, Untyped};
+
+use crate::links::Links;
 
 /// How long until the kernel is asked what is not used any more, in parts of a second.
 const LOOKS: u64 = 10;
@@ -41,6 +44,8 @@ pub enum Waiter {
     Done(Pending<(), Error>),
     /// A letter.
     Letter(Pending<Taken, Error>),
+    /// This monitor itself, which sends two others the channel between them: to which, and to which it leads.
+    Link(Core, Core),
 }
 
 impl Waiter {
@@ -49,6 +54,7 @@ impl Waiter {
         match self {
             Waiter::Done(pending) => watch.has_gone(pending),
             Waiter::Letter(pending) => watch.has_gone(pending),
+            Waiter::Link(..) => false,
         }
     }
 
@@ -57,6 +63,7 @@ impl Waiter {
         match self {
             Waiter::Done(pending) => replies.forget(pending),
             Waiter::Letter(pending) => replies.forget(pending),
+            Waiter::Link(..) => {}
         }
     }
 }
@@ -273,6 +280,10 @@ fn lives(process: u64) -> bool {
 /// Whether a process lives is asked before it is sent something; who else has ended, if there is no room otherwise.
 pub fn look(books: &Books, from: u64, process: u64) -> Task {
     let others = if books.has_room(from) { Vec::new() } else { books.receivers() };
+    if process == MONITOR {
+        // It lives.
+        return Task::Look(Vec::new());
+    }
     Task::Look([process].into_iter().chain(others).take(MOST_ASKED).collect())
 }
 
@@ -319,7 +330,7 @@ fn admit(books: &mut Books, sender: Core, from: u64, admission: &Admission, ende
 }
 
 /// Answers those for whom something is done.
-pub fn answer(books: &mut Books, port: &mut Port) {
+pub fn answer(books: &mut Books, links: &mut Links, port: &mut Port) {
     while let Some(done) = books.done() {
         match done {
             Done::Answer(Waiter::Done(pending), result) => port.finish(pending, &result),
@@ -328,11 +339,13 @@ pub fn answer(books: &mut Books, port: &mut Port) {
                 port.finish(pending, &refused);
             }
             Done::Letter(Waiter::Letter(pending), letter) => deliver(books, port, pending, letter),
+            Done::Answer(Waiter::Link(to, other), result) => links.sent(to, other, result),
             // Nobody waits so.
             Done::Letter(Waiter::Done(pending), letter) => {
                 port.finish(pending, &Err(Error::Internal));
                 books.put_back(letter);
             }
+            Done::Letter(Waiter::Link(..), letter) => books.put_back(letter),
         }
     }
 }
@@ -397,5 +410,5 @@ impl Rounds {
 
 /// Whether an event is about capabilities.
 pub const fn is_line(event: u16) -> bool {
-    matches!(event, operation::AGREE | operation::ADDRESS | operation::DROP | operation::LOST)
+    matches!(event, operation::AGREE..=operation::DROP | operation::LOST | operation::LINK)
 }

@@ -20,11 +20,13 @@ mod hands;
 pub mod line;
 pub mod mail;
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_foreign::{
-    Core, Cores, Effects, Error as Foreign, Input, Kind, Limits, Machine, ObjectId, Send, Sent, Shape, Stage, Token,
+    Core, Cores, Effects, Error as Foreign, Input, Kind, Limits, MAX_CORES, Machine, ObjectId, Send, Sent, Shape,
+    Stage, Token,
 };
 use tench_monitor_client::protocol::Error;
 
@@ -35,6 +37,10 @@ use mail::Letter;
 
 /// What a monitor keeps books of at most.
 pub const LIMITS: Limits = Limits { exports: 1024, holders: 4096, copies: 1024, requests: 128 };
+/// Wishes for channels that wait, at most.
+const MOST_LINKS: usize = 4096;
+/// The process that stands for a core's monitor.
+pub const MONITOR: u64 = 0;
 
 /// What lies in a slot, if it can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -317,7 +323,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         let kernel = &self.hands.kernel;
         let unused = |copy: &&tench_foreign::Copy| {
             let root = self.hands.roots.get(&copy.object);
-            copy.stage == Stage::Held && root.is_some_and(|root| !kernel.is_used(root.slot))
+            copy.stage == Stage::Held && root.is_some_and(|root| root.link.is_none() && !kernel.is_used(root.slot))
         };
         let objects: Vec<ObjectId> = self.machine.copies().filter(unused).map(|copy| copy.object).collect();
         for object in objects {
@@ -332,20 +338,34 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// Whether anything is here that [`poll`](Self::poll) looks at, or letters whose receivers may end.
     pub fn is_idle(&self) -> bool {
-        self.hands.roots.is_empty()
-            && self.hands.stand_ins.is_empty()
+        let has_lines = |core: Core| !self.hands.lines.get(core.index()).is_none_or(VecDeque::is_empty);
+        let is_stuck = |core: &Core| has_lines(*core) && !self.hands.connected.has(*core);
+        self.roots() == 0
+            && !self.has_exports()
+            && !Cores::first(MAX_CORES as u8).iter().any(|core| is_stuck(&core))
             && self.hands.stubborn.is_empty()
             && self.hands.mail.count() == (0, 0, 0)
     }
 
     /// Whether something of this core's is on others.
     pub fn has_exports(&self) -> bool {
-        !self.hands.stand_ins.is_empty()
+        self.stand_ins() > 0
+    }
+
+    /// Without the channels of the monitors themselves.
+    fn stand_ins(&self) -> usize {
+        self.hands.stand_ins.values().filter(|stand_in| stand_in.giver != MONITOR).count()
+    }
+
+    fn roots(&self) -> usize {
+        self.hands.roots.values().filter(|root| root.link.is_none()).count()
     }
 
     /// What is to be deleted next: the root in a slot, all that was made of it and copied from it, and then
     /// [that is to be said](Self::deleted).
-    pub fn deletion(&mut self) -> Option<(ObjectId, CapAddress)> {
+    ///
+    /// With it comes the core to which it was the monitor's own channel, which is not to be used any more from now on.
+    pub fn deletion(&mut self) -> Option<(ObjectId, CapAddress, Option<Core>)> {
         let object = self.hands.deletions.pop_front()?;
         // What of it was lent on to a core that has stopped goes with it.
         let exports = self.machine.exports();
@@ -356,7 +376,7 @@ impl<K: Kernel, P> Exchange<K, P> {
                 self.hands.release(stand_in.slot);
             }
         }
-        self.hands.roots.get(&object).map(|root| (object, root.slot))
+        self.hands.roots.get(&object).map(|root| (object, root.slot, root.link))
     }
 
     /// A deletion could not be begun.
@@ -382,6 +402,50 @@ impl<K: Kernel, P> Exchange<K, P> {
     /// There is a channel to a core.
     pub fn connect(&mut self, core: Core) {
         self.hands.connected = self.hands.connected.with(core);
+        self.hands.wanted = self.hands.wanted.without(Cores::NONE.with(core));
+    }
+
+    /// Whether a core has stopped, as far as is known here.
+    pub fn is_closed(&self, core: Core) -> bool {
+        self.hands.closed.has(core)
+    }
+
+    /// Something is to be said to a core to which there is no channel: which. Each is told once, until [it is asked
+    /// for](Self::want) again.
+    pub fn wanted(&mut self) -> Option<Core> {
+        let core = self.hands.wanted.iter().next()?;
+        self.hands.wanted = self.hands.wanted.without(Cores::NONE.with(core));
+        Some(core)
+    }
+
+    /// Asks the first core's monitor for a channel to a core.
+    pub fn want(&mut self, core: Core) {
+        if let Some(first) = Core::new(0) {
+            self.hands.say(first, Line::Link(core));
+        }
+    }
+
+    /// Which core wants a channel, and to which.
+    pub fn link(&mut self) -> Option<(Core, Core)> {
+        self.hands.links.pop_front()
+    }
+
+    /// A letter to the monitor itself had the channel to a core, which it has mapped: the frame in this slot is a copy.
+    pub fn keep_link(&mut self, slot: CapAddress, core: Core) {
+        let Some(found) = self.hands.kernel.look(slot) else { return };
+        for root in self.hands.roots.values_mut().filter(|root| root.shape == found.shape) {
+            root.link = Some(core);
+        }
+    }
+
+    /// Deletes what lies in a slot.
+    pub fn discard(&mut self, slot: CapAddress) {
+        self.hands.kernel.delete(slot);
+    }
+
+    /// The next letter to the monitor itself.
+    pub fn own_letter(&mut self) -> Option<Letter> {
+        self.hands.mail.take_own()
     }
 
     /// Whether there is.
@@ -396,14 +460,23 @@ impl<K: Kernel, P> Exchange<K, P> {
             Some(Line::Address(request, ticket)) if self.hands.mail.address(from, request, ticket) => {}
             Some(Line::Drop(ticket)) => self.hands.mail.drop(from, ticket),
             // Only the first core's monitor knows what became of the cores that it started.
-            Some(Line::Lost(core)) if from.index() == 0 => self.lose(core),
+            Some(Line::Lost(core)) if from.index() == 0 && core != self.hands.core => self.lose(core),
+            // Each has one wish for each other core at a time.
+            Some(Line::Link(core)) if self.hands.core.index() == 0 && self.hands.links.len() < MOST_LINKS => {
+                self.hands.links.push_back((from, core));
+            }
             _ => self.malformed += 1,
         }
     }
 
     /// A core has stopped, or nothing that it says is believed any more.
     pub fn lose(&mut self, core: Core) {
+        if self.hands.closed.has(core) {
+            return;
+        }
         self.hands.connected = self.hands.connected.without(Cores::NONE.with(core));
+        self.hands.wanted = self.hands.wanted.without(Cores::NONE.with(core));
+        self.hands.closed = self.hands.closed.with(core);
         if let Some(lines) = self.hands.lines.get_mut(core.index()) {
             lines.clear();
         }
@@ -441,7 +514,7 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// Objects of this core on others, objects of others here, and letters.
     pub fn count(&self) -> (usize, usize, usize) {
-        (self.hands.stand_ins.len(), self.hands.roots.len(), self.hands.mail.count().0)
+        (self.stand_ins(), self.roots(), self.hands.mail.count().0)
     }
 
     /// What was said or done that no monitor says or does: by others, and what the machine found.

@@ -8,6 +8,7 @@
 //! services   the servers of this core, as those of other cores reach them
 //! processes  starting, awaiting, killing and listing processes
 //! capabilities  sending them to processes of any core
+//! links      channels between any two further cores
 //! desk       who gets a worker, and who is answered when it is done
 //! workers    threads that make calls which take time
 //! server     what local programs and other monitors ask
@@ -23,6 +24,7 @@ mod capabilities;
 mod channel;
 mod desk;
 mod forward;
+mod links;
 mod peer;
 mod processes;
 mod server;

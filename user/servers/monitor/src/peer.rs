@@ -59,6 +59,15 @@ pub struct Peer {
     unsent: VecDeque<(Number, Words)>,
     /// Something else could not be sent for lack of room.
     wants_room: bool,
+    /// What waits for the channel, which was asked for.
+    parked: Option<Vec<Parked>>,
+}
+
+/// What waits for a channel.
+enum Parked {
+    Ping(Pending<u64, Error>),
+    Processes(u64, What, Asker),
+    Gift(Gift),
 }
 
 impl Peer {
@@ -75,7 +84,45 @@ impl Peer {
             places: Places::new(PLACES),
             unsent: VecDeque::new(),
             wants_room: false,
+            parked: None,
         }
+    }
+
+    /// A core to which a channel was asked for. What it is asked meanwhile waits.
+    pub fn awaited(core: u64) -> Peer {
+        Peer { parked: Some(Vec::new()), ..Peer::new(core) }
+    }
+
+    /// Whether its channel was asked for.
+    pub const fn is_awaited(&self) -> bool {
+        self.parked.is_some()
+    }
+
+    /// Here is its channel.
+    pub fn open(&mut self, channel: Channel, books: &mut Books, port: &mut Port) {
+        (self.channel, self.state) = (Some(channel), State::Running);
+        for parked in self.parked.take().into_iter().flatten() {
+            match parked {
+                Parked::Gift(gift) => self.admit(gift, books),
+                Parked::Ping(pending) => {
+                    let mut kept = Some(pending);
+                    let asked = self.ping(|| kept.take().ok_or(Refusal::Aborted));
+                    kept.into_iter().zip(asked.err()).for_each(|(pending, why)| port.finish(pending, &Err(why)));
+                }
+                Parked::Processes(asker, what, waiting) => {
+                    let mut kept = Some(waiting);
+                    let asked = self.ask(asker, &what, || kept.take().ok_or(Refusal::Aborted));
+                    kept.into_iter().zip(asked.err()).for_each(|(waiting, why)| waiting.refuse(port, why));
+                }
+            }
+        }
+    }
+
+    /// Where something waits for the channel, if that was asked for. Errors: `Full`.
+    fn waiting_room(&mut self) -> Option<Result<&mut Vec<Parked>, Error>> {
+        let parked = self.parked.as_mut()?;
+        let has_room = parked.len() < IN_FLIGHT as usize && parked.try_reserve(1).is_ok();
+        Some(if has_room { Ok(parked) } else { Err(Error::Full) })
     }
 
     /// When it has to have answered.
@@ -131,6 +178,13 @@ impl Peer {
         for (_, asked) in self.asked.drain(..) {
             asked.refuse(&mut self.places, inbox, books, port);
         }
+        for parked in self.parked.take().into_iter().flatten() {
+            match parked {
+                Parked::Ping(pending) => port.finish(pending, &Err(Error::Broken)),
+                Parked::Processes(_, _, waiting) => waiting.refuse(port, Error::Broken),
+                Parked::Gift(gift) => gift.refuse(books, Error::Broken),
+            }
+        }
         capabilities::core(self.core).into_iter().for_each(|core| books.lose(core));
     }
 
@@ -150,6 +204,11 @@ impl Peer {
 
     /// Asks it whether a process there takes what somebody here sends.
     pub fn admit(&mut self, gift: Gift, books: &mut Books) {
+        match self.waiting_room() {
+            Some(Ok(room)) => return room.push(Parked::Gift(gift)),
+            Some(Err(why)) => return gift.refuse(books, why),
+            None => {}
+        }
         let asked = self.asked.try_reserve(1).map_err(|_| Error::Full);
         match asked.and_then(|()| self.request(exchange::ADMIT, &gift.admission().encode())) {
             Ok(number) => self.asked.push((number, Asked::Gift(gift))),
@@ -187,6 +246,10 @@ impl Peer {
 
     /// Asks whether it answers.
     pub fn ping(&mut self, keep: impl FnOnce() -> Result<Pending<u64, Error>, Refusal>) -> Result<(), Error> {
+        if let Some(room) = self.waiting_room() {
+            room?.push(Parked::Ping(keep().map_err(|_| Error::Full)?));
+            return Ok(());
+        }
         self.asked.try_reserve(1).map_err(|_| Error::Full)?;
         let since = Instant::now();
         let number = self.request(operation::PING, &[])?;
@@ -197,6 +260,10 @@ impl Peer {
 
     /// Asks it for something about processes. Who asks is kept if that was possible.
     pub fn ask(&mut self, asker: u64, what: &What, keep: impl FnOnce() -> Result<Asker, Refusal>) -> Result<(), Error> {
+        if let Some(room) = self.waiting_room() {
+            room?.push(Parked::Processes(asker, what.clone(), keep().map_err(|_| Error::Full)?));
+            return Ok(());
+        }
         let waits = matches!(what, What::Wait(_));
         if waits && !self.places.may_take(asker) || self.asked.try_reserve(1).is_err() {
             return Err(Error::Full);

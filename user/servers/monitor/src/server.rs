@@ -16,6 +16,7 @@ use tench_loader::Archive;
 use tench_loader::addresses::Randomness;
 use tench_mem_client::Mem;
 use tench_monitor::boot::BLOCK_BITS;
+use tench_monitor::exchange::MONITOR;
 use tench_monitor::message::{Strings, operation};
 use tench_monitor::share::even;
 use tench_monitor_client::Monitor;
@@ -35,6 +36,7 @@ use crate::capabilities::{self, Books, Gift, Rounds, Taken, Task, Waiter, Work};
 use crate::channel::{self, LINE};
 use crate::desk::{Asker, Desk, Origin};
 use crate::forward::Inbox;
+use crate::links::{self, Links};
 use crate::peer::Peer;
 use crate::processes::{self, What};
 use crate::services::Services;
@@ -45,6 +47,8 @@ use crate::{Result, no_memory};
 const WAKE: u64 = 1 << 1;
 /// Ticks of the system counter in a second are so many times those after which something that is being cancelled is looked at again.
 const LOOKS: u64 = 1000;
+/// The same for a channel that could not be sent.
+const LINKS: u64 = 10;
 
 /// The server's state.
 pub struct Server {
@@ -58,6 +62,8 @@ pub struct Server {
     /// Capabilities that left their core.
     books: Books,
     rounds: Rounds,
+    /// Channels between further cores; nothing where this is one.
+    links: Links,
     /// Who still waits.
     watch: Watch,
     /// A signal may be lost since the line was looked at.
@@ -74,8 +80,9 @@ impl Server {
         let watch = Watch::new().map_err(no_memory)?;
         let (desk, inbox) = (Desk::new(machine.core, services, wake), Inbox::new(wake));
         let books = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
-        let (peers, rounds) = (Vec::new(), Rounds::new());
-        let mut server = Server { machine, peers, line, desk, inbox, books, rounds, watch, may_have_missed: false };
+        let (peers, rounds, links) = (Vec::new(), Rounds::new(), Links::new());
+        let mut server =
+            Server { machine, peers, line, desk, inbox, books, rounds, links, watch, may_have_missed: false };
         match files {
             Some(files) => {
                 server.start_others(&files)?;
@@ -199,20 +206,103 @@ impl Server {
             // If no worker is free, there is a next time.
             let _ = self.desk.work(work, task);
         }
+        for peer in &mut self.peers {
+            let has_stopped = capabilities::core(peer.core).is_some_and(|core| self.books.is_closed(core));
+            if has_stopped && (peer.channel.is_some() || peer.is_awaited()) {
+                peer.close(&self.inbox, &mut self.books, port);
+            }
+        }
         while let Some(core) = self.books.overdue() {
             let peer = self.peers.iter_mut().find(|peer| peer.core == core.index() as u64);
             peer.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
         }
-        while let Some((object, slot)) = self.books.deletion() {
+        while let Some((object, slot, link)) = self.books.deletion() {
+            // What it lies in goes, so nothing looks at it any more.
+            let peer = self.peers.iter_mut().find(|peer| link.is_some_and(|core| peer.core == core.index() as u64));
+            peer.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
             if self.desk.work(Work::Deletion(object), Task::Delete(slot)).is_err() {
                 self.books.postpone(object);
                 break;
             }
         }
-        capabilities::answer(&mut self.books, port);
+        self.link(port);
+        capabilities::answer(&mut self.books, &mut self.links, port);
         for peer in &mut self.peers {
             peer.say(&mut self.books);
         }
+    }
+
+    /// Asks for channels, makes them for others, and opens those that come.
+    fn link(&mut self, port: &mut Port) {
+        while let Some(core) = self.books.wanted() {
+            let _ = self.reach(core.index() as u64);
+        }
+        while let Some((one, other)) = self.books.link() {
+            self.links.want(one, other);
+        }
+        for _ in 0..self.links.waiting() {
+            let Some(pair) = self.links.next() else { break };
+            let is_up = |core: tench_foreign::Core| {
+                let peer = self.peers.iter().find(|peer| peer.core == core.index() as u64);
+                peer.is_some_and(|peer| matches!(peer.state, State::Running))
+            };
+            // One that has stopped will never have a channel, and its monitor's wish is over.
+            if self.books.is_closed(pair.0) || self.books.is_closed(pair.1) {
+                continue;
+            }
+            match (is_up(pair.0) && is_up(pair.1)).then(|| self.links.gift(pair)) {
+                Some(Ok(gift)) => {
+                    if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == pair.0.index() as u64) {
+                        peer.admit(gift, &mut self.books);
+                    }
+                }
+                Some(Err(_)) | None => self.links.postpone(pair),
+            }
+        }
+        while let Some(letter) = self.books.own_letter() {
+            match links::read(&letter) {
+                Some((core, is_second)) => self.open(core, is_second, letter.slot, port),
+                None => self.books.discard(letter.slot),
+            }
+        }
+    }
+
+    /// Opens the channel to a core that lies in a slot.
+    fn open(&mut self, core: tench_foreign::Core, is_second: bool, slot: CapAddress, port: &mut Port) {
+        let (number, side) = (core.index() as u64, if is_second { Side::Second } else { Side::First });
+        let is_known = self.peers.iter().any(|peer| peer.core == number && !peer.is_awaited());
+        let channel = if is_known { Err(Refusal::SlotOccupied) } else { channel::open(Cap::new(slot), side, number) };
+        let Ok(channel) = channel else {
+            // Without memory for it there will be none.
+            self.books.discard(slot);
+            let awaited = self.peers.iter_mut().find(|peer| peer.core == number && peer.is_awaited());
+            return awaited.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
+        };
+        self.books.keep_link(slot, core);
+        self.books.connect(core);
+        if !self.peers.iter().any(|peer| peer.core == number) {
+            self.peers.push(Peer::awaited(number));
+        }
+        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == number) {
+            peer.open(channel, &mut self.books, port);
+        }
+    }
+
+    /// Sees to it that there is a channel to a core, or that one is asked for.
+    fn reach(&mut self, core: u64) -> core::result::Result<(), Error> {
+        if core >= self.machine.cores {
+            return Err(Error::NoSuchCore);
+        }
+        let name = capabilities::core(core).ok_or(Error::NoSuchCore)?;
+        if core == self.machine.core || self.peers.iter().any(|peer| peer.core == core) {
+            return Ok(());
+        }
+        if self.machine.core == 0 || self.books.is_closed(name) {
+            return Err(Error::NotConnected);
+        }
+        self.peers.push(Peer::awaited(core));
+        self.books.want(name);
+        Ok(())
     }
 
     /// Sends what came with a request to a process.
@@ -224,14 +314,15 @@ impl Server {
         cap: Arrived<'_, Cap, How>,
     ) -> core::result::Result<Option<()>, Error> {
         let (core, process) = place(process);
-        if asker == 0 {
+        if asker == MONITOR {
             return Err(Error::NotAllowed);
+        }
+        if process == MONITOR {
+            return Err(Error::NoSuchProcess);
         }
         self.books.check(cap.cap().address())?;
         let is_own = core == self.machine.core;
-        if !is_own {
-            self.peer(core)?.ok_or(Error::NotConnected)?;
-        }
+        self.reach(core)?;
         let to = capabilities::core(core).ok_or(Error::NoSuchCore)?;
         let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
         let gift = Gift::new(who, cap.keep().address(), (self.machine.core, asker), (to, process), word);
@@ -263,7 +354,9 @@ impl Server {
         let waiting = self.peers.iter().filter(|peer| matches!(peer.state, State::Starting));
         let soon = || Instant::now().after(tench::time::frequency() / LOOKS);
         let look = (self.desk.is_waiting() || self.books.has_deletions()).then(soon);
-        let all = waiting.map(|peer| peer.patience()).chain(look).chain(self.rounds.deadline());
+        let is_linking = self.links.waiting() > 0;
+        let link = is_linking.then(|| Instant::now().after(tench::time::frequency() / LINKS));
+        let all = waiting.map(|peer| peer.patience()).chain(look).chain(link).chain(self.rounds.deadline());
         all.min().map_or(Wait::FOREVER, Wait::until)
     }
 
@@ -295,9 +388,7 @@ impl Server {
         mut later: Later<'_, T, Error>,
         kept: fn(Pending<T, Error>) -> Asker,
     ) -> core::result::Result<Option<T>, Error> {
-        if core != self.machine.core {
-            self.peer(core)?.ok_or(Error::NotConnected)?;
-        }
+        self.reach(core)?;
         if matches!(what, What::Wait(_)) && !self.may_wait(core, asker) {
             let (watch, replies) = (self.watch, later.others());
             self.may_have_missed = true;
@@ -393,6 +484,7 @@ impl MonitorService for Server {
     }
 
     fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> core::result::Result<Option<u64>, Error> {
+        self.reach(core)?;
         self.peer(core)?.ok_or(Error::NotConnected)?.ping(|| later.keep())?;
         Ok(None)
     }
@@ -474,7 +566,7 @@ impl MonitorService for Server {
         Caller(process): Caller,
         mut later: Later<'_, Taken, Error>,
     ) -> core::result::Result<Option<Taken>, Error> {
-        if process == 0 {
+        if process == MONITOR {
             return Err(Error::NotAllowed);
         }
         if !self.books.may_wait(process) {

@@ -220,6 +220,32 @@ fn a_core_that_is_lost_has_nothing_any_more() {
     assert_eq!(world.kernel(0).revoke(frame), Ok(()), "nobody else has it");
 }
 
+/// The owner, whose frame is sent on by another core, has no channel to where it goes: what it says waits until it has one.
+#[test]
+fn what_is_to_be_said_waits_for_its_channel() {
+    let mut world = World::with(3, |lower, _| lower == 0);
+    let frame = world.make(1, Kind::Frame, 0x10_0000, PAGE);
+    let taker = world.take(0, SENDER);
+    let given = world.give(1, RECEIVER, frame, 0, SENDER, 1);
+    assert_eq!(world.answer(given), Ok(()));
+    let (.., copy) = world.letter(taker);
+    let (taker, on) = (world.take(2, 5), world.give(0, SENDER, copy, 2, 5, 2));
+    world.settle();
+    assert_eq!((world.heard.get(&on), world.heard.get(&taker)), (None, None));
+    assert_eq!((world.cores[1].wanted(), world.cores[1].wanted()), (Some(core(2)), None));
+    world.cores[1].want(core(2));
+    world.settle();
+    assert_eq!((world.cores[0].link(), world.cores[0].link()), (Some((core(1), core(2))), None));
+    world.cores[1].connect(core(2));
+    world.cores[2].connect(core(1));
+    assert_eq!(world.answer(on), Ok(()));
+    assert_eq!(world.letter(taker).1, 2);
+    let revoked = world.revoke(1, RECEIVER, frame);
+    assert_eq!(world.answer(revoked), Ok(()));
+    assert_eq!((world.kernel(0).caps.len(), world.kernel(2).caps.len()), (0, 0));
+    world.check_empty();
+}
+
 #[test]
 fn what_no_monitor_says_is_counted_and_changes_nothing() {
     let mut world = World::new(2);

@@ -26,6 +26,8 @@ pub(super) struct StandIn {
 pub(super) struct Root {
     pub slot: CapAddress,
     pub shape: Shape,
+    /// It is the channel of the monitor itself to this core.
+    pub link: Option<Core>,
 }
 
 /// What a request to the protocol is about.
@@ -75,6 +77,12 @@ pub(super) struct Hands<K, P> {
     pub lines: Vec<VecDeque<Line>>,
     /// To which of them there is a channel.
     pub connected: Cores,
+    /// Which of them have stopped.
+    pub closed: Cores,
+    /// To which there should be one.
+    pub wanted: Cores,
+    /// Which cores want one: who, and to whom.
+    pub links: VecDeque<(Core, Core)>,
     /// For which more waits than there can be.
     pub overdue: Cores,
     pub most_lines: usize,
@@ -99,6 +107,9 @@ impl<K: Kernel, P> Hands<K, P> {
             stubborn: Vec::new(),
             lines: (0..MAX_CORES).map(|_| VecDeque::new()).collect(),
             connected: Cores::NONE,
+            closed: Cores::NONE,
+            wanted: Cores::NONE,
+            links: VecDeque::new(),
             overdue: Cores::NONE,
             most_lines,
             current: None,
@@ -114,9 +125,11 @@ impl<K: Kernel, P> Hands<K, P> {
 
     /// Says something to another core, in the order in which it is said.
     pub fn say(&mut self, to: Core, line: Line) {
-        if !self.connected.has(to) {
-            // It was never reached, or is not any more.
+        if self.closed.has(to) {
             return;
+        }
+        if !self.connected.has(to) {
+            self.wanted = self.wanted.with(to);
         }
         let Some(lines) = self.lines.get_mut(to.index()) else { return };
         if lines.len() < self.most_lines {
@@ -248,7 +261,7 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
             self.kernel.delete(slot);
             return Err(error);
         }
-        self.roots.insert(object, Root { slot, shape: *shape });
+        self.roots.insert(object, Root { slot, shape: *shape, link: None });
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 //! ADDRESS    request, ticket             what comes under this name of a request of the sender's is for who holds the ticket
 //! DROP       ticket                      nothing will come for it
 //! LOST       core                        the first core's monitor says that this core has stopped
+//! LINK       core                        to the first core's monitor: the sender needs a channel to this core
 //!
 //! request    words                       answer
 //! ADMIT      asker, process, word        what became of it, ticket
@@ -31,6 +32,8 @@ pub mod operation {
     pub const ADMIT: u16 = 35;
     /// Event: a core has stopped.
     pub const LOST: u16 = 36;
+    /// Event: a channel to another core is needed.
+    pub const LINK: u16 = 37;
 }
 
 /// An event.
@@ -44,6 +47,8 @@ pub enum Line {
     Drop(u64),
     /// This core has stopped.
     Lost(Core),
+    /// The sender needs a channel to this core.
+    Link(Core),
 }
 
 impl Line {
@@ -55,6 +60,7 @@ impl Line {
             Line::Address(request, ticket) => (operation::ADDRESS, words(&[request.0, *ticket])),
             Line::Drop(ticket) => (operation::DROP, words(&[*ticket])),
             Line::Lost(core) => (operation::LOST, words(&[core.index() as u64])),
+            Line::Link(core) => (operation::LINK, words(&[core.index() as u64])),
         }
     }
 
@@ -65,6 +71,7 @@ impl Line {
             (operation::ADDRESS, &[request, ticket]) => Some(Line::Address(RequestId(request), ticket)),
             (operation::DROP, &[ticket]) => Some(Line::Drop(ticket)),
             (operation::LOST, &[core]) => Some(Line::Lost(Core::new(u8::try_from(core).ok()?)?)),
+            (operation::LINK, &[core]) => Some(Line::Link(Core::new(u8::try_from(core).ok()?)?)),
             _ => None,
         }
     }

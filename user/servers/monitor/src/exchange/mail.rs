@@ -196,6 +196,16 @@ impl<P> Mail<P> {
         Some((who, Letter { from, word, process, slot, ticket, sender }))
     }
 
+    /// The next letter to the monitor itself.
+    pub fn take_own(&mut self) -> Option<Letter> {
+        let mut letters = self.letters.iter().enumerate();
+        let is_own = |letter: &Place| letter.process == super::MONITOR;
+        let (place, slot) =
+            letters.find_map(|(place, letter)| Some((place, letter.slot.filter(|_| is_own(letter))?)))?;
+        let Place { ticket, sender, from, word, process, .. } = self.remove(place);
+        Some(Letter { from, word, process, slot, ticket, sender })
+    }
+
     /// What the next letter for which somebody waits holds.
     pub fn peek(&self) -> Option<CapAddress> {
         let has_taker = |letter: &&Place| self.takers.iter().any(|(process, _)| *process == letter.process);
@@ -219,6 +229,7 @@ impl<P> Mail<P> {
     /// The processes for which something lies here.
     pub fn receivers(&self) -> Vec<u64> {
         let mut all: Vec<u64> = self.letters.iter().map(|letter| letter.process).collect();
+        all.retain(|process| *process != super::MONITOR);
         all.sort_unstable();
         all.dedup();
         all

@@ -188,10 +188,17 @@ pub struct World {
 
 impl World {
     pub fn new(count: u8) -> World {
+        World::with(count, |_, _| true)
+    }
+
+    /// With channels between some of the cores.
+    pub fn with(count: u8, is_connected: impl Fn(u8, u8) -> bool) -> World {
         let mut cores: Vec<_> =
             (0..count).map(|at| Exchange::new(u64::from(at), u64::from(count), Fake::default()).unwrap()).collect();
         for (at, exchange) in cores.iter_mut().enumerate() {
-            (0..count).filter(|other| usize::from(*other) != at).for_each(|other| exchange.connect(core(other)));
+            let at = at as u8;
+            let others = (0..count).filter(|other| *other != at && is_connected(at.min(*other), at.max(*other)));
+            others.for_each(|other| exchange.connect(core(other)));
         }
         World { cores, channels: BTreeMap::new(), heard: BTreeMap::new(), deleting: Vec::new(), last: 0 }
     }
@@ -268,10 +275,10 @@ impl World {
                 };
                 assert_eq!(self.heard.insert(who, heard), None, "answered twice");
             }
-            while let Some((object, slot)) = exchange.deletion() {
+            while let Some((object, slot, _)) = exchange.deletion() {
                 self.deleting.push((at, object, slot));
             }
-            for to in 0..64 {
+            for to in (0..64).filter(|to| exchange.is_connected(core(*to))).collect::<Vec<_>>() {
                 while let Some(line) = exchange.next_line(core(to)) {
                     exchange.said(core(to));
                     let (operation, words) = line.encode();
