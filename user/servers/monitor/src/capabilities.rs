@@ -145,8 +145,13 @@ impl Books_ for Machine {
     }
 
     fn is_used(&self, slot: CapAddress) -> bool {
-        // What the kernel does not know is not known to be unused.
-        KERNEL.holders(OWN_SPACE, slot).map_or(true, |found| found.others)
+        match KERNEL.holders(OWN_SPACE, slot) {
+            Ok(found) => found.others,
+            // What it lay in was revoked here: nobody has it.
+            Err(Refusal::InvalidCapability) => false,
+            // What the kernel does not say is not known to be unused.
+            Err(_) => true,
+        }
     }
 
     fn delete(&mut self, slot: CapAddress) {

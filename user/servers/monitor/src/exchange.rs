@@ -372,8 +372,11 @@ impl<K: Kernel, P> Exchange<K, P> {
         let given_up: Vec<ObjectId> =
             exports.filter(|(_, export)| export.given_up && export.within == Some(object)).map(|(id, _)| id).collect();
         for export in given_up {
-            if let Some(stand_in) = self.hands.stand_ins.remove(&export) {
-                self.hands.release(stand_in.slot);
+            // The kernel does not let it go before what was lent back from there is gone.
+            if let Some(stand_in) = self.hands.stand_ins.remove(&export)
+                && !self.hands.release(stand_in.slot)
+            {
+                self.hands.stubborn.push(stand_in.slot);
             }
         }
         self.hands.roots.get(&object).map(|root| (object, root.slot, root.link))
@@ -455,12 +458,17 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// A core says something. What it says wrongly is counted, and nothing else.
     pub fn receive(&mut self, from: Core, operation: u16, words: &[u64]) {
+        // The first core's monitor may have said that it has stopped before all was read that it had said.
+        if self.hands.closed.has(from) {
+            return;
+        }
         match Line::decode(operation, words) {
             Some(Line::Agree(message)) => self.step(Input::Message { from, message }),
-            Some(Line::Address(request, ticket)) if self.hands.mail.address(from, request, ticket) => {}
+            Some(Line::Address(request, ticket, owner))
+                if self.hands.mail.address((from, request), ticket, owner, self.hands.closed.has(owner)) => {}
             Some(Line::Drop(ticket)) => self.hands.mail.drop(from, ticket),
             // Only the first core's monitor knows what became of the cores that it started.
-            Some(Line::Lost(core)) if from.index() == 0 && core != self.hands.core => self.lose(core),
+            Some(Line::Lost(core)) if from.index() == 0 && core != from && core != self.hands.core => self.lose(core),
             // Each has one wish for each other core at a time.
             Some(Line::Link(core)) if self.hands.core.index() == 0 && self.hands.links.len() < MOST_LINKS => {
                 self.hands.links.push_back((from, core));

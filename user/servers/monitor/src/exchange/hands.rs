@@ -182,10 +182,21 @@ impl<K: Kernel, P> Hands<K, P> {
         is_free
     }
 
+    /// Whether somebody here is meant by a name. What a core has asked for that has stopped is nobody's: it names nobody any more.
+    fn may_arrive(&self, name: Name) -> bool {
+        !self.closed.has(name.0) && self.mail.may_arrive(name)
+    }
+
     /// A copy for somebody here of what lies in a slot.
-    fn deliver(&mut self, slot: CapAddress, kind: Kind, rights: Rights, name: Name) -> Result<(), Error> {
+    fn deliver(
+        &mut self,
+        object: ObjectId,
+        (slot, kind): (CapAddress, Kind),
+        rights: Rights,
+        name: Name,
+    ) -> Result<(), Error> {
         let copy = self.kernel.copy(slot, kind, rights).map_err(|_| Error::Kernel)?;
-        self.mail.arrive(name, copy);
+        self.mail.arrive(name, object.owner, copy);
         Ok(())
     }
 }
@@ -194,15 +205,15 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
     fn send(&mut self, to: Core, message: Message) {
         // For whom it is has to be known there; a channel is in order, so at once or before.
         let named = match message {
-            Message::Grant { asker, request, .. } if asker == self.core => Some((to, request)),
-            Message::Ask { to: receiver, request, .. } => Some((receiver, request)),
+            Message::Grant { asker, request, .. } if asker == self.core => Some((to, request, self.core)),
+            Message::Ask { to: receiver, request, .. } => Some((receiver, request, to)),
             _ => None,
         };
-        if let Some((receiver, request)) = named
+        if let Some((receiver, request, owner)) = named
             && let Some(Purpose::Send(parcel)) = self.current.and_then(|current| self.requests.get(&current))
         {
             let ticket = parcel.ticket;
-            self.say(receiver, Line::Address(request, ticket));
+            self.say(receiver, Line::Address(request, ticket, owner));
         }
         self.say(to, Line::Agree(message));
     }
@@ -249,15 +260,15 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
     }
 
     fn import(&mut self, object: ObjectId, shape: &Shape, rights: Rights, asker: Name) -> Result<(), Error> {
-        if !self.mail.may_arrive(asker) {
+        if !self.may_arrive(asker) {
             return Err(Error::NoReceiver);
         }
         if let Some(root) = self.roots.get(&object) {
             let (slot, kind) = (root.slot, root.shape.kind);
-            return self.deliver(slot, kind, rights, asker);
+            return self.deliver(object, (slot, kind), rights, asker);
         }
         let slot = self.kernel.import(shape).map_err(|_| Error::Kernel)?;
-        if let Err(error) = self.deliver(slot, shape.kind, rights, asker) {
+        if let Err(error) = self.deliver(object, (slot, shape.kind), rights, asker) {
             self.kernel.delete(slot);
             return Err(error);
         }
@@ -266,12 +277,12 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
     }
 
     fn hand_over(&mut self, object: ObjectId, rights: Rights, asker: (Core, RequestId)) -> Result<(), Error> {
-        if !self.mail.may_arrive(asker) {
+        if !self.may_arrive(asker) {
             return Err(Error::NoReceiver);
         }
         let stand_in = self.stand_ins.get(&object).ok_or(Error::Kernel)?;
         let (slot, kind) = (stand_in.slot, stand_in.shape.kind);
-        self.deliver(slot, kind, rights, asker)
+        self.deliver(object, (slot, kind), rights, asker)
     }
 
     fn delete(&mut self, object: ObjectId) {

@@ -3,7 +3,8 @@
 //! ```text
 //! event      words                       says
 //! AGREE      the words of a Message      what the protocol says (tench_foreign)
-//! ADDRESS    request, ticket             what comes under this name of a request of the sender's is for who holds the ticket
+//! ADDRESS    request, ticket, owner      what comes from its owner under this name of a request of the sender's is for who
+//!                                        holds the ticket
 //! DROP       ticket                      nothing will come for it
 //! LOST       core                        the first core's monitor says that this core has stopped
 //! LINK       core                        to the first core's monitor: the sender needs a channel to this core
@@ -41,8 +42,8 @@ pub mod operation {
 pub enum Line {
     /// A message of the protocol.
     Agree(Message),
-    /// What comes under the name of this request of the sender's is for who holds the ticket.
-    Address(RequestId, u64),
+    /// What comes from this core under the name of this request of the sender's is for who holds the ticket.
+    Address(RequestId, u64, Core),
     /// Nothing will come for this ticket.
     Drop(u64),
     /// This core has stopped.
@@ -57,7 +58,9 @@ impl Line {
         let words = |words: &[u64]| words.iter().copied().collect();
         match self {
             Line::Agree(message) => (operation::AGREE, words(&message.encode())),
-            Line::Address(request, ticket) => (operation::ADDRESS, words(&[request.0, *ticket])),
+            Line::Address(request, ticket, owner) => {
+                (operation::ADDRESS, words(&[request.0, *ticket, owner.index() as u64]))
+            }
             Line::Drop(ticket) => (operation::DROP, words(&[*ticket])),
             Line::Lost(core) => (operation::LOST, words(&[core.index() as u64])),
             Line::Link(core) => (operation::LINK, words(&[core.index() as u64])),
@@ -68,13 +71,20 @@ impl Line {
     pub fn decode(operation: u16, words: &[u64]) -> Option<Line> {
         match (operation, words) {
             (operation::AGREE, words) => Message::decode(words.try_into().ok()?).ok().map(Line::Agree),
-            (operation::ADDRESS, &[request, ticket]) => Some(Line::Address(RequestId(request), ticket)),
+            (operation::ADDRESS, &[request, ticket, owner]) => {
+                Some(Line::Address(RequestId(request), ticket, core(owner)?))
+            }
             (operation::DROP, &[ticket]) => Some(Line::Drop(ticket)),
-            (operation::LOST, &[core]) => Some(Line::Lost(Core::new(u8::try_from(core).ok()?)?)),
-            (operation::LINK, &[core]) => Some(Line::Link(Core::new(u8::try_from(core).ok()?)?)),
+            (operation::LOST, &[number]) => Some(Line::Lost(core(number)?)),
+            (operation::LINK, &[number]) => Some(Line::Link(core(number)?)),
             _ => None,
         }
     }
+}
+
+/// The core of this number, if there can be one.
+fn core(number: u64) -> Option<Core> {
+    Core::new(u8::try_from(number).ok()?)
 }
 
 /// Who wants to send a capability to whom, with which word: processes as their own cores number them.

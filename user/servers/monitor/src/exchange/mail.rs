@@ -46,15 +46,24 @@ struct Place {
     process: u64,
     from: u64,
     word: u64,
-    name: Option<RequestId>,
+    /// Under which it will come, and from which core.
+    name: Option<(RequestId, Core)>,
     slot: Option<CapAddress>,
+}
+
+impl Place {
+    /// Whether what comes under a name is for it.
+    fn waits_for(&self, (sender, request): Name) -> bool {
+        self.sender == sender && self.slot.is_none() && self.name.is_some_and(|(name, _)| name == request)
+    }
 }
 
 /// All of it. `P` is who waits.
 pub struct Mail<P> {
     places: Places,
     letters: Vec<Place>,
-    early: Vec<(Name, CapAddress)>,
+    /// With their owners.
+    early: Vec<(Name, Core, CapAddress)>,
     takers: Vec<(u64, P)>,
     waiting: Places,
     last: u64,
@@ -90,17 +99,20 @@ impl<P> Mail<P> {
         Ok(ticket)
     }
 
-    /// What comes under this name is for who has the ticket. Answers whether there is such a ticket.
-    pub fn address(&mut self, sender: Core, request: RequestId, ticket: u64) -> bool {
-        let early = self.early.iter().position(|(name, _)| *name == (sender, request));
+    /// What comes under this name from the core that owns it is for who has the ticket. Answers whether there is such a ticket.
+    /// If that core [has stopped](Self::lose), nothing comes any more.
+    pub fn address(&mut self, (sender, request): Name, ticket: u64, owner: Core, has_stopped: bool) -> bool {
+        let early = self.early.iter().position(|(name, ..)| *name == (sender, request));
         let Some(letter) = self.find(sender, ticket) else { return false };
         if letter.name.is_some() {
             return false;
         }
-        letter.name = Some(request);
+        letter.name = Some((request, owner));
         if let Some(early) = early {
-            let (_, slot) = self.early.swap_remove(early);
+            let (.., slot) = self.early.swap_remove(early);
             self.put(sender, ticket, slot);
+        } else if has_stopped {
+            self.drop(sender, ticket);
         }
         true
     }
@@ -112,17 +124,14 @@ impl<P> Mail<P> {
 
     /// Whether something can arrive under a name.
     pub fn may_arrive(&self, (sender, request): Name) -> bool {
-        let is_there =
-            |letter: &Place| letter.sender == sender && letter.name == Some(request) && letter.slot.is_none();
-        self.letters.iter().any(is_there) || self.early.len() < EARLY
+        self.letters.iter().any(|letter| letter.waits_for((sender, request))) || self.early.len() < EARLY
     }
 
     /// Something has arrived that [may](Self::may_arrive).
-    pub fn arrive(&mut self, (sender, request): Name, slot: CapAddress) {
-        let named = |letter: &&Place| letter.sender == sender && letter.name == Some(request) && letter.slot.is_none();
-        match self.letters.iter().find(named).map(|letter| letter.ticket) {
-            Some(ticket) => self.put(sender, ticket, slot),
-            None => self.early.push(((sender, request), slot)),
+    pub fn arrive(&mut self, name: Name, owner: Core, slot: CapAddress) {
+        match self.letters.iter().find(|letter| letter.waits_for(name)).map(|letter| letter.ticket) {
+            Some(ticket) => self.put(name.0, ticket, slot),
+            None => self.early.push((name, owner, slot)),
         }
     }
 
@@ -148,13 +157,16 @@ impl<P> Mail<P> {
         letter
     }
 
-    /// A core has stopped. Answers what came for letters that nobody will name.
+    /// A core has stopped: what it sends, and what it owns, comes no more. Answers what came already for letters without a name.
     pub fn lose(&mut self, core: Core) -> Vec<CapAddress> {
-        while let Some(place) = self.letters.iter().position(|letter| letter.sender == core && letter.slot.is_none()) {
+        let comes_from_there =
+            |letter: &Place| letter.sender == core || letter.name.is_some_and(|(_, owner)| owner == core);
+        while let Some(place) = self.letters.iter().position(|letter| letter.slot.is_none() && comes_from_there(letter))
+        {
             self.remove(place);
         }
-        let gone = self.early.extract_if(.., |((sender, _), _)| *sender == core);
-        gone.map(|(_, slot)| slot).collect()
+        let gone = self.early.extract_if(.., |((sender, _), owner, _)| *sender == core || *owner == core);
+        gone.map(|(.., slot)| slot).collect()
     }
 
     /// Somebody waits for a letter. Gives whoever it is back if too many do.
