@@ -73,6 +73,18 @@ const DESCRIBED: &[(&str, &str, &str, &str)] = &[
         "the zombie stays, and says how far B had looked through the node when it deleted itself",
     ),
     (
+        "revoke the pool",
+        "lend some of the pool and borrow a page back",
+        "A ForeignCopies, B [38000, 0]+[0, 0]+[0, 0], like ?",
+        "A had passed what B had lent when B borrowed a page of it, and says that something stays",
+    ),
+    (
+        "revoke all, both threads too",
+        "lend some of the pool and borrow a page back",
+        "A never, B [38000, 0]+[0, 0]+[0, 0], like ?",
+        "likewise, and A deleted itself before it could say anything",
+    ),
+    (
         "configure a thread",
         "resume the thread",
         "A [0, 0], B NotConfigured, like B0A",

@@ -127,6 +127,8 @@ const COPIES: u64 = 18;
 const MEMBERS: u64 = 11;
 /// Log2 of the pool's size.
 const POOL_BITS: u64 = 18;
+/// Its physical address: that of `RAM_MEDIUM`.
+const POOL_PLACE: u64 = RAM_START + (4 << 20);
 /// Pages of the mapping.
 const PAGES: u64 = 130;
 
@@ -498,9 +500,19 @@ pub const WITHOUT_WINDOWS: &[Subject] = subjects! {
     "lend some of the pool", 0, None, |_| vec![
         Call::new(O::UntypedRetype, &[p::POOL, Kind::Untyped as u64, 12, 1, 0x3_8000, 0, p::NEW_COPY]),
         Call::new(O::KernelExport, &[KERNEL, 0, p::NEW_COPY])];
+    "lend some of the pool and borrow a page back", 0, None, |_| vec![
+        Call::new(O::UntypedRetype, &[p::POOL, Kind::Untyped as u64, 13, 1, 0x3_8000, 0, p::NEW_COPY]),
+        Call::new(O::KernelExport, &[KERNEL, 0, p::NEW_COPY]),
+        Call::new(O::KernelImport, &[KERNEL, Kind::Frame as u64, POOL_PLACE + 0x3_8000, 12, 15, 0, p::NEW + 2])];
     "borrow a frame", 0, None, |_| one(O::KernelImport,
         &[KERNEL, Kind::Frame as u64, RAM_START + (12 << 20), 12, 15, 0, p::NEW + 2]);
     "take a mark away", part::STAND_INS, None, |_| one(O::KernelUnexport, &[KERNEL, 0, p::LENT + 1]);
+    "export a frame in front", part::STAND_INS, None, |_| one(O::KernelExport, &[KERNEL, 0, p::LENT]);
+    "export a frame behind", part::STAND_INS, None, |_| one(O::KernelExport, &[KERNEL, 0, p::LENT + 4]);
+    "delete a stand-in", part::STAND_INS, None, |_| one(O::Delete, &[0, p::LENT + 1]);
+    "revoke a stand-in", part::STAND_INS, None, |_| one(O::Revoke, &[0, p::LENT + 3]);
+    "take the mark in the node away", part::IN_NODE, None, |_| vec![
+        Call::new(O::NodeInstall, &[0, 1, p::KEEPER]), Call::new(O::KernelUnexport, &[KERNEL, 0, 256 + 9])];
     "take a badge's mark away", part::MARKED, None, |_| one(O::KernelUnexport, &[KERNEL, 0, p::COPIES + 6]);
     "who has the endpoint", part::MARKED, None, |_| one(O::KernelHolders, &[KERNEL, 0, p::COPIES + 6]);
     "copy the frame", part::MAPPING, None, |_| one(O::Copy, &[0, p::FRAME, 0, p::NEW_COPY]);

@@ -116,7 +116,7 @@ const FURTHER: [Further; 2] = [
     Further {
         name: "crash/other-monitor",
         program: Some("monitor"),
-        function: "_ZN13tench_monitor4desk4Desk5start",
+        function: "_ZN13tench_monitor4desk4Desk7ask_for",
         command: "cores memory 1",
         expected: &[
             "monitor (pid 4): undefined instruction",

@@ -69,6 +69,8 @@ errors! {
     /// Withdrawn from the cores that are alive. The memory around it is being withdrawn as well, and what a lost core made of it
     /// goes with that.
     MemoryWithdrawn = 19 "the memory around the object is being withdrawn",
+    /// Nobody on the core that was sent to expects the copy, or too many have arrived there that nobody expects.
+    NoReceiver = 20 "nobody expects the copy",
 }
 
 impl core::error::Error for Error {}

@@ -112,7 +112,7 @@ pub trait Effects {
     ///
     /// # Errors
     ///
-    /// [`Error::Kernel`] if the kernel refuses; then nothing has changed.
+    /// [`Error::Kernel`] if the kernel refuses, [`Error::NoReceiver`] if nobody can have it; then nothing has changed.
     fn import(
         &mut self,
         object: ObjectId,
@@ -125,7 +125,7 @@ pub trait Effects {
     ///
     /// # Errors
     ///
-    /// [`Error::Kernel`] if the kernel refuses.
+    /// As [`import`](Self::import).
     fn hand_over(&mut self, object: ObjectId, rights: Rights, asker: (Core, RequestId)) -> Result<(), Error>;
 
     /// Has the kernel delete the root, all copies below it and all that was made of them, also what is made while it does so, and

@@ -3,6 +3,8 @@
 //! ```text
 //! main       the cores and the way to them
 //! processes  programs on any core
+//! refusals   what cannot be sent
+//! share      memory that cores share, and lend each other
 //! ```
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
@@ -11,6 +13,8 @@
 extern crate alloc;
 
 mod processes;
+mod refusals;
+mod share;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -27,7 +31,8 @@ tench::entry!(main);
 const USAGE: &str =
     "usage: cores [ping CORE [TIMES] | ps | kill [CORE:]PID | memory CORE | run CORE PROGRAM [ARGUMENT...] |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
-    kills TIMES CORE PROGRAM [ARGUMENT...]]";
+    kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
+    leave CORE [TIMES] | refusals CORE]";
 
 fn main() -> Result<(), String> {
     let words: Vec<&str> = tench::args().skip(1).collect();
@@ -48,6 +53,16 @@ fn main() -> Result<(), String> {
         ["kills", times, core, ref program @ ..] if !program.is_empty() => {
             processes::kills(several()?, number(times)?, number(core)?, program)
         }
+        ["share", core] => share::share(several()?, number(core)?, 1),
+        ["share", core, times] => share::share(several()?, number(core)?, number(times)?),
+        ["lend", core] => share::lend(several()?, number(core)?, 1),
+        ["lend", core, times] => share::lend(several()?, number(core)?, number(times)?),
+        ["leave", core] => share::leave(several()?, number(core)?, 1),
+        ["leave", core, times] => share::leave(several()?, number(core)?, number(times)?),
+        ["refusals", core] => refusals::all(several()?, number(core)?),
+        ["idle"] => refusals::idle(),
+        ["giver", guest] => share::giver(several()?, number(guest)?),
+        ["guest"] => share::guest(several()?),
         _ => Err(USAGE.to_string()),
     }
 }

@@ -137,7 +137,7 @@ fn number(process: u64) -> String {
 }
 
 /// Starts a program with arguments.
-fn spawn(monitor: Monitor, core: u64, program: &[&str]) -> Result<u64, String> {
+pub fn spawn(monitor: Monitor, core: u64, program: &[&str]) -> Result<u64, String> {
     let strings: Vec<u8> = program.iter().flat_map(|string| string.bytes().chain([0])).collect();
     monitor.spawn(core, &strings).map_err(text)
 }
@@ -155,6 +155,7 @@ fn report(process: &Process) {
     }
 }
 
-fn text(failure: Failure) -> String {
+/// In words.
+pub fn text(failure: Failure) -> String {
     failure.to_string()
 }

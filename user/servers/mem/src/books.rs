@@ -253,6 +253,29 @@ where
         Ok(lower)
     }
 
+    /// Puts the block in a slot on another account, whose owner may free it from now on, whatever its quota. Errors: `TooManyBlocks`.
+    pub fn pass(&mut self, slot: CapAddress, to: u64) -> Result<(), Error> {
+        let block = self.blocks.get(slot).ok_or(Error::NoSuchBlock)?;
+        self.accounts.open(to).ok_or(Error::TooManyBlocks)?;
+        if let Some(account) = self.accounts.get_mut(block.account) {
+            self.blocks.remove(&mut account.head, slot);
+            account.used -= block.size();
+            account.blocks -= 1;
+        }
+        if let Some(account) = self.accounts.get_mut(to) {
+            account.used += block.size();
+            account.blocks += 1;
+            self.blocks.insert(&mut account.head, slot, Block { holder: to, account: to, ..block });
+        }
+        Ok(())
+    }
+
+    /// The block of an account with the lowest address from one on.
+    pub fn next_of(&self, account: u64, from: u64) -> Option<Block> {
+        let blocks = self.blocks.list(self.accounts.get(account)?.head);
+        blocks.map(|(_, block)| block).filter(|block| block.address >= from).min_by_key(|block| block.address)
+    }
+
     /// One of an account's blocks, and its slot.
     pub fn first_of(&self, account: u64) -> Option<(CapAddress, Block)> {
         let slot = self.accounts.get(account)?.head.first()?;

@@ -5,7 +5,7 @@ use tench_abi::layout::slot;
 use tench_mem::books::{MAX_REGIONS, Region, Request};
 use tench_mem::store::Store;
 use tench_mem_client::protocol::{
-    Account, Audit, Error, Extent, Granted, InUse, MAX_EXTENTS, Mem, MemService, Totals, Within,
+    ABROAD, Account, Audit, Error, Extent, Granted, InUse, MAX_EXTENTS, Mem, MemService, Totals, Within,
 };
 use tench_mem_client::slabs::Slabs as SlabsClient;
 use tench_protocol::{Caller, Context, Factory, Given, List, Replies, Sent};
@@ -132,6 +132,15 @@ impl MemService for Server {
     fn describe(&mut self, from: u64) -> Result<List<Extent, MAX_EXTENTS>, Error> {
         let extents = self.store.books.extents(from).take(MAX_EXTENTS);
         Ok(extents.map(|(address, size, account)| Extent { address, size, account }).collect())
+    }
+
+    fn abroad(&mut self, from: u64) -> Result<Granted, Error> {
+        let block = self.store.books.next_of(ABROAD, from).ok_or(Error::NoSuchBlock)?;
+        Ok(Granted { address: block.address, size_bits: block.size_bits })
+    }
+
+    fn reclaim(&mut self, address: u64) -> Result<u64, Error> {
+        self.store.reclaim(address)
     }
 
     fn audit(&mut self) -> Result<Audit, Error> {

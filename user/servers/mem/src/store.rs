@@ -18,7 +18,7 @@ use arrayvec::ArrayVec;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 use tench_abi::{CapAddress, Error as Refusal, Kind};
 use tench_extents::Node;
-use tench_mem_client::protocol::{Error, MIN_BLOCK_BITS};
+use tench_mem_client::protocol::{ABROAD, Error, MIN_BLOCK_BITS};
 use tench_procs_client::protocol::pid;
 
 use crate::accounts::Account;
@@ -317,7 +317,10 @@ impl<M: Machine> Store<M> {
 
     /// Deletes what lies in a slot and was made of it, and takes its block out of the books.
     fn release(&mut self, slot: CapAddress) -> Result<(), Error> {
-        self.machine.revoke(slot).map_err(|_| Error::Internal)?;
+        self.machine.revoke(slot).map_err(|refusal| match refusal {
+            Refusal::ForeignCopies => Error::Abroad,
+            _ => Error::Internal,
+        })?;
         self.machine.delete(slot).map_err(|_| Error::Internal)?;
         self.books.release(slot).map(drop)
     }
@@ -328,12 +331,24 @@ impl<M: Machine> Store<M> {
         self.give_slots_back();
     }
 
+    /// Frees a block that is nobody's, if no other core has anything of it any more.
+    pub fn reclaim(&mut self, address: u64) -> Result<u64, Error> {
+        let (slot, block) = self.books.block(ABROAD, address)?;
+        self.free(slot)?;
+        self.books.close_unused(ABROAD);
+        Ok(block.size())
+    }
+
     /// Takes back all blocks of an account, and forgets it. Answers the bytes.
     pub fn close(&mut self, account: u64) -> Result<u64, Error> {
         let mut bytes = 0;
         while let Some((slot, block)) = self.books.first_of(account).filter(|_| account != pid::MEM) {
-            self.free_block(slot)?;
-            bytes += block.size();
+            match self.free_block(slot) {
+                Ok(()) => bytes += block.size(),
+                // Its owner is not there any more to take it back; the monitor does that.
+                Err(Error::Abroad) if account != ABROAD => self.books.pass(slot, ABROAD)?,
+                Err(error) => return Err(error),
+            }
         }
         self.books.close(account);
         self.give_slots_back();

@@ -11,7 +11,7 @@ use tench_abi::{CapAddress, Kind};
 use tench_mem::books::{Region, Request};
 use tench_mem::machine::{Machine, STEP_BITS};
 use tench_mem::store::Store;
-use tench_mem_client::protocol::Error;
+use tench_mem_client::protocol::{ABROAD, Error};
 use tench_procs_client::protocol::pid;
 
 const REGIONS: [u32; 2] = [256, 257];
@@ -167,6 +167,40 @@ fn close_all(server: &mut Server) {
         (frames << STEP_BITS) + tables * 8192 + 16384,
         "the arrays stay as large as they had to be, and that is all"
     );
+}
+
+/// What other cores have something of stays when its owner ends, is nobody's, and is freed when they have nothing any more.
+#[test]
+fn memory_that_is_abroad_outlives_its_owner() {
+    let mut server = Server::new([23, 20]);
+    let [kept, other, gone] = [14, 13, 12].map(|bits| server.allocate(10, bits).unwrap());
+    let neighbour = server.allocate(11, 12).unwrap();
+    let untyped = |address: u64, server: &Server| {
+        let objects = server.store.machine.objects.range(CLIENTS..);
+        *objects.filter(|(_, object)| object.address == address).map(|(slot, _)| slot).next().unwrap()
+    };
+    let abroad = [untyped(kept, &server), untyped(other, &server)];
+    server.store.machine.abroad.extend(abroad);
+    assert_eq!(server.free(0), Err(Error::Abroad));
+    server.check();
+    assert_eq!(server.store.close(10), Ok(1 << 12));
+    let books = &server.store.books;
+    assert_eq!(books.account(10), None, "the process is forgotten");
+    assert_eq!(books.account(ABROAD).map(|account| (account.used, account.blocks)), Some((3 << 13, 2)));
+    let (first, second) = (kept.min(other), kept.max(other));
+    assert_eq!(books.next_of(ABROAD, 0).map(|block| block.address), Some(first));
+    assert_eq!(books.next_of(ABROAD, first + 1).map(|block| block.address), Some(second));
+    assert_eq!(books.next_of(ABROAD, second + 1), None);
+    assert_eq!(server.store.reclaim(gone), Err(Error::NoSuchBlock));
+    assert_eq!(server.store.reclaim(neighbour), Err(Error::NoSuchBlock));
+    assert_eq!(server.store.reclaim(kept), Err(Error::Abroad));
+    assert_eq!(server.store.close(ABROAD), Err(Error::Abroad));
+    server.store.machine.abroad.clear();
+    assert_eq!(server.store.reclaim(kept), Ok(1 << 14));
+    assert_eq!(server.store.reclaim(other), Ok(1 << 13));
+    assert_eq!(server.store.reclaim(other), Err(Error::NoSuchBlock));
+    server.given.retain(|given| given.0 == 11);
+    close_all(&mut server);
 }
 
 #[test]

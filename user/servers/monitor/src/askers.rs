@@ -3,8 +3,6 @@
 //! A server has to forget what it knows of a process that has ended. Of one that never asked it anything it knows nothing, and need not be
 //! told: most programs ask the console, and nobody else.
 
-extern crate alloc;
-
 use alloc::vec::Vec;
 
 /// Services that there is a bit for.

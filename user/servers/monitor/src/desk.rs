@@ -13,6 +13,7 @@ use tench_protocol::wire::{Encode, Source};
 use tench_protocol::{Decode, Pending, Port, Replies};
 use tench_sys::{Cap, Error as Refusal, Notification};
 
+use crate::capabilities::{self, Work};
 use crate::processes::{self, What};
 use crate::services::{Request, Services};
 use crate::workers::{Client, Pool, Task};
@@ -23,6 +24,9 @@ const WORKERS: usize = 128;
 const PLACES: usize = 112;
 /// In the place of a server's number: this core's process server and memory server.
 const PROCESSES: u64 = u64::MAX;
+
+/// The same for capabilities.
+const CAPABILITIES: u64 = u64::MAX - 1;
 
 /// Somebody of this core who waits for an answer about processes.
 pub enum Asker {
@@ -99,6 +103,8 @@ pub enum Origin {
     Peer(u64, Number),
     /// Somebody here.
     Here(Asker),
+    /// Whoever sends a capability, or takes it back.
+    Capabilities(Work),
     /// Who asked has gone.
     Nobody,
 }
@@ -130,7 +136,9 @@ impl Desk {
         self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), true)
     }
 
-    /// Lets a worker do something about processes for another core.
+    /// Lets a worker do something about processes for another core. (It has a name in the program's file, by which the tests find it, to
+    /// break it on one core.)
+    #[inline(never)]
     pub fn ask_for(&mut self, core: u64, number: Number, asker: u64, what: What) -> Result<(), Outcome> {
         let asker = processes::foreign(core, asker);
         let takes_long = matches!(what, What::Wait(_));
@@ -153,6 +161,16 @@ impl Desk {
         let origin = Origin::Here(keep().map_err(|_| Error::Full)?);
         // There is room, so it starts.
         self.start(origin, (PROCESSES, asker), task, takes_long).map_err(|_| Error::Full)
+    }
+
+    /// Lets a worker do something about capabilities. Gives back what it was for, if there is none.
+    pub fn work(&mut self, work: Work, task: capabilities::Task) -> Result<(), Work> {
+        let started = self.pool.start(Origin::Capabilities(work), (CAPABILITIES, 0), Task::Capabilities(task), false);
+        started.map_err(|origin| match origin {
+            Origin::Capabilities(work) => work,
+            // It is what was given.
+            _ => Work::Sweep,
+        })
     }
 
     /// Another core says that nobody waits any more for the answer to a request of its.

@@ -1,11 +1,14 @@
-//! What of the monitor makes no system call: where things lie in the memory that a core is started with, how memory is divided, and
-//! what monitors say to each other.
+//! What of the monitor makes no system call: where things lie in the memory that a core is started with, how memory is divided,
+//! what monitors say to each other, and what they keep books of about capabilities that left their core.
 
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+extern crate alloc;
+
 pub mod askers;
 pub mod boot;
+pub mod exchange;
 pub mod message;
 pub mod share;

@@ -8,10 +8,13 @@
 //! forward    receives what local programs ask servers of the first core
 //! services   the servers of this core, as those of other cores reach them
 //! processes  starting, awaiting, killing and listing processes
+//! capabilities  sending them to processes of any core
+//! links      channels between any two further cores
 //! desk       who gets a worker, and who is answered when it is done
 //! workers    threads that make calls which take time
 //! server     what local programs and other monitors ask
 //! message    what monitors say to each other            (library)
+//! exchange   the books of capabilities that left their core (library)
 //! ```
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
@@ -19,9 +22,11 @@
 extern crate alloc;
 
 mod attention;
+mod capabilities;
 mod channel;
 mod desk;
 mod forward;
+mod links;
 mod peer;
 mod processes;
 mod server;

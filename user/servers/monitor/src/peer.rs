@@ -5,12 +5,14 @@ use alloc::vec::Vec;
 
 use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
+use tench_monitor::exchange::line::{Admission, operation as exchange};
 use tench_monitor::message::{Forward, Outcome, Words, decode_place, ended, operation};
-use tench_monitor_client::protocol::{Error, State};
+use tench_monitor_client::protocol::{Error, State, first};
 use tench_places::Places;
 use tench_protocol::{Pending, Port, Replies};
 use tench_sys::{Error as Refusal, Instant};
 
+use crate::capabilities::{self, Books, Gift, Work};
 use crate::channel::{Channel, IN_FLIGHT};
 use crate::desk::{Asker, Desk, malformed};
 use crate::forward::{Arrived, Inbox, Waiting};
@@ -36,6 +38,8 @@ enum Asked {
     Processes(u64, bool, Option<Asker>),
     /// Something of a server there.
     Forward(Waiting),
+    /// Whether a process there takes what somebody here sends.
+    Gift(Gift),
 }
 
 /// Another core.
@@ -61,6 +65,15 @@ pub struct Peer {
     unsent: VecDeque<(Number, Words)>,
     /// Something else could not be sent for lack of room.
     wants_room: bool,
+    /// What waits for the channel, which was asked for.
+    parked: Option<Vec<Parked>>,
+}
+
+/// What waits for a channel.
+enum Parked {
+    Ping(Pending<u64, Error>),
+    Processes(u64, What, Asker),
+    Gift(Gift),
 }
 
 impl Peer {
@@ -79,7 +92,45 @@ impl Peer {
             places: Places::new(PLACES),
             unsent: VecDeque::new(),
             wants_room: false,
+            parked: None,
         }
+    }
+
+    /// A core to which a channel was asked for. What it is asked meanwhile waits.
+    pub fn awaited(core: u64) -> Peer {
+        Peer { parked: Some(Vec::new()), ..Peer::new(core) }
+    }
+
+    /// Whether its channel was asked for.
+    pub const fn is_awaited(&self) -> bool {
+        self.parked.is_some()
+    }
+
+    /// Here is its channel.
+    pub fn open(&mut self, channel: Channel, books: &mut Books, port: &mut Port) {
+        (self.channel, self.state) = (Some(channel), State::Running);
+        for parked in self.parked.take().into_iter().flatten() {
+            match parked {
+                Parked::Gift(gift) => self.admit(gift, books),
+                Parked::Ping(pending) => {
+                    let mut kept = Some(pending);
+                    let asked = self.ping(|| kept.take().ok_or(Refusal::Aborted));
+                    kept.into_iter().zip(asked.err()).for_each(|(pending, why)| port.finish(pending, &Err(why)));
+                }
+                Parked::Processes(asker, what, waiting) => {
+                    let mut kept = Some(waiting);
+                    let asked = self.ask(asker, &what, || kept.take().ok_or(Refusal::Aborted));
+                    kept.into_iter().zip(asked.err()).for_each(|(waiting, why)| waiting.refuse(port, why));
+                }
+            }
+        }
+    }
+
+    /// Where something waits for the channel, if that was asked for. Errors: `Full`.
+    fn waiting_room(&mut self) -> Option<Result<&mut Vec<Parked>, Error>> {
+        let parked = self.parked.as_mut()?;
+        let has_room = parked.len() < IN_FLIGHT as usize && parked.try_reserve(1).is_ok();
+        Some(if has_room { Ok(parked) } else { Err(Error::Full) })
     }
 
     /// When it has to have answered.
@@ -88,7 +139,7 @@ impl Peer {
     }
 
     /// Takes in what it has written, and sends what there was no room for.
-    pub fn take_in(&mut self, desk: &mut Desk, inbox: &Inbox, port: &mut Port) {
+    pub fn take_in(&mut self, desk: &mut Desk, inbox: &Inbox, books: &mut Books, port: &mut Port) {
         for _ in 0..BATCH {
             let Some(channel) = &mut self.channel else { break };
             let received = channel.receive();
@@ -109,15 +160,19 @@ impl Peer {
                     continue;
                 }
                 Ok(Some(Incoming::Event(operation::HERE, _))) => continue,
+                Ok(Some(Incoming::Event(operation, words))) if capabilities::is_line(operation) => {
+                    capabilities::core(self.core).into_iter().for_each(|core| books.receive(core, operation, words));
+                    continue;
+                }
                 Ok(Some(Incoming::Request(number, words))) => {
-                    let answer = carry_out(self.core, number, words, desk);
+                    let answer = carry_out(self.core, number, words, desk, books);
                     answer.into_iter().for_each(|words| self.answer(number, words));
                     continue;
                 }
                 Ok(Some(Incoming::Answer(number, words))) => {
                     let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else { continue };
                     let (_, asked) = self.asked.swap_remove(place);
-                    asked.finish(words, &mut self.places, inbox, port);
+                    asked.finish(words, &mut self.places, inbox, books, port);
                     continue;
                 }
                 incoming => incoming.map(|incoming| incoming.is_some()),
@@ -125,7 +180,7 @@ impl Peer {
             match incoming {
                 Ok(false) => break,
                 // An event that no monitor sends, or what is no message at all.
-                Ok(true) | Err(_) => self.close(inbox, port),
+                Ok(true) | Err(_) => self.close(inbox, books, port),
             }
         }
         if self.heard && matches!(self.state, State::Silent) {
@@ -135,11 +190,41 @@ impl Peer {
     }
 
     /// Nothing that it says is believed any more.
-    fn close(&mut self, inbox: &Inbox, port: &mut Port) {
+    pub fn close(&mut self, inbox: &Inbox, books: &mut Books, port: &mut Port) {
         self.state = State::Broken;
         self.channel = None;
         self.unsent.clear();
-        self.refuse_all(Error::Broken, inbox, port);
+        self.refuse_all(Error::Broken, inbox, books, port);
+        self.parked = None;
+        capabilities::core(self.core).into_iter().for_each(|core| books.lose(core));
+    }
+
+    /// Says what the books have to say to it, as far as there is room.
+    pub fn say(&mut self, books: &mut Books) {
+        let (Some(core), Some(channel)) = (capabilities::core(self.core), &mut self.channel) else { return };
+        while let Some(line) = books.next_line(core) {
+            let (operation, words) = line.encode();
+            // What is broken is noticed when something is taken in.
+            if matches!(channel.event(operation, &words), Err(Refused::Full)) {
+                self.wants_room = true;
+                return;
+            }
+            books.said(core);
+        }
+    }
+
+    /// Asks it whether a process there takes what somebody here sends.
+    pub fn admit(&mut self, gift: Gift, books: &mut Books) {
+        match self.waiting_room() {
+            Some(Ok(room)) => return room.push(Parked::Gift(gift)),
+            Some(Err(why)) => return gift.refuse(books, why),
+            None => {}
+        }
+        let asked = self.asked.try_reserve(1).map_err(|_| Error::Full);
+        match asked.and_then(|()| self.request(exchange::ADMIT, &gift.admission().encode())) {
+            Ok(number) => self.asked.push((number, Asked::Gift(gift))),
+            Err(why) => gift.refuse(books, why),
+        }
     }
 
     /// Answers a request of its, now or when there is room.
@@ -173,6 +258,10 @@ impl Peer {
 
     /// Asks whether it answers.
     pub fn ping(&mut self, keep: impl FnOnce() -> Result<Pending<u64, Error>, Refusal>) -> Result<(), Error> {
+        if let Some(room) = self.waiting_room() {
+            room?.push(Parked::Ping(keep().map_err(|_| Error::Full)?));
+            return Ok(());
+        }
         self.asked.try_reserve(1).map_err(|_| Error::Full)?;
         let since = Instant::now();
         let number = self.request(operation::PING, &[])?;
@@ -183,6 +272,10 @@ impl Peer {
 
     /// Asks it for something about processes. Who asks is kept if that was possible.
     pub fn ask(&mut self, asker: u64, what: &What, keep: impl FnOnce() -> Result<Asker, Refusal>) -> Result<(), Error> {
+        if let Some(room) = self.waiting_room() {
+            room?.push(Parked::Processes(asker, what.clone(), keep().map_err(|_| Error::Full)?));
+            return Ok(());
+        }
         let waits = matches!(what, What::Wait(_));
         if waits && !self.places.may_take(asker) || self.asked.try_reserve(1).is_err() {
             return Err(Error::Full);
@@ -234,25 +327,30 @@ impl Peer {
     }
 
     /// Whether somebody waits for it.
-    pub fn is_awaited(&self) -> bool {
-        !self.asked.is_empty() && !matches!(self.state, State::Silent)
+    pub fn is_waited_for(&self) -> bool {
+        let is_parked = self.parked.as_ref().is_some_and(|parked| !parked.is_empty());
+        is_parked || !self.asked.is_empty() && !matches!(self.state, State::Silent)
     }
 
     /// Called now and then while somebody waits for it: if it has said nothing since the last time, it is asked whether it still answers, and
     /// if it has said nothing for long, nobody waits any more. Answers true if it is silent from now on.
     ///
     /// The channel stays open. If the core was only slow, it is there again with the first that it says: the answer to that question,
-    /// or to any other, for which nobody waits now.
-    pub fn look(&mut self, inbox: &Inbox, port: &mut Port) -> bool {
-        if core::mem::take(&mut self.heard) || !self.is_awaited() {
+    /// or to any other, for which nobody waits now. A channel that was asked for, and has not come, may still come.
+    pub fn look(&mut self, inbox: &Inbox, books: &mut Books, port: &mut Port) -> bool {
+        if core::mem::take(&mut self.heard) || !self.is_waited_for() {
             self.silence = 0;
             return false;
         }
         self.silence += 1;
         if self.silence > REMINDERS {
-            self.state = State::Silent;
-            self.refuse_all(Error::Silent, inbox, port);
-            return true;
+            self.silence = 0;
+            let has_channel = self.channel.is_some();
+            if has_channel {
+                self.state = State::Silent;
+            }
+            self.refuse_all(Error::Silent, inbox, books, port);
+            return has_channel;
         }
         // Without room for it there is something else that it has not taken in, and will answer.
         let _ = self.channel.as_mut().map(|channel| channel.event(operation::ALIVE, &[]));
@@ -260,9 +358,16 @@ impl Peer {
     }
 
     /// Nobody waits for it any more.
-    fn refuse_all(&mut self, why: Error, inbox: &Inbox, port: &mut Port) {
+    fn refuse_all(&mut self, why: Error, inbox: &Inbox, books: &mut Books, port: &mut Port) {
         for (_, asked) in self.asked.drain(..) {
-            asked.refuse(why, &mut self.places, inbox, port);
+            asked.refuse(why, &mut self.places, inbox, books, port);
+        }
+        for parked in self.parked.iter_mut().flat_map(|parked| parked.drain(..)) {
+            match parked {
+                Parked::Ping(pending) => port.finish(pending, &Err(why)),
+                Parked::Processes(_, _, waiting) => waiting.refuse(port, why),
+                Parked::Gift(gift) => gift.refuse(books, why),
+            }
         }
     }
 
@@ -281,7 +386,7 @@ impl Peer {
 }
 
 /// Carries out a request of another core: answers it at once, or hands it to somebody who does later.
-fn carry_out(core: u64, number: Number, words: &[u64], desk: &mut Desk) -> Option<Words> {
+fn carry_out(core: u64, number: Number, words: &[u64], desk: &mut Desk, books: &Books) -> Option<Words> {
     let accepted = match number.operation() {
         operation::PING => return Some(Words::new()),
         operation::FORWARD => Forward::decode(words)
@@ -290,6 +395,10 @@ fn carry_out(core: u64, number: Number, words: &[u64], desk: &mut Desk) -> Optio
         operation::SPAWN..=operation::MEMORY => What::decode(number.operation(), words)
             .map_err(malformed)
             .and_then(|(asker, what)| desk.ask_for(core, number, asker, what).map_err(|why| (why, 0))),
+        exchange::ADMIT => Admission::decode(words).map_err(malformed).and_then(|admission| {
+            let task = capabilities::look(books, first(core) | admission.asker, admission.process);
+            desk.work(Work::There(core, number, admission), task).map_err(|_| (Outcome::Busy, 0))
+        }),
         _ => Err((Outcome::Malformed, 0)),
     };
     accepted.err().map(|(outcome, about)| ended(outcome, about))
@@ -297,7 +406,7 @@ fn carry_out(core: u64, number: Number, words: &[u64], desk: &mut Desk) -> Optio
 
 impl Asked {
     /// It was answered.
-    fn finish(self, words: &[u64], places: &mut Places, inbox: &Inbox, port: &mut Port) {
+    fn finish(self, words: &[u64], places: &mut Places, inbox: &Inbox, books: &mut Books, port: &mut Port) {
         match self {
             Asked::Ping(since, pending) => port.finish(pending, &Ok(Instant::now().ticks() - since.ticks())),
             Asked::Processes(asker, waits, kept) => {
@@ -307,11 +416,12 @@ impl Asked {
                 kept.into_iter().for_each(|asker| asker.finish(port, words));
             }
             Asked::Forward(waiting) => inbox.answer(waiting, words),
+            Asked::Gift(gift) => gift.admitted(books, words),
         }
     }
 
     /// It will not be answered.
-    fn refuse(self, why: Error, places: &mut Places, inbox: &Inbox, port: &mut Port) {
+    fn refuse(self, why: Error, places: &mut Places, inbox: &Inbox, books: &mut Books, port: &mut Port) {
         match self {
             Asked::Ping(_, pending) => port.finish(pending, &Err(why)),
             Asked::Processes(asker, waits, kept) => {
@@ -321,6 +431,7 @@ impl Asked {
                 kept.into_iter().for_each(|asker| asker.refuse(port, why));
             }
             Asked::Forward(waiting) => inbox.refuse(waiting),
+            Asked::Gift(gift) => gift.refuse(books, why),
         }
     }
 }

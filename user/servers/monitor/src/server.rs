@@ -16,23 +16,28 @@ use tench_loader::Archive;
 use tench_loader::addresses::Randomness;
 use tench_mem_client::Mem;
 use tench_monitor::boot::BLOCK_BITS;
+use tench_monitor::exchange::MONITOR;
 use tench_monitor::message::{Strings, operation};
 use tench_monitor::share::even;
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Core, Error, MAX_STRINGS, Memory, MonitorService, Process, State, place};
+use tench_monitor_client::protocol::{
+    Core, Error, Exchanged, MAX_STRINGS, Memory, MonitorService, Process, State, first, place,
+};
 use tench_names_client::Names;
-use tench_protocol::{Bytes, Caller, Event, Later, Pending, Port, again};
+use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Given, Later, Pending, Port, again};
 use tench_sys::thread::{Binding, Bindings};
 use tench_sys::{
     Cap, CapAddress, Endpoint, Error as Refusal, Frame, Instant, Interrupt, InterruptControl, Kernel, Machine,
-    Notification, Rights, Thread, Trigger, Wait,
+    Notification, Rights, Thread, Trigger, Untyped, Wait,
 };
 use tench_system::{ARCHIVE_PATH, Program, System};
 
 use crate::attention::Attention;
+use crate::capabilities::{self, Books, Gift, Rounds, Taken, Task, Waiter, Work};
 use crate::channel::{self, LINE};
 use crate::desk::{Asker, Desk, Origin};
 use crate::forward::Inbox;
+use crate::links::{self, Links};
 use crate::peer::Peer;
 use crate::processes::{self, What};
 use crate::services::Services;
@@ -45,6 +50,8 @@ const WAKE: u64 = 1 << 1;
 const REMIND: u64 = 1 << 2;
 /// Ticks of the system counter in a second are so many times those after which something that is being cancelled is looked at again.
 const LOOKS: u64 = 1000;
+/// The same for a channel that could not be sent.
+const LINKS: u64 = 10;
 
 /// The server's state.
 pub struct Server {
@@ -55,6 +62,11 @@ pub struct Server {
     desk: Desk,
     /// What programs here ask servers of the first core; nothing on that itself.
     inbox: Inbox,
+    /// Capabilities that left their core.
+    books: Books,
+    rounds: Rounds,
+    /// Channels between further cores; nothing where this is one.
+    links: Links,
     /// Who still waits.
     watch: Watch,
     attention: Attention,
@@ -76,12 +88,16 @@ impl Server {
         let watch = Watch::new().map_err(no_memory)?;
         let attention = Attention::new(remind).map_err(no_memory)?;
         let (desk, inbox) = (Desk::new(machine.core, services, wake), Inbox::new(wake));
+        let books = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
         let mut server = Server {
             machine,
             peers: Vec::new(),
             line,
             desk,
             inbox,
+            books,
+            rounds: Rounds::new(),
+            links: Links::new(),
             watch,
             attention,
             may_have_missed: false,
@@ -101,7 +117,8 @@ impl Server {
     /// Everybody who finds the monitor by its name has it without a badge.
     fn register(&self) -> Result<()> {
         let slot = memory::take_slot().map_err(no_memory)?;
-        let public = Cap::<Endpoint>::new(slot::SERVICE).mint_to(slot, Rights::WRITE | Rights::CALL, 0)?;
+        let public =
+            Cap::<Endpoint>::new(slot::SERVICE).mint_to(slot, Rights::WRITE | Rights::CALL | Rights::GRANT, 0)?;
         again(|| Names::STANDARD.register(Monitor::NAME, public)).map_err(|_| Refusal::Aborted)
     }
 
@@ -114,6 +131,11 @@ impl Server {
             let peer = start_one(&starter, core, share);
             if !matches!(peer.state, State::Starting) {
                 println!("monitor: core {core} was not started: {}", peer.state);
+            }
+            match (capabilities::core(core), &peer.channel) {
+                (Some(core), Some(_)) => self.books.connect(core),
+                (Some(core), None) => self.books.lose(core),
+                (None, _) => {}
             }
             self.peers.push(peer);
         }
@@ -128,6 +150,7 @@ impl Server {
         let mut first = Peer::new(0);
         (first.channel, first.state) = (Some(channel), State::Running);
         self.peers.push(first);
+        capabilities::core(0).into_iter().for_each(|core| self.books.connect(core));
         (0..).zip(processes::endpoints().skip(1)).try_for_each(|(service, endpoint)| {
             let opened = self.inbox.open(service, endpoint);
             opened.map_err(no_memory)
@@ -136,7 +159,7 @@ impl Server {
 
     /// Answers requests for ever.
     pub fn serve(&mut self) -> ! {
-        let mut port: Port = tench::server::port(0);
+        let mut port: Port = tench::server::port(1);
         loop {
             self.work(&mut port);
             let event = match self.may_sleep() {
@@ -171,12 +194,13 @@ impl Server {
     /// Takes in what the other monitors have written and what the other threads have done, and passes it on.
     fn work(&mut self, port: &mut Port) {
         for peer in &mut self.peers {
-            peer.take_in(&mut self.desk, &self.inbox, port);
+            peer.take_in(&mut self.desk, &self.inbox, &mut self.books, port);
         }
         let is_woken = core::mem::take(&mut self.is_woken);
         while is_woken && let Some((origin, words)) = self.desk.finished() {
             match origin {
                 Origin::Nobody => {}
+                Origin::Capabilities(work) => self.worked(work, &words),
                 Origin::Here(asker) => asker.finish(port, &words),
                 Origin::Peer(core, number) => {
                     if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
@@ -186,6 +210,7 @@ impl Server {
             }
         }
         self.desk.resume();
+        self.exchange(port);
         if !is_woken && !self.is_held_up {
             return;
         }
@@ -200,12 +225,162 @@ impl Server {
         }
     }
 
+    /// A worker has done something about capabilities.
+    fn worked(&mut self, work: Work, words: &[u64]) {
+        let Some(own) = capabilities::core(self.machine.core) else { return };
+        if let Some((core, number, answer)) = capabilities::finish(&mut self.books, own, work, words) {
+            if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
+                peer.answer(number, answer);
+            }
+        }
+    }
+
+    /// Passes on what the books of capabilities have to say, to whomever.
+    fn exchange(&mut self, port: &mut Port) {
+        for (work, task) in self.rounds.pass(&mut self.books).into_iter().flatten() {
+            // If no worker is free, there is a next time.
+            let _ = self.desk.work(work, task);
+        }
+        for peer in &mut self.peers {
+            let has_stopped = capabilities::core(peer.core).is_some_and(|core| self.books.is_closed(core));
+            if has_stopped && (peer.channel.is_some() || peer.is_awaited()) {
+                peer.close(&self.inbox, &mut self.books, port);
+            }
+        }
+        while let Some(core) = self.books.overdue() {
+            let peer = self.peers.iter_mut().find(|peer| peer.core == core.index() as u64);
+            peer.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
+        }
+        while let Some((object, slot, link)) = self.books.deletion() {
+            // What it lies in goes, so nothing looks at it any more.
+            let peer = self.peers.iter_mut().find(|peer| link.is_some_and(|core| peer.core == core.index() as u64));
+            peer.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
+            if self.desk.work(Work::Deletion(object), Task::Delete(slot)).is_err() {
+                self.books.postpone(object);
+                break;
+            }
+        }
+        self.link(port);
+        capabilities::answer(&mut self.books, &mut self.links, port);
+        for peer in &mut self.peers {
+            peer.say(&mut self.books);
+        }
+    }
+
+    /// Asks for channels, makes them for others, and opens those that come.
+    fn link(&mut self, port: &mut Port) {
+        while let Some(core) = self.books.wanted() {
+            let _ = self.reach(core.index() as u64);
+        }
+        while let Some((one, other)) = self.books.link() {
+            self.links.want(one, other);
+        }
+        for _ in 0..self.links.waiting() {
+            let Some(pair) = self.links.next() else { break };
+            let is_up = |core: tench_foreign::Core| {
+                let peer = self.peers.iter().find(|peer| peer.core == core.index() as u64);
+                peer.is_some_and(|peer| matches!(peer.state, State::Running))
+            };
+            // One that has stopped will never have a channel, and its monitor's wish is over.
+            if self.books.is_closed(pair.0) || self.books.is_closed(pair.1) {
+                continue;
+            }
+            match (is_up(pair.0) && is_up(pair.1)).then(|| self.links.gift(pair)) {
+                Some(Ok(gift)) => {
+                    if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == pair.0.index() as u64) {
+                        peer.admit(gift, &mut self.books);
+                    }
+                }
+                Some(Err(_)) | None => self.links.postpone(pair),
+            }
+        }
+        while let Some(letter) = self.books.own_letter() {
+            match links::read(&letter) {
+                Some((core, is_second)) => self.open(core, is_second, letter.slot, port),
+                None => self.books.discard(letter.slot),
+            }
+        }
+    }
+
+    /// Opens the channel to a core that lies in a slot.
+    fn open(&mut self, core: tench_foreign::Core, is_second: bool, slot: CapAddress, port: &mut Port) {
+        let (number, side) = (core.index() as u64, if is_second { Side::Second } else { Side::First });
+        let is_known = self.peers.iter().any(|peer| peer.core == number && !peer.is_awaited());
+        let channel = if is_known { Err(Refusal::SlotOccupied) } else { channel::open(Cap::new(slot), side, number) };
+        let Ok(channel) = channel else {
+            // Without memory for it there will be none.
+            self.books.discard(slot);
+            let awaited = self.peers.iter_mut().find(|peer| peer.core == number && peer.is_awaited());
+            return awaited.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
+        };
+        self.books.keep_link(slot, core);
+        self.books.connect(core);
+        if !self.peers.iter().any(|peer| peer.core == number) {
+            self.peers.push(Peer::awaited(number));
+        }
+        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == number) {
+            peer.open(channel, &mut self.books, port);
+        }
+    }
+
+    /// Sees to it that there is a channel to a core, or that one is asked for.
+    fn reach(&mut self, core: u64) -> core::result::Result<(), Error> {
+        if core >= self.machine.cores {
+            return Err(Error::NoSuchCore);
+        }
+        let name = capabilities::core(core).ok_or(Error::NoSuchCore)?;
+        if core == self.machine.core || self.peers.iter().any(|peer| peer.core == core) {
+            return Ok(());
+        }
+        if self.machine.core == 0 || self.books.is_closed(name) {
+            return Err(Error::NotConnected);
+        }
+        self.peers.push(Peer::awaited(core));
+        self.books.want(name);
+        Ok(())
+    }
+
+    /// Sends what came with a request to a process.
+    fn offer<Cap, How>(
+        &mut self,
+        Caller(asker): Caller,
+        later: Later<'_, (), Error>,
+        (process, word): (u64, u64),
+        cap: Arrived<'_, Cap, How>,
+    ) -> core::result::Result<Option<()>, Error> {
+        let (core, process) = place(process);
+        if asker == MONITOR {
+            return Err(Error::NotAllowed);
+        }
+        if process == MONITOR {
+            return Err(Error::NoSuchProcess);
+        }
+        self.books.check(cap.cap().address())?;
+        let is_own = core == self.machine.core;
+        self.reach(core)?;
+        let to = capabilities::core(core).ok_or(Error::NoSuchCore)?;
+        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
+        let gift = Gift::new(who, cap.keep().address(), (self.machine.core, asker), (to, process), word);
+        if !is_own {
+            let books = &mut self.books;
+            if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
+                peer.admit(gift, books);
+            }
+            return Ok(None);
+        }
+        let look = capabilities::look(&self.books, first(core) | asker, process);
+        if let Err(Work::Here(gift)) = self.desk.work(Work::Here(gift), look) {
+            gift.refuse(&mut self.books, Error::Full);
+        }
+        Ok(None)
+    }
+
     /// Tells the others that this monitor sleeps from now on. Answers false if something has arrived meanwhile.
     fn may_sleep(&mut self) -> bool {
         let (mut may, mut waits) = (true, false);
         for peer in &mut self.peers {
             may &= peer.may_sleep();
-            waits |= peer.is_awaited();
+            waits |= peer.is_waited_for();
         }
         if waits {
             self.attention.pay();
@@ -217,7 +392,7 @@ impl Server {
     fn look(&mut self, port: &mut Port) {
         self.attention.was_reminded();
         for peer in &mut self.peers {
-            if peer.look(&self.inbox, port) && self.machine.core == 0 {
+            if peer.look(&self.inbox, &mut self.books, port) && self.machine.core == 0 {
                 println!("monitor: core {} does not answer any more", peer.core);
             }
         }
@@ -227,8 +402,11 @@ impl Server {
     fn deadline(&self) -> Wait {
         let waiting = self.peers.iter().filter(|peer| matches!(peer.state, State::Starting));
         let soon = || Instant::now().after(tench::time::frequency() / LOOKS);
-        let look = self.desk.is_waiting().then(soon);
-        waiting.map(|peer| peer.patience()).chain(look).min().map_or(Wait::FOREVER, Wait::until)
+        let look = (self.desk.is_waiting() || self.books.has_deletions()).then(soon);
+        let is_linking = self.links.waiting() > 0;
+        let link = is_linking.then(|| Instant::now().after(tench::time::frequency() / LINKS));
+        let all = waiting.map(|peer| peer.patience()).chain(look).chain(link).chain(self.rounds.deadline());
+        all.min().map_or(Wait::FOREVER, Wait::until)
     }
 
     /// Gives up cores that did not answer in time.
@@ -259,9 +437,7 @@ impl Server {
         mut later: Later<'_, T, Error>,
         kept: fn(Pending<T, Error>) -> Asker,
     ) -> core::result::Result<Option<T>, Error> {
-        if core != self.machine.core {
-            self.peer(core)?.ok_or(Error::NotConnected)?;
-        }
+        self.reach(core)?;
         if matches!(what, What::Wait(_)) && !self.may_wait(core, asker) {
             let (watch, replies) = (self.watch, later.others());
             self.may_have_missed = true;
@@ -357,6 +533,7 @@ impl MonitorService for Server {
     }
 
     fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> core::result::Result<Option<u64>, Error> {
+        self.reach(core)?;
         self.peer(core)?.ok_or(Error::NotConnected)?.ping(|| later.keep())?;
         Ok(None)
     }
@@ -409,5 +586,79 @@ impl MonitorService for Server {
         core: u64,
     ) -> core::result::Result<Option<Memory>, Error> {
         self.ask(core, caller, What::Memory, later, Asker::Memory)
+    }
+
+    fn give(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+        word: u64,
+        capability: Arrived<'_, Any>,
+    ) -> core::result::Result<Option<()>, Error> {
+        self.offer(caller, later, (process, word), capability)
+    }
+
+    fn lend(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+        word: u64,
+        memory: Arrived<'_, Untyped, Given>,
+    ) -> core::result::Result<Option<()>, Error> {
+        self.offer(caller, later, (process, word), memory)
+    }
+
+    fn take(
+        &mut self,
+        Caller(process): Caller,
+        mut later: Later<'_, Taken, Error>,
+    ) -> core::result::Result<Option<Taken>, Error> {
+        if process == MONITOR {
+            return Err(Error::NotAllowed);
+        }
+        if !self.books.may_wait(process) {
+            let watch = self.watch;
+            self.may_have_missed = true;
+            let gone = self.books.forget(|who| who.has_gone(watch));
+            gone.into_iter().for_each(|who| who.forget(later.others()));
+        }
+        let who = Waiter::Letter(later.keep().map_err(|_| Error::Full)?);
+        self.books.take(process, who);
+        Ok(None)
+    }
+
+    fn revoke(
+        &mut self,
+        Caller(process): Caller,
+        later: Later<'_, (), Error>,
+        capability: Arrived<'_, Any>,
+    ) -> core::result::Result<Option<()>, Error> {
+        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
+        self.books.revoke(first(self.machine.core) | process, capability.cap().address(), who);
+        Ok(None)
+    }
+
+    fn recall(
+        &mut self,
+        Caller(process): Caller,
+        later: Later<'_, (), Error>,
+        address: u64,
+        bytes: u64,
+    ) -> core::result::Result<Option<()>, Error> {
+        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
+        self.books.recall(first(self.machine.core) | process, address, bytes, who);
+        Ok(None)
+    }
+
+    fn give_back(&mut self, address: u64) -> core::result::Result<(), Error> {
+        self.books.give_back(address)
+    }
+
+    fn exchanged(&mut self) -> core::result::Result<Exchanged, Error> {
+        let (exports, copies, letters) = self.books.count();
+        let [exports, copies, letters] = [exports, copies, letters].map(|count| count as u64);
+        Ok(Exchanged { exports, copies, letters, faults: self.books.faults() })
     }
 }

@@ -1,6 +1,7 @@
 //! Starting another core: memory of its own, with a kernel, `init`, and the first channel in one block.
 //!
-//! What is given to another core is not used here any more: the capabilities to it stay with this process, which makes nothing of them.
+//! What is given to another core is not used here any more: the capabilities to it stay with this process, which makes nothing of them,
+//! and marks them as lent.
 //! The block is written through an uncached mapping, because the other core begins without caches.
 
 use arrayvec::ArrayVec;
@@ -12,7 +13,7 @@ use tench_loader::Archive;
 use tench_mem_client::{Block, Mem};
 use tench_monitor::boot::{BLOCK_BITS, CHANNEL_BITS, Layout};
 use tench_monitor::share::{LEAST, next_piece};
-use tench_sys::{Cap, Error, Frame, Kernel, Kind, Machine, MapFlags, OWN_SPACE, Place};
+use tench_sys::{Cap, Error, Frame, Kernel, Kind, Machine, MapFlags, OWN_SPACE, Place, Untyped};
 
 use crate::{Result, no_memory};
 
@@ -78,6 +79,7 @@ impl<'a> Starter<'a> {
         let channel = make_channel(&block)?;
         let [image, page] = [layout.kernel, layout.page].map(|offset| block.address + offset as u64);
         Cap::<Kernel>::new(slot::KERNEL).start_core(core, image, page)?;
+        lend(taken);
         Ok(Started { channel, memory: pieces.iter().map(|piece| 1 << piece.size_bits).sum() })
     }
 
@@ -128,6 +130,27 @@ fn make_channel(block: &Block) -> Result<Cap<Frame>> {
     let slot = memory::take_slot().map_err(no_memory)?;
     block.untyped.retype_many(Kind::Frame, u64::from(CHANNEL_BITS), 1, Place::At(0), OWN_SPACE, slot)?;
     Ok(Cap::new(slot))
+}
+
+/// Says to the kernel that the memory is another core's: so that what that core makes of it, and sends here, is taken in. The block
+/// with the channel is divided before, because something was made of it here, which stays as it is.
+fn lend(taken: &Taken) {
+    let kernel = Cap::<Kernel>::new(slot::KERNEL);
+    let mark = |memory: Cap<Untyped>| kernel.export(OWN_SPACE, memory.address());
+    for (number, block) in taken.iter().enumerate() {
+        if number > 0 {
+            // Nothing was made of it, so it can be marked. If not, what comes from there is refused.
+            let _ = mark(block.untyped);
+            continue;
+        }
+        for _ in CHANNEL_BITS..block.size_bits {
+            let Ok(slot) = memory::take_slot() else { return };
+            match block.untyped.split(slot) {
+                Ok(upper) => drop(mark(upper)),
+                Err(_) => memory::free_slot(slot),
+            }
+        }
+    }
 }
 
 /// A block of memory, which is on this process's account from now on.

@@ -14,6 +14,7 @@ use tench_abi::object::ThreadState;
 use tench_monitor::message::Words;
 use tench_sys::{Cap, Notification, Thread};
 
+use crate::capabilities;
 use crate::processes;
 use crate::services::{Request, Services};
 
@@ -26,6 +27,8 @@ pub enum Task {
     Serve(Box<Request>),
     /// Asks this core's process server or memory server.
     Processes(processes::Task),
+    /// Something about capabilities.
+    Capabilities(capabilities::Task),
 }
 
 /// For whom a worker works: the server's number, and the badge with which it is asked.
@@ -164,6 +167,7 @@ impl Worker {
             let words = match next {
                 Task::Serve(request) => shared.services.serve(&request, self, &mut room),
                 Task::Processes(task) => processes::carry_out(&task, &self.is_cancelled),
+                Task::Capabilities(task) => capabilities::carry_out(&task),
             };
             shared.done.lock().push((number, words));
             // It is there as long as this process.

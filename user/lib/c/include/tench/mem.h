@@ -47,6 +47,8 @@ enum tench_mem_error {
     TENCH_MEM_ERROR_NO_SUCH_BUNDLE = 14,
     /* The objects' capabilities could not be put where the client wants them. */
     TENCH_MEM_ERROR_NO_SUCH_SLOT = 15,
+    /* Other cores have something that was made of the block. */
+    TENCH_MEM_ERROR_ABROAD = 16,
 };
 
 /* Whether it is one of them. */
@@ -68,6 +70,7 @@ static inline bool tench_mem_error_is(uint64_t code)
     case TENCH_MEM_ERROR_SLABS_IN_USE:
     case TENCH_MEM_ERROR_NO_SUCH_BUNDLE:
     case TENCH_MEM_ERROR_NO_SUCH_SLOT:
+    case TENCH_MEM_ERROR_ABROAD:
         return true;
     default:
         return false;
@@ -108,6 +111,8 @@ static inline const char *tench_mem_error_text(uint64_t code)
         return "no such bundle, or another process asked for it";
     case TENCH_MEM_ERROR_NO_SUCH_SLOT:
         return "the slots for the bundle's objects are not empty slots of one node of that space";
+    case TENCH_MEM_ERROR_ABROAD:
+        return "other cores have something of this memory; take it back first";
     default:
         return NULL;
     }
@@ -373,7 +378,8 @@ struct tench_mem_free_answer {
 
 /*
  * Frees the block at an address: everything made from it is deleted. Answers the bytes that became free.
- * Errors: `NoSuchBlock` (also for a block that somebody else allocated).
+ * Errors: `NoSuchBlock` (also for a block that somebody else allocated), `Abroad` (all that was made from it on this core is deleted,
+ * and the block stays).
  */
 static inline int tench_mem_free(tench_cap server, uint64_t address, struct tench_mem_free_answer *answer)
 {
@@ -485,7 +491,8 @@ struct tench_mem_close_account_answer {
 
 /*
  * Takes back everything that is on an account. Answers the bytes that became free. An account that does not exist is no
- * error.
+ * error. Blocks of which other cores have something are on the account [`ABROAD`] then, until they are
+ * [reclaimed](MemService::reclaim).
  */
 static inline int tench_mem_close_account(tench_cap server, uint64_t account,
     struct tench_mem_close_account_answer *answer)
@@ -546,6 +553,54 @@ static inline int tench_mem_audit(tench_cap server, struct tench_mem_audit_answe
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
     tench_mem_audit_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_ABROAD UINT64_C(0x732c0001000b)
+
+/* What tench_mem_abroad answers. */
+struct tench_mem_abroad_answer {
+    struct tench_mem_granted value;
+};
+
+/*
+ * The block with the lowest address from `from` on that nobody here has, but of which other cores had something.
+ * Errors: `NoSuchBlock` when there is none.
+ */
+static inline int tench_mem_abroad(tench_cap server, uint64_t from, struct tench_mem_abroad_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_ABROAD);
+    tench_put(message, (uint64_t)from);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_mem_granted_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_RECLAIM UINT64_C(0x732c0001000c)
+
+/* What tench_mem_reclaim answers. */
+struct tench_mem_reclaim_answer {
+    uint64_t value;
+};
+
+/*
+ * Frees such a block, when no other core has anything of it any more. Answers the bytes.
+ * Errors: `NoSuchBlock`, `Abroad`.
+ */
+static inline int tench_mem_reclaim(tench_cap server, uint64_t address, struct tench_mem_reclaim_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_RECLAIM);
+    tench_put(message, (uint64_t)address);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

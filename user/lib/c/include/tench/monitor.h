@@ -170,6 +170,28 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_NOT_ALLOWED = 39,
     /* The process is `init`, `mem` or `procs` of its core. */
     TENCH_MONITOR_ERROR_ESSENTIAL = 40,
+    /* Only memory can be sent. */
+    TENCH_MONITOR_ERROR_NOT_SENDABLE = 64,
+    /* Memory of devices stays on its core. */
+    TENCH_MONITOR_ERROR_DEVICE_MEMORY = 65,
+    /* Too much lies at that core that was sent by the caller and not taken, or that nobody expects. */
+    TENCH_MONITOR_ERROR_MAILBOX_FULL = 66,
+    /* The object is being taken back, or was. */
+    TENCH_MONITOR_ERROR_BEING_REVOKED = 67,
+    /* The memory is lent already. */
+    TENCH_MONITOR_ERROR_LENT = 68,
+    /* Something was made of the memory, or somebody uses it. */
+    TENCH_MONITOR_ERROR_IN_USE = 69,
+    /* It belongs to another core. */
+    TENCH_MONITOR_ERROR_BORROWED = 70,
+    /* A table of the monitors is full. */
+    TENCH_MONITOR_ERROR_TOO_MANY_OBJECTS = 71,
+    /* A core that was needed has stopped. */
+    TENCH_MONITOR_ERROR_CORE_LOST = 72,
+    /* The kernel of one of the cores refused. */
+    TENCH_MONITOR_ERROR_REFUSED = 73,
+    /* Nothing of another core's is there. */
+    TENCH_MONITOR_ERROR_NOT_FOREIGN = 74,
 };
 
 /* Whether it is one of them. */
@@ -192,6 +214,17 @@ static inline bool tench_monitor_error_is(uint64_t code)
     case TENCH_MONITOR_ERROR_TEXT_TOO_LONG:
     case TENCH_MONITOR_ERROR_NOT_ALLOWED:
     case TENCH_MONITOR_ERROR_ESSENTIAL:
+    case TENCH_MONITOR_ERROR_NOT_SENDABLE:
+    case TENCH_MONITOR_ERROR_DEVICE_MEMORY:
+    case TENCH_MONITOR_ERROR_MAILBOX_FULL:
+    case TENCH_MONITOR_ERROR_BEING_REVOKED:
+    case TENCH_MONITOR_ERROR_LENT:
+    case TENCH_MONITOR_ERROR_IN_USE:
+    case TENCH_MONITOR_ERROR_BORROWED:
+    case TENCH_MONITOR_ERROR_TOO_MANY_OBJECTS:
+    case TENCH_MONITOR_ERROR_CORE_LOST:
+    case TENCH_MONITOR_ERROR_REFUSED:
+    case TENCH_MONITOR_ERROR_NOT_FOREIGN:
         return true;
     default:
         return false;
@@ -234,6 +267,28 @@ static inline const char *tench_monitor_error_text(uint64_t code)
         return "not one of your processes, and you may not manage others";
     case TENCH_MONITOR_ERROR_ESSENTIAL:
         return "nothing would go on without it";
+    case TENCH_MONITOR_ERROR_NOT_SENDABLE:
+        return "only frames and untyped memory can be sent to a process";
+    case TENCH_MONITOR_ERROR_DEVICE_MEMORY:
+        return "memory of devices stays on its core";
+    case TENCH_MONITOR_ERROR_MAILBOX_FULL:
+        return "too much was sent there that nobody has taken; try again later";
+    case TENCH_MONITOR_ERROR_BEING_REVOKED:
+        return "it is being taken back from other cores";
+    case TENCH_MONITOR_ERROR_LENT:
+        return "the memory is lent to a core already";
+    case TENCH_MONITOR_ERROR_IN_USE:
+        return "something was made of the memory; delete that first";
+    case TENCH_MONITOR_ERROR_BORROWED:
+        return "it belongs to another core, and only there can this be asked";
+    case TENCH_MONITOR_ERROR_TOO_MANY_OBJECTS:
+        return "too many objects are on other cores; take some back first";
+    case TENCH_MONITOR_ERROR_CORE_LOST:
+        return "a core that was needed has stopped";
+    case TENCH_MONITOR_ERROR_REFUSED:
+        return "the kernel of one of the cores refused";
+    case TENCH_MONITOR_ERROR_NOT_FOREIGN:
+        return "nothing of another core's begins there";
     default:
         return NULL;
     }
@@ -251,6 +306,34 @@ static inline int tench_monitor_call(tench_cap server, struct tench_message *mes
 {
     int code = tench_call(server, message);
     return code > 0 && code < TENCH_REJECTED && !tench_monitor_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
+}
+
+/* What a monitor keeps books of. */
+struct tench_monitor_exchanged {
+    /* Objects of this core that others have. */
+    uint64_t exports;
+    /* Objects of other cores that this one has. */
+    uint64_t copies;
+    /* Capabilities that were sent to processes of this core, and not taken. */
+    uint64_t letters;
+    /* What other monitors said and none says. */
+    uint64_t faults;
+};
+
+static inline void tench_monitor_exchanged_put(struct tench_message *message, const struct tench_monitor_exchanged *value)
+{
+    tench_put(message, (uint64_t)value->exports);
+    tench_put(message, (uint64_t)value->copies);
+    tench_put(message, (uint64_t)value->letters);
+    tench_put(message, (uint64_t)value->faults);
+}
+
+static inline void tench_monitor_exchanged_take(struct tench_reader *reader, struct tench_monitor_exchanged *value)
+{
+    value->exports = tench_take(reader);
+    value->copies = tench_take(reader);
+    value->letters = tench_take(reader);
+    value->faults = tench_take(reader);
 }
 
 /* A process, on whichever core. */
@@ -528,6 +611,157 @@ static inline int tench_monitor_memory(tench_cap server, uint64_t core, struct t
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
     tench_monitor_memory_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_GIVE UINT64_C(0x6cb500010014)
+
+/*
+ * Sends a copy of a capability to a frame to a process of any core, with a word that says what it is for. Answered when it lies
+ * there, for the process to [take](MonitorService::take). The copy allows what the caller's allows.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`, `MailboxFull`,
+ * `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
+ */
+static inline int tench_monitor_give(tench_cap server, uint64_t process, uint64_t word, tench_cap capability)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_GIVE);
+    tench_put(message, (uint64_t)process);
+    tench_put(message, (uint64_t)word);
+    tench_lend(message, capability);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_LEND UINT64_C(0x6cb500010015)
+
+/*
+ * Lends untyped memory of which nothing was made to a process of any core, which makes of it what it likes. The capability leaves the
+ * caller, also if that is refused: the memory is again part of what it was made of, when it has come [back](MonitorService::recall).
+ * Errors: as `give`, and `Lent`, `InUse`.
+ */
+static inline int tench_monitor_lend(tench_cap server, uint64_t process, uint64_t word, tench_cap memory)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_LEND);
+    tench_put(message, (uint64_t)process);
+    tench_put(message, (uint64_t)word);
+    tench_give(message, memory);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_TAKE UINT64_C(0x6cb500010016)
+
+/* What tench_monitor_take answers. */
+struct tench_monitor_take_answer {
+    uint64_t first;
+    uint64_t second;
+};
+
+/*
+ * Waits for the next capability that was sent to the caller. Answers which process sent it, and the word.
+ * Errors: `Full` (too many threads wait), `NotAllowed` for who is no process.
+ */
+static inline int tench_monitor_take(tench_cap server, tench_cap slot, struct tench_monitor_take_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_TAKE);
+    tench_offer(message, slot);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->first = tench_take(reader);
+    answer->second = tench_take(reader);
+    tench_take_cap(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_REVOKE UINT64_C(0x6cb500010017)
+
+/*
+ * Takes back what a capability is to from all other cores, for whoever the kernel refuses to revoke or delete it because there are
+ * foreign copies. Answered when no other core has a copy, nor anything that was made of one.
+ * Errors: `NotSendable`, `Borrowed` (it is another core's), `Full`.
+ */
+static inline int tench_monitor_revoke(tench_cap server, tench_cap capability)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_REVOKE);
+    tench_lend(message, capability);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_RECALL UINT64_C(0x6cb500010018)
+
+/*
+ * Takes back from all other cores what the caller has sent or lent there of so many bytes from a physical address on. Answered when
+ * nothing is left of it there.
+ * Errors: `Full`.
+ */
+static inline int tench_monitor_recall(tench_cap server, uint64_t address, uint64_t bytes)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_RECALL);
+    tench_put(message, (uint64_t)address);
+    tench_put(message, (uint64_t)bytes);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_GIVE_BACK UINT64_C(0x6cb500010019)
+
+/*
+ * Gives what begins at a physical address back to the core that it came from, whose capabilities here were deleted. It goes back
+ * after a moment in any case.
+ * Errors: `NotForeign`, `InUse`.
+ */
+static inline int tench_monitor_give_back(tench_cap server, uint64_t address)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_GIVE_BACK);
+    tench_put(message, (uint64_t)address);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_EXCHANGED UINT64_C(0x6cb50001001a)
+
+/* What tench_monitor_exchanged answers. */
+struct tench_monitor_exchanged_answer {
+    struct tench_monitor_exchanged value;
+};
+
+/*
+ * What this core's monitor keeps books of: objects of this core that others have, objects of others that this one has, capabilities
+ * that were sent and not taken, and how often another monitor said what none says.
+ */
+static inline int tench_monitor_exchanged(tench_cap server, struct tench_monitor_exchanged_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_EXCHANGED);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_monitor_exchanged_take(reader, &answer->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

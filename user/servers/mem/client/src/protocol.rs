@@ -30,7 +30,8 @@ pub trait MemService {
     ) -> Result<(Granted, Sent<Untyped, Given>), Error>;
 
     /// Frees the block at an address: everything made from it is deleted. Answers the bytes that became free.
-    /// Errors: `NoSuchBlock` (also for a block that somebody else allocated).
+    /// Errors: `NoSuchBlock` (also for a block that somebody else allocated), `Abroad` (all that was made from it on this core is deleted,
+    /// and the block stays).
     #[method(3)]
     fn free(&mut self, caller: Caller, address: u64) -> Result<u64, Error>;
 
@@ -55,7 +56,8 @@ pub trait MemService {
     fn set_quota(&mut self, account: u64, bytes: u64) -> Result<(), Error>;
 
     /// Takes back everything that is on an account. Answers the bytes that became free. An account that does not exist is no
-    /// error.
+    /// error. Blocks of which other cores have something are on the account [`ABROAD`] then, until they are
+    /// [reclaimed](MemService::reclaim).
     #[method(8, authority)]
     fn close_account(&mut self, account: u64) -> Result<u64, Error>;
 
@@ -67,6 +69,16 @@ pub trait MemService {
     /// equal.
     #[method(10)]
     fn audit(&mut self) -> Result<Audit, Error>;
+
+    /// The block with the lowest address from `from` on that nobody here has, but of which other cores had something.
+    /// Errors: `NoSuchBlock` when there is none.
+    #[method(11)]
+    fn abroad(&mut self, from: u64) -> Result<Granted, Error>;
+
+    /// Frees such a block, when no other core has anything of it any more. Answers the bytes.
+    /// Errors: `NoSuchBlock`, `Abroad`.
+    #[method(12)]
+    fn reclaim(&mut self, address: u64) -> Result<u64, Error>;
 }
 
 /// A block that was granted.
@@ -152,6 +164,8 @@ pub struct Extent {
 pub const MIN_BLOCK_BITS: u32 = 12;
 /// Extents that one answer describes at most.
 pub const MAX_EXTENTS: usize = 15;
+/// The account of blocks that were somebody's who has ended, and of which other cores have something.
+pub const ABROAD: u64 = u64::MAX - 1;
 /// Quota of an account for which none was set.
 pub const NO_QUOTA: u64 = u64::MAX;
 
@@ -188,5 +202,7 @@ tench_protocol::codes! {
         NoSuchBundle = 14, "no such bundle, or another process asked for it";
         /// The objects' capabilities could not be put where the client wants them.
         NoSuchSlot = 15, "the slots for the bundle's objects are not empty slots of one node of that space";
+        /// Other cores have something that was made of the block.
+        Abroad = 16, "other cores have something of this memory; take it back first";
     }
 }

@@ -1,6 +1,6 @@
 //! A kernel that knows only what the store asks of it, keeps its own account, and refuses the call that a test wants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tench_abi::{CapAddress, Error, Kind};
 use tench_mem::machine::{Machine, STEP_BITS, Step, Use};
@@ -45,12 +45,16 @@ pub struct Model {
     pub growth: usize,
     /// Whether arrays can grow no more.
     pub is_full: bool,
+    /// Slots of what other cores have something of.
+    pub abroad: BTreeSet<u32>,
 }
 
 impl Default for Model {
     fn default() -> Model {
         let (objects, nodes, made) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Model { objects, nodes, made, calls: 0, refused: None, frames: 0, tables: 0, growth: GROWTH, is_full: false }
+        let abroad = BTreeSet::new();
+        let (refused, is_full) = (None, false);
+        Model { objects, nodes, made, calls: 0, refused, frames: 0, tables: 0, growth: GROWTH, is_full, abroad }
     }
 }
 
@@ -194,11 +198,16 @@ impl Machine for Model {
     }
 
     fn revoke(&mut self, slot: CapAddress) -> Result<(), Error> {
+        let mut revoked = Ok(());
         for child in self.children(slot.0) {
+            if self.abroad.contains(&child) {
+                revoked = Err(Error::ForeignCopies);
+                continue;
+            }
             self.revoke(CapAddress(child))?;
             self.take(child);
         }
-        Ok(())
+        revoked
     }
 
     fn delete(&mut self, slot: CapAddress) -> Result<(), Error> {

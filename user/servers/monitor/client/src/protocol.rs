@@ -1,6 +1,7 @@
 //! The monitor's interface.
 
-use tench_protocol::{ArrayString, Bytes, Caller, Later, Words, interface};
+use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Sent, Words, interface};
+use tench_sys::Untyped;
 
 /// The cores of the machine, each with a kernel and a monitor of its own.
 #[interface(client = Monitor, version = 1)]
@@ -58,6 +59,89 @@ pub trait MonitorService {
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`.
     #[method(8)]
     fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error>;
+
+    /// Sends a copy of a capability to a frame to a process of any core, with a word that says what it is for. Answered when it lies
+    /// there, for the process to [take](MonitorService::take). The copy allows what the caller's allows.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`, `MailboxFull`,
+    /// `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
+    #[method(20)]
+    fn give(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+        word: u64,
+        capability: Arrived<'_, Any>,
+    ) -> Result<Option<()>, Error>;
+
+    /// Lends untyped memory of which nothing was made to a process of any core, which makes of it what it likes. The capability leaves the
+    /// caller, also if that is refused: the memory is again part of what it was made of, when it has come [back](MonitorService::recall).
+    /// Errors: as `give`, and `Lent`, `InUse`.
+    #[method(21)]
+    fn lend(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+        word: u64,
+        memory: Arrived<'_, Untyped, Given>,
+    ) -> Result<Option<()>, Error>;
+
+    /// Waits for the next capability that was sent to the caller. Answers which process sent it, and the word.
+    /// Errors: `Full` (too many threads wait), `NotAllowed` for who is no process.
+    #[method(22)]
+    fn take(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, (u64, u64, Sent<Any, Given>), Error>,
+    ) -> Result<Option<(u64, u64, Sent<Any, Given>)>, Error>;
+
+    /// Takes back what a capability is to from all other cores, for whoever the kernel refuses to revoke or delete it because there are
+    /// foreign copies. Answered when no other core has a copy, nor anything that was made of one.
+    /// Errors: `NotSendable`, `Borrowed` (it is another core's), `Full`.
+    #[method(23)]
+    fn revoke(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, (), Error>,
+        capability: Arrived<'_, Any>,
+    ) -> Result<Option<()>, Error>;
+
+    /// Takes back from all other cores what the caller has sent or lent there of so many bytes from a physical address on. Answered when
+    /// nothing is left of it there.
+    /// Errors: `Full`.
+    #[method(24)]
+    fn recall(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, (), Error>,
+        address: u64,
+        bytes: u64,
+    ) -> Result<Option<()>, Error>;
+
+    /// Gives what begins at a physical address back to the core that it came from, whose capabilities here were deleted. It goes back
+    /// after a moment in any case.
+    /// Errors: `NotForeign`, `InUse`.
+    #[method(25)]
+    fn give_back(&mut self, address: u64) -> Result<(), Error>;
+
+    /// What this core's monitor keeps books of: objects of this core that others have, objects of others that this one has, capabilities
+    /// that were sent and not taken, and how often another monitor said what none says.
+    #[method(26)]
+    fn exchanged(&mut self) -> Result<Exchanged, Error>;
+}
+
+/// What a monitor keeps books of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
+pub struct Exchanged {
+    /// Objects of this core that others have.
+    pub exports: u64,
+    /// Objects of other cores that this one has.
+    pub copies: u64,
+    /// Capabilities that were sent to processes of this core, and not taken.
+    pub letters: u64,
+    /// What other monitors said and none says.
+    pub faults: u64,
 }
 
 /// Bytes of a program's name and arguments together, with the zero bytes.
@@ -195,5 +279,27 @@ tench_protocol::codes! {
         NotAllowed = 39, "not one of your processes, and you may not manage others";
         /// The process is `init`, `mem` or `procs` of its core.
         Essential = 40, "nothing would go on without it";
+        /// Only memory can be sent.
+        NotSendable = 64, "only frames and untyped memory can be sent to a process";
+        /// Memory of devices stays on its core.
+        DeviceMemory = 65, "memory of devices stays on its core";
+        /// Too much lies at that core that was sent by the caller and not taken, or that nobody expects.
+        MailboxFull = 66, "too much was sent there that nobody has taken; try again later";
+        /// The object is being taken back, or was.
+        BeingRevoked = 67, "it is being taken back from other cores";
+        /// The memory is lent already.
+        Lent = 68, "the memory is lent to a core already";
+        /// Something was made of the memory, or somebody uses it.
+        InUse = 69, "something was made of the memory; delete that first";
+        /// It belongs to another core.
+        Borrowed = 70, "it belongs to another core, and only there can this be asked";
+        /// A table of the monitors is full.
+        TooManyObjects = 71, "too many objects are on other cores; take some back first";
+        /// A core that was needed has stopped.
+        CoreLost = 72, "a core that was needed has stopped";
+        /// The kernel of one of the cores refused.
+        Refused = 73, "the kernel of one of the cores refused";
+        /// Nothing of another core's is there.
+        NotForeign = 74, "nothing of another core's begins there";
     }
 }

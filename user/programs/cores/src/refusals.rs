@@ -1,0 +1,106 @@
+//! What cannot be sent to a process of another core, and that nothing is left of it.
+
+use alloc::string::{String, ToString};
+
+use tench::abi::layout::slot;
+use tench::memory;
+use tench::println;
+use tench::sys::{Cap, Frame, Place, Untyped};
+use tench::sys::{Kind, OWN_SPACE};
+use tench::time::{self, Duration};
+use tench_mem_client::Mem;
+use tench_monitor_client::Failure;
+use tench_monitor_client::Monitor;
+use tench_monitor_client::protocol::{Condition, Error, first};
+
+use crate::processes::{spawn, text};
+use crate::share::{CHECK, FRAME_BITS, take_slot, until};
+
+/// A process that no core has.
+const NOBODY: u64 = 9999;
+/// What one process may send and nobody takes: half of what there is room for.
+const MOST: u64 = 128;
+
+/// Prints what was refused, and why.
+fn refused<T>(what: &str, answer: Result<T, Failure>) -> Result<(), String> {
+    match answer {
+        Err(Failure::Refused(why)) => {
+            println!("{what}: {why}");
+            Ok(())
+        }
+        Err(failure) => Err(failure.to_string()),
+        Ok(_) => Err(what.to_string() + " was not refused"),
+    }
+}
+
+/// Tries all of it with a core.
+pub fn all(monitor: Monitor, core: u64) -> Result<(), String> {
+    let idle = spawn(monitor, core, &["cores", "idle"])?;
+    let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?;
+    let any = || Cap::new(frame.cap().address());
+    refused("an endpoint", monitor.give(idle, 0, Cap::new(slot::NAMES)))?;
+    refused("to a process that there is not", monitor.give(first(core) | NOBODY, 0, any()))?;
+    refused("to a core that there is not", monitor.give(first(77) | 1, 0, any()))?;
+    refused("memory of which something was made", lend_used(monitor, idle))?;
+    refused("to give back what was not borrowed", monitor.give_back(0x4000_0000))?;
+    monitor.revoke(any()).map_err(text)?;
+    of_a_full_mailbox(monitor, idle, &frame)?;
+    let guest = spawn(monitor, core, &["cores", "guest"])?;
+    monitor.give(guest, CHECK, any()).map_err(text)?;
+    let ended = monitor.wait(guest).map_err(text)?;
+    if (ended.state, ended.detail) != (Condition::Exited, 0) {
+        return Err("the guest found something wrong".to_string());
+    }
+    refused("to a process that has ended", monitor.give(guest, 0, any()))?;
+    // Its copy is found to be unused, and goes back, and what it sent here is taken.
+    let slot = take_slot()?;
+    let (from, ..) = monitor.take(slot).map_err(text)?;
+    let _ = OWN_SPACE.delete_at(slot);
+    memory::free_slot(slot);
+    until(|| from == guest && monitor.exchanged().is_ok_and(|books| books.exports == 0))?;
+    println!("nothing is left of it");
+    Ok(())
+}
+
+/// Lends memory of which a frame was made.
+fn lend_used(monitor: Monitor, to: u64) -> Result<(), Failure> {
+    let refuse = |_| Failure::Refused(Error::OutOfMemory);
+    let [slot, made] = [memory::take_slot().map_err(refuse)?, memory::take_slot().map_err(refuse)?];
+    let block = Mem::STANDARD.allocate(FRAME_BITS + 1, slot).map_err(|_| Failure::Refused(Error::OutOfMemory))?;
+    let frame = u64::from(FRAME_BITS);
+    let retyped = block.untyped.retype_many(Kind::Frame, frame, 1, Place::Watermark, OWN_SPACE, made);
+    let lent = retyped.map_err(Failure::Lost).and_then(|_| monitor.lend(to, 0, Cap::<Untyped>::new(slot)));
+    // The capability has gone, and the memory is the memory server's.
+    let freed = Mem::STANDARD.free(block.address);
+    [slot, made].into_iter().for_each(memory::free_slot);
+    lent.and(freed.map(drop).map_err(|_| Failure::Refused(Error::Internal)))
+}
+
+/// Sends so much that nobody takes that no more is accepted; when the receiver has ended, all of it goes.
+fn of_a_full_mailbox(monitor: Monitor, idle: u64, frame: &memory::Made<Frame>) -> Result<(), String> {
+    let any = || Cap::new(frame.cap().address());
+    for _ in 0..MOST {
+        monitor.give(idle, 0, any()).map_err(text)?;
+    }
+    refused("one more than 128 that nobody takes", monitor.give(idle, 0, any()))?;
+    monitor.kill(idle).map_err(text)?;
+    monitor.wait(idle).map_err(text)?;
+    until(|| monitor.exchanged().is_ok_and(|books| books.exports == 0))
+}
+
+/// What a guest cannot do with a frame of another core's; and what it can.
+pub fn of_a_copy(monitor: Monitor, from: u64, frame: Cap<Frame>) -> Result<(), String> {
+    let any = || Cap::new(frame.address());
+    refused("to revoke another core's frame", monitor.revoke(any()))?;
+    let address = frame.identify().map_err(|error| error.to_string())?.address;
+    refused("to give back what is in use", monitor.give_back(address))?;
+    // Its own core can have it again.
+    monitor.give(from, CHECK, any()).map_err(text)
+}
+
+/// Takes nothing.
+pub fn idle() -> Result<(), String> {
+    loop {
+        time::sleep(Duration::from_secs(60));
+    }
+}

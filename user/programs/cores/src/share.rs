@@ -1,0 +1,232 @@
+//! Memory that two cores share, and memory that one lends to another. This program is both sides: the guest is the same program,
+//! started on the other core.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::time::Duration;
+
+use tench::memory::{self, Window};
+use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_SPACE, Place, Untyped};
+use tench::{println, time};
+use tench_mem_client::Mem;
+use tench_monitor_client::Monitor;
+use tench_monitor_client::protocol::{Condition, Process};
+
+use crate::processes::{spawn, text};
+
+/// What a capability is for: to share a frame, or to make frames of lent memory.
+const SHARE: u64 = 1;
+const LEND: u64 = 2;
+/// A frame that was made of lent memory.
+const MADE: u64 = 3;
+/// To find out what cannot be done with another core's frame.
+pub const CHECK: u64 = 4;
+
+/// Log2 of the bytes that are shared, and lent.
+pub const FRAME_BITS: u32 = 12;
+const LENT_BITS: u32 = 16;
+
+const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
+/// What the sides write: the one that sends, and the guest.
+const HERE: u64 = 0x6865_7265;
+const THERE: u64 = 0x7468_6572_65;
+/// How long each side waits for the other.
+const PATIENCE: Duration = Duration::from_secs(10);
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// The books of both sides: free memory of both cores, and what the monitor here keeps.
+#[derive(PartialEq, Eq)]
+struct Books {
+    free: [u64; 2],
+    exchanged: [u64; 4],
+}
+
+impl Books {
+    fn read(monitor: Monitor, core: u64) -> Result<Books, String> {
+        let (_, own) = monitor.cores().map_err(text)?;
+        let free = [monitor.memory(own).map_err(text)?.free, monitor.memory(core).map_err(text)?.free];
+        let exchanged = monitor.exchanged().map_err(text)?;
+        let exchanged = [exchanged.exports, exchanged.copies, exchanged.letters, exchanged.faults];
+        Ok(Books { free, exchanged })
+    }
+}
+
+/// Does something with a guest on a core, so often, and says whether everything is as before. Once more before all that, so that
+/// whatever is kept for the next time is there.
+fn many(
+    monitor: Monitor,
+    core: u64,
+    times: u64,
+    once: impl Fn(Monitor, u64, bool) -> Result<(), String>,
+) -> Result<(), String> {
+    once(monitor, core, true)?;
+    let before = Books::read(monitor, core)?;
+    for _ in 1..times {
+        once(monitor, core, false)?;
+    }
+    let after = Books::read(monitor, core)?;
+    if before == after {
+        println!("{times} times; both cores have as much free memory as before");
+        return Ok(());
+    }
+    let [here, there] = [0, 1].map(|core| after.free[core] as i64 - before.free[core] as i64);
+    println!("{times} times; free memory changed by {here} and {there} bytes; books: {:?}", after.exchanged);
+    Ok(())
+}
+
+/// Waits for something.
+pub fn until(mut is_so: impl FnMut() -> bool) -> Result<(), String> {
+    let deadline = time::deadline(PATIENCE);
+    while !is_so() {
+        if tench::sys::Instant::now() > deadline {
+            return Err("the other core does not answer".to_string());
+        }
+        time::sleep(MOMENT);
+    }
+    Ok(())
+}
+
+/// What became of a guest whose memory was taken away.
+fn crashed(process: &Process) -> Result<(), String> {
+    match process.state {
+        Condition::Faulted => Ok(()),
+        state => Err(format!("the guest still had the memory: {state}")),
+    }
+}
+
+/// Shares a frame with a guest, and takes it back.
+pub fn share(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
+    many(monitor, core, times, share_once)
+}
+
+fn share_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
+    let guest = spawn(monitor, core, &["cores", "guest"])?;
+    let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?;
+    let window = Window::new(frame.cap(), FRAME_BITS, RW).map_err(|error| error.to_string())?;
+    window.write64(0, HERE);
+    monitor.give(guest, SHARE, Cap::new(frame.cap().address())).map_err(text)?;
+    until(|| window.read64(8) == THERE)?;
+    window.write64(0, HERE + 1);
+    until(|| window.read64(8) == THERE + 1)?;
+    let (_, own) = monitor.cores().map_err(text)?;
+    if aloud {
+        println!("cores {own} and {core} write into one frame");
+    }
+    // Whoever has sent it need not know where the other runs: it asks the monitor when the kernel says so.
+    match frame.cap().revoke() {
+        Err(Refusal::ForeignCopies) if core != own => {
+            monitor.revoke(Cap::new(frame.cap().address())).map_err(text)?;
+            frame.cap().revoke().map_err(|error| error.to_string())?;
+        }
+        Ok(_) if core == own => {}
+        other => return Err(format!("it was revoked where it is not: {other:?}")),
+    }
+    crashed(&monitor.wait(guest).map_err(text)?)?;
+    if aloud {
+        println!("it was taken back, and the process there crashed");
+    }
+    Ok(())
+}
+
+/// Lends memory to a guest, which makes frames of it, of which one comes back; and takes it back.
+pub fn lend(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
+    many(monitor, core, times, lend_once)
+}
+
+fn lend_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
+    let guest = spawn(monitor, core, &["cores", "guest"])?;
+    let [slot, arrival] = [take_slot()?, take_slot()?];
+    let block = Mem::STANDARD.allocate(LENT_BITS, slot).map_err(|failure| failure.to_string())?;
+    monitor.lend(guest, LEND, block.untyped).map_err(text)?;
+    let (from, word, _) = monitor.take(arrival).map_err(text)?;
+    if (from, word) != (guest, MADE) {
+        return Err(format!("{from} sent {word}"));
+    }
+    let window = Window::new(Cap::new(arrival), FRAME_BITS, RW).map_err(|error| error.to_string())?;
+    until(|| window.read64(8) == THERE)?;
+    window.write64(0, HERE);
+    until(|| window.read64(8) == THERE + 1)?;
+    if aloud {
+        let (_, own) = monitor.cores().map_err(text)?;
+        println!("core {core} made a frame of memory that core {own} lent, and both write into it");
+    }
+    monitor.recall(block.address, 1 << block.size_bits).map_err(text)?;
+    if OWN_SPACE.identify_at(arrival).is_ok_and(|found| found.kind != Kind::Null) {
+        return Err("what was made of the memory is still there".to_string());
+    }
+    crashed(&monitor.wait(guest).map_err(text)?)?;
+    drop(window);
+    Mem::STANDARD.free(block.address).map_err(|failure| failure.to_string())?;
+    [slot, arrival].into_iter().for_each(memory::free_slot);
+    if aloud {
+        println!("it was taken back, and the process there crashed");
+    }
+    Ok(())
+}
+
+/// Shares a frame of a process that ends without taking it back.
+pub fn leave(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
+    many(monitor, core, times, leave_once)
+}
+
+fn leave_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
+    let (_, own) = monitor.cores().map_err(text)?;
+    let guest = spawn(monitor, core, &["cores", "guest"])?;
+    let giver = spawn(monitor, own, &["cores", "giver", &guest.to_string()])?;
+    let ended = monitor.wait(giver).map_err(text)?;
+    if (ended.state, ended.detail) != (Condition::Exited, 0) {
+        return Err("the process that was to share its memory did not".to_string());
+    }
+    crashed(&monitor.wait(guest).map_err(text)?)?;
+    until(|| monitor.exchanged().is_ok_and(|books| books.exports == 0))?;
+    until(|| Mem::STANDARD.abroad(0).is_err())?;
+    if aloud {
+        println!("a process of core {own} ended, and what it had shared with core {core} is gone there, too");
+    }
+    Ok(())
+}
+
+/// Shares a frame with a guest, and ends.
+pub fn giver(monitor: Monitor, guest: u64) -> Result<(), String> {
+    let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?.leak();
+    let window = Window::new(frame, FRAME_BITS, RW).map_err(|error| error.to_string())?;
+    window.write64(0, HERE);
+    monitor.give(guest, SHARE, Cap::new(frame.address())).map_err(text)?;
+    until(|| window.read64(8) == THERE)?;
+    window.write64(0, HERE + 1);
+    until(|| window.read64(8) == THERE + 1)
+}
+
+/// An empty slot.
+pub fn take_slot() -> Result<CapAddress, String> {
+    memory::take_slot().map_err(|error| error.to_string())
+}
+
+/// The other side: takes what it is sent, and uses it until that is taken back, which ends it.
+pub fn guest(monitor: Monitor) -> Result<(), String> {
+    let slot = take_slot()?;
+    let (from, word, _) = monitor.take(slot).map_err(text)?;
+    let frame = match word {
+        SHARE => Cap::<Frame>::new(slot),
+        CHECK => return crate::refusals::of_a_copy(monitor, from, Cap::new(slot)),
+        LEND => {
+            let first = memory::take_slots(4).map_err(|error| error.to_string())?;
+            let lent = Cap::<Untyped>::new(slot);
+            lent.retype_many(Kind::Frame, u64::from(FRAME_BITS), 4, Place::Watermark, OWN_SPACE, first)
+                .map_err(|error| error.to_string())?;
+            monitor.give(from, MADE, Cap::new(first)).map_err(text)?;
+            Cap::new(first)
+        }
+        other => return Err(format!("{from} sent {other}")),
+    };
+    let window = Window::new(frame, FRAME_BITS, RW).map_err(|error| error.to_string())?;
+    window.write64(8, THERE);
+    until(|| window.read64(0) >= HERE)?;
+    until(|| word == LEND || window.read64(0) == HERE + 1)?;
+    window.write64(8, THERE + 1);
+    // From here on the other side can take it back at any time.
+    loop {
+        window.read64(0);
+        time::sleep(MOMENT);
+    }
+}

@@ -1,0 +1,419 @@
+//! Capabilities that are sent to processes of any core: the system calls and threads around the books
+//! ([`tench_monitor::exchange`]).
+//!
+//! What takes time is a worker's: asking the process server whether somebody lives, and deleting what another core takes back.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tench::memory;
+use tench::server::Watch;
+use tench::time;
+use tench_abi::layout::slot;
+use tench_channel::Request as Number;
+use tench_foreign::{Core, Kind as Sendable, ObjectId, Shape};
+use tench_mem_client::Mem;
+use tench_monitor::exchange::MONITOR;
+use tench_monitor::exchange::line::{Admission, operation};
+use tench_monitor::exchange::mail::Letter;
+use tench_monitor::exchange::{Done, Exchange, Found, Kernel as Books_, Parcel};
+use tench_monitor::message::{Outcome, Words, decode_result, ended};
+use tench_monitor_client::protocol::{Error, first};
+use tench_procs_client::Procs;
+use tench_procs_client::protocol::State;
+use tench_protocol::{Any, Given, Pending, Port, Replies, Sent};
+use tench_sys::{Cap, CapAddress, Error as Refusal, Frame, Instant, Kernel, Kind, OWN_SPACE, Place, Rights, Untyped};
+
+use crate::links::Links;
+
+/// How long until the kernel is asked what is not used any more, in parts of a second.
+const LOOKS: u64 = 10;
+/// How many of these looks until the process server is asked who has ended.
+const ROUNDS: u32 = 10;
+/// How long until a deletion goes on that met what stands for copies on other cores.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Processes that are asked about at a time.
+const MOST_ASKED: usize = 60;
+
+/// What arrives at somebody who waits for a letter.
+pub type Taken = (u64, u64, Sent<Any, Given>);
+
+/// Who waits for an answer.
+pub enum Waiter {
+    /// That it is done.
+    Done(Pending<(), Error>),
+    /// A letter.
+    Letter(Pending<Taken, Error>),
+    /// This monitor itself, which sends two others the channel between them: to which, and to which it leads.
+    Link(Core, Core),
+}
+
+impl Waiter {
+    /// Whether nobody waits any more.
+    pub fn has_gone(&self, watch: Watch) -> bool {
+        match self {
+            Waiter::Done(pending) => watch.has_gone(pending),
+            Waiter::Letter(pending) => watch.has_gone(pending),
+            Waiter::Link(..) => false,
+        }
+    }
+
+    /// Takes it back from who has gone.
+    pub fn forget(self, replies: &mut Replies) {
+        match self {
+            Waiter::Done(pending) => replies.forget(pending),
+            Waiter::Letter(pending) => replies.forget(pending),
+            Waiter::Link(..) => {}
+        }
+    }
+}
+
+/// The books.
+pub type Books = Exchange<Machine, Waiter>;
+
+/// Opens the books of a core.
+pub fn open(core: u64, cores: u64) -> Option<Books> {
+    Exchange::new(core, cores, Machine)
+}
+
+/// The core of this number; there is none of a higher one than the books know.
+pub fn core(number: u64) -> Option<Core> {
+    Core::new(u8::try_from(number).ok()?)
+}
+
+/// The kernel of this core.
+pub struct Machine;
+
+/// The capability with which it is asked.
+const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
+
+fn take_slot() -> Result<CapAddress, Refusal> {
+    memory::take_slot().map_err(|_| Refusal::OutOfMemory)
+}
+
+/// The slot in which something was made, or none.
+fn made<T>(slot: CapAddress, made: Result<T, Refusal>) -> Result<CapAddress, Refusal> {
+    made.map(|_| slot).inspect_err(|_| memory::free_slot(slot))
+}
+
+impl Books_ for Machine {
+    fn look(&self, slot: CapAddress) -> Option<Found> {
+        let found = OWN_SPACE.identify_at(slot).ok()?;
+        let kind = match found.kind {
+            Kind::Frame => Sendable::Frame,
+            Kind::Untyped => Sendable::Untyped,
+            _ => return None,
+        };
+        let bytes = 1u64.checked_shl(found.size_bits)?;
+        let is_borrowed = KERNEL.holders(OWN_SPACE, slot).ok()?.borrowed;
+        let shape = Shape { kind, base: found.address, bytes, badge: 0 };
+        Some(Found { shape, rights: found.rights, is_borrowed })
+    }
+
+    fn export(&mut self, slot: CapAddress) -> Result<(), Refusal> {
+        KERNEL.export(OWN_SPACE, slot)
+    }
+
+    fn unexport(&mut self, slot: CapAddress) -> Result<(), Refusal> {
+        KERNEL.unexport(OWN_SPACE, slot)
+    }
+
+    fn import(&mut self, shape: &Shape) -> Result<CapAddress, Refusal> {
+        if !shape.bytes.is_power_of_two() {
+            return Err(Refusal::InvalidArgument);
+        }
+        let (slot, bits) = (take_slot()?, u64::from(shape.bytes.ilog2()));
+        let imported = match shape.kind {
+            Sendable::Frame => KERNEL.import_frame(shape.base, bits, Rights::all(), slot).map(drop),
+            Sendable::Untyped => KERNEL.import_untyped(shape.base, bits, slot).map(drop),
+            Sendable::Endpoint => Err(Refusal::WrongType),
+        };
+        made(slot, imported)
+    }
+
+    fn copy(&mut self, from: CapAddress, kind: Sendable, rights: Rights) -> Result<CapAddress, Refusal> {
+        let slot = take_slot()?;
+        let copied = match kind {
+            Sendable::Frame => Cap::<Frame>::new(from).mint_to(slot, rights, 0).map(drop),
+            Sendable::Untyped => OWN_SPACE.identify_at(from).and_then(|found| {
+                let (memory, bits) = (Cap::<Untyped>::new(from), u64::from(found.size_bits));
+                memory.retype_many(Kind::Untyped, bits, 1, Place::At(0), OWN_SPACE, slot).map(drop)
+            }),
+            Sendable::Endpoint => Err(Refusal::WrongType),
+        };
+        made(slot, copied)
+    }
+
+    fn is_used(&self, slot: CapAddress) -> bool {
+        match KERNEL.holders(OWN_SPACE, slot) {
+            Ok(found) => found.others,
+            // What it lay in was revoked here: nobody has it.
+            Err(Refusal::InvalidCapability) => false,
+            // What the kernel does not say is not known to be unused.
+            Err(_) => true,
+        }
+    }
+
+    fn delete(&mut self, slot: CapAddress) {
+        // Somebody may have taken it back meanwhile; then the slot is empty.
+        match OWN_SPACE.delete_at(slot) {
+            Ok(_) | Err(Refusal::InvalidCapability) => memory::free_slot(slot),
+            // It stays there, and so does its slot.
+            Err(_) => {}
+        }
+    }
+}
+
+/// What somebody here sends to a process, before it has a ticket.
+pub struct Gift {
+    who: Waiter,
+    slot: CapAddress,
+    /// Who sends it, as this core numbers processes, and which core that is.
+    asker: u64,
+    from: u64,
+    to: Core,
+    process: u64,
+    word: u64,
+}
+
+impl Gift {
+    /// Something that lies in a slot, from a process of this core to one of another or the same.
+    pub const fn new(
+        who: Waiter,
+        slot: CapAddress,
+        (own, asker): (u64, u64),
+        (to, process): (Core, u64),
+        word: u64,
+    ) -> Gift {
+        Gift { who, slot, asker, from: first(own) | asker, to, process, word }
+    }
+
+    /// What another monitor is asked about it.
+    pub const fn admission(&self) -> Admission {
+        Admission { asker: self.asker, process: self.process, word: self.word }
+    }
+
+    /// It cannot be sent.
+    pub fn refuse(self, books: &mut Books, why: Error) {
+        books.refuse(Some(self.who), self.slot, why);
+    }
+
+    /// Another monitor says whether its process takes it: with a ticket.
+    pub fn admitted(self, books: &mut Books, words: &[u64]) {
+        match ticket(words) {
+            Ok(ticket) => self.send(books, ticket),
+            Err(why) => self.refuse(books, why),
+        }
+    }
+
+    fn send(self, books: &mut Books, ticket: u64) {
+        books.send(Parcel::new(Some(self.who), self.slot, self.from, self.to, ticket));
+    }
+}
+
+/// What the answer to an admission says. Of another monitor's nothing is believed before it was checked.
+fn ticket(words: &[u64]) -> Result<u64, Error> {
+    let (outcome, words) = decode_result(words).map_err(|_| Error::Broken)?;
+    match (outcome, words) {
+        (Outcome::Answered, &[ticket]) => Ok(ticket),
+        (Outcome::Refused, &[code]) => Err(Error::from_code(code).unwrap_or(Error::Broken)),
+        (Outcome::Busy, _) => Err(Error::Full),
+        _ => Err(Error::Internal),
+    }
+}
+
+/// For what a worker does something.
+pub enum Work {
+    /// To know whether a process takes what somebody here sends.
+    Here(Gift),
+    /// The same for somebody of another core, whose request this is.
+    There(u64, Number, Admission),
+    /// To delete a foreign object.
+    Deletion(ObjectId),
+    /// To know who has ended.
+    Sweep,
+    /// To know which memory of those who have ended other cores have something of.
+    Reclaim,
+}
+
+/// What a worker does.
+pub enum Task {
+    /// Asks which of these processes do not live.
+    Look(Vec<u64>),
+    /// Deletes everything that was made of what lies in a slot, or copied from it.
+    Delete(CapAddress),
+    /// Has the memory server free what other cores had something of, and answers of what they still have.
+    Reclaim,
+}
+
+/// Does it. Only workers call this: it can take long.
+pub fn carry_out(task: &Task) -> Words {
+    match task {
+        Task::Look(processes) => processes.iter().copied().filter(|process| !lives(*process)).collect(),
+        Task::Delete(slot) => {
+            // What stands for copies on other cores has been taken back before; if not, it is waited for.
+            while let Err(Refusal::ForeignCopies) = OWN_SPACE.revoke_at(*slot) {
+                time::sleep(PAUSE);
+            }
+            Words::new()
+        }
+        Task::Reclaim => reclaim(),
+    }
+}
+
+/// Addresses and sizes of blocks that cannot be freed yet.
+fn reclaim() -> Words {
+    let (mut words, mut from) = (Words::new(), 0);
+    while let Ok(block) = Mem::STANDARD.abroad(from) {
+        if Mem::STANDARD.reclaim(block.address).is_err() {
+            words.extend([block.address, 1 << block.size_bits]);
+        }
+        from = block.address + 1;
+        if words.len() >= MOST_ASKED {
+            break;
+        }
+    }
+    words
+}
+
+/// Whether a process of this core has not ended.
+fn lives(process: u64) -> bool {
+    let status = Procs::STANDARD.status(process);
+    status.is_ok_and(|status| !matches!(status.state, State::Exited | State::Killed | State::Faulted))
+}
+
+/// Whether a process lives is asked before it is sent something; who else has ended, if there is no room otherwise.
+pub fn look(books: &Books, from: u64, process: u64) -> Task {
+    let others = if books.has_room(from) { Vec::new() } else { books.receivers() };
+    if process == MONITOR {
+        // It lives.
+        return Task::Look(Vec::new());
+    }
+    Task::Look([process].into_iter().chain(others).take(MOST_ASKED).collect())
+}
+
+/// A worker is done. Answers what another core is to be told, if it asked.
+pub fn finish(books: &mut Books, own: Core, work: Work, words: &[u64]) -> Option<(u64, Number, Words)> {
+    match work {
+        Work::Here(gift) => {
+            end(books, words);
+            match admit(books, own, gift.from, &gift.admission(), words) {
+                Ok(ticket) => gift.send(books, ticket),
+                Err(why) => gift.refuse(books, why),
+            }
+        }
+        Work::There(from, number, admission) => {
+            end(books, words);
+            let sender = core(from)?;
+            let answer = match admit(books, sender, first(from) | admission.asker, &admission, words) {
+                Ok(ticket) => [Outcome::Answered as u64, ticket].into_iter().collect(),
+                Err(why) => ended(Outcome::Refused, why as u64),
+            };
+            return Some((from, number, answer));
+        }
+        Work::Deletion(object) => books.deleted(object),
+        Work::Sweep => end(books, words),
+        Work::Reclaim => {
+            for block in words.as_chunks().0 {
+                let [base, bytes] = *block;
+                books.reclaim(base, bytes);
+            }
+        }
+    }
+    None
+}
+
+fn end(books: &mut Books, ended: &[u64]) {
+    ended.iter().for_each(|process| books.end(*process));
+}
+
+fn admit(books: &mut Books, sender: Core, from: u64, admission: &Admission, ended: &[u64]) -> Result<u64, Error> {
+    if ended.contains(&admission.process) {
+        return Err(Error::NoSuchProcess);
+    }
+    books.reserve(sender, from, admission.process, admission.word)
+}
+
+/// Answers those for whom something is done.
+pub fn answer(books: &mut Books, links: &mut Links, port: &mut Port) {
+    while let Some(done) = books.done() {
+        match done {
+            Done::Answer(Waiter::Done(pending), result) => port.finish(pending, &result),
+            Done::Answer(Waiter::Letter(pending), result) => {
+                let refused: Result<Taken, Error> = Err(result.err().unwrap_or(Error::Internal));
+                port.finish(pending, &refused);
+            }
+            Done::Letter(Waiter::Letter(pending), letter) => deliver(books, port, pending, letter),
+            Done::Answer(Waiter::Link(to, other), result) => links.sent(to, other, result),
+            // Nobody waits so.
+            Done::Letter(Waiter::Done(pending), letter) => {
+                port.finish(pending, &Err(Error::Internal));
+                books.put_back(letter);
+            }
+            Done::Letter(Waiter::Link(..), letter) => books.put_back(letter),
+        }
+    }
+}
+
+/// Hands a letter over. If whoever waited has gone, or has no slot for it, it lies here again.
+fn deliver(books: &mut Books, port: &mut Port, pending: Pending<Taken, Error>, letter: Letter) {
+    let answer: Result<Taken, Error> = Ok((letter.from, letter.word, Sent::new(Cap::new(letter.slot))));
+    let told = port.replies.answer(pending, &answer);
+    let has_left = OWN_SPACE.identify_at(letter.slot).is_ok_and(|found| found.kind == Kind::Null);
+    match (told, has_left) {
+        // Also if it was taken back before it was handed over.
+        (Ok(()), true) => memory::free_slot(letter.slot),
+        _ => books.put_back(letter),
+    }
+}
+
+/// When the kernel is to be asked next what is not used any more.
+pub struct Rounds {
+    next: Option<Instant>,
+    count: u32,
+    /// Somebody may have ended whose memory other cores have something of.
+    may_be_abroad: bool,
+}
+
+impl Rounds {
+    /// Not yet.
+    pub const fn new() -> Rounds {
+        Rounds { next: None, count: 0, may_be_abroad: false }
+    }
+
+    /// Asks it, if it is time. Answers what workers are to do.
+    pub fn pass(&mut self, books: &mut Books) -> [Option<(Work, Task)>; 2] {
+        if books.is_idle() && !self.may_be_abroad {
+            self.next = None;
+            return [None, None];
+        }
+        let now = Instant::now();
+        if self.next.is_some_and(|next| now < next) {
+            return [None, None];
+        }
+        let is_first = self.next.is_none();
+        self.next = Some(now.after(time::frequency() / LOOKS));
+        if is_first {
+            return [None, None];
+        }
+        books.poll();
+        // Once more after the last object has come back.
+        let was = core::mem::replace(&mut self.may_be_abroad, books.has_exports());
+        let reclaims = (was || self.may_be_abroad).then_some((Work::Reclaim, Task::Reclaim));
+        self.count = self.count.wrapping_add(1);
+        let receivers = if self.count.is_multiple_of(ROUNDS) { books.receivers() } else { Vec::new() };
+        let looks = !receivers.is_empty();
+        let look = || (Work::Sweep, Task::Look(receivers.into_iter().take(MOST_ASKED).collect()));
+        [reclaims, looks.then(look)]
+    }
+
+    /// Until when the main thread may sleep.
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+}
+
+/// Whether an event is about capabilities.
+pub const fn is_line(event: u16) -> bool {
+    matches!(event, operation::AGREE..=operation::DROP | operation::LOST | operation::LINK)
+}

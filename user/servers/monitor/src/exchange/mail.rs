@@ -1,0 +1,270 @@
+//! What was sent to processes of this core and not taken yet, and who waits for something.
+//!
+//! A letter is a place first, with a ticket by which its sender's core knows it; then it gets a name, under which the
+//! capability will arrive; then the capability, and then it is taken. Name and capability may come in either order,
+//! because a capability comes from the core that owns it, and the name from the core that sends it.
+//!
+//! Places are shared by those who send ([`Places`]): who floods somebody else fills up his own.
+
+use alloc::vec::Vec;
+
+use tench_abi::CapAddress;
+use tench_foreign::{Core, RequestId};
+use tench_monitor_client::protocol::Error;
+use tench_places::Places;
+
+/// Letters that there can be on a core.
+pub const LETTERS: usize = 256;
+/// Capabilities that arrived before their names, at most.
+const EARLY: usize = 64;
+/// Threads that wait for a letter, at most.
+const TAKERS: usize = 128;
+
+/// What a request of a core is called.
+pub type Name = (Core, RequestId);
+
+/// A capability for a process, with a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Letter {
+    /// Who sent it: core and process.
+    pub from: u64,
+    /// What it is for.
+    pub word: u64,
+    /// For whom it is.
+    pub process: u64,
+    /// The capability.
+    pub slot: CapAddress,
+    ticket: u64,
+    sender: Core,
+}
+
+/// A letter on its way.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    ticket: u64,
+    sender: Core,
+    process: u64,
+    from: u64,
+    word: u64,
+    /// Under which it will come, and from which core.
+    name: Option<(RequestId, Core)>,
+    slot: Option<CapAddress>,
+}
+
+impl Place {
+    /// Whether what comes under a name is for it.
+    fn waits_for(&self, (sender, request): Name) -> bool {
+        self.sender == sender && self.slot.is_none() && self.name.is_some_and(|(name, _)| name == request)
+    }
+}
+
+/// All of it. `P` is who waits.
+pub struct Mail<P> {
+    places: Places,
+    letters: Vec<Place>,
+    /// With their owners.
+    early: Vec<(Name, Core, CapAddress)>,
+    takers: Vec<(u64, P)>,
+    waiting: Places,
+    last: u64,
+}
+
+impl<P> Mail<P> {
+    /// Nothing.
+    pub fn new() -> Mail<P> {
+        Mail {
+            places: Places::new(LETTERS),
+            letters: Vec::with_capacity(LETTERS),
+            early: Vec::with_capacity(EARLY),
+            takers: Vec::with_capacity(TAKERS),
+            waiting: Places::new(TAKERS),
+            last: 0,
+        }
+    }
+
+    /// Whether somebody may send one more.
+    pub fn has_room(&self, from: u64) -> bool {
+        self.places.may_take(from)
+    }
+
+    /// Keeps a place for what `from` will send from the core `sender`.
+    pub fn reserve(&mut self, sender: Core, from: u64, process: u64, word: u64) -> Result<u64, Error> {
+        if !self.has_room(from) {
+            return Err(Error::MailboxFull);
+        }
+        self.places.take(from);
+        self.last += 1;
+        let ticket = self.last;
+        self.letters.push(Place { ticket, sender, process, from, word, name: None, slot: None });
+        Ok(ticket)
+    }
+
+    /// What comes under this name from the core that owns it is for who has the ticket. Answers whether there is such a ticket.
+    /// If that core [has stopped](Self::lose), nothing comes any more.
+    pub fn address(&mut self, (sender, request): Name, ticket: u64, owner: Core, has_stopped: bool) -> bool {
+        let early = self.early.iter().position(|(name, ..)| *name == (sender, request));
+        let Some(letter) = self.find(sender, ticket) else { return false };
+        if letter.name.is_some() {
+            return false;
+        }
+        letter.name = Some((request, owner));
+        if let Some(early) = early {
+            let (.., slot) = self.early.swap_remove(early);
+            self.put(sender, ticket, slot);
+        } else if has_stopped {
+            self.drop(sender, ticket);
+        }
+        true
+    }
+
+    fn find(&mut self, sender: Core, ticket: u64) -> Option<&mut Place> {
+        let mut letters = self.letters.iter_mut();
+        letters.find(|letter| letter.ticket == ticket && letter.sender == sender && letter.slot.is_none())
+    }
+
+    /// Whether something can arrive under a name.
+    pub fn may_arrive(&self, (sender, request): Name) -> bool {
+        self.letters.iter().any(|letter| letter.waits_for((sender, request))) || self.early.len() < EARLY
+    }
+
+    /// Something has arrived that [may](Self::may_arrive).
+    pub fn arrive(&mut self, name: Name, owner: Core, slot: CapAddress) {
+        match self.letters.iter().find(|letter| letter.waits_for(name)).map(|letter| letter.ticket) {
+            Some(ticket) => self.put(name.0, ticket, slot),
+            None => self.early.push((name, owner, slot)),
+        }
+    }
+
+    /// Puts a capability where a ticket says.
+    pub fn put(&mut self, sender: Core, ticket: u64, slot: CapAddress) {
+        if let Some(letter) = self.find(sender, ticket) {
+            letter.slot = Some(slot);
+        }
+    }
+
+    /// Nothing will come for a ticket.
+    pub fn drop(&mut self, sender: Core, ticket: u64) {
+        let is_it = |letter: &Place| letter.ticket == ticket && letter.sender == sender && letter.slot.is_none();
+        if let Some(place) = self.letters.iter().position(is_it) {
+            self.remove(place);
+        }
+    }
+
+    fn remove(&mut self, place: usize) -> Place {
+        // In order, so that a process gets what was sent first.
+        let letter = self.letters.remove(place);
+        self.places.give_back(letter.from);
+        letter
+    }
+
+    /// A core has stopped: what it sends, and what it owns, comes no more. Answers what came already for letters without a name.
+    pub fn lose(&mut self, core: Core) -> Vec<CapAddress> {
+        let comes_from_there =
+            |letter: &Place| letter.sender == core || letter.name.is_some_and(|(_, owner)| owner == core);
+        while let Some(place) = self.letters.iter().position(|letter| letter.slot.is_none() && comes_from_there(letter))
+        {
+            self.remove(place);
+        }
+        let gone = self.early.extract_if(.., |((sender, _), owner, _)| *sender == core || *owner == core);
+        gone.map(|(.., slot)| slot).collect()
+    }
+
+    /// Somebody waits for a letter. Gives whoever it is back if too many do.
+    pub fn wait(&mut self, process: u64, who: P) -> Result<(), P> {
+        if !self.waiting.may_take(process) {
+            return Err(who);
+        }
+        self.waiting.take(process);
+        self.takers.push((process, who));
+        Ok(())
+    }
+
+    /// Whether one more of a process may wait.
+    pub fn may_wait(&self, process: u64) -> bool {
+        self.waiting.may_take(process)
+    }
+
+    /// Takes out those who have gone.
+    pub fn forget(&mut self, has_gone: impl Fn(&P) -> bool) -> Vec<P> {
+        let gone: Vec<(u64, P)> = self.takers.extract_if(.., |(_, who)| has_gone(who)).collect();
+        let waiting = &mut self.waiting;
+        gone.into_iter()
+            .map(|(process, who)| {
+                waiting.give_back(process);
+                who
+            })
+            .collect()
+    }
+
+    /// The next letter for which somebody waits.
+    pub fn next(&mut self) -> Option<(P, Letter)> {
+        let has_taker = |letter: &Place| self.takers.iter().position(|(process, _)| *process == letter.process);
+        let mut letters = self.letters.iter().enumerate();
+        let (place, taker, slot) =
+            letters.find_map(|(place, letter)| Some((place, has_taker(letter)?, letter.slot?)))?;
+        let (process, who) = self.takers.remove(taker);
+        self.waiting.give_back(process);
+        let Place { ticket, sender, from, word, .. } = self.remove(place);
+        Some((who, Letter { from, word, process, slot, ticket, sender }))
+    }
+
+    /// The next letter to the monitor itself.
+    pub fn take_own(&mut self) -> Option<Letter> {
+        let mut letters = self.letters.iter().enumerate();
+        let is_own = |letter: &Place| letter.process == super::MONITOR;
+        let (place, slot) =
+            letters.find_map(|(place, letter)| Some((place, letter.slot.filter(|_| is_own(letter))?)))?;
+        let Place { ticket, sender, from, word, process, .. } = self.remove(place);
+        Some(Letter { from, word, process, slot, ticket, sender })
+    }
+
+    /// What the next letter for which somebody waits holds.
+    pub fn peek(&self) -> Option<CapAddress> {
+        let has_taker = |letter: &&Place| self.takers.iter().any(|(process, _)| *process == letter.process);
+        self.letters.iter().filter(|letter| letter.slot.is_some()).find(has_taker)?.slot
+    }
+
+    /// What a letter held was taken back.
+    pub fn discard(&mut self, slot: CapAddress) {
+        if let Some(place) = self.letters.iter().position(|letter| letter.slot == Some(slot)) {
+            self.remove(place);
+        }
+    }
+
+    /// Whoever waited had gone: it lies there again, first of all.
+    pub fn put_back(&mut self, letter: Letter) {
+        let Letter { from, word, process, slot, ticket, sender } = letter;
+        self.places.take(from);
+        self.letters.insert(0, Place { ticket, sender, process, from, word, name: None, slot: Some(slot) });
+    }
+
+    /// The processes for which something lies here.
+    pub fn receivers(&self) -> Vec<u64> {
+        let mut all: Vec<u64> = self.letters.iter().map(|letter| letter.process).collect();
+        all.retain(|process| *process != super::MONITOR);
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// A process has ended: what lies here for it is nobody's. Places for which something will come stay until it has.
+    pub fn end(&mut self, process: u64) -> Vec<CapAddress> {
+        let mut slots = Vec::new();
+        let is_its = |letter: &Place| letter.process == process && letter.slot.is_some();
+        while let Some(place) = self.letters.iter().position(is_its) {
+            slots.extend(self.remove(place).slot);
+        }
+        slots
+    }
+
+    /// What is in use: letters, early capabilities, takers.
+    pub fn count(&self) -> (usize, usize, usize) {
+        (self.letters.len(), self.early.len(), self.takers.len())
+    }
+}
+
+impl<P> Default for Mail<P> {
+    fn default() -> Mail<P> {
+        Mail::new()
+    }
+}

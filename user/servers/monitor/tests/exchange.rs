@@ -1,0 +1,324 @@
+//! Capabilities on their way between cores, with kernels that are none.
+
+mod world;
+
+use tench_abi::{CapAddress, Rights};
+use tench_foreign::Kind;
+use tench_monitor::exchange::Kernel;
+use tench_monitor_client::protocol::{Error, first};
+use world::{Heard, PAGE, World, core};
+
+const SENDER: u64 = 17;
+const RECEIVER: u64 = 23;
+
+#[test]
+fn a_frame_arrives_with_its_word_and_is_taken_back() {
+    let mut world = World::new(2);
+    let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
+    let taker = world.take(1, RECEIVER);
+    let given = world.give(0, SENDER, frame, 1, RECEIVER, 99);
+    assert_eq!(world.answer(given), Ok(()));
+    let (from, word, copy) = world.letter(taker);
+    assert_eq!((from, word), (first(0) | SENDER, 99));
+    assert_eq!(world.kernel(1).caps[&copy.0].shape.base, 0x10_0000);
+    assert_eq!(world.kernel(0).revoke(frame), Err(tench_abi::Error::ForeignCopies));
+    let revoked = world.revoke(0, SENDER, frame);
+    assert_eq!(world.answer(revoked), Ok(()));
+    assert!(!world.kernel(1).caps.contains_key(&copy.0), "it survived");
+    assert_eq!(world.kernel(0).revoke(frame), Ok(()));
+    world.check_empty();
+}
+
+#[test]
+fn what_nobody_uses_any_more_goes_back() {
+    let mut world = World::new(2);
+    let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
+    for _ in 0..3 {
+        let given = world.give(0, SENDER, frame, 1, RECEIVER, 0);
+        assert_eq!(world.answer(given), Ok(()));
+    }
+    assert_eq!((world.cores[0].count(), world.cores[1].count()), ((1, 0, 0), (0, 1, 3)));
+    for _ in 0..3 {
+        let taker = world.take(1, RECEIVER);
+        let (.., copy) = world.letter(taker);
+        assert_eq!(world.cores[1].give_back(0x10_0000), Err(Error::InUse));
+        world.kernel(1).delete(copy);
+    }
+    assert_eq!(world.cores[1].give_back(0x20_0000), Err(Error::NotForeign));
+    assert_eq!(world.cores[1].give_back(0x10_0000), Ok(()));
+    world.check_empty();
+}
+
+#[test]
+fn a_copy_is_sent_on_to_a_third_core_and_to_its_owner() {
+    let mut world = World::new(3);
+    let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
+    let taker = world.take(1, RECEIVER);
+    let given = world.give(0, SENDER, frame, 1, RECEIVER, 1);
+    assert_eq!(world.answer(given), Ok(()));
+    let (.., copy) = world.letter(taker);
+    // Less than all rights were sent on.
+    world.kernel(1).caps.get_mut(&copy.0).unwrap().rights = Rights::READ;
+    let (third, owner) = (world.take(2, 5), world.take(0, 6));
+    let gifts = [world.give(1, RECEIVER, copy, 2, 5, 2), world.give(1, RECEIVER, copy, 0, 6, 3)];
+    assert_eq!(gifts.map(|gift| world.answer(gift)), [Ok(()), Ok(())]);
+    let (from, word, there) = world.letter(third);
+    assert_eq!((from, word, world.kernel(2).caps[&there.0].rights), (first(1) | RECEIVER, 2, Rights::READ));
+    let (_, word, here) = world.letter(owner);
+    assert_eq!((word, world.kernel(0).caps[&here.0].rights), (3, Rights::READ));
+    // Only its owner takes it back.
+    let revoked = world.revoke(1, RECEIVER, copy);
+    assert_eq!(world.answer(revoked), Err(Error::Borrowed));
+    let revoked = world.revoke(0, SENDER, frame);
+    assert_eq!(world.answer(revoked), Ok(()));
+    assert_eq!((world.kernel(1).caps.len(), world.kernel(2).caps.len()), (0, 0));
+    world.check_empty();
+}
+
+#[test]
+fn lent_memory_comes_back_with_all_that_was_made_of_it() {
+    let mut world = World::new(3);
+    let memory = world.make(0, Kind::Untyped, 0x40_0000, 16 * PAGE);
+    let taker = world.take(1, RECEIVER);
+    let lent = world.give(0, SENDER, memory, 1, RECEIVER, 1);
+    assert_eq!(world.answer(lent), Ok(()));
+    let (.., _borrowed) = world.letter(taker);
+    // A frame that is made of it is sent to the third core, and to the lender.
+    let frame = world.make(1, Kind::Frame, 0x40_2000, PAGE);
+    let (third, lender) = (world.take(2, 5), world.take(0, SENDER));
+    let gifts = [world.give(1, RECEIVER, frame, 2, 5, 2), world.give(1, RECEIVER, frame, 0, SENDER, 3)];
+    assert_eq!(gifts.map(|gift| world.answer(gift)), [Ok(()), Ok(())]);
+    (world.letter(third), world.letter(lender));
+    let other = world.recall(0, SENDER + 1, 0, u64::MAX);
+    assert_eq!(world.answer(other), Ok(()));
+    assert_eq!(world.kernel(2).caps.len(), 2, "somebody else takes nothing back");
+    let recalled = world.recall(0, SENDER, 0x40_0000, 16 * PAGE);
+    assert_eq!(world.answer(recalled), Ok(()));
+    assert_eq!(world.cores.iter_mut().map(|core| core.kernel().caps.len()).sum::<usize>(), 0);
+    world.check_empty();
+}
+
+#[test]
+fn memory_is_lent_to_one_core_and_unused() {
+    let mut world = World::new(3);
+    let memory = world.make(0, Kind::Untyped, 0x40_0000, 16 * PAGE);
+    let child = world.make(0, Kind::Frame, 0x40_0000, PAGE);
+    let lent = world.give(0, SENDER, memory, 1, RECEIVER, 1);
+    assert_eq!(world.answer(lent), Err(Error::InUse));
+    world.kernel(0).delete(child);
+    world.check_empty();
+    let memory = world.make(0, Kind::Untyped, 0x40_0000, 16 * PAGE);
+    let taker = world.take(1, RECEIVER);
+    let lent = world.give(0, SENDER, memory, 1, RECEIVER, 1);
+    assert_eq!(world.answer(lent), Ok(()));
+    let (.., borrowed) = world.letter(taker);
+    // Lent on: it counts as made of what was borrowed.
+    let taker = world.take(2, 5);
+    let on = world.give(1, RECEIVER, borrowed, 2, 5, 1);
+    assert_eq!(world.answer(on), Ok(()));
+    let (.., third) = world.letter(taker);
+    assert_eq!(world.cores[1].give_back(0x40_0000), Err(Error::InUse));
+    world.kernel(2).delete(third);
+    assert_eq!(world.cores[2].give_back(0x40_0000), Ok(()));
+    world.settle();
+    assert_eq!(world.cores[1].give_back(0x40_0000), Ok(()));
+    world.check_empty();
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_and_leaves_nothing() {
+    let mut world = World::new(2);
+    let endpoint = world.make(0, Kind::Endpoint, 0x1000, 64);
+    assert_eq!(world.cores[0].check(endpoint), Err(Error::NotSendable));
+    assert_eq!(world.cores[0].check(CapAddress(77)), Err(Error::NotSendable));
+    world.kernel(0).delete(endpoint);
+    world.kernel(0).devices.push(0x900_0000);
+    let device = world.make(0, Kind::Frame, 0x900_0000, PAGE);
+    let given = world.give(0, SENDER, device, 1, RECEIVER, 0);
+    assert_eq!(world.answer(given), Err(Error::DeviceMemory));
+    world.check_empty();
+    // Each of the calls of both kernels is refused once.
+    let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
+    for (at, patience) in [(0, 0), (1, 0), (1, 1)] {
+        world.kernel(at).patience = Some(patience);
+        let given = world.give(0, SENDER, frame, 1, RECEIVER, 0);
+        assert_eq!(world.answer(given), Err(Error::Refused));
+        world.kernel(at).patience = None;
+        world.check_empty();
+    }
+    // Memory that somebody has there.
+    world.make(1, Kind::Frame, 0x10_0000, PAGE);
+    let given = world.give(0, SENDER, frame, 1, RECEIVER, 0);
+    assert_eq!(world.answer(given), Err(Error::Refused));
+    world.check_empty();
+}
+
+#[test]
+fn a_mailbox_fills_up_for_who_fills_it() {
+    let mut world = World::new(2);
+    let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
+    let mut sent = 0;
+    loop {
+        let given = world.give(0, SENDER, frame, 1, RECEIVER, sent);
+        match world.answer(given) {
+            Ok(()) => sent += 1,
+            refused => break assert_eq!(refused, Err(Error::MailboxFull)),
+        }
+    }
+    assert_eq!(sent, 128);
+    let other = world.give(0, SENDER + 1, frame, 1, RECEIVER, 7);
+    assert_eq!(world.answer(other), Ok(()));
+    // On its own core it counts as well.
+    let local = world.make(1, Kind::Frame, 0x20_0000, PAGE);
+    let given = world.give(1, 3, local, 1, RECEIVER, 8);
+    assert_eq!(world.answer(given), Ok(()));
+    assert_eq!(world.cores[1].receivers(), [RECEIVER]);
+    for word in 0..4 {
+        let taker = world.take(1, RECEIVER);
+        assert_eq!(world.letter(taker).1, word, "in the order in which they were sent");
+    }
+    world.cores[1].end(RECEIVER);
+    assert_eq!(world.cores[1].count(), (0, 1, 0));
+    let revoked = world.revoke(0, SENDER, frame);
+    assert_eq!(world.answer(revoked), Ok(()));
+    world.check_empty();
+}
+
+#[test]
+fn who_takes_waits_its_turn_and_whoever_has_gone_loses_nothing() {
+    let mut world = World::new(2);
+    let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
+    let takers: Vec<u64> = (0..70).map(|_| world.take(1, RECEIVER)).collect();
+    world.settle();
+    assert_eq!(world.heard.get(&takers[63]), None);
+    assert_eq!(world.heard.get(&takers[64]), Some(&Heard::Answer(Err(Error::Full))));
+    let gone = world.cores[1].forget(|who| *who < takers[60]);
+    assert_eq!(gone, takers[..60]);
+    let given = world.give(0, SENDER, frame, 1, RECEIVER, 4);
+    assert_eq!(world.answer(given), Ok(()));
+    assert_eq!(world.letter(takers[60]).1, 4);
+    let revoked = world.revoke(0, SENDER, frame);
+    assert_eq!(world.answer(revoked), Ok(()));
+    world.cores[1].forget(|_| true);
+    world.check_empty();
+}
+
+#[test]
+fn a_core_that_is_lost_has_nothing_any_more() {
+    let mut world = World::new(3);
+    let (frame, theirs) = (world.make(0, Kind::Frame, 0x10_0000, PAGE), world.make(1, Kind::Frame, 0x50_0000, PAGE));
+    let taker = world.take(0, 4);
+    let gifts = [world.give(0, SENDER, frame, 1, RECEIVER, 1), world.give(1, RECEIVER, theirs, 0, 4, 2)];
+    assert_eq!(gifts.map(|gift| world.answer(gift)), [Ok(()), Ok(())]);
+    world.letter(taker);
+    let waiting = world.give(0, SENDER, frame, 1, RECEIVER, 3);
+    world.cores[0].lose(core(1));
+    assert_eq!(world.answer(waiting), Err(Error::CoreLost));
+    let late = world.give(0, SENDER, frame, 1, RECEIVER, 3);
+    assert_eq!(world.answer(late), Err(Error::CoreLost));
+    assert_eq!((world.cores[0].count(), world.cores[2].count()), ((0, 0, 0), (0, 0, 0)));
+    assert_eq!(world.kernel(0).revoke(frame), Ok(()), "nobody else has it");
+}
+
+/// The owner, whose frame is sent on by another core, has no channel to where it goes: what it says waits until it has one.
+#[test]
+fn what_is_to_be_said_waits_for_its_channel() {
+    let mut world = World::with(3, |lower, _| lower == 0);
+    let frame = world.make(1, Kind::Frame, 0x10_0000, PAGE);
+    let taker = world.take(0, SENDER);
+    let given = world.give(1, RECEIVER, frame, 0, SENDER, 1);
+    assert_eq!(world.answer(given), Ok(()));
+    let (.., copy) = world.letter(taker);
+    let (taker, on) = (world.take(2, 5), world.give(0, SENDER, copy, 2, 5, 2));
+    world.settle();
+    assert_eq!((world.heard.get(&on), world.heard.get(&taker)), (None, None));
+    assert_eq!((world.cores[1].wanted(), world.cores[1].wanted()), (Some(core(2)), None));
+    world.cores[1].want(core(2));
+    world.settle();
+    assert_eq!((world.cores[0].link(), world.cores[0].link()), (Some((core(1), core(2))), None));
+    world.cores[1].connect(core(2));
+    world.cores[2].connect(core(1));
+    assert_eq!(world.answer(on), Ok(()));
+    assert_eq!(world.letter(taker).1, 2);
+    let revoked = world.revoke(1, RECEIVER, frame);
+    assert_eq!(world.answer(revoked), Ok(()));
+    assert_eq!((world.kernel(0).caps.len(), world.kernel(2).caps.len()), (0, 0));
+    world.check_empty();
+}
+
+#[test]
+fn what_no_monitor_says_is_counted_and_changes_nothing() {
+    let mut world = World::new(2);
+    let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
+    let given = world.give(0, SENDER, frame, 1, RECEIVER, 1);
+    assert_eq!(world.answer(given), Ok(()));
+    let mut state = 1_u64;
+    let mut random = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 24
+    };
+    for _ in 0..20_000 {
+        let words: Vec<u64> = (0..random() % 9).map(|_| random() >> (random() % 40)).collect();
+        // A core takes back what it has sent: that is no mistake.
+        if words.first().is_none_or(|word| word & 0xff != 6) {
+            world.cores[1].receive(core(0), 32 + (random() % 6) as u16, &words);
+        }
+    }
+    assert!(world.cores[1].faults() > 10_000);
+    assert_eq!(world.cores[1].count().1, 1);
+    let taker = world.take(1, RECEIVER);
+    assert_eq!(world.letter(taker).1, 1);
+}
+
+/// Anything in any order: whatever three cores send each other and take back, in the end nothing is left.
+#[test]
+fn random_traffic_leaves_nothing() {
+    for seed in 0..200_u64 {
+        let mut state = seed;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize
+        };
+        let mut world = World::new(3);
+        let own: Vec<(usize, CapAddress)> = (0..6)
+            .map(|number| (number % 3, world.make(number % 3, Kind::Frame, 0x10_0000 + number as u64 * PAGE, PAGE)))
+            .collect();
+        let mut waiting = Vec::new();
+        for _ in 0..150 {
+            let at = random() % 3;
+            match random() % 8 {
+                0 | 1 => {
+                    let clients = world.kernel(at).caps.iter().filter(|(_, cap)| cap.client && !cap.exported);
+                    let all: Vec<u32> = clients.map(|(number, _)| *number).collect();
+                    let to = random() % 3;
+                    if let Some(number) = all.get(random() % all.len().max(1)) {
+                        waiting.push(world.give(at, SENDER, CapAddress(*number), to, RECEIVER, 0));
+                    }
+                }
+                2 => waiting.push(world.take(at, RECEIVER)),
+                3 => {
+                    let (at, slot) = own[random() % own.len()];
+                    if world.kernel(at).revoke(slot).is_err() {
+                        waiting.push(world.revoke(at, SENDER, slot));
+                    }
+                }
+                4 => world.cores[at].poll(),
+                choice => drop(world.step(choice + random())),
+            }
+        }
+        for (at, slot) in &own {
+            while world.kernel(*at).revoke(*slot).is_err() {
+                let revoked = world.revoke(*at, SENDER, *slot);
+                assert_eq!(world.answer(revoked), Ok(()), "seed {seed}");
+            }
+        }
+        world.settle();
+        for at in 0..3 {
+            world.cores[at].forget(|_| true);
+            world.cores[at].end(RECEIVER);
+        }
+        world.check_empty();
+        let heard = waiting.iter().filter(|who| world.heard.contains_key(who)).count();
+        assert!(heard * 2 > waiting.len(), "seed {seed}: {heard} of {}", waiting.len());
+    }
+}

@@ -1,0 +1,55 @@
+//! Whether the cores agree about memory. It knows nothing of what monitors believe, and asks the kernels alone.
+
+use tench_abi::Kind;
+
+use crate::core::{BASE, Core, Held, PAGE, POOL_BITS};
+
+/// What a page of the machine's memory is on one core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// Nothing, or what nobody there can use.
+    None,
+    /// Somebody there can map it.
+    Frame,
+    /// Somebody there can make something of it.
+    Memory,
+}
+
+/// The use of a page, of all that a core has: that of the smallest which covers it.
+fn used(all: &[Held], page: u64) -> Use {
+    let covers = |held: &&Held| held.base <= page && page < held.base + (1 << held.bits);
+    // Untyped memory of another core's is the monitor's own: clients have what was made of it.
+    let counts = |held: &&Held| held.kind == Kind::Frame || !held.is_borrowed;
+    let covering: Vec<&Held> = all.iter().filter(covers).filter(counts).collect();
+    let Some(least) = covering.iter().map(|held| held.bits).min() else { return Use::None };
+    let mut smallest = covering.into_iter().filter(|held| held.bits == least).peekable();
+    if smallest.clone().any(|held| held.kind == Kind::Frame) {
+        // A stand-in alone is nobody's to map.
+        let is_someones = smallest.any(|held| held.kind == Kind::Frame && !held.is_exported);
+        return if is_someones { Use::Frame } else { Use::None };
+    }
+    // Clients make smaller things only, so of equal ones each was lent on but the last, or all were.
+    if smallest.all(|held| held.is_exported) { Use::None } else { Use::Memory }
+}
+
+/// Everything that a core has.
+fn all(core: &Core, pool: tench_abi::CapAddress) -> Vec<Held> {
+    Core::slots().chain([pool]).filter_map(|slot| core.held(slot)).collect()
+}
+
+/// Fails if memory is two things.
+pub fn check(cores: &[(usize, &Core, tench_abi::CapAddress)], count: usize) {
+    let held: Vec<(usize, Vec<Held>)> = cores.iter().map(|(number, core, pool)| (*number, all(core, *pool))).collect();
+    for page in (BASE..BASE + ((count as u64) << POOL_BITS)).step_by(PAGE as usize) {
+        let uses: Vec<(usize, Use)> = held.iter().map(|(number, all)| (*number, used(all, page))).collect();
+        let memory = uses.iter().filter(|(_, of)| *of == Use::Memory).count();
+        let frames = uses.iter().filter(|(_, of)| *of == Use::Frame).count();
+        assert!(memory <= 1 && (memory == 0 || frames == 0), "the page at {page:#x} is {uses:?}");
+    }
+}
+
+/// Whether a core has anything within a range that somebody can use.
+pub fn has(core: &Core, base: u64, bytes: u64) -> bool {
+    let lies_in = |held: Held| base <= held.base && held.base + (1 << held.bits) <= base + bytes && !held.is_exported;
+    Core::slots().filter_map(|slot| core.held(slot)).any(lies_in)
+}

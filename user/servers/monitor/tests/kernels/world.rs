@@ -1,0 +1,367 @@
+//! The cores, what is on its way between them, and what their clients do.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tench_abi::{CapAddress, Error as Refusal, Kind, Rights};
+use tench_foreign::{Core as Number, ObjectId};
+use tench_monitor::exchange::line::Line;
+use tench_monitor::exchange::{Done, Exchange, Parcel};
+use tench_monitor_client::protocol::{Error, first};
+
+use crate::core::{BASE, Core, POOL_BITS};
+use crate::judge;
+
+/// The process that does everything on a core.
+const CLIENT: u64 = 9;
+/// Steps from one look of the judge to the next.
+const LOOKS: usize = 25;
+/// More steps than anything takes that comes to an end.
+const MOST_STEPS: usize = 20_000;
+/// Log2 of what clients make: frames, and memory.
+const FRAMES: [u64; 2] = [12, 14];
+const MEMORY: [u64; 3] = [14, 15, 16];
+
+/// What was seen to happen.
+#[derive(Default)]
+pub struct Tally {
+    pub sent: usize,
+    pub refused: usize,
+    pub deleted: usize,
+}
+
+/// Who waits for an answer, and for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    /// That something is sent.
+    Giver,
+    /// A letter.
+    Taker,
+    /// That a range of memory is nowhere else: a client of this core, what it revokes, and the steps of clients before.
+    Revoker(usize, CapAddress, (u64, u64), usize),
+}
+
+struct Node {
+    core: Core,
+    books: Exchange<Core, Who>,
+    /// All of its memory.
+    pool: CapAddress,
+    /// Slots of clients. What is in them may have been taken back.
+    clients: Vec<CapAddress>,
+    /// Roots that are being deleted.
+    deleting: VecDeque<(ObjectId, CapAddress)>,
+    /// It has stopped.
+    is_lost: bool,
+    /// Steps of clients that sent something.
+    gifts: usize,
+}
+
+pub struct World {
+    nodes: Vec<Node>,
+    channels: BTreeMap<(usize, usize), VecDeque<Line>>,
+    /// Who has not heard yet that a core has stopped: who, and which.
+    unaware: Vec<(usize, usize)>,
+    state: u64,
+    steps: usize,
+    pub tally: Tally,
+}
+
+fn number(at: usize) -> Number {
+    Number::new(at as u8).expect("there are not so many")
+}
+
+impl World {
+    pub fn new(count: u8, seed: u64) -> World {
+        let nodes = (0..count).map(|at| Node::new(at, count)).collect();
+        let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
+        let tally = Tally::default();
+        World { nodes, channels: BTreeMap::new(), unaware: Vec::new(), state, steps: 0, tally }
+    }
+
+    /// A number below `below`.
+    pub fn random(&mut self, below: usize) -> usize {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) as usize % below.max(1)
+    }
+
+    fn some<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        let place = self.random(of.len());
+        of.get(place).copied()
+    }
+
+    /// Something happens.
+    pub fn act(&mut self) {
+        self.steps += 1;
+        let at = self.random(self.nodes.len());
+        if !self.nodes[at].is_lost {
+            self.nodes[at].sweep();
+            match self.random(16) {
+                0..3 => self.make(at),
+                3 => self.copy(at),
+                4 => self.delete(at),
+                5..8 => self.give(at),
+                8 => self.nodes[at].books.take(CLIENT, Who::Taker),
+                9 => self.revoke(at),
+                10 => self.nodes[at].books.poll(),
+                _ => drop(self.go_on()),
+            }
+            self.collect();
+        }
+        if self.steps.is_multiple_of(LOOKS) {
+            self.judge();
+        }
+    }
+
+    /// One core stops for good.
+    pub fn stop_one(&mut self) {
+        let lost = self.random(self.nodes.len());
+        self.nodes[lost].is_lost = true;
+        self.unaware = (0..self.nodes.len()).filter(|at| *at != lost).map(|at| (at, lost)).collect();
+        self.channels.retain(|(_, to), _| *to != lost);
+    }
+
+    fn judge(&mut self) {
+        let alive = self.nodes.iter().enumerate().filter(|(_, node)| !node.is_lost);
+        let alive: Vec<(usize, &Core, CapAddress)> = alive.map(|(at, node)| (at, &node.core, node.pool)).collect();
+        alive.iter().for_each(|(_, core, _)| core.check());
+        judge::check(&alive, self.nodes.len());
+    }
+
+    // ── Clients ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn make(&mut self, at: usize) {
+        let of = [&[self.nodes[at].pool][..], &self.nodes[at].clients].concat();
+        let Some(memory) = self.some(&of) else { return };
+        let (frame, piece) = (self.some(&FRAMES), self.some(&MEMORY));
+        let node = &mut self.nodes[at];
+        let Some(found) = node.core.held(memory).filter(|found| found.kind == Kind::Untyped) else { return };
+        let made = match (self.steps.is_multiple_of(2), frame, piece) {
+            (true, Some(bits), _) => node.core.retype(memory, Kind::Frame, bits),
+            // Smaller than what it is made of: the judge takes equal ones for lent.
+            (_, _, Some(bits)) if bits < found.bits => node.core.retype(memory, Kind::Untyped, bits),
+            _ => return,
+        };
+        node.clients.extend(made);
+    }
+
+    fn copy(&mut self, at: usize) {
+        let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
+        let rights = self.some(&[Rights::READ, Rights::READ | Rights::WRITE, Rights::all()]).unwrap_or(Rights::all());
+        let node = &mut self.nodes[at];
+        if node.core.held(slot).is_some_and(|found| found.kind == Kind::Frame) {
+            node.clients.extend(node.core.mint(slot, rights));
+        }
+    }
+
+    fn delete(&mut self, at: usize) {
+        let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
+        let node = &mut self.nodes[at];
+        if node.core.delete(slot).is_ok() {
+            node.clients.retain(|other| *other != slot);
+        }
+    }
+
+    fn give(&mut self, at: usize) {
+        let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
+        let to = self.random(self.nodes.len());
+        let from = first(at as u64) | CLIENT;
+        let node = &mut self.nodes[at];
+        let Ok(arrived) = node.core.hand_in(slot) else { return };
+        if node.core.held(slot).is_none() {
+            node.clients.retain(|other| *other != slot);
+        }
+        node.gifts += 1;
+        // The ticket comes from the receiver's core; if that has stopped, no answer does.
+        let ticket = if self.nodes[to].is_lost || self.nodes[at].books.is_closed(number(to)) {
+            Err(Error::CoreLost)
+        } else {
+            self.nodes[to].books.reserve(number(at), from, CLIENT, 0)
+        };
+        let books = &mut self.nodes[at].books;
+        match ticket {
+            Ok(ticket) => books.send(Parcel::new(Some(Who::Giver), arrived, from, number(to), ticket)),
+            Err(why) => books.refuse(Some(Who::Giver), arrived, why),
+        }
+    }
+
+    fn revoke(&mut self, at: usize) {
+        let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
+        let (steps, node) = (self.nodes[at].gifts, &mut self.nodes[at]);
+        if node.core.revoke(slot) == Err(Refusal::ForeignCopies)
+            && let Some(found) = node.core.held(slot)
+        {
+            let (base, bytes) = (found.base, 1 << found.bits);
+            let who = Who::Revoker(at, slot, (base, bytes), steps);
+            node.books.recall(first(at as u64) | CLIENT, base, bytes, who);
+        }
+    }
+
+    // ── Monitors ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Answers clients, and takes out what is to be sent and to be deleted.
+    fn collect(&mut self) {
+        for at in 0..self.nodes.len() {
+            if self.nodes[at].is_lost {
+                continue;
+            }
+            while let Some(done) = self.nodes[at].books.done() {
+                self.answer(at, done);
+            }
+            let node = &mut self.nodes[at];
+            while let Some((object, slot, _)) = node.books.deletion() {
+                node.deleting.push_back((object, slot));
+            }
+            for to in 0..self.nodes.len() {
+                let books = &mut self.nodes[at].books;
+                let lines: Vec<Line> = core::iter::from_fn(|| {
+                    let line = books.next_line(number(to));
+                    books.said(number(to));
+                    line
+                })
+                .collect();
+                if !self.nodes[to].is_lost {
+                    self.channels.entry((at, to)).or_default().extend(lines);
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, at: usize, done: Done<Who>) {
+        match done {
+            Done::Answer(Who::Giver, Ok(())) => self.tally.sent += 1,
+            Done::Answer(_, Err(_)) => self.tally.refused += 1,
+            Done::Letter(_, letter) => self.nodes[at].clients.push(letter.slot),
+            Done::Answer(Who::Revoker(at, slot, (base, bytes), gifts), Ok(())) => {
+                // Nothing was sent since: so nobody has anything of it, and the kernel agrees.
+                let node = &self.nodes[at];
+                let is_same = node.core.held(slot).is_some_and(|found| found.base == base && 1 << found.bits == bytes);
+                if node.gifts != gifts || !is_same {
+                    return;
+                }
+                assert_eq!(node.core.revoke(slot), Ok(()), "{base:#x} was taken back, and is not all here");
+                let others = self.nodes.iter().enumerate().filter(|(other, node)| *other != at && !node.is_lost);
+                for (other, node) in others {
+                    assert!(!judge::has(&node.core, base, bytes), "{base:#x} was taken back, but {other} has it");
+                }
+            }
+            Done::Answer(..) => {}
+        }
+    }
+
+    /// Delivers a line, ends a deletion, or lets somebody hear that a core has stopped. Answers whether there was anything to do.
+    fn go_on(&mut self) -> bool {
+        self.collect();
+        let lines = self.channels.iter().filter(|(_, lines)| !lines.is_empty()).map(|(pair, _)| *pair);
+        let ready: Vec<(usize, usize)> = lines.filter(|(_, to)| !self.nodes[*to].is_lost).collect();
+        let deleting: Vec<usize> = (0..self.nodes.len())
+            .filter(|at| !self.nodes[*at].is_lost && !self.nodes[*at].deleting.is_empty())
+            .collect();
+        let choice = self.random(ready.len() + deleting.len() + self.unaware.len());
+        if let Some(&(from, to)) = ready.get(choice) {
+            self.deliver(from, to);
+        } else if let Some(&at) = deleting.get(choice - ready.len()) {
+            self.nodes[at].finish_deletion();
+            self.tally.deleted += 1;
+        } else if let Some(place) = (choice - ready.len() - deleting.len() < self.unaware.len())
+            .then_some(choice - ready.len() - deleting.len())
+        {
+            let (at, lost) = self.unaware.swap_remove(place);
+            // What it has sent before is heard before.
+            while self.deliver(lost, at) {}
+            self.nodes[at].books.lose(number(lost));
+        } else {
+            return false;
+        }
+        self.collect();
+        true
+    }
+
+    fn deliver(&mut self, from: usize, to: usize) -> bool {
+        let Some(line) = self.channels.get_mut(&(from, to)).and_then(VecDeque::pop_front) else { return false };
+        let (operation, words) = line.encode();
+        self.nodes[to].books.receive(number(from), operation, &words);
+        true
+    }
+
+    fn settle(&mut self) {
+        let mut steps = 0;
+        while self.go_on() {
+            steps += 1;
+            if steps % 100 == 0 {
+                // As the monitors do now and then.
+                self.nodes.iter_mut().filter(|node| !node.is_lost).for_each(|node| node.books.poll());
+            }
+            assert!(steps < MOST_STEPS, "it never ends: {:?} is being deleted", self.deleting());
+        }
+    }
+
+    fn deleting(&self) -> Vec<(usize, &VecDeque<(ObjectId, CapAddress)>)> {
+        self.nodes.iter().map(|node| &node.deleting).enumerate().collect()
+    }
+
+    /// Everybody takes back what is his, until nothing is left anywhere.
+    pub fn end(&mut self) {
+        self.settle();
+        let alive: Vec<usize> = (0..self.nodes.len()).filter(|at| !self.nodes[*at].is_lost).collect();
+        for at in &alive {
+            let (base, bytes) = (BASE + ((*at as u64) << POOL_BITS), 1 << POOL_BITS);
+            let pool = self.nodes[*at].pool;
+            let mut rounds = 0;
+            while let Err(why) = self.nodes[*at].core.revoke(pool) {
+                assert_eq!(why, Refusal::ForeignCopies);
+                rounds += 1;
+                assert!(rounds < 5, "core {at} does not get its memory back");
+                self.nodes[*at].books.recall(first(*at as u64) | CLIENT, base, bytes, Who::Giver);
+                self.settle();
+            }
+        }
+        for at in &alive {
+            self.nodes[*at].books.end(CLIENT);
+            self.nodes[*at].books.forget(|_| true);
+            self.nodes[*at].books.poll();
+        }
+        self.settle();
+        self.judge();
+        for at in alive {
+            self.nodes[at].check_empty(at);
+        }
+    }
+}
+
+impl Node {
+    fn new(at: u8, count: u8) -> Node {
+        let (core, pool) = Core::new(at.into());
+        let mut books = Exchange::new(at.into(), count.into(), core.clone()).expect("there are not so many");
+        (0..count).filter(|other| *other != at).for_each(|other| books.connect(number(other.into())));
+        let (clients, deleting) = (Vec::new(), VecDeque::new());
+        Node { core, books, pool, clients, deleting, is_lost: false, gifts: 0 }
+    }
+
+    /// Forgets slots of clients whose capabilities were taken back.
+    fn sweep(&mut self) {
+        let core = self.core.clone();
+        self.clients.retain(|slot| core.held(*slot).is_some() || core.delete(*slot).is_err());
+    }
+
+    fn finish_deletion(&mut self) {
+        let Some((object, slot)) = self.deleting.pop_front() else { return };
+        match self.core.revoke(slot) {
+            // What it lay in may have been revoked here before.
+            Ok(()) | Err(Refusal::InvalidCapability) => self.books.deleted(object),
+            // Somebody made something of it and is sending it just now; that is taken back first.
+            Err(why) => {
+                assert_eq!(why, Refusal::ForeignCopies);
+                self.deleting.push_back((object, slot));
+            }
+        }
+    }
+
+    fn check_empty(&mut self, at: usize) {
+        self.sweep();
+        assert_eq!((at, self.books.count(), self.books.requests()), (at, (0, 0, 0), 0));
+        assert_eq!((at, self.books.faults()), (at, 0));
+        assert_eq!((at, self.core.children(self.pool)), (at, 0), "something is left in the memory");
+        assert_eq!((at, &self.clients), (at, &vec![]));
+        let lost: Vec<_> = self.core.taken_slots().into_iter().map(|slot| (slot, self.core.held(slot))).collect();
+        assert_eq!((at, lost), (at, vec![]), "slots are lost");
+    }
+}

@@ -1,0 +1,351 @@
+//! Some cores with their books, and kernels that know what was made of what, as far as the books need it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tench_abi::{CapAddress, Error as Refusal, Rights};
+use tench_foreign::{Core, Kind, ObjectId, Shape};
+use tench_monitor::exchange::line::Line;
+use tench_monitor::exchange::mail::Letter;
+use tench_monitor::exchange::{Done, Exchange, Found, Kernel, Parcel};
+use tench_monitor_client::protocol::{Error, first};
+
+pub const PAGE: u64 = 4096;
+
+pub fn core(number: u8) -> Core {
+    Core::new(number).unwrap()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cap {
+    pub shape: Shape,
+    pub rights: Rights,
+    pub borrowed: bool,
+    pub exported: bool,
+    /// In whose slot it lies: of the monitor, or of a client.
+    pub client: bool,
+    /// How often memory of the same extent was made of memory: deeper is made of what is less deep.
+    pub depth: u32,
+}
+
+/// A kernel: capabilities by their numbers, whoever has them.
+#[derive(Default)]
+pub struct Fake {
+    pub caps: BTreeMap<u32, Cap>,
+    last: u32,
+    /// Calls until the next is refused for want of memory.
+    pub patience: Option<u32>,
+    /// Memory of devices.
+    pub devices: Vec<u64>,
+}
+
+impl Fake {
+    pub fn add(&mut self, cap: Cap) -> CapAddress {
+        self.last += 1;
+        self.caps.insert(self.last, cap);
+        CapAddress(self.last)
+    }
+
+    fn get(&self, slot: CapAddress) -> Result<Cap, Refusal> {
+        self.caps.get(&slot.0).copied().ok_or(Refusal::InvalidCapability)
+    }
+
+    fn may(&mut self) -> Result<(), Refusal> {
+        match &mut self.patience {
+            Some(0) => Err(Refusal::OutOfMemory),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn lies_in(inner: &Shape, outer: &Shape) -> bool {
+        outer.base <= inner.base && inner.base + inner.bytes <= outer.base + outer.bytes
+    }
+
+    fn is_made_of(made: &Cap, of: &Cap) -> bool {
+        Self::lies_in(&made.shape, &of.shape)
+            && (made.shape.kind != Kind::Untyped || made.shape.bytes < of.shape.bytes || made.depth > of.depth)
+    }
+
+    /// Deletes everything in a range but stand-ins and the slot; answers whether stand-ins are left.
+    pub fn revoke(&mut self, slot: CapAddress) -> Result<(), Refusal> {
+        let cap = self.get(slot)?;
+        let goes = |other: &Cap| match cap.shape.kind {
+            Kind::Untyped => Self::is_made_of(other, &cap),
+            _ => other.shape == cap.shape,
+        };
+        self.caps.retain(|number, other| *number == slot.0 || other.exported || !goes(other));
+        let stays = self.caps.iter().any(|(number, other)| *number != slot.0 && other.exported && goes(other));
+        if stays || cap.exported { Err(Refusal::ForeignCopies) } else { Ok(()) }
+    }
+}
+
+impl Kernel for Fake {
+    fn look(&self, slot: CapAddress) -> Option<Found> {
+        let cap = self.get(slot).ok()?;
+        let is_memory = matches!(cap.shape.kind, Kind::Frame | Kind::Untyped);
+        is_memory.then_some(Found { shape: cap.shape, rights: cap.rights, is_borrowed: cap.borrowed })
+    }
+
+    fn export(&mut self, slot: CapAddress) -> Result<(), Refusal> {
+        self.may()?;
+        let cap = self.get(slot)?;
+        if self.devices.contains(&cap.shape.base) {
+            return Err(Refusal::DeviceMemory);
+        }
+        if cap.borrowed {
+            return Err(Refusal::Borrowed);
+        }
+        if self.caps.values().any(|other| other.shape == cap.shape && other.exported) {
+            return Err(Refusal::Lent);
+        }
+        if cap.shape.kind == Kind::Untyped && self.is_used(slot) {
+            return Err(Refusal::Busy);
+        }
+        self.caps.get_mut(&slot.0).unwrap().exported = true;
+        Ok(())
+    }
+
+    fn unexport(&mut self, slot: CapAddress) -> Result<(), Refusal> {
+        let cap = self.get(slot)?;
+        if !cap.exported {
+            return Err(Refusal::NotExported);
+        }
+        if cap.shape.kind == Kind::Untyped && self.is_used(slot) {
+            return Err(Refusal::Busy);
+        }
+        self.caps.get_mut(&slot.0).unwrap().exported = false;
+        Ok(())
+    }
+
+    fn import(&mut self, shape: &Shape) -> Result<CapAddress, Refusal> {
+        self.may()?;
+        let overlaps = |other: &Cap| {
+            other.shape.base < shape.base + shape.bytes && shape.base < other.shape.base + other.shape.bytes
+        };
+        let is_lent =
+            |other: &Cap| other.exported && other.shape.kind == Kind::Untyped && Self::lies_in(shape, &other.shape);
+        if self.caps.values().any(|other| overlaps(other) && !is_lent(other)) {
+            return Err(Refusal::Overlap);
+        }
+        let rights = Rights::all();
+        let around = self.caps.values().filter(|other| overlaps(other)).map(|other| other.depth + 1).max();
+        let depth = around.unwrap_or(0);
+        Ok(self.add(Cap { shape: *shape, rights, borrowed: true, exported: false, client: false, depth }))
+    }
+
+    fn copy(&mut self, slot: CapAddress, kind: Kind, rights: Rights) -> Result<CapAddress, Refusal> {
+        self.may()?;
+        let cap = self.get(slot)?;
+        let child = kind == Kind::Untyped;
+        let borrowed = cap.borrowed && !child;
+        let rights = if child { Rights::all() } else { cap.rights & rights };
+        let depth = cap.depth + u32::from(child);
+        Ok(self.add(Cap { rights, borrowed, exported: false, depth, ..cap }))
+    }
+
+    fn is_used(&self, slot: CapAddress) -> bool {
+        let Ok(cap) = self.get(slot) else { return true };
+        self.caps.iter().any(|(number, other)| {
+            *number != slot.0
+                && match cap.shape.kind {
+                    Kind::Untyped => Self::is_made_of(other, &cap),
+                    _ => other.shape == cap.shape,
+                }
+        })
+    }
+
+    fn delete(&mut self, slot: CapAddress) {
+        if let Some(cap) = self.caps.get(&slot.0) {
+            assert!(!cap.exported, "a stand-in was deleted");
+        }
+        self.caps.remove(&slot.0);
+    }
+}
+
+/// Who waits: a number.
+pub type Who = u64;
+
+/// What somebody heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    Answer(Result<(), Error>),
+    /// From whom, with which word, and where it lies.
+    Letter(u64, u64, CapAddress),
+}
+
+pub struct World {
+    pub cores: Vec<Exchange<Fake, Who>>,
+    /// Lines on their way: from, to.
+    channels: BTreeMap<(usize, usize), VecDeque<(u16, Vec<u64>)>>,
+    pub heard: BTreeMap<Who, Heard>,
+    /// Roots that are being deleted.
+    pub deleting: Vec<(usize, ObjectId, CapAddress)>,
+    last: Who,
+}
+
+impl World {
+    pub fn new(count: u8) -> World {
+        World::with(count, |_, _| true)
+    }
+
+    /// With channels between some of the cores.
+    pub fn with(count: u8, is_connected: impl Fn(u8, u8) -> bool) -> World {
+        let mut cores: Vec<_> =
+            (0..count).map(|at| Exchange::new(u64::from(at), u64::from(count), Fake::default()).unwrap()).collect();
+        for (at, exchange) in cores.iter_mut().enumerate() {
+            let at = at as u8;
+            let others = (0..count).filter(|other| *other != at && is_connected(at.min(*other), at.max(*other)));
+            others.for_each(|other| exchange.connect(core(other)));
+        }
+        World { cores, channels: BTreeMap::new(), heard: BTreeMap::new(), deleting: Vec::new(), last: 0 }
+    }
+
+    pub fn kernel(&mut self, at: usize) -> &mut Fake {
+        self.cores[at].kernel()
+    }
+
+    /// A capability of a client.
+    pub fn make(&mut self, at: usize, kind: Kind, base: u64, bytes: u64) -> CapAddress {
+        let shape = Shape { kind, base, bytes, badge: 0 };
+        let rights = Rights::all();
+        self.kernel(at).add(Cap { shape, rights, borrowed: false, exported: false, client: true, depth: 0 })
+    }
+
+    /// A copy of a client's, as it arrives at the monitor; untyped memory moves.
+    fn arrive(&mut self, at: usize, slot: CapAddress) -> CapAddress {
+        let kernel = self.kernel(at);
+        let cap = kernel.caps[&slot.0];
+        if cap.shape.kind == Kind::Untyped {
+            kernel.caps.remove(&slot.0);
+        }
+        kernel.add(Cap { exported: false, client: false, ..cap })
+    }
+
+    fn who(&mut self) -> Who {
+        self.last += 1;
+        self.last
+    }
+
+    /// A process sends something, up to where it has the ticket.
+    pub fn give(&mut self, at: usize, from: u64, slot: CapAddress, to: usize, process: u64, word: u64) -> Who {
+        let who = self.who();
+        let slot = self.arrive(at, slot);
+        let (sender, from) = (core(at as u8), first(at as u64) | from);
+        match self.cores[to].reserve(sender, from, process, word) {
+            Ok(ticket) => self.cores[at].send(Parcel::new(Some(who), slot, from, core(to as u8), ticket)),
+            Err(why) => self.cores[at].refuse(Some(who), slot, why),
+        }
+        who
+    }
+
+    pub fn take(&mut self, at: usize, process: u64) -> Who {
+        let who = self.who();
+        self.cores[at].take(process, who);
+        who
+    }
+
+    pub fn revoke(&mut self, at: usize, from: u64, slot: CapAddress) -> Who {
+        let who = self.who();
+        let copy = self.arrive(at, slot);
+        self.cores[at].revoke(first(at as u64) | from, copy, who);
+        self.kernel(at).delete(copy);
+        who
+    }
+
+    pub fn recall(&mut self, at: usize, from: u64, base: u64, bytes: u64) -> Who {
+        let who = self.who();
+        self.cores[at].recall(first(at as u64) | from, base, bytes, who);
+        who
+    }
+
+    /// Collects answers, lines and deletions.
+    fn collect(&mut self) {
+        for at in 0..self.cores.len() {
+            let exchange = &mut self.cores[at];
+            while let Some(done) = exchange.done() {
+                let (who, heard) = match done {
+                    Done::Answer(who, result) => (who, Heard::Answer(result)),
+                    Done::Letter(who, Letter { from, word, slot, .. }) => {
+                        exchange.kernel().caps.get_mut(&slot.0).unwrap().client = true;
+                        (who, Heard::Letter(from, word, slot))
+                    }
+                };
+                assert_eq!(self.heard.insert(who, heard), None, "answered twice");
+            }
+            while let Some((object, slot, _)) = exchange.deletion() {
+                self.deleting.push((at, object, slot));
+            }
+            for to in (0..64).filter(|to| exchange.is_connected(core(*to))).collect::<Vec<_>>() {
+                while let Some(line) = exchange.next_line(core(to)) {
+                    exchange.said(core(to));
+                    let (operation, words) = line.encode();
+                    assert_eq!(Line::decode(operation, &words), Some(line));
+                    let channel = self.channels.entry((at, usize::from(to))).or_default();
+                    channel.push_back((operation, words.to_vec()));
+                }
+            }
+        }
+    }
+
+    /// Delivers a line of some channel, or ends a deletion. Answers whether there was anything to do.
+    pub fn step(&mut self, choice: usize) -> bool {
+        self.collect();
+        let ready: Vec<(usize, usize)> =
+            self.channels.iter().filter(|(_, lines)| !lines.is_empty()).map(|(pair, _)| *pair).collect();
+        let all = ready.len() + self.deleting.len();
+        if all == 0 {
+            return false;
+        }
+        let choice = choice % all;
+        if let Some(&(from, to)) = ready.get(choice) {
+            let (operation, words) = self.channels.get_mut(&(from, to)).unwrap().pop_front().unwrap();
+            self.cores[to].receive(core(from as u8), operation, &words);
+        } else {
+            let (at, object, slot) = self.deleting.swap_remove(choice - ready.len());
+            self.kernel(at).revoke(slot).expect("stand-ins were taken back before");
+            self.cores[at].deleted(object);
+        }
+        self.collect();
+        true
+    }
+
+    /// Lets everything happen.
+    pub fn settle(&mut self) {
+        while self.step(0) {}
+    }
+
+    pub fn answer(&mut self, who: Who) -> Result<(), Error> {
+        self.settle();
+        match self.heard.get(&who) {
+            Some(Heard::Answer(result)) => *result,
+            other => panic!("{who} heard {other:?}"),
+        }
+    }
+
+    pub fn letter(&mut self, who: Who) -> (u64, u64, CapAddress) {
+        self.settle();
+        match self.heard.get(&who) {
+            Some(Heard::Letter(from, word, slot)) => (*from, *word, *slot),
+            other => panic!("{who} heard {other:?}"),
+        }
+    }
+
+    /// Nothing is under way or kept anywhere, and no kernel has anything that is not a client's own.
+    pub fn check_empty(&mut self) {
+        self.settle();
+        for at in 0..self.cores.len() {
+            self.cores[at].poll();
+        }
+        self.settle();
+        for (at, exchange) in self.cores.iter_mut().enumerate() {
+            assert_eq!((at, exchange.count(), exchange.requests()), (at, (0, 0, 0), 0));
+            assert_eq!((at, exchange.faults()), (at, 0));
+            assert!(exchange.is_idle());
+            let rest: Vec<Cap> = exchange.kernel().caps.values().filter(|cap| !cap.client).copied().collect();
+            assert_eq!((at, rest), (at, vec![]));
+        }
+    }
+}
