@@ -18,7 +18,7 @@ use tench_monitor::exchange::line::{Admission, operation};
 use tench_monitor::exchange::mail::Letter;
 use tench_monitor::exchange::{Done, Exchange, Found, Kernel as Books_, Parcel};
 use tench_monitor::message::{Outcome, Words, decode_result, ended};
-use tench_monitor_client::protocol::{Error, first};
+use tench_monitor_client::protocol::{Error, Letter as About, first};
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::State;
 use tench_protocol::{Any, Given, Pending, Port, Replies, Sent};
@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 const MOST_ASKED: usize = 60;
 
 /// What arrives at somebody who waits for a letter.
-pub type Taken = (u64, u64, Sent<Any, Given>);
+pub type Taken = (About, Sent<Any, Given>);
 
 /// Who waits for an answer.
 pub enum Waiter {
@@ -357,7 +357,10 @@ pub fn answer(books: &mut Books, links: &mut Links, port: &mut Port) {
 
 /// Hands a letter over. If whoever waited has gone, or has no slot for it, it lies here again.
 fn deliver(books: &mut Books, port: &mut Port, pending: Pending<Taken, Error>, letter: Letter) {
-    let answer: Result<Taken, Error> = Ok((letter.from, letter.word, Sent::new(Cap::new(letter.slot))));
+    let answer: Result<Taken, Error> = {
+        let about = About { from: letter.from, word: letter.word };
+        Ok((about, Sent::new(Cap::new(letter.slot))))
+    };
     let told = port.replies.answer(pending, &answer);
     let has_left = OWN_SPACE.identify_at(letter.slot).is_ok_and(|found| found.kind == Kind::Null);
     match (told, has_left) {

@@ -242,7 +242,7 @@ impl<K: Kernel, P> Exchange<K, P> {
             self.hands.mail.discard(slot);
             self.hands.kernel.delete(slot);
         }
-        let letter = || self.hands.mail.next().map(|(who, letter)| Done::Letter(who, letter));
+        let letter = || self.hands.mail.hand_out().map(|(who, letter)| Done::Letter(who, letter));
         self.hands.done.pop_front().or_else(letter)
     }
 
@@ -344,7 +344,7 @@ impl<K: Kernel, P> Exchange<K, P> {
             && !self.has_exports()
             && !Cores::first(MAX_CORES as u8).iter().any(|core| is_stuck(&core))
             && self.hands.stubborn.is_empty()
-            && self.hands.mail.count() == (0, 0, 0)
+            && !self.hands.mail.has_letters()
     }
 
     /// Whether something of this core's is on others.

@@ -193,10 +193,10 @@ impl Server {
     /// A worker has done something about capabilities.
     fn worked(&mut self, work: Work, words: &[u64]) {
         let Some(own) = capabilities::core(self.machine.core) else { return };
-        if let Some((core, number, answer)) = capabilities::finish(&mut self.books, own, work, words) {
-            if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
-                peer.answer(number, answer);
-            }
+        if let Some((core, number, answer)) = capabilities::finish(&mut self.books, own, work, words)
+            && let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core)
+        {
+            peer.answer(number, answer);
         }
     }
 

@@ -303,6 +303,26 @@ static inline int tench_monitor_call(tench_cap server, struct tench_message *mes
     return code > 0 && code < TENCH_REJECTED && !tench_monitor_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
 }
 
+/* What a capability comes with. */
+struct tench_monitor_letter {
+    /* The process that sent it, of whichever core. */
+    uint64_t from;
+    /* What it is for. */
+    uint64_t word;
+};
+
+static inline void tench_monitor_letter_put(struct tench_message *message, const struct tench_monitor_letter *value)
+{
+    tench_put(message, (uint64_t)value->from);
+    tench_put(message, (uint64_t)value->word);
+}
+
+static inline void tench_monitor_letter_take(struct tench_reader *reader, struct tench_monitor_letter *value)
+{
+    value->from = tench_take(reader);
+    value->word = tench_take(reader);
+}
+
 /* What a monitor keeps books of. */
 struct tench_monitor_exchanged {
     /* Objects of this core that others have. */
@@ -656,8 +676,7 @@ static inline int tench_monitor_lend(tench_cap server, uint64_t process, uint64_
 
 /* What tench_monitor_take answers. */
 struct tench_monitor_take_answer {
-    uint64_t first;
-    uint64_t second;
+    struct tench_monitor_letter value;
 };
 
 /*
@@ -673,8 +692,7 @@ static inline int tench_monitor_take(tench_cap server, tench_cap slot, struct te
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->first = tench_take(reader);
-    answer->second = tench_take(reader);
+    tench_monitor_letter_take(reader, &answer->value);
     tench_take_cap(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }

@@ -4,6 +4,7 @@ use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Sen
 use tench_sys::Untyped;
 
 /// The cores of the machine, each with a kernel and a monitor of its own.
+#[expect(clippy::type_complexity, reason = "an answer later, of words and a capability")]
 #[interface(client = Monitor, version = 1)]
 pub trait MonitorService {
     /// How many cores the machine has, and which of them this is.
@@ -93,8 +94,8 @@ pub trait MonitorService {
     fn take(
         &mut self,
         caller: Caller,
-        later: Later<'_, (u64, u64, Sent<Any, Given>), Error>,
-    ) -> Result<Option<(u64, u64, Sent<Any, Given>)>, Error>;
+        later: Later<'_, (Letter, Sent<Any, Given>), Error>,
+    ) -> Result<Option<(Letter, Sent<Any, Given>)>, Error>;
 
     /// Takes back what a capability is to from all other cores, for whoever the kernel refuses to revoke or delete it because there are
     /// foreign copies. Answered when no other core has a copy, nor anything that was made of one.
@@ -129,6 +130,15 @@ pub trait MonitorService {
     /// that were sent and not taken, and how often another monitor said what none says.
     #[method(26)]
     fn exchanged(&mut self) -> Result<Exchanged, Error>;
+}
+
+/// What a capability comes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
+pub struct Letter {
+    /// The process that sent it, of whichever core.
+    pub from: u64,
+    /// What it is for.
+    pub word: u64,
 }
 
 /// What a monitor keeps books of.
