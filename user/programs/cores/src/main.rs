@@ -35,7 +35,7 @@ const USAGE: &str =
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
     leave CORE [TIMES] | refusals CORE |
-    traffic STEPS [SEED]]";
+    traffic STEPS [SEED] | grow CORE MEBIBYTES]";
 
 fn main() -> Result<(), String> {
     let words: Vec<&str> = tench::args().skip(1).collect();
@@ -66,6 +66,7 @@ fn main() -> Result<(), String> {
         ["traffic", steps] => traffic::traffic(several()?, steps, 1),
         ["traffic", steps, seed] => traffic::traffic(several()?, steps, number(seed)?),
         ["agent", steps, seed] => traffic::agent(several()?, steps, seed),
+        ["grow", core, mebibytes] => processes::grow(several()?, number(core)?, number(mebibytes)?),
         ["idle"] => refusals::idle(),
         ["giver", guest] => share::giver(several()?, number(guest)?),
         ["guest"] => share::guest(several()?),

@@ -29,7 +29,7 @@ const LENT_BITS: u32 = 16;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 /// What the sides write: the one that sends, and the guest.
 const HERE: u64 = 0x6865_7265;
-const THERE: u64 = 0x7468_6572_65;
+const THERE: u64 = 0x0074_6865_7265;
 /// How long each side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(10);
 const MOMENT: Duration = Duration::from_millis(1);

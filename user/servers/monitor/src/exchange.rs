@@ -323,7 +323,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         let kernel = &self.hands.kernel;
         let unused = |copy: &&tench_foreign::Copy| {
             let root = self.hands.roots.get(&copy.object);
-            copy.stage == Stage::Held && root.is_some_and(|root| root.link.is_none() && !kernel.is_used(root.slot))
+            copy.stage == Stage::Held && root.is_some_and(|root| !root.is_kept && !kernel.is_used(root.slot))
         };
         let objects: Vec<ObjectId> = self.machine.copies().filter(unused).map(|copy| copy.object).collect();
         for object in objects {
@@ -347,6 +347,11 @@ impl<K: Kernel, P> Exchange<K, P> {
             && !self.hands.mail.has_letters()
     }
 
+    /// Memory that this monitor itself gave to another core, and that has come back: its address.
+    pub fn returned(&mut self) -> Option<u64> {
+        self.hands.returned.pop()
+    }
+
     /// Whether something of this core's is on others.
     pub fn has_exports(&self) -> bool {
         self.stand_ins() > 0
@@ -358,7 +363,7 @@ impl<K: Kernel, P> Exchange<K, P> {
     }
 
     fn roots(&self) -> usize {
-        self.hands.roots.values().filter(|root| root.link.is_none()).count()
+        self.hands.roots.values().filter(|root| !root.is_kept).count()
     }
 
     /// What is to be deleted next: the root in a slot, all that was made of it and copied from it, and then
@@ -373,10 +378,11 @@ impl<K: Kernel, P> Exchange<K, P> {
             exports.filter(|(_, export)| export.given_up && export.within == Some(object)).map(|(id, _)| id).collect();
         for export in given_up {
             // The kernel does not let it go before what was lent back from there is gone.
-            if let Some(stand_in) = self.hands.stand_ins.remove(&export)
-                && !self.hands.release(stand_in.slot)
-            {
-                self.hands.stubborn.push(stand_in.slot);
+            if let Some(stand_in) = self.hands.stand_ins.remove(&export) {
+                self.hands.givers.give_back(stand_in.giver);
+                if !self.hands.release(stand_in.slot) {
+                    self.hands.stubborn.push(stand_in.slot);
+                }
             }
         }
         self.hands.roots.get(&object).map(|root| (object, root.slot, root.link))
@@ -437,7 +443,15 @@ impl<K: Kernel, P> Exchange<K, P> {
     pub fn keep_link(&mut self, slot: CapAddress, core: Core) {
         let Some(found) = self.hands.kernel.look(slot) else { return };
         for root in self.hands.roots.values_mut().filter(|root| root.shape == found.shape) {
-            root.link = Some(core);
+            (root.is_kept, root.link) = (true, Some(core));
+        }
+    }
+
+    /// Untyped memory at an address was given to this core for good.
+    pub fn keep_memory(&mut self, base: u64) {
+        let is_it = |shape: &Shape| shape.kind == Kind::Untyped && shape.base == base;
+        for root in self.hands.roots.values_mut().filter(|root| is_it(&root.shape)) {
+            root.is_kept = true;
         }
     }
 

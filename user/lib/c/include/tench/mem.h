@@ -604,4 +604,22 @@ static inline int tench_mem_reclaim(tench_cap server, uint64_t address, struct t
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
+#define TENCH_MEM_LABEL_ADD UINT64_C(0x732c0001000d)
+
+/*
+ * Takes in memory from elsewhere, of which nothing was made: another core has given it. It is the server's from now on.
+ * Errors: `BadSize` (too small, or the table of regions is full), `TooManyBlocks`, `Internal`.
+ */
+static inline int tench_mem_add(tench_cap server, tench_cap memory)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_ADD);
+    tench_give(message, memory);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
 #endif

@@ -778,4 +778,32 @@ static inline int tench_monitor_exchanged(tench_cap server, struct tench_monitor
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
+#define TENCH_MONITOR_LABEL_GROW UINT64_C(0x6cb50001001b)
+
+/* What tench_monitor_grow answers. */
+struct tench_monitor_grow_answer {
+    uint64_t value;
+};
+
+/*
+ * Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A core gives only what
+ * leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many bytes were given; this core's memory server
+ * has them a moment later.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `OutOfMemory` if that core gives nothing; `CoreLost`, `Refused`.
+ */
+static inline int tench_monitor_grow(tench_cap server, uint64_t from, uint64_t bytes,
+    struct tench_monitor_grow_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_GROW);
+    tench_put(message, (uint64_t)from);
+    tench_put(message, (uint64_t)bytes);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
 #endif

@@ -130,6 +130,19 @@ pub trait MonitorService {
     /// that were sent and not taken, and how often another monitor said what none says.
     #[method(26)]
     fn exchanged(&mut self) -> Result<Exchanged, Error>;
+
+    /// Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A core gives only what
+    /// leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many bytes were given; this core's memory server
+    /// has them a moment later.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `OutOfMemory` if that core gives nothing; `CoreLost`, `Refused`.
+    #[method(27)]
+    fn grow(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, u64, Error>,
+        from: u64,
+        bytes: u64,
+    ) -> Result<Option<u64>, Error>;
 }
 
 /// What a capability comes with.
