@@ -49,7 +49,9 @@ use crate::{Result, no_memory};
 const WAKE: u64 = 1 << 1;
 /// Ticks of the system counter in a second are so many times those after which something that is being cancelled is looked at again.
 const LOOKS: u64 = 1000;
-/// The same for a channel that could not be sent.
+/// Bytes of heap that are kept for what a client's request and a batch of other monitors' messages put into the books.
+const GROWTH: usize = 64 * 1024;
+/// The same as [`LOOKS`] for a channel that could not be sent.
 const LINKS: u64 = 10;
 
 /// The server's state.
@@ -79,6 +81,7 @@ pub struct Server {
 impl Server {
     /// On the first core, starts all others; on another, opens the channel to the first.
     pub fn new() -> Result<Server> {
+        memory::serve_without_faults(GROWTH).map_err(no_memory)?;
         let machine = Cap::<Kernel>::new(slot::KERNEL).machine()?;
         let (line, wake) = listen()?;
         let files = if machine.core == 0 { Some(Files::open()?) } else { None };
@@ -437,6 +440,7 @@ impl MonitorService for Server {
         if process == MONITOR {
             return Err(Error::NotAllowed);
         }
+        trade::make_room()?;
         if !self.books.may_wait(process) {
             let watch = self.watch;
             self.may_have_missed = true;
@@ -454,6 +458,7 @@ impl MonitorService for Server {
         later: Later<'_, (), Error>,
         capability: Arrived<'_, Any>,
     ) -> core::result::Result<Option<()>, Error> {
+        trade::make_room()?;
         let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
         self.books.revoke(first(self.machine.core) | process, capability.cap().address(), who);
         Ok(None)
@@ -466,6 +471,7 @@ impl MonitorService for Server {
         address: u64,
         bytes: u64,
     ) -> core::result::Result<Option<()>, Error> {
+        trade::make_room()?;
         let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
         self.books.recall(first(self.machine.core) | process, address, bytes, who);
         Ok(None)
@@ -488,6 +494,7 @@ impl MonitorService for Server {
         from: u64,
         bytes: u64,
     ) -> core::result::Result<Option<u64>, Error> {
+        trade::make_room()?;
         self.reach(from)?;
         if from == self.machine.core {
             return Err(Error::OutOfMemory);

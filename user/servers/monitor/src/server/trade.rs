@@ -18,6 +18,11 @@ use crate::desk::Asker;
 use crate::links;
 use crate::peer::Peer;
 
+/// Whoever asks when there is no memory for the books is refused before anything is changed.
+pub(super) fn make_room() -> Result<(), Error> {
+    tench::memory::reserve_heap(super::GROWTH).map_err(|_| Error::Full)
+}
+
 impl Server {
     /// A worker has done something about capabilities.
     pub(super) fn worked(&mut self, work: Work, words: &[u64], port: &mut Port) {
@@ -39,6 +44,10 @@ impl Server {
 
     /// Passes on what the books of capabilities have to say, to whomever.
     pub(super) fn exchange(&mut self, port: &mut Port) {
+        if !self.books.is_idle() {
+            // If there is none, what is left of the reserve is used.
+            let _ = make_room();
+        }
         for (work, task) in self.rounds.pass(&mut self.books).into_iter().flatten() {
             // If no worker is free, there is a next time.
             let _ = self.desk.work(work, task);
@@ -220,6 +229,7 @@ impl Server {
         if process == MONITOR {
             return Err(Error::NoSuchProcess);
         }
+        make_room()?;
         self.books.check(cap.cap().address())?;
         let is_own = core == self.machine.core;
         self.reach(core)?;
