@@ -452,6 +452,11 @@ impl Rounds {
         Rounds { next: None, count: 0, may_be_abroad: false }
     }
 
+    /// Whether it is not asked at the moment.
+    pub const fn is_over(&self) -> bool {
+        self.next.is_none() && !self.may_be_abroad
+    }
+
     /// Asks it, if it is time. Answers what workers are to do.
     pub fn pass(&mut self, books: &mut Books) -> [Option<(Work, Task)>; 2] {
         if books.is_idle() && !self.may_be_abroad {

@@ -25,8 +25,7 @@ use alloc::vec::Vec;
 
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_foreign::{
-    Core, Cores, Effects, Error as Foreign, Input, Kind, Limits, MAX_CORES, Machine, ObjectId, Send, Sent, Shape,
-    Stage, Token,
+    Core, Cores, Effects, Error as Foreign, Input, Kind, Limits, Machine, ObjectId, Send, Sent, Shape, Stage, Token,
 };
 use tench_monitor_client::protocol::Error;
 
@@ -338,13 +337,25 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// Whether anything is here that [`poll`](Self::poll) looks at, or letters whose receivers may end.
     pub fn is_idle(&self) -> bool {
-        let has_lines = |core: Core| !self.hands.lines.get(core.index()).is_none_or(VecDeque::is_empty);
-        let is_stuck = |core: &Core| has_lines(*core) && !self.hands.connected.has(*core);
-        self.roots() == 0
-            && !self.has_exports()
-            && !Cores::first(MAX_CORES as u8).iter().any(|core| is_stuck(&core))
-            && self.hands.stubborn.is_empty()
-            && !self.hands.mail.has_letters()
+        self.roots() == 0 && !self.has_exports() && self.hands.stubborn.is_empty() && !self.hands.mail.has_letters()
+    }
+
+    /// Whether there is nothing to do for anybody, either: nobody to be answered, nothing to be said, deleted or asked for.
+    pub fn is_quiet(&self) -> bool {
+        let hands = &self.hands;
+        hands.unsaid == 0
+            && hands.done.is_empty()
+            && hands.deletions.is_empty()
+            && hands.links.is_empty()
+            && hands.returned.is_empty()
+            && hands.wanted.and(hands.overdue) == Cores::NONE
+            && !hands.has_lost
+            && self.is_idle()
+    }
+
+    /// Whether a core has stopped since this was asked last.
+    pub fn has_lost(&mut self) -> bool {
+        core::mem::take(&mut self.hands.has_lost)
     }
 
     /// Memory that this monitor itself gave to another core, and that has come back: its address.
@@ -359,10 +370,16 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// Without the channels of the monitors themselves.
     fn stand_ins(&self) -> usize {
+        if self.hands.stand_ins.is_empty() {
+            return 0;
+        }
         self.hands.stand_ins.values().filter(|stand_in| stand_in.giver != MONITOR).count()
     }
 
     fn roots(&self) -> usize {
+        if self.hands.roots.is_empty() {
+            return 0;
+        }
         self.hands.roots.values().filter(|root| !root.is_kept).count()
     }
 
@@ -500,8 +517,10 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.hands.wanted = self.hands.wanted.without(Cores::NONE.with(core));
         self.hands.closed = self.hands.closed.with(core);
         if let Some(lines) = self.hands.lines.get_mut(core.index()) {
+            self.hands.unsaid -= lines.len();
             lines.clear();
         }
+        self.hands.has_lost = true;
         for slot in self.hands.mail.lose(core) {
             self.hands.kernel.delete(slot);
         }
@@ -527,9 +546,8 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// It was said.
     pub fn said(&mut self, core: Core) {
-        if let Some(lines) = self.hands.lines.get_mut(core.index()) {
-            lines.pop_front();
-        }
+        let said = self.hands.lines.get_mut(core.index()).and_then(VecDeque::pop_front);
+        self.hands.unsaid -= usize::from(said.is_some());
     }
 
     // ── Books ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -81,6 +81,10 @@ pub(super) struct Hands<K, P> {
     pub stubborn: Vec<CapAddress>,
     /// Lines for each core.
     pub lines: Vec<VecDeque<Line>>,
+    /// How many that are.
+    pub unsaid: usize,
+    /// A core has stopped since it was looked.
+    pub has_lost: bool,
     /// To which of them there is a channel.
     pub connected: Cores,
     /// Which of them have stopped.
@@ -114,6 +118,8 @@ impl<K: Kernel, P> Hands<K, P> {
             deletions: VecDeque::new(),
             stubborn: Vec::new(),
             lines: (0..MAX_CORES).map(|_| VecDeque::new()).collect(),
+            unsaid: 0,
+            has_lost: false,
             connected: Cores::NONE,
             closed: Cores::NONE,
             wanted: Cores::NONE,
@@ -142,6 +148,7 @@ impl<K: Kernel, P> Hands<K, P> {
         let Some(lines) = self.lines.get_mut(to.index()) else { return };
         if lines.len() < self.most_lines {
             lines.push_back(line);
+            self.unsaid += 1;
         } else {
             self.overdue = self.overdue.with(to);
         }

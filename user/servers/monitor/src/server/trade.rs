@@ -44,6 +44,11 @@ impl Server {
 
     /// Passes on what the books of capabilities have to say, to whomever.
     pub(super) fn exchange(&mut self, port: &mut Port) {
+        let has_own = self.links.waiting() > 0 || !self.refused.is_empty() || !self.returned.is_empty();
+        // Most of what a monitor does has nothing to do with capabilities.
+        if self.books.is_quiet() && self.rounds.is_over() && !has_own {
+            return;
+        }
         if !self.books.is_idle() {
             // If there is none, what is left of the reserve is used.
             let _ = make_room();
@@ -52,7 +57,8 @@ impl Server {
             // If no worker is free, there is a next time.
             let _ = self.desk.work(work, task);
         }
-        for peer in &mut self.peers {
+        let has_lost = self.books.has_lost();
+        for peer in self.peers.iter_mut().filter(|_| has_lost) {
             let has_stopped = capabilities::core(peer.core).is_some_and(|core| self.books.is_closed(core));
             if has_stopped && (peer.channel.is_some() || peer.is_awaited()) {
                 peer.close(&self.inbox, &mut self.books, port);
