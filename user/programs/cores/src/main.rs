@@ -35,7 +35,7 @@ const USAGE: &str =
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
     leave CORE [TIMES] | refusals CORE |
-    traffic STEPS [SEED] | grow CORE MEBIBYTES]";
+    traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
 fn main() -> Result<(), String> {
     let words: Vec<&str> = tench::args().skip(1).collect();
@@ -63,8 +63,9 @@ fn main() -> Result<(), String> {
         ["leave", core] => share::leave(several()?, number(core)?, 1),
         ["leave", core, times] => share::leave(several()?, number(core)?, number(times)?),
         ["refusals", core] => refusals::all(several()?, number(core)?),
-        ["traffic", steps] => traffic::traffic(several()?, steps, 1),
-        ["traffic", steps, seed] => traffic::traffic(several()?, steps, number(seed)?),
+        ["traffic", steps] => traffic::traffic(several()?, steps, 1, false),
+        ["traffic", steps, seed] => traffic::traffic(several()?, steps, number(seed)?, false),
+        ["traffic", steps, seed, "kill"] => traffic::traffic(several()?, steps, number(seed)?, true),
         ["agent", steps, seed] => traffic::agent(several()?, steps, seed),
         ["grow", core, mebibytes] => processes::grow(several()?, number(core)?, number(mebibytes)?),
         ["idle"] => refusals::idle(),

@@ -9,6 +9,7 @@ use alloc::{format, vec};
 use tench::memory::{self, Made, Window};
 use tench::sync::Mutex;
 use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_SPACE, Place, Untyped};
+use tench::time::{self, Duration};
 use tench::{println, thread};
 use tench_mem_client::{Block, Mem};
 use tench_monitor_client::protocol::{Condition, Error, Letter, State};
@@ -30,6 +31,8 @@ const FRAME_BITS: u64 = 12;
 const LENT_BITS: u32 = 14;
 /// How often all is done until memory is as before.
 const ATTEMPTS: u64 = 5;
+/// How many milliseconds an agent lives at least that is killed.
+const KILLED_AFTER: u64 = 20;
 /// Capabilities of others that an agent keeps.
 const MOST: usize = 24;
 
@@ -38,19 +41,19 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 /// So many steps of an agent on each core that runs.
-pub fn traffic(monitor: Monitor, steps: &str, seed: u64) -> Result<(), String> {
+pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<(), String> {
     let (count, _) = monitor.cores().map_err(text)?;
     let is_up = |core: &u64| monitor.core(*core).is_ok_and(|core| matches!(core.state, State::Here | State::Running));
     let cores: Vec<u64> = (0..count).filter(is_up).collect();
     let free = || -> Result<Vec<u64>, String> {
         cores.iter().map(|core| monitor.memory(*core).map(|memory| memory.free).map_err(text)).collect()
     };
-    run(monitor, &cores, steps, seed)?;
+    run(monitor, &cores, steps, seed, kills)?;
     // Servers keep memory for the next time, more of it the more there once was to do. What is lost is lost each time.
     let mut changes = Vec::new();
     for attempt in 1..=ATTEMPTS {
         let before = free()?;
-        let sent = run(monitor, &cores, steps, seed + attempt)?;
+        let sent = run(monitor, &cores, steps, seed + attempt, kills)?;
         // What was sent to an agent that has ended goes after a moment.
         let settled = until(|| free().is_ok_and(|after| after == before));
         if settled.is_ok()
@@ -67,8 +70,8 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64) -> Result<(), String> {
     Err(format!("free memory of the cores has changed each time: {changes:?} bytes"))
 }
 
-/// Starts the agents, and waits for their ends. Answers how much they have sent.
-fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64) -> Result<u64, String> {
+/// Starts the agents, and waits for their ends, of which one may come early. Answers how much they have sent.
+fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> Result<u64, String> {
     let mut agents = Vec::new();
     for core in cores {
         let seed = (seed * 1000 + core).to_string();
@@ -82,10 +85,17 @@ fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64) -> Result<u64, S
     for agent in &agents {
         monitor.give(*agent, ROSTER, Cap::new(roster.cap().address())).map_err(text)?;
     }
+    let victim = agents.get(seed as usize % agents.len().max(1)).copied().filter(|_| kills);
+    if let Some(victim) = victim {
+        time::sleep(Duration::from_millis(KILLED_AFTER + seed % KILLED_AFTER));
+        // It may have ended already.
+        let _ = monitor.kill(victim);
+    }
     let mut wrong = 0;
     for agent in &agents {
         let end = monitor.wait(*agent).map_err(text)?;
-        wrong += u64::from((end.state, end.detail) != (Condition::Exited, 0));
+        let is_well = (end.state, end.detail) == (Condition::Exited, 0);
+        wrong += u64::from(!is_well && victim != Some(*agent));
     }
     // Each has said behind the roster how much it has sent.
     let sent = (0..agents.len()).map(|place| window.read64(2048 + place * 8)).sum();

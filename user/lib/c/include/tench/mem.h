@@ -491,8 +491,7 @@ struct tench_mem_close_account_answer {
 
 /*
  * Takes back everything that is on an account. Answers the bytes that became free. An account that does not exist is no
- * error. Blocks of which other cores have something are on the account [`ABROAD`] then, until they are
- * [reclaimed](MemService::reclaim).
+ * error. Blocks of which other cores have something are on the account `ABROAD` then, until `reclaim` frees them.
  */
 static inline int tench_mem_close_account(tench_cap server, uint64_t account,
     struct tench_mem_close_account_answer *answer)

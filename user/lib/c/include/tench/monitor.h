@@ -633,7 +633,7 @@ static inline int tench_monitor_memory(tench_cap server, uint64_t core, struct t
 
 /*
  * Sends a copy of a capability to a frame to a process of any core, with a word that says what it is for. Answered when it lies
- * there, for the process to [take](MonitorService::take). The copy allows what the caller's allows.
+ * there, for the process to `take`. The copy allows what the caller's allows.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`, `MailboxFull`,
  * `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
  */
@@ -655,7 +655,7 @@ static inline int tench_monitor_give(tench_cap server, uint64_t process, uint64_
 
 /*
  * Lends untyped memory of which nothing was made to a process of any core, which makes of it what it likes. The capability leaves the
- * caller, also if that is refused: the memory is again part of what it was made of, when it has come [back](MonitorService::recall).
+ * caller, also if that is refused: the memory is again part of what it was made of, when it has come back (`recall`).
  * Errors: as `give`, and `Lent`, `InUse`.
  */
 static inline int tench_monitor_lend(tench_cap server, uint64_t process, uint64_t word, tench_cap memory)

@@ -56,8 +56,7 @@ pub trait MemService {
     fn set_quota(&mut self, account: u64, bytes: u64) -> Result<(), Error>;
 
     /// Takes back everything that is on an account. Answers the bytes that became free. An account that does not exist is no
-    /// error. Blocks of which other cores have something are on the account [`ABROAD`] then, until they are
-    /// [reclaimed](MemService::reclaim).
+    /// error. Blocks of which other cores have something are on the account `ABROAD` then, until `reclaim` frees them.
     #[method(8, authority)]
     fn close_account(&mut self, account: u64) -> Result<u64, Error>;
 

@@ -62,7 +62,7 @@ pub trait MonitorService {
     fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error>;
 
     /// Sends a copy of a capability to a frame to a process of any core, with a word that says what it is for. Answered when it lies
-    /// there, for the process to [take](MonitorService::take). The copy allows what the caller's allows.
+    /// there, for the process to `take`. The copy allows what the caller's allows.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`, `MailboxFull`,
     /// `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
     #[method(20)]
@@ -76,7 +76,7 @@ pub trait MonitorService {
     ) -> Result<Option<()>, Error>;
 
     /// Lends untyped memory of which nothing was made to a process of any core, which makes of it what it likes. The capability leaves the
-    /// caller, also if that is refused: the memory is again part of what it was made of, when it has come [back](MonitorService::recall).
+    /// caller, also if that is refused: the memory is again part of what it was made of, when it has come back (`recall`).
     /// Errors: as `give`, and `Lent`, `InUse`.
     #[method(21)]
     fn lend(
