@@ -5,6 +5,7 @@
 //! processes  programs on any core
 //! refusals   what cannot be sent
 //! share      memory that cores share, and lend each other
+//! traffic    capabilities sent and taken back by all cores at random
 //! ```
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
@@ -15,6 +16,7 @@ extern crate alloc;
 mod processes;
 mod refusals;
 mod share;
+mod traffic;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -32,7 +34,8 @@ const USAGE: &str =
     "usage: cores [ping CORE [TIMES] | ps | kill [CORE:]PID | memory CORE | run CORE PROGRAM [ARGUMENT...] |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
-    leave CORE [TIMES] | refusals CORE]";
+    leave CORE [TIMES] | refusals CORE |
+    traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
 fn main() -> Result<(), String> {
     let words: Vec<&str> = tench::args().skip(1).collect();
@@ -60,6 +63,11 @@ fn main() -> Result<(), String> {
         ["leave", core] => share::leave(several()?, number(core)?, 1),
         ["leave", core, times] => share::leave(several()?, number(core)?, number(times)?),
         ["refusals", core] => refusals::all(several()?, number(core)?),
+        ["traffic", steps] => traffic::traffic(several()?, steps, 1, false),
+        ["traffic", steps, seed] => traffic::traffic(several()?, steps, number(seed)?, false),
+        ["traffic", steps, seed, "kill"] => traffic::traffic(several()?, steps, number(seed)?, true),
+        ["agent", steps, seed] => traffic::agent(several()?, steps, seed),
+        ["grow", core, mebibytes] => processes::grow(several()?, number(core)?, number(mebibytes)?),
         ["idle"] => refusals::idle(),
         ["giver", guest] => share::giver(several()?, number(guest)?),
         ["guest"] => share::guest(several()?),

@@ -97,6 +97,16 @@ pub fn memory(monitor: Monitor, core: u64) -> Result<(), String> {
     Ok(())
 }
 
+/// Asks another core for memory, and waits until it is there.
+pub fn grow(monitor: Monitor, from: u64, mebibytes: u64) -> Result<(), String> {
+    let (_, own) = monitor.cores().map_err(text)?;
+    let before = monitor.memory(own).map_err(text)?.total;
+    let given = monitor.grow(from, mebibytes.saturating_mul(1 << 20)).map_err(text)?;
+    crate::share::until(|| monitor.memory(own).is_ok_and(|memory| memory.total == before + given))?;
+    println!("core {from} gave {} MiB to core {own}", given >> 20);
+    Ok(())
+}
+
 /// Lists the processes of all cores that have not ended.
 pub fn list(monitor: Monitor) -> Result<(), String> {
     let (count, _) = monitor.cores().map_err(text)?;

@@ -10,7 +10,7 @@ use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_S
 use tench::{println, time};
 use tench_mem_client::Mem;
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Process};
+use tench_monitor_client::protocol::{Condition, Letter, Process};
 
 use crate::processes::{spawn, text};
 
@@ -29,7 +29,7 @@ const LENT_BITS: u32 = 16;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 /// What the sides write: the one that sends, and the guest.
 const HERE: u64 = 0x6865_7265;
-const THERE: u64 = 0x7468_6572_65;
+const THERE: u64 = 0x0074_6865_7265;
 /// How long each side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(10);
 const MOMENT: Duration = Duration::from_millis(1);
@@ -138,7 +138,7 @@ fn lend_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     let [slot, arrival] = [take_slot()?, take_slot()?];
     let block = Mem::STANDARD.allocate(LENT_BITS, slot).map_err(|failure| failure.to_string())?;
     monitor.lend(guest, LEND, block.untyped).map_err(text)?;
-    let (from, word, _) = monitor.take(arrival).map_err(text)?;
+    let (Letter { from, word }, _) = monitor.take(arrival).map_err(text)?;
     if (from, word) != (guest, MADE) {
         return Err(format!("{from} sent {word}"));
     }
@@ -205,7 +205,7 @@ pub fn take_slot() -> Result<CapAddress, String> {
 /// The other side: takes what it is sent, and uses it until that is taken back, which ends it.
 pub fn guest(monitor: Monitor) -> Result<(), String> {
     let slot = take_slot()?;
-    let (from, word, _) = monitor.take(slot).map_err(text)?;
+    let (Letter { from, word }, _) = monitor.take(slot).map_err(text)?;
     let frame = match word {
         SHARE => Cap::<Frame>::new(slot),
         CHECK => return crate::refusals::of_a_copy(monitor, from, Cap::new(slot)),

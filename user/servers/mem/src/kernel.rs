@@ -57,6 +57,10 @@ impl Machine for Kernel {
         Cap::<Untyped>::new(untyped).split(upper).map(drop)
     }
 
+    fn take_in(&mut self, from: CapAddress, slot: CapAddress) -> Result<(), Error> {
+        OWN_SPACE.move_from(slot, OWN_SPACE, from)
+    }
+
     fn revoke(&mut self, slot: CapAddress) -> Result<(), Error> {
         OWN_SPACE.revoke_at(slot).map(drop)
     }

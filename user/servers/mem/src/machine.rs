@@ -57,6 +57,9 @@ pub trait Machine {
     /// Divides untyped memory, with the upper half in another slot.
     fn split(&mut self, untyped: CapAddress, upper: CapAddress) -> Result<(), Error>;
 
+    /// Moves a capability that came from elsewhere to an empty slot.
+    fn take_in(&mut self, from: CapAddress, slot: CapAddress) -> Result<(), Error>;
+
     /// Deletes everything that was made of what lies in a slot.
     fn revoke(&mut self, slot: CapAddress) -> Result<(), Error>;
 

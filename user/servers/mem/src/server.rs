@@ -8,7 +8,7 @@ use tench_mem_client::protocol::{
     ABROAD, Account, Audit, Error, Extent, Granted, InUse, MAX_EXTENTS, Mem, MemService, Totals, Within,
 };
 use tench_mem_client::slabs::Slabs as SlabsClient;
-use tench_protocol::{Caller, Context, Factory, Given, List, Replies, Sent};
+use tench_protocol::{Arrived, Caller, Context, Factory, Given, List, Replies, Sent};
 use tench_sys::ipc::BOUND_REPLY;
 use tench_sys::{Cap, CapAddress, Error as Refusal, Message, OWN_SPACE, Received, Untyped, offer_slots};
 
@@ -141,6 +141,11 @@ impl MemService for Server {
 
     fn reclaim(&mut self, address: u64) -> Result<u64, Error> {
         self.store.reclaim(address)
+    }
+
+    fn add(&mut self, memory: Arrived<'_, Untyped, Given>) -> Result<(), Error> {
+        let found = memory.cap().query().map_err(|_| Error::Internal)?;
+        self.store.add(memory.cap().address(), found.address, found.size_bits)
     }
 
     fn audit(&mut self) -> Result<Audit, Error> {

@@ -331,6 +331,22 @@ impl<M: Machine> Store<M> {
         self.give_slots_back();
     }
 
+    /// Takes in one more region, whose capability lies in a slot and is moved.
+    pub fn add(&mut self, from: CapAddress, address: u64, size_bits: u32) -> Result<(), Error> {
+        self.refill();
+        let slot = self.own.take().ok_or(Error::TooManyBlocks)?;
+        let added = self.machine.take_in(from, slot).map_err(|_| Error::Internal).and_then(|()| {
+            self.books.add(Region { address, size_bits, slot }).inspect_err(|_| {
+                // It goes back to whoever sent it with its last capability.
+                let _ = self.machine.delete(slot);
+            })
+        });
+        if added.is_err() {
+            self.own.free(slot);
+        }
+        added
+    }
+
     /// Frees a block that is nobody's, if no other core has anything of it any more.
     pub fn reclaim(&mut self, address: u64) -> Result<u64, Error> {
         let (slot, block) = self.books.block(ABROAD, address)?;

@@ -203,6 +203,35 @@ fn memory_that_is_abroad_outlives_its_owner() {
     close_all(&mut server);
 }
 
+/// Memory that another core gives is like the rest, and is refused if it lies where there is some already.
+#[test]
+fn memory_from_elsewhere_is_taken_in() {
+    let mut server = Server::new([20, 17]);
+    let arrives = |server: &mut Server, address: u64, bits: u32| {
+        let arrival = CapAddress(41);
+        server
+            .store
+            .machine
+            .objects
+            .insert(arrival.0, machine::Object { kind: Kind::Untyped, address, bits, parent: 0 });
+        let added = server.store.add(arrival, address, bits);
+        server.store.machine.objects.remove(&arrival.0);
+        added
+    };
+    let before = server.store.books.totals();
+    assert_eq!(server.allocate(10, 21), Err(Error::OutOfMemory));
+    assert_eq!(arrives(&mut server, 0x4000_0000, 16), Err(Error::BadSize), "it has this already");
+    assert_eq!(arrives(&mut server, 0x9000_0000, 11), Err(Error::BadSize), "too small");
+    server.refuse(1, 1);
+    assert_eq!(arrives(&mut server, 0x9000_0000, 22), Err(Error::Internal));
+    server.refuse_nothing();
+    server.check();
+    assert_eq!(server.store.books.totals(), before);
+    assert_eq!(arrives(&mut server, 0x9000_0000, 22), Ok(()));
+    assert_eq!(server.store.books.totals().free, before.free + (1 << 22));
+    assert_eq!(server.allocate(10, 21), Ok(0x9000_0000));
+}
+
 #[test]
 fn every_call_can_be_refused_alone_or_with_those_that_follow() {
     let mut server = Server::new([24, 22]);

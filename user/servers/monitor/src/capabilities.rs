@@ -14,16 +14,18 @@ use tench_channel::Request as Number;
 use tench_foreign::{Core, Kind as Sendable, ObjectId, Shape};
 use tench_mem_client::Mem;
 use tench_monitor::exchange::MONITOR;
-use tench_monitor::exchange::line::{Admission, operation};
+use tench_monitor::exchange::line::{Admission, Growth, operation};
 use tench_monitor::exchange::mail::Letter;
 use tench_monitor::exchange::{Done, Exchange, Found, Kernel as Books_, Parcel};
 use tench_monitor::message::{Outcome, Words, decode_result, ended};
-use tench_monitor_client::protocol::{Error, first};
+use tench_monitor::share::{SMALLEST, gift};
+use tench_monitor_client::protocol::{Error, Letter as About, first};
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::State;
 use tench_protocol::{Any, Given, Pending, Port, Replies, Sent};
 use tench_sys::{Cap, CapAddress, Error as Refusal, Frame, Instant, Kernel, Kind, OWN_SPACE, Place, Rights, Untyped};
 
+use crate::desk::Asker;
 use crate::links::Links;
 
 /// How long until the kernel is asked what is not used any more, in parts of a second.
@@ -36,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 const MOST_ASKED: usize = 60;
 
 /// What arrives at somebody who waits for a letter.
-pub type Taken = (u64, u64, Sent<Any, Given>);
+pub type Taken = (About, Sent<Any, Given>);
 
 /// Who waits for an answer.
 pub enum Waiter {
@@ -44,6 +46,8 @@ pub enum Waiter {
     Done(Pending<(), Error>),
     /// A letter.
     Letter(Pending<Taken, Error>),
+    /// Another core, which this monitor gives memory: whose request it is, and the memory's address and size.
+    Grown { core: u64, number: Number, block: (u64, u64) },
     /// This monitor itself, which sends two others the channel between them: to which, and to which it leads.
     Link(Core, Core),
 }
@@ -54,7 +58,7 @@ impl Waiter {
         match self {
             Waiter::Done(pending) => watch.has_gone(pending),
             Waiter::Letter(pending) => watch.has_gone(pending),
-            Waiter::Link(..) => false,
+            Waiter::Link(..) | Waiter::Grown { .. } => false,
         }
     }
 
@@ -63,10 +67,13 @@ impl Waiter {
         match self {
             Waiter::Done(pending) => replies.forget(pending),
             Waiter::Letter(pending) => replies.forget(pending),
-            Waiter::Link(..) => {}
+            Waiter::Link(..) | Waiter::Grown { .. } => {}
         }
     }
 }
+
+/// Memory that was given to another core, whose request it was, or was not: its address and size.
+pub type Grown = (u64, Number, (u64, u64), Result<(), Error>);
 
 /// The books.
 pub type Books = Exchange<Machine, Waiter>;
@@ -232,6 +239,14 @@ pub enum Work {
     Deletion(ObjectId),
     /// To know who has ended.
     Sweep,
+    /// To know how much memory there is here, for somebody who wants some of a core.
+    Growth(u64, Asker, u64),
+    /// To give memory to another core, whose request this is.
+    Gift(u64, Number),
+    /// To hand memory to the memory server that another core has given, and lies in a slot.
+    Donation(CapAddress, u64),
+    /// To give memory back to the memory server.
+    Return,
     /// To know which memory of those who have ended other cores have something of.
     Reclaim,
 }
@@ -242,6 +257,14 @@ pub enum Task {
     Look(Vec<u64>),
     /// Deletes everything that was made of what lies in a slot, or copied from it.
     Delete(CapAddress),
+    /// Asks how much memory is free.
+    Free,
+    /// Takes memory from the memory server for a core.
+    Take(Growth),
+    /// Hands what lies in a slot to the memory server.
+    Donate(CapAddress),
+    /// Gives the block at an address back to the memory server.
+    Return(u64),
     /// Has the memory server free what other cores had something of, and answers of what they still have.
     Reclaim,
 }
@@ -258,7 +281,42 @@ pub fn carry_out(task: &Task) -> Words {
             Words::new()
         }
         Task::Reclaim => reclaim(),
+        Task::Free => Mem::STANDARD.totals().ok().map(|totals| totals.free).into_iter().collect(),
+        Task::Take(growth) => take(growth).into_iter().flatten().collect(),
+        Task::Donate(slot) => donate(*slot).is_some().then_some(1).into_iter().collect(),
+        Task::Return(address) => {
+            let _ = Mem::STANDARD.free(*address);
+            Words::new()
+        }
     }
+}
+
+/// A block for another core: its slot, address and size.
+fn take(growth: &Growth) -> Option<[u64; 3]> {
+    let free = Mem::STANDARD.totals().ok()?.free;
+    let mut bits = gift(growth.bytes, free, growth.free)?;
+    let slot = memory::take_slot().ok()?;
+    loop {
+        match Mem::STANDARD.allocate(bits, slot) {
+            Ok(block) => return Some([u64::from(slot.0), block.address, 1 << block.size_bits]),
+            Err(_) if bits > SMALLEST => bits -= 1,
+            Err(_) => break,
+        }
+    }
+    memory::free_slot(slot);
+    None
+}
+
+/// The memory server takes memory in only from who has its authority, which managers are given.
+fn donate(memory: CapAddress) -> Option<()> {
+    let slot = memory::take_slot().ok()?;
+    let added = Procs::STANDARD.server("mem", slot).ok().and_then(|authority| {
+        let added = Mem::at(authority).add(Cap::new(memory)).ok();
+        let _ = authority.delete();
+        added
+    });
+    memory::free_slot(slot);
+    added
 }
 
 /// Addresses and sizes of blocks that cannot be freed yet.
@@ -313,6 +371,15 @@ pub fn finish(books: &mut Books, own: Core, work: Work, words: &[u64]) -> Option
         }
         Work::Deletion(object) => books.deleted(object),
         Work::Sweep => end(books, words),
+        // These are the server's.
+        Work::Growth(..) | Work::Gift(..) | Work::Return => {}
+        Work::Donation(slot, base) => {
+            if !words.is_empty() {
+                books.keep_memory(base);
+            }
+            // The slot is empty, or what was not taken in goes back when it is found to be unused.
+            books.discard(slot);
+        }
         Work::Reclaim => {
             for block in words.as_chunks().0 {
                 let [base, bytes] = *block;
@@ -335,7 +402,7 @@ fn admit(books: &mut Books, sender: Core, from: u64, admission: &Admission, ende
 }
 
 /// Answers those for whom something is done.
-pub fn answer(books: &mut Books, links: &mut Links, port: &mut Port) {
+pub fn answer(books: &mut Books, links: &mut Links, grown: &mut Vec<Grown>, port: &mut Port) {
     while let Some(done) = books.done() {
         match done {
             Done::Answer(Waiter::Done(pending), result) => port.finish(pending, &result),
@@ -345,19 +412,23 @@ pub fn answer(books: &mut Books, links: &mut Links, port: &mut Port) {
             }
             Done::Letter(Waiter::Letter(pending), letter) => deliver(books, port, pending, letter),
             Done::Answer(Waiter::Link(to, other), result) => links.sent(to, other, result),
+            Done::Answer(Waiter::Grown { core, number, block }, result) => grown.push((core, number, block, result)),
             // Nobody waits so.
             Done::Letter(Waiter::Done(pending), letter) => {
                 port.finish(pending, &Err(Error::Internal));
                 books.put_back(letter);
             }
-            Done::Letter(Waiter::Link(..), letter) => books.put_back(letter),
+            Done::Letter(Waiter::Link(..) | Waiter::Grown { .. }, letter) => books.put_back(letter),
         }
     }
 }
 
 /// Hands a letter over. If whoever waited has gone, or has no slot for it, it lies here again.
 fn deliver(books: &mut Books, port: &mut Port, pending: Pending<Taken, Error>, letter: Letter) {
-    let answer: Result<Taken, Error> = Ok((letter.from, letter.word, Sent::new(Cap::new(letter.slot))));
+    let answer: Result<Taken, Error> = {
+        let about = About { from: letter.from, word: letter.word };
+        Ok((about, Sent::new(Cap::new(letter.slot))))
+    };
     let told = port.replies.answer(pending, &answer);
     let has_left = OWN_SPACE.identify_at(letter.slot).is_ok_and(|found| found.kind == Kind::Null);
     match (told, has_left) {
@@ -379,6 +450,11 @@ impl Rounds {
     /// Not yet.
     pub const fn new() -> Rounds {
         Rounds { next: None, count: 0, may_be_abroad: false }
+    }
+
+    /// Whether it is not asked at the moment.
+    pub const fn is_over(&self) -> bool {
+        self.next.is_none() && !self.may_be_abroad
     }
 
     /// Asks it, if it is time. Answers what workers are to do.

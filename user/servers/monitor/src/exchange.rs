@@ -19,20 +19,18 @@
 mod hands;
 pub mod line;
 pub mod mail;
+mod others;
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_foreign::{
-    Core, Cores, Effects, Error as Foreign, Input, Kind, Limits, MAX_CORES, Machine, ObjectId, Send, Sent, Shape,
-    Stage, Token,
+    Core, Cores, Effects, Error as Foreign, Input, Kind, Limits, Machine, ObjectId, Send, Sent, Shape, Stage, Token,
 };
 use tench_monitor_client::protocol::Error;
 
 pub use hands::Done;
 use hands::{Hands, Purpose, Recall};
-use line::Line;
 use mail::Letter;
 
 /// What a monitor keeps books of at most.
@@ -242,7 +240,7 @@ impl<K: Kernel, P> Exchange<K, P> {
             self.hands.mail.discard(slot);
             self.hands.kernel.delete(slot);
         }
-        let letter = || self.hands.mail.next().map(|(who, letter)| Done::Letter(who, letter));
+        let letter = || self.hands.mail.hand_out().map(|(who, letter)| Done::Letter(who, letter));
         self.hands.done.pop_front().or_else(letter)
     }
 
@@ -323,7 +321,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         let kernel = &self.hands.kernel;
         let unused = |copy: &&tench_foreign::Copy| {
             let root = self.hands.roots.get(&copy.object);
-            copy.stage == Stage::Held && root.is_some_and(|root| root.link.is_none() && !kernel.is_used(root.slot))
+            copy.stage == Stage::Held && root.is_some_and(|root| !root.is_kept && !kernel.is_used(root.slot))
         };
         let objects: Vec<ObjectId> = self.machine.copies().filter(unused).map(|copy| copy.object).collect();
         for object in objects {
@@ -338,13 +336,30 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// Whether anything is here that [`poll`](Self::poll) looks at, or letters whose receivers may end.
     pub fn is_idle(&self) -> bool {
-        let has_lines = |core: Core| !self.hands.lines.get(core.index()).is_none_or(VecDeque::is_empty);
-        let is_stuck = |core: &Core| has_lines(*core) && !self.hands.connected.has(*core);
-        self.roots() == 0
-            && !self.has_exports()
-            && !Cores::first(MAX_CORES as u8).iter().any(|core| is_stuck(&core))
-            && self.hands.stubborn.is_empty()
-            && self.hands.mail.count() == (0, 0, 0)
+        self.roots() == 0 && !self.has_exports() && self.hands.stubborn.is_empty() && !self.hands.mail.has_letters()
+    }
+
+    /// Whether there is nothing to do for anybody, either: nobody to be answered, nothing to be said, deleted or asked for.
+    pub fn is_quiet(&self) -> bool {
+        let hands = &self.hands;
+        hands.unsaid == 0
+            && hands.done.is_empty()
+            && hands.deletions.is_empty()
+            && hands.links.is_empty()
+            && hands.returned.is_empty()
+            && hands.wanted.and(hands.overdue) == Cores::NONE
+            && !hands.has_lost
+            && self.is_idle()
+    }
+
+    /// Whether a core has stopped since this was asked last.
+    pub fn has_lost(&mut self) -> bool {
+        core::mem::take(&mut self.hands.has_lost)
+    }
+
+    /// Memory that this monitor itself gave to another core, and that has come back: its address.
+    pub fn returned(&mut self) -> Option<u64> {
+        self.hands.returned.pop()
     }
 
     /// Whether something of this core's is on others.
@@ -354,11 +369,17 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// Without the channels of the monitors themselves.
     fn stand_ins(&self) -> usize {
+        if self.hands.stand_ins.is_empty() {
+            return 0;
+        }
         self.hands.stand_ins.values().filter(|stand_in| stand_in.giver != MONITOR).count()
     }
 
     fn roots(&self) -> usize {
-        self.hands.roots.values().filter(|root| root.link.is_none()).count()
+        if self.hands.roots.is_empty() {
+            return 0;
+        }
+        self.hands.roots.values().filter(|root| !root.is_kept).count()
     }
 
     /// What is to be deleted next: the root in a slot, all that was made of it and copied from it, and then
@@ -373,10 +394,11 @@ impl<K: Kernel, P> Exchange<K, P> {
             exports.filter(|(_, export)| export.given_up && export.within == Some(object)).map(|(id, _)| id).collect();
         for export in given_up {
             // The kernel does not let it go before what was lent back from there is gone.
-            if let Some(stand_in) = self.hands.stand_ins.remove(&export)
-                && !self.hands.release(stand_in.slot)
-            {
-                self.hands.stubborn.push(stand_in.slot);
+            if let Some(stand_in) = self.hands.stand_ins.remove(&export) {
+                self.hands.givers.give_back(stand_in.giver);
+                if !self.hands.release(stand_in.slot) {
+                    self.hands.stubborn.push(stand_in.slot);
+                }
             }
         }
         self.hands.roots.get(&object).map(|root| (object, root.slot, root.link))
@@ -398,124 +420,6 @@ impl<K: Kernel, P> Exchange<K, P> {
             self.hands.kernel.delete(root.slot);
         }
         self.step(Input::Deleted { object });
-    }
-
-    // ── Other cores ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    /// There is a channel to a core.
-    pub fn connect(&mut self, core: Core) {
-        self.hands.connected = self.hands.connected.with(core);
-        self.hands.wanted = self.hands.wanted.without(Cores::NONE.with(core));
-    }
-
-    /// Whether a core has stopped, as far as is known here.
-    pub fn is_closed(&self, core: Core) -> bool {
-        self.hands.closed.has(core)
-    }
-
-    /// Something is to be said to a core to which there is no channel: which. Each is told once, until [it is asked
-    /// for](Self::want) again.
-    pub fn wanted(&mut self) -> Option<Core> {
-        let core = self.hands.wanted.iter().next()?;
-        self.hands.wanted = self.hands.wanted.without(Cores::NONE.with(core));
-        Some(core)
-    }
-
-    /// Asks the first core's monitor for a channel to a core.
-    pub fn want(&mut self, core: Core) {
-        if let Some(first) = Core::new(0) {
-            self.hands.say(first, Line::Link(core));
-        }
-    }
-
-    /// Which core wants a channel, and to which.
-    pub fn link(&mut self) -> Option<(Core, Core)> {
-        self.hands.links.pop_front()
-    }
-
-    /// A letter to the monitor itself had the channel to a core, which it has mapped: the frame in this slot is a copy.
-    pub fn keep_link(&mut self, slot: CapAddress, core: Core) {
-        let Some(found) = self.hands.kernel.look(slot) else { return };
-        for root in self.hands.roots.values_mut().filter(|root| root.shape == found.shape) {
-            root.link = Some(core);
-        }
-    }
-
-    /// Deletes what lies in a slot.
-    pub fn discard(&mut self, slot: CapAddress) {
-        self.hands.kernel.delete(slot);
-    }
-
-    /// The next letter to the monitor itself.
-    pub fn own_letter(&mut self) -> Option<Letter> {
-        self.hands.mail.take_own()
-    }
-
-    /// Whether there is.
-    pub fn is_connected(&self, core: Core) -> bool {
-        self.hands.connected.has(core)
-    }
-
-    /// A core says something. What it says wrongly is counted, and nothing else.
-    pub fn receive(&mut self, from: Core, operation: u16, words: &[u64]) {
-        // The first core's monitor may have said that it has stopped before all was read that it had said.
-        if self.hands.closed.has(from) {
-            return;
-        }
-        match Line::decode(operation, words) {
-            Some(Line::Agree(message)) => self.step(Input::Message { from, message }),
-            Some(Line::Address(request, ticket, owner))
-                if self.hands.mail.address((from, request), ticket, owner, self.hands.closed.has(owner)) => {}
-            Some(Line::Drop(ticket)) => self.hands.mail.drop(from, ticket),
-            // Only the first core's monitor knows what became of the cores that it started.
-            Some(Line::Lost(core)) if from.index() == 0 && core != from && core != self.hands.core => self.lose(core),
-            // Each has one wish for each other core at a time.
-            Some(Line::Link(core)) if self.hands.core.index() == 0 && self.hands.links.len() < MOST_LINKS => {
-                self.hands.links.push_back((from, core));
-            }
-            _ => self.malformed += 1,
-        }
-    }
-
-    /// A core has stopped, or nothing that it says is believed any more.
-    pub fn lose(&mut self, core: Core) {
-        if self.hands.closed.has(core) {
-            return;
-        }
-        self.hands.connected = self.hands.connected.without(Cores::NONE.with(core));
-        self.hands.wanted = self.hands.wanted.without(Cores::NONE.with(core));
-        self.hands.closed = self.hands.closed.with(core);
-        if let Some(lines) = self.hands.lines.get_mut(core.index()) {
-            lines.clear();
-        }
-        for slot in self.hands.mail.lose(core) {
-            self.hands.kernel.delete(slot);
-        }
-        self.step(Input::Lost { core });
-        if self.hands.core.index() == 0 {
-            for other in self.hands.connected.iter().collect::<Vec<_>>() {
-                self.hands.say(other, Line::Lost(core));
-            }
-        }
-    }
-
-    /// A core that takes in nothing: more waits for it than there can be if it keeps to the protocol.
-    pub fn overdue(&mut self) -> Option<Core> {
-        let core = self.hands.overdue.iter().next()?;
-        self.hands.overdue = self.hands.overdue.without(Cores::NONE.with(core));
-        Some(core)
-    }
-
-    /// What is to be said next to a core.
-    pub fn next_line(&self, core: Core) -> Option<Line> {
-        self.hands.lines.get(core.index())?.front().copied()
-    }
-
-    /// It was said.
-    pub fn said(&mut self, core: Core) {
-        if let Some(lines) = self.hands.lines.get_mut(core.index()) {
-            lines.pop_front();
-        }
     }
 
     // ── Books ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,6 +17,8 @@ use crate::{Result, no_memory};
 
 /// In a letter's word: the side that its receiver is of, above the other core.
 const SECOND: u64 = 1 << 8;
+/// The letter has memory for the memory server instead.
+pub const MEMORY: u64 = 1 << 9;
 
 /// What the first core's monitor knows of them.
 pub struct Links {
@@ -83,6 +85,6 @@ impl Links {
 
 /// To which core a letter to this monitor is the channel, and whether this is its second side. Only the first core's monitor sends such.
 pub fn read(letter: &Letter) -> Option<(Core, bool)> {
-    let other = core(letter.word & (SECOND - 1))?;
+    let other = core(letter.word & !SECOND)?;
     (letter.from == MONITOR).then_some((other, letter.word & SECOND != 0))
 }

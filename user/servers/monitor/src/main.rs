@@ -12,7 +12,7 @@
 //! links      channels between any two further cores
 //! desk       who gets a worker, and who is answered when it is done
 //! workers    threads that make calls which take time
-//! server     what local programs and other monitors ask
+//! server     what local programs and other monitors ask; server/trade: the part of capabilities and memory
 //! message    what monitors say to each other            (library)
 //! exchange   the books of capabilities that left their core (library)
 //! ```

@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 
 use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
-use tench_monitor::exchange::line::{Admission, operation as exchange};
+use tench_monitor::exchange::line::{Admission, Growth, operation as exchange};
 use tench_monitor::message::{Forward, Outcome, Words, decode_place, ended, operation};
 use tench_monitor_client::protocol::{Error, State, first};
 use tench_places::Places;
 use tench_protocol::{Pending, Port, Replies};
 use tench_sys::{Error as Refusal, Instant};
 
-use crate::capabilities::{self, Books, Gift, Work};
+use crate::capabilities::{self, Books, Gift, Task, Work};
 use crate::channel::{Channel, IN_FLIGHT};
 use crate::desk::{Asker, Desk, malformed};
 use crate::forward::{Arrived, Inbox, Waiting};
@@ -74,6 +74,7 @@ enum Parked {
     Ping(Pending<u64, Error>),
     Processes(u64, What, Asker),
     Gift(Gift),
+    Growth(Asker, Growth),
 }
 
 impl Peer {
@@ -112,6 +113,7 @@ impl Peer {
         for parked in self.parked.take().into_iter().flatten() {
             match parked {
                 Parked::Gift(gift) => self.admit(gift, books),
+                Parked::Growth(asker, growth) => self.grow(asker, &growth, port),
                 Parked::Ping(pending) => {
                     let mut kept = Some(pending);
                     let asked = self.ping(|| kept.take().ok_or(Refusal::Aborted));
@@ -210,6 +212,20 @@ impl Peer {
                 return;
             }
             books.said(core);
+        }
+    }
+
+    /// Asks it for memory.
+    pub fn grow(&mut self, asker: Asker, growth: &Growth, port: &mut Port) {
+        match self.waiting_room() {
+            Some(Ok(room)) => return room.push(Parked::Growth(asker, *growth)),
+            Some(Err(why)) => return asker.refuse(port, why),
+            None => {}
+        }
+        let asked = self.asked.try_reserve(1).map_err(|_| Error::Full);
+        match asked.and_then(|()| self.request(exchange::GROW, &growth.encode())) {
+            Ok(number) => self.asked.push((number, Asked::Processes(0, false, Some(asker)))),
+            Err(why) => asker.refuse(port, why),
         }
     }
 
@@ -367,6 +383,7 @@ impl Peer {
                 Parked::Ping(pending) => port.finish(pending, &Err(why)),
                 Parked::Processes(_, _, waiting) => waiting.refuse(port, why),
                 Parked::Gift(gift) => gift.refuse(books, why),
+                Parked::Growth(asker, _) => asker.refuse(port, why),
             }
         }
     }
@@ -399,6 +416,9 @@ fn carry_out(core: u64, number: Number, words: &[u64], desk: &mut Desk, books: &
             let task = capabilities::look(books, first(core) | admission.asker, admission.process);
             desk.work(Work::There(core, number, admission), task).map_err(|_| (Outcome::Busy, 0))
         }),
+        exchange::GROW => Growth::decode(words)
+            .map_err(malformed)
+            .and_then(|growth| desk.work(Work::Gift(core, number), Task::Take(growth)).map_err(|_| (Outcome::Busy, 0))),
         _ => Err((Outcome::Malformed, 0)),
     };
     accepted.err().map(|(outcome, about)| ended(outcome, about))

@@ -4,6 +4,8 @@
 //! have written something and this one said that it sleeps; and the signal of its own other threads. It waits for no server: what a server
 //! is asked, workers ask. (On the first core it writes to the console, which asks nobody anything.)
 
+mod trade;
+
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -33,11 +35,11 @@ use tench_sys::{
 use tench_system::{ARCHIVE_PATH, Program, System};
 
 use crate::attention::Attention;
-use crate::capabilities::{self, Books, Gift, Rounds, Taken, Task, Waiter, Work};
+use crate::capabilities::{self, Books, Rounds, Taken, Task, Waiter, Work};
 use crate::channel::{self, LINE};
 use crate::desk::{Asker, Desk, Origin};
 use crate::forward::Inbox;
-use crate::links::{self, Links};
+use crate::links::Links;
 use crate::peer::Peer;
 use crate::processes::{self, What};
 use crate::services::Services;
@@ -50,7 +52,9 @@ const WAKE: u64 = 1 << 1;
 const REMIND: u64 = 1 << 2;
 /// Ticks of the system counter in a second are so many times those after which something that is being cancelled is looked at again.
 const LOOKS: u64 = 1000;
-/// The same for a channel that could not be sent.
+/// Bytes of heap that are kept for what a client's request and a batch of other monitors' messages put into the books.
+const GROWTH: usize = 64 * 1024;
+/// The same as [`LOOKS`] for a channel that could not be sent.
 const LINKS: u64 = 10;
 
 /// The server's state.
@@ -67,6 +71,10 @@ pub struct Server {
     rounds: Rounds,
     /// Channels between further cores; nothing where this is one.
     links: Links,
+    /// Who asked for memory when nobody could find out about it.
+    refused: Vec<Asker>,
+    /// Memory that was given to another core and has come back.
+    returned: Vec<u64>,
     /// Who still waits.
     watch: Watch,
     attention: Attention,
@@ -81,6 +89,7 @@ pub struct Server {
 impl Server {
     /// On the first core, starts all others; on another, opens the channel to the first.
     pub fn new() -> Result<Server> {
+        memory::serve_without_faults(GROWTH).map_err(no_memory)?;
         let machine = Cap::<Kernel>::new(slot::KERNEL).machine()?;
         let (line, [wake, remind]) = listen()?;
         let files = if machine.core == 0 { Some(Files::open()?) } else { None };
@@ -98,6 +107,8 @@ impl Server {
             books,
             rounds: Rounds::new(),
             links: Links::new(),
+            refused: Vec::new(),
+            returned: Vec::new(),
             watch,
             attention,
             may_have_missed: false,
@@ -200,7 +211,7 @@ impl Server {
         while is_woken && let Some((origin, words)) = self.desk.finished() {
             match origin {
                 Origin::Nobody => {}
-                Origin::Capabilities(work) => self.worked(work, &words),
+                Origin::Capabilities(work) => self.worked(work, &words, port),
                 Origin::Here(asker) => asker.finish(port, &words),
                 Origin::Peer(core, number) => {
                     if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
@@ -223,156 +234,6 @@ impl Server {
                 return;
             }
         }
-    }
-
-    /// A worker has done something about capabilities.
-    fn worked(&mut self, work: Work, words: &[u64]) {
-        let Some(own) = capabilities::core(self.machine.core) else { return };
-        if let Some((core, number, answer)) = capabilities::finish(&mut self.books, own, work, words) {
-            if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
-                peer.answer(number, answer);
-            }
-        }
-    }
-
-    /// Passes on what the books of capabilities have to say, to whomever.
-    fn exchange(&mut self, port: &mut Port) {
-        for (work, task) in self.rounds.pass(&mut self.books).into_iter().flatten() {
-            // If no worker is free, there is a next time.
-            let _ = self.desk.work(work, task);
-        }
-        for peer in &mut self.peers {
-            let has_stopped = capabilities::core(peer.core).is_some_and(|core| self.books.is_closed(core));
-            if has_stopped && (peer.channel.is_some() || peer.is_awaited()) {
-                peer.close(&self.inbox, &mut self.books, port);
-            }
-        }
-        while let Some(core) = self.books.overdue() {
-            let peer = self.peers.iter_mut().find(|peer| peer.core == core.index() as u64);
-            peer.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
-        }
-        while let Some((object, slot, link)) = self.books.deletion() {
-            // What it lies in goes, so nothing looks at it any more.
-            let peer = self.peers.iter_mut().find(|peer| link.is_some_and(|core| peer.core == core.index() as u64));
-            peer.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
-            if self.desk.work(Work::Deletion(object), Task::Delete(slot)).is_err() {
-                self.books.postpone(object);
-                break;
-            }
-        }
-        self.link(port);
-        capabilities::answer(&mut self.books, &mut self.links, port);
-        for peer in &mut self.peers {
-            peer.say(&mut self.books);
-        }
-    }
-
-    /// Asks for channels, makes them for others, and opens those that come.
-    fn link(&mut self, port: &mut Port) {
-        while let Some(core) = self.books.wanted() {
-            let _ = self.reach(core.index() as u64);
-        }
-        while let Some((one, other)) = self.books.link() {
-            self.links.want(one, other);
-        }
-        for _ in 0..self.links.waiting() {
-            let Some(pair) = self.links.next() else { break };
-            let is_up = |core: tench_foreign::Core| {
-                let peer = self.peers.iter().find(|peer| peer.core == core.index() as u64);
-                peer.is_some_and(|peer| matches!(peer.state, State::Running))
-            };
-            // One that has stopped will never have a channel, and its monitor's wish is over.
-            if self.books.is_closed(pair.0) || self.books.is_closed(pair.1) {
-                continue;
-            }
-            match (is_up(pair.0) && is_up(pair.1)).then(|| self.links.gift(pair)) {
-                Some(Ok(gift)) => {
-                    if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == pair.0.index() as u64) {
-                        peer.admit(gift, &mut self.books);
-                    }
-                }
-                Some(Err(_)) | None => self.links.postpone(pair),
-            }
-        }
-        while let Some(letter) = self.books.own_letter() {
-            match links::read(&letter) {
-                Some((core, is_second)) => self.open(core, is_second, letter.slot, port),
-                None => self.books.discard(letter.slot),
-            }
-        }
-    }
-
-    /// Opens the channel to a core that lies in a slot.
-    fn open(&mut self, core: tench_foreign::Core, is_second: bool, slot: CapAddress, port: &mut Port) {
-        let (number, side) = (core.index() as u64, if is_second { Side::Second } else { Side::First });
-        let is_known = self.peers.iter().any(|peer| peer.core == number && !peer.is_awaited());
-        let channel = if is_known { Err(Refusal::SlotOccupied) } else { channel::open(Cap::new(slot), side, number) };
-        let Ok(channel) = channel else {
-            // Without memory for it there will be none.
-            self.books.discard(slot);
-            let awaited = self.peers.iter_mut().find(|peer| peer.core == number && peer.is_awaited());
-            return awaited.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
-        };
-        self.books.keep_link(slot, core);
-        self.books.connect(core);
-        if !self.peers.iter().any(|peer| peer.core == number) {
-            self.peers.push(Peer::awaited(number));
-        }
-        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == number) {
-            peer.open(channel, &mut self.books, port);
-        }
-    }
-
-    /// Sees to it that there is a channel to a core, or that one is asked for.
-    fn reach(&mut self, core: u64) -> core::result::Result<(), Error> {
-        if core >= self.machine.cores {
-            return Err(Error::NoSuchCore);
-        }
-        let name = capabilities::core(core).ok_or(Error::NoSuchCore)?;
-        if core == self.machine.core || self.peers.iter().any(|peer| peer.core == core) {
-            return Ok(());
-        }
-        if self.machine.core == 0 || self.books.is_closed(name) {
-            return Err(Error::NotConnected);
-        }
-        self.peers.push(Peer::awaited(core));
-        self.books.want(name);
-        Ok(())
-    }
-
-    /// Sends what came with a request to a process.
-    fn offer<Cap, How>(
-        &mut self,
-        Caller(asker): Caller,
-        later: Later<'_, (), Error>,
-        (process, word): (u64, u64),
-        cap: Arrived<'_, Cap, How>,
-    ) -> core::result::Result<Option<()>, Error> {
-        let (core, process) = place(process);
-        if asker == MONITOR {
-            return Err(Error::NotAllowed);
-        }
-        if process == MONITOR {
-            return Err(Error::NoSuchProcess);
-        }
-        self.books.check(cap.cap().address())?;
-        let is_own = core == self.machine.core;
-        self.reach(core)?;
-        let to = capabilities::core(core).ok_or(Error::NoSuchCore)?;
-        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
-        let gift = Gift::new(who, cap.keep().address(), (self.machine.core, asker), (to, process), word);
-        if !is_own {
-            let books = &mut self.books;
-            if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
-                peer.admit(gift, books);
-            }
-            return Ok(None);
-        }
-        let look = capabilities::look(&self.books, first(core) | asker, process);
-        if let Err(Work::Here(gift)) = self.desk.work(Work::Here(gift), look) {
-            gift.refuse(&mut self.books, Error::Full);
-        }
-        Ok(None)
     }
 
     /// Tells the others that this monitor sleeps from now on. Answers false if something has arrived meanwhile.
@@ -618,6 +479,7 @@ impl MonitorService for Server {
         if process == MONITOR {
             return Err(Error::NotAllowed);
         }
+        trade::make_room()?;
         if !self.books.may_wait(process) {
             let watch = self.watch;
             self.may_have_missed = true;
@@ -635,6 +497,7 @@ impl MonitorService for Server {
         later: Later<'_, (), Error>,
         capability: Arrived<'_, Any>,
     ) -> core::result::Result<Option<()>, Error> {
+        trade::make_room()?;
         let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
         self.books.revoke(first(self.machine.core) | process, capability.cap().address(), who);
         Ok(None)
@@ -647,6 +510,7 @@ impl MonitorService for Server {
         address: u64,
         bytes: u64,
     ) -> core::result::Result<Option<()>, Error> {
+        trade::make_room()?;
         let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
         self.books.recall(first(self.machine.core) | process, address, bytes, who);
         Ok(None)
@@ -660,5 +524,24 @@ impl MonitorService for Server {
         let (exports, copies, letters) = self.books.count();
         let [exports, copies, letters] = [exports, copies, letters].map(|count| count as u64);
         Ok(Exchanged { exports, copies, letters, faults: self.books.faults() })
+    }
+
+    fn grow(
+        &mut self,
+        _: Caller,
+        later: Later<'_, u64, Error>,
+        from: u64,
+        bytes: u64,
+    ) -> core::result::Result<Option<u64>, Error> {
+        trade::make_room()?;
+        self.reach(from)?;
+        if from == self.machine.core {
+            return Err(Error::OutOfMemory);
+        }
+        let asker = Asker::Number(later.keep().map_err(|_| Error::Full)?);
+        if let Err(Work::Growth(_, asker, _)) = self.desk.work(Work::Growth(from, asker, bytes), Task::Free) {
+            self.refused.push(asker);
+        }
+        Ok(None)
     }
 }

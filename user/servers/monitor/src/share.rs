@@ -14,6 +14,14 @@ pub fn even(free: u64, further: u64, block: u64) -> u64 {
     share.saturating_sub(block) >> SMALLEST << SMALLEST
 }
 
+/// Log2 of what a core gives to another that wants so many bytes, when they have so much free: afterwards it has no less than the other,
+/// and at least [`OWN`]. `None` if that is nothing.
+pub fn gift(wanted: u64, free: u64, free_there: u64) -> Option<u32> {
+    let most = free.saturating_sub(OWN).min(free.saturating_sub(free_there) / 2);
+    let bits = wanted.max(1 << SMALLEST).checked_next_power_of_two()?.ilog2();
+    next_piece(most, bits)
+}
+
 /// Log2 of the next piece to ask for, if `left` bytes are still to be had: the largest that is not more. `None` if that is all.
 pub fn next_piece(left: u64, limit: u32) -> Option<u32> {
     let bits = left.checked_ilog2()?.min(limit);
@@ -33,6 +41,18 @@ mod tests {
         assert_eq!(even(16 << 20, 3, block), 0);
         assert_eq!(even(1010 << 20, 63, block), 13 << 20);
         assert_eq!(even(1 << 40, 0, block), (1 << 40) - OWN - block, "nobody asks");
+    }
+
+    #[test]
+    fn a_core_gives_to_one_that_has_less() {
+        assert_eq!(gift(1, 200 << 20, 0), Some(20));
+        assert_eq!(gift(3 << 20, 200 << 20, 10 << 20), Some(22));
+        assert_eq!(gift(u64::MAX, 200 << 20, 10 << 20), None, "more than there can be");
+        assert_eq!(gift(1 << 40, 200 << 20, 10 << 20), Some(26), "no more than makes them equal");
+        assert_eq!(gift(1 << 40, 40 << 20, 0), Some(23), "it needs some itself");
+        assert_eq!(gift(1 << 20, 100 << 20, 99 << 20), None);
+        assert_eq!(gift(1 << 20, 32 << 20, 0), None);
+        assert_eq!(gift(1 << 20, 100 << 20, 200 << 20), None);
     }
 
     #[test]

@@ -88,7 +88,8 @@ fn lent_memory_comes_back_with_all_that_was_made_of_it() {
     let (third, lender) = (world.take(2, 5), world.take(0, SENDER));
     let gifts = [world.give(1, RECEIVER, frame, 2, 5, 2), world.give(1, RECEIVER, frame, 0, SENDER, 3)];
     assert_eq!(gifts.map(|gift| world.answer(gift)), [Ok(()), Ok(())]);
-    (world.letter(third), world.letter(lender));
+    world.letter(third);
+    world.letter(lender);
     let other = world.recall(0, SENDER + 1, 0, u64::MAX);
     assert_eq!(world.answer(other), Ok(()));
     assert_eq!(world.kernel(2).caps.len(), 2, "somebody else takes nothing back");

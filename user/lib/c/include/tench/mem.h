@@ -491,8 +491,7 @@ struct tench_mem_close_account_answer {
 
 /*
  * Takes back everything that is on an account. Answers the bytes that became free. An account that does not exist is no
- * error. Blocks of which other cores have something are on the account [`ABROAD`] then, until they are
- * [reclaimed](MemService::reclaim).
+ * error. Blocks of which other cores have something are on the account `ABROAD` then, until `reclaim` frees them.
  */
 static inline int tench_mem_close_account(tench_cap server, uint64_t account,
     struct tench_mem_close_account_answer *answer)
@@ -601,6 +600,24 @@ static inline int tench_mem_reclaim(tench_cap server, uint64_t address, struct t
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
     answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_ADD UINT64_C(0x732c0001000d)
+
+/*
+ * Takes in memory from elsewhere, of which nothing was made: another core has given it. It is the server's from now on.
+ * Errors: `BadSize` (too small, or the table of regions is full), `TooManyBlocks`, `Internal`.
+ */
+static inline int tench_mem_add(tench_cap server, tench_cap memory)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_ADD);
+    tench_give(message, memory);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

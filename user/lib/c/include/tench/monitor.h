@@ -308,6 +308,26 @@ static inline int tench_monitor_call(tench_cap server, struct tench_message *mes
     return code > 0 && code < TENCH_REJECTED && !tench_monitor_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
 }
 
+/* What a capability comes with. */
+struct tench_monitor_letter {
+    /* The process that sent it, of whichever core. */
+    uint64_t from;
+    /* What it is for. */
+    uint64_t word;
+};
+
+static inline void tench_monitor_letter_put(struct tench_message *message, const struct tench_monitor_letter *value)
+{
+    tench_put(message, (uint64_t)value->from);
+    tench_put(message, (uint64_t)value->word);
+}
+
+static inline void tench_monitor_letter_take(struct tench_reader *reader, struct tench_monitor_letter *value)
+{
+    value->from = tench_take(reader);
+    value->word = tench_take(reader);
+}
+
 /* What a monitor keeps books of. */
 struct tench_monitor_exchanged {
     /* Objects of this core that others have. */
@@ -618,7 +638,7 @@ static inline int tench_monitor_memory(tench_cap server, uint64_t core, struct t
 
 /*
  * Sends a copy of a capability to a frame to a process of any core, with a word that says what it is for. Answered when it lies
- * there, for the process to [take](MonitorService::take). The copy allows what the caller's allows.
+ * there, for the process to `take`. The copy allows what the caller's allows.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`, `MailboxFull`,
  * `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
  */
@@ -640,7 +660,7 @@ static inline int tench_monitor_give(tench_cap server, uint64_t process, uint64_
 
 /*
  * Lends untyped memory of which nothing was made to a process of any core, which makes of it what it likes. The capability leaves the
- * caller, also if that is refused: the memory is again part of what it was made of, when it has come [back](MonitorService::recall).
+ * caller, also if that is refused: the memory is again part of what it was made of, when it has come back (`recall`).
  * Errors: as `give`, and `Lent`, `InUse`.
  */
 static inline int tench_monitor_lend(tench_cap server, uint64_t process, uint64_t word, tench_cap memory)
@@ -661,8 +681,7 @@ static inline int tench_monitor_lend(tench_cap server, uint64_t process, uint64_
 
 /* What tench_monitor_take answers. */
 struct tench_monitor_take_answer {
-    uint64_t first;
-    uint64_t second;
+    struct tench_monitor_letter value;
 };
 
 /*
@@ -678,8 +697,7 @@ static inline int tench_monitor_take(tench_cap server, tench_cap slot, struct te
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->first = tench_take(reader);
-    answer->second = tench_take(reader);
+    tench_monitor_letter_take(reader, &answer->value);
     tench_take_cap(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
@@ -762,6 +780,34 @@ static inline int tench_monitor_exchanged(tench_cap server, struct tench_monitor
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
     tench_monitor_exchanged_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_GROW UINT64_C(0x6cb50001001b)
+
+/* What tench_monitor_grow answers. */
+struct tench_monitor_grow_answer {
+    uint64_t value;
+};
+
+/*
+ * Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A core gives only what
+ * leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many bytes were given; this core's memory server
+ * has them a moment later.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `OutOfMemory` if that core gives nothing; `CoreLost`, `Refused`.
+ */
+static inline int tench_monitor_grow(tench_cap server, uint64_t from, uint64_t bytes,
+    struct tench_monitor_grow_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_GROW);
+    tench_put(message, (uint64_t)from);
+    tench_put(message, (uint64_t)bytes);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

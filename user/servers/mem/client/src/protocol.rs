@@ -3,7 +3,7 @@
 //! A client is known by the badge of its capability, which is also the number of its account. The capability without a badge
 //! is the authority over all accounts; `init` and the process server hold it.
 
-use tench_protocol::{Caller, Given, List, Sent, Words, interface};
+use tench_protocol::{Arrived, Caller, Given, List, Sent, Words, interface};
 use tench_sys::Untyped;
 
 /// Blocks of physical memory.
@@ -56,8 +56,7 @@ pub trait MemService {
     fn set_quota(&mut self, account: u64, bytes: u64) -> Result<(), Error>;
 
     /// Takes back everything that is on an account. Answers the bytes that became free. An account that does not exist is no
-    /// error. Blocks of which other cores have something are on the account [`ABROAD`] then, until they are
-    /// [reclaimed](MemService::reclaim).
+    /// error. Blocks of which other cores have something are on the account `ABROAD` then, until `reclaim` frees them.
     #[method(8, authority)]
     fn close_account(&mut self, account: u64) -> Result<u64, Error>;
 
@@ -79,6 +78,11 @@ pub trait MemService {
     /// Errors: `NoSuchBlock`, `Abroad`.
     #[method(12)]
     fn reclaim(&mut self, address: u64) -> Result<u64, Error>;
+
+    /// Takes in memory from elsewhere, of which nothing was made: another core has given it. It is the server's from now on.
+    /// Errors: `BadSize` (too small, or the table of regions is full), `TooManyBlocks`, `Internal`.
+    #[method(13, authority)]
+    fn add(&mut self, memory: Arrived<'_, Untyped, Given>) -> Result<(), Error>;
 }
 
 /// A block that was granted.

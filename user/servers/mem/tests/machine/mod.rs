@@ -197,6 +197,13 @@ impl Machine for Model {
         Ok(())
     }
 
+    fn take_in(&mut self, from: CapAddress, slot: CapAddress) -> Result<(), Error> {
+        self.call()?;
+        let object = self.take(from.0).ok_or(Error::InvalidCapability)?;
+        self.put(slot.0, object);
+        Ok(())
+    }
+
     fn revoke(&mut self, slot: CapAddress) -> Result<(), Error> {
         let mut revoked = Ok(());
         for child in self.children(slot.0) {

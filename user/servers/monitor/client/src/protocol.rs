@@ -4,6 +4,7 @@ use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Sen
 use tench_sys::Untyped;
 
 /// The cores of the machine, each with a kernel and a monitor of its own.
+#[expect(clippy::type_complexity, reason = "an answer later, of words and a capability")]
 #[interface(client = Monitor, version = 1)]
 pub trait MonitorService {
     /// How many cores the machine has, and which of them this is.
@@ -61,7 +62,7 @@ pub trait MonitorService {
     fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error>;
 
     /// Sends a copy of a capability to a frame to a process of any core, with a word that says what it is for. Answered when it lies
-    /// there, for the process to [take](MonitorService::take). The copy allows what the caller's allows.
+    /// there, for the process to `take`. The copy allows what the caller's allows.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`, `MailboxFull`,
     /// `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
     #[method(20)]
@@ -75,7 +76,7 @@ pub trait MonitorService {
     ) -> Result<Option<()>, Error>;
 
     /// Lends untyped memory of which nothing was made to a process of any core, which makes of it what it likes. The capability leaves the
-    /// caller, also if that is refused: the memory is again part of what it was made of, when it has come [back](MonitorService::recall).
+    /// caller, also if that is refused: the memory is again part of what it was made of, when it has come back (`recall`).
     /// Errors: as `give`, and `Lent`, `InUse`.
     #[method(21)]
     fn lend(
@@ -93,8 +94,8 @@ pub trait MonitorService {
     fn take(
         &mut self,
         caller: Caller,
-        later: Later<'_, (u64, u64, Sent<Any, Given>), Error>,
-    ) -> Result<Option<(u64, u64, Sent<Any, Given>)>, Error>;
+        later: Later<'_, (Letter, Sent<Any, Given>), Error>,
+    ) -> Result<Option<(Letter, Sent<Any, Given>)>, Error>;
 
     /// Takes back what a capability is to from all other cores, for whoever the kernel refuses to revoke or delete it because there are
     /// foreign copies. Answered when no other core has a copy, nor anything that was made of one.
@@ -129,6 +130,28 @@ pub trait MonitorService {
     /// that were sent and not taken, and how often another monitor said what none says.
     #[method(26)]
     fn exchanged(&mut self) -> Result<Exchanged, Error>;
+
+    /// Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A core gives only what
+    /// leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many bytes were given; this core's memory server
+    /// has them a moment later.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `OutOfMemory` if that core gives nothing; `CoreLost`, `Refused`.
+    #[method(27)]
+    fn grow(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, u64, Error>,
+        from: u64,
+        bytes: u64,
+    ) -> Result<Option<u64>, Error>;
+}
+
+/// What a capability comes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
+pub struct Letter {
+    /// The process that sent it, of whichever core.
+    pub from: u64,
+    /// What it is for.
+    pub word: u64,
 }
 
 /// What a monitor keeps books of.

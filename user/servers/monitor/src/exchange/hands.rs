@@ -9,7 +9,7 @@ use tench_places::Places;
 
 use super::line::Line;
 use super::mail::{Mail, Name};
-use super::{Kernel, LIMITS, Parcel, reason};
+use super::{Kernel, LIMITS, MONITOR, Parcel, reason};
 use tench_monitor_client::protocol::Error as Why;
 
 /// The original's side: what stands for copies on other cores.
@@ -26,6 +26,8 @@ pub(super) struct StandIn {
 pub(super) struct Root {
     pub slot: CapAddress,
     pub shape: Shape,
+    /// It stays, whoever uses it: memory that this core was given, or a channel of the monitor itself.
+    pub is_kept: bool,
     /// It is the channel of the monitor itself to this core.
     pub link: Option<Core>,
 }
@@ -68,6 +70,10 @@ pub(super) struct Hands<K, P> {
     pub recalls: BTreeMap<u64, Recall<P>>,
     /// Whose the requests are.
     pub askers: Places,
+    /// Whose the objects are that are on other cores.
+    pub givers: Places,
+    /// Memory that this monitor itself has given away, and that has come back.
+    pub returned: Vec<u64>,
     pub mail: Mail<P>,
     pub done: VecDeque<Done<P>>,
     pub deletions: VecDeque<ObjectId>,
@@ -75,6 +81,10 @@ pub(super) struct Hands<K, P> {
     pub stubborn: Vec<CapAddress>,
     /// Lines for each core.
     pub lines: Vec<VecDeque<Line>>,
+    /// How many that are.
+    pub unsaid: usize,
+    /// A core has stopped since it was looked.
+    pub has_lost: bool,
     /// To which of them there is a channel.
     pub connected: Cores,
     /// Which of them have stopped.
@@ -101,11 +111,15 @@ impl<K: Kernel, P> Hands<K, P> {
             requests: BTreeMap::new(),
             recalls: BTreeMap::new(),
             askers: Places::new(LIMITS.requests),
+            givers: Places::new(LIMITS.exports),
+            returned: Vec::new(),
             mail: Mail::new(),
             done: VecDeque::new(),
             deletions: VecDeque::new(),
             stubborn: Vec::new(),
             lines: (0..MAX_CORES).map(|_| VecDeque::new()).collect(),
+            unsaid: 0,
+            has_lost: false,
             connected: Cores::NONE,
             closed: Cores::NONE,
             wanted: Cores::NONE,
@@ -134,6 +148,7 @@ impl<K: Kernel, P> Hands<K, P> {
         let Some(lines) = self.lines.get_mut(to.index()) else { return };
         if lines.len() < self.most_lines {
             lines.push_back(line);
+            self.unsaid += 1;
         } else {
             self.overdue = self.overdue.with(to);
         }
@@ -237,6 +252,9 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
     fn export(&mut self, object: ObjectId, shape: &Shape, Token(token): Token) -> Result<(), Error> {
         let Some(Purpose::Send(parcel)) = self.requests.get_mut(&token) else { return Err(Error::Kernel) };
         let slot = parcel.slot.ok_or(Error::Kernel)?;
+        if !self.givers.may_take(parcel.from) {
+            return Err(Error::TooManyExports);
+        }
         if let Err(refusal) = self.kernel.export(slot) {
             parcel.refusal = Some(refusal);
             return Err(match refusal {
@@ -247,15 +265,18 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
             });
         }
         parcel.slot = None;
+        self.givers.take(parcel.from);
         self.stand_ins.insert(object, StandIn { slot, shape: *shape, giver: parcel.from });
         Ok(())
     }
 
     fn unexport(&mut self, object: ObjectId) {
-        if let Some(stand_in) = self.stand_ins.remove(&object)
-            && !self.release(stand_in.slot)
-        {
+        let Some(stand_in) = self.stand_ins.remove(&object) else { return };
+        self.givers.give_back(stand_in.giver);
+        if !self.release(stand_in.slot) {
             self.stubborn.push(stand_in.slot);
+        } else if stand_in.giver == MONITOR && stand_in.shape.kind == Kind::Untyped {
+            self.returned.push(stand_in.shape.base);
         }
     }
 
@@ -272,7 +293,7 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
             self.kernel.delete(slot);
             return Err(error);
         }
-        self.roots.insert(object, Root { slot, shape: *shape, link: None });
+        self.roots.insert(object, Root { slot, shape: *shape, is_kept: false, link: None });
         Ok(())
     }
 

@@ -11,6 +11,7 @@
 //!
 //! request    words                       answer
 //! ADMIT      asker, process, word        what became of it, ticket
+//! GROW       bytes, free bytes there     what became of it, bytes that were given
 //! ```
 //! A *ticket* is a place in the mail of the receiving core: it is asked for before anything is sent, so that whoever
 //! sends learns first that the process exists and has room.
@@ -33,6 +34,8 @@ pub mod operation {
     pub const ADMIT: u16 = 35;
     /// Event: a core has stopped.
     pub const LOST: u16 = 36;
+    /// Request: whether the core gives memory.
+    pub const GROW: u16 = 38;
     /// Event: a channel to another core is needed.
     pub const LINK: u16 = 37;
 }
@@ -85,6 +88,30 @@ impl Line {
 /// The core of this number, if there can be one.
 fn core(number: u64) -> Option<Core> {
     Core::new(u8::try_from(number).ok()?)
+}
+
+/// A core that wants memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Growth {
+    /// How much it wants, in bytes.
+    pub bytes: u64,
+    /// How much it has free.
+    pub free: u64,
+}
+
+impl Growth {
+    /// Its words.
+    pub const fn encode(&self) -> [u64; 2] {
+        [self.bytes, self.free]
+    }
+
+    /// What words say.
+    pub fn decode(words: &[u64]) -> Result<Growth, Malformed> {
+        match *words {
+            [bytes, free] => Ok(Growth { bytes, free }),
+            ref words => Err(if words.len() < 2 { Malformed::TooShort } else { Malformed::TooLong }),
+        }
+    }
 }
 
 /// Who wants to send a capability to whom, with which word: processes as their own cores number them.

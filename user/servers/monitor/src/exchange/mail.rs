@@ -197,7 +197,7 @@ impl<P> Mail<P> {
     }
 
     /// The next letter for which somebody waits.
-    pub fn next(&mut self) -> Option<(P, Letter)> {
+    pub fn hand_out(&mut self) -> Option<(P, Letter)> {
         let has_taker = |letter: &Place| self.takers.iter().position(|(process, _)| *process == letter.process);
         let mut letters = self.letters.iter().enumerate();
         let (place, taker, slot) =
@@ -255,6 +255,11 @@ impl<P> Mail<P> {
             slots.extend(self.remove(place).slot);
         }
         slots
+    }
+
+    /// Whether something lies here, or will.
+    pub fn has_letters(&self) -> bool {
+        !self.letters.is_empty() || !self.early.is_empty()
     }
 
     /// What is in use: letters, early capabilities, takers.

@@ -15,18 +15,21 @@ enum Use {
     Memory,
 }
 
+/// Untyped memory of another core's is the monitor's own: clients have what was made of it.
+fn is_someones(held: &Held) -> bool {
+    held.kind == Kind::Frame || !held.is_borrowed
+}
+
 /// The use of a page, of all that a core has: that of the smallest which covers it.
 fn used(all: &[Held], page: u64) -> Use {
     let covers = |held: &&Held| held.base <= page && page < held.base + (1 << held.bits);
-    // Untyped memory of another core's is the monitor's own: clients have what was made of it.
-    let counts = |held: &&Held| held.kind == Kind::Frame || !held.is_borrowed;
-    let covering: Vec<&Held> = all.iter().filter(covers).filter(counts).collect();
+    let covering: Vec<&Held> = all.iter().filter(covers).filter(|held| is_someones(held)).collect();
     let Some(least) = covering.iter().map(|held| held.bits).min() else { return Use::None };
     let mut smallest = covering.into_iter().filter(|held| held.bits == least).peekable();
     if smallest.clone().any(|held| held.kind == Kind::Frame) {
         // A stand-in alone is nobody's to map.
-        let is_someones = smallest.any(|held| held.kind == Kind::Frame && !held.is_exported);
-        return if is_someones { Use::Frame } else { Use::None };
+        let can_be_mapped = smallest.any(|held| held.kind == Kind::Frame && !held.is_exported);
+        return if can_be_mapped { Use::Frame } else { Use::None };
     }
     // Clients make smaller things only, so of equal ones each was lent on but the last, or all were.
     if smallest.all(|held| held.is_exported) { Use::None } else { Use::Memory }
@@ -50,6 +53,7 @@ pub fn check(cores: &[(usize, &Core, tench_abi::CapAddress)], count: usize) {
 
 /// Whether a core has anything within a range that somebody can use.
 pub fn has(core: &Core, base: u64, bytes: u64) -> bool {
-    let lies_in = |held: Held| base <= held.base && held.base + (1 << held.bits) <= base + bytes && !held.is_exported;
-    Core::slots().filter_map(|slot| core.held(slot)).any(lies_in)
+    let lies_in = |held: &Held| base <= held.base && held.base + (1 << held.bits) <= base + bytes;
+    let held = Core::slots().filter_map(|slot| core.held(slot));
+    held.filter(is_someones).any(|held| lies_in(&held) && !held.is_exported)
 }

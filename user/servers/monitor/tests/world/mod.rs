@@ -176,10 +176,13 @@ pub enum Heard {
     Letter(u64, u64, CapAddress),
 }
 
+/// Operations and words.
+type Lines = VecDeque<(u16, Vec<u64>)>;
+
 pub struct World {
     pub cores: Vec<Exchange<Fake, Who>>,
     /// Lines on their way: from, to.
-    channels: BTreeMap<(usize, usize), VecDeque<(u16, Vec<u64>)>>,
+    channels: BTreeMap<(usize, usize), Lines>,
     pub heard: BTreeMap<Who, Heard>,
     /// Roots that are being deleted.
     pub deleting: Vec<(usize, ObjectId, CapAddress)>,

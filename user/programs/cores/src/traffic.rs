@@ -1,0 +1,326 @@
+//! Random traffic of capabilities among all cores: an agent on each sends frames and lends memory to the others, sends on what it got,
+//! drops it, and takes back what is its own, all at the same time. In the end all memory is free again.
+
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use alloc::{format, vec};
+
+use tench::memory::{self, Made, Window};
+use tench::sync::Mutex;
+use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_SPACE, Place, Untyped};
+use tench::time::{self, Duration};
+use tench::{println, thread};
+use tench_mem_client::{Block, Mem};
+use tench_monitor_client::protocol::{Condition, Error, Letter, State};
+use tench_monitor_client::{Failure, Monitor};
+use tench_protocol::Rejection;
+
+use crate::processes::{spawn, text};
+use crate::share::{take_slot, until};
+
+/// What a letter brings: who the others are, a frame, memory.
+const ROSTER: u64 = 1;
+const FRAME: u64 = 2;
+const MEMORY: u64 = 3;
+
+/// Frames that each agent owns, and log2 of their size.
+const OWN: usize = 4;
+const FRAME_BITS: u64 = 12;
+/// Log2 of the memory that each lends.
+const LENT_BITS: u32 = 14;
+/// How often all is done until memory is as before.
+const ATTEMPTS: u64 = 5;
+/// How many milliseconds an agent lives at least that is killed.
+const KILLED_AFTER: u64 = 20;
+/// Capabilities of others that an agent keeps.
+const MOST: usize = 24;
+
+fn number(text: &str) -> Result<u64, String> {
+    crate::number(text)
+}
+
+/// So many steps of an agent on each core that runs.
+pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<(), String> {
+    let (count, _) = monitor.cores().map_err(text)?;
+    let is_up = |core: &u64| monitor.core(*core).is_ok_and(|core| matches!(core.state, State::Here | State::Running));
+    let cores: Vec<u64> = (0..count).filter(is_up).collect();
+    let free = || -> Result<Vec<u64>, String> {
+        cores.iter().map(|core| monitor.memory(*core).map(|memory| memory.free).map_err(text)).collect()
+    };
+    run(monitor, &cores, steps, seed, kills)?;
+    // Servers keep memory for the next time, more of it the more there once was to do. What is lost is lost each time.
+    let mut changes = Vec::new();
+    for attempt in 1..=ATTEMPTS {
+        let before = free()?;
+        let sent = run(monitor, &cores, steps, seed + attempt, kills)?;
+        // What was sent to an agent that has ended goes after a moment.
+        let settled = until(|| free().is_ok_and(|after| after == before));
+        if settled.is_ok()
+            && monitor.exchanged().is_ok_and(|books| (books.exports, books.letters, books.faults) == (0, 0, 0))
+        {
+            println!("{} agents made {steps} steps each, {attempt} times: {sent} capabilities sent", cores.len());
+            println!("all cores have as much free memory as before");
+            return Ok(());
+        }
+        changes.push(
+            free()?.iter().zip(&before).map(|(after, before)| *after as i64 - *before as i64).collect::<Vec<_>>(),
+        );
+    }
+    Err(format!("free memory of the cores has changed each time: {changes:?} bytes"))
+}
+
+/// Starts the agents, and waits for their ends, of which one may come early. Answers how much they have sent.
+fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> Result<u64, String> {
+    let mut agents = Vec::new();
+    for core in cores {
+        let seed = (seed * 1000 + core).to_string();
+        agents.push(spawn(monitor, *core, &["cores", "agent", steps, &seed])?);
+    }
+    let roster = memory::make::<Frame>(FRAME_BITS).map_err(|error| error.to_string())?;
+    let window = Window::new(roster.cap(), FRAME_BITS as u32, MapFlags::READ | MapFlags::WRITE)
+        .map_err(|error| error.to_string())?;
+    window.write64(0, agents.len() as u64);
+    (1..).zip(&agents).for_each(|(place, agent)| window.write64(place * 8, *agent));
+    for agent in &agents {
+        monitor.give(*agent, ROSTER, Cap::new(roster.cap().address())).map_err(text)?;
+    }
+    let victim = agents.get(seed as usize % agents.len().max(1)).copied().filter(|_| kills);
+    if let Some(victim) = victim {
+        time::sleep(Duration::from_millis(KILLED_AFTER + seed % KILLED_AFTER));
+        // It may have ended already.
+        let _ = monitor.kill(victim);
+    }
+    let mut wrong = 0;
+    for agent in &agents {
+        let end = monitor.wait(*agent).map_err(text)?;
+        let is_well = (end.state, end.detail) == (Condition::Exited, 0);
+        wrong += u64::from(!is_well && victim != Some(*agent));
+    }
+    // Each has said behind the roster how much it has sent.
+    let sent = (0..agents.len()).map(|place| window.read64(2048 + place * 8)).sum();
+    drop(window);
+    if roster.cap().revoke() == Err(Refusal::ForeignCopies) {
+        monitor.revoke(Cap::new(roster.cap().address())).map_err(text)?;
+    }
+    if wrong > 0 { Err(format!("{wrong} agents found something wrong")) } else { Ok(sent) }
+}
+
+/// What arrived, with its word.
+type Arrivals = Arc<Mutex<Vec<(u64, CapAddress)>>>;
+
+/// One of the agents.
+struct Agent {
+    monitor: Monitor,
+    random: u64,
+    others: Vec<u64>,
+    own: Vec<Made<Frame>>,
+    lent: Option<Block>,
+    arrivals: Arrivals,
+    held: Vec<(u64, CapAddress)>,
+    sent: u64,
+}
+
+/// Takes what arrives, for ever.
+fn take_all(monitor: Monitor, arrivals: &Arrivals) {
+    while let Ok(slot) = memory::take_slot() {
+        match monitor.take(slot) {
+            Ok((Letter { word, .. }, _)) => arrivals.lock().push((word, slot)),
+            Err(_) => memory::free_slot(slot),
+        }
+    }
+}
+
+/// An agent: makes so many steps, and gives back everything.
+pub fn agent(monitor: Monitor, steps: &str, seed: &str) -> Result<(), String> {
+    let (steps, seed) = (number(steps)?, number(seed)?);
+    let arrivals = Arrivals::default();
+    // Those who have heard earlier who is there may have sent something already.
+    let slot = loop {
+        let slot = take_slot()?;
+        match monitor.take(slot).map_err(text)? {
+            (Letter { word: ROSTER, .. }, _) => break slot,
+            (Letter { word, .. }, _) => arrivals.lock().push((word, slot)),
+        }
+    };
+    let window = Window::new(Cap::new(slot), FRAME_BITS as u32, MapFlags::READ | MapFlags::WRITE)
+        .map_err(|error| error.to_string())?;
+    let others: Vec<u64> = (1..=window.read64(0) as usize).map(|place| window.read64(place * 8)).collect();
+    let own =
+        (0..OWN).map(|_| memory::make(FRAME_BITS)).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    let taken = Arc::clone(&arrivals);
+    thread::Builder::new().spawn(move || take_all(monitor, &taken)).map_err(|error| error.to_string())?.detach();
+    let (random, held) = (seed, vec![]);
+    let mut agent = Agent { monitor, random, others, own, lent: None, arrivals, held, sent: 0 };
+    for _ in 0..steps {
+        agent.step()?;
+    }
+    agent.end()?;
+    let (_, core) = monitor.cores().map_err(text)?;
+    window.write64(2048 + core as usize * 8, agent.sent);
+    Ok(())
+}
+
+impl Agent {
+    fn below(&mut self, limit: usize) -> usize {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) as usize % limit.max(1)
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        let arrived = core::mem::take(&mut *self.arrivals.lock());
+        self.held.extend(arrived);
+        while self.held.len() > MOST {
+            self.drop_one();
+        }
+        match self.below(16) {
+            0..6 => {
+                let place = self.below(self.own.len());
+                let frame = self.own[place].cap().address();
+                self.send(FRAME, frame)
+            }
+            6..9 if !self.held.is_empty() => self.send_on(),
+            9..11 if !self.held.is_empty() => {
+                self.drop_one();
+                Ok(())
+            }
+            11..13 => {
+                let place = self.below(self.own.len());
+                self.take_back(self.own[place].cap())
+            }
+            13 => self.lend(),
+            14 => self.recall(),
+            _ => self.make_of_lent(),
+        }
+    }
+
+    /// Whatever can be refused because others do something at the same time is no mistake.
+    fn count(&mut self, sent: Result<(), Failure>) -> Result<(), String> {
+        match sent {
+            Ok(()) => self.sent += 1,
+            // It was taken back before it was sent.
+            Err(Failure::Rejected(Rejection::BadArguments) | Failure::Lost(Refusal::InvalidCapability)) => {}
+            Err(Failure::Refused(
+                Error::MailboxFull
+                | Error::Full
+                | Error::BeingRevoked
+                | Error::TooManyObjects
+                | Error::NoSuchProcess
+                | Error::NotSendable
+                | Error::Lent
+                | Error::InUse
+                | Error::Refused,
+            )) => {}
+            Err(failure) => return Err(failure.to_string()),
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, word: u64, slot: CapAddress) -> Result<(), String> {
+        let place = self.below(self.others.len());
+        let sent = self.monitor.give(self.others[place], word, Cap::new(slot));
+        self.count(sent)
+    }
+
+    /// Sends on what somebody else sent: a frame is copied, memory leaves.
+    fn send_on(&mut self) -> Result<(), String> {
+        let place = self.below(self.held.len());
+        let (word, slot) = self.held[place];
+        if word != MEMORY {
+            return self.send(word, slot);
+        }
+        self.held.swap_remove(place);
+        let to = self.below(self.others.len());
+        let sent = self.monitor.lend(self.others[to], MEMORY, Cap::new(slot));
+        discard(slot);
+        self.count(sent)
+    }
+
+    fn drop_one(&mut self) {
+        let place = self.below(self.held.len());
+        discard(self.held.swap_remove(place).1);
+    }
+
+    /// Takes back a frame of the own, from whoever has it.
+    fn take_back(&mut self, frame: Cap<Frame>) -> Result<(), String> {
+        loop {
+            match frame.revoke() {
+                Ok(_) => return Ok(()),
+                Err(Refusal::ForeignCopies) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+            match self.monitor.revoke(Cap::new(frame.address())) {
+                Ok(()) | Err(Failure::Refused(Error::Full)) => {}
+                Err(failure) => return Err(failure.to_string()),
+            }
+        }
+    }
+
+    fn lend(&mut self) -> Result<(), String> {
+        if self.lent.is_some() {
+            return Ok(());
+        }
+        let slot = take_slot()?;
+        let Ok(block) = Mem::STANDARD.allocate(LENT_BITS, slot) else {
+            memory::free_slot(slot);
+            return Ok(());
+        };
+        self.lent = Some(block);
+        let to = self.below(self.others.len());
+        let sent = self.monitor.lend(self.others[to], MEMORY, block.untyped);
+        self.count(sent)
+    }
+
+    fn recall(&mut self) -> Result<(), String> {
+        let Some(block) = self.lent.take() else { return Ok(()) };
+        loop {
+            match Mem::STANDARD.free(block.address) {
+                Ok(_) => break,
+                Err(tench_mem_client::Failure::Refused(tench_mem_client::Error::Abroad)) => {}
+                Err(failure) => return Err(failure.to_string()),
+            }
+            match self.monitor.recall(block.address, 1 << block.size_bits) {
+                Ok(()) | Err(Failure::Refused(Error::Full)) => {}
+                Err(failure) => return Err(failure.to_string()),
+            }
+        }
+        memory::free_slot(block.untyped.address());
+        Ok(())
+    }
+
+    /// Makes a frame of memory that somebody lent, and sends it to somebody.
+    fn make_of_lent(&mut self) -> Result<(), String> {
+        let Some((_, slot)) = self.held.iter().find(|(word, _)| *word == MEMORY).copied() else { return Ok(()) };
+        let made = take_slot()?;
+        let lent = Cap::<Untyped>::new(slot);
+        if lent.retype_many(Kind::Frame, FRAME_BITS, 1, Place::Watermark, OWN_SPACE, made).is_err() {
+            memory::free_slot(made);
+            return Ok(());
+        }
+        self.held.push((FRAME, made));
+        self.send(FRAME, made)
+    }
+
+    /// Takes back all that is its own, and drops the rest.
+    fn end(&mut self) -> Result<(), String> {
+        self.recall()?;
+        for place in 0..self.own.len() {
+            self.take_back(self.own[place].cap())?;
+        }
+        let arrived = core::mem::take(&mut *self.arrivals.lock());
+        self.held.extend(arrived);
+        while !self.held.is_empty() {
+            self.drop_one();
+        }
+        Ok(())
+    }
+}
+
+/// Deletes what lies in a slot, if it was not taken back, and frees the slot.
+fn discard(slot: CapAddress) {
+    match OWN_SPACE.delete_at(slot) {
+        // What of it was sent on stays until it is taken back, and so does the slot.
+        Err(Refusal::ForeignCopies) => {}
+        _ => memory::free_slot(slot),
+    }
+}

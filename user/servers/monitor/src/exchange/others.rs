@@ -1,0 +1,138 @@
+//! What the books of one monitor have to do with the monitors of other cores.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use tench_abi::CapAddress;
+use tench_foreign::{Core, Cores, Input, Kind, Shape};
+
+use super::line::Line;
+use super::mail::Letter;
+use super::{Exchange, Kernel, MOST_LINKS};
+
+impl<K: Kernel, P> Exchange<K, P> {
+    /// There is a channel to a core.
+    pub fn connect(&mut self, core: Core) {
+        self.hands.connected = self.hands.connected.with(core);
+        self.hands.wanted = self.hands.wanted.without(Cores::NONE.with(core));
+    }
+
+    /// Whether a core has stopped, as far as is known here.
+    pub fn is_closed(&self, core: Core) -> bool {
+        self.hands.closed.has(core)
+    }
+
+    /// Something is to be said to a core to which there is no channel: which. Each is told once, until [it is asked
+    /// for](Self::want) again.
+    pub fn wanted(&mut self) -> Option<Core> {
+        let core = self.hands.wanted.iter().next()?;
+        self.hands.wanted = self.hands.wanted.without(Cores::NONE.with(core));
+        Some(core)
+    }
+
+    /// Asks the first core's monitor for a channel to a core.
+    pub fn want(&mut self, core: Core) {
+        if let Some(first) = Core::new(0) {
+            self.hands.say(first, Line::Link(core));
+        }
+    }
+
+    /// Which core wants a channel, and to which.
+    pub fn link(&mut self) -> Option<(Core, Core)> {
+        self.hands.links.pop_front()
+    }
+
+    /// A letter to the monitor itself had the channel to a core, which it has mapped: the frame in this slot is a copy.
+    pub fn keep_link(&mut self, slot: CapAddress, core: Core) {
+        let Some(found) = self.hands.kernel.look(slot) else { return };
+        for root in self.hands.roots.values_mut().filter(|root| root.shape == found.shape) {
+            (root.is_kept, root.link) = (true, Some(core));
+        }
+    }
+
+    /// Untyped memory at an address was given to this core for good.
+    pub fn keep_memory(&mut self, base: u64) {
+        let is_it = |shape: &Shape| shape.kind == Kind::Untyped && shape.base == base;
+        for root in self.hands.roots.values_mut().filter(|root| is_it(&root.shape)) {
+            root.is_kept = true;
+        }
+    }
+
+    /// Deletes what lies in a slot.
+    pub fn discard(&mut self, slot: CapAddress) {
+        self.hands.kernel.delete(slot);
+    }
+
+    /// The next letter to the monitor itself.
+    pub fn own_letter(&mut self) -> Option<Letter> {
+        self.hands.mail.take_own()
+    }
+
+    /// Whether there is.
+    pub fn is_connected(&self, core: Core) -> bool {
+        self.hands.connected.has(core)
+    }
+
+    /// A core says something. What it says wrongly is counted, and nothing else.
+    pub fn receive(&mut self, from: Core, operation: u16, words: &[u64]) {
+        // The first core's monitor may have said that it has stopped before all was read that it had said.
+        if self.hands.closed.has(from) {
+            return;
+        }
+        match Line::decode(operation, words) {
+            Some(Line::Agree(message)) => self.step(Input::Message { from, message }),
+            Some(Line::Address(request, ticket, owner))
+                if self.hands.mail.address((from, request), ticket, owner, self.hands.closed.has(owner)) => {}
+            Some(Line::Drop(ticket)) => self.hands.mail.drop(from, ticket),
+            // Only the first core's monitor knows what became of the cores that it started.
+            Some(Line::Lost(core)) if from.index() == 0 && core != from && core != self.hands.core => self.lose(core),
+            // Each has one wish for each other core at a time.
+            Some(Line::Link(core)) if self.hands.core.index() == 0 && self.hands.links.len() < MOST_LINKS => {
+                self.hands.links.push_back((from, core));
+            }
+            _ => self.malformed += 1,
+        }
+    }
+
+    /// A core has stopped, or nothing that it says is believed any more.
+    pub fn lose(&mut self, core: Core) {
+        if self.hands.closed.has(core) {
+            return;
+        }
+        self.hands.connected = self.hands.connected.without(Cores::NONE.with(core));
+        self.hands.wanted = self.hands.wanted.without(Cores::NONE.with(core));
+        self.hands.closed = self.hands.closed.with(core);
+        if let Some(lines) = self.hands.lines.get_mut(core.index()) {
+            self.hands.unsaid -= lines.len();
+            lines.clear();
+        }
+        self.hands.has_lost = true;
+        for slot in self.hands.mail.lose(core) {
+            self.hands.kernel.delete(slot);
+        }
+        self.step(Input::Lost { core });
+        if self.hands.core.index() == 0 {
+            for other in self.hands.connected.iter().collect::<Vec<_>>() {
+                self.hands.say(other, Line::Lost(core));
+            }
+        }
+    }
+
+    /// A core that takes in nothing: more waits for it than there can be if it keeps to the protocol.
+    pub fn overdue(&mut self) -> Option<Core> {
+        let core = self.hands.overdue.iter().next()?;
+        self.hands.overdue = self.hands.overdue.without(Cores::NONE.with(core));
+        Some(core)
+    }
+
+    /// What is to be said next to a core.
+    pub fn next_line(&self, core: Core) -> Option<Line> {
+        self.hands.lines.get(core.index())?.front().copied()
+    }
+
+    /// It was said.
+    pub fn said(&mut self, core: Core) {
+        let said = self.hands.lines.get_mut(core.index()).and_then(VecDeque::pop_front);
+        self.hands.unsaid -= usize::from(said.is_some());
+    }
+}

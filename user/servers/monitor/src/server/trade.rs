@@ -1,0 +1,258 @@
+//! What the main thread does about capabilities and memory of other cores, and the channels for it.
+
+use alloc::vec::Vec;
+
+use tench_channel::{Request as Number, Side};
+use tench_foreign::Core;
+use tench_monitor::exchange::MONITOR;
+use tench_monitor::exchange::line::Growth;
+use tench_monitor::message::{Outcome, ended};
+use tench_monitor_client::protocol::{Error, State, first, place};
+use tench_protocol::{Arrived, Caller, Later, Port};
+use tench_sys::{Cap, CapAddress, Error as Refusal, OWN_SPACE};
+
+use super::Server;
+use crate::capabilities::{self, Gift, Grown, Task, Waiter, Work};
+use crate::channel;
+use crate::desk::Asker;
+use crate::links;
+use crate::peer::Peer;
+
+/// Whoever asks when there is no memory for the books is refused before anything is changed.
+pub(super) fn make_room() -> Result<(), Error> {
+    tench::memory::reserve_heap(super::GROWTH).map_err(|_| Error::Full)
+}
+
+impl Server {
+    /// A worker has done something about capabilities.
+    pub(super) fn worked(&mut self, work: Work, words: &[u64], port: &mut Port) {
+        let Some(own) = capabilities::core(self.machine.core) else { return };
+        match (work, words) {
+            (Work::Growth(from, asker, bytes), words) => self.ask_for_memory(from, asker, bytes, words, port),
+            (Work::Gift(core, number), words) => self.give_memory(core, number, words),
+            (work, words) => self.finish(own, work, words),
+        }
+    }
+
+    pub(super) fn finish(&mut self, own: Core, work: Work, words: &[u64]) {
+        if let Some((core, number, answer)) = capabilities::finish(&mut self.books, own, work, words)
+            && let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core)
+        {
+            peer.answer(number, answer);
+        }
+    }
+
+    /// Passes on what the books of capabilities have to say, to whomever.
+    pub(super) fn exchange(&mut self, port: &mut Port) {
+        let has_own = self.links.waiting() > 0 || !self.refused.is_empty() || !self.returned.is_empty();
+        // Most of what a monitor does has nothing to do with capabilities.
+        if self.books.is_quiet() && self.rounds.is_over() && !has_own {
+            return;
+        }
+        if !self.books.is_idle() {
+            // If there is none, what is left of the reserve is used.
+            let _ = make_room();
+        }
+        for (work, task) in self.rounds.pass(&mut self.books).into_iter().flatten() {
+            // If no worker is free, there is a next time.
+            let _ = self.desk.work(work, task);
+        }
+        let has_lost = self.books.has_lost();
+        for peer in self.peers.iter_mut().filter(|_| has_lost) {
+            let has_stopped = capabilities::core(peer.core).is_some_and(|core| self.books.is_closed(core));
+            if has_stopped && (peer.channel.is_some() || peer.is_awaited()) {
+                peer.close(&self.inbox, &mut self.books, port);
+            }
+        }
+        while let Some(core) = self.books.overdue() {
+            let peer = self.peers.iter_mut().find(|peer| peer.core == core.index() as u64);
+            peer.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
+        }
+        while let Some((object, slot, link)) = self.books.deletion() {
+            // What it lies in goes, so nothing looks at it any more.
+            let peer = self.peers.iter_mut().find(|peer| link.is_some_and(|core| peer.core == core.index() as u64));
+            peer.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
+            if self.desk.work(Work::Deletion(object), Task::Delete(slot)).is_err() {
+                self.books.postpone(object);
+                break;
+            }
+        }
+        self.link(port);
+        self.refused.drain(..).for_each(|asker| asker.refuse(port, Error::Full));
+        let mut grown = Vec::new();
+        capabilities::answer(&mut self.books, &mut self.links, &mut grown, port);
+        self.settle(grown);
+        for peer in &mut self.peers {
+            peer.say(&mut self.books);
+        }
+    }
+
+    /// Asks a core for memory, for somebody here, when it is known how much is free here.
+    pub(super) fn ask_for_memory(&mut self, from: u64, asker: Asker, bytes: u64, words: &[u64], port: &mut Port) {
+        let peer = self.peers.iter_mut().find(|peer| peer.core == from);
+        match (words, peer) {
+            (&[free], Some(peer)) => peer.grow(asker, &Growth { bytes, free }, port),
+            (_, None) => asker.refuse(port, Error::NotConnected),
+            _ => asker.refuse(port, Error::Internal),
+        }
+    }
+
+    /// Gives memory to a core, whose request it is, if there was some to give: its slot, address and size.
+    pub(super) fn give_memory(&mut self, core: u64, number: Number, words: &[u64]) {
+        let place = |slot: u64| u32::try_from(slot).ok().map(CapAddress);
+        let (Some(to), Some(peer)) = (capabilities::core(core), self.peers.iter_mut().find(|peer| peer.core == core))
+        else {
+            return;
+        };
+        match *words {
+            [slot, address, bytes] if let Some(slot) = place(slot) => {
+                let who = Waiter::Grown { core, number, block: (address, bytes) };
+                let own = (self.machine.core, MONITOR);
+                peer.admit(Gift::new(who, slot, own, (to, MONITOR), links::MEMORY), &mut self.books);
+            }
+            _ => peer.answer(number, ended(Outcome::Refused, Error::OutOfMemory as u64)),
+        }
+    }
+
+    /// Says what became of memory that was given to others, and gives back what came back.
+    pub(super) fn settle(&mut self, grown: Vec<Grown>) {
+        for (core, number, (address, bytes), result) in grown {
+            let words = match result {
+                Ok(()) => [Outcome::Answered as u64, bytes].into_iter().collect(),
+                Err(why) => ended(Outcome::Refused, why as u64),
+            };
+            if result.is_err() {
+                self.returned.push(address);
+            }
+            let peer = self.peers.iter_mut().find(|peer| peer.core == core);
+            if let Some(peer) = peer {
+                peer.answer(number, words);
+            }
+        }
+        self.returned.extend(core::iter::from_fn(|| self.books.returned()));
+        while let Some(address) = self.returned.pop() {
+            if self.desk.work(Work::Return, Task::Return(address)).is_err() {
+                self.returned.push(address);
+                return;
+            }
+        }
+    }
+
+    /// Asks for channels, makes them for others, and opens those that come.
+    pub(super) fn link(&mut self, port: &mut Port) {
+        while let Some(core) = self.books.wanted() {
+            let _ = self.reach(core.index() as u64);
+        }
+        while let Some((one, other)) = self.books.link() {
+            self.links.want(one, other);
+        }
+        for _ in 0..self.links.waiting() {
+            let Some(pair) = self.links.next() else { break };
+            let is_up = |core: Core| {
+                let peer = self.peers.iter().find(|peer| peer.core == core.index() as u64);
+                peer.is_some_and(|peer| matches!(peer.state, State::Running))
+            };
+            // One that has stopped will never have a channel, and its monitor's wish is over.
+            if self.books.is_closed(pair.0) || self.books.is_closed(pair.1) {
+                continue;
+            }
+            match (is_up(pair.0) && is_up(pair.1)).then(|| self.links.gift(pair)) {
+                Some(Ok(gift)) => {
+                    if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == pair.0.index() as u64) {
+                        peer.admit(gift, &mut self.books);
+                    }
+                }
+                Some(Err(_)) | None => self.links.postpone(pair),
+            }
+        }
+        while let Some(letter) = self.books.own_letter() {
+            if letter.word == links::MEMORY {
+                // If there is no worker, it goes back.
+                let slot = letter.slot;
+                let base = OWN_SPACE.identify_at(slot).map_or(0, |found| found.address);
+                if self.desk.work(Work::Donation(slot, base), Task::Donate(slot)).is_err() {
+                    self.books.discard(slot);
+                }
+                continue;
+            }
+            match links::read(&letter) {
+                Some((core, is_second)) => self.open(core, is_second, letter.slot, port),
+                None => self.books.discard(letter.slot),
+            }
+        }
+    }
+
+    /// Opens the channel to a core that lies in a slot.
+    pub(super) fn open(&mut self, core: Core, is_second: bool, slot: CapAddress, port: &mut Port) {
+        let (number, side) = (core.index() as u64, if is_second { Side::Second } else { Side::First });
+        let is_known = self.peers.iter().any(|peer| peer.core == number && !peer.is_awaited());
+        let channel = if is_known { Err(Refusal::SlotOccupied) } else { channel::open(Cap::new(slot), side, number) };
+        let Ok(channel) = channel else {
+            // Without memory for it there will be none.
+            self.books.discard(slot);
+            let awaited = self.peers.iter_mut().find(|peer| peer.core == number && peer.is_awaited());
+            return awaited.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
+        };
+        self.books.keep_link(slot, core);
+        self.books.connect(core);
+        if !self.peers.iter().any(|peer| peer.core == number) {
+            self.peers.push(Peer::awaited(number));
+        }
+        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == number) {
+            peer.open(channel, &mut self.books, port);
+        }
+    }
+
+    /// Sees to it that there is a channel to a core, or that one is asked for.
+    pub(super) fn reach(&mut self, core: u64) -> Result<(), Error> {
+        if core >= self.machine.cores {
+            return Err(Error::NoSuchCore);
+        }
+        let name = capabilities::core(core).ok_or(Error::NoSuchCore)?;
+        if core == self.machine.core || self.peers.iter().any(|peer| peer.core == core) {
+            return Ok(());
+        }
+        if self.machine.core == 0 || self.books.is_closed(name) {
+            return Err(Error::NotConnected);
+        }
+        self.peers.push(Peer::awaited(core));
+        self.books.want(name);
+        Ok(())
+    }
+
+    /// Sends what came with a request to a process.
+    pub(super) fn offer<T, How>(
+        &mut self,
+        Caller(asker): Caller,
+        later: Later<'_, (), Error>,
+        (process, word): (u64, u64),
+        cap: Arrived<'_, T, How>,
+    ) -> Result<Option<()>, Error> {
+        let (core, process) = place(process);
+        if asker == MONITOR {
+            return Err(Error::NotAllowed);
+        }
+        if process == MONITOR {
+            return Err(Error::NoSuchProcess);
+        }
+        make_room()?;
+        self.books.check(cap.cap().address())?;
+        let is_own = core == self.machine.core;
+        self.reach(core)?;
+        let to = capabilities::core(core).ok_or(Error::NoSuchCore)?;
+        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
+        let gift = Gift::new(who, cap.keep().address(), (self.machine.core, asker), (to, process), word);
+        if !is_own {
+            let books = &mut self.books;
+            if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
+                peer.admit(gift, books);
+            }
+            return Ok(None);
+        }
+        let look = capabilities::look(&self.books, first(core) | asker, process);
+        if let Err(Work::Here(gift)) = self.desk.work(Work::Here(gift), look) {
+            gift.refuse(&mut self.books, Error::Full);
+        }
+        Ok(None)
+    }
+}
