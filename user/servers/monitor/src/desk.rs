@@ -2,10 +2,12 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use tench::server::Watch;
 use tench_channel::Request as Number;
+use tench_monitor::about::About;
 use tench_monitor::message::{Malformed, Outcome, Words, decode_result};
 use tench_monitor_client::protocol::{Error, Memory, Process};
 use tench_places::Places;
@@ -13,7 +15,7 @@ use tench_protocol::wire::{Encode, Source};
 use tench_protocol::{Decode, Pending, Port, Replies};
 use tench_sys::{Cap, Error as Refusal, Notification};
 
-use crate::processes::{self, What};
+use crate::processes;
 use crate::services::{Request, Services};
 use crate::workers::{Client, Pool, Task};
 
@@ -32,6 +34,8 @@ pub enum Asker {
     Process(Pending<Process, Error>),
     /// For the end of it.
     Done(Pending<(), Error>),
+    /// For yes or no.
+    Truth(Pending<bool, Error>),
     /// For what is known of memory.
     Memory(Pending<Memory, Error>),
 }
@@ -43,6 +47,7 @@ impl Asker {
             Asker::Number(pending) => port.finish(pending, &result(words)),
             Asker::Process(pending) => port.finish(pending, &result(words)),
             Asker::Done(pending) => port.finish(pending, &result(words)),
+            Asker::Truth(pending) => port.finish(pending, &result(words)),
             Asker::Memory(pending) => port.finish(pending, &result(words)),
         }
     }
@@ -53,6 +58,7 @@ impl Asker {
             Asker::Number(pending) => watch.has_gone(pending),
             Asker::Process(pending) => watch.has_gone(pending),
             Asker::Done(pending) => watch.has_gone(pending),
+            Asker::Truth(pending) => watch.has_gone(pending),
             Asker::Memory(pending) => watch.has_gone(pending),
         }
     }
@@ -63,6 +69,7 @@ impl Asker {
             Asker::Number(pending) => replies.forget(pending),
             Asker::Process(pending) => replies.forget(pending),
             Asker::Done(pending) => replies.forget(pending),
+            Asker::Truth(pending) => replies.forget(pending),
             Asker::Memory(pending) => replies.forget(pending),
         }
     }
@@ -73,13 +80,14 @@ impl Asker {
             Asker::Number(pending) => port.finish(pending, &Err(why)),
             Asker::Process(pending) => port.finish(pending, &Err(why)),
             Asker::Done(pending) => port.finish(pending, &Err(why)),
+            Asker::Truth(pending) => port.finish(pending, &Err(why)),
             Asker::Memory(pending) => port.finish(pending, &Err(why)),
         }
     }
 }
 
 /// What the words of an answer say. Of another monitor's nothing is believed before it was checked.
-fn result<T: Encode + for<'a> Decode<'a>>(words: &[u64]) -> Result<T, Error> {
+pub fn result<T: Encode + for<'a> Decode<'a>>(words: &[u64]) -> Result<T, Error> {
     let (outcome, words) = decode_result(words).map_err(|_| Error::Broken)?;
     match outcome {
         Outcome::Answered => {
@@ -99,13 +107,22 @@ pub enum Origin {
     Peer(u64, Number),
     /// Somebody here.
     Here(Asker),
+    /// Nobody yet: another core is to be asked, when it is known whether whoever asks may manage all.
+    Vouched(Box<About>, Asker),
     /// Who asked has gone.
     Nobody,
 }
 
 /// Who works on what.
 pub struct Desk {
-    core: u64,
+    /// This core.
+    pub core: u64,
+    /// What cores ask of others, that is of this one to pass on.
+    pub to_pass_on: Vec<(u64, Number, About)>,
+    /// Requests of cores that they cancel, and that are not worked on here.
+    pub cancelled: Vec<(u64, usize)>,
+    /// What others have answered to what was passed on.
+    passed_back: Vec<(u64, Number, Words)>,
     pool: Pool<Origin>,
     /// Those for whom something may take for ever.
     places: Places,
@@ -117,7 +134,8 @@ impl Desk {
     /// Of this core.
     pub fn new(core: u64, services: Services, wake: Cap<Notification>) -> Desk {
         let (pool, places) = (Pool::new(WORKERS, services, wake), Places::new(PLACES));
-        Desk { core, pool, places, postponed: VecDeque::new() }
+        let (to_pass_on, cancelled, passed_back) = (Vec::new(), Vec::new(), Vec::new());
+        Desk { core, to_pass_on, cancelled, passed_back, pool, places, postponed: VecDeque::new() }
     }
 
     /// Lets a worker ask a server for a process of another core. Answers what to say at once, if there is no worker.
@@ -130,29 +148,37 @@ impl Desk {
         self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), true)
     }
 
-    /// Lets a worker do something about processes for another core.
-    pub fn ask_for(&mut self, core: u64, number: Number, asker: u64, what: What) -> Result<(), Outcome> {
-        let asker = processes::foreign(core, asker);
-        let takes_long = matches!(what, What::Wait(_));
-        let task = Task::Processes(processes::Task { core: self.core, asker, what });
-        self.start(Origin::Peer(core, number), (PROCESSES, asker), task, takes_long)
+    /// Lets a worker do something about processes for another core, or passes it on to yet another.
+    pub fn ask_for(&mut self, core: u64, number: Number, about: About) -> Result<(), Outcome> {
+        if about.core() != self.core {
+            self.to_pass_on.push((core, number, about));
+            return Ok(());
+        }
+        self.start_task(Origin::Peer(core, number), processes::Task::Do(about))
     }
 
     /// The same for somebody here, who is kept if there is a worker.
     pub fn ask_here(
         &mut self,
-        asker: u64,
-        what: What,
-        keep: impl FnOnce() -> Result<Asker, Refusal>,
+        task: processes::Task,
+        keep: impl FnOnce() -> Result<Origin, Refusal>,
     ) -> Result<(), Error> {
-        let takes_long = matches!(what, What::Wait(_));
-        if !self.pool.has_room() || takes_long && !self.places.may_take(asker) {
+        if !self.pool.has_room() || task.waits() && !self.places.may_take(task.asker()) {
             return Err(Error::Full);
         }
-        let task = Task::Processes(processes::Task { core: self.core, asker, what });
-        let origin = Origin::Here(keep().map_err(|_| Error::Full)?);
+        let origin = keep().map_err(|_| Error::Full)?;
         // There is room, so it starts.
-        self.start(origin, (PROCESSES, asker), task, takes_long).map_err(|_| Error::Full)
+        self.start_task(origin, task).map_err(|_| Error::Full)
+    }
+
+    fn start_task(&mut self, origin: Origin, task: processes::Task) -> Result<(), Outcome> {
+        let (client, takes_long) = ((PROCESSES, task.asker()), task.waits());
+        self.start(origin, client, Task::Processes(task), takes_long)
+    }
+
+    /// What was passed on was answered.
+    pub fn pass_back(&mut self, core: u64, number: Number, words: Words) {
+        self.passed_back.push((core, number, words));
     }
 
     /// Another core says that nobody waits any more for the answer to a request of its.
@@ -160,8 +186,10 @@ impl Desk {
         for (origin, is_cancelled) in self.pool.origins(|(service, _)| service == PROCESSES) {
             if matches!(origin, Origin::Peer(of, number) if *of == core && number.place() == place) {
                 is_cancelled.store(true, Ordering::Relaxed);
+                return;
             }
         }
+        self.cancelled.push((core, place));
     }
 
     /// Takes out those here who have gone without a word.
@@ -216,6 +244,9 @@ impl Desk {
 
     /// Takes out what a worker has done: who is to be answered, and what.
     pub fn finished(&mut self) -> Option<(Origin, Words)> {
+        if let Some((core, number, words)) = self.passed_back.pop() {
+            return Some((Origin::Peer(core, number), words));
+        }
         let (origin, client, took_place, words) = self.pool.finished()?;
         if took_place {
             self.places.give_back(place(client));

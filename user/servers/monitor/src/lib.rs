@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod about;
 pub mod boot;
 pub mod message;
 pub mod share;

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
+use tench_monitor::about::{About, Operation};
 use tench_monitor::message::{Forward, Outcome, Words, decode_place, ended, operation};
 use tench_monitor_client::protocol::{Error, State};
 use tench_places::Places;
@@ -12,9 +13,8 @@ use tench_protocol::{Pending, Port, Replies};
 use tench_sys::{Error as Refusal, Instant};
 
 use crate::channel::{Channel, IN_FLIGHT};
-use crate::desk::{Asker, Desk, malformed};
+use crate::desk::{Desk, Origin, malformed};
 use crate::forward::{Arrived, Inbox, Waiting};
-use crate::processes::What;
 use crate::services::Request;
 
 /// Seconds in which a core that was started has to answer.
@@ -29,8 +29,8 @@ const BATCH: usize = 64;
 enum Asked {
     /// Whether it answers; since when.
     Ping(Instant, Pending<u64, Error>),
-    /// Something about processes, by whom; and whether it waits for the end of one.
-    Processes(u64, bool, Option<Asker>),
+    /// Something about processes, by whom; whether it waits for the end of one; and who is answered.
+    Processes(u64, bool, Origin),
     /// Something of a server there.
     Forward(Waiting),
 }
@@ -101,7 +101,7 @@ impl Peer {
                 Ok(Some(Incoming::Answer(number, words))) => {
                     let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else { continue };
                     let (_, asked) = self.asked.swap_remove(place);
-                    asked.finish(words, &mut self.places, inbox, port);
+                    asked.finish(words, &mut self.places, desk, inbox, port);
                     continue;
                 }
                 incoming => incoming.map(|incoming| incoming.is_some()),
@@ -109,19 +109,19 @@ impl Peer {
             match incoming {
                 Ok(false) => break,
                 // An event that no monitor sends, or what is no message at all.
-                Ok(true) | Err(_) => self.close(inbox, port),
+                Ok(true) | Err(_) => self.close(desk, inbox, port),
             }
         }
         self.send_unsent();
     }
 
     /// Nothing that it says is believed any more.
-    fn close(&mut self, inbox: &Inbox, port: &mut Port) {
+    fn close(&mut self, desk: &mut Desk, inbox: &Inbox, port: &mut Port) {
         self.state = State::Broken;
         self.channel = None;
         self.unsent.clear();
         for (_, asked) in self.asked.drain(..) {
-            asked.refuse(&mut self.places, inbox, port);
+            asked.refuse(&mut self.places, desk, inbox, port);
         }
     }
 
@@ -158,42 +158,63 @@ impl Peer {
         self.asked.try_reserve(1).map_err(|_| Error::Full)?;
         let since = Instant::now();
         let number = self.request(operation::PING, &[])?;
-        let asked = keep().map_or(Asked::Processes(0, false, None), |pending| Asked::Ping(since, pending));
+        let asked = keep().map_or(Asked::Processes(0, false, Origin::Nobody), |pending| Asked::Ping(since, pending));
         self.asked.push((number, asked));
         Ok(())
     }
 
-    /// Asks it for something about processes. Who asks is kept if that was possible.
-    pub fn ask(&mut self, asker: u64, what: &What, keep: impl FnOnce() -> Result<Asker, Refusal>) -> Result<(), Error> {
-        let waits = matches!(what, What::Wait(_));
+    /// Asks it, or over it another, for something about processes. Who asks is kept if that was possible.
+    pub fn ask(&mut self, about: &About, keep: impl FnOnce() -> Result<Origin, Refusal>) -> Result<(), Error> {
+        let (asker, waits) = (about.asker, about.operation.waits());
         if waits && !self.places.may_take(asker) || self.asked.try_reserve(1).is_err() {
             return Err(Error::Full);
         }
-        let (operation, words) = what.encode(asker);
-        let number = self.request(operation, &words)?;
-        let kept = keep().ok();
-        let is_kept = kept.is_some();
+        let number = self.request(about.operation as u16, &about.encode())?;
+        let kept = keep();
+        let is_kept = kept.is_ok();
         if waits {
             self.places.take(asker);
         }
-        self.asked.push((number, Asked::Processes(asker, waits, kept)));
+        self.asked.push((number, Asked::Processes(asker, waits, kept.unwrap_or(Origin::Nobody))));
         if is_kept { Ok(()) } else { Err(Error::Full) }
+    }
+
+    /// Nobody waits any more for the answer to a request that another core has made, and that was passed on to this one.
+    pub fn cancel(&mut self, core: u64, place: usize) {
+        let is_meant =
+            |origin: &Origin| matches!(origin, Origin::Peer(of, number) if *of == core && number.place() == place);
+        self.give_up(is_meant);
+    }
+
+    /// Cancels waits of those for whom something holds. Answers who that was.
+    fn give_up(&mut self, is_meant: impl Fn(&Origin) -> bool) -> Vec<Origin> {
+        let Some(channel) = &mut self.channel else { return Vec::new() };
+        let mut taken_out = Vec::new();
+        for (number, asked) in &mut self.asked {
+            let Asked::Processes(asker, waits @ true, origin) = asked else { continue };
+            if !is_meant(origin) {
+                continue;
+            }
+            if channel.event(operation::CANCEL, &[number.place() as u64]).is_err() {
+                break;
+            }
+            *waits = false;
+            self.places.give_back(*asker);
+            // Another core is still answered: it keeps the request's place until then.
+            if let Origin::Here(_) = origin {
+                taken_out.push(core::mem::replace(origin, Origin::Nobody));
+            }
+        }
+        taken_out
     }
 
     /// Takes out those who wait for the end of a process and have gone without a word, and cancels their waits.
     pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
-        let Some(channel) = &mut self.channel else { return };
-        for (number, asked) in &mut self.asked {
-            let Asked::Processes(asker, waits @ true, kept) = asked else { continue };
-            if !kept.as_ref().is_some_and(|kept| kept.has_gone(watch)) {
-                continue;
+        let gone = self.give_up(|origin| matches!(origin, Origin::Here(asker) if asker.has_gone(watch)));
+        for origin in gone {
+            if let Origin::Here(asker) = origin {
+                asker.forget(replies);
             }
-            if channel.event(operation::CANCEL, &[number.place() as u64]).is_err() {
-                return;
-            }
-            *waits = false;
-            self.places.give_back(*asker);
-            kept.take().into_iter().for_each(|kept| kept.forget(replies));
         }
     }
 
@@ -229,43 +250,52 @@ impl Peer {
 
 /// Carries out a request of another core: answers it at once, or hands it to somebody who does later.
 fn carry_out(core: u64, number: Number, words: &[u64], desk: &mut Desk) -> Option<Words> {
+    let at_once = |why| (why, 0);
     let accepted = match number.operation() {
         operation::PING => return Some(Words::new()),
-        operation::FORWARD => Forward::decode(words)
+        operation::FORWARD => Forward::decode(words, core)
+            .and_then(|forward| Request::new(core, &forward))
             .map_err(malformed)
-            .and_then(|forward| desk.serve(core, number, Request::new(core, &forward)).map_err(|why| (why, 0))),
-        operation::SPAWN..=operation::MEMORY => What::decode(number.operation(), words)
-            .map_err(malformed)
-            .and_then(|(asker, what)| desk.ask_for(core, number, asker, what).map_err(|why| (why, 0))),
-        _ => Err((Outcome::Malformed, 0)),
+            .and_then(|request| desk.serve(core, number, request).map_err(at_once)),
+        other => match Operation::from_code(u64::from(other)) {
+            Some(operation) => About::decode(operation, words, core, desk.core)
+                .map_err(malformed)
+                .and_then(|about| desk.ask_for(core, number, about).map_err(at_once)),
+            None => Err((Outcome::Malformed, 0)),
+        },
     };
     accepted.err().map(|(outcome, about)| ended(outcome, about))
 }
 
 impl Asked {
     /// It was answered.
-    fn finish(self, words: &[u64], places: &mut Places, inbox: &Inbox, port: &mut Port) {
+    fn finish(self, words: &[u64], places: &mut Places, desk: &mut Desk, inbox: &Inbox, port: &mut Port) {
         match self {
             Asked::Ping(since, pending) => port.finish(pending, &Ok(Instant::now().ticks() - since.ticks())),
-            Asked::Processes(asker, waits, kept) => {
+            Asked::Processes(asker, waits, origin) => {
                 if waits {
                     places.give_back(asker);
                 }
-                kept.into_iter().for_each(|asker| asker.finish(port, words));
+                match origin {
+                    Origin::Here(asker) => asker.finish(port, words),
+                    // Longer than any monitor's is none, and the words are not what they should be.
+                    Origin::Peer(core, number) => {
+                        let words = words.try_into().unwrap_or_else(|_| ended(Outcome::Refused, Error::Broken as u64));
+                        desk.pass_back(core, number, words);
+                    }
+                    Origin::Nobody | Origin::Vouched(..) => {}
+                }
             }
             Asked::Forward(waiting) => inbox.answer(waiting, words),
         }
     }
 
     /// It will not be answered.
-    fn refuse(self, places: &mut Places, inbox: &Inbox, port: &mut Port) {
+    fn refuse(self, places: &mut Places, desk: &mut Desk, inbox: &Inbox, port: &mut Port) {
         match self {
             Asked::Ping(_, pending) => port.finish(pending, &Err(Error::Broken)),
-            Asked::Processes(asker, waits, kept) => {
-                if waits {
-                    places.give_back(asker);
-                }
-                kept.into_iter().for_each(|asker| asker.refuse(port, Error::Broken));
+            Asked::Processes(..) => {
+                self.finish(&ended(Outcome::Refused, Error::Broken as u64), places, desk, inbox, port);
             }
             Asked::Forward(waiting) => inbox.refuse(waiting),
         }

@@ -15,13 +15,16 @@ use tench_channel::Side;
 use tench_loader::Archive;
 use tench_loader::addresses::Randomness;
 use tench_mem_client::Mem;
+use tench_monitor::about::{About, Operation};
 use tench_monitor::boot::BLOCK_BITS;
-use tench_monitor::message::{Strings, operation};
+use tench_monitor::message::{Outcome, Strings, ended, operation};
 use tench_monitor::share::even;
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Core, Error, MAX_STRINGS, Memory, MonitorService, Process, State, place};
+use tench_monitor_client::protocol::{
+    Core, Error, MAX_NAME, MAX_STRINGS, Memory, MonitorService, Process, State, first,
+};
 use tench_names_client::Names;
-use tench_protocol::{Bytes, Caller, Event, Later, Pending, Port, again};
+use tench_protocol::{ArrayString, Bytes, Caller, Event, Later, Pending, Port, Text, again};
 use tench_sys::thread::{Binding, Bindings};
 use tench_sys::{
     Cap, CapAddress, Endpoint, Error as Refusal, Frame, Instant, Interrupt, InterruptControl, Kernel, Machine,
@@ -30,10 +33,10 @@ use tench_sys::{
 use tench_system::{ARCHIVE_PATH, Program, System};
 
 use crate::channel::{self, LINE};
-use crate::desk::{Asker, Desk, Origin};
+use crate::desk::{Asker, Desk, Origin, result};
 use crate::forward::Inbox;
 use crate::peer::Peer;
-use crate::processes::{self, What};
+use crate::processes::{self, Task};
 use crate::services::Services;
 use crate::start::Starter;
 use crate::{Result, no_memory};
@@ -146,10 +149,15 @@ impl Server {
         for peer in &mut self.peers {
             peer.take_in(&mut self.desk, &self.inbox, port);
         }
+        self.pass_on();
         while let Some((origin, words)) = self.desk.finished() {
             match origin {
                 Origin::Nobody => {}
                 Origin::Here(asker) => asker.finish(port, &words),
+                Origin::Vouched(about, asker) => {
+                    let is_manager = result(&words).unwrap_or(false);
+                    self.ask_again(port, &About { is_manager, ..*about }, asker);
+                }
                 Origin::Peer(core, number) => {
                     let peer = self.peers.iter_mut().find(|peer| peer.core == core);
                     peer.into_iter().for_each(|peer| peer.answer(number, words.clone()));
@@ -201,37 +209,77 @@ impl Server {
         Ok(self.peers.iter_mut().find(|peer| peer.core == core))
     }
 
+    /// The core over which another is reached: itself, or the first, which has a channel to each.
+    fn way(&mut self, core: u64) -> core::result::Result<&mut Peer, Error> {
+        if core >= self.machine.cores {
+            return Err(Error::NoSuchCore);
+        }
+        let over = if self.machine.core == 0 { core } else { 0 };
+        self.peers.iter_mut().find(|peer| peer.core == over).ok_or(Error::NotConnected)
+    }
+
     /// Has something done about processes of a core, for a process of this one, which is kept until it is done. If too many wait,
     /// those are taken out who have gone without a word.
     fn ask<T>(
         &mut self,
-        core: u64,
-        Caller(asker): Caller,
-        what: What,
+        about: About,
         mut later: Later<'_, T, Error>,
         kept: fn(Pending<T, Error>) -> Asker,
     ) -> core::result::Result<Option<T>, Error> {
-        if core != self.machine.core {
-            self.peer(core)?.ok_or(Error::NotConnected)?;
+        let (core, own) = (about.core(), self.machine.core);
+        if about.asker == 0 {
+            return Err(Error::NotAllowed);
         }
-        if matches!(what, What::Wait(_)) && !self.may_wait(core, asker) {
+        if core != own {
+            self.way(core)?;
+        }
+        if about.operation.waits() && !self.may_wait(core, about.asker) {
             let (watch, replies) = (self.watch, later.others());
             self.may_have_missed = true;
             self.desk.sweep(watch, replies);
-            self.peers.iter_mut().filter(|peer| peer.core == core).for_each(|peer| peer.sweep(watch, replies));
+            self.peers.iter_mut().for_each(|peer| peer.sweep(watch, replies));
         }
         let keep = || later.keep().map(kept);
-        match self.peer(core)? {
-            Some(peer) => peer.ask(asker, &what, keep)?,
-            None => self.desk.ask_here(asker, what, keep)?,
+        if core == own {
+            self.desk.ask_here(Task::Do(about), || keep().map(Origin::Here))?;
+        } else if about.operation.needs_authority() {
+            let task = Task::Vouch(about.asker);
+            self.desk.ask_here(task, || Ok(Origin::Vouched(Box::new(about), keep()?)))?;
+        } else {
+            self.way(core)?.ask(&about, || keep().map(Origin::Here))?;
         }
         Ok(None)
     }
 
+    /// Asks another core, now that it is known what whoever asks may do.
+    fn ask_again(&mut self, port: &mut Port, about: &About, asker: Asker) {
+        let mut asker = Some(asker);
+        let keep = || Ok(asker.take().map_or(Origin::Nobody, Origin::Here));
+        let asked = self.way(about.core()).and_then(|peer| peer.ask(about, keep));
+        if let (Err(error), Some(asker)) = (asked, asker) {
+            asker.refuse(port, error);
+        }
+    }
+
+    /// Passes on what other cores ask of each other, and what they cancel.
+    fn pass_on(&mut self) {
+        for (core, number, about) in core::mem::take(&mut self.desk.to_pass_on) {
+            let peer = self.way(about.core());
+            if let Err(error) = peer.and_then(|peer| peer.ask(&about, || Ok(Origin::Peer(core, number)))) {
+                self.desk.pass_back(core, number, ended(Outcome::Refused, error as u64));
+            }
+        }
+        for (core, place) in core::mem::take(&mut self.desk.cancelled) {
+            self.peers.iter_mut().for_each(|peer| peer.cancel(core, place));
+        }
+    }
+
     /// Whether there is room for one more who waits for the end of a process.
-    fn may_wait(&self, core: u64, asker: u64) -> bool {
-        let peer = self.peers.iter().find(|peer| peer.core == core);
-        peer.map_or_else(|| self.desk.may_wait(asker), |peer| peer.may_wait(asker))
+    fn may_wait(&mut self, core: u64, asker: u64) -> bool {
+        if core == self.machine.core {
+            return self.desk.may_wait(asker);
+        }
+        self.way(core).is_ok_and(|peer| peer.may_wait(asker))
     }
 }
 
@@ -321,45 +369,122 @@ impl MonitorService for Server {
         strings: Bytes<'_, MAX_STRINGS>,
     ) -> core::result::Result<Option<u64>, Error> {
         let strings = Strings::new(&strings).map_err(|_| Error::BadStrings)?;
-        self.ask(core, caller, What::Spawn(Box::new(strings)), later, Asker::Number)
+        let about = About::new(Operation::Spawn, caller.0, of_core(core)?).with_text(strings);
+        self.ask(about, later, Asker::Number)
     }
 
     fn wait(
         &mut self,
-        caller: Caller,
+        Caller(caller): Caller,
         later: Later<'_, Process, Error>,
         process: u64,
     ) -> core::result::Result<Option<Process>, Error> {
-        let (core, process) = place(process);
-        self.ask(core, caller, What::Wait(process), later, Asker::Process)
+        self.ask(About::new(Operation::Wait, caller, process), later, Asker::Process)
     }
 
     fn kill(
         &mut self,
-        caller: Caller,
+        Caller(caller): Caller,
         later: Later<'_, (), Error>,
         process: u64,
     ) -> core::result::Result<Option<()>, Error> {
-        let (core, process) = place(process);
-        self.ask(core, caller, What::Kill(process), later, Asker::Done)
+        self.ask(About::new(Operation::Kill, caller, process), later, Asker::Done)
     }
 
     fn next(
         &mut self,
-        caller: Caller,
+        Caller(caller): Caller,
         later: Later<'_, Process, Error>,
         after: u64,
     ) -> core::result::Result<Option<Process>, Error> {
-        let (core, process) = place(after);
-        self.ask(core, caller, What::Next(process), later, Asker::Process)
+        self.ask(About::new(Operation::Next, caller, after), later, Asker::Process)
     }
 
     fn memory(
         &mut self,
-        caller: Caller,
+        Caller(caller): Caller,
         later: Later<'_, Memory, Error>,
         core: u64,
     ) -> core::result::Result<Option<Memory>, Error> {
-        self.ask(core, caller, What::Memory, later, Asker::Memory)
+        self.ask(About::new(Operation::Memory, caller, of_core(core)?), later, Asker::Memory)
     }
+
+    fn suspend(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+    ) -> core::result::Result<Option<()>, Error> {
+        self.ask(About::new(Operation::Suspend, caller, process), later, Asker::Done)
+    }
+
+    fn resume(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+    ) -> core::result::Result<Option<()>, Error> {
+        self.ask(About::new(Operation::Resume, caller, process), later, Asker::Done)
+    }
+
+    fn status(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, Process, Error>,
+        process: u64,
+    ) -> core::result::Result<Option<Process>, Error> {
+        self.ask(About::new(Operation::Status, caller, process), later, Asker::Process)
+    }
+
+    fn kill_all(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, u64, Error>,
+        core: u64,
+        name: Text<'_, MAX_NAME>,
+    ) -> core::result::Result<Option<u64>, Error> {
+        let about = About::new(Operation::KillAll, caller, of_core(core)?).with_text(string(&name)?);
+        self.ask(about, later, Asker::Number)
+    }
+
+    fn interrupt(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, bool, Error>,
+        process: u64,
+    ) -> core::result::Result<Option<bool>, Error> {
+        self.ask(About::new(Operation::Interrupt, caller, process), later, Asker::Truth)
+    }
+
+    fn load(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, u64, Error>,
+        core: u64,
+    ) -> core::result::Result<Option<u64>, Error> {
+        self.ask(About::new(Operation::Load, caller, of_core(core)?), later, Asker::Number)
+    }
+
+    fn find(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, u64, Error>,
+        name: Text<'_, MAX_NAME>,
+        after: u64,
+    ) -> core::result::Result<Option<u64>, Error> {
+        let about = About::new(Operation::Find, caller, after).with_text(string(&name)?);
+        self.ask(about, later, Asker::Number)
+    }
+}
+
+/// A core in the place of a process. Its number may be anything.
+fn of_core(core: u64) -> core::result::Result<u64, Error> {
+    u32::try_from(core).map(|core| first(core.into())).map_err(|_| Error::NoSuchCore)
+}
+
+/// A name as other monitors understand it.
+fn string(name: &str) -> core::result::Result<Strings, Error> {
+    let mut string = ArrayString::<{ MAX_NAME + 1 }>::from(name).map_err(|_| Error::BadStrings)?;
+    string.try_push('\0').map_err(|_| Error::BadStrings)?;
+    Strings::new(string.as_bytes()).map_err(|_| Error::BadStrings)
 }
