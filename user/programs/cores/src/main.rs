@@ -24,7 +24,8 @@ use tench_names_client::{Failure as NamesFailure, Names};
 tench::entry!(main);
 
 /// How it is called.
-const USAGE: &str = "usage: cores [ping CORE [TIMES] | ps | memory CORE | load CORE | run CORE PROGRAM [ARGUMENT...] |
+const USAGE: &str =
+    "usage: cores [ping CORE [TIMES] | ps | memory CORE | load CORE | least | run CORE PROGRAM [ARGUMENT...] |
     kill|suspend|resume|status|wait [CORE:]PID | killall [CORE] NAME | find NAME |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...]]";
@@ -52,6 +53,7 @@ fn main() -> Result<(), String> {
         }
         ["find", name] => processes::find(several()?, name),
         ["load", core] => processes::load(several()?, number(core)?),
+        ["least"] => processes::least(several()?),
         ["memory", core] => processes::memory(several()?, number(core)?),
         ["run", core, ref program @ ..] if !program.is_empty() => processes::run(several()?, number(core)?, program),
         ["limit", time, core, ref program @ ..] if !program.is_empty() => {

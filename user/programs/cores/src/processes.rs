@@ -149,6 +149,12 @@ pub fn load(monitor: Monitor, core: u64) -> Result<(), String> {
     Ok(())
 }
 
+/// Says on which core the fewest run.
+pub fn least(monitor: Monitor) -> Result<(), String> {
+    println!("{}", monitor.least_loaded().map_err(text)?);
+    Ok(())
+}
+
 /// Says how much memory a core has.
 pub fn memory(monitor: Monitor, core: u64) -> Result<(), String> {
     let memory = monitor.memory(core).map_err(text)?;
