@@ -11,10 +11,14 @@ use tench::memory;
 use tench::sync::Mutex;
 use tench::thread;
 use tench_monitor::message::{Forward, Outcome, Words, decode_answer};
+use tench_monitor_client::Monitor;
+use tench_names_client::Names;
+use tench_names_client::protocol::MAX_NAME;
 use tench_places::Places;
-use tench_protocol::{ArrayVec, RESTARTED, Rejection};
+use tench_protocol::wire::Source;
+use tench_protocol::{ArrayVec, DONE, RESTARTED, Rejection};
 use tench_sys::{
-    Cap, CapAddress, Endpoint, Error, Message, Notification, OWN_SPACE, Received, Reply, Wait, offer_slots,
+    Cap, CapAddress, Endpoint, Error, Message, Notification, OWN_SPACE, Received, Reply, Rights, Wait, offer_slots,
 };
 
 /// Requests of programs that wait for their answers. The channel has room for more, which are the process server's.
@@ -76,9 +80,9 @@ impl Inbox {
 
     /// Receives at an endpoint in the place of a server from now on.
     pub fn open(&self, service: u64, endpoint: Cap<Endpoint>) -> Result<(), memory::Error> {
-        let (inbox, slot, reply) = (self.clone(), memory::take_slot()?, self.take_reply()?);
+        let (inbox, slots, reply) = (self.clone(), [memory::take_slot()?, memory::take_slot()?], self.take_reply()?);
         let builder = thread::Builder::new().stack_size(STACK).name("forward");
-        builder.spawn(move || inbox.receive(service, endpoint, slot, reply))?.detach();
+        builder.spawn(move || inbox.receive(service, endpoint, slots, reply))?.detach();
         Ok(())
     }
 
@@ -131,7 +135,8 @@ impl Inbox {
     }
 
     /// Receives for ever. The endpoint stays as long as the monitor.
-    fn receive(&self, service: u64, endpoint: Cap<Endpoint>, slot: CapAddress, mut reply: Cap<Reply>) {
+    fn receive(&self, service: u64, endpoint: Cap<Endpoint>, slots: [CapAddress; 2], mut reply: Cap<Reply>) {
+        let [slot, own] = slots;
         let mut received = Received::new();
         loop {
             offer_slots(&[slot]);
@@ -140,7 +145,9 @@ impl Inbox {
                 Err(Error::Aborted) => return,
                 Err(error) => panic!("receiving in the place of a server: {error}"),
             }
-            if let Some(next) = self.arrives(service, &received, reply) {
+            if is_for_this(&received) {
+                answer_here(&received, own, reply);
+            } else if let Some(next) = self.arrives(service, &received, reply) {
                 reply = next;
             }
             if !received.caps().is_empty() {
@@ -177,6 +184,27 @@ impl Inbox {
         let _ = reply.reply(&message);
         None
     }
+}
+
+/// Whether somebody looks up the monitor of this core: that is nobody else's business.
+fn is_for_this(received: &Received) -> bool {
+    let kept = core::cell::Cell::new(0);
+    let mut words = Source::new(received.words(), &[], &kept);
+    let is_look_up = matches!(received.label(), Names::LOOK_UP | Names::WAIT_FOR) && received.caps().is_empty();
+    is_look_up && words.text(MAX_NAME) == Some(Monitor::NAME) && words.is_done()
+}
+
+/// Answers with the monitor's own endpoint, with the number of the process that asks.
+fn answer_here(received: &Received, slot: CapAddress, reply: Cap<Reply>) {
+    let mut message = Message::new(DONE);
+    let service = Cap::<Endpoint>::new(tench_abi::layout::slot::SERVICE);
+    match service.mint_to(slot, Rights::WRITE | Rights::CALL | Rights::GRANT, received.badge()) {
+        Ok(_) => drop(message.move_cap(slot)),
+        Err(_) => reject(&mut message, Rejection::Busy),
+    }
+    // Who asked may have gone, or have no slot for it.
+    let _ = reply.reply(&message);
+    let _ = OWN_SPACE.delete_at(slot);
 }
 
 impl State {

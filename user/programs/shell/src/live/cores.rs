@@ -31,7 +31,7 @@ pub enum Wait {
 }
 
 /// Whether a process is one of the shell's own core.
-fn is_here(pid: u64) -> bool {
+pub fn is_here(pid: u64) -> bool {
     place(pid).0 == place(process::id()).0
 }
 

@@ -251,6 +251,9 @@ impl System for Live {
     }
 
     fn capabilities(&mut self, pid: u64) -> Result<Vec<Capability>, Refusal> {
+        if !cores::is_here(pid) {
+            return Err(Refusal("capabilities of another core's processes are not shown".into()));
+        }
         let mut capabilities = Vec::new();
         let mut from = CapAddress::NULL;
         loop {
