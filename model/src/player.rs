@@ -27,11 +27,22 @@ pub struct Player {
     pub succeeded: [u64; 128],
     /// Calls that were refused, by operation number.
     pub refused: [u64; 128],
-    /// What each thread has called and not yet been seen to return from.
-    outstanding: HashMap<usize, u64>,
+    /// What each thread has called and not yet been seen to return from, by its address.
+    outstanding: HashMap<usize, Outstanding>,
     /// The last calls, newest last.
     pub history: Vec<String>,
 }
+
+/// A call that a thread has made.
+struct Outstanding {
+    operation: u64,
+    /// Where the thread was when it made it. It is nowhere else, and no other call was made there: who is somewhere else has other
+    /// registers by now, and who was answered for a fault there may have another `x0`.
+    place: u64,
+}
+
+/// Where the first call is made: above all addresses that are used otherwise.
+const FIRST_PLACE: u64 = 1 << 40;
 
 /// Plays bytes to their end, on a new machine; the first chooses the kind of machine. Answers the calls made.
 ///
@@ -189,8 +200,15 @@ impl Player {
             let name = Operation::from_code(number).map_or("?", Operation::name);
             format!("{thread:?}: {name} ({number}) {registers:x?}")
         });
-        self.outstanding.insert(thread.address(), number);
-        self.machine.system_call(number, &registers);
+        self.make_call(thread, number, &registers);
+    }
+
+    /// The running thread makes a system call.
+    fn make_call(&mut self, thread: Ref<Thread>, number: u64, registers: &[u64; 13]) {
+        let place = FIRST_PLACE + self.calls;
+        self.machine.thread(thread).registers.pc = place;
+        self.outstanding.insert(thread.address(), Outstanding { operation: number, place });
+        self.machine.system_call(number, registers);
         if self.machine.powered_off.take().is_some() {
             // There is no answer, but the test goes on.
             self.machine.thread(thread).registers.x[0] = 0;
@@ -198,12 +216,22 @@ impl Player {
         self.calls += 1;
     }
 
-    /// A thread runs: what it called last has returned.
+    /// A thread runs: what it called last has returned, and is counted if it can be known what it was answered. It cannot if the
+    /// thread was made anew meanwhile, or given other registers.
     fn settle(&mut self, thread: Ref<Thread>) {
-        let Some(number) = self.outstanding.remove(&thread.address()) else { return };
-        let refused = self.machine.answer(thread).x[0] != 0;
+        let Some(Outstanding { operation, place }) = self.outstanding.remove(&thread.address()) else { return };
+        let t = self.machine.thread(thread);
+        let (is_there, has_faulted) = (t.registers.pc == place, t.fault.instruction == place);
+        let refused = if operation == Operation::UpcallReturn as u64 {
+            // What it answers is other registers.
+            is_there
+        } else if is_there && !has_faulted {
+            t.registers.x[0] != 0
+        } else {
+            return;
+        };
         let counter = if refused { &mut self.refused } else { &mut self.succeeded };
-        counter[(number & 127) as usize] += 1;
+        counter[(operation & 127) as usize] += 1;
     }
 
     /// Threads that could run now.
@@ -273,4 +301,74 @@ fn address(source: &mut impl Source) -> u64 {
         let index = if source.one_in(8) { source.below(512) } else { source.below(8) };
         address | index << entry_bits(level)
     }) & (tench_abi::memory::USER_END - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use tench_abi::fault::answer;
+    use tench_abi::layout::slot;
+    use tench_arch_host::machine::{FREE, at};
+
+    use super::*;
+
+    /// The first thread that a player makes, and its endpoint behind all seven.
+    const THREAD: u64 = FREE;
+    const ENDPOINT: u64 = FREE + 7 * 4;
+    const REFUSED: Operation = Operation::AccountOpen;
+
+    /// That thread has been refused something, and `then` happens before it is seen again. Answers how often it succeeded and was
+    /// refused.
+    fn counted(then: impl FnOnce(&mut Machine, Ref<Thread>)) -> (u64, u64) {
+        let mut player = Player::new(0, false);
+        player.machine.host().hook = None;
+        let thread = player.machine.thread_at(THREAD);
+        player.machine.run(thread);
+        player.make_call(thread, REFUSED as u64, &[0; 13]);
+        assert_ne!(player.machine.answer(thread).x[0], 0);
+        then(&mut player.machine, thread);
+        player.settle(thread);
+        player.settle(thread);
+        (player.succeeded[REFUSED as usize], player.refused[REFUSED as usize])
+    }
+
+    #[test]
+    fn an_answer_is_counted_once() {
+        assert_eq!(counted(|_, _| {}), (0, 1));
+    }
+
+    #[test]
+    fn registers_from_somebody_else_are_no_answer() {
+        let written = |m: &mut Machine, _| {
+            let first = m.first;
+            m.call_as(first, Operation::ThreadSuspend, &[THREAD]).ok();
+            m.call_as(first, Operation::ThreadWriteRegisters, &[THREAD, 1]).ok();
+        };
+        assert_eq!(counted(written), (0, 0));
+    }
+
+    #[test]
+    fn what_a_fault_is_answered_with_is_no_answer() {
+        let faulted = |m: &mut Machine, thread| {
+            let first = m.first;
+            m.call_as(first, Operation::ThreadFaults, &[THREAD, Class::PageFault as u64, ENDPOINT, 0, 0]).ok();
+            let mut receive = [0; 13];
+            (receive[0], receive[11]) = (ENDPOINT, at(slot::REPLY));
+            m.system_call(Operation::Receive as u64, &receive);
+            m.run(thread);
+            m.fault(Report { class: 0, address: 0, instruction: FIRST_PLACE, syndrome: 0 });
+            assert_eq!(m.current(), first);
+            m.call(Operation::Reply, &[0, Tag::new(answer::RESULT, 1).0]).ok();
+            assert_eq!(m.answer(thread).x[0], 0);
+        };
+        assert_eq!(counted(faulted), (0, 0));
+    }
+
+    #[test]
+    fn an_upcall_returns_to_other_registers() {
+        let mut player = Player::new(0, false);
+        let (first, number) = (player.machine.first, Operation::UpcallReturn as usize);
+        player.make_call(first, number as u64, &[0; 13]);
+        player.settle(first);
+        assert_eq!((player.succeeded[number], player.refused[number]), (1, 0));
+    }
 }

@@ -49,6 +49,20 @@ const FINALISE_COST: isize = 100;
 /// The same, where somebody waits, is interrupted or is mapped.
 const END_USE_COST: isize = 900;
 
+/// Whether the rest of the budget pays for a step. If not, the step is not begun, and a window is due.
+#[inline(always)]
+fn affords(budget: &mut isize, cost: isize) -> bool {
+    let is_paid = cost <= *budget;
+    if !is_paid {
+        *budget = 0;
+    }
+    is_paid
+}
+
+// After a window each step can be begun.
+const _: () = assert!(REMOVE_COST <= REMOVE_UNTYPED_COST && REMOVE_UNTYPED_COST <= BUDGET);
+const _: () = assert!(FINALISE_COST <= END_USE_COST && END_USE_COST <= BUDGET && containers::STOP_COST <= BUDGET);
+
 /// How far a step came.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -323,28 +337,28 @@ fn first_mapping<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<SlotRef> {
     if cap.kind as u8 == Kind::Mapping as u8 && cap.object == object { Some(next) } else { None }
 }
 
-/// If this is a thread's binding, it is about to go: the thread forgets it, and the slot is one like any other. Answers `false` if
-/// it stands for copies on other cores and has to stay.
-#[inline]
+/// What is in a slot is about to go. Answers `false` if it stands for copies on other cores and has to stay.
+#[inline(always)]
 fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
-    if k.slot(slot).cap.flags & flag::EMBEDDED != 0 {
-        if k.slot(slot).cap.is_exported() {
-            return false;
-        }
-        thread::binding::unbind(k, slot);
-        k.slot(slot).cap.flags &= !flag::EMBEDDED;
+    k.slot(slot).cap.flags & flag::EMBEDDED == 0 || unbind_embedded(k, slot)
+}
+
+/// If this is a thread's binding, the thread forgets it, and the slot is one like any other. Apart, because most are none.
+#[inline(never)]
+fn unbind_embedded<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
+    if k.slot(slot).cap.is_exported() {
+        return false;
     }
+    thread::binding::unbind(k, slot);
+    k.slot(slot).cap.flags &= !flag::EMBEDDED;
     true
 }
 
 /// One step of emptying a slot that does not hold the last capability to a container.
-///
-/// It is not begun if it costs more than is left until the next window, unless the last was passed just now.
 fn remove_simple<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> Step {
     let untyped = k.slot(slot).cap.kind as u8 == Kind::Untyped as u8;
     let cost = if untyped { REMOVE_UNTYPED_COST } else { REMOVE_COST };
-    if cost > *budget && *budget < BUDGET {
-        *budget = 0;
+    if !affords(budget, cost) {
         return Step::Pending;
     }
     if !unbind(k, slot) {
@@ -382,13 +396,10 @@ fn finalise_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
 }
 
 /// One step of the end of an object that is no container. Answers whether nothing refers to it any more.
-///
-/// A step is not begun if it costs more than is left until the next window, unless the last was passed just now.
 fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bool {
     let Cap { kind, object, .. } = k.slot(slot).cap;
     let cost = finalise_cost(k, slot);
-    if cost > *budget && *budget < BUDGET {
-        *budget = 0;
+    if !affords(budget, cost) {
         return false;
     }
     *budget -= cost;

@@ -213,7 +213,8 @@ fn make_in_steps<A: Arch>(
     let reservation = Cap {
         kind: Kind::Untyped,
         rights: 0,
-        size_bits: request.length.ilog2() as u8,
+        // In the order it comes behind all untyped memory around it, however often that is divided meanwhile.
+        size_bits: 0,
         flags: flag::ZOMBIE | request.cap.flags & (flag::DEVICE | flag::PRESERVED),
         aux: 0,
         object: request.start,

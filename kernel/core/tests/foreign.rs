@@ -737,6 +737,7 @@ fn world() -> World {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn whoever_revokes_past_stand_ins_can_be_disturbed_at_each_window() {
     for what in 0..4 {
         for n in 1.. {
@@ -778,6 +779,7 @@ fn whoever_revokes_past_stand_ins_can_be_disturbed_at_each_window() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_capability_that_is_exported_while_it_is_revoked_is_revoked_to_the_end() {
     for n in 1.. {
         let mut m = Machine::new();

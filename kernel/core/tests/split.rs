@@ -201,6 +201,31 @@ fn a_retype_goes_on_in_either_half() {
     }
 }
 
+/// What is left of a reservation fits into the lower half; all of it would not have.
+#[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+fn a_half_with_what_is_left_of_a_reservation_comes_before_it() {
+    let mut divided = 0;
+    for n in 1..20 {
+        let mut machine = Machine::new();
+        let (pool, upper) = (machine.make(Kind::Untyped, 9), machine.take_free());
+        let (other, worker) = (machine.first, worker(&mut machine));
+        let_work(&mut machine, worker.1);
+        interrupt_at(&mut machine, other, n);
+        machine.call(Operation::UntypedRetype, &[pool, Kind::Endpoint as u64, 0, 16, 0, 0, 160]);
+        if machine.current() == worker.1 {
+            break;
+        }
+        divided += usize::from(split(&mut machine, pool, upper).is_ok());
+        check(&mut machine);
+        let_work(&mut machine, worker.1);
+        machine.answer(worker.1).ok();
+        take_over(&mut machine);
+        check(&mut machine);
+    }
+    assert!(divided > 0);
+}
+
 #[test]
 fn counting_passes_windows() {
     let mut machine = Machine::new();

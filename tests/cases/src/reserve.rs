@@ -87,7 +87,7 @@ fn granted(stage: &mut Stage) -> Outcome {
     equal!(reservation.process, tench::process::id());
     equal!((reservation.budget, reservation.period, reservation.deadline), (1_000_000, 10_000_000, 5_000_000));
     equal!(reservation.share, 200_000);
-    // With the servers' 250 µs, and the 10 in which nobody can be interrupted.
+    // With the servers' 250 µs, the 10 in which nobody can be interrupted, and the 4.8 of switching.
     equal!(reservation.response, 1_264_800);
     check!((u64::from(FIRST_PRIORITY)..=u64::from(LAST_PRIORITY)).contains(&reservation.priority));
     let info = context.query()?;
@@ -343,8 +343,8 @@ fn hostile(stage: &mut Stage) -> Outcome {
     }
     let (jobs, missed, longest) = worker.join()?;
     tench::println!("note: beside hostile clients: {jobs} jobs, {missed} deadlines missed, {longest} ticks at most");
-    // What a server was in the middle of for one of them, on nobody's budget, can hold a job up beyond what is allowed for; without
-    // windows, what they ask of the kernel can for longer.
+    // What a server does for one of them, on nobody's budget, can hold a job up beyond what is allowed for: 0.5 ms have been seen, and
+    // what they were is not known. Without windows, what they ask of the kernel can for longer.
     check!(longest <= us(10_000 + 1000) || KERNEL.query(Statistic::Preemptible)? == 0);
     // They have what they can get, and this program can still be refused for a reason, or get what is left.
     let reservations = list(&server)?;

@@ -26,7 +26,7 @@ use core::mem::offset_of;
 
 use tench_abi::Kind;
 
-use super::{END_USE_COST, FINALISE_COST, REMOVE_COST, Step, is_zombie, remove_simple, unbind};
+use super::{END_USE_COST, FINALISE_COST, REMOVE_COST, Step, affords, is_zombie, remove_simple, unbind};
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::{BINDINGS, THREAD_OFFSET, Thread};
 use crate::{Arch, Kernel, derivation, mapping, space, thread, tree};
@@ -34,9 +34,9 @@ use crate::{Arch, Kernel, derivation, mapping, space, thread, tree};
 /// What looking at a slot costs.
 const SLOT_COST: isize = 8;
 
-/// What stopping a thread costs: more than anything else, since it may wait with a deadline among many others. It is begun only if
-/// that much is left until the next window, and that is passed then.
-const STOP_COST: isize = 1150;
+/// What stopping a thread costs: more than anything else, since it may wait with a deadline among many others. A window is passed
+/// then.
+pub(super) const STOP_COST: isize = 1150;
 
 /// What a thread gets that deletes itself, to empty its bindings.
 const OWN_END: isize = 1500;
@@ -70,14 +70,10 @@ pub(super) fn empty<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isiz
     done
 }
 
-/// Whether the last capability to a container is to a thread that still has to be stopped, and a window has to be passed first.
-fn is_stop_too_dear<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) -> bool {
+/// What has to be left of the budget to begin the end of the container in this slot.
+fn begin_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
     let cap = &k.slot(slot).cap;
-    let too_dear = matches!(cap.kind, Kind::Thread) && !is_zombie(cap) && work.budget < STOP_COST;
-    if too_dear {
-        work.budget = 0;
-    }
-    too_dear
+    if matches!(cap.kind, Kind::Thread) && !is_zombie(cap) { STOP_COST } else { FINALISE_COST }
 }
 
 /// What it has cost to begin the end of the container in this slot. The running thread, which is no more after the next window, waits
@@ -130,7 +126,7 @@ fn begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
 /// Empties containers of the ring that `work.root` is in, the root's own last, until a window is due.
 fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> Step {
     if !is_zombie(&k.slot(work.root).cap) {
-        if is_stop_too_dear(k, work.root, work) {
+        if !affords(&mut work.budget, begin_cost(k, work.root)) {
             return Step::Pending;
         }
         begin(k, work.root);
@@ -151,9 +147,8 @@ fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> Step {
             }
             continue;
         }
-        if work.budget < REMOVE_COST {
-            // Looking through its slots has taken what there was.
-            work.budget = 0;
+        // Looking through its slots may have taken what there was.
+        if !affords(&mut work.budget, REMOVE_COST) {
             return Step::Pending;
         }
         leave_ring(k, member);
@@ -181,8 +176,7 @@ fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work)
     let mut zombie = zombie;
     let mut progress = cap.badge;
     if progress == NOT_STOPPED {
-        if work.budget < END_USE_COST {
-            work.budget = 0;
+        if !affords(&mut work.budget, END_USE_COST) {
             return None;
         }
         work.budget -= END_USE_COST;
@@ -203,8 +197,7 @@ fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work)
         if slot == zombie {
             progress += 1;
         } else if is_last(k, slot) {
-            if is_stop_too_dear(k, slot, work) || work.budget < END_USE_COST {
-                work.budget = 0;
+            if !affords(&mut work.budget, END_USE_COST.max(begin_cost(k, slot))) {
                 break;
             }
             if stop(k, slot, work) {

@@ -191,6 +191,8 @@ mod tests {
         assert!(plan.kernel == Kernel::WithoutWindows && plan.broken && plan.machine.seed == 5);
         assert_eq!(plan.steps(), [Step::Line("a b".into()), Step::Line("poweroff 3".into())]);
         assert_eq!(plan.expected, ["tench> a b", "x", "tench> poweroff 3"]);
+        assert!(!plan.machine.idles && Plan::parse("# machine: idle=real\n").unwrap().machine.idles);
+        assert!(Plan::parse("# machine: idle=yes\n").is_err());
         assert!(Plan::parse("# machine: memory\n").is_err());
         assert!(Plan::parse("# kernel: with windows\n").is_err());
         assert!(Plan::parse("# archive: everything\n").is_err() && Plan::parse("# machine: seed=x\n").is_err());

@@ -16,7 +16,8 @@ struct Running {
     left: u64,
 }
 
-/// Plays so many ticks: `higher` and the servers use all that the kernel lets them, `task` has jobs. They begin at these offsets, and
+/// Plays so many ticks: `higher` and the servers use all that the kernel lets them, `task` has jobs, and each use of a budget but the
+/// servers' takes what switching takes besides. They begin at these offsets, and
 /// begin again so much later than they could; at `from` there is nobody for as long as nobody can be interrupted. Answers the
 /// longest response of a job, and whether one missed its deadline.
 fn play(
@@ -26,9 +27,11 @@ fn play(
     overhead: &Overhead,
     from: u64,
 ) -> (u64, bool) {
-    let greedy = [overhead.servers].into_iter().chain(higher.iter().copied()).map(|task| (task.budget, task.window()));
+    let whole = |task: &Task| task.budget + overhead.switching;
+    let greedy = [(overhead.servers.budget, overhead.servers.window())].into_iter();
     let mut all: Vec<Running> = greedy
-        .chain([(task.budget, task.period)])
+        .chain(higher.iter().map(|task| (whole(task), task.window())))
+        .chain([(whole(task), task.period)])
         .zip(offsets)
         .map(|((budget, again), &(offset, late))| Running { budget, again, late, next: offset, left: 0 })
         .collect();
@@ -75,7 +78,7 @@ fn overhead() -> impl Strategy<Value = Overhead> {
         Just(Task { budget: 0, period: 10, deadline: 0 }),
         (1..3u64, 8..20u64).prop_map(|(budget, period)| Task { budget, period, deadline: 0 })
     ];
-    (servers, 0..3u64).prop_map(|(servers, blocking)| Overhead { servers, blocking, switching: 0 })
+    (servers, 0..3u64, 0..3u64).prop_map(|(servers, blocking, switching)| Overhead { servers, blocking, switching })
 }
 
 /// Each task with those above it.

@@ -84,7 +84,9 @@ fn read_memory(socket: &Path, file: &Path) -> Result<Memory> {
 /// What is wrong, if anything is.
 fn judge(linked: &Linked, memory: &Memory) -> Option<String> {
     let found = linked.find(memory);
-    let [first, second] = found.as_slice() else { return Some(format!("{} kernels run, not 2", found.len())) };
+    let [one, other] = found.as_slice() else { return Some(format!("{} kernels run, not 2", found.len())) };
+    // Either may lie below the other. Only one that was started by the other has a boot page.
+    let (first, second) = if other.given(memory).is_some() { (one, other) } else { (other, one) };
     let (one, other) = (first.writable(), second.writable());
     if one.start < other.end && other.start < one.end {
         return Some(format!("both kernels write {one:x?} and {other:x?}"));
@@ -110,7 +112,7 @@ fn judge(linked: &Linked, memory: &Memory) -> Option<String> {
 /// A word of the second kernel's data that names memory which is neither its own nor constant.
 fn foreign(kernel: &Kernel<'_>, memory: &Memory) -> Option<String> {
     let Some(own) = kernel.given(memory) else {
-        return Some(format!("no boot page lies before the kernel at {:#x}", kernel.start));
+        return Some("no boot page lies before either kernel".to_owned());
     };
     // Where a piece ends is known to whoever has it.
     let is_own = |address: u64| own.iter().any(|piece| piece.contains(&address) || piece.end == address);
@@ -138,6 +140,15 @@ mod tests {
     #[test]
     fn kernels_apart_are_good() {
         assert_eq!(judge(&linked(), &two()), None);
+    }
+
+    #[test]
+    fn the_second_kernel_may_lie_below_the_first() {
+        let mut memory = memory(&[1, 5]);
+        put(&mut memory, RAM, tench_abi::boot::CORE_MAGIC);
+        assert_eq!(judge(&linked(), &memory), None);
+        put(&mut memory, RAM + 2 * PAGE + 8, BASE + RAM + 9 * PAGE);
+        assert!(judge(&linked(), &memory).is_some_and(|problem| problem.contains("was not given")));
     }
 
     #[test]
