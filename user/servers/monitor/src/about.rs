@@ -194,7 +194,8 @@ mod tests {
             let operation = Operation::ALL[random() as usize % Operation::ALL.len()];
             let length = random() as usize % 70;
             let mut words: Vec<u64> = (0..length).map(|_| random() >> (random() % 44)).collect();
-            let likely = [first(2) | 1 + random() % 9, random() % 3, first(random() % 3) | random() % 9];
+            let number = 1 + random() % 9;
+            let likely = [first(2) | number, random() % 3, first(random() % 3) | number];
             words.iter_mut().zip(likely).for_each(|(word, likely)| *word = likely);
             if random() % 2 == 0 {
                 let text = ask(operation, 0).encode();
