@@ -197,7 +197,7 @@ impl System for Fake {
         if quota.is_some_and(|bytes| bytes < 1 << 16) {
             return Err(Refusal("there is not enough memory".into()));
         }
-        let pid = self.processes.iter().filter(|process| process.pid >> 32 == 0).next_back().unwrap().pid + 1;
+        let pid = self.processes.iter().rfind(|process| process.pid >> 32 == 0).unwrap().pid + 1;
         self.processes.push(Process { state: State::Preparing, ..process(pid, SHELL, &words[0]) });
         self.processes.sort_by_key(|process| process.pid);
         self.arguments.push((pid, words[1..].to_vec()));
@@ -211,7 +211,7 @@ impl System for Fake {
         if self.streams.entry(&format!("bin/{}", words[0])).is_err() {
             return Ok(None);
         }
-        let last = self.processes.iter().filter(|process| process.pid >> 32 == core).next_back();
+        let last = self.processes.iter().rfind(|process| process.pid >> 32 == core);
         let pid = last.map_or(core << 32, |process| process.pid) + 1;
         self.processes.push(process(pid, SHELL, &words[0]));
         self.processes.sort_by_key(|process| process.pid);
