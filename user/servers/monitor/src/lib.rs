@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod about;
 pub mod boot;
 pub mod exchange;
 pub mod message;

@@ -16,7 +16,7 @@ use tench_mem_client::protocol::NO_QUOTA;
 use tench_names_client::Names;
 use tench_procs::records::Condition;
 use tench_procs::supervisor::{Policy, Started, State, Verdict};
-use tench_procs_client::protocol::{Defect, Error, State as ProcessState};
+use tench_procs_client::protocol::{Defect, Error, State as ProcessState, pid::Shown};
 use tench_protocol::{Failure, Given, Later, Pending, Replies, Sent};
 use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, OWN_SPACE, Rights};
 
@@ -176,7 +176,7 @@ impl Server {
                     LoadError::Defect(defect) => Ok(Some(defect)),
                     LoadError::OutOfMemory => Err(Error::OutOfMemory),
                     LoadError::Kernel(error) => {
-                        self.say(&format!("procs: starting process {process}: {error}\n"));
+                        self.say(&format!("procs: starting process {}: {error}\n", Shown(process)));
                         Err(Error::Internal)
                     }
                 }
@@ -255,11 +255,14 @@ impl Server {
         };
         match verdict {
             Verdict::NotSupervised => {}
-            Verdict::Again(name) => self.say(&format!("procs: {name} (pid {process}) {how}; it is started again\n")),
+            Verdict::Again(name) => {
+                self.say(&format!("procs: {name} (pid {}) {how}; it is started again\n", Shown(process)))
+            }
             Verdict::GivenUp(name, in_vain) => {
                 self.connections.extend(in_vain.into_iter().map(|(_, waiter)| (Outcome::GivenUp, waiter)));
                 self.say(&format!(
-                    "procs: {name} (pid {process}) {how}, too often in a minute; it is not started again\n"
+                    "procs: {name} (pid {}) {how}, too often in a minute; it is not started again\n",
+                    Shown(process)
                 ));
             }
         }
