@@ -27,6 +27,8 @@ pub const CASES: &[Case] = &[
         "an interrupt is told once to who wants to know, and kills who does not, or goes on",
         interrupts,
     ),
+    Case::new("PROC0008", "what runs counts as load, and what is suspended or has ended does not", load),
+    Case::new("PROC0009", "who may manage others is known, and not of whom there is not", may_manage),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -144,6 +146,40 @@ fn suspended(_: &mut Stage) -> Outcome {
     PROCS.kill(child)?;
     equal!(PROCS.wait(child)?.state, State::Killed);
     check!(ticks()? > 4 * SHARE);
+    Ok(())
+}
+
+fn load(_: &mut Stage) -> Outcome {
+    let before = PROCS.load()?;
+    let prepared = PROCS.prepare("cases")?;
+    equal!(PROCS.load()?, before);
+    prepared.abandon();
+    let children = [start(&["spin"])?, start(&["spin"])?];
+    equal!(PROCS.load()?, before + 2);
+    PROCS.suspend(children[0])?;
+    equal!(PROCS.suspend(children[0]), Ok(()));
+    equal!(PROCS.load()?, before + 1);
+    PROCS.resume(children[0])?;
+    equal!(PROCS.load()?, before + 2);
+    // One ends while it is suspended, and one while it runs.
+    PROCS.suspend(children[0])?;
+    PROCS.kill(children[0])?;
+    equal!(PROCS.load()?, before + 1);
+    PROCS.kill(children[1])?;
+    equal!(PROCS.load()?, before);
+    Ok(())
+}
+
+fn may_manage(_: &mut Stage) -> Outcome {
+    let nobody = |error| Err(ProcsFailure::Refused(error));
+    check!(PROCS.may_manage(tench::procs::protocol::pid::INIT)?);
+    let child = start(&["spin"])?;
+    check!(!PROCS.may_manage(child)?);
+    PROCS.kill(child)?;
+    equal!(PROCS.may_manage(child), nobody(ProcsError::WrongState));
+    equal!(PROCS.may_manage(child + 1000), nobody(ProcsError::NoSuchProcess));
+    // Of a process of another core nothing is known here.
+    equal!(PROCS.may_manage(tench::procs::pid::first(7) | child), nobody(ProcsError::NoSuchProcess));
     Ok(())
 }
 

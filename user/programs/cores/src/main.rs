@@ -31,7 +31,8 @@ tench::entry!(main);
 
 /// How it is called.
 const USAGE: &str =
-    "usage: cores [ping CORE [TIMES] | ps | kill [CORE:]PID | memory CORE | run CORE PROGRAM [ARGUMENT...] |
+    "usage: cores [ping CORE [TIMES] | ps | memory CORE | load CORE | least | run CORE PROGRAM [ARGUMENT...] |
+    kill|suspend|resume|status|wait [CORE:]PID | killall [CORE] NAME | find NAME |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
     leave CORE [TIMES] | refusals CORE |
@@ -45,6 +46,22 @@ fn main() -> Result<(), String> {
         ["ping", core, times] => ping(number(core)?, number(times)?),
         ["ps"] => processes::list(several()?),
         ["kill", process] => processes::kill(several()?, process),
+        ["suspend", process] => processes::suspend(several()?, process),
+        ["resume", process] => processes::resume(several()?, process),
+        ["status", process] => processes::status(several()?, process),
+        ["wait", process] => processes::wait(several()?, process),
+        ["killall", name] => {
+            let monitor = several()?;
+            let (count, _) = monitor.cores().map_err(|failure| failure.to_string())?;
+            processes::kill_all(monitor, 0..count, name)
+        }
+        ["killall", core, name] => {
+            let core = number(core)?;
+            processes::kill_all(several()?, core..core.saturating_add(1), name)
+        }
+        ["find", name] => processes::find(several()?, name),
+        ["load", core] => processes::load(several()?, number(core)?),
+        ["least"] => processes::least(several()?),
         ["memory", core] => processes::memory(several()?, number(core)?),
         ["run", core, ref program @ ..] if !program.is_empty() => processes::run(several()?, number(core)?, program),
         ["limit", time, core, ref program @ ..] if !program.is_empty() => {

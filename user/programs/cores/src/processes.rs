@@ -7,8 +7,9 @@ use core::time::Duration;
 
 use tench::println;
 use tench::time;
-use tench_monitor_client::protocol::{CORE_SHIFT, Condition, Error, Process, first};
+use tench_monitor_client::protocol::{Condition, Error, Process, first};
 use tench_monitor_client::{Failure, Monitor};
+use tench_procs_client::pid::{self, Shown};
 use tench_procs_client::protocol::FaultKind;
 
 /// How long a program runs before it is killed: long enough to wait for something.
@@ -80,14 +81,78 @@ fn many(
     })
 }
 
+/// A process by the number that people write.
+fn parse(process: &str) -> Result<u64, String> {
+    pid::parse(process).ok_or_else(|| format!("\"{process}\" is no process; `ps` lists them"))
+}
+
 /// Kills a process, if whoever runs this program may.
 pub fn kill(monitor: Monitor, process: &str) -> Result<(), String> {
-    let (core, process) = process.split_once(':').unwrap_or(("0", process));
-    let (core, process) = (crate::number(core)?, crate::number(process)?);
-    if (core | process) >> CORE_SHIFT != 0 {
-        return Err("no such process; `cores ps` lists them".to_string());
+    monitor.kill(parse(process)?).map_err(text)
+}
+
+/// Stops a process.
+pub fn suspend(monitor: Monitor, process: &str) -> Result<(), String> {
+    monitor.suspend(parse(process)?).map_err(text)
+}
+
+/// Lets it go on.
+pub fn resume(monitor: Monitor, process: &str) -> Result<(), String> {
+    monitor.resume(parse(process)?).map_err(text)
+}
+
+/// Says what is known of a process.
+pub fn status(monitor: Monitor, process: &str) -> Result<(), String> {
+    report(&monitor.status(parse(process)?).map_err(text)?);
+    Ok(())
+}
+
+/// Waits for the end of a process and says what became of it.
+pub fn wait(monitor: Monitor, process: &str) -> Result<(), String> {
+    report(&monitor.wait(parse(process)?).map_err(text)?);
+    Ok(())
+}
+
+/// Kills all processes of a name on these cores, and says how many. That it may not kill some does not save the others.
+pub fn kill_all(monitor: Monitor, cores: impl Iterator<Item = u64>, name: &str) -> Result<(), String> {
+    let (mut killed, mut refused) = (0, None);
+    for core in cores {
+        match monitor.kill_all(core, name) {
+            Ok(count) => killed += count,
+            Err(failure) => refused = Some(format!("core {core}: {failure}")),
+        }
     }
-    monitor.kill(first(core) | process).map_err(text)
+    println!("killed {killed}");
+    refused.map_or(Ok(()), Err)
+}
+
+/// Lists the living processes of a name.
+pub fn find(monitor: Monitor, name: &str) -> Result<(), String> {
+    let (count, _) = monitor.cores().map_err(text)?;
+    for core in 0..count {
+        let mut after = first(core);
+        loop {
+            after = match monitor.find(name, after) {
+                Ok(process) => process,
+                Err(Failure::Refused(Error::NoSuchProcess)) => break,
+                Err(failure) => return Err(text(failure)),
+            };
+            println!("{}", Shown(after));
+        }
+    }
+    Ok(())
+}
+
+/// Says how many processes run on a core.
+pub fn load(monitor: Monitor, core: u64) -> Result<(), String> {
+    println!("core {core} runs {}", monitor.load(core).map_err(text)?);
+    Ok(())
+}
+
+/// Says on which core the fewest run.
+pub fn least(monitor: Monitor) -> Result<(), String> {
+    println!("{}", monitor.least_loaded().map_err(text)?);
+    Ok(())
 }
 
 /// Says how much memory a core has.
@@ -135,15 +200,7 @@ fn line(core: u64, process: &Process) -> String {
     let Process { process, parent, state, ticks, name, .. } = process;
     let milliseconds = ticks.saturating_mul(1000) / time::frequency();
     let state = state.to_string();
-    format!("{core:>4} {:>8} {:>8} {milliseconds:>7} ms  {state:<9}  {name}", number(*process), number(*parent))
-}
-
-/// A process's number as people read it: with the core before it, if that is not the first.
-fn number(process: u64) -> String {
-    match tench_monitor_client::protocol::place(process) {
-        (0, process) => process.to_string(),
-        (core, process) => format!("{core}:{process}"),
-    }
+    format!("{core:>4} {:>8} {:>8} {milliseconds:>7} ms  {state:<9}  {name}", shown(*process), shown(*parent))
 }
 
 /// Starts a program with arguments.
@@ -152,9 +209,14 @@ pub fn spawn(monitor: Monitor, core: u64, program: &[&str]) -> Result<u64, Strin
     monitor.spawn(core, &strings).map_err(text)
 }
 
+/// A number in a column.
+fn shown(process: u64) -> String {
+    Shown(process).to_string()
+}
+
 /// Says what became of a process.
 fn report(process: &Process) {
-    let (who, detail) = (number(process.process), process.detail);
+    let (who, detail) = (Shown(process.process), process.detail);
     match process.state {
         Condition::Exited => println!("process {who} exited with {detail}"),
         Condition::Faulted => match FaultKind::from_code(detail) {

@@ -8,20 +8,27 @@
 //! pipeline has no input.
 
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::mem::take;
 
-use crate::commands::{self, Action, Call, Command, Failure};
+use tench_procs_client::pid::{self, Shown};
+
+use crate::commands::{self, Action, Call, Command, Failure, Place, Wanted};
 use crate::jobs::{Job, Member};
 use crate::parse::{Errors, Pipeline, Stage, Standard, Target};
 use crate::shell::{Shell, Sinks};
-use crate::system::{How, OnKey, Stream, Waited, base_name};
+use crate::system::{How, OnKey, Refusal, Stream, Waited, base_name};
 
 /// What a stage is.
 enum Step<'a> {
     Command(&'static Command, &'a [String]),
-    Program { words: &'a [String], pid: u64 },
+    /// It runs already if it is one on another core: that is not prepared.
+    Program {
+        words: &'a [String],
+        pid: u64,
+        runs: bool,
+    },
 }
 
 /// What went wrong, and in which command.
@@ -46,7 +53,9 @@ impl Prepared<'_> {
     fn members(&self) -> Vec<Member> {
         let member = |step: &Step<'_>| match step {
             Step::Command(..) => None,
-            Step::Program { words, pid } => Some(Member::new(*pid, words.first().map_or("", |word| base_name(word)))),
+            Step::Program { words, pid, .. } => {
+                Some(Member::new(*pid, words.first().map_or("", |word| base_name(word))))
+            }
         };
         self.steps.iter().filter_map(member).collect()
     }
@@ -87,8 +96,10 @@ impl Shell<'_> {
     fn prepare<'a>(&mut self, pipeline: &'a Pipeline, prepared: &mut Prepared<'a>) -> Result<(), Trouble> {
         for stage in &pipeline.stages {
             let step = self.step(pipeline, stage)?;
-            if let Step::Program { pid, .. } = step {
-                prepared.waiting.push(pid);
+            match step {
+                Step::Program { pid, runs: false, .. } => prepared.waiting.push(pid),
+                Step::Program { pid, runs: true, .. } => prepared.started.push(pid),
+                Step::Command(..) => {}
             }
             prepared.steps.push(step);
         }
@@ -108,8 +119,16 @@ impl Shell<'_> {
         match command.action {
             Action::Pipeline(_) => usage("it stands at the beginning, before everything that is timed"),
             Action::Program => {
-                let (quota, words) = commands::program_of(arguments).map_err(|failure| (Some(command), failure))?;
-                self.program(Some(command), words, quota)
+                let with = |failure| (Some(command), failure);
+                let wanted = commands::program_of(arguments).map_err(with)?;
+                let core = self.core_of(&wanted, pipeline).map_err(with)?;
+                match core {
+                    None => self.program(Some(command), wanted.words, wanted.quota),
+                    Some(core) => {
+                        let started = self.system.spawn(core, wanted.words);
+                        self.step_of(Some(command), wanted.words, true, started)
+                    }
+                }
             }
             _ if pipeline.background => usage("only programs can run in the background"),
             Action::Alone(_) if !is_alone => usage("it needs the shell for itself, without |"),
@@ -123,8 +142,41 @@ impl Shell<'_> {
         words: &'a [String],
         quota: Option<u64>,
     ) -> Result<Step<'a>, Trouble> {
-        match self.system.prepare(words, quota) {
-            Ok(Some(pid)) => Ok(Step::Program { words, pid }),
+        let prepared = self.system.prepare(words, quota);
+        self.step_of(command, words, false, prepared)
+    }
+
+    /// The other core that is asked for, if it is one. Only words go there.
+    fn core_of(&mut self, wanted: &Wanted<'_>, pipeline: &Pipeline) -> Result<Option<u64>, Failure> {
+        let core = match wanted.core {
+            None => return Ok(None),
+            Some(Place::Core(core)) => core,
+            Some(Place::Any) => self.system.least_loaded()?,
+        };
+        if core == pid::place(self.system.own_pid()).0 {
+            return Ok(None);
+        }
+        let is_plain = |stage: &Stage| stage.input.is_none() && stage.output.is_none() && stage.errors.is_none();
+        if pipeline.stages.len() > 1 || !pipeline.stages.iter().all(is_plain) {
+            return Err(Failure::Refused(
+                "a program of another core reads and writes the terminal, without | < >".into(),
+            ));
+        }
+        if wanted.quota.is_some() {
+            return Err(Failure::Refused("only memory of the shell's own core can be limited".into()));
+        }
+        Ok(Some(core))
+    }
+
+    fn step_of<'a>(
+        &mut self,
+        command: Option<&'static Command>,
+        words: &'a [String],
+        runs: bool,
+        process: Result<Option<u64>, Refusal>,
+    ) -> Result<Step<'a>, Trouble> {
+        match process {
+            Ok(Some(pid)) => Ok(Step::Program { words, pid, runs }),
             Ok(None) => Err((command, self.unknown(words.first().map_or("", String::as_str)))),
             Err(refusal) => Err((command, refusal.into())),
         }
@@ -236,7 +288,7 @@ impl Shell<'_> {
     }
 
     fn leave_in_background(&mut self, pipeline: &Pipeline, prepared: &Prepared<'_>) {
-        let pids: Vec<String> = prepared.started.iter().map(|pid| format!("{pid}")).collect();
+        let pids: Vec<String> = prepared.started.iter().map(|pid| Shown(*pid).to_string()).collect();
         let number = self.jobs.add(&pipeline.text, prepared.members());
         let noun = if pids.len() == 1 { "process" } else { "processes" };
         self.say(format_args!("[{number}] {} ({noun} {})", pipeline.text, pids.join(", ")));

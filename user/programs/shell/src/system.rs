@@ -98,6 +98,8 @@ pub struct Process {
     pub ticks: u64,
     /// Bytes of its program.
     pub size: u64,
+    /// Bytes of memory that it costs, of a process of another core, where the memory server is another.
+    pub memory: Option<u64>,
     /// Path or name by which it was started.
     pub name: String,
 }
@@ -201,14 +203,19 @@ pub trait System {
 
     /// The shell's own process.
     fn own_pid(&self) -> u64;
-    /// A process, also one that has ended not long ago.
+    /// A process of any core, also one that has ended not long ago.
     fn process(&mut self, pid: u64) -> Result<Process, Refusal>;
-    /// The process with the next higher identifier.
+    /// The process with the next higher identifier; those of other cores follow those of the first.
     fn next_process(&mut self, after: u64) -> Option<Process>;
     /// Prepares a process of a program, with arguments; the first word is its name. It may have `quota` bytes of memory, or as
     /// much as the shell, and has the shell's input, output and errors unless others are given. Answers `None` if there is no
     /// such program.
     fn prepare(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal>;
+    /// Starts a program on another core, where it has the terminal and nothing else of the shell's. Answers `None` if there is
+    /// no such program.
+    fn spawn(&mut self, core: u64, words: &[String]) -> Result<Option<u64>, Refusal>;
+    /// The core on which the fewest processes run.
+    fn least_loaded(&mut self) -> Result<u64, Refusal>;
     /// Gives a prepared process an end of a stream. The shell keeps its own.
     fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), Refusal>;
     /// Lets a prepared process run. It is gone if this is refused.

@@ -5,7 +5,7 @@ mod common;
 use common::{Fake, answers, answers_of, session};
 use tench_procs_client::protocol::State;
 use tench_shell::commands;
-use tench_shell::system::{Input, Terminal};
+use tench_shell::system::{End, Input, OnKey, Terminal, Waited};
 
 #[track_caller]
 fn check(line: &str, expected: &str) {
@@ -37,20 +37,49 @@ fn mistakes_get_one_helpful_line() {
         ("tiemr 3", "no command or program tiemr; did you mean timer?\n"),
         ("xyzzy", "no command or program xyzzy; help lists the commands, ls bin the programs\n"),
         ("run xyzzy", "run: no command or program xyzzy; help lists the commands, ls bin the programs\n"),
-        ("run", "run: the program is missing; usage: run [--quota BYTES] PROGRAM [ARGUMENT...] [&]\n"),
-        ("run --quota", "run: the bytes are missing; usage: run [--quota BYTES] PROGRAM [ARGUMENT...] [&]\n"),
+        (
+            "run",
+            "run: the program is missing; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
+        ),
+        (
+            "run --quota",
+            "run: the bytes are missing; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
+        ),
         (
             "run --quota 3X hello",
-            "run: 3X is not a number of bytes, such as 4096, 64K or 2M; usage: run [--quota BYTES] PROGRAM [ARGUMENT...] \
-             [&]\n",
+            "run: 3X is not a number of bytes, such as 4096, 64K or 2M; usage: run [--quota BYTES] [--core CORE|any] PROGRAM \
+             [ARGUMENT...] [&]\n",
         ),
         (
             "run --quota 99999999999G hello",
-            "run: 99999999999G is not a number of bytes, such as 4096, 64K or 2M; usage: run [--quota BYTES] PROGRAM \
-             [ARGUMENT...] [&]\n",
+            "run: 99999999999G is not a number of bytes, such as 4096, 64K or 2M; usage: run [--quota BYTES] [--core CORE|any] \
+             PROGRAM [ARGUMENT...] [&]\n",
         ),
         ("run --quota 16K hello", "run: there is not enough memory\n"),
-        ("ps | run", "run: the program is missing; usage: run [--quota BYTES] PROGRAM [ARGUMENT...] [&]\n"),
+        (
+            "ps | run",
+            "run: the program is missing; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
+        ),
+        (
+            "run --core",
+            "run: the core is missing; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
+        ),
+        (
+            "run --core x hello",
+            "run: x is no core, such as 2, nor any; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
+        ),
+        (
+            "run --core +1 hello",
+            "run: +1 is no core, such as 2, nor any; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
+        ),
+        ("run --core 9 hello", "run: the machine has no such core\n"),
+        ("run --core 1 xyzzy", "run: no command or program xyzzy; help lists the commands, ls bin the programs\n"),
+        ("run --core 1 hello > tmp/x", "run: a program of another core reads and writes the terminal, without | < >\n"),
+        ("run --core 1 hello | cat", "run: a program of another core reads and writes the terminal, without | < >\n"),
+        ("run --core 1 --quota 1M hello", "run: only memory of the shell's own core can be limited\n"),
+        ("kill 1:9", "kill: no process 1:9; ps lists them\n"),
+        ("kill 1:x", "kill: no process 1:x; ps lists them\n"),
+        ("kill 4294967296", "kill: no process 4294967296; ps lists them\n"),
         ("hello | xyzzy", "no command or program xyzzy; help lists the commands, ls bin the programs\n"),
         ("hello > bin/hello", "bin/hello: read only\n"),
         ("hello > tmp", "tmp: this is a directory\n"),
@@ -222,6 +251,83 @@ fn processes_are_found_by_name_and_number() {
                     killed   timer\nkilled   timer\nprocess 9 (timer) was killed\n";
     assert_eq!(output, expected);
     assert_eq!(system.processes[5].state, State::Killed);
+}
+
+#[test]
+fn processes_of_other_cores_are_like_those_of_the_own() {
+    let mut system = Fake::new("init");
+    let lines = ["run --core 1 timer &", "run --core 2 timer 3 &", "timer &", "ps --flat timer", "ps shell", "jobs"];
+    let expected = "[1] run --core 1 timer (process 1:1)\n[2] run --core 2 timer 3 (process 2:1)\n[3] timer (process 8)\n\
+                    PID  PARENT  STATE    PRIORITY  MEMORY      TIME  NAME\n\
+                    \x20 8       7  running       108       -  8.000 ms  timer\n\
+                    PID  STATE    PRIORITY   MEMORY        TIME  NAME\n\
+                    \x20 7  running       107  1.2 MiB    7.000 ms  shell\n\
+                    \x20 8  running       108        -    8.000 ms    timer\n\
+                    1:1  running       397    8 KiB  297.000 ms    timer\n\
+                    2:1  running       693    8 KiB  593.000 ms    timer\n\
+                    JOB  STATE    PROCESSES  COMMAND\n%1   running  1:1        run --core 1 timer\n\
+                    %2   running  2:1        run --core 2 timer 3\n%3   running  8          timer\n";
+    assert_eq!(answers_of(&mut system, &lines), expected);
+    let lines = [
+        "suspend 1:1",
+        "suspend 1:timer",
+        "resume 1:1",
+        "resume 1:1",
+        "kill 1:1",
+        "kill 1:1",
+        "kill 0:8",
+        "kill timer",
+    ];
+    let expected = "suspend: process 1:1 is suspended already\nresume: process 1:1 is not suspended\n\
+                    kill: process 1:1 has been killed\n";
+    assert_eq!(answers_of(&mut system, &lines), expected);
+    // The name means the one on core 2 when there is none here any more.
+    assert_eq!(system.killed, [1 << 32 | 1, 8, 2 << 32 | 1]);
+}
+
+#[test]
+fn killall_ends_those_of_all_cores_or_of_one() {
+    let mut system = Fake::new("init");
+    let start = ["timer &", "run --core 1 timer &", "run --core 1 timer &", "run --core 2 timer &"];
+    answers_of(&mut system, &start);
+    assert_eq!(
+        answers_of(&mut system, &["kill 1:timer", "killall 1:timer", "killall 1:timer"]),
+        "\
+        kill: several processes are called 1:timer; give one of 1:1, 1:2\nkillall: no process 1:timer; ps lists them\n"
+    );
+    assert_eq!(system.killed, [1 << 32 | 1, 1 << 32 | 2]);
+    assert_eq!(
+        answers_of(&mut system, &["killall timer", "killall timer"]),
+        "killall: no process timer; ps lists them\n"
+    );
+    assert_eq!(system.killed[2..], [8, 2 << 32 | 1]);
+}
+
+#[test]
+fn programs_run_where_the_fewest_do() {
+    let mut system = Fake::new("init");
+    assert_eq!(
+        answers_of(&mut system, &["run --core any timer &", "run --core 0 timer > tmp/x &"]),
+        "\
+        [1] run --core any timer (process 8)\n[2] run --core 0 timer > tmp/x (process 9)\n"
+    );
+    system.quiet = 2;
+    assert_eq!(answers_of(&mut system, &["run --core any timer &"]), "[1] run --core any timer (process 2:1)\n");
+}
+
+#[test]
+fn a_program_of_another_core_has_the_terminal_while_it_is_waited_for() {
+    let mut system = Fake::new("init");
+    assert_eq!(answers_of(&mut system, &["run --core 1 fail"]), "hello, no line feed\n[exited with 3]\n");
+    system.key = Some(Waited::EndedEarly(vec![Some(End::Killed)]));
+    assert_eq!(answers_of(&mut system, &["run --core 1 timer; hello"]), "[killed]\n");
+    let remote = 1 << 32 | 2;
+    assert_eq!(system.foreground, (vec![remote], remote, Some(OnKey::Obey)));
+    system.key = Some(Waited::Suspended);
+    let output = answers_of(&mut system, &["run --core 1 cat", "bg", "wait 1:3"]);
+    let expected = "[1] run --core 1 cat: suspended; fg %1 or bg %1 lets it go on\n[1] run --core 1 cat\n\
+                    process 1:3 (cat) exited with 0\n";
+    assert_eq!(output, expected);
 }
 
 #[test]

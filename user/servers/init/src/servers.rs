@@ -103,6 +103,11 @@ impl Starter<'_> {
         self.endpoints.iter().find(|service| service.server == name).map(|service| service.copy)
     }
 
+    /// The number of a process of this core, which no process of another has.
+    const fn number(&self, process: u64) -> u64 {
+        pid::first(self.machine.core) | process
+    }
+
     fn program(&self, name: &'static str) -> Result<Entry<'static>, Failure> {
         self.boot.system.find(name).ok_or(Failure::Missing(name))
     }
@@ -116,7 +121,9 @@ impl Starter<'_> {
         let procs_process = self.load(&procs, pid::PROCS, window)?;
         let failed = |error| Failure::Kernel("connecting init with the process server", error);
         let endpoint = self.endpoint("procs").ok_or(Failure::NoServer("init"))?;
-        endpoint.mint_to(slot::PROCS, Rights::WRITE | Rights::CALL | Rights::GRANT, pid::INIT).map_err(failed)?;
+        endpoint
+            .mint_to(slot::PROCS, Rights::WRITE | Rights::CALL | Rights::GRANT, self.number(pid::INIT))
+            .map_err(failed)?;
 
         let faults =
             [(&mem, pid::MEM), (&procs, pid::PROCS)].map(|(program, process)| self.badged_faults(program, process));
@@ -142,7 +149,7 @@ impl Starter<'_> {
         let addresses = Addresses::choose(&image, stack, &mut self.random.sequence());
         image.move_by(addresses.bias);
         let description = Description {
-            pid: process,
+            pid: self.number(process),
             name: program.path,
             arguments: program.arguments.bytes(),
             environment: program.environment.bytes(),
@@ -158,7 +165,7 @@ impl Starter<'_> {
         }
         for (to, server) in STANDARD_SERVERS {
             if let Some(endpoint) = self.endpoint(server).filter(|_| server != name) {
-                loaded.give_client(to, endpoint, process).map_err(failed)?;
+                loaded.give_client(to, endpoint, self.number(process)).map_err(failed)?;
             }
         }
         Ok(loaded)

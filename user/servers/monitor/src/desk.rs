@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering;
 
 use tench::server::Watch;
 use tench_channel::Request as Number;
+use tench_monitor::about::About;
 use tench_monitor::message::{Malformed, Outcome, Words, decode_result};
 use tench_monitor_client::protocol::{Error, Memory, Process};
 use tench_places::Places;
@@ -14,7 +15,7 @@ use tench_protocol::{Decode, Pending, Port, Replies};
 use tench_sys::{Cap, Error as Refusal, Notification};
 
 use crate::capabilities::{self, Work};
-use crate::processes::{self, What};
+use crate::processes;
 use crate::services::{Request, Services};
 use crate::workers::{Client, Pool, Task};
 
@@ -36,6 +37,8 @@ pub enum Asker {
     Process(Pending<Process, Error>),
     /// For the end of it.
     Done(Pending<(), Error>),
+    /// For yes or no.
+    Truth(Pending<bool, Error>),
     /// For what is known of memory.
     Memory(Pending<Memory, Error>),
 }
@@ -47,6 +50,7 @@ impl Asker {
             Asker::Number(pending) => port.finish(pending, &result(words)),
             Asker::Process(pending) => port.finish(pending, &result(words)),
             Asker::Done(pending) => port.finish(pending, &result(words)),
+            Asker::Truth(pending) => port.finish(pending, &result(words)),
             Asker::Memory(pending) => port.finish(pending, &result(words)),
         }
     }
@@ -57,6 +61,7 @@ impl Asker {
             Asker::Number(pending) => watch.has_gone(pending),
             Asker::Process(pending) => watch.has_gone(pending),
             Asker::Done(pending) => watch.has_gone(pending),
+            Asker::Truth(pending) => watch.has_gone(pending),
             Asker::Memory(pending) => watch.has_gone(pending),
         }
     }
@@ -67,6 +72,7 @@ impl Asker {
             Asker::Number(pending) => replies.forget(pending),
             Asker::Process(pending) => replies.forget(pending),
             Asker::Done(pending) => replies.forget(pending),
+            Asker::Truth(pending) => replies.forget(pending),
             Asker::Memory(pending) => replies.forget(pending),
         }
     }
@@ -77,13 +83,14 @@ impl Asker {
             Asker::Number(pending) => port.finish(pending, &Err(why)),
             Asker::Process(pending) => port.finish(pending, &Err(why)),
             Asker::Done(pending) => port.finish(pending, &Err(why)),
+            Asker::Truth(pending) => port.finish(pending, &Err(why)),
             Asker::Memory(pending) => port.finish(pending, &Err(why)),
         }
     }
 }
 
 /// What the words of an answer say. Of another monitor's nothing is believed before it was checked.
-fn result<T: Encode + for<'a> Decode<'a>>(words: &[u64]) -> Result<T, Error> {
+pub fn result<T: Encode + for<'a> Decode<'a>>(words: &[u64]) -> Result<T, Error> {
     let (outcome, words) = decode_result(words).map_err(|_| Error::Broken)?;
     match outcome {
         Outcome::Answered => {
@@ -103,15 +110,34 @@ pub enum Origin {
     Peer(u64, Number),
     /// Somebody here.
     Here(Asker),
+    /// Nobody yet: another core is to be asked, when it is known whether whoever asks may manage all.
+    Vouched(Box<About>, Asker),
     /// Whoever sends a capability, or takes it back.
     Capabilities(Work),
     /// Who asked has gone.
     Nobody,
 }
 
+impl Origin {
+    /// Refuses whoever waits here.
+    pub fn refuse(self, port: &mut Port, why: Error) {
+        if let Origin::Here(asker) = self {
+            asker.refuse(port, why);
+        }
+    }
+
+    /// Takes it back from who has gone.
+    pub fn forget(self, replies: &mut Replies) {
+        if let Origin::Here(asker) = self {
+            asker.forget(replies);
+        }
+    }
+}
+
 /// Who works on what.
 pub struct Desk {
-    core: u64,
+    /// This core.
+    pub core: u64,
     pool: Pool<Origin>,
     /// Those for whom something may take for ever.
     places: Places,
@@ -139,28 +165,27 @@ impl Desk {
     /// Lets a worker do something about processes for another core. (It has a name in the program's file, by which the tests find it, to
     /// break it on one core.)
     #[inline(never)]
-    pub fn ask_for(&mut self, core: u64, number: Number, asker: u64, what: What) -> Result<(), Outcome> {
-        let asker = processes::foreign(core, asker);
-        let takes_long = matches!(what, What::Wait(_));
-        let task = Task::Processes(processes::Task { core: self.core, asker, what });
-        self.start(Origin::Peer(core, number), (PROCESSES, asker), task, takes_long)
+    pub fn ask_for(&mut self, core: u64, number: Number, about: About) -> Result<(), Outcome> {
+        self.start_task(Origin::Peer(core, number), processes::Task::Do(about))
     }
 
     /// The same for somebody here, who is kept if there is a worker.
     pub fn ask_here(
         &mut self,
-        asker: u64,
-        what: What,
-        keep: impl FnOnce() -> Result<Asker, Refusal>,
+        task: processes::Task,
+        keep: impl FnOnce() -> Result<Origin, Refusal>,
     ) -> Result<(), Error> {
-        let takes_long = matches!(what, What::Wait(_));
-        if !self.pool.has_room() || takes_long && !self.places.may_take(asker) {
+        if !self.pool.has_room() || task.waits() && !self.places.may_take(task.asker()) {
             return Err(Error::Full);
         }
-        let task = Task::Processes(processes::Task { core: self.core, asker, what });
-        let origin = Origin::Here(keep().map_err(|_| Error::Full)?);
+        let origin = keep().map_err(|_| Error::Full)?;
         // There is room, so it starts.
-        self.start(origin, (PROCESSES, asker), task, takes_long).map_err(|_| Error::Full)
+        self.start_task(origin, task).map_err(|_| Error::Full)
+    }
+
+    fn start_task(&mut self, origin: Origin, task: processes::Task) -> Result<(), Outcome> {
+        let (client, takes_long) = ((PROCESSES, task.asker()), task.waits());
+        self.start(origin, client, Task::Processes(task), takes_long)
     }
 
     /// Lets a worker do something about capabilities. Gives back what it was for, if there is none.

@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod about;
 pub mod askers;
 pub mod boot;
 pub mod exchange;

@@ -3,10 +3,7 @@
 //! ```text
 //! request       words                                      answer
 //! FORWARD       service, process, label, words…            what became of it, label, words…
-//! SPAWN         process, bytes of the strings, strings…    what became of it, process
-//! WAIT, NEXT    process, process in question               what became of it, a Process in the words of its interface
-//! KILL          process, process in question               what became of it
-//! MEMORY        process                                    what became of it, a Memory in the words of its interface
+//! about.rs      about processes                            what became of it, the answer in the words of its interface
 //! PING                                                     nothing
 //!
 //! event
@@ -15,13 +12,12 @@
 //! ALIVE
 //! HERE
 //! ```
-//! The first process is always the one that asks, numbered as on its own core; which core that is, the channel says. The process
-//! in question is numbered as on the core that is asked.
+//! The process is the one that asks, numbered as everywhere; who speaks for processes of other cores is refused.
 
 use arrayvec::ArrayVec;
 use tench_abi::Tag;
 use tench_abi::message::MAX_WORDS;
-use tench_monitor_client::protocol::{CORE_SHIFT, MAX_STRINGS};
+use tench_monitor_client::protocol::{MAX_STRINGS, place};
 
 /// What is asked or said.
 pub mod operation {
@@ -31,16 +27,7 @@ pub mod operation {
     pub const PING: u16 = 2;
     /// Request of a process to a server of the core that is asked.
     pub const FORWARD: u16 = 3;
-    /// Starts a program.
-    pub const SPAWN: u16 = 4;
-    /// Waits for the end of a process.
-    pub const WAIT: u16 = 5;
-    /// Kills a process.
-    pub const KILL: u16 = 6;
-    /// What is known of the next process.
-    pub const NEXT: u16 = 7;
-    /// What is known of memory.
-    pub const MEMORY: u16 = 8;
+    // Requests about processes: `about::Operation`.
     /// Event: nobody waits any more for the answer to a request, which is told by its place.
     pub const CANCEL: u16 = 9;
     /// Event: somebody waits for this core, of which nothing has been heard for a while. It says [`HERE`].
@@ -68,8 +55,8 @@ tench_protocol::codes! {
         TooLong = 2, "a message between monitors is too long";
         /// More than can be the label of a message.
         Label = 3, "a label has more than 48 bits";
-        /// More than can be a process of one core.
-        Process = 4, "a process's number has more than 32 bits";
+        /// A process of another core than the one that says so.
+        Process = 4, "a process that asks is none of that core";
         /// More than there can be.
         Service = 5, "there is no server of that number";
         /// A string that does not end or is no UTF-8, or no program's name.
@@ -78,6 +65,10 @@ tench_protocol::codes! {
         Outcome = 7, "no such outcome of a request";
         /// More than there are.
         Place = 8, "there is no request of that number";
+        /// Another core than the one that is asked.
+        Core = 9, "a process in question is none of this core";
+        /// Neither yes nor no.
+        Authority = 10, "whether a process manages others is 0 or 1";
     }
 }
 
@@ -101,13 +92,8 @@ tench_protocol::codes! {
     }
 }
 
-/// A process's number on its own core.
-fn process(word: u64) -> Result<u64, Malformed> {
-    if word >> CORE_SHIFT == 0 { Ok(word) } else { Err(Malformed::Process) }
-}
-
 /// The first words, and the others. There may be at most `most` others.
-fn split<const N: usize>(words: &[u64], most: usize) -> Result<([u64; N], &[u64]), Malformed> {
+pub(crate) fn split<const N: usize>(words: &[u64], most: usize) -> Result<([u64; N], &[u64]), Malformed> {
     let (head, rest) = words.split_first_chunk().ok_or(Malformed::TooShort)?;
     if rest.len() > most { Err(Malformed::TooLong) } else { Ok((*head, rest)) }
 }
@@ -131,13 +117,16 @@ impl<'a> Forward<'a> {
         [self.service, self.process, self.label].into_iter().chain(self.words.iter().copied()).take(LONGEST).collect()
     }
 
-    /// What words say.
-    pub fn decode(words: &'a [u64]) -> Result<Forward<'a>, Malformed> {
-        let ([service, asker, label], words) = split::<HEAD>(words, MAX_WORDS)?;
+    /// What words say that have come from a core.
+    pub fn decode(words: &'a [u64], from: u64) -> Result<Forward<'a>, Malformed> {
+        let ([service, process, label], words) = split::<HEAD>(words, MAX_WORDS)?;
         if service >= MAX_SERVICES {
             return Err(Malformed::Service);
         }
-        Ok(Forward { service, process: process(asker)?, label: self::label(label)?, words })
+        if process != 0 && place(process).0 != from {
+            return Err(Malformed::Process);
+        }
+        Ok(Forward { service, process, label: self::label(label)?, words })
     }
 }
 
@@ -171,18 +160,6 @@ pub fn decode_result(words: &[u64]) -> Result<(Outcome, &[u64]), Malformed> {
     Ok((Outcome::from_code(outcome).ok_or(Malformed::Outcome)?, rest))
 }
 
-/// A request about a process: who asks, and about whom.
-pub fn decode_about(words: &[u64]) -> Result<(u64, u64), Malformed> {
-    let ([asker, other], _) = split::<2>(words, 0)?;
-    Ok((process(asker)?, process(other)?))
-}
-
-/// A request that says no more than who asks.
-pub fn decode_asker(words: &[u64]) -> Result<u64, Malformed> {
-    let ([asker], _) = split::<1>(words, 0)?;
-    process(asker)
-}
-
 /// Which request is cancelled.
 pub fn decode_place(words: &[u64]) -> Result<usize, Malformed> {
     let ([place], _) = split::<1>(words, 0)?;
@@ -210,26 +187,25 @@ impl Strings {
         (core::str::from_utf8(name).unwrap_or(""), rest.get(1..).unwrap_or(&[]))
     }
 
-    /// A request to start it, by a process.
-    pub fn encode(&self, asker: u64) -> Words {
-        let mut words: Words = [asker, self.0.len() as u64].into_iter().collect();
+    /// Appends them to a message: how many bytes, and the bytes.
+    pub fn encode_into(&self, words: &mut Words) {
+        words.push(self.0.len() as u64);
         words.extend(self.0.chunks(size_of::<u64>()).map(|chunk| {
             let mut bytes = [0; size_of::<u64>()];
             bytes[..chunk.len()].copy_from_slice(chunk);
             u64::from_le_bytes(bytes)
         }));
-        words
     }
 
-    /// What such a request says: who asks, and for what.
-    pub fn decode(words: &[u64]) -> Result<(u64, Strings), Malformed> {
-        let ([asker, length], words) = split::<2>(words, MAX_STRINGS.div_ceil(size_of::<u64>()))?;
+    /// What the last words of a message say.
+    pub fn decode(words: &[u64]) -> Result<Strings, Malformed> {
+        let ([length], words) = split::<1>(words, MAX_STRINGS.div_ceil(size_of::<u64>()))?;
         let length = usize::try_from(length).ok().filter(|length| *length <= MAX_STRINGS).ok_or(Malformed::TooLong)?;
         if words.len() != length.div_ceil(size_of::<u64>()) {
             return Err(Malformed::Strings);
         }
         let bytes: ArrayVec<u8, MAX_STRINGS> = words.iter().flat_map(|word| word.to_le_bytes()).take(length).collect();
-        Ok((process(asker)?, Strings::new(&bytes)?))
+        Strings::new(&bytes)
     }
 }
 
@@ -245,8 +221,8 @@ mod tests {
     fn messages_arrive_as_they_were_sent() {
         let words: Vec<u64> = (0..64).collect();
         for length in [0, 1, 8, 63, 64] {
-            let forward = Forward { service: 3, process: 77, label: (1 << 48) - 1, words: &words[..length] };
-            assert_eq!(Forward::decode(&forward.encode()), Ok(forward));
+            let forward = Forward { service: 3, process: 2 << 32 | 77, label: (1 << 48) - 1, words: &words[..length] };
+            assert_eq!(Forward::decode(&forward.encode(), 2), Ok(forward));
             let answer = answered(5, &words[..length]);
             assert_eq!(decode_answer(&answer), Ok((Outcome::Answered, 5, &words[..length])));
         }
@@ -254,7 +230,9 @@ mod tests {
         let longest = [&[b'x'; MAX_STRINGS - 1][..], &[0]].concat();
         for bytes in [&b"hello\0"[..], b"cat\0a b\0\0", "grün\0".as_bytes(), &longest] {
             let strings = Strings::new(bytes).unwrap();
-            assert_eq!(Strings::decode(&strings.encode(4)), Ok((4, strings)));
+            let mut words = Words::new();
+            strings.encode_into(&mut words);
+            assert_eq!(Strings::decode(&words), Ok(strings));
         }
         assert_eq!(Strings::new(b"cat\0a b\0\0").unwrap().parts(), ("cat", &b"a b\0\0"[..]));
         assert_eq!(Strings::new(b"cat\0").unwrap().parts(), ("cat", &b""[..]));
@@ -262,29 +240,28 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_refused_by_name() {
-        assert_eq!(Forward::decode(&[1, 2]), Err(Malformed::TooShort));
-        assert_eq!(Forward::decode(&[0; 68]), Err(Malformed::TooLong));
-        assert_eq!(Forward::decode(&[64, 0, 0]), Err(Malformed::Service));
-        assert_eq!(Forward::decode(&[0, 1 << 32, 0]), Err(Malformed::Process));
-        assert_eq!(Forward::decode(&[0, 0, 1 << 48]), Err(Malformed::Label));
+        assert_eq!(Forward::decode(&[1, 2], 1), Err(Malformed::TooShort));
+        assert_eq!(Forward::decode(&[0; 68], 1), Err(Malformed::TooLong));
+        assert_eq!(Forward::decode(&[64, 0, 0], 1), Err(Malformed::Service));
+        for process in [5, 2 << 32 | 5, u64::MAX] {
+            assert_eq!(Forward::decode(&[0, process, 0], 1), Err(Malformed::Process), "{process:#x}");
+        }
+        assert_eq!(Forward::decode(&[0, 0, 1 << 48], 1), Err(Malformed::Label));
         assert_eq!(decode_answer(&[0]), Err(Malformed::TooShort));
         assert_eq!(decode_answer(&[7, 0]), Err(Malformed::Outcome));
         assert_eq!(decode_answer(&[0, u64::MAX]), Err(Malformed::Label));
         assert_eq!(decode_answer(&[4, 0, 0]), Err(Malformed::TooLong));
         assert_eq!(decode_answer(&[0; 67]), Err(Malformed::TooLong));
-        assert_eq!(decode_about(&[1]), Err(Malformed::TooShort));
-        assert_eq!(decode_about(&[1, 2, 3]), Err(Malformed::TooLong));
-        assert_eq!(decode_about(&[1, 1 << 63]), Err(Malformed::Process));
-        assert_eq!(decode_asker(&[1 << 32]), Err(Malformed::Process));
         assert_eq!((decode_place(&[63]), decode_place(&[64])), (Ok(63), Err(Malformed::Place)));
         assert_eq!((decode_place(&[]), decode_place(&[1, 1])), (Err(Malformed::TooShort), Err(Malformed::TooLong)));
         for bytes in [&b""[..], b"\0", b"\0x\0", b"hello", b"\xff\0"] {
             assert_eq!(Strings::new(bytes), Err(Malformed::Strings), "{bytes:?}");
         }
         assert_eq!(Strings::new(&[b'x'; MAX_STRINGS + 1]), Err(Malformed::Strings));
-        assert_eq!(Strings::decode(&[0, u64::MAX]), Err(Malformed::TooLong));
-        assert_eq!(Strings::decode(&[0, 6]), Err(Malformed::Strings));
-        assert_eq!(Strings::decode(&[0, 1, 0, 0]), Err(Malformed::Strings));
+        assert_eq!(Strings::decode(&[]), Err(Malformed::TooShort));
+        assert_eq!(Strings::decode(&[u64::MAX]), Err(Malformed::TooLong));
+        assert_eq!(Strings::decode(&[6]), Err(Malformed::Strings));
+        assert_eq!(Strings::decode(&[1, 0, 0]), Err(Malformed::Strings));
     }
 
     /// Whoever is refused on another core reads what he would read on his own, for every error that has a name here.
@@ -319,27 +296,26 @@ mod tests {
             let length = random() as usize % 80;
             let shift = random() % 64;
             let mut words: Vec<u64> = (0..length).map(|_| random() >> shift.min(43)).collect();
-            if let Some(word) = words.get_mut(1).filter(|_| shift % 2 == 0) {
-                *word = (length as u64).saturating_sub(2) * 8;
+            if let Some(word) = words.first_mut().filter(|_| shift % 2 == 0) {
+                *word = (length as u64).saturating_sub(1) * 8;
             }
             let mut count = |ok: bool| if ok { accepted += 1 } else { refused += 1 };
-            let forward = Forward::decode(&words);
+            if let Some(word) = words.get_mut(1).filter(|_| shift % 4 != 0) {
+                *word = 1 << 32 | length as u64;
+            }
+            let forward = Forward::decode(&words, 1);
             count(forward.is_ok());
             assert!(forward.is_ok_and(|forward| forward.encode()[..] == words[..]) || forward.is_err());
             let strings = Strings::decode(&words);
             count(strings.is_ok());
-            assert!(
-                strings.is_ok_and(|(asker, strings)| Strings::decode(&strings.encode(asker)).is_ok())
-                    || strings_is_refused(&words)
-            );
+            if let Ok(strings) = strings {
+                let mut again = Words::new();
+                strings.encode_into(&mut again);
+                assert_eq!(Strings::decode(&again), Ok(strings));
+            }
             count(decode_answer(&words).is_ok());
-            count(decode_about(&words).is_ok());
             count(decode_result(&words).is_ok());
         }
         assert!(accepted > 1000 && refused > 1000, "{accepted} accepted, {refused} refused");
-    }
-
-    fn strings_is_refused(words: &[u64]) -> bool {
-        Strings::decode(words).is_err()
     }
 }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
+use tench_monitor::about::{About, Operation};
 use tench_monitor::exchange::line::{Admission, Growth, operation as exchange};
 use tench_monitor::message::{Forward, Outcome, Words, decode_place, ended, operation};
 use tench_monitor_client::protocol::{Error, State, first};
@@ -14,9 +15,8 @@ use tench_sys::{Error as Refusal, Instant};
 
 use crate::capabilities::{self, Books, Gift, Task, Work};
 use crate::channel::{Channel, IN_FLIGHT};
-use crate::desk::{Asker, Desk, malformed};
+use crate::desk::{Asker, Desk, Origin, malformed};
 use crate::forward::{Arrived, Inbox, Waiting};
-use crate::processes::What;
 use crate::services::Request;
 
 /// Seconds in which a core that was started has to answer.
@@ -34,8 +34,8 @@ const BATCH: usize = 64;
 enum Asked {
     /// Whether it answers; since when.
     Ping(Instant, Pending<u64, Error>),
-    /// Something about processes, by whom; and whether it waits for the end of one.
-    Processes(u64, bool, Option<Asker>),
+    /// Something about processes, by whom; whether it waits for the end of one; and who is answered.
+    Processes(u64, bool, Origin),
     /// Something of a server there.
     Forward(Waiting),
     /// Whether a process there takes what somebody here sends.
@@ -72,7 +72,7 @@ pub struct Peer {
 /// What waits for a channel.
 enum Parked {
     Ping(Pending<u64, Error>),
-    Processes(u64, What, Asker),
+    Processes(About, Origin),
     Gift(Gift),
     Growth(Asker, Growth),
 }
@@ -119,9 +119,9 @@ impl Peer {
                     let asked = self.ping(|| kept.take().ok_or(Refusal::Aborted));
                     kept.into_iter().zip(asked.err()).for_each(|(pending, why)| port.finish(pending, &Err(why)));
                 }
-                Parked::Processes(asker, what, waiting) => {
+                Parked::Processes(about, waiting) => {
                     let mut kept = Some(waiting);
-                    let asked = self.ask(asker, &what, || kept.take().ok_or(Refusal::Aborted));
+                    let asked = self.ask(&about, || kept.take().ok_or(Refusal::Aborted));
                     kept.into_iter().zip(asked.err()).for_each(|(waiting, why)| waiting.refuse(port, why));
                 }
             }
@@ -224,7 +224,7 @@ impl Peer {
         }
         let asked = self.asked.try_reserve(1).map_err(|_| Error::Full);
         match asked.and_then(|()| self.request(exchange::GROW, &growth.encode())) {
-            Ok(number) => self.asked.push((number, Asked::Processes(0, false, Some(asker)))),
+            Ok(number) => self.asked.push((number, Asked::Processes(0, false, Origin::Here(asker)))),
             Err(why) => asker.refuse(port, why),
         }
     }
@@ -281,29 +281,28 @@ impl Peer {
         self.asked.try_reserve(1).map_err(|_| Error::Full)?;
         let since = Instant::now();
         let number = self.request(operation::PING, &[])?;
-        let asked = keep().map_or(Asked::Processes(0, false, None), |pending| Asked::Ping(since, pending));
+        let asked = keep().map_or(Asked::Processes(0, false, Origin::Nobody), |pending| Asked::Ping(since, pending));
         self.asked.push((number, asked));
         Ok(())
     }
 
     /// Asks it for something about processes. Who asks is kept if that was possible.
-    pub fn ask(&mut self, asker: u64, what: &What, keep: impl FnOnce() -> Result<Asker, Refusal>) -> Result<(), Error> {
+    pub fn ask(&mut self, about: &About, keep: impl FnOnce() -> Result<Origin, Refusal>) -> Result<(), Error> {
         if let Some(room) = self.waiting_room() {
-            room?.push(Parked::Processes(asker, what.clone(), keep().map_err(|_| Error::Full)?));
+            room?.push(Parked::Processes(about.clone(), keep().map_err(|_| Error::Full)?));
             return Ok(());
         }
-        let waits = matches!(what, What::Wait(_));
+        let (asker, waits) = (about.asker, about.operation.waits());
         if waits && !self.places.may_take(asker) || self.asked.try_reserve(1).is_err() {
             return Err(Error::Full);
         }
-        let (operation, words) = what.encode(asker);
-        let number = self.request(operation, &words)?;
-        let kept = keep().ok();
-        let is_kept = kept.is_some();
+        let number = self.request(about.operation as u16, &about.encode())?;
+        let kept = keep();
+        let is_kept = kept.is_ok();
         if waits {
             self.places.take(asker);
         }
-        self.asked.push((number, Asked::Processes(asker, waits, kept)));
+        self.asked.push((number, Asked::Processes(asker, waits, kept.unwrap_or(Origin::Nobody))));
         if is_kept { Ok(()) } else { Err(Error::Full) }
     }
 
@@ -311,8 +310,8 @@ impl Peer {
     pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
         let Some(channel) = &mut self.channel else { return };
         for (number, asked) in &mut self.asked {
-            let Asked::Processes(asker, waits @ true, kept) = asked else { continue };
-            if !kept.as_ref().is_some_and(|kept| kept.has_gone(watch)) {
+            let Asked::Processes(asker, waits @ true, origin) = asked else { continue };
+            if !matches!(origin, Origin::Here(asker) if asker.has_gone(watch)) {
                 continue;
             }
             if channel.event(operation::CANCEL, &[number.place() as u64]).is_err() {
@@ -320,7 +319,7 @@ impl Peer {
             }
             *waits = false;
             self.places.give_back(*asker);
-            kept.take().into_iter().for_each(|kept| kept.forget(replies));
+            core::mem::replace(origin, Origin::Nobody).forget(replies);
         }
     }
 
@@ -381,7 +380,7 @@ impl Peer {
         for parked in self.parked.iter_mut().flat_map(|parked| parked.drain(..)) {
             match parked {
                 Parked::Ping(pending) => port.finish(pending, &Err(why)),
-                Parked::Processes(_, _, waiting) => waiting.refuse(port, why),
+                Parked::Processes(_, waiting) => waiting.refuse(port, why),
                 Parked::Gift(gift) => gift.refuse(books, why),
                 Parked::Growth(asker, _) => asker.refuse(port, why),
             }
@@ -404,22 +403,26 @@ impl Peer {
 
 /// Carries out a request of another core: answers it at once, or hands it to somebody who does later.
 fn carry_out(core: u64, number: Number, words: &[u64], desk: &mut Desk, books: &Books) -> Option<Words> {
+    let at_once = |why| (why, 0);
     let accepted = match number.operation() {
         operation::PING => return Some(Words::new()),
-        operation::FORWARD => Forward::decode(words)
+        operation::FORWARD => Forward::decode(words, core)
+            .and_then(|forward| Request::new(core, &forward))
             .map_err(malformed)
-            .and_then(|forward| desk.serve(core, number, Request::new(core, &forward)).map_err(|why| (why, 0))),
-        operation::SPAWN..=operation::MEMORY => What::decode(number.operation(), words)
-            .map_err(malformed)
-            .and_then(|(asker, what)| desk.ask_for(core, number, asker, what).map_err(|why| (why, 0))),
-        exchange::ADMIT => Admission::decode(words).map_err(malformed).and_then(|admission| {
+            .and_then(|request| desk.serve(core, number, request).map_err(at_once)),
+        exchange::ADMIT => Admission::decode(words, core, desk.core).map_err(malformed).and_then(|admission| {
             let task = capabilities::look(books, first(core) | admission.asker, admission.process);
             desk.work(Work::There(core, number, admission), task).map_err(|_| (Outcome::Busy, 0))
         }),
         exchange::GROW => Growth::decode(words)
             .map_err(malformed)
             .and_then(|growth| desk.work(Work::Gift(core, number), Task::Take(growth)).map_err(|_| (Outcome::Busy, 0))),
-        _ => Err((Outcome::Malformed, 0)),
+        other => match Operation::from_code(u64::from(other)) {
+            Some(operation) => About::decode(operation, words, core, desk.core)
+                .map_err(malformed)
+                .and_then(|about| desk.ask_for(core, number, about).map_err(at_once)),
+            None => Err((Outcome::Malformed, 0)),
+        },
     };
     accepted.err().map(|(outcome, about)| ended(outcome, about))
 }
@@ -429,11 +432,13 @@ impl Asked {
     fn finish(self, words: &[u64], places: &mut Places, inbox: &Inbox, books: &mut Books, port: &mut Port) {
         match self {
             Asked::Ping(since, pending) => port.finish(pending, &Ok(Instant::now().ticks() - since.ticks())),
-            Asked::Processes(asker, waits, kept) => {
+            Asked::Processes(asker, waits, origin) => {
                 if waits {
                     places.give_back(asker);
                 }
-                kept.into_iter().for_each(|asker| asker.finish(port, words));
+                if let Origin::Here(asker) = origin {
+                    asker.finish(port, words);
+                }
             }
             Asked::Forward(waiting) => inbox.answer(waiting, words),
             Asked::Gift(gift) => gift.admitted(books, words),
@@ -444,11 +449,8 @@ impl Asked {
     fn refuse(self, why: Error, places: &mut Places, inbox: &Inbox, books: &mut Books, port: &mut Port) {
         match self {
             Asked::Ping(_, pending) => port.finish(pending, &Err(why)),
-            Asked::Processes(asker, waits, kept) => {
-                if waits {
-                    places.give_back(asker);
-                }
-                kept.into_iter().for_each(|asker| asker.refuse(port, why));
+            Asked::Processes(..) => {
+                self.finish(&ended(Outcome::Refused, why as u64), places, inbox, books, port);
             }
             Asked::Forward(waiting) => inbox.refuse(waiting),
             Asked::Gift(gift) => gift.refuse(books, why),

@@ -1,17 +1,18 @@
-//! Starting, awaiting, killing and listing processes of this core for processes of any core.
+//! What is done about processes of this core for processes of any core.
 //!
-//! The process server sees who asks: for a process of this core its number, for another's its number and core with
-//! [`FOREIGN`](pid::FOREIGN). So it decides itself who may do what, as it does for those of its own core.
+//! The process server sees who asks: processes have the same numbers everywhere. So it decides itself who may do what, as it does for
+//! those of its own core. One thing it cannot know: whether a process of another core may manage all. That one's own core is asked
+//! for that ([`Task::Vouch`]), and if so, the monitor, which may as well, does it in its place.
 
-use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 
-use tench::{memory, time};
+use tench::{memory, process, time};
 use tench_abi::layout::slot;
 use tench_mem_client::Mem;
-use tench_monitor::message::{Malformed, Outcome, Strings, Words, decode_about, decode_asker, ended, operation};
-use tench_monitor_client::protocol::{Condition, Error, MAX_NAME, Memory, Process, first};
+use tench_monitor::about::{About, Operation};
+use tench_monitor::message::{Outcome, Strings, Words, ended};
+use tench_monitor_client::protocol::{Condition, Error, MAX_NAME, Memory, Process, first, place};
 use tench_procs_client::protocol::{Error as Refused, State, Status, Strings as List, pid};
 use tench_procs_client::{Failure, Procs};
 use tench_protocol::{ArrayString, Encode};
@@ -22,79 +23,94 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What is to be done.
 #[derive(Clone, Debug)]
-pub enum What {
-    /// Starts a program.
-    Spawn(Box<Strings>),
-    /// Waits for the end of a process.
-    Wait(u64),
-    /// Kills a process.
-    Kill(u64),
-    /// Looks at the next process.
-    Next(u64),
-    /// Looks at the memory.
-    Memory,
+pub enum Task {
+    /// What somebody asks.
+    Do(About),
+    /// Finding out whether this process of this core may manage all others.
+    Vouch(u64),
 }
 
-/// What is to be done on a core, for whom.
-#[derive(Clone, Debug)]
-pub struct Task {
-    /// The core.
-    pub core: u64,
-    /// Who asks, as this core's process server is to see it.
-    pub asker: u64,
-    /// What is to be done.
-    pub what: What,
-}
-
-impl What {
-    /// The operation and the words by which another monitor is asked for it.
-    pub fn encode(&self, asker: u64) -> (u16, Words) {
-        let about = |process| [asker, process].into_iter().collect();
+impl Task {
+    /// For whom.
+    pub const fn asker(&self) -> u64 {
         match self {
-            What::Spawn(strings) => (operation::SPAWN, strings.encode(asker)),
-            What::Wait(process) => (operation::WAIT, about(*process)),
-            What::Kill(process) => (operation::KILL, about(*process)),
-            What::Next(process) => (operation::NEXT, about(*process)),
-            What::Memory => (operation::MEMORY, [asker].into_iter().collect()),
+            Task::Do(about) => about.asker,
+            Task::Vouch(asker) => *asker,
         }
     }
 
-    /// What another monitor asks for, and who asks there.
-    pub fn decode(operation: u16, words: &[u64]) -> Result<(u64, What), Malformed> {
-        Ok(match operation {
-            operation::SPAWN => {
-                Strings::decode(words).map(|(asker, strings)| (asker, What::Spawn(Box::new(strings))))?
-            }
-            operation::WAIT => decode_about(words).map(|(asker, process)| (asker, What::Wait(process)))?,
-            operation::KILL => decode_about(words).map(|(asker, process)| (asker, What::Kill(process)))?,
-            operation::NEXT => decode_about(words).map(|(asker, process)| (asker, What::Next(process)))?,
-            _ => (decode_asker(words)?, What::Memory),
-        })
+    /// Whether it can take for ever.
+    pub const fn waits(&self) -> bool {
+        matches!(self, Task::Do(about) if about.operation.waits())
     }
-}
-
-/// How a process of another core is known to this core's process server.
-pub const fn foreign(core: u64, process: u64) -> u64 {
-    pid::FOREIGN | first(core) | process
 }
 
 /// Does it, and answers what became of it. Only workers call this: it can take long.
 pub fn carry_out(task: &Task, is_cancelled: &AtomicBool) -> Words {
-    let result = match &task.what {
-        What::Memory => memory_of(),
-        _ => with_procs(task.asker, |procs| ask(procs, task, is_cancelled)),
+    let result = match task {
+        Task::Do(about) => ask(about, is_cancelled),
+        Task::Vouch(asker) => Procs::STANDARD.may_manage(*asker).map(|may| words(&may)).map_err(refusal),
     };
     result.unwrap_or_else(|error| ended(Outcome::Refused, error as u64))
 }
 
-fn ask(procs: Procs, task: &Task, is_cancelled: &AtomicBool) -> Result<Words, Error> {
-    match &task.what {
-        What::Spawn(strings) => Ok(words(&(first(task.core) | spawn(procs, strings)?))),
-        What::Wait(process) => Ok(words(&describe(task.core, &wait(procs, *process, is_cancelled)?))),
-        What::Next(after) => Ok(words(&describe(task.core, &procs.next(*after).map_err(refusal)?))),
-        What::Kill(process) => procs.kill(*process).map(|()| words(&())).map_err(refusal),
-        What::Memory => memory_of(),
+fn ask(about: &About, is_cancelled: &AtomicBool) -> Result<Words, Error> {
+    let subject = about.subject;
+    match about.operation {
+        Operation::Memory => {
+            let totals = Mem::STANDARD.totals().map_err(|_| Error::Internal)?;
+            Ok(words(&Memory { total: totals.total, free: totals.free }))
+        }
+        Operation::Load => Ok(words(&Procs::STANDARD.load().map_err(refusal)?)),
+        Operation::Status => Ok(words(&describe(&Procs::STANDARD.status(subject).map_err(refusal)?))),
+        Operation::Next => Ok(words(&describe(&Procs::STANDARD.next(subject).map_err(refusal)?))),
+        Operation::Find => Ok(words(&Procs::STANDARD.find(text(about)?.parts().0, subject).map_err(refusal)?)),
+        Operation::Spawn => with_procs(about.asker, |procs| Ok(words(&spawn(procs, text(about)?)?))),
+        Operation::Wait => with_procs(about.asker, |procs| Ok(words(&describe(&wait(procs, subject, is_cancelled)?)))),
+        _ if about.is_manager => manage(Procs::STANDARD, about),
+        _ => with_procs(about.asker, |procs| manage(procs, about)),
     }
+}
+
+/// What is not for everybody, asked as somebody.
+fn manage(procs: Procs, about: &About) -> Result<Words, Error> {
+    let subject = about.subject;
+    if subject == process::id() {
+        return Err(Error::Essential);
+    }
+    let done = match about.operation {
+        Operation::Suspend => procs.suspend(subject),
+        Operation::Resume => procs.resume(subject),
+        Operation::Interrupt => return procs.interrupt(subject).map(|killed| words(&killed)).map_err(refusal),
+        Operation::KillAll => return kill_all(procs, text(about)?.parts().0, first(place(subject).0)),
+        _ => procs.kill(subject),
+    };
+    done.map(|()| words(&())).map_err(refusal)
+}
+
+/// Kills all of a name. The monitor stays, which could not answer otherwise.
+fn kill_all(procs: Procs, name: &str, before: u64) -> Result<Words, Error> {
+    let (mut after, mut killed, mut refused) = (before, 0, None);
+    loop {
+        after = match procs.find(name, after).map_err(refusal) {
+            Ok(process) => process,
+            Err(Error::NoSuchProcess) => break,
+            Err(error) => return Err(error),
+        };
+        let outcome = if after == process::id() { Err(Error::Essential) } else { procs.kill(after).map_err(refusal) };
+        match outcome {
+            Ok(()) => killed += 1,
+            // It has just ended by itself.
+            Err(Error::NoSuchProcess | Error::WrongState) => {}
+            Err(error) => refused = Some(error),
+        }
+    }
+    refused.map_or_else(|| Ok(words(&killed)), Err)
+}
+
+/// The text of a request that has some.
+fn text(about: &About) -> Result<&Strings, Error> {
+    about.text.as_deref().ok_or(Error::BadStrings)
 }
 
 /// Waits for the end of a process, and looks now and then whether that is still wanted.
@@ -109,11 +125,6 @@ fn wait(procs: Procs, process: u64, is_cancelled: &AtomicBool) -> Result<Status,
             answer => return answer.map_err(refusal),
         }
     }
-}
-
-fn memory_of() -> Result<Words, Error> {
-    let totals = Mem::STANDARD.totals().map_err(|_| Error::Internal)?;
-    Ok(words(&Memory { total: totals.total, free: totals.free }))
 }
 
 /// Starts a program; if that fails, nothing of it is left.
@@ -166,8 +177,8 @@ fn words(value: &impl Encode) -> Words {
     [Outcome::Answered as u64].into_iter().chain(arrived.words().iter().copied()).collect()
 }
 
-/// A process, with numbers that no process of another core has.
-fn describe(core: u64, status: &Status) -> Process {
+/// A process, with what the memory server knows of it.
+fn describe(status: &Status) -> Process {
     let state = match status.state {
         State::Preparing => Condition::Preparing,
         State::Running => Condition::Running,
@@ -176,13 +187,13 @@ fn describe(core: u64, status: &Status) -> Process {
         State::Killed => Condition::Killed,
         State::Faulted => Condition::Faulted,
     };
-    let parent = match status.parent {
-        0 => 0,
-        foreign if foreign & pid::FOREIGN != 0 => foreign & !pid::FOREIGN,
-        own => first(core) | own,
-    };
+    let Status { process, parent, detail, priority, ticks, size, .. } = *status;
+    // The memory server calls itself the same on every core.
+    let account = if place(process).1 == pid::MEM { pid::MEM } else { process };
+    let account = Mem::STANDARD.next_account(account - 1).ok().filter(|found| found.process == account);
+    let memory = account.map_or(0, |account| account.used);
     let name = ArrayString::<MAX_NAME>::from(&status.name).unwrap_or_default();
-    Process { process: first(core) | status.process, parent, state, detail: status.detail, ticks: status.ticks, name }
+    Process { process, parent, state, detail, priority, ticks, size, memory, name }
 }
 
 /// Why the process server refuses.

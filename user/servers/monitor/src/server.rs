@@ -17,16 +17,17 @@ use tench_channel::Side;
 use tench_loader::Archive;
 use tench_loader::addresses::Randomness;
 use tench_mem_client::Mem;
+use tench_monitor::about::{About, Operation};
 use tench_monitor::boot::BLOCK_BITS;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::message::{Strings, operation};
 use tench_monitor::share::even;
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{
-    Core, Error, Exchanged, MAX_STRINGS, Memory, MonitorService, Process, State, first, place,
+    Core, Error, Exchanged, MAX_NAME, MAX_STRINGS, Memory, MonitorService, Process, State, first,
 };
 use tench_names_client::Names;
-use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Given, Later, Pending, Port, again};
+use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Event, Given, Later, Pending, Port, Text, again};
 use tench_sys::thread::{Binding, Bindings};
 use tench_sys::{
     Cap, CapAddress, Endpoint, Error as Refusal, Frame, Instant, Interrupt, InterruptControl, Kernel, Machine,
@@ -37,11 +38,11 @@ use tench_system::{ARCHIVE_PATH, Program, System};
 use crate::attention::Attention;
 use crate::capabilities::{self, Books, Rounds, Taken, Task, Waiter, Work};
 use crate::channel::{self, LINE};
-use crate::desk::{Asker, Desk, Origin};
+use crate::desk::{Asker, Desk, Origin, result};
 use crate::forward::Inbox;
 use crate::links::Links;
 use crate::peer::Peer;
-use crate::processes::{self, What};
+use crate::processes;
 use crate::services::Services;
 use crate::start::Starter;
 use crate::{Result, no_memory};
@@ -213,6 +214,10 @@ impl Server {
                 Origin::Nobody => {}
                 Origin::Capabilities(work) => self.worked(work, &words, port),
                 Origin::Here(asker) => asker.finish(port, &words),
+                Origin::Vouched(about, asker) => {
+                    let is_manager = result(&words).unwrap_or(false);
+                    self.ask_again(port, &About { is_manager, ..*about }, asker);
+                }
                 Origin::Peer(core, number) => {
                     if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
                         peer.answer(number, words);
@@ -292,25 +297,42 @@ impl Server {
     /// those are taken out who have gone without a word.
     fn ask<T>(
         &mut self,
-        core: u64,
-        Caller(asker): Caller,
-        what: What,
+        about: About,
         mut later: Later<'_, T, Error>,
         kept: fn(Pending<T, Error>) -> Asker,
     ) -> core::result::Result<Option<T>, Error> {
+        let core = about.core();
+        if about.asker == 0 {
+            return Err(Error::NotAllowed);
+        }
         self.reach(core)?;
-        if matches!(what, What::Wait(_)) && !self.may_wait(core, asker) {
+        if about.operation.waits() && !self.may_wait(core, about.asker) {
             let (watch, replies) = (self.watch, later.others());
             self.may_have_missed = true;
             self.desk.sweep(watch, replies);
             self.peers.iter_mut().filter(|peer| peer.core == core).for_each(|peer| peer.sweep(watch, replies));
         }
         let keep = || later.keep().map(kept);
-        match self.peer(core)? {
-            Some(peer) => peer.ask(asker, &what, keep)?,
-            None => self.desk.ask_here(asker, what, keep)?,
+        if core == self.machine.core {
+            self.desk.ask_here(processes::Task::Do(about), || keep().map(Origin::Here))?;
+        } else if about.operation.needs_authority() {
+            let task = processes::Task::Vouch(about.asker);
+            self.desk.ask_here(task, || Ok(Origin::Vouched(Box::new(about), keep()?)))?;
+        } else {
+            self.peer(core)?.ok_or(Error::NotConnected)?.ask(&about, || keep().map(Origin::Here))?;
         }
         Ok(None)
+    }
+
+    /// Asks another core, now that it is known what whoever asks may do.
+    fn ask_again(&mut self, port: &mut Port, about: &About, asker: Asker) {
+        let mut asker = Some(asker);
+        let keep = || Ok(asker.take().map_or(Origin::Nobody, Origin::Here));
+        let peer = self.peer(about.core()).and_then(|peer| peer.ok_or(Error::NotConnected));
+        let asked = peer.and_then(|peer| peer.ask(about, keep));
+        if let (Err(error), Some(asker)) = (asked, asker) {
+            asker.refuse(port, error);
+        }
     }
 
     /// Whether there is room for one more who waits for the end of a process.
@@ -407,46 +429,111 @@ impl MonitorService for Server {
         strings: Bytes<'_, MAX_STRINGS>,
     ) -> core::result::Result<Option<u64>, Error> {
         let strings = Strings::new(&strings).map_err(|_| Error::BadStrings)?;
-        self.ask(core, caller, What::Spawn(Box::new(strings)), later, Asker::Number)
+        let about = About::new(Operation::Spawn, caller.0, of_core(core)?).with_text(strings);
+        self.ask(about, later, Asker::Number)
     }
 
     fn wait(
         &mut self,
-        caller: Caller,
+        Caller(caller): Caller,
         later: Later<'_, Process, Error>,
         process: u64,
     ) -> core::result::Result<Option<Process>, Error> {
-        let (core, process) = place(process);
-        self.ask(core, caller, What::Wait(process), later, Asker::Process)
+        self.ask(About::new(Operation::Wait, caller, process), later, Asker::Process)
     }
 
     fn kill(
         &mut self,
-        caller: Caller,
+        Caller(caller): Caller,
         later: Later<'_, (), Error>,
         process: u64,
     ) -> core::result::Result<Option<()>, Error> {
-        let (core, process) = place(process);
-        self.ask(core, caller, What::Kill(process), later, Asker::Done)
+        self.ask(About::new(Operation::Kill, caller, process), later, Asker::Done)
     }
 
     fn next(
         &mut self,
-        caller: Caller,
+        Caller(caller): Caller,
         later: Later<'_, Process, Error>,
         after: u64,
     ) -> core::result::Result<Option<Process>, Error> {
-        let (core, process) = place(after);
-        self.ask(core, caller, What::Next(process), later, Asker::Process)
+        self.ask(About::new(Operation::Next, caller, after), later, Asker::Process)
     }
 
     fn memory(
         &mut self,
-        caller: Caller,
+        Caller(caller): Caller,
         later: Later<'_, Memory, Error>,
         core: u64,
     ) -> core::result::Result<Option<Memory>, Error> {
-        self.ask(core, caller, What::Memory, later, Asker::Memory)
+        self.ask(About::new(Operation::Memory, caller, of_core(core)?), later, Asker::Memory)
+    }
+
+    fn suspend(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+    ) -> core::result::Result<Option<()>, Error> {
+        self.ask(About::new(Operation::Suspend, caller, process), later, Asker::Done)
+    }
+
+    fn resume(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+    ) -> core::result::Result<Option<()>, Error> {
+        self.ask(About::new(Operation::Resume, caller, process), later, Asker::Done)
+    }
+
+    fn status(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, Process, Error>,
+        process: u64,
+    ) -> core::result::Result<Option<Process>, Error> {
+        self.ask(About::new(Operation::Status, caller, process), later, Asker::Process)
+    }
+
+    fn kill_all(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, u64, Error>,
+        core: u64,
+        name: Text<'_, MAX_NAME>,
+    ) -> core::result::Result<Option<u64>, Error> {
+        let about = About::new(Operation::KillAll, caller, of_core(core)?).with_text(string(&name)?);
+        self.ask(about, later, Asker::Number)
+    }
+
+    fn interrupt(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, bool, Error>,
+        process: u64,
+    ) -> core::result::Result<Option<bool>, Error> {
+        self.ask(About::new(Operation::Interrupt, caller, process), later, Asker::Truth)
+    }
+
+    fn load(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, u64, Error>,
+        core: u64,
+    ) -> core::result::Result<Option<u64>, Error> {
+        self.ask(About::new(Operation::Load, caller, of_core(core)?), later, Asker::Number)
+    }
+
+    fn find(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, u64, Error>,
+        name: Text<'_, MAX_NAME>,
+        after: u64,
+    ) -> core::result::Result<Option<u64>, Error> {
+        let about = About::new(Operation::Find, caller, after).with_text(string(&name)?);
+        self.ask(about, later, Asker::Number)
     }
 
     fn give(
@@ -544,4 +631,16 @@ impl MonitorService for Server {
         }
         Ok(None)
     }
+}
+
+/// A core in the place of a process. Its number may be anything.
+fn of_core(core: u64) -> core::result::Result<u64, Error> {
+    u32::try_from(core).map(|core| first(core.into())).map_err(|_| Error::NoSuchCore)
+}
+
+/// A name as other monitors understand it.
+fn string(name: &str) -> core::result::Result<Strings, Error> {
+    let mut string = ArrayString::<{ MAX_NAME + 1 }>::from(name).map_err(|_| Error::BadStrings)?;
+    string.try_push('\0').map_err(|_| Error::BadStrings)?;
+    Strings::new(string.as_bytes()).map_err(|_| Error::BadStrings)
 }

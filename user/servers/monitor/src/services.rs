@@ -11,7 +11,7 @@ use tench::time;
 use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
-use tench_monitor::message::{Forward, Outcome, Words, answered, ended};
+use tench_monitor::message::{Forward, Malformed, Outcome, Words, answered, ended};
 use tench_monitor_client::protocol::{first, place};
 use tench_names_client::Names;
 use tench_procs_client::Procs;
@@ -40,15 +40,19 @@ pub struct Request {
 
 impl Request {
     /// What was asked on a core, as servers here are to see it.
-    pub fn new(core: u64, forward: &Forward<'_>) -> Request {
+    pub fn new(core: u64, forward: &Forward<'_>) -> Result<Request, Malformed> {
         let is_about = forward.process == 0 && ABOUT_PROCESSES.contains(&forward.label);
-        let badge = if is_about { 0 } else { first(core) | forward.process };
-        let mut words: ArrayVec<u64, _> = forward.words.iter().copied().collect();
-        if is_about && let Some(process) = words.first_mut() {
-            // A number of more bits is no process of that core, and means none here either.
-            *process = first(core) | place(*process).1;
+        let badge = match forward.process {
+            0 if is_about => 0,
+            // That core's process server.
+            0 => first(core),
+            process => process,
+        };
+        if is_about && forward.words.first().is_some_and(|process| place(*process).0 != core) {
+            return Err(Malformed::Process);
         }
-        Request { service: forward.service, badge, label: forward.label, words }
+        let words = forward.words.iter().copied().collect();
+        Ok(Request { service: forward.service, badge, label: forward.label, words })
     }
 
     /// Whether it says that a process has ended: then whatever that one asked is to be cancelled before. Answers for whom.
@@ -127,7 +131,9 @@ impl Services {
             // The file server asks about another process. Only the one's own core knows of it.
             let core = |process| place(process).0;
             let asks_there = request.words.first().is_some_and(|asked| core(*asked) == core(*process));
-            (*is_some, *process) = if asks_there { (*is_some, place(*process).1) } else { (0, 0) };
+            if !asks_there {
+                (*is_some, *process) = (0, 0);
+            }
         }
         answered(answer.label(), &words)
     }

@@ -35,7 +35,7 @@ impl Server {
         let root = match &self.records.get(process)?.kernel {
             Some(Kept::Living(living)) => living.process.root,
             // Its own are no secret, and what should be there can be compared.
-            None if process == pid::PROCS => Cap::new(slot::CSPACE),
+            None if pid::place(process).1 == pid::PROCS => Cap::new(slot::CSPACE),
             _ => return Err(Error::WrongState),
         };
         let nodes = 1u32 << root.identify().map_err(|_| Error::Internal)?.size_bits.saturating_sub(SLOT_SIZE.ilog2());
@@ -70,7 +70,9 @@ impl Server {
 fn describe(process: u64, record: &ProcessRecord) -> Status {
     let ticks = match &record.kernel {
         Some(Kept::Living(living)) => living.ticks(),
-        _ if process == pid::PROCS => Cap::<PageTable>::new(slot::VSPACE).account().map_or(0, |account| account.ticks),
+        _ if pid::place(process).1 == pid::PROCS => {
+            Cap::<PageTable>::new(slot::VSPACE).account().map_or(0, |account| account.ticks)
+        }
         _ => record.ticks,
     };
     let status = record.status();

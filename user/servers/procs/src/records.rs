@@ -85,6 +85,8 @@ pub struct Record<K> {
     /// more processes than are left for others ([`Places`]), however it divides them among parents and children.
     family: u64,
     status: Condition,
+    /// It is one of those that the load counts.
+    counts: bool,
     /// Who may manage it: its parent, that one's parent and so on. They may be forgotten.
     ancestors: Box<[u64]>,
 }
@@ -116,6 +118,10 @@ pub struct Records<K, R> {
     places: Vec<Option<Box<Record<K>>>>,
     /// The last number given.
     last: u64,
+    /// Of which core these are the processes.
+    core: u64,
+    /// Those that run, without `init` and what it has started.
+    load: usize,
     /// Numbers of all records.
     known: BTreeSet<u64>,
     /// All records by their parents' numbers.
@@ -133,17 +139,7 @@ pub struct Records<K, R> {
 
 impl<K, R> Default for Records<K, R> {
     fn default() -> Self {
-        Records {
-            places: (0..PLACES).map(|_| None).collect(),
-            last: 0,
-            known: BTreeSet::new(),
-            children: BTreeSet::new(),
-            preparing: BTreeSet::new(),
-            names: BTreeMap::new(),
-            living: Places::new(MAX_LIVING),
-            ended: VecDeque::new(),
-            waits: Waits::default(),
-        }
+        Records::of_core(0)
     }
 }
 
@@ -153,6 +149,23 @@ const fn place(pid: u64) -> usize {
 }
 
 impl<K, R> Records<K, R> {
+    /// Those of a core, which begin with its [first](pid::first) number.
+    pub fn of_core(core: u64) -> Records<K, R> {
+        Records {
+            places: (0..PLACES).map(|_| None).collect(),
+            last: pid::first(core),
+            core,
+            load: 0,
+            known: BTreeSet::new(),
+            children: BTreeSet::new(),
+            preparing: BTreeSet::new(),
+            names: BTreeMap::new(),
+            living: Places::new(MAX_LIVING),
+            ended: VecDeque::new(),
+            waits: Waits::default(),
+        }
+    }
+
     /// Makes a record with a process identifier higher than any before, in state `Preparing`.
     pub fn prepare(&mut self, name: &str, parent: u64, kernel: Option<K>) -> Result<u64, Error> {
         // The place where this process, and every other that lives, will be when it has ended.
@@ -164,7 +177,7 @@ impl<K, R> Records<K, R> {
         }
         let known = self.get(parent).ok();
         // What a process of another core starts here is one family.
-        let first = if is_foreign(parent) { parent } else { pid };
+        let first = if self.is_foreign(parent) { parent } else { pid };
         let family = known.filter(|parent| !parent.manager).map_or(first, |parent| parent.family);
         if !self.living.may_take(family) {
             return Err(Error::TooManyProcesses);
@@ -186,6 +199,7 @@ impl<K, R> Records<K, R> {
             number: pid,
             family,
             status: Condition::plain(State::Preparing),
+            counts: false,
             ancestors,
         };
         self.last = pid;
@@ -218,8 +232,21 @@ impl<K, R> Records<K, R> {
         }
         record.status = Condition::plain(state);
         let parent = record.parent;
+        let counts = state == State::Running && parent != 0 && pid::place(parent).1 != pid::INIT;
+        let counted = core::mem::replace(&mut record.counts, counts);
+        self.load = self.load + usize::from(counts) - usize::from(counted);
         self.preparing.remove(&(parent, pid));
         Ok(())
+    }
+
+    /// How many processes run, neither suspended nor ended, without `init` and what any core's `init` has started.
+    pub const fn load(&self) -> usize {
+        self.load
+    }
+
+    /// Whether a process with this number is one of another core.
+    const fn is_foreign(&self, pid: u64) -> bool {
+        pid != 0 && pid::place(pid).0 != self.core
     }
 
     /// The record with the next higher number.
@@ -273,7 +300,7 @@ impl<K, R> Records<K, R> {
     pub fn check_living(&self, pid: u64) -> Result<(), Error> {
         match self.get(pid) {
             Ok(record) if record.has_ended() => Err(Error::WrongState),
-            Err(error) if !is_foreign(pid) => Err(error),
+            Err(error) if !self.is_foreign(pid) => Err(error),
             _ => Ok(()),
         }
     }
@@ -337,6 +364,7 @@ impl<K, R> Records<K, R> {
             return Ended { kernel: None, waiters: Vec::new(), abandoned: Vec::new() };
         };
         let kernel = record.kernel.take();
+        self.load -= usize::from(core::mem::take(&mut record.counts));
         self.preparing.remove(&(record.parent, pid));
         self.forget_name(pid, &record.name);
         self.living.give_back(record.family);
@@ -368,15 +396,22 @@ impl<K, R> Records<K, R> {
         let mut numbers = BTreeSet::new();
         let (mut children, mut preparing, mut living) = (BTreeSet::new(), BTreeSet::new(), 0);
         let mut families = BTreeMap::new();
+        let mut load = 0;
         for (index, record) in self.places.iter().enumerate().filter_map(|(n, one)| Some((n, one.as_ref()?))) {
             let pid = &record.number;
             assert_eq!(place(*pid), index);
-            assert!(*pid > 0 && *pid <= self.last && (record.parent < *pid || is_foreign(record.parent)));
+            assert!(
+                *pid > pid::first(self.core)
+                    && *pid <= self.last
+                    && (record.parent < *pid || self.is_foreign(record.parent))
+            );
             assert_eq!(record.ancestors.first(), Some(&record.parent));
             assert!(record.ancestors.len() <= MAX_GENERATIONS);
             numbers.insert(*pid);
             children.insert((record.parent, *pid));
             living += usize::from(!record.has_ended());
+            load += usize::from(record.counts);
+            assert!(!record.counts || record.status.state == State::Running);
             *families.entry(record.family).or_insert(0) += usize::from(!record.has_ended());
             if record.status.state == State::Preparing {
                 preparing.insert((record.parent, *pid));
@@ -385,6 +420,7 @@ impl<K, R> Records<K, R> {
             assert_eq!(is_named, !record.has_ended());
         }
         assert_eq!(self.known, numbers);
+        assert_eq!(self.load, load);
         assert_eq!(self.children, children);
         assert_eq!(self.preparing, preparing);
         self.living.check_invariants();
@@ -402,11 +438,6 @@ impl<K, R> Records<K, R> {
         }
         self.waits.check_invariants(|pid| self.check_living(pid).is_ok());
     }
-}
-
-/// Whether this is how a process of another core is known here.
-const fn is_foreign(pid: u64) -> bool {
-    pid & pid::FOREIGN != 0
 }
 
 /// What a process can be found by: the path without a leading `/`, and the base name.

@@ -6,7 +6,7 @@ use tench_abi::layout::slot;
 use tench_console_client::Console;
 use tench_console_client::protocol::MAX_TEXT;
 use tench_loader::fault::Fault;
-use tench_procs_client::protocol::FaultKind;
+use tench_procs_client::protocol::{FaultKind, pid::Shown};
 use tench_protocol::Failure;
 use tench_sys::{Cap, Endpoint, Kernel};
 
@@ -16,7 +16,7 @@ use crate::patient::Patient;
 pub fn fault(console: Option<Cap<Endpoint>>, name: &str, pid: u64, fault: &Fault) -> FaultKind {
     let base = name.rsplit('/').next().unwrap_or(name);
     let instruction = fault.layout.linked(fault.report.instruction);
-    say(console, &format!("{base} (pid {pid}): {fault}\n  at {instruction:#x} in {base}\n"));
+    say(console, &format!("{base} (pid {}): {fault}\n  at {instruction:#x} in {base}\n", Shown(pid)));
     fault.kind()
 }
 

@@ -8,6 +8,7 @@ use tench::server::Watch;
 use tench_abi::CapAddress;
 use tench_abi::fault::Report;
 use tench_abi::fault::answer::STOP;
+use tench_abi::layout::slot;
 use tench_loader::addresses::{self, Randomness};
 use tench_loader::fault::{Fault, OwnReport};
 use tench_loader::information::TEXT_SIZE;
@@ -22,7 +23,7 @@ use tench_procs_client::protocol::{
     Strings, pid,
 };
 use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text};
-use tench_sys::{Endpoint, Error as Refusal, Instant, Message, Notification, Received, Wait};
+use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kernel, Message, Notification, Received, Wait};
 use tench_system::DEFAULT_PRIORITY;
 
 use crate::boot::Boot;
@@ -89,18 +90,20 @@ impl Server {
     pub fn new(boot: Boot, mut random: Randomness) -> Result<Server, LoadError> {
         memory::serve_without_faults(GROWTH + BRIEFLY).map_err(|_| LoadError::OutOfMemory)?;
         let mem = boot.service("mem").ok_or(LoadError::Kernel(Refusal::InvalidCapability))?;
-        let mut records = Records::default();
+        let core = Cap::<Kernel>::new(slot::KERNEL).machine()?.core;
+        let mut records = Records::of_core(core);
+        let here = |number| pid::first(core) | number;
         for (number, name, parent) in
-            [(pid::INIT, "init", 0), (pid::MEM, "mem", pid::INIT), (pid::PROCS, "procs", pid::INIT)]
+            [(pid::INIT, "init", 0), (pid::MEM, "mem", here(pid::INIT)), (pid::PROCS, "procs", here(pid::INIT))]
         {
-            let entry = boot.system.find(name);
+            let (number, entry) = (here(number), boot.system.find(name));
             let made = records.prepare(entry.map_or(name, |entry| entry.path), parent, None);
             if made == Ok(number)
                 && let Ok(record) = records.get_mut(number)
             {
                 record.priority = entry.map_or(u8::MAX, |entry| entry.priority);
                 record.ceiling = entry.map_or(u8::MAX, |entry| entry.ceiling);
-                record.manager = number == pid::INIT;
+                record.manager = parent == 0;
                 let _ = records.set_state(number, State::Running);
             }
         }
@@ -485,6 +488,15 @@ impl ProcsService for Server {
         }
         self.service(&name).ok_or(Error::NotRunning)?;
         self.mint(&name, 0)
+    }
+
+    fn may_manage(&mut self, process: u64) -> Result<bool, Error> {
+        self.records.check_living(process)?;
+        Ok(self.records.get(process)?.manager)
+    }
+
+    fn load(&mut self) -> Result<u64, Error> {
+        Ok(self.records.load() as u64)
     }
 
     fn fault(&mut self, caller: Caller, _: Later<'_, (), Error>, fault: OwnFault) -> Result<Option<()>, Error> {

@@ -16,7 +16,8 @@ use tench_mem_client::protocol::NO_QUOTA;
 use tench_names_client::Names;
 use tench_procs::records::Condition;
 use tench_procs::supervisor::{Policy, Started, State, Verdict};
-use tench_procs_client::protocol::{Defect, Error, State as ProcessState, pid};
+use tench_procs_client::protocol::pid::{self, Shown};
+use tench_procs_client::protocol::{Defect, Error, State as ProcessState};
 use tench_protocol::{Failure, Given, Later, Pending, Replies, Sent};
 use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, Kernel, OWN_SPACE, Rights};
 
@@ -167,7 +168,7 @@ impl Server {
             }
             (Ok(()), None) => {
                 preparation.abandon();
-                let by_init = self.records.get(process).is_ok_and(|record| record.parent == pid::INIT);
+                let by_init = self.records.get(process).is_ok_and(|record| pid::place(record.parent).1 == pid::INIT);
                 if by_init && service.is_some() && own_core() != 0 {
                     self.link = Some(process);
                 }
@@ -180,7 +181,7 @@ impl Server {
                     LoadError::Defect(defect) => Ok(Some(defect)),
                     LoadError::OutOfMemory => Err(Error::OutOfMemory),
                     LoadError::Kernel(error) => {
-                        self.say(&format!("procs: starting process {process}: {error}\n"));
+                        self.say(&format!("procs: starting process {}: {error}\n", Shown(process)));
                         Err(Error::Internal)
                     }
                 }
@@ -260,11 +261,14 @@ impl Server {
         match verdict {
             Verdict::NotSupervised if self.link == Some(process) => self.stop_core(process, how),
             Verdict::NotSupervised => {}
-            Verdict::Again(name) => self.say(&format!("procs: {name} (pid {process}) {how}; it is started again\n")),
+            Verdict::Again(name) => {
+                self.say(&format!("procs: {name} (pid {}) {how}; it is started again\n", Shown(process)))
+            }
             Verdict::GivenUp(name, in_vain) => {
                 self.connections.extend(in_vain.into_iter().map(|(_, waiter)| (Outcome::GivenUp, waiter)));
                 self.say(&format!(
-                    "procs: {name} (pid {process}) {how}, too often in a minute; it is not started again\n"
+                    "procs: {name} (pid {}) {how}, too often in a minute; it is not started again\n",
+                    Shown(process)
                 ));
             }
         }

@@ -254,7 +254,7 @@ fn waits_end_in_the_order_of_their_deadlines() {
 #[test]
 fn processes_of_other_cores_start_some_here_and_manage_those() {
     let mut table = table();
-    let [one, other] = [pid::FOREIGN | 1 << 32 | 7, pid::FOREIGN | 2 << 32 | 7];
+    let [one, other] = [pid::first(1) | 7, pid::first(2) | 7];
     let child = table.prepare("bin/child", one, None).unwrap();
     assert_eq!(
         (table.preparing(one, child).is_ok(), table.preparing(other, child).err()),
@@ -277,9 +277,50 @@ fn processes_of_other_cores_start_some_here_and_manage_those() {
 #[test]
 fn what_a_process_of_another_core_starts_leaves_room_for_others() {
     let mut table = table();
-    let foreign = pid::FOREIGN | 1 << 32 | 7;
+    let foreign = pid::first(1) | 7;
     let started = (0..).take_while(|_| table.prepare("bin/child", foreign, None).is_ok()).count();
     assert!((MAX_LIVING / 4..=MAX_LIVING / 2).contains(&started), "{started}");
-    assert!(table.prepare("bin/child", pid::FOREIGN | 9, None).is_ok());
+    assert!(table.prepare("bin/child", pid::first(2) | 7, None).is_ok());
+    table.check_invariants();
+}
+
+#[test]
+fn processes_of_another_core_are_numbered_with_that_core() {
+    let mut table = Table::of_core(3);
+    let here = |number| pid::first(3) | number;
+    assert_eq!(table.prepare("init", 0, None), Ok(here(1)));
+    assert_eq!(table.prepare("bin/shell", here(1), None), Ok(here(2)));
+    assert_eq!(table.prepare("bin/hello", 2, None), Ok(here(3)), "for process 2 of the first core");
+    assert_eq!((table.get(2).is_err(), table.get(here(2)).is_ok()), (true, true));
+    assert_eq!(table.next(pid::first(3)).map(|(pid, _)| pid), Some(here(1)));
+    assert_eq!(table.find("hello", pid::first(3)), Some(here(3)));
+    assert_eq!((table.check_living(2), table.check_living(0)), (Ok(()), Err(Error::NoSuchProcess)));
+    assert_eq!(table.check_living(here(9)), Err(Error::NoSuchProcess));
+    assert_eq!(
+        (table.check_manage(2, here(3)), table.check_manage(here(2), here(3))),
+        (Ok(()), Err(Error::NotAllowed))
+    );
+    table.check_invariants();
+}
+
+/// Those that init has started are there always, and on the first core more of them than on others.
+#[test]
+fn the_load_is_what_runs_and_was_not_started_by_init() {
+    let mut table = table();
+    assert_eq!(table.load(), 1, "the program, not init and the shell");
+    let child = table.prepare("bin/child", pid::first(1) | 7, None).unwrap();
+    assert_eq!(table.load(), 1, "it does not run yet");
+    table.set_state(child, State::Running).unwrap();
+    assert_eq!(table.load(), 2);
+    for (state, load) in [(State::Suspended, 1), (State::Suspended, 1), (State::Running, 2), (State::Running, 2)] {
+        table.set_state(child, state).unwrap();
+        assert_eq!(table.load(), load);
+        table.check_invariants();
+    }
+    table.set_state(child, State::Suspended).unwrap();
+    table.end(child, EXITED).unwrap();
+    assert_eq!(table.load(), 1, "it was suspended when it ended");
+    table.end(3, EXITED).unwrap();
+    assert_eq!(table.load(), 0);
     table.check_invariants();
 }

@@ -14,11 +14,6 @@
 #define TENCH_MONITOR_MAX_STRINGS 448
 /* Bytes of a process's name that are told. */
 #define TENCH_MONITOR_MAX_NAME 255
-/*
- * Bits of a process's number that say which it is on its core. The core stands above; processes of the first core are numbered as
- * they were before there were others.
- */
-#define TENCH_MONITOR_CORE_SHIFT 32
 
 /* What became of a process. */
 enum tench_monitor_condition {
@@ -168,7 +163,7 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_TEXT_TOO_LONG = 38,
     /* The caller has not started the process. */
     TENCH_MONITOR_ERROR_NOT_ALLOWED = 39,
-    /* The process is `init`, `mem` or `procs` of its core. */
+    /* The process is `init`, `mem`, `procs` or the monitor of its core. */
     TENCH_MONITOR_ERROR_ESSENTIAL = 40,
     /* Only memory can be sent. */
     TENCH_MONITOR_ERROR_NOT_SENDABLE = 64,
@@ -250,7 +245,7 @@ static inline const char *tench_monitor_error_text(uint64_t code)
     case TENCH_MONITOR_ERROR_SILENT:
         return "that core does not answer";
     case TENCH_MONITOR_ERROR_NO_SUCH_PROCESS:
-        return "no such process; `cores ps` lists them";
+        return "no such process; `ps` lists them";
     case TENCH_MONITOR_ERROR_WRONG_STATE:
         return "the process's state does not allow this";
     case TENCH_MONITOR_ERROR_NO_SUCH_PROGRAM:
@@ -366,8 +361,14 @@ struct tench_monitor_process {
     enum tench_monitor_condition state;
     /* What belongs to the state: exit code, or number of a kind of fault. */
     uint64_t detail;
+    /* Priority of its main thread. */
+    uint64_t priority;
     /* Ticks of processor time. */
     uint64_t ticks;
+    /* Bytes of its program. */
+    uint64_t size;
+    /* Bytes of memory that it costs; 0 if it has none any more. */
+    uint64_t memory;
     /* The path or name by which it was started. */
     char name[TENCH_MONITOR_MAX_NAME + 1];
     size_t name_length;
@@ -379,7 +380,10 @@ static inline void tench_monitor_process_put(struct tench_message *message, cons
     tench_put(message, (uint64_t)value->parent);
     tench_put(message, (uint64_t)value->state);
     tench_put(message, (uint64_t)value->detail);
+    tench_put(message, (uint64_t)value->priority);
     tench_put(message, (uint64_t)value->ticks);
+    tench_put(message, (uint64_t)value->size);
+    tench_put(message, (uint64_t)value->memory);
     tench_put_text(message, value->name, value->name_length < TENCH_MONITOR_MAX_NAME ? value->name_length : TENCH_MONITOR_MAX_NAME);
 }
 
@@ -391,7 +395,10 @@ static inline void tench_monitor_process_take(struct tench_reader *reader, struc
     if (!tench_monitor_condition_is((uint64_t)value->state))
         reader->bad = true;
     value->detail = tench_take(reader);
+    value->priority = tench_take(reader);
     value->ticks = tench_take(reader);
+    value->size = tench_take(reader);
+    value->memory = tench_take(reader);
     value->name_length = tench_take_bytes(reader, value->name, TENCH_MONITOR_MAX_NAME);
     value->name[value->name_length] = '\0';
 }
@@ -570,8 +577,9 @@ static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct 
 #define TENCH_MONITOR_LABEL_KILL UINT64_C(0x6cb500010006)
 
 /*
- * Kills a process, on whichever core. Of those on other cores, a process may kill those that it has started.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
+ * Kills a process, on whichever core. A process may kill its descendants, and one that manages others of its own core those of
+ * all cores.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
  */
 static inline int tench_monitor_kill(tench_cap server, uint64_t process)
 {
@@ -631,6 +639,174 @@ static inline int tench_monitor_memory(tench_cap server, uint64_t core, struct t
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
     tench_monitor_memory_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_SUSPEND UINT64_C(0x6cb500010009)
+
+/*
+ * Suspends a process, on whichever core: none of its threads runs, nor any that it makes.
+ * Errors: as `kill`.
+ */
+static inline int tench_monitor_suspend(tench_cap server, uint64_t process)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_SUSPEND);
+    tench_put(message, (uint64_t)process);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_RESUME UINT64_C(0x6cb50001000a)
+
+/*
+ * Lets a suspended process go on, on whichever core.
+ * Errors: as `kill`.
+ */
+static inline int tench_monitor_resume(tench_cap server, uint64_t process)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_RESUME);
+    tench_put(message, (uint64_t)process);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_STATUS UINT64_C(0x6cb50001000b)
+
+/* What tench_monitor_status answers. */
+struct tench_monitor_status_answer {
+    struct tench_monitor_process value;
+};
+
+/*
+ * What is known about a process, on whichever core.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`.
+ */
+static inline int tench_monitor_status(tench_cap server, uint64_t process, struct tench_monitor_status_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_STATUS);
+    tench_put(message, (uint64_t)process);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_monitor_process_take(reader, &answer->value);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_KILL_ALL UINT64_C(0x6cb50001000c)
+
+/* What tench_monitor_kill_all answers. */
+struct tench_monitor_kill_all_answer {
+    uint64_t value;
+};
+
+/*
+ * Kills every process of this path or base name on a core, also those that are started meanwhile, and answers how many. That one
+ * ends by itself is no error; and if one may not be killed, the others are nevertheless, and that is the answer.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NotAllowed`, `Essential`, `BadStrings`.
+ */
+static inline int tench_monitor_kill_all(tench_cap server, uint64_t core, const char *name, size_t name_length,
+    struct tench_monitor_kill_all_answer *answer)
+{
+    if (name_length > TENCH_MONITOR_MAX_NAME)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_KILL_ALL);
+    tench_put(message, (uint64_t)core);
+    tench_put_text(message, name, name_length);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_INTERRUPT UINT64_C(0x6cb50001000d)
+
+/* What tench_monitor_interrupt answers. */
+struct tench_monitor_interrupt_answer {
+    bool value;
+};
+
+/*
+ * Ends a process as Ctrl-C does, on whichever core: one that wants to end by itself is told so, once; any other is killed, and so
+ * is that one the next time. Answers whether it was killed.
+ * Errors: as `kill`.
+ */
+static inline int tench_monitor_interrupt(tench_cap server, uint64_t process,
+    struct tench_monitor_interrupt_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_INTERRUPT);
+    tench_put(message, (uint64_t)process);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = (bool)tench_take_at_most(reader, 1);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_LOAD UINT64_C(0x6cb50001000e)
+
+/* What tench_monitor_load answers. */
+struct tench_monitor_load_answer {
+    uint64_t value;
+};
+
+/*
+ * How many processes run on a core, neither suspended nor ended; `init` and those that it has started do not count.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
+ */
+static inline int tench_monitor_load(tench_cap server, uint64_t core, struct tench_monitor_load_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_LOAD);
+    tench_put(message, (uint64_t)core);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_FIND UINT64_C(0x6cb50001000f)
+
+/* What tench_monitor_find answers. */
+struct tench_monitor_find_answer {
+    uint64_t value;
+};
+
+/*
+ * The living process of this path or base name with the next higher number. The search ends with the last of the core to which
+ * `after` belongs.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `BadStrings`, `NoSuchProcess` when there is none.
+ */
+static inline int tench_monitor_find(tench_cap server, const char *name, size_t name_length, uint64_t after,
+    struct tench_monitor_find_answer *answer)
+{
+    if (name_length > TENCH_MONITOR_MAX_NAME)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_FIND);
+    tench_put_text(message, name, name_length);
+    tench_put(message, (uint64_t)after);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

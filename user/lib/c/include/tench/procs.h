@@ -1248,4 +1248,49 @@ static inline int tench_procs_server(tench_cap server, const char *name, size_t 
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
+#define TENCH_PROCS_LABEL_MAY_MANAGE UINT64_C(0xb1960002001b)
+
+/* What tench_procs_may_manage answers. */
+struct tench_procs_may_manage_answer {
+    bool value;
+};
+
+/*
+ * Whether a process may kill, suspend, resume and inspect every other, not only its descendants.
+ * Errors: `NoSuchProcess`, `WrongState` (it has ended).
+ */
+static inline int tench_procs_may_manage(tench_cap server, uint64_t process,
+    struct tench_procs_may_manage_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_MAY_MANAGE);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = (bool)tench_take_at_most(reader, 1);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_LOAD UINT64_C(0xb1960002001c)
+
+/* What tench_procs_load answers. */
+struct tench_procs_load_answer {
+    uint64_t value;
+};
+
+/* How many processes run, neither suspended nor ended; `init` and those that it has started do not count. */
+static inline int tench_procs_load(tench_cap server, struct tench_procs_load_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_LOAD);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
 #endif

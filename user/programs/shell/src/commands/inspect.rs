@@ -10,6 +10,7 @@ use tench_abi::object::{Statistic, stretch};
 use tench_abi::{CapAddress, Kind, Rights};
 use tench_mem_client::Extent;
 use tench_procs_client::Capability;
+use tench_procs_client::pid::Shown;
 
 use super::{Action, Call, Command, Failure, Outcome};
 use crate::commands::process::find;
@@ -106,7 +107,7 @@ fn names(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     while let Some(name) = shell.system.next_name(&after) {
         let process = shell.system.process(name.pid).map_or("-".into(), |process| String::from(process.base_name()));
         after.clone_from(&name.name);
-        table.row([name.name, name.pid.to_string(), process]);
+        table.row([name.name, Shown(name.pid).to_string(), process]);
     }
     shell.print(format_args!("{table}"));
     Ok(())
@@ -116,7 +117,10 @@ fn capabilities(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     let ([count], rest) = call.options(["--count"])?;
     let process = find(shell, rest.one("the process")?)?;
     if process.end().is_some() {
-        return Err(Failure::Refused(format!("process {} has ended, and its capabilities with it", process.pid)));
+        return Err(Failure::Refused(format!(
+            "process {} has ended, and its capabilities with it",
+            Shown(process.pid)
+        )));
     }
     let capabilities = shell.system.capabilities(process.pid)?;
     let table = if count { counted(&capabilities) } else { listed(&capabilities) };

@@ -4,6 +4,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use tench_procs_client::pid::Shown;
+
 use super::{Action, Call, Command, Failure, Outcome};
 use crate::completion::Candidates;
 use crate::format::{Side, Table};
@@ -73,7 +75,7 @@ fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     let columns = ["JOB", "STATE", "PROCESSES", "COMMAND"].map(|heading| (heading, Side::Left));
     let mut table = Table::new(&columns);
     for job in &jobs {
-        let pids: Vec<String> = job.members.iter().map(|member| member.pid.to_string()).collect();
+        let pids: Vec<String> = job.members.iter().map(|member| Shown(member.pid).to_string()).collect();
         table.row([format!("%{}", job.number), job.state(), pids.join(" "), job.text.clone()]);
     }
     if !jobs.is_empty() {

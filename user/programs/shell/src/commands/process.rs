@@ -4,7 +4,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tench_procs_client::protocol::{State, pid};
+use tench_procs_client::pid::{self, Shown};
+use tench_procs_client::protocol::State;
 
 use super::{Action, Call, Command, Failure, Outcome};
 use crate::commands::jobs;
@@ -21,12 +22,13 @@ const LISTED: usize = 8;
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "run",
-        usage: "[--quota BYTES] PROGRAM [ARGUMENT...] [&]",
+        usage: "[--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]",
         summary: "run a program of the boot archive",
         help: "The word run can be left out unless a command has the program's name. PROGRAM is a name in bin or a whole \
                path. The shell waits until the program ends; Ctrl-C kills it, Ctrl-Z suspends it. With & at the end it is \
                a job of the background, whose end is said before a later prompt. --quota limits its memory: BYTES is a \
-               number, with K, M or G if it is of KiB, MiB or GiB.",
+               number, with K, M or G if it is of KiB, MiB or GiB. --core starts it on that core, or on the one where the \
+               fewest programs run; on another core than the shell's it reads and writes the terminal, without | < >.",
         arguments: Candidates::Programs,
         action: Action::Program,
     },
@@ -34,7 +36,8 @@ pub const COMMANDS: &[Command] = &[
         name: "kill",
         usage: "PID|NAME|%JOB...",
         summary: "end processes",
-        help: "A name must belong to one process; if several have it, give the number that ps shows.",
+        help: "A name must belong to one process; if several have it, give the number that ps shows. Names mean processes of the \
+               shell's own core, if there is one; 2:NAME means one of core 2.",
         arguments: Candidates::Processes,
         action: Action::Anywhere(kill),
     },
@@ -42,7 +45,7 @@ pub const COMMANDS: &[Command] = &[
         name: "killall",
         usage: "NAME",
         summary: "end all processes of a name",
-        help: "The shell itself is spared.",
+        help: "Those of all cores, or of one. The shell itself is spared.",
         arguments: Candidates::Processes,
         action: Action::Anywhere(kill_all),
     },
@@ -74,13 +77,21 @@ pub const COMMANDS: &[Command] = &[
 
 /// The process that a number or a name means. Names are those of processes that have not ended.
 pub fn find(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
-    if let Ok(pid) = argument.parse() {
-        let missing = |_| Failure::Refused(format!("no process {pid}; ps lists them"));
+    if let Some(pid) = pid::parse(argument) {
+        let missing = |_| Failure::Refused(format!("no process {argument}; ps lists them"));
         return shell.system.process(pid).map_err(missing);
     }
+    let (core, name) = core_and_name(argument);
+    let own_core = pid::place(shell.system.own_pid()).0;
     let living: Vec<Process> = shell.processes().into_iter().filter(|process| process.end().is_none()).collect();
-    let is_meant = |process: &&Process| process.name == argument || process.base_name() == argument;
-    let found: Vec<&Process> = living.iter().filter(is_meant).collect();
+    let is_meant = |process: &&Process| process.name == name || process.base_name() == name;
+    let of_core = |core| move |process: &&Process| pid::place(process.pid).0 == core;
+    let mut found: Vec<&Process> = living.iter().filter(is_meant).collect();
+    match core {
+        Some(core) => found.retain(of_core(core)),
+        None if found.iter().any(of_core(own_core)) => found.retain(of_core(own_core)),
+        None => {}
+    }
     match found.as_slice() {
         [only] => Ok((*only).clone()),
         [] => {
@@ -89,7 +100,7 @@ pub fn find(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
             Err(Failure::Refused(format!("no process {argument}; {hint}")))
         }
         _ => {
-            let pids: Vec<String> = found.iter().take(LISTED).map(|process| process.pid.to_string()).collect();
+            let pids: Vec<String> = found.iter().take(LISTED).map(|process| Shown(process.pid).to_string()).collect();
             let more = if found.len() > LISTED { ", ... (ps lists them)" } else { "" };
             let pids = pids.join(", ");
             Err(Failure::Refused(format!("several processes are called {argument}; give one of {pids}{more}")))
@@ -97,19 +108,61 @@ pub fn find(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
     }
 }
 
-/// What is behind `run`: the program with its arguments, and how much memory it may have.
-pub fn program_of(arguments: &[String]) -> Result<(Option<u64>, &[String]), Failure> {
-    let (quota, words) = match arguments {
-        [option, rest @ ..] if option == "--quota" => {
-            let (bytes, words) = rest.split_first().ok_or_else(|| Failure::Usage("the bytes are missing".into()))?;
-            (Some(parse_bytes(bytes)?), words)
+/// The core in `2:timer`, and the name.
+fn core_and_name(argument: &str) -> (Option<u64>, &str) {
+    let parts = argument.split_once(':').and_then(|(core, name)| Some((core.parse::<u32>().ok()?, name)));
+    parts.map_or((None, argument), |(core, name)| (Some(core.into()), name))
+}
+
+/// Where a program is to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On this core.
+    Core(u64),
+    /// Where the fewest run.
+    Any,
+}
+
+/// What is behind `run`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    /// How much memory it may have.
+    pub quota: Option<u64>,
+    /// Where; on the shell's own core, if nothing is said.
+    pub core: Option<Place>,
+    /// The program with its arguments.
+    pub words: &'a [String],
+}
+
+/// What is behind `run`: options, and the program with its arguments.
+pub fn program_of(arguments: &[String]) -> Result<Wanted<'_>, Failure> {
+    let mut wanted = Wanted { quota: None, core: None, words: arguments };
+    let missing = |what: &str| Failure::Usage(format!("{what} missing"));
+    loop {
+        match wanted.words {
+            [option, rest @ ..] if option == "--quota" => {
+                let (bytes, words) = rest.split_first().ok_or_else(|| missing("the bytes are"))?;
+                wanted = Wanted { quota: Some(parse_bytes(bytes)?), words, ..wanted };
+            }
+            [option, rest @ ..] if option == "--core" => {
+                let (core, words) = rest.split_first().ok_or_else(|| missing("the core is"))?;
+                wanted = Wanted { core: Some(parse_core(core)?), words, ..wanted };
+            }
+            [] => return Err(missing("the program is")),
+            _ => return Ok(wanted),
         }
-        words => (None, words),
-    };
-    if words.is_empty() {
-        return Err(Failure::Usage("the program is missing".into()));
     }
-    Ok((quota, words))
+}
+
+/// `2`, `any`.
+fn parse_core(text: &str) -> Result<Place, Failure> {
+    let number = || text.parse::<u32>().ok().filter(|_| text.bytes().all(|digit| digit.is_ascii_digit()));
+    match text {
+        "any" => Ok(Place::Any),
+        _ => number()
+            .map(|core| Place::Core(core.into()))
+            .ok_or_else(|| Failure::Usage(format!("{text} is no core, such as 2, nor any"))),
+    }
 }
 
 /// `4096`, `64K`, `2M`, `1G`.
@@ -154,8 +207,12 @@ fn kill_one(shell: &mut Shell<'_>, process: &Process) -> Outcome {
 fn kill_all(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     let name = call.one("the name")?;
     let own_pid = shell.system.own_pid();
+    let (core, base_name) = core_and_name(name);
     let processes = shell.processes().into_iter();
-    let is_meant = |process: &Process| process.end().is_none() && process.base_name() == name && process.pid != own_pid;
+    let is_meant = |process: &Process| {
+        let is_there = core.is_none_or(|core| pid::place(process.pid).0 == core);
+        is_there && process.end().is_none() && process.base_name() == base_name && process.pid != own_pid
+    };
     let named: Vec<Process> = processes.filter(is_meant).collect();
     if named.is_empty() {
         return Err(Failure::Refused(format!("no process {name}; ps lists them")));
@@ -179,7 +236,7 @@ fn running(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
     let process = find(shell, argument)?;
     match process.end() {
         None => Ok(process),
-        Some(end) => Err(Failure::Refused(format!("process {} has {}", process.pid, past(&end.to_string())))),
+        Some(end) => Err(Failure::Refused(format!("process {} has {}", Shown(process.pid), past(&end.to_string())))),
     }
 }
 
@@ -204,7 +261,7 @@ fn wait(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
         Waited::Ended(ends) | Waited::EndedEarly(ends) => {
             shell.jobs.forget_only(process.pid);
             for end in ends.into_iter().flatten() {
-                shell.say(format_args!("process {} ({}) {}", process.pid, process.base_name(), has(end)));
+                shell.say(format_args!("process {} ({}) {}", Shown(process.pid), process.base_name(), has(end)));
             }
         }
     }
@@ -223,7 +280,7 @@ fn suspend(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
         }
         spare_console(&process)?;
         if process.state == State::Suspended {
-            return Err(Failure::Refused(format!("process {} is suspended already", process.pid)));
+            return Err(Failure::Refused(format!("process {} is suspended already", Shown(process.pid))));
         }
         shell.system.suspend(process.pid)?;
     }
@@ -233,7 +290,7 @@ fn suspend(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
 fn resume(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     for process in targets(shell, call.one("the process")?)? {
         if process.state != State::Suspended {
-            return Err(Failure::Refused(format!("process {} is not suspended", process.pid)));
+            return Err(Failure::Refused(format!("process {} is not suspended", Shown(process.pid))));
         }
         shell.system.resume(process.pid)?;
     }

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use tench_procs_client::pid::{Shown, place};
 use tench_procs_client::protocol::State;
 
 use super::process::find;
@@ -53,8 +54,9 @@ type Order = Vec<(usize, usize)>;
 
 /// Processes in the order of a tree: below each one those that it started. Only what comes from `root`, if there is one.
 ///
-/// A process has a higher number than its parent. So there is no circle, and one pass from the last to the first finds all
-/// children; the time is that of sorting by number, which the processes are already.
+/// One pass from the last to the first finds all children; the time is that of sorting by number, which the processes are already.
+/// A process has a higher number than its parent on the same core, so there is no circle; were there one over several cores, which only
+/// a monitor that does not tell the truth can say, each of its processes would still be shown once at most.
 pub fn tree(processes: &[Process], root: Option<u64>) -> Order {
     let places: BTreeMap<u64, usize> =
         processes.iter().enumerate().map(|(index, process)| (process.pid, index)).collect();
@@ -62,7 +64,8 @@ pub fn tree(processes: &[Process], root: Option<u64>) -> Order {
     // From the last to the first, as they go onto a stack.
     let mut open: Order = Vec::new();
     for (index, process) in processes.iter().enumerate().rev() {
-        let parent = places.get(&process.parent).filter(|_| process.parent < process.pid);
+        let may_be = process.parent < process.pid || place(process.parent).0 != place(process.pid).0;
+        let parent = places.get(&process.parent).filter(|_| may_be);
         if let Some(&parent) = parent {
             children[parent].push(index);
         }
@@ -71,7 +74,11 @@ pub fn tree(processes: &[Process], root: Option<u64>) -> Order {
         }
     }
     let mut order = Order::new();
+    let mut is_shown: Vec<bool> = processes.iter().map(|_| false).collect();
     while let Some((index, depth)) = open.pop() {
+        if core::mem::replace(&mut is_shown[index], true) {
+            continue;
+        }
         order.push((index, depth));
         open.extend(children[index].iter().map(|&child| (child, depth + 1)));
     }
@@ -105,13 +112,13 @@ fn long(
     let mut table = Table::new(&[&columns.concat()[..], &[("NAME", Side::Left)]].concat());
     for &(index, depth) in order {
         let process = &processes[index];
-        let mut row = Vec::from([process.pid.to_string()]);
+        let mut row = Vec::from([Shown(process.pid).to_string()]);
         if with_parents {
-            row.push(process.parent.to_string());
+            row.push(Shown(process.parent).to_string());
         }
         row.push(state(process));
         row.push(process.priority.to_string());
-        row.push(accounts.get(&process.pid).map_or("-".into(), |&used| Bytes(used).to_string()));
+        row.push(memory(process, accounts));
         row.push(Time { ticks: process.ticks, per_second }.to_string());
         row.push(indented(process, depth));
         table.add(row);
@@ -132,6 +139,12 @@ pub fn accounts(shell: &mut Shell<'_>) -> BTreeMap<u64, u64> {
         accounts.insert(account.process, account.used);
     }
     accounts
+}
+
+/// The memory of a process, for people.
+pub fn memory(process: &Process, accounts: &BTreeMap<u64, u64>) -> String {
+    let used = process.memory.or_else(|| accounts.get(&process.pid).copied());
+    used.map_or("-".into(), |used| Bytes(used).to_string())
 }
 
 /// A process's state in words.

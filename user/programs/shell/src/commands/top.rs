@@ -7,8 +7,9 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use tench_abi::object::Statistic;
+use tench_procs_client::pid::Shown;
 
-use super::processes::{accounts, state};
+use super::processes::{accounts, memory, state};
 use super::{Action, Call, Command, Failure, Outcome};
 use crate::completion::Candidates;
 use crate::format::{Bytes, Side, Table, Time};
@@ -172,10 +173,10 @@ fn picture(shell: &mut Shell<'_>, before: &mut Before, has_screen: bool) -> Stri
     let shown = if has_screen { ROWS } else { rows.len() };
     for (used, process) in rows.iter().take(shown) {
         table.row([
-            process.pid.to_string(),
+            Shown(process.pid).to_string(),
             Share(*used, span).to_string(),
             Time { ticks: process.ticks, per_second }.to_string(),
-            accounts.get(&process.pid).map_or("-".into(), |&bytes| Bytes(bytes).to_string()),
+            memory(process, &accounts),
             state(process),
             process.base_name().into(),
         ]);

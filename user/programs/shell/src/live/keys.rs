@@ -11,14 +11,15 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 
-use tench::procs::Procs;
 use tench::sync::Mutex;
 use tench::sys::abi::Rights;
 use tench::sys::abi::layout::slot;
 use tench::sys::thread::yield_now;
 use tench::sys::{Cap, Error, Notification, Thread};
 use tench::{memory, thread, time};
-use tench_shell::system::OnKey;
+use tench_shell::system::{OnKey, Refusal};
+
+use super::cores;
 
 /// What Ctrl-C and Ctrl-Z signal.
 const INTERRUPT: u64 = 1;
@@ -106,7 +107,7 @@ fn obey(signals: Cap<Notification>) {
     while let Ok(bits) = signals.wait() {
         let foreground = FOREGROUND.lock();
         // They may just have ended by themselves.
-        let each = |act: fn(u64) -> Result<(), tench::procs::Failure>| {
+        let each = |act: fn(u64) -> Result<(), Refusal>| {
             for &pid in &foreground.pids {
                 let _ = act(pid);
             }
@@ -114,10 +115,10 @@ fn obey(signals: Cap<Notification>) {
         match foreground.on_key {
             Some(OnKey::Obey) if bits & INTERRUPT != 0 => {
                 IS_INTERRUPTED.store(true, Ordering::Release);
-                each(|pid| Procs::STANDARD.interrupt(pid).map(drop));
+                each(cores::interrupt);
                 continue;
             }
-            Some(OnKey::Obey) => each(|pid| Procs::STANDARD.suspend(pid)),
+            Some(OnKey::Obey) => each(cores::suspend),
             Some(OnKey::StopWaiting) if bits & INTERRUPT != 0 => {}
             _ => continue,
         }

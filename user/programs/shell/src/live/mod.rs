@@ -1,5 +1,6 @@
 //! The system that is really there: servers and kernel.
 
+mod cores;
 mod keys;
 mod streams;
 
@@ -13,18 +14,19 @@ use tench::mem::protocol::MAX_EXTENTS;
 use tench::mem::{Account, Extent, Mem, Totals};
 use tench::names::Names;
 use tench::procs::protocol::Error as ProcsError;
-use tench::procs::{Capability, Procs, Spawn, Standing, Status};
+use tench::procs::{Capability, Procs, Spawn, Standing};
 use tench::reserve::{Reservation, Reserve};
 use tench::sys::abi::layout::slot;
 use tench::sys::abi::object::{Statistic, Stretches};
-use tench::sys::{Cap, CapAddress, Error, Instant, Kernel, OWN_SPACE};
+use tench::sys::{Cap, CapAddress, Instant, Kernel, OWN_SPACE};
 use tench::{again, memory, process};
 use tench_files_client::Files;
 use tench_shell::parse::Standard;
 use tench_shell::system::{
-    End, Entry, How, Input, Name, OnKey, Process, Refusal, Stream, System, Terminal, Unwritten, Waited,
+    Entry, How, Input, Name, OnKey, Process, Refusal, Stream, System, Terminal, Unwritten, Waited,
 };
 
+use cores::Wait;
 use keys::Keys;
 
 const CONSOLE: Console<Standing> = Console::STANDARD;
@@ -62,19 +64,6 @@ fn give(spawn: &Spawn, index: usize, stream: Stream) -> Result<(), Refusal> {
     }
     memory::free_slot(shared);
     Ok(moved?)
-}
-
-fn process_of(status: &Status) -> Process {
-    Process {
-        pid: status.process,
-        parent: status.parent,
-        state: status.state,
-        detail: status.detail,
-        priority: status.priority,
-        ticks: status.ticks,
-        size: status.size,
-        name: status.name.as_str().into(),
-    }
 }
 
 /// What reading from the console has led to.
@@ -144,11 +133,11 @@ impl System for Live {
     }
 
     fn process(&mut self, pid: u64) -> Result<Process, Refusal> {
-        Ok(process_of(&PROCS.status(pid)?))
+        cores::status(pid)
     }
 
     fn next_process(&mut self, after: u64) -> Option<Process> {
-        PROCS.next(after).ok().as_ref().map(process_of)
+        cores::next(after)
     }
 
     fn prepare(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
@@ -164,6 +153,14 @@ impl System for Live {
         }
         self.preparing.push((spawn, [false; 3]));
         Ok(Some(spawn.process()))
+    }
+
+    fn spawn(&mut self, core: u64, words: &[String]) -> Result<Option<u64>, Refusal> {
+        cores::spawn(core, words)
+    }
+
+    fn least_loaded(&mut self) -> Result<u64, Refusal> {
+        cores::least_loaded()
     }
 
     fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), Refusal> {
@@ -203,6 +200,7 @@ impl System for Live {
         if self.keys.is_none() {
             self.keys = Keys::new();
         }
+        cores::prepare(pids);
         keys::set(pids, on_key);
         // A shell whose terminal belongs to another waits as well, but without keys.
         if CONSOLE.set_foreground(reader, self.keys.map(|keys| keys.interrupt)).is_ok() {
@@ -221,13 +219,11 @@ impl System for Live {
             if keys::is_stopped() {
                 break;
             }
-            match keys::interruptible(|| PROCS.wait(pid)) {
-                Ok(status) => ends.push(End::of(status.state, status.detail)),
-                Err(tench::procs::Failure::Lost(Error::Aborted)) => break,
-                // So many others have ended since that its record is gone.
-                Err(tench::procs::Failure::Refused(ProcsError::NoSuchProcess)) => ends.push(None),
-                Err(failure) => {
-                    outcome = Err(failure.into());
+            match cores::wait(pid) {
+                Wait::Ended(end) => ends.push(end),
+                Wait::Aborted => break,
+                Wait::Refused(refusal) => {
+                    outcome = Err(refusal);
                     break;
                 }
             }
@@ -243,18 +239,21 @@ impl System for Live {
     }
 
     fn kill(&mut self, pid: u64) -> Result<(), Refusal> {
-        Ok(PROCS.kill(pid)?)
+        cores::kill(pid)
     }
 
     fn suspend(&mut self, pid: u64) -> Result<(), Refusal> {
-        Ok(PROCS.suspend(pid)?)
+        cores::suspend(pid)
     }
 
     fn resume(&mut self, pid: u64) -> Result<(), Refusal> {
-        Ok(PROCS.resume(pid)?)
+        cores::resume(pid)
     }
 
     fn capabilities(&mut self, pid: u64) -> Result<Vec<Capability>, Refusal> {
+        if !cores::is_here(pid) {
+            return Err(Refusal("capabilities of another core's processes are not shown".into()));
+        }
         let mut capabilities = Vec::new();
         let mut from = CapAddress::NULL;
         loop {

@@ -39,6 +39,8 @@ pub struct Fake {
     pub defective: Vec<&'static str>,
     /// What was called to the foreground last: processes, reader, and what keys do.
     pub foreground: (Vec<u64>, u64, Option<OnKey>),
+    /// The core on which the fewest processes run.
+    pub quiet: u64,
     arguments: Vec<(u64, Vec<String>)>,
     ticks: u64,
     instructions: u64,
@@ -46,7 +48,8 @@ pub struct Fake {
 
 fn process(pid: u64, parent: u64, name: &str) -> Process {
     let (state, detail) = (State::Running, 0);
-    Process { pid, parent, state, detail, priority: 100 + pid, ticks: pid * 1_000, size: 4096, name: name.into() }
+    let (ticks, priority, memory) = (pid % 1_000 * 1_000, 100 + pid % 1_000, (pid >> 32 != 0).then_some(8192));
+    Process { pid, parent, state, detail, priority, ticks, size: 4096, memory, name: name.into() }
 }
 
 impl Fake {
@@ -69,6 +72,7 @@ impl Fake {
             key: None,
             defective: Vec::new(),
             foreground: (Vec::new(), 0, None),
+            quiet: 0,
             arguments: Vec::new(),
             ticks: 5_000_000,
             instructions: (1 << 32) - 5_000,
@@ -193,10 +197,30 @@ impl System for Fake {
         if quota.is_some_and(|bytes| bytes < 1 << 16) {
             return Err(Refusal("there is not enough memory".into()));
         }
-        let pid = self.processes.last().unwrap().pid + 1;
+        let pid = self.processes.iter().rfind(|process| process.pid >> 32 == 0).unwrap().pid + 1;
         self.processes.push(Process { state: State::Preparing, ..process(pid, SHELL, &words[0]) });
+        self.processes.sort_by_key(|process| process.pid);
         self.arguments.push((pid, words[1..].to_vec()));
         Ok(Some(pid))
+    }
+
+    fn spawn(&mut self, core: u64, words: &[String]) -> Result<Option<u64>, Refusal> {
+        if core > 2 {
+            return Err(Refusal("the machine has no such core".into()));
+        }
+        if self.streams.entry(&format!("bin/{}", words[0])).is_err() {
+            return Ok(None);
+        }
+        let last = self.processes.iter().rfind(|process| process.pid >> 32 == core);
+        let pid = last.map_or(core << 32, |process| process.pid) + 1;
+        self.processes.push(process(pid, SHELL, &words[0]));
+        self.processes.sort_by_key(|process| process.pid);
+        self.arguments.push((pid, words[1..].to_vec()));
+        Ok(Some(pid))
+    }
+
+    fn least_loaded(&mut self) -> Result<u64, Refusal> {
+        Ok(self.quiet)
     }
 
     fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), Refusal> {

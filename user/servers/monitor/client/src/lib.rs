@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod client;
 pub mod protocol;
 
 pub use protocol::{Error, Monitor};

@@ -1,7 +1,9 @@
 //! The monitor's interface.
 
-use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Sent, Words, interface};
+use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Sent, Text, Words, interface};
 use tench_sys::Untyped;
+
+pub use tench_procs_client::pid::{CORE_SHIFT, first, place};
 
 /// The cores of the machine, each with a kernel and a monitor of its own.
 #[expect(clippy::type_complexity, reason = "an answer later, of words and a capability")]
@@ -45,7 +47,8 @@ pub trait MonitorService {
         process: u64,
     ) -> Result<Option<Process>, Error>;
 
-    /// Kills a process, on whichever core. Of those on other cores, a process may kill those that it has started.
+    /// Kills a process, on whichever core. A process may kill its descendants, and one that manages others of its own core those of
+    /// all cores.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
     #[method(6)]
     fn kill(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
@@ -61,6 +64,61 @@ pub trait MonitorService {
     #[method(8)]
     fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error>;
 
+    /// Suspends a process, on whichever core: none of its threads runs, nor any that it makes.
+    /// Errors: as `kill`.
+    #[method(9)]
+    fn suspend(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
+
+    /// Lets a suspended process go on, on whichever core.
+    /// Errors: as `kill`.
+    #[method(10)]
+    fn resume(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
+
+    /// What is known about a process, on whichever core.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`.
+    #[method(11)]
+    fn status(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Process, Error>,
+        process: u64,
+    ) -> Result<Option<Process>, Error>;
+
+    /// Kills every process of this path or base name on a core, also those that are started meanwhile, and answers how many. That one
+    /// ends by itself is no error; and if one may not be killed, the others are nevertheless, and that is the answer.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NotAllowed`, `Essential`, `BadStrings`.
+    #[method(12)]
+    fn kill_all(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, u64, Error>,
+        core: u64,
+        name: Text<'_, MAX_NAME>,
+    ) -> Result<Option<u64>, Error>;
+
+    /// Ends a process as Ctrl-C does, on whichever core: one that wants to end by itself is told so, once; any other is killed, and so
+    /// is that one the next time. Answers whether it was killed.
+    /// Errors: as `kill`.
+    #[method(13)]
+    fn interrupt(&mut self, caller: Caller, later: Later<'_, bool, Error>, process: u64)
+    -> Result<Option<bool>, Error>;
+
+    /// How many processes run on a core, neither suspended nor ended; `init` and those that it has started do not count.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
+    #[method(14)]
+    fn load(&mut self, caller: Caller, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error>;
+
+    /// The living process of this path or base name with the next higher number. The search ends with the last of the core to which
+    /// `after` belongs.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `BadStrings`, `NoSuchProcess` when there is none.
+    #[method(15)]
+    fn find(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, u64, Error>,
+        name: Text<'_, MAX_NAME>,
+        after: u64,
+    ) -> Result<Option<u64>, Error>;
     /// Sends a copy of a capability to a frame to a process of any core, with a word that says what it is for. Answered when it lies
     /// there, for the process to `take`. The copy allows what the caller's allows.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`, `MailboxFull`,
@@ -171,20 +229,6 @@ pub struct Exchanged {
 pub const MAX_STRINGS: usize = 448;
 /// Bytes of a process's name that are told.
 pub const MAX_NAME: usize = 255;
-/// Bits of a process's number that say which it is on its core. The core stands above; processes of the first core are numbered as
-/// they were before there were others.
-pub const CORE_SHIFT: u32 = 32;
-
-/// Before the number of the first process of a core.
-pub const fn first(core: u64) -> u64 {
-    core << CORE_SHIFT
-}
-
-/// The core of a process with this number, and its number there.
-pub const fn place(process: u64) -> (u64, u64) {
-    (process >> CORE_SHIFT, process & ((1 << CORE_SHIFT) - 1))
-}
-
 /// A process, on whichever core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Process {
@@ -196,8 +240,14 @@ pub struct Process {
     pub state: Condition,
     /// What belongs to the state: exit code, or number of a kind of fault.
     pub detail: u64,
+    /// Priority of its main thread.
+    pub priority: u64,
     /// Ticks of processor time.
     pub ticks: u64,
+    /// Bytes of its program.
+    pub size: u64,
+    /// Bytes of memory that it costs; 0 if it has none any more.
+    pub memory: u64,
     /// The path or name by which it was started.
     pub name: ArrayString<MAX_NAME>,
 }
@@ -285,7 +335,7 @@ tench_protocol::codes! {
         /// The core's monitor does not answer; what it was asked may have been done or not.
         Silent = 7, "that core does not answer";
         /// There is no such process.
-        NoSuchProcess = 32, "no such process; `cores ps` lists them";
+        NoSuchProcess = 32, "no such process; `ps` lists them";
         /// The process is not in a state for this.
         WrongState = 33, "the process's state does not allow this";
         /// The archive has no such program.
@@ -300,7 +350,7 @@ tench_protocol::codes! {
         TextTooLong = 38, "the text is too long";
         /// The caller has not started the process.
         NotAllowed = 39, "not one of your processes, and you may not manage others";
-        /// The process is `init`, `mem` or `procs` of its core.
+        /// The process is `init`, `mem`, `procs` or the monitor of its core.
         Essential = 40, "nothing would go on without it";
         /// Only memory can be sent.
         NotSendable = 64, "only frames and untyped memory can be sent to a process";

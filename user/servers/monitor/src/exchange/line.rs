@@ -18,8 +18,9 @@
 
 use arrayvec::ArrayVec;
 use tench_foreign::{Core, Message, RequestId, WORDS};
-use tench_monitor_client::protocol::CORE_SHIFT;
+use tench_monitor_client::protocol::place;
 
+use super::MONITOR;
 use crate::message::Malformed;
 
 /// What is asked or said.
@@ -114,7 +115,7 @@ impl Growth {
     }
 }
 
-/// Who wants to send a capability to whom, with which word: processes as their own cores number them.
+/// Who wants to send a capability to whom, with which word. A monitor is [`MONITOR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// Who sends.
@@ -131,13 +132,17 @@ impl Admission {
         [self.asker, self.process, self.word]
     }
 
-    /// What words say.
-    pub fn decode(words: &[u64]) -> Result<Admission, Malformed> {
+    /// What words say that have come from a core to `own`.
+    pub fn decode(words: &[u64], from: u64, own: u64) -> Result<Admission, Malformed> {
         let &[asker, process, word] = words else {
             return Err(if words.len() < 3 { Malformed::TooShort } else { Malformed::TooLong });
         };
-        if (asker | process) >> CORE_SHIFT != 0 {
+        let is_of = |process: u64, core| process == MONITOR || place(process).0 == core;
+        if !is_of(asker, from) {
             return Err(Malformed::Process);
+        }
+        if !is_of(process, own) {
+            return Err(Malformed::Core);
         }
         Ok(Admission { asker, process, word })
     }

@@ -228,11 +228,11 @@ impl Server {
         (process, word): (u64, u64),
         cap: Arrived<'_, T, How>,
     ) -> Result<Option<()>, Error> {
-        let (core, process) = place(process);
+        let (core, number) = place(process);
         if asker == MONITOR {
             return Err(Error::NotAllowed);
         }
-        if process == MONITOR {
+        if number == MONITOR {
             return Err(Error::NoSuchProcess);
         }
         make_room()?;

@@ -5,6 +5,7 @@
 #![deny(missing_docs)]
 
 mod client;
+pub mod pid;
 pub mod protocol;
 mod standing;
 

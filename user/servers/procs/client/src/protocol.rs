@@ -9,6 +9,8 @@ use tench_abi::{CapAddress, Kind, Rights};
 use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, List, Sent, Text, Words, interface};
 use tench_sys::{Endpoint, Instant, Notification};
 
+pub use crate::pid;
+
 /// Processes.
 #[interface(client = Procs, version = 2)]
 pub trait ProcsService {
@@ -172,6 +174,15 @@ pub trait ProcsService {
     #[method(26)]
     fn server(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error>;
 
+    /// Whether a process may kill, suspend, resume and inspect every other, not only its descendants.
+    /// Errors: `NoSuchProcess`, `WrongState` (it has ended).
+    #[method(27)]
+    fn may_manage(&mut self, process: u64) -> Result<bool, Error>;
+
+    /// How many processes run, neither suspended nor ended; `init` and those that it has started do not count.
+    #[method(28)]
+    fn load(&mut self) -> Result<u64, Error>;
+
     /// Ends the calling process as after a fault for which it found no remedy itself. There is no answer.
     #[method(20)]
     fn fault(&mut self, caller: Caller, later: Later<'_, (), Error>, report: OwnFault) -> Result<Option<()>, Error>;
@@ -286,18 +297,6 @@ tench_protocol::codes! {
         /// Environment: `NAME=value`. A process that is given none inherits nothing.
         Environment = 1;
     }
-}
-
-/// Processes that the process server did not start itself.
-pub mod pid {
-    /// `init`, which the kernel starts.
-    pub const INIT: u64 = 1;
-    /// The memory server, which `init` starts.
-    pub const MEM: u64 = 2;
-    /// The process server, which `init` starts.
-    pub const PROCS: u64 = 3;
-    /// Set in the number by which a process of another core is known here; its number there, and above it the core, are below.
-    pub const FOREIGN: u64 = 1 << 63;
 }
 
 /// Largest stack of a main thread, in bytes.

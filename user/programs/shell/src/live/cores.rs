@@ -1,0 +1,190 @@
+//! Processes of any core: those of the shell's own are the process server's, of the others the monitor knows.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tench::names::Names;
+use tench::procs::pid::{first, place};
+use tench::procs::protocol::{Error as ProcsError, State};
+use tench::procs::{Failure as ProcsFailure, Procs, Status};
+use tench::sync::Mutex;
+use tench::sys::abi::layout::slot;
+use tench::sys::{Cap, Error, Kernel};
+use tench::{again, memory, process};
+use tench_monitor_client::protocol::{Condition, Error as MonitorError, Process as Remote};
+use tench_monitor_client::{Failure as MonitorFailure, Monitor};
+use tench_shell::system::{End, Process, Refusal};
+
+const PROCS: Procs = Procs::STANDARD;
+
+/// The monitor, once it was found. A machine with one core has none.
+static MONITOR: Mutex<Option<Monitor>> = Mutex::new(None);
+
+/// How waiting for one process ended.
+pub enum Wait {
+    /// With it; not known how, if so many others have ended since that nothing is known of it.
+    Ended(Option<End>),
+    /// A key has ended it.
+    Aborted,
+    /// Without success.
+    Refused(Refusal),
+}
+
+/// Whether a process is one of the shell's own core.
+pub fn is_here(pid: u64) -> bool {
+    place(pid).0 == place(process::id()).0
+}
+
+fn monitor() -> Result<Monitor, Refusal> {
+    let mut known = MONITOR.lock();
+    if let Some(monitor) = *known {
+        return Ok(monitor);
+    }
+    let one_core = || Refusal(MonitorError::NoSuchCore.text().into());
+    // A shell that was not given the kernel finds out whether there is a monitor.
+    if Cap::<Kernel>::new(slot::KERNEL).machine().is_ok_and(|machine| machine.cores == 1) {
+        return Err(one_core());
+    }
+    let slot = memory::take_slot()?;
+    match again(|| Names::STANDARD.look_up(Monitor::NAME, slot)) {
+        Ok(endpoint) => Ok(*known.insert(Monitor::at(endpoint))),
+        Err(_) => {
+            memory::free_slot(slot);
+            Err(one_core())
+        }
+    }
+}
+
+/// Looks for the monitor, so that it is there when it is needed in a hurry.
+pub fn prepare(pids: &[u64]) {
+    if pids.iter().any(|pid| !is_here(*pid)) {
+        let _ = monitor();
+    }
+}
+
+fn of_here(status: &Status) -> Process {
+    Process {
+        pid: status.process,
+        parent: status.parent,
+        state: status.state,
+        detail: status.detail,
+        priority: status.priority,
+        ticks: status.ticks,
+        size: status.size,
+        memory: None,
+        name: status.name.as_str().into(),
+    }
+}
+
+fn of_another(remote: &Remote) -> Process {
+    Process {
+        pid: remote.process,
+        parent: remote.parent,
+        state: state(remote.state),
+        detail: remote.detail,
+        priority: remote.priority,
+        ticks: remote.ticks,
+        size: remote.size,
+        memory: Some(remote.memory),
+        name: remote.name.as_str().into(),
+    }
+}
+
+const fn state(condition: Condition) -> State {
+    match condition {
+        Condition::Preparing => State::Preparing,
+        Condition::Running => State::Running,
+        Condition::Suspended => State::Suspended,
+        Condition::Exited => State::Exited,
+        Condition::Killed => State::Killed,
+        Condition::Faulted => State::Faulted,
+    }
+}
+
+/// What is known of a process.
+pub fn status(pid: u64) -> Result<Process, Refusal> {
+    if is_here(pid) { Ok(of_here(&PROCS.status(pid)?)) } else { Ok(of_another(&monitor()?.status(pid)?)) }
+}
+
+/// The process with the next higher number, on its core or the next that has one. Cores that do not answer are passed over.
+pub fn next(after: u64) -> Option<Process> {
+    let mut after = after;
+    loop {
+        let found = if is_here(after) {
+            PROCS.next(after).ok().as_ref().map(of_here)
+        } else {
+            monitor().ok()?.next(after).ok().as_ref().map(of_another)
+        };
+        if found.is_some() {
+            return found;
+        }
+        // Without a monitor there is one core.
+        let (count, _) = monitor().ok()?.cores().ok()?;
+        let core = place(after).0 + 1;
+        if core >= count {
+            return None;
+        }
+        after = first(core);
+    }
+}
+
+/// Starts a program on another core; `None` if there is no such program.
+pub fn spawn(core: u64, words: &[String]) -> Result<Option<u64>, Refusal> {
+    let strings: Vec<u8> = words.iter().flat_map(|word| word.bytes().chain([0])).collect();
+    match monitor()?.spawn(core, &strings) {
+        Ok(pid) => Ok(Some(pid)),
+        Err(MonitorFailure::Refused(MonitorError::NoSuchProgram)) => Ok(None),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// The core on which the fewest processes run; of several the first.
+pub fn least_loaded() -> Result<u64, Refusal> {
+    match monitor() {
+        Ok(monitor) => Ok(monitor.least_loaded()?),
+        Err(_) => Ok(place(process::id()).0),
+    }
+}
+
+/// Waits for the end of a process. A key may end the wait.
+pub fn wait(pid: u64) -> Wait {
+    if is_here(pid) {
+        return match super::keys::interruptible(|| PROCS.wait(pid)) {
+            Ok(status) => Wait::Ended(End::of(status.state, status.detail)),
+            Err(ProcsFailure::Lost(Error::Aborted)) => Wait::Aborted,
+            Err(ProcsFailure::Refused(ProcsError::NoSuchProcess)) => Wait::Ended(None),
+            Err(failure) => Wait::Refused(failure.into()),
+        };
+    }
+    let monitor = match monitor() {
+        Ok(monitor) => monitor,
+        Err(refusal) => return Wait::Refused(refusal),
+    };
+    match super::keys::interruptible(|| monitor.wait(pid)) {
+        Ok(remote) => Wait::Ended(End::of(state(remote.state), remote.detail)),
+        Err(MonitorFailure::Lost(Error::Aborted)) => Wait::Aborted,
+        Err(MonitorFailure::Refused(MonitorError::NoSuchProcess)) => Wait::Ended(None),
+        Err(failure) => Wait::Refused(failure.into()),
+    }
+}
+
+/// Kills a process.
+pub fn kill(pid: u64) -> Result<(), Refusal> {
+    if is_here(pid) { Ok(PROCS.kill(pid)?) } else { Ok(monitor()?.kill(pid)?) }
+}
+
+/// Stops a process.
+pub fn suspend(pid: u64) -> Result<(), Refusal> {
+    if is_here(pid) { Ok(PROCS.suspend(pid)?) } else { Ok(monitor()?.suspend(pid)?) }
+}
+
+/// Lets it go on.
+pub fn resume(pid: u64) -> Result<(), Refusal> {
+    if is_here(pid) { Ok(PROCS.resume(pid)?) } else { Ok(monitor()?.resume(pid)?) }
+}
+
+/// Ends it as Ctrl-C does.
+pub fn interrupt(pid: u64) -> Result<(), Refusal> {
+    // Whether it was killed or told to end makes no difference to who waits for its end.
+    if is_here(pid) { Ok(PROCS.interrupt(pid).map(drop)?) } else { Ok(monitor()?.interrupt(pid).map(drop)?) }
+}

@@ -1,0 +1,47 @@
+//! What is easier to use than the requests themselves.
+
+use crate::Failure;
+use crate::protocol::{Error, Monitor};
+
+impl Monitor {
+    /// The core on which the fewest processes run ([`load`](Monitor::load)); of several the one with the lowest number. Cores that do
+    /// not answer are passed over.
+    ///
+    /// What is counted is what somebody has started, whether it works or waits. So what is started one after another is spread
+    /// evenly, before any of it has used the processor; how busy servers are, and how much each program has to do, nobody knows before.
+    pub fn least_loaded(self) -> Result<u64, Failure> {
+        let (count, _) = self.cores()?;
+        least((0..count).map(|core| (core, self.load(core))))
+    }
+}
+
+/// The first of those with the lowest load. Whoever lost the way to the monitor is told.
+fn least(loads: impl Iterator<Item = (u64, Result<u64, Failure>)>) -> Result<u64, Failure> {
+    let mut best: Option<(u64, u64)> = None;
+    for (core, load) in loads {
+        match load {
+            Ok(load) if best.is_none_or(|(_, lowest)| load < lowest) => best = Some((core, load)),
+            Ok(_) | Err(Failure::Refused(_)) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    best.map(|(core, _)| core).ok_or(Failure::Refused(Error::NotConnected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_the_cores_with_the_lowest_load_is_chosen() {
+        let choose =
+            |loads: &[Result<u64, Error>]| least((0..).zip(loads.iter().map(|load| load.map_err(Failure::Refused))));
+        assert_eq!(choose(&[Ok(0), Ok(0)]), Ok(0));
+        assert_eq!(choose(&[Ok(2), Ok(1), Ok(1), Ok(3)]), Ok(1));
+        assert_eq!(choose(&[Ok(2), Err(Error::Broken), Ok(1)]), Ok(2));
+        assert_eq!(choose(&[Err(Error::NotConnected), Ok(9)]), Ok(1));
+        assert_eq!(choose(&[Err(Error::Full)]), Err(Failure::Refused(Error::NotConnected)));
+        let lost = Failure::Lost(tench_sys::Error::Aborted);
+        assert_eq!(least([(0, Ok(5)), (1, Err(lost)), (2, Ok(0))].into_iter()), Err(lost));
+    }
+}

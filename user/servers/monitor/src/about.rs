@@ -1,0 +1,208 @@
+//! What one monitor asks another about processes, as words. Whatever arrives is checked here.
+//!
+//! ```text
+//! word 0      the process that asks
+//!      1      1 if that one may manage all processes of its core, otherwise 0
+//!      2      the process in question; or, where none is, the core that is asked, as the number before its first process
+//!      3…     where the operation has text: its bytes, and the strings
+//! ```
+//! Processes are numbered as everywhere, and checked: no core speaks for processes of others, or asks about them.
+
+extern crate alloc;
+
+use alloc::boxed::Box;
+
+use tench_monitor_client::protocol::{MAX_STRINGS, place};
+
+use crate::message::{Malformed, Strings, Words, split};
+
+tench_protocol::codes! {
+    /// What is asked.
+    pub enum Operation {
+        /// Starts a program. Text: its name and arguments. Answer: the process.
+        Spawn = 4;
+        /// Waits for the end of a process. Answer: what is known of it.
+        Wait = 5;
+        /// Kills a process.
+        Kill = 6;
+        /// Looks at the next process. Answer: what is known of it.
+        Next = 7;
+        /// Looks at the memory. Answer: what is known of it.
+        Memory = 8;
+        /// Suspends a process.
+        Suspend = 10;
+        /// Lets a suspended process go on.
+        Resume = 11;
+        /// Looks at a process. Answer: what is known of it.
+        Status = 12;
+        /// Kills all processes of a name. Text: the name. Answer: how many.
+        KillAll = 13;
+        /// Ends a process as Ctrl-C does. Answer: whether it was killed.
+        Interrupt = 14;
+        /// Counts processes that run. Answer: how many.
+        Load = 15;
+        /// Looks for the next process of a name. Text: the name. Answer: the process.
+        Find = 16;
+    }
+}
+
+impl Operation {
+    /// Whether it is refused to some.
+    pub const fn needs_authority(self) -> bool {
+        matches!(
+            self,
+            Operation::Kill | Operation::Suspend | Operation::Resume | Operation::KillAll | Operation::Interrupt
+        )
+    }
+
+    /// Whether it can take for ever.
+    pub const fn waits(self) -> bool {
+        matches!(self, Operation::Wait)
+    }
+
+    /// Whether text belongs to it.
+    const fn has_text(self) -> bool {
+        matches!(self, Operation::Spawn | Operation::KillAll | Operation::Find)
+    }
+}
+
+/// What is asked, by whom, and about what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// What.
+    pub operation: Operation,
+    /// Who asks.
+    pub asker: u64,
+    /// Whether whoever asks may manage all processes of its core.
+    pub is_manager: bool,
+    /// The process in question; its core is the one that is asked.
+    pub subject: u64,
+    /// The text that belongs to it.
+    pub text: Option<Box<Strings>>,
+}
+
+impl About {
+    /// A request without text.
+    pub const fn new(operation: Operation, asker: u64, subject: u64) -> About {
+        About { operation, asker, is_manager: false, subject, text: None }
+    }
+
+    /// The same with text.
+    pub fn with_text(self, text: Strings) -> About {
+        About { text: Some(Box::new(text)), ..self }
+    }
+
+    /// The core that is asked.
+    pub const fn core(&self) -> u64 {
+        place(self.subject).0
+    }
+
+    /// The words by which another monitor is asked.
+    pub fn encode(&self) -> Words {
+        let mut words: Words = [self.asker, u64::from(self.is_manager), self.subject].into_iter().collect();
+        self.text.iter().for_each(|text| text.encode_into(&mut words));
+        words
+    }
+
+    /// What words say that have come from a core to `own`.
+    pub fn decode(operation: Operation, words: &[u64], from: u64, own: u64) -> Result<About, Malformed> {
+        let most = if operation.has_text() { 1 + MAX_STRINGS.div_ceil(size_of::<u64>()) } else { 0 };
+        let ([asker, is_manager, subject], text) = split::<3>(words, most)?;
+        let (core, number) = place(asker);
+        if core != from || number == 0 {
+            return Err(Malformed::Process);
+        }
+        if place(subject).0 != own {
+            return Err(Malformed::Core);
+        }
+        let is_manager = match is_manager {
+            0 => false,
+            1 => true,
+            _ => return Err(Malformed::Authority),
+        };
+        let text = if operation.has_text() { Some(Box::new(Strings::decode(text)?)) } else { None };
+        Ok(About { operation, asker, is_manager, subject, text })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+    use tench_monitor_client::protocol::first;
+
+    fn ask(operation: Operation, subject: u64) -> About {
+        let about = About { is_manager: true, ..About::new(operation, first(2) | 9, subject) };
+        if operation.has_text() { about.with_text(Strings::new(b"cat\0a b\0").unwrap()) } else { about }
+    }
+
+    #[test]
+    fn requests_arrive_as_they_were_sent() {
+        for &operation in Operation::ALL {
+            for is_manager in [false, true] {
+                let about = About { is_manager, ..ask(operation, first(1) | 5) };
+                assert_eq!(About::decode(operation, &about.encode(), 2, 1), Ok(about.clone()));
+                assert_eq!(about.core(), 1);
+            }
+        }
+        let longest = [&[b'x'; MAX_STRINGS - 1][..], &[0]].concat();
+        let about = About::new(Operation::Spawn, 9, first(1)).with_text(Strings::new(&longest).unwrap());
+        assert_eq!(About::decode(Operation::Spawn, &about.encode(), 0, 1), Ok(about));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused_by_name() {
+        let decode = |words: &[u64]| About::decode(Operation::Kill, words, 2, 0).map(|_| ());
+        assert_eq!(decode(&[first(2) | 9, 0, 5]), Ok(()));
+        assert_eq!(decode(&[first(2) | 9, 0]), Err(Malformed::TooShort));
+        assert_eq!(decode(&[first(2) | 9, 0, 5, 0]), Err(Malformed::TooLong));
+        assert_eq!(decode(&[first(2) | 9, 2, 5]), Err(Malformed::Authority));
+        // Of other cores, of this one, and of nobody.
+        for asker in [9, first(1) | 9, first(2), 0, u64::MAX] {
+            assert_eq!(decode(&[asker, 0, 5]), Err(Malformed::Process), "{asker:#x}");
+        }
+        for subject in [first(1) | 5, first(2) | 5, u64::MAX] {
+            assert_eq!(decode(&[first(2) | 9, 0, subject]), Err(Malformed::Core), "{subject:#x}");
+        }
+        let spawn = |words: &[u64]| About::decode(Operation::Spawn, words, 0, 2).map(|_| ());
+        assert_eq!(spawn(&[9, 0, first(2)]), Err(Malformed::TooShort));
+        assert_eq!(spawn(&[9, 0, first(2), 1, 0]), Err(Malformed::Strings));
+        assert_eq!(spawn(&[9, 0, first(2), u64::MAX]), Err(Malformed::TooLong));
+        assert_eq!(spawn(&[0; 61]), Err(Malformed::TooLong));
+        assert_eq!(Operation::from_code(9), None, "that one is an event");
+    }
+
+    /// Words that a hostile monitor could send: whatever they are, they are refused or mean the same when they are sent again.
+    #[test]
+    fn whatever_arrives_is_a_request_or_refused() {
+        let mut state = 1_u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 20
+        };
+        let (mut accepted, mut refused) = (0, 0);
+        for _ in 0..50_000 {
+            let operation = Operation::ALL[random() as usize % Operation::ALL.len()];
+            let length = random() as usize % 70;
+            let mut words: Vec<u64> = (0..length).map(|_| random() >> (random() % 44)).collect();
+            let number = 1 + random() % 9;
+            let likely = [first(2) | number, random() % 3, first(random() % 3) | number];
+            words.iter_mut().zip(likely).for_each(|(word, likely)| *word = likely);
+            if random() % 2 == 0 {
+                let text = ask(operation, 0).encode();
+                words.splice(words.len().min(3).., text.iter().skip(3).copied());
+            }
+            match About::decode(operation, &words, 2, 0) {
+                Ok(about) => {
+                    accepted += 1;
+                    assert_eq!(About::decode(operation, &about.encode(), 2, 0), Ok(about));
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(accepted > 1000 && refused > 1000, "{accepted} accepted, {refused} refused");
+    }
+}
