@@ -277,9 +277,9 @@ impl Server {
     /// The monitor of a further core has ended. Nobody reaches this core any more, and nobody here the servers of the first: programs
     /// would wait for them for ever. So the core stops; the first core's monitor hears nothing of it any more, and says so.
     fn stop_core(&self, process: u64, how: &str) {
-        let core = own_core();
+        let (core, number) = (own_core(), Shown(process));
         let name = self.records.get(process).map_or("", |record| record.name.as_str());
-        self.say(&format!("procs: {name} (pid {core}:{process}) {how}; core {core} stops, which nobody could reach\n"));
+        self.say(&format!("procs: {name} (pid {number}) {how}; core {core} stops, which nobody could reach\n"));
         // Returns only if this server is not given the kernel; then the core goes on without anybody's seeing it.
         let _ = Cap::<Kernel>::new(slot::KERNEL).power_off(1);
     }

@@ -579,7 +579,7 @@ static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct 
 /*
  * Kills a process, on whichever core. A process may kill its descendants, and one that manages others of its own core those of
  * all cores.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
  */
 static inline int tench_monitor_kill(tench_cap server, uint64_t process)
 {

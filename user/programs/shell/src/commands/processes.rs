@@ -18,10 +18,11 @@ use crate::system::Process;
 /// The command of this file.
 pub const COMMANDS: &[Command] = &[Command {
     name: "ps",
-    usage: "[-a] [--flat] [--short] [PID|NAME]",
+    usage: "[-a] [--here] [--flat] [--short] [PID|NAME]",
     summary: "show the processes as a tree",
     help: "Who was started by a process stands below it, further to the right; who was started by one that is not shown \
-           stands at the left. With -a also those that have ended. With PID or NAME only that process and what comes \
+           stands at the left. With -a also those that have ended. On a machine with several cores those of all, with --here \
+           those of the shell's own core. With PID or NAME only that process and what comes \
            from it. TIME is processor time, MEMORY all that the process costs. --flat shows numbers of parents instead \
            of a tree, --short names and states alone, without a tree.",
     arguments: Candidates::Processes,
@@ -29,12 +30,15 @@ pub const COMMANDS: &[Command] = &[Command {
 }];
 
 fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
-    let ([all, is_flat, is_short], rest) = call.options(["-a", "--flat", "--short"])?;
+    let ([all, is_here, is_flat, is_short], rest) = call.options(["-a", "--here", "--flat", "--short"])?;
     let root = match rest.at_most_one()? {
         None => None,
         Some(argument) => Some(find(shell, argument)?.pid),
     };
-    let is_shown = |process: &Process| all || process.end().is_none() || Some(process.pid) == root;
+    let own = place(tench::process::id()).0;
+    let is_shown = |process: &Process| {
+        (!is_here || place(process.pid).0 == own) && (all || process.end().is_none() || Some(process.pid) == root)
+    };
     let processes: Vec<Process> = shell.processes().into_iter().filter(is_shown).collect();
     let tree = tree(&processes, root);
     let order = if is_flat || is_short { flat(tree) } else { tree };
