@@ -31,9 +31,9 @@ pub mod operation {
     /// Event: nobody waits any more for the answer to a request, which is told by its place.
     pub const CANCEL: u16 = 9;
     /// Event: somebody waits for this core, of which nothing has been heard for a while. It says [`HERE`].
-    pub const ALIVE: u16 = 10;
+    pub const ALIVE: u16 = 17;
     /// Event: this core answers.
-    pub const HERE: u16 = 11;
+    pub const HERE: u16 = 18;
 }
 
 /// Words before those of the message that is forwarded.

@@ -4,6 +4,7 @@
 //! have written something and this one said that it sleeps; and the signal of its own other threads. It waits for no server: what a server
 //! is asked, workers ask. (On the first core it writes to the console, which asks nobody anything.)
 
+mod interface;
 mod trade;
 
 use alloc::boxed::Box;
@@ -17,26 +18,23 @@ use tench_channel::Side;
 use tench_loader::Archive;
 use tench_loader::addresses::Randomness;
 use tench_mem_client::Mem;
-use tench_monitor::about::{About, Operation};
+use tench_monitor::about::About;
 use tench_monitor::boot::BLOCK_BITS;
-use tench_monitor::exchange::MONITOR;
-use tench_monitor::message::{Strings, operation};
+use tench_monitor::message::operation;
 use tench_monitor::share::even;
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{
-    Core, Error, Exchanged, MAX_NAME, MAX_STRINGS, Memory, MonitorService, Process, State, first,
-};
+use tench_monitor_client::protocol::{Error, State};
 use tench_names_client::Names;
-use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Event, Given, Later, Pending, Port, Text, again};
+use tench_protocol::{Event, Later, Pending, Port, again};
 use tench_sys::thread::{Binding, Bindings};
 use tench_sys::{
     Cap, CapAddress, Endpoint, Error as Refusal, Frame, Instant, Interrupt, InterruptControl, Kernel, Machine,
-    Notification, Rights, Thread, Trigger, Untyped, Wait,
+    Notification, Rights, Thread, Trigger, Wait,
 };
 use tench_system::{ARCHIVE_PATH, Program, System};
 
 use crate::attention::Attention;
-use crate::capabilities::{self, Books, Rounds, Taken, Task, Waiter, Work};
+use crate::capabilities::{self, Books, Rounds};
 use crate::channel::{self, LINE};
 use crate::desk::{Asker, Desk, Origin, result};
 use crate::forward::Inbox;
@@ -398,249 +396,4 @@ fn start_one(starter: &Starter<'_>, core: u64, memory: u64) -> Peer {
         Err(_) => State::Refused,
     };
     peer
-}
-
-impl MonitorService for Server {
-    fn cores(&mut self) -> core::result::Result<(u64, u64), Error> {
-        Ok((self.machine.cores, self.machine.core))
-    }
-
-    fn core(&mut self, core: u64) -> core::result::Result<Core, Error> {
-        if core == self.machine.core {
-            return Ok(Core { state: State::Here, memory: 0, start: 0 });
-        }
-        Ok(match self.peer(core)? {
-            Some(peer) => Core { state: peer.state, memory: peer.memory, start: peer.start },
-            None => Core { state: State::Unconnected, memory: 0, start: 0 },
-        })
-    }
-
-    fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> core::result::Result<Option<u64>, Error> {
-        self.reach(core)?;
-        self.peer(core)?.ok_or(Error::NotConnected)?.ping(|| later.keep())?;
-        Ok(None)
-    }
-
-    fn spawn(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, u64, Error>,
-        core: u64,
-        strings: Bytes<'_, MAX_STRINGS>,
-    ) -> core::result::Result<Option<u64>, Error> {
-        let strings = Strings::new(&strings).map_err(|_| Error::BadStrings)?;
-        let about = About::new(Operation::Spawn, caller.0, of_core(core)?).with_text(strings);
-        self.ask(about, later, Asker::Number)
-    }
-
-    fn wait(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, Process, Error>,
-        process: u64,
-    ) -> core::result::Result<Option<Process>, Error> {
-        self.ask(About::new(Operation::Wait, caller, process), later, Asker::Process)
-    }
-
-    fn kill(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, (), Error>,
-        process: u64,
-    ) -> core::result::Result<Option<()>, Error> {
-        self.ask(About::new(Operation::Kill, caller, process), later, Asker::Done)
-    }
-
-    fn next(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, Process, Error>,
-        after: u64,
-    ) -> core::result::Result<Option<Process>, Error> {
-        self.ask(About::new(Operation::Next, caller, after), later, Asker::Process)
-    }
-
-    fn memory(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, Memory, Error>,
-        core: u64,
-    ) -> core::result::Result<Option<Memory>, Error> {
-        self.ask(About::new(Operation::Memory, caller, of_core(core)?), later, Asker::Memory)
-    }
-
-    fn suspend(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, (), Error>,
-        process: u64,
-    ) -> core::result::Result<Option<()>, Error> {
-        self.ask(About::new(Operation::Suspend, caller, process), later, Asker::Done)
-    }
-
-    fn resume(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, (), Error>,
-        process: u64,
-    ) -> core::result::Result<Option<()>, Error> {
-        self.ask(About::new(Operation::Resume, caller, process), later, Asker::Done)
-    }
-
-    fn status(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, Process, Error>,
-        process: u64,
-    ) -> core::result::Result<Option<Process>, Error> {
-        self.ask(About::new(Operation::Status, caller, process), later, Asker::Process)
-    }
-
-    fn kill_all(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, u64, Error>,
-        core: u64,
-        name: Text<'_, MAX_NAME>,
-    ) -> core::result::Result<Option<u64>, Error> {
-        let about = About::new(Operation::KillAll, caller, of_core(core)?).with_text(string(&name)?);
-        self.ask(about, later, Asker::Number)
-    }
-
-    fn interrupt(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, bool, Error>,
-        process: u64,
-    ) -> core::result::Result<Option<bool>, Error> {
-        self.ask(About::new(Operation::Interrupt, caller, process), later, Asker::Truth)
-    }
-
-    fn load(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, u64, Error>,
-        core: u64,
-    ) -> core::result::Result<Option<u64>, Error> {
-        self.ask(About::new(Operation::Load, caller, of_core(core)?), later, Asker::Number)
-    }
-
-    fn find(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, u64, Error>,
-        name: Text<'_, MAX_NAME>,
-        after: u64,
-    ) -> core::result::Result<Option<u64>, Error> {
-        let about = About::new(Operation::Find, caller, after).with_text(string(&name)?);
-        self.ask(about, later, Asker::Number)
-    }
-
-    fn give(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, (), Error>,
-        process: u64,
-        word: u64,
-        capability: Arrived<'_, Any>,
-    ) -> core::result::Result<Option<()>, Error> {
-        self.offer(caller, later, (process, word), capability)
-    }
-
-    fn lend(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, (), Error>,
-        process: u64,
-        word: u64,
-        memory: Arrived<'_, Untyped, Given>,
-    ) -> core::result::Result<Option<()>, Error> {
-        self.offer(caller, later, (process, word), memory)
-    }
-
-    fn take(
-        &mut self,
-        Caller(process): Caller,
-        mut later: Later<'_, Taken, Error>,
-    ) -> core::result::Result<Option<Taken>, Error> {
-        if process == MONITOR {
-            return Err(Error::NotAllowed);
-        }
-        trade::make_room()?;
-        if !self.books.may_wait(process) {
-            let watch = self.watch;
-            self.may_have_missed = true;
-            let gone = self.books.forget(|who| who.has_gone(watch));
-            gone.into_iter().for_each(|who| who.forget(later.others()));
-        }
-        let who = Waiter::Letter(later.keep().map_err(|_| Error::Full)?);
-        self.books.take(process, who);
-        Ok(None)
-    }
-
-    fn revoke(
-        &mut self,
-        Caller(process): Caller,
-        later: Later<'_, (), Error>,
-        capability: Arrived<'_, Any>,
-    ) -> core::result::Result<Option<()>, Error> {
-        trade::make_room()?;
-        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
-        self.books.revoke(first(self.machine.core) | process, capability.cap().address(), who);
-        Ok(None)
-    }
-
-    fn recall(
-        &mut self,
-        Caller(process): Caller,
-        later: Later<'_, (), Error>,
-        address: u64,
-        bytes: u64,
-    ) -> core::result::Result<Option<()>, Error> {
-        trade::make_room()?;
-        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
-        self.books.recall(first(self.machine.core) | process, address, bytes, who);
-        Ok(None)
-    }
-
-    fn give_back(&mut self, address: u64) -> core::result::Result<(), Error> {
-        self.books.give_back(address)
-    }
-
-    fn exchanged(&mut self) -> core::result::Result<Exchanged, Error> {
-        let (exports, copies, letters) = self.books.count();
-        let [exports, copies, letters] = [exports, copies, letters].map(|count| count as u64);
-        Ok(Exchanged { exports, copies, letters, faults: self.books.faults() })
-    }
-
-    fn grow(
-        &mut self,
-        _: Caller,
-        later: Later<'_, u64, Error>,
-        from: u64,
-        bytes: u64,
-    ) -> core::result::Result<Option<u64>, Error> {
-        trade::make_room()?;
-        self.reach(from)?;
-        if from == self.machine.core {
-            return Err(Error::OutOfMemory);
-        }
-        let asker = Asker::Number(later.keep().map_err(|_| Error::Full)?);
-        if let Err(Work::Growth(_, asker, _)) = self.desk.work(Work::Growth(from, asker, bytes), Task::Free) {
-            self.refused.push(asker);
-        }
-        Ok(None)
-    }
-}
-
-/// A core in the place of a process. Its number may be anything.
-fn of_core(core: u64) -> core::result::Result<u64, Error> {
-    u32::try_from(core).map(|core| first(core.into())).map_err(|_| Error::NoSuchCore)
-}
-
-/// A name as other monitors understand it.
-fn string(name: &str) -> core::result::Result<Strings, Error> {
-    let mut string = ArrayString::<{ MAX_NAME + 1 }>::from(name).map_err(|_| Error::BadStrings)?;
-    string.try_push('\0').map_err(|_| Error::BadStrings)?;
-    Strings::new(string.as_bytes()).map_err(|_| Error::BadStrings)
 }

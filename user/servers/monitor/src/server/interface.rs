@@ -1,0 +1,239 @@
+//! The monitor's interface: what local programs ask, handed to who does it.
+
+use tench_monitor::about::{About, Operation};
+use tench_monitor::exchange::MONITOR;
+use tench_monitor::message::Strings;
+use tench_monitor_client::protocol::{
+    Core, Error, Exchanged, MAX_NAME, MAX_STRINGS, Memory, MonitorService, Process, State, first,
+};
+use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Text};
+use tench_sys::Untyped;
+
+use super::{Server, trade};
+use crate::capabilities::{Taken, Task, Waiter, Work};
+use crate::desk::Asker;
+
+impl MonitorService for Server {
+    fn cores(&mut self) -> Result<(u64, u64), Error> {
+        Ok((self.machine.cores, self.machine.core))
+    }
+
+    fn core(&mut self, core: u64) -> Result<Core, Error> {
+        if core == self.machine.core {
+            return Ok(Core { state: State::Here, memory: 0, start: 0 });
+        }
+        Ok(match self.peer(core)? {
+            Some(peer) => Core { state: peer.state, memory: peer.memory, start: peer.start },
+            None => Core { state: State::Unconnected, memory: 0, start: 0 },
+        })
+    }
+
+    fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error> {
+        self.reach(core)?;
+        self.peer(core)?.ok_or(Error::NotConnected)?.ping(|| later.keep())?;
+        Ok(None)
+    }
+
+    fn spawn(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, u64, Error>,
+        core: u64,
+        strings: Bytes<'_, MAX_STRINGS>,
+    ) -> Result<Option<u64>, Error> {
+        let strings = Strings::new(&strings).map_err(|_| Error::BadStrings)?;
+        let about = About::new(Operation::Spawn, caller.0, of_core(core)?).with_text(strings);
+        self.ask(about, later, Asker::Number)
+    }
+
+    fn wait(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, Process, Error>,
+        process: u64,
+    ) -> Result<Option<Process>, Error> {
+        self.ask(About::new(Operation::Wait, caller, process), later, Asker::Process)
+    }
+
+    fn kill(&mut self, Caller(caller): Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error> {
+        self.ask(About::new(Operation::Kill, caller, process), later, Asker::Done)
+    }
+
+    fn next(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, Process, Error>,
+        after: u64,
+    ) -> Result<Option<Process>, Error> {
+        self.ask(About::new(Operation::Next, caller, after), later, Asker::Process)
+    }
+
+    fn memory(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, Memory, Error>,
+        core: u64,
+    ) -> Result<Option<Memory>, Error> {
+        self.ask(About::new(Operation::Memory, caller, of_core(core)?), later, Asker::Memory)
+    }
+
+    fn suspend(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+    ) -> Result<Option<()>, Error> {
+        self.ask(About::new(Operation::Suspend, caller, process), later, Asker::Done)
+    }
+
+    fn resume(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+    ) -> Result<Option<()>, Error> {
+        self.ask(About::new(Operation::Resume, caller, process), later, Asker::Done)
+    }
+
+    fn status(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, Process, Error>,
+        process: u64,
+    ) -> Result<Option<Process>, Error> {
+        self.ask(About::new(Operation::Status, caller, process), later, Asker::Process)
+    }
+
+    fn kill_all(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, u64, Error>,
+        core: u64,
+        name: Text<'_, MAX_NAME>,
+    ) -> Result<Option<u64>, Error> {
+        let about = About::new(Operation::KillAll, caller, of_core(core)?).with_text(string(&name)?);
+        self.ask(about, later, Asker::Number)
+    }
+
+    fn interrupt(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, bool, Error>,
+        process: u64,
+    ) -> Result<Option<bool>, Error> {
+        self.ask(About::new(Operation::Interrupt, caller, process), later, Asker::Truth)
+    }
+
+    fn load(&mut self, Caller(caller): Caller, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error> {
+        self.ask(About::new(Operation::Load, caller, of_core(core)?), later, Asker::Number)
+    }
+
+    fn find(
+        &mut self,
+        Caller(caller): Caller,
+        later: Later<'_, u64, Error>,
+        name: Text<'_, MAX_NAME>,
+        after: u64,
+    ) -> Result<Option<u64>, Error> {
+        let about = About::new(Operation::Find, caller, after).with_text(string(&name)?);
+        self.ask(about, later, Asker::Number)
+    }
+
+    fn give(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+        word: u64,
+        capability: Arrived<'_, Any>,
+    ) -> Result<Option<()>, Error> {
+        self.offer(caller, later, (process, word), capability)
+    }
+
+    fn lend(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, (), Error>,
+        process: u64,
+        word: u64,
+        memory: Arrived<'_, Untyped, Given>,
+    ) -> Result<Option<()>, Error> {
+        self.offer(caller, later, (process, word), memory)
+    }
+
+    fn take(&mut self, Caller(process): Caller, mut later: Later<'_, Taken, Error>) -> Result<Option<Taken>, Error> {
+        if process == MONITOR {
+            return Err(Error::NotAllowed);
+        }
+        trade::make_room()?;
+        if !self.books.may_wait(process) {
+            let watch = self.watch;
+            self.may_have_missed = true;
+            let gone = self.books.forget(|who| who.has_gone(watch));
+            gone.into_iter().for_each(|who| who.forget(later.others()));
+        }
+        let who = Waiter::Letter(later.keep().map_err(|_| Error::Full)?);
+        self.books.take(process, who);
+        Ok(None)
+    }
+
+    fn revoke(
+        &mut self,
+        Caller(process): Caller,
+        later: Later<'_, (), Error>,
+        capability: Arrived<'_, Any>,
+    ) -> Result<Option<()>, Error> {
+        trade::make_room()?;
+        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
+        self.books.revoke(first(self.machine.core) | process, capability.cap().address(), who);
+        Ok(None)
+    }
+
+    fn recall(
+        &mut self,
+        Caller(process): Caller,
+        later: Later<'_, (), Error>,
+        address: u64,
+        bytes: u64,
+    ) -> Result<Option<()>, Error> {
+        trade::make_room()?;
+        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
+        self.books.recall(first(self.machine.core) | process, address, bytes, who);
+        Ok(None)
+    }
+
+    fn give_back(&mut self, address: u64) -> Result<(), Error> {
+        self.books.give_back(address)
+    }
+
+    fn exchanged(&mut self) -> Result<Exchanged, Error> {
+        let (exports, copies, letters) = self.books.count();
+        let [exports, copies, letters] = [exports, copies, letters].map(|count| count as u64);
+        Ok(Exchanged { exports, copies, letters, faults: self.books.faults() })
+    }
+
+    fn grow(&mut self, _: Caller, later: Later<'_, u64, Error>, from: u64, bytes: u64) -> Result<Option<u64>, Error> {
+        trade::make_room()?;
+        self.reach(from)?;
+        if from == self.machine.core {
+            return Err(Error::OutOfMemory);
+        }
+        let asker = Asker::Number(later.keep().map_err(|_| Error::Full)?);
+        if let Err(Work::Growth(_, asker, _)) = self.desk.work(Work::Growth(from, asker, bytes), Task::Free) {
+            self.refused.push(asker);
+        }
+        Ok(None)
+    }
+}
+
+/// A core in the place of a process. Its number may be anything.
+fn of_core(core: u64) -> Result<u64, Error> {
+    u32::try_from(core).map(|core| first(core.into())).map_err(|_| Error::NoSuchCore)
+}
+
+/// A name as other monitors understand it.
+fn string(name: &str) -> Result<Strings, Error> {
+    let mut string = ArrayString::<{ MAX_NAME + 1 }>::from(name).map_err(|_| Error::BadStrings)?;
+    string.try_push('\0').map_err(|_| Error::BadStrings)?;
+    Strings::new(string.as_bytes()).map_err(|_| Error::BadStrings)
+}
