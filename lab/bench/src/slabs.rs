@@ -23,7 +23,7 @@ use tench::mem::protocol::Error;
 use tench::mem::slabs::{Descriptor, Lifetime, Slabs};
 use tench::mem::{Failure, Mem};
 use tench::println;
-use tench::procs::protocol::pid;
+use tench::procs::pid;
 use tench::sys::Kind;
 use tench::time::instructions;
 use tench_slabs::{Policy, Random, RandomSettings, STANDARD_SLABS, STANDARD_STATIC_SLABS, Source, Step, StepKind};

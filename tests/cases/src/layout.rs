@@ -11,7 +11,8 @@ use tench::memory::{Anonymous, Error, make, with_paging};
 use tench::paging::FrameCap;
 use tench::process;
 use tench::procs::Procs;
-use tench::procs::protocol::{FaultKind, State, pid};
+use tench::procs::pid;
+use tench::procs::protocol::{FaultKind, State};
 use tench::sys::Frame;
 
 use crate::case::{Case, Failure, Outcome};

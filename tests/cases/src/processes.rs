@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 
 use tench::abi::layout::slot;
 use tench::memory::make;
-use tench::procs::protocol::{Error as ProcsError, State, pid};
+use tench::procs::pid;
+use tench::procs::protocol::{Error as ProcsError, State};
 use tench::procs::{Failure as ProcsFailure, Procs, Status};
 use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::{Cap, Endpoint, Instant, Message, Notification, Rights, SchedulingContext, Wait};
@@ -106,7 +107,7 @@ fn time_of_all(_: &mut Stage) -> Outcome {
     let expected = 2 * THREADS * SHARE;
     // What it takes to start and to make threads is little beside that.
     check!((expected..expected + expected / 4).contains(&ticks));
-    check!(PROCS.status(tench::procs::protocol::pid::PROCS)?.ticks > 0);
+    check!(PROCS.status(tench::procs::pid::PROCS)?.ticks > 0);
     Ok(())
 }
 
@@ -172,7 +173,7 @@ fn load(_: &mut Stage) -> Outcome {
 
 fn may_manage(_: &mut Stage) -> Outcome {
     let nobody = |error| Err(ProcsFailure::Refused(error));
-    check!(PROCS.may_manage(tench::procs::protocol::pid::INIT)?);
+    check!(PROCS.may_manage(tench::procs::pid::INIT)?);
     let child = start(&["spin"])?;
     check!(!PROCS.may_manage(child)?);
     PROCS.kill(child)?;

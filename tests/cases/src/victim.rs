@@ -14,7 +14,7 @@ use tench::mem::Mem;
 use tench::memory::{self, Made, make};
 use tench::names::Names;
 use tench::procs::Procs;
-use tench::procs::protocol::pid;
+use tench::procs::pid;
 use tench::sys::{Cap, Endpoint, Notification, Untyped};
 use tench::thread;
 use tench::time::{self, Duration};

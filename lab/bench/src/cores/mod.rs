@@ -4,6 +4,7 @@
 //!   bench cores              the channel alone: both of its sides played by one thread, and by two that sleep
 //!   bench cores remote       on two cores: pings and programs by the monitors of both
 //!   bench cores work         on eight cores: work that has nothing to do with the other cores
+//!   bench cores share        on eight cores: a frame that others have copies of
 //! ```
 //! | key | what |
 //! |---|---|
@@ -17,6 +18,8 @@
 //! | `spawn_percent` | the second in percent of the first |
 //! | `work_N` | a unit of independent work on each of `N` cores of eight |
 //! | `work_percent` | `work_8` in percent of `work_1` |
+//! | `copy_N` | a frame is sent to a process of each of `N` other cores, one after another |
+//! | `revoke_N` | and is taken back from all of them |
 //!
 //! Instructions are those of all cores together: the counter of the emulated processor counts what the whole machine executes. What
 //! reading the counter costs is taken off where it matters.
@@ -24,6 +27,7 @@
 mod bell;
 mod channel;
 mod remote;
+mod share;
 mod work;
 
 use alloc::format;
@@ -35,6 +39,7 @@ use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::State;
 use tench_names_client::Names;
 
+pub use share::holder;
 pub use work::child;
 
 /// Numbers of requests in flight.
@@ -47,6 +52,7 @@ pub fn run() -> Result<(), String> {
     match tench::args().nth(2) {
         Some("remote") => remote::run(),
         Some("work") => work::run(),
+        Some("share") => share::run(),
         _ => {
             channel::run()?;
             bell::run()

@@ -200,12 +200,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
     stubs::STUBS,
     Experiment {
         name: "cores",
-        title: "Several cores: channels that poll and sleep, programs on another core, independent work",
+        title: "Several cores: channels that poll and sleep, programs on another core, independent work, memory that is taken back",
         unit: "instructions, percent",
         runs: &[
             PLAIN,
             Run { arguments: &["remote"], cores: 2, ..PLAIN },
             Run { arguments: &["work"], cores: 8, ..PLAIN },
+            Run { arguments: &["share"], cores: 8, ..PLAIN },
         ],
         targets: reference::CORES_TARGETS,
         plots: cores,

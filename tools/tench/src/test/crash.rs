@@ -119,7 +119,7 @@ const FURTHER: [Further; 2] = [
         function: "_ZN13tench_monitor4desk4Desk7ask_for",
         command: "cores memory 1",
         expected: &[
-            "monitor (pid 4): undefined instruction",
+            "monitor (pid 1:4): undefined instruction",
             "procs: bin/monitor (pid 1:4) ended by a fault; core 1 stops",
             "monitor: core 1 does not answer any more",
             "cores: that core does not answer",

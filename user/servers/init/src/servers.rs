@@ -8,7 +8,8 @@ use tench_loader::addresses::{self, Addresses, Randomness, StackSize};
 use tench_loader::information::Description;
 use tench_loader::{Machine, Process, Program, Resources, Schedule, Window};
 use tench_procs_client::Procs;
-use tench_procs_client::protocol::{Strings, pid};
+use tench_procs_client::pid;
+use tench_procs_client::protocol::Strings;
 use tench_sys::{Cap, Endpoint, Kernel, Machine as MachineInfo, OWN_SPACE, Place};
 use tench_system::{Capability, Program as Entry};
 

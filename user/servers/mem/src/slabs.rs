@@ -27,7 +27,7 @@ use tench_mem_client::slabs::protocol::{
 };
 use tench_mem_client::slabs::{Descriptor, MAX_TRACE};
 use tench_places::allows;
-use tench_procs_client::protocol::pid;
+use tench_procs_client::pid;
 use tench_protocol::Bytes;
 use tench_slabs::{Backend, Lifetime, Piece, Policy, Recorder, Refused, Slabs as Books};
 use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, OWN_SPACE, Place, Untyped};

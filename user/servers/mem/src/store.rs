@@ -19,7 +19,7 @@ use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 use tench_abi::{CapAddress, Error as Refusal, Kind};
 use tench_extents::Node;
 use tench_mem_client::protocol::{ABROAD, Error, MIN_BLOCK_BITS};
-use tench_procs_client::protocol::pid;
+use tench_procs_client::pid;
 
 use crate::accounts::Account;
 use crate::blocks::{Block, Entry};

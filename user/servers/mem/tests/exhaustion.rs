@@ -12,7 +12,7 @@ use tench_mem::books::{Region, Request};
 use tench_mem::machine::{Machine, STEP_BITS};
 use tench_mem::store::Store;
 use tench_mem_client::protocol::{ABROAD, Error};
-use tench_procs_client::protocol::pid;
+use tench_procs_client::pid;
 
 const REGIONS: [u32; 2] = [256, 257];
 /// Where the server makes a client's untyped, and where clients have theirs.

@@ -1,20 +1,20 @@
 //! The monitor: one on each core, which together make the cores one system. What it does: docs/manual/cores.md.
 //!
 //! ```text
-//! start      memory, kernel and init for another core, and starting it
-//! channel    the channel to another core's monitor, and the bell that wakes it
-//! attention  reminds of looking whether other cores still answer
-//! peer       another core, and what was asked of it
-//! forward    receives what local programs ask servers of the first core
-//! services   the servers of this core, as those of other cores reach them
-//! processes  starting, awaiting, killing and listing processes
+//! start         memory, kernel and init for another core, and starting it
+//! channel       the channel to another core's monitor, and the bell that wakes it
+//! attention     reminds of looking whether other cores still answer
+//! peer          another core, and what was asked of it
+//! forward       receives what local programs ask servers of the first core
+//! services      the servers of this core, as those of other cores reach them
+//! processes     starting, awaiting, killing and listing processes
 //! capabilities  sending them to processes of any core
-//! links      channels between any two further cores
-//! desk       who gets a worker, and who is answered when it is done
-//! workers    threads that make calls which take time
-//! server     what local programs and other monitors ask; server/trade: the part of capabilities and memory
-//! message    what monitors say to each other            (library)
-//! exchange   the books of capabilities that left their core (library)
+//! links         channels between any two further cores
+//! desk          who gets a worker, and who is answered when it is done
+//! workers       threads that make calls which take time
+//! server        takes in what local programs (server/interface) and other monitors ask, also about capabilities (server/trade)
+//! message       what monitors say to each other            (library)
+//! exchange      the books of capabilities that left their core (library)
 //! ```
 
 #![cfg_attr(target_os = "none", no_std, no_main)]

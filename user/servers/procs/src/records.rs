@@ -21,7 +21,8 @@ use alloc::vec::Vec;
 
 use tench_mem_client::protocol::NO_QUOTA;
 use tench_places::Places;
-use tench_procs_client::protocol::{Error, State, pid};
+use tench_procs_client::pid;
+use tench_procs_client::protocol::{Error, State};
 
 use crate::waits::Waits;
 

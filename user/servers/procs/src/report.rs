@@ -6,7 +6,8 @@ use tench_abi::layout::slot;
 use tench_console_client::Console;
 use tench_console_client::protocol::MAX_TEXT;
 use tench_loader::fault::Fault;
-use tench_procs_client::protocol::{FaultKind, pid::Shown};
+use tench_procs_client::pid::Shown;
+use tench_procs_client::protocol::FaultKind;
 use tench_protocol::Failure;
 use tench_sys::{Cap, Endpoint, Kernel};
 

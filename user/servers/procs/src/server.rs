@@ -18,9 +18,10 @@ use tench_mem_client::protocol::NO_QUOTA;
 use tench_procs::records::{self, Condition, Record, Records};
 use tench_procs::supervisor::Supervisor;
 use tench_procs_client::Procs;
+use tench_procs_client::pid;
 use tench_procs_client::protocol::{
     CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_NAME, OwnFault, ProcsService, State, Status,
-    Strings, pid,
+    Strings,
 };
 use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kernel, Message, Notification, Received, Wait};

@@ -16,7 +16,7 @@ use tench_mem_client::protocol::NO_QUOTA;
 use tench_names_client::Names;
 use tench_procs::records::Condition;
 use tench_procs::supervisor::{Policy, Started, State, Verdict};
-use tench_procs_client::protocol::pid::{self, Shown};
+use tench_procs_client::pid::{self, Shown};
 use tench_procs_client::protocol::{Defect, Error, State as ProcessState};
 use tench_protocol::{Failure, Given, Later, Pending, Replies, Sent};
 use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, Kernel, OWN_SPACE, Rights};

@@ -1,7 +1,8 @@
 //! The process server's records.
 
 use tench_procs::records::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records};
-use tench_procs_client::protocol::{Error, State, pid};
+use tench_procs_client::pid;
+use tench_procs_client::protocol::{Error, State};
 
 type Table = Records<&'static str, u32>;
 

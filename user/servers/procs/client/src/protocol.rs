@@ -9,8 +9,6 @@ use tench_abi::{CapAddress, Kind, Rights};
 use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, List, Sent, Text, Words, interface};
 use tench_sys::{Endpoint, Instant, Notification};
 
-pub use crate::pid;
-
 /// Processes.
 #[interface(client = Procs, version = 2)]
 pub trait ProcsService {
