@@ -116,7 +116,7 @@ fn mistakes_get_one_helpful_line() {
         ("echo 'a", "the closing ' is missing; write \\' for the character itself\n"),
         ("echo a &", "echo: only programs can run in the background; usage: echo [WORD...]\n"),
         ("uptime now", "uptime: it takes no argument, but now was given; usage: uptime\n"),
-        ("ps -x", "ps: there is no option -x; usage: ps [-a] [--flat] [--short] [PID|NAME]\n"),
+        ("ps -x", "ps: there is no option -x; usage: ps [-a] [--here] [--flat] [--short] [PID|NAME]\n"),
         ("kill", "kill: the process is missing; usage: kill PID|NAME|%JOB...\n"),
         ("kill 99", "kill: no process 99; ps lists them\n"),
         ("kill consoel", "kill: no process consoel; did you mean console?\n"),
@@ -256,7 +256,15 @@ fn processes_are_found_by_name_and_number() {
 #[test]
 fn processes_of_other_cores_are_like_those_of_the_own() {
     let mut system = Fake::new("init");
-    let lines = ["run --core 1 timer &", "run --core 2 timer 3 &", "timer &", "ps --flat timer", "ps shell", "jobs"];
+    let lines = [
+        "run --core 1 timer &",
+        "run --core 2 timer 3 &",
+        "timer &",
+        "ps --flat timer",
+        "ps shell",
+        "ps --here shell",
+        "jobs",
+    ];
     let expected = "[1] run --core 1 timer (process 1:1)\n[2] run --core 2 timer 3 (process 2:1)\n[3] timer (process 8)\n\
                     PID  PARENT  STATE    PRIORITY  MEMORY      TIME  NAME\n\
                     \x20 8       7  running       108       -  8.000 ms  timer\n\
@@ -265,6 +273,9 @@ fn processes_of_other_cores_are_like_those_of_the_own() {
                     \x20 8  running       108        -    8.000 ms    timer\n\
                     1:1  running       397    8 KiB  297.000 ms    timer\n\
                     2:1  running       693    8 KiB  593.000 ms    timer\n\
+                    PID  STATE    PRIORITY   MEMORY      TIME  NAME\n\
+                    \x20 7  running       107  1.2 MiB  7.000 ms  shell\n\
+                    \x20 8  running       108        -  8.000 ms    timer\n\
                     JOB  STATE    PROCESSES  COMMAND\n%1   running  1:1        run --core 1 timer\n\
                     %2   running  2:1        run --core 2 timer 3\n%3   running  8          timer\n";
     assert_eq!(answers_of(&mut system, &lines), expected);

@@ -35,7 +35,7 @@ fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
         None => None,
         Some(argument) => Some(find(shell, argument)?.pid),
     };
-    let own = place(tench::process::id()).0;
+    let own = place(shell.system.own_pid()).0;
     let is_shown = |process: &Process| {
         (!is_here || place(process.pid).0 == own) && (all || process.end().is_none() || Some(process.pid) == root)
     };
