@@ -206,6 +206,13 @@ pub fn neighbours<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Neighbours {
     found
 }
 
+/// Whether another capability is to the same object and has the same badge.
+pub fn has_equal<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
+    let Slot { cap, links } = *k.slot(slot);
+    let around = [SlotRef::new(links.previous), SlotRef::new(links.next)];
+    around.into_iter().flatten().any(|other| equal(&k.slot(other).cap, &cap))
+}
+
 /// Whether no other capability names the object.
 #[inline]
 pub fn is_last<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {

@@ -161,11 +161,16 @@ pub fn holders<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
         Kind::Untyped => derivation::first_child(k, slot).is_some(),
         // One capability stands for it, and its neighbours are other mappings.
         Kind::Mapping => false,
+        _ if derivation::badge(&cap) != 0 => derivation::has_equal(k, slot),
         _ => {
             let found = derivation::neighbours(k, slot);
             found.sibling || found.mapping
         }
     };
-    let answer = [u64::from(others), u64::from(cap.is_exported()), u64::from(cap.is_borrowed())];
+    let place = match cap.kind {
+        Kind::Endpoint | Kind::Notification => k.physical(cap.object),
+        _ => 0,
+    };
+    let answer = [u64::from(others), u64::from(cap.is_exported()), u64::from(cap.is_borrowed()), place];
     Ok(Outcome::results(k, thread, &answer))
 }

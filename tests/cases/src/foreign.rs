@@ -246,6 +246,19 @@ fn holders(stage: &mut Stage) -> Outcome {
     let found = KERNEL.holders(OWN_SPACE, memory.address())?;
     check!(found.exported && !found.borrowed && !found.others);
     unexport(memory)?;
+    let (endpoint, another) = (stage.make::<Endpoint>(0)?, stage.make::<Endpoint>(0)?);
+    let badges = [5, 5, 6].map(|badge| (stage.slot(), badge));
+    for (slot, badge) in badges {
+        endpoint.mint_to(slot, Rights::WRITE, badge)?;
+    }
+    let [five, also_five, six] = badges.map(|(slot, _)| slot);
+    equal!([five, also_five, six].map(others), [Ok(true), Ok(true), Ok(false)]);
+    equal!(others(endpoint.address())?, true);
+    Cap::<Endpoint>::new(five).delete()?;
+    equal!(others(also_five)?, false);
+    let place = |address: CapAddress| KERNEL.holders(OWN_SPACE, address).map(|found| found.place);
+    equal!(place(six)?, place(endpoint.address())?);
+    check!(place(six)? != place(another.address())?);
     Ok(())
 }
 

@@ -278,7 +278,7 @@ fn compare(machine: &mut Machine, model: &Model, addresses: &BTreeSet<u64>) {
     for address in addresses {
         assert_eq!(call(machine, Operation::Identify, &[0, *address], 5), model.identify(*address), "slot {address}");
         assert_eq!(call(machine, Operation::UntypedQuery, &[*address], 3), model.query(*address), "slot {address}");
-        let holders = call(machine, Operation::KernelHolders, &[KERNEL, 0, *address], 3);
+        let holders = call(machine, Operation::KernelHolders, &[KERNEL, 0, *address], 4);
         assert_eq!(holders, model.holders(*address), "slot {address}");
         let counted = call(machine, Operation::UntypedChildren, &[*address], 2);
         assert_eq!(counted, model.children(*address), "slot {address}");

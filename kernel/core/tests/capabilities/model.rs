@@ -388,8 +388,12 @@ impl Model {
         let object = self.object(known);
         let others = match object.kind {
             Kind::Untyped => self.has_children(known.object),
-            _ => self.caps.values().filter(|other| other.object == known.object).count() > 1,
+            _ => {
+                let is_like = |other: &&Known| known.badge == 0 || other.badge == known.badge;
+                self.caps.values().filter(|other| other.object == known.object).filter(is_like).count() > 1
+            }
         };
-        Ok([others, known.exported, object.borrowed].map(u64::from).to_vec())
+        let place = if matches!(object.kind, Kind::Endpoint | Kind::Notification) { object.start } else { 0 };
+        Ok([others, known.exported, object.borrowed].map(u64::from).into_iter().chain([place]).collect())
     }
 }

@@ -11,12 +11,14 @@ use crate::raw;
 /// Who has an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holders {
-    /// Others than the capability asked about: capabilities, mappings, what was made of it.
+    /// Others than the capability asked about: capabilities (of one with a badge, those with this badge), mappings, what was made of it.
     pub others: bool,
     /// The capability stands for copies on other cores.
     pub exported: bool,
     /// The object belongs to another core.
     pub borrowed: bool,
+    /// Physical address of an endpoint or a notification, by which it is told from others; otherwise 0.
+    pub place: u64,
 }
 
 impl Cap<Kernel> {
@@ -63,7 +65,7 @@ impl Cap<Kernel> {
         // SAFETY: no memory of the program changes.
         let answer =
             unsafe { raw::call1(Operation::KernelHolders, self.raw(), space.raw(), u64::from(address.0)) }.check()?;
-        let [exported, borrowed, ..] = answer.words;
-        Ok(Holders { others: answer.first != 0, exported: exported != 0, borrowed: borrowed != 0 })
+        let [exported, borrowed, place, ..] = answer.words;
+        Ok(Holders { others: answer.first != 0, exported: exported != 0, borrowed: borrowed != 0, place })
     }
 }
