@@ -66,7 +66,12 @@ impl Watch {
     /// when somebody tries to receive with it, here where there is nothing to receive. A thread with a bound notification can lose
     /// a signal of it to this: it looks afterwards at what the signal would have told it.)
     pub fn has_gone<T, E>(&self, pending: &Pending<T, E>) -> bool {
-        let tried = self.quiet.try_receive(Wait::FOREVER.with_reply(pending.reply()));
+        self.is_empty(pending.reply())
+    }
+
+    /// The same for somebody who waits in a reply object.
+    pub fn is_empty(&self, reply: Cap<Reply>) -> bool {
+        let tried = self.quiet.try_receive(Wait::FOREVER.with_reply(reply));
         !matches!(tried, Err(Error::ReplyInUse))
     }
 }

@@ -14,6 +14,8 @@ pub struct Askers {
     known: Vec<(u64, u64)>,
     /// For some there was no memory.
     is_incomplete: bool,
+    /// A bit for each service that anybody may know, who has asked it or not.
+    by_anybody: u64,
 }
 
 impl Askers {
@@ -30,11 +32,20 @@ impl Askers {
         }
     }
 
+    /// Capabilities of a service are here of which it alone knows whose they are.
+    pub const fn anybody_asks(&mut self, service: u64) {
+        match service < BITS {
+            true => self.by_anybody |= 1 << service,
+            false => self.is_incomplete = true,
+        }
+    }
+
     /// A process has ended. Answers whether this service may know it. Nobody asks for it any more.
     pub fn ends(&mut self, process: u64, service: u64) -> bool {
         let bit = if service < BITS { 1 << service } else { 0 };
+        let is_unknown = self.is_incomplete || self.by_anybody & bit != 0;
         let Ok(place) = self.known.binary_search_by_key(&process, |(known, _)| *known) else {
-            return self.is_incomplete;
+            return is_unknown;
         };
         let services = &mut self.known[place].1;
         let has_asked = *services & bit != 0;
@@ -42,7 +53,7 @@ impl Askers {
         if *services == 0 {
             self.known.remove(place);
         }
-        has_asked || self.is_incomplete
+        has_asked || is_unknown
     }
 
     /// How many there are.
@@ -66,6 +77,17 @@ mod tests {
         assert!(askers.ends(5, 2) && askers.ends(5, 0) && !askers.ends(5, 2));
         assert!(askers.ends(7, 2) && askers.ends(9, 63));
         assert_eq!(askers.count(), 0);
+    }
+
+    #[test]
+    fn who_may_have_got_something_of_a_service_without_asking_it_is_told_of() {
+        let mut askers = Askers::default();
+        askers.asks(5, 1);
+        askers.anybody_asks(2);
+        assert!(askers.ends(5, 2) && askers.ends(6, 2) && askers.ends(6, 2));
+        assert!(askers.ends(5, 1) && !askers.ends(5, 1) && !askers.ends(6, 1));
+        askers.anybody_asks(64);
+        assert!(askers.ends(6, 1));
     }
 
     #[test]

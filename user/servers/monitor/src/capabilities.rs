@@ -92,7 +92,7 @@ pub fn core(number: u64) -> Option<Core> {
 pub struct Machine;
 
 /// The capability with which it is asked.
-const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
+pub const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
 
 fn take_slot() -> Result<CapAddress, Refusal> {
     memory::take_slot().map_err(|_| Refusal::OutOfMemory)

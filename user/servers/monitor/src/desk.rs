@@ -2,12 +2,13 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use tench::server::Watch;
 use tench_channel::Request as Number;
 use tench_monitor::about::About;
-use tench_monitor::message::{Malformed, Outcome, Words, decode_result};
+use tench_monitor::message::{Malformed, Outcome, decode_result};
 use tench_monitor_client::protocol::{Error, Memory, Process};
 use tench_places::Places;
 use tench_protocol::wire::{Encode, Source};
@@ -17,7 +18,7 @@ use tench_sys::{Cap, Error as Refusal, Notification};
 use crate::capabilities::{self, Work};
 use crate::processes;
 use crate::services::{Request, Services};
-use crate::workers::{Client, Pool, Task};
+use crate::workers::{Client, Pool, Product, Task};
 
 /// Workers that a monitor has at most.
 const WORKERS: usize = 128;
@@ -147,7 +148,7 @@ pub struct Desk {
 
 impl Desk {
     /// Of this core.
-    pub fn new(core: u64, services: Services, wake: Cap<Notification>) -> Desk {
+    pub fn new(core: u64, services: Arc<Services>, wake: Cap<Notification>) -> Desk {
         let (pool, places) = (Pool::new(WORKERS, services, wake), Places::new(PLACES));
         Desk { core, pool, places, postponed: VecDeque::new() }
     }
@@ -159,6 +160,7 @@ impl Desk {
             return Ok(());
         }
         let client = request.client();
+        // What is not begun is dropped with the capabilities in it.
         self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), true)
     }
 
@@ -200,11 +202,10 @@ impl Desk {
 
     /// Another core says that nobody waits any more for the answer to a request of its.
     pub fn cancel(&mut self, core: u64, place: usize) {
-        for (origin, is_cancelled) in self.pool.origins(|(service, _)| service == PROCESSES) {
-            if matches!(origin, Origin::Peer(of, number) if *of == core && number.place() == place) {
-                is_cancelled.store(true, Ordering::Relaxed);
-            }
-        }
+        let is_it =
+            |origin: &Origin| matches!(origin, Origin::Peer(of, number) if *of == core && number.place() == place);
+        // If it is not over yet, the other core says so again.
+        let _ = self.pool.cancel(|origin, _| is_it(origin));
     }
 
     /// Takes out those here who have gone without a word.
@@ -241,7 +242,7 @@ impl Desk {
     pub fn resume(&mut self) {
         for _ in 0..self.postponed.len() {
             let Some((core, number, request)) = self.postponed.pop_front() else { return };
-            let is_over = request.ends().is_none_or(|client| self.pool.cancel(client));
+            let is_over = request.ends().is_none_or(|client| self.pool.cancel(|_, of| of == client));
             if !(is_over && self.pool.has_room()) {
                 self.postponed.push_back((core, number, request));
                 continue;
@@ -258,12 +259,12 @@ impl Desk {
     }
 
     /// Takes out what a worker has done: who is to be answered, and what.
-    pub fn finished(&mut self) -> Option<(Origin, Words)> {
-        let (origin, client, took_place, words) = self.pool.finished()?;
+    pub fn finished(&mut self) -> Option<(Origin, Product)> {
+        let (origin, client, took_place, product) = self.pool.finished()?;
         if took_place {
             self.places.give_back(place(client));
         }
-        Some((origin, words))
+        Some((origin, product))
     }
 }
 

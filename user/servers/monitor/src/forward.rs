@@ -1,29 +1,34 @@
-//! Receives what programs of this core ask servers that run on the first core only.
+//! Receives what programs of this core ask servers that run on the first core only, and endpoints of other cores.
 //!
-//! A thread for each of those servers receives at its endpoint, and hands what arrives to the main thread, together with the reply object in
-//! which whoever asked waits. So programs find the capabilities that they always find, and no thread waits for an answer.
+//! A thread for each of those servers receives at its endpoint, one at the proxy that most endpoints of other cores have in common, and
+//! one at each other [proxy](tench_monitor::proxies). They hand what arrives to the main thread, together with the reply object in which
+//! whoever asked waits. So programs find the capabilities that they always find, and no thread waits for an answer.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use tench::memory;
+use tench::memory::{self, Made};
+use tench::server::Watch;
 use tench::sync::Mutex;
 use tench::thread;
+use tench_abi::message::MAX_WORDS;
 use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
 use tench_monitor::askers::Askers;
-use tench_monitor::message::{Forward, Outcome, Words, decode_answer};
 use tench_monitor_client::Monitor;
+use tench_monitor_client::protocol::first;
 use tench_names_client::Names;
 use tench_names_client::protocol::MAX_NAME;
 use tench_places::Places;
-use tench_protocol::wire::Source;
-use tench_protocol::{ArrayVec, DONE, Encode, RESTARTED, Rejection};
+use tench_protocol::wire::Source as Reader;
+use tench_protocol::{ArrayVec, DONE, Encode, Rejection};
 use tench_sys::{
     Cap, CapAddress, Endpoint, Error, Message, Notification, OWN_SPACE, Received, Reply, Rights, Wait, offer_slots,
 };
+
+use crate::slots::{Arrivals, Caps, discard};
 
 /// Requests of programs that wait for their answers. The channel has room for more, which are the process server's.
 const LIMIT: usize = 56;
@@ -32,28 +37,52 @@ const OWN_LIMIT: u32 = 4;
 /// Bytes of a thread's stack.
 const STACK: usize = 16 * 1024;
 
-/// A request that waits for its answer.
+/// At which endpoint something is received.
 #[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// In the place of the server of this number: the badge is the process.
+    Server(u64),
+    /// At the proxy that all capabilities with a badge have in common: the badge says which it is.
+    Common,
+    /// At the proxy of this name: the badge is whatever it was given.
+    Own(u64),
+}
+
+/// For whom a request is.
+#[derive(Clone, Copy, Debug)]
+pub enum Via {
+    /// The server of this number, from a process.
+    Server(u64, u64),
+    /// What is behind the proxy of this name, with a badge or 0.
+    Proxy(u64, u64),
+}
+
+/// A request that waits for its answer.
 pub struct Waiting {
-    reply: Cap<Reply>,
-    process: u64,
+    reply: Made<Reply>,
+    /// Whose request it counts as.
+    pub asker: u64,
+}
+
+impl Waiting {
+    /// Whether nobody waits any more.
+    pub fn has_gone(&self, watch: Watch) -> bool {
+        watch.is_empty(self.reply.cap())
+    }
 }
 
 /// A request that has arrived.
 pub struct Arrived {
     /// Who waits.
     pub waiting: Waiting,
-    service: u64,
-    label: u64,
-    words: ArrayVec<u64, { tench_abi::message::MAX_WORDS }>,
-}
-
-impl Arrived {
-    /// Its words, as another monitor understands them.
-    pub fn encode(&self) -> Words {
-        let process = self.waiting.process;
-        Forward { service: self.service, process, label: self.label, words: &self.words }.encode()
-    }
+    /// For whom it is.
+    pub via: Via,
+    /// What is asked.
+    pub label: u64,
+    /// With which words.
+    pub words: ArrayVec<u64, MAX_WORDS>,
+    /// And which capabilities.
+    pub caps: Caps,
 }
 
 /// What the threads share with the main thread.
@@ -66,12 +95,13 @@ struct State {
     /// Who has asked whom.
     askers: Askers,
     /// Reply objects in which nobody waits.
-    spare: Vec<Cap<Reply>>,
+    spare: Vec<Made<Reply>>,
 }
 
 /// Where requests arrive.
 #[derive(Clone)]
 pub struct Inbox {
+    core: u64,
     state: Arc<Mutex<State>>,
     /// Wakes the main thread.
     wake: Cap<Notification>,
@@ -79,17 +109,20 @@ pub struct Inbox {
 
 impl Inbox {
     /// Nothing arrives yet.
-    pub fn new(wake: Cap<Notification>) -> Inbox {
+    pub fn new(core: u64, wake: Cap<Notification>) -> Inbox {
         let (arrived, places, spare) = (VecDeque::new(), Places::new(LIMIT), Vec::new());
-        Inbox { state: Arc::new(Mutex::new(State { arrived, places, own: 0, askers: Askers::default(), spare })), wake }
+        let state = State { arrived, places, own: 0, askers: Askers::default(), spare };
+        Inbox { core, state: Arc::new(Mutex::new(state)), wake }
     }
 
-    /// Receives at an endpoint in the place of a server from now on.
-    pub fn open(&self, service: u64, endpoint: Cap<Endpoint>) -> Result<(), memory::Error> {
-        let (inbox, slots, reply) = (self.clone(), [memory::take_slot()?, memory::take_slot()?], self.take_reply()?);
+    /// Receives at an endpoint from now on, until it is deleted.
+    pub fn open(&self, source: Source, endpoint: Cap<Endpoint>) -> Result<(), memory::Error> {
+        let (inbox, own, reply) = (self.clone(), memory::take_slot()?, self.take_reply()?);
         let builder = thread::Builder::new().stack_size(STACK).name("forward");
-        builder.spawn(move || inbox.receive(service, endpoint, slots, reply))?.detach();
-        Ok(())
+        let opened = Arrivals::new().map_or(Err(memory::Error::NoSlots), |arrivals| {
+            Ok(builder.spawn(move || inbox.receive(source, endpoint, own, arrivals, reply))?.detach())
+        });
+        opened.inspect_err(|_| memory::free_slot(own))
     }
 
     /// The request that has waited longest, and has not been taken out.
@@ -97,115 +130,123 @@ impl Inbox {
         self.state.lock().arrived.pop_front()
     }
 
-    /// Puts it back: it cannot be sent now.
-    pub fn put_back(&self, arrived: Arrived) {
-        self.state.lock().arrived.push_front(arrived);
-    }
-
-    /// Answers whoever waits with what another monitor says.
-    pub fn answer(&self, waiting: Waiting, words: &[u64]) {
-        let mut message = Message::new(0);
-        match decode_answer(words) {
-            Ok((Outcome::Answered, label, words)) => {
-                message.restart(label);
-                message.extend(words);
-            }
-            Ok((Outcome::Restarted, ..)) => message.restart(RESTARTED),
-            Ok((outcome, ..)) => reject(&mut message, why(outcome)),
-            Err(_) => reject(&mut message, Rejection::Unreachable),
+    /// Answers whoever waits with a label, words, and copies of capabilities.
+    pub fn answer(&self, waiting: Waiting, label: u64, caps: &[CapAddress], words: &[u64]) {
+        let mut message = Message::new(label);
+        message.extend(words);
+        for cap in caps {
+            message.copy_cap(*cap);
         }
         self.finish(waiting, &message);
     }
 
-    /// Refuses whoever waits, because the first core does not answer.
-    pub fn refuse(&self, waiting: Waiting) {
+    /// Refuses whoever waits.
+    pub fn refuse(&self, waiting: Waiting, why: Rejection) {
         let mut message = Message::new(0);
-        reject(&mut message, Rejection::Unreachable);
+        reject(&mut message, why);
         self.finish(waiting, &message);
+    }
+
+    /// Whoever waits learns no more than when a server of its own core has ended: the kernel says so.
+    pub fn abort(&self, waiting: Waiting) {
+        self.state.lock().leave(waiting.asker);
+        drop(waiting.reply);
     }
 
     fn finish(&self, waiting: Waiting, message: &Message) {
         // Who asked may have gone.
-        let _ = waiting.reply.reply(message);
+        let _ = waiting.reply.cap().reply(message);
         let mut state = self.state.lock();
-        match waiting.process {
-            0 => state.own -= 1,
-            process => state.places.give_back(process),
-        }
+        state.leave(waiting.asker);
         state.spare.push(waiting.reply);
     }
 
-    fn take_reply(&self) -> Result<Cap<Reply>, memory::Error> {
-        let spare = self.state.lock().spare.pop();
-        spare.map_or_else(|| memory::make::<Reply>(0).map(memory::Made::leak), Ok)
+    /// A process, or nobody knows which, has got a capability of a server's, which is to hear of its end therefore.
+    pub fn knows(&self, process: Option<u64>, service: u64) {
+        let askers = &mut self.state.lock().askers;
+        match process {
+            Some(process) => askers.asks(process, service),
+            None => askers.anybody_asks(service),
+        }
     }
 
-    /// Receives for ever. The endpoint stays as long as the monitor.
-    fn receive(&self, service: u64, endpoint: Cap<Endpoint>, slots: [CapAddress; 2], mut reply: Cap<Reply>) {
-        let [slot, own] = slots;
+    fn take_reply(&self) -> Result<Made<Reply>, memory::Error> {
+        let spare = self.state.lock().spare.pop();
+        spare.map_or_else(|| memory::make::<Reply>(0), Ok)
+    }
+
+    /// Receives until the endpoint is deleted.
+    fn receive(
+        &self,
+        source: Source,
+        endpoint: Cap<Endpoint>,
+        own: CapAddress,
+        mut arrivals: Arrivals,
+        mut reply: Made<Reply>,
+    ) {
         let mut received = Received::new();
         loop {
-            offer_slots(&[slot]);
-            match endpoint.receive_into(Wait::FOREVER.with_reply(reply), &mut received) {
+            offer_slots(arrivals.slots());
+            match endpoint.receive_into(Wait::FOREVER.with_reply(reply.cap()), &mut received) {
                 Ok(()) => {}
-                Err(Error::Aborted) => return,
-                Err(error) => panic!("receiving in the place of a server: {error}"),
+                Err(Error::Aborted | Error::InvalidCapability) => break,
+                Err(error) => panic!("receiving for another core: {error}"),
             }
-            if is_for_this(&received) {
-                answer_here(&received, own, reply);
-            } else if let Some(next) = self.arrives(service, &received, reply) {
-                reply = next;
-            }
-            if !received.caps().is_empty() {
-                // It is there, and this thread's own.
-                let _ = OWN_SPACE.delete_at(slot);
+            if matches!(source, Source::Server(_)) && is_for_this(&received) {
+                answer_here(&received, own, reply.cap());
+            } else {
+                reply = self.arrives(source, &received, &mut arrivals, reply);
             }
         }
+        self.state.lock().spare.push(reply);
+        memory::free_slot(own);
     }
 
-    /// Hands a request on, and answers with which reply object to receive the next; or refuses it.
-    fn arrives(&self, service: u64, received: &Received, reply: Cap<Reply>) -> Option<Cap<Reply>> {
+    /// Hands a request on, or refuses it. Answers with which reply object to receive the next.
+    fn arrives(&self, source: Source, received: &Received, arrivals: &mut Arrivals, reply: Made<Reply>) -> Made<Reply> {
         let mut message = Message::new(0);
-        if !received.caps().is_empty() {
-            reject(&mut message, Rejection::OtherCore);
-            let _ = reply.reply(&message);
-            return None;
-        }
-        let process = received.badge();
-        if let (0, Some(ended), [process, ..]) = (process, ended(received.label()), received.words())
+        let badge = received.badge();
+        let counts_as = |proxy: u64| first(self.core) | proxy & u64::from(u32::MAX);
+        let (via, asker) = match source {
+            Source::Server(service) => (Via::Server(service, badge), badge),
+            Source::Common => (Via::Proxy(badge, 0), counts_as(badge)),
+            Source::Own(proxy) => (Via::Proxy(proxy, badge), counts_as(proxy)),
+        };
+        let caps = arrivals.take(received.caps());
+        if let Via::Server(service, 0) = via
+            && let (Some(ended), [process, ..]) = (ended(received.label()), received.words())
             && !self.state.lock().askers.ends(*process, service)
         {
             ended(&mut message);
-            let _ = reply.reply(&message);
-            return None;
-        }
-        let next = self.take_reply().ok();
-        if let Some(next) = next {
+        } else if let Some((next, caps)) = self.take_reply().ok().zip(caps.clone()) {
             let mut state = self.state.lock();
-            if state.admit(process) {
-                if process != 0 {
+            if state.admit(asker) {
+                if let Via::Server(service, process @ 1..) = via {
                     state.askers.asks(process, service);
                 }
                 let words = received.words().iter().copied().collect();
-                let waiting = Waiting { reply, process };
-                state.arrived.push_back(Arrived { waiting, service, label: received.label(), words });
+                let (waiting, label) = (Waiting { reply, asker }, received.label());
+                state.arrived.push_back(Arrived { waiting, via, label, words, caps });
                 drop(state);
                 // It is there as long as this process.
                 let _ = self.wake.signal();
-                return Some(next);
+                return next;
             }
             state.spare.push(next);
+            reject(&mut message, Rejection::Busy);
+        } else {
+            reject(&mut message, Rejection::Busy);
         }
-        reject(&mut message, Rejection::Busy);
-        let _ = reply.reply(&message);
-        None
+        caps.iter().for_each(|caps| discard(caps));
+        let _ = reply.cap().reply(&message);
+        reply
     }
 }
 
 /// Whether somebody looks up the monitor of this core: that is nobody else's business.
 fn is_for_this(received: &Received) -> bool {
     let kept = core::cell::Cell::new(0);
-    let mut words = Source::new(received.words(), &[], &kept);
+    let mut words = Reader::new(received.words(), &[], &kept);
     let is_look_up = matches!(received.label(), Names::LOOK_UP | Names::WAIT_FOR) && received.caps().is_empty();
     is_look_up && words.text(MAX_NAME) == Some(Monitor::NAME) && words.is_done()
 }
@@ -224,13 +265,21 @@ fn answer_here(received: &Received, slot: CapAddress, reply: Cap<Reply>) {
 }
 
 impl State {
+    /// Gives a place back.
+    fn leave(&mut self, asker: u64) {
+        match asker {
+            0 => self.own -= 1,
+            asker => self.places.give_back(asker),
+        }
+    }
+
     /// Takes a place for a request, if there is one for whoever asks.
-    fn admit(&mut self, process: u64) -> bool {
-        let may = if process == 0 { self.own < OWN_LIMIT } else { self.places.may_take(process) };
-        match (may, process) {
+    fn admit(&mut self, asker: u64) -> bool {
+        let may = if asker == 0 { self.own < OWN_LIMIT } else { self.places.may_take(asker) };
+        match (may, asker) {
             (false, _) => {}
             (true, 0) => self.own += 1,
-            (true, _) => self.places.take(process),
+            (true, _) => self.places.take(asker),
         }
         may
     }
@@ -254,13 +303,4 @@ fn ended(label: u64) -> Option<fn(&mut Message)> {
 
 fn reject(message: &mut Message, why: Rejection) {
     let _ = why.write(message);
-}
-
-/// What whoever asked is told.
-const fn why(outcome: Outcome) -> Rejection {
-    match outcome {
-        Outcome::Busy => Rejection::Busy,
-        Outcome::Capabilities => Rejection::OtherCore,
-        _ => Rejection::Unreachable,
-    }
 }

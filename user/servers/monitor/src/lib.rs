@@ -12,4 +12,5 @@ pub mod askers;
 pub mod boot;
 pub mod exchange;
 pub mod message;
+pub mod proxies;
 pub mod share;

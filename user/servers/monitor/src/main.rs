@@ -5,7 +5,9 @@
 //! channel       the channel to another core's monitor, and the bell that wakes it
 //! attention     reminds of looking whether other cores still answer
 //! peer          another core, and what was asked of it
-//! forward       receives what local programs ask servers of the first core
+//! forward       receives what local programs ask servers of the first core, and endpoints of other cores
+//! endpoints     those: what is held for other cores, and proxies of what they hold
+//! slots         for capabilities that messages carry
 //! services      the servers of this core, as those of other cores reach them
 //! processes     starting, awaiting, killing and listing processes
 //! capabilities  sending them to processes of any core
@@ -25,12 +27,14 @@ mod attention;
 mod capabilities;
 mod channel;
 mod desk;
+mod endpoints;
 mod forward;
 mod links;
 mod peer;
 mod processes;
 mod server;
 mod services;
+mod slots;
 mod start;
 mod workers;
 

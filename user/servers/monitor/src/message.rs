@@ -2,22 +2,27 @@
 //!
 //! ```text
 //! request       words                                      answer
-//! FORWARD       service, process, label, words…            what became of it, label, words…
+//! FORWARD       target, badge, label, capabilities, words… what became of it, label, capabilities, words…
 //! about.rs      about processes                            what became of it, the answer in the words of its interface
 //! PING                                                     nothing
 //!
 //! event
 //! HELLO
 //! CANCEL        place of the request
+//! RELEASE       number of what is not needed any more
 //! ALIVE
 //! HERE
 //! ```
-//! The process is the one that asks, numbered as everywhere; who speaks for processes of other cores is refused.
+//! The target is a server's number, and the badge then the process that asks, numbered as everywhere: who speaks for processes of
+//! other cores is refused. Or it is what the other monitor [holds](crate::proxies) under a number, and the badge, if it is not 0, that with
+//! which it is asked. How many capabilities there are stands above the label; each is two words ([`Carried`]).
 
 use arrayvec::ArrayVec;
 use tench_abi::Tag;
-use tench_abi::message::MAX_WORDS;
+use tench_abi::message::{MAX_CAPS, MAX_WORDS};
 use tench_monitor_client::protocol::{MAX_STRINGS, place};
+
+use crate::proxies::Carried;
 
 /// What is asked or said.
 pub mod operation {
@@ -25,7 +30,7 @@ pub mod operation {
     pub const HELLO: u16 = 1;
     /// Request without words; answered without words.
     pub const PING: u16 = 2;
-    /// Request of a process to a server of the core that is asked.
+    /// Request of a process to a server of the core that is asked, or to what is held there.
     pub const FORWARD: u16 = 3;
     // Requests about processes: `about::Operation`.
     /// Event: nobody waits any more for the answer to a request, which is told by its place.
@@ -34,15 +39,22 @@ pub mod operation {
     pub const ALIVE: u16 = 17;
     /// Event: this core answers.
     pub const HERE: u16 = 18;
+    /// Event: what is held under a number is not needed any more.
+    pub const RELEASE: u16 = 19;
 }
 
 /// Words before those of the message that is forwarded.
 const HEAD: usize = 3;
 /// Words of the longest message between monitors.
-pub const LONGEST: usize = HEAD + MAX_WORDS;
+pub const LONGEST: usize = HEAD + 2 * MAX_CAPS + MAX_WORDS;
 /// Servers for which requests can be forwarded.
 pub const MAX_SERVICES: u64 = 64;
 
+/// In a target: it is held under the number in the other bits.
+const HELD: u64 = 1 << 63;
+
+/// The capabilities of a message.
+pub type Capabilities = ArrayVec<Carried, MAX_CAPS>;
 /// The words of a message.
 pub type Words = ArrayVec<u64, LONGEST>;
 
@@ -69,6 +81,8 @@ tench_protocol::codes! {
         Core = 9, "a process in question is none of this core";
         /// Neither yes nor no.
         Authority = 10, "whether a process manages others is 0 or 1";
+        /// More than a message can have, or words that name none.
+        Capability = 11, "a capability in a message between monitors is none";
     }
 }
 
@@ -81,7 +95,7 @@ tench_protocol::codes! {
         Restarted = 1;
         /// The server is gone, or whoever asked is.
         Gone = 2;
-        /// The answer had capabilities, which do not travel.
+        /// The answer had capabilities that do not travel, or not now.
         Capabilities = 3;
         /// Too many requests wait.
         Busy = 4;
@@ -89,6 +103,8 @@ tench_protocol::codes! {
         Malformed = 5;
         /// It was refused; why follows, as an error of the monitor's interface.
         Refused = 6;
+        /// What was asked was revoked, before or meanwhile.
+        Revoked = 7;
     }
 }
 
@@ -98,15 +114,25 @@ pub(crate) fn split<const N: usize>(words: &[u64], most: usize) -> Result<([u64;
     if rest.len() > most { Err(Malformed::TooLong) } else { Ok((*head, rest)) }
 }
 
-/// A request of a process to a server that runs on another core.
+/// For whom a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// The server of this number, counted among those that run on the first core only, in the order of the system description;
+    /// asked by this process, or by that core's process server (0), which speaks for all of its processes.
+    Server(u64, u64),
+    /// What is [held](crate::proxies) under a number, with a badge or 0.
+    Held(u64, u64),
+}
+
+/// A request of a process to a server, or to an endpoint, of another core.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward<'a> {
-    /// Which server: counted among those that run on the first core only, in the order of the system description.
-    pub service: u64,
-    /// Who asks; 0 for that core's process server, which speaks for all of its processes.
-    pub process: u64,
+    /// For whom.
+    pub to: To,
     /// What is asked.
     pub label: u64,
+    /// The capabilities that come with it.
+    pub caps: Capabilities,
     /// With which words.
     pub words: &'a [u64],
 }
@@ -114,29 +140,58 @@ pub struct Forward<'a> {
 impl<'a> Forward<'a> {
     /// Its words.
     pub fn encode(&self) -> Words {
-        [self.service, self.process, self.label].into_iter().chain(self.words.iter().copied()).take(LONGEST).collect()
+        let (target, badge) = match self.to {
+            To::Server(server, process) => (server, process),
+            To::Held(number, badge) => (number | HELD, badge),
+        };
+        [target, badge].into_iter().chain(body(self.label, &self.caps, self.words)).collect()
     }
 
     /// What words say that have come from a core.
     pub fn decode(words: &'a [u64], from: u64) -> Result<Forward<'a>, Malformed> {
-        let ([service, process, label], words) = split::<HEAD>(words, MAX_WORDS)?;
-        if service >= MAX_SERVICES {
-            return Err(Malformed::Service);
+        let ([target, badge, label], rest) = split::<HEAD>(words, 2 * MAX_CAPS + MAX_WORDS)?;
+        let to = if target & HELD != 0 { To::Held(target & !HELD, badge) } else { To::Server(target, badge) };
+        if let To::Server(server, process) = to {
+            if server >= MAX_SERVICES {
+                return Err(Malformed::Service);
+            }
+            if process != 0 && place(process).0 != from {
+                return Err(Malformed::Process);
+            }
         }
-        if process != 0 && place(process).0 != from {
-            return Err(Malformed::Process);
-        }
-        Ok(Forward { service, process, label: self::label(label)?, words })
+        let (label, caps, words) = decode_body(label, rest)?;
+        Ok(Forward { to, label, caps, words })
     }
 }
 
-fn label(word: u64) -> Result<u64, Malformed> {
-    if word >> Tag::LABEL_BITS == 0 { Ok(word) } else { Err(Malformed::Label) }
+/// The capabilities of a request that is forwarded, from whatever core.
+pub fn capabilities(words: &[u64]) -> Result<Capabilities, Malformed> {
+    let ([_, _, label], rest) = split::<HEAD>(words, 2 * MAX_CAPS + MAX_WORDS)?;
+    decode_body(label, rest).map(|(_, caps, _)| caps)
 }
 
-/// The answer to a request that was forwarded, as words: a label and words.
-pub fn answered(label: u64, words: &[u64]) -> Words {
-    [Outcome::Answered as u64, label].into_iter().chain(words.iter().copied()).take(LONGEST).collect()
+/// A label with the number of capabilities above it, these, and words.
+fn body<'a>(label: u64, caps: &'a [Carried], words: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
+    let head = label | (caps.len().min(MAX_CAPS) as u64) << Tag::LABEL_BITS;
+    let caps = caps.iter().take(MAX_CAPS).flat_map(Carried::encode);
+    core::iter::once(head).chain(caps).chain(words.iter().copied().take(MAX_WORDS))
+}
+
+/// What a label and the words behind it say.
+fn decode_body(head: u64, rest: &[u64]) -> Result<(u64, Capabilities, &[u64]), Malformed> {
+    let (count, label) = (head >> Tag::LABEL_BITS, head & ((1 << Tag::LABEL_BITS) - 1));
+    let count = usize::try_from(count).ok().filter(|count| *count <= MAX_CAPS).ok_or(Malformed::Label)?;
+    let (caps, words) = rest.split_at_checked(2 * count).ok_or(Malformed::TooShort)?;
+    if words.len() > MAX_WORDS {
+        return Err(Malformed::TooLong);
+    }
+    let caps = caps.as_chunks().0.iter().map(|words| Carried::decode(*words)).collect::<Result<_, _>>()?;
+    Ok((label, caps, words))
+}
+
+/// The answer to a request that was forwarded, as words: a label, capabilities and words.
+pub fn answered(label: u64, caps: &[Carried], words: &[u64]) -> Words {
+    core::iter::once(Outcome::Answered as u64).chain(body(label, caps, words)).collect()
 }
 
 /// An answer that says no more than what became of a request, with one word about it.
@@ -145,12 +200,21 @@ pub fn ended(outcome: Outcome, about: u64) -> Words {
 }
 
 /// What an answer to a request that was forwarded says.
-pub fn decode_answer(words: &[u64]) -> Result<(Outcome, u64, &[u64]), Malformed> {
-    let ([outcome, about], rest) = split::<2>(words, MAX_WORDS)?;
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer<'a> {
+    /// It was answered with a label, capabilities and words.
+    Answered(u64, Capabilities, &'a [u64]),
+    /// It was not, and one word about that.
+    Ended(Outcome, u64),
+}
+
+/// What an answer to a request that was forwarded says.
+pub fn decode_answer(words: &[u64]) -> Result<Answer<'_>, Malformed> {
+    let ([outcome, about], rest) = split::<2>(words, 2 * MAX_CAPS + MAX_WORDS)?;
     match Outcome::from_code(outcome).ok_or(Malformed::Outcome)? {
-        Outcome::Answered => Ok((Outcome::Answered, label(about)?, rest)),
+        Outcome::Answered => decode_body(about, rest).map(|(label, caps, words)| Answer::Answered(label, caps, words)),
         _ if !rest.is_empty() => Err(Malformed::TooLong),
-        outcome => Ok((outcome, about, rest)),
+        outcome => Ok(Answer::Ended(outcome, about)),
     }
 }
 
@@ -158,6 +222,12 @@ pub fn decode_answer(words: &[u64]) -> Result<(Outcome, u64, &[u64]), Malformed>
 pub fn decode_result(words: &[u64]) -> Result<(Outcome, &[u64]), Malformed> {
     let ([outcome], rest) = split::<1>(words, MAX_WORDS)?;
     Ok((Outcome::from_code(outcome).ok_or(Malformed::Outcome)?, rest))
+}
+
+/// What is not needed any more.
+pub fn decode_number(words: &[u64]) -> Result<u64, Malformed> {
+    let ([number], _) = split::<1>(words, 0)?;
+    Ok(number)
 }
 
 /// Which request is cancelled.
@@ -215,18 +285,34 @@ mod tests {
 
     use std::vec::Vec;
 
+    use tench_abi::Rights;
+
     use super::*;
+    use crate::proxies::Server;
+
+    /// Some of each kind.
+    fn carried() -> impl Iterator<Item = Carried> {
+        let rights = Rights::WRITE | Rights::CALL;
+        let server = Some(Server { number: 63, is_personal: true });
+        let held = [(true, None), (false, server), (false, Some(Server { number: 0, is_personal: false }))];
+        let held = held.map(|(is_plain, server)| Carried::Held { number: 5, rights, is_plain, server });
+        let returned = Carried::Returned { number: (1 << 48) - 1, rights: Rights::WRITE, badge: u64::MAX };
+        [returned].into_iter().chain(held)
+    }
 
     #[test]
     fn messages_arrive_as_they_were_sent() {
         let words: Vec<u64> = (0..64).collect();
         for length in [0, 1, 8, 63, 64] {
-            let forward = Forward { service: 3, process: 2 << 32 | 77, label: (1 << 48) - 1, words: &words[..length] };
-            assert_eq!(Forward::decode(&forward.encode(), 2), Ok(forward));
-            let answer = answered(5, &words[..length]);
-            assert_eq!(decode_answer(&answer), Ok((Outcome::Answered, 5, &words[..length])));
+            for (count, to) in [(0, To::Server(3, 2 << 32 | 77)), (4, To::Held(77, u64::MAX)), (1, To::Held(0, 0))] {
+                let caps: Capabilities = carried().take(count).collect();
+                let forward = Forward { to, label: (1 << 48) - 1, caps: caps.clone(), words: &words[..length] };
+                assert_eq!(Forward::decode(&forward.clone().encode(), 2), Ok(forward));
+                let answer = answered(5, &caps, &words[..length]);
+                assert_eq!(decode_answer(&answer), Ok(Answer::Answered(5, caps, &words[..length])));
+            }
         }
-        assert_eq!(decode_answer(&ended(Outcome::Busy, 9)), Ok((Outcome::Busy, 9, &[][..])));
+        assert_eq!(decode_answer(&ended(Outcome::Busy, 9)), Ok(Answer::Ended(Outcome::Busy, 9)));
         let longest = [&[b'x'; MAX_STRINGS - 1][..], &[0]].concat();
         for bytes in [&b"hello\0"[..], b"cat\0a b\0\0", "grün\0".as_bytes(), &longest] {
             let strings = Strings::new(bytes).unwrap();
@@ -242,16 +328,26 @@ mod tests {
     fn what_is_no_message_is_refused_by_name() {
         assert_eq!(Forward::decode(&[1, 2], 1), Err(Malformed::TooShort));
         assert_eq!(Forward::decode(&[0; 68], 1), Err(Malformed::TooLong));
+        assert_eq!(Forward::decode(&[0; 76], 1), Err(Malformed::TooLong));
         assert_eq!(Forward::decode(&[64, 0, 0], 1), Err(Malformed::Service));
         for process in [5, 2 << 32 | 5, u64::MAX] {
             assert_eq!(Forward::decode(&[0, process, 0], 1), Err(Malformed::Process), "{process:#x}");
         }
-        assert_eq!(Forward::decode(&[0, 0, 1 << 48], 1), Err(Malformed::Label));
+        assert_eq!(Forward::decode(&[0, 0, 5 << 48], 1), Err(Malformed::Label));
+        assert_eq!(Forward::decode(&[0, 0, 1 << 48, 0], 1), Err(Malformed::TooShort));
+        // A kind, rights, a server and a badge of a server that there are not.
+        for words in
+            [[4 << 56, 0], [1 << 56 | 1 << 48, 0], [1 << 56 | 16 << 48, 0], [2 << 56, 0x101], [1 << 56, 2 << 16 | 1]]
+        {
+            let message = [0, 0, 1 << 48, words[0], words[1]];
+            assert_eq!(Forward::decode(&message, 1), Err(Malformed::Capability), "{words:x?}");
+        }
         assert_eq!(decode_answer(&[0]), Err(Malformed::TooShort));
-        assert_eq!(decode_answer(&[7, 0]), Err(Malformed::Outcome));
+        assert_eq!(decode_answer(&[8, 0]), Err(Malformed::Outcome));
         assert_eq!(decode_answer(&[0, u64::MAX]), Err(Malformed::Label));
         assert_eq!(decode_answer(&[4, 0, 0]), Err(Malformed::TooLong));
         assert_eq!(decode_answer(&[0; 67]), Err(Malformed::TooLong));
+        assert_eq!(decode_answer(&[0; 75]), Err(Malformed::TooLong));
         assert_eq!((decode_place(&[63]), decode_place(&[64])), (Ok(63), Err(Malformed::Place)));
         assert_eq!((decode_place(&[]), decode_place(&[1, 1])), (Err(Malformed::TooShort), Err(Malformed::TooLong)));
         for bytes in [&b""[..], b"\0", b"\0x\0", b"hello", b"\xff\0"] {
@@ -305,7 +401,9 @@ mod tests {
             }
             let forward = Forward::decode(&words, 1);
             count(forward.is_ok());
-            assert!(forward.is_ok_and(|forward| forward.encode()[..] == words[..]) || forward.is_err());
+            assert!(
+                forward.is_ok_and(|forward| forward.encode()[..] == words[..]) || Forward::decode(&words, 1).is_err()
+            );
             let strings = Strings::decode(&words);
             count(strings.is_ok());
             if let Ok(strings) = strings {

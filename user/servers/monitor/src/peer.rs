@@ -7,7 +7,7 @@ use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
 use tench_monitor::about::{About, Operation};
 use tench_monitor::exchange::line::{Admission, Growth, operation as exchange};
-use tench_monitor::message::{Forward, Outcome, Words, decode_place, ended, operation};
+use tench_monitor::message::{Forward, Outcome, Words, decode_number, decode_place, ended, operation};
 use tench_monitor_client::protocol::{Error, State, first};
 use tench_places::Places;
 use tench_protocol::{Pending, Port, Replies};
@@ -16,8 +16,8 @@ use tench_sys::{Error as Refusal, Instant};
 use crate::capabilities::{self, Books, Gift, Task, Work};
 use crate::channel::{Channel, IN_FLIGHT};
 use crate::desk::{Asker, Desk, Origin, malformed};
-use crate::forward::{Arrived, Inbox, Waiting};
-use crate::services::Request;
+use crate::endpoints::Endpoints;
+use crate::forward::Waiting;
 
 /// Seconds in which a core that was started has to answer.
 const PATIENCE: u64 = 10;
@@ -63,6 +63,8 @@ pub struct Peer {
     places: Places,
     /// Answers for which there was no room yet.
     unsent: VecDeque<(Number, Words)>,
+    /// The same of requests of programs here.
+    unasked: VecDeque<(Waiting, Words)>,
     /// Something else could not be sent for lack of room.
     wants_room: bool,
     /// What waits for the channel, which was asked for.
@@ -92,6 +94,7 @@ impl Peer {
             asked: Vec::new(),
             places: Places::new(PLACES),
             unsent: VecDeque::new(),
+            unasked: VecDeque::new(),
             wants_room: false,
             parked: None,
         }
@@ -141,7 +144,7 @@ impl Peer {
     }
 
     /// Takes in what it has written, and sends what there was no room for.
-    pub fn take_in(&mut self, desk: &mut Desk, inbox: &Inbox, books: &mut Books, port: &mut Port) {
+    pub fn take_in(&mut self, desk: &mut Desk, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
         for _ in 0..BATCH {
             let Some(channel) = &mut self.channel else { break };
             let received = channel.receive();
@@ -156,6 +159,10 @@ impl Peer {
                     desk.cancel(self.core, place);
                     continue;
                 }
+                Ok(Some(Incoming::Event(operation::RELEASE, words))) if let Ok(number) = decode_number(words) => {
+                    endpoints.released(self.core, number);
+                    continue;
+                }
                 Ok(Some(Incoming::Event(operation::ALIVE, _))) => {
                     // Without room for it there is something else that says it.
                     let _ = channel.event(operation::HERE, &[]);
@@ -167,14 +174,14 @@ impl Peer {
                     continue;
                 }
                 Ok(Some(Incoming::Request(number, words))) => {
-                    let answer = carry_out(self.core, number, words, desk, books);
+                    let answer = carry_out(self.core, number, words, desk, endpoints, books);
                     answer.into_iter().for_each(|words| self.answer(number, words));
                     continue;
                 }
                 Ok(Some(Incoming::Answer(number, words))) => {
                     let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else { continue };
                     let (_, asked) = self.asked.swap_remove(place);
-                    asked.finish(words, &mut self.places, inbox, books, port);
+                    asked.finish(self.core, words, &mut self.places, endpoints, books, port);
                     continue;
                 }
                 incoming => incoming.map(|incoming| incoming.is_some()),
@@ -182,21 +189,22 @@ impl Peer {
             match incoming {
                 Ok(false) => break,
                 // An event that no monitor sends, or what is no message at all.
-                Ok(true) | Err(_) => self.close(inbox, books, port),
+                Ok(true) | Err(_) => self.close(endpoints, books, port),
             }
         }
         if self.heard && matches!(self.state, State::Silent) {
             self.state = State::Running;
         }
-        self.send_unsent();
+        self.send_unsent(endpoints);
     }
 
     /// Nothing that it says is believed any more.
-    pub fn close(&mut self, inbox: &Inbox, books: &mut Books, port: &mut Port) {
+    pub fn close(&mut self, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
         self.state = State::Broken;
         self.channel = None;
         self.unsent.clear();
-        self.refuse_all(Error::Broken, inbox, books, port);
+        endpoints.lose(self.core);
+        self.refuse_all(Error::Broken, endpoints, books, port);
         self.parked = None;
         capabilities::core(self.core).into_iter().for_each(|core| books.lose(core));
     }
@@ -253,20 +261,33 @@ impl Peer {
         }
     }
 
-    fn send_unsent(&mut self) {
-        let Some(channel) = &mut self.channel else { return };
-        while let Some((number, words)) = self.unsent.front() {
+    fn send_unsent(&mut self, endpoints: &mut Endpoints) {
+        while let (Some(channel), Some((number, words))) = (&mut self.channel, self.unsent.front()) {
             // What is broken is noticed when something is taken in.
             if matches!(channel.answer(*number, words), Err(Refused::Full)) {
                 return;
             }
             self.unsent.pop_front();
         }
+        while let Some((waiting, words)) = self.unasked.pop_front() {
+            if let Some(back) = self.try_forward(waiting, words, endpoints) {
+                return self.unasked.push_front(back);
+            }
+        }
+        // Behind everything in which it is named.
+        while let Some(number) = endpoints.next_release(self.core) {
+            let said = self.channel.as_mut().map(|channel| channel.event(operation::RELEASE, &[number]));
+            if matches!(said, Some(Err(Refused::Full))) {
+                self.wants_room = true;
+                return;
+            }
+            endpoints.told(self.core);
+        }
     }
 
     /// Says that this side sleeps from now on. Answers false if there is something to do already.
     pub fn may_sleep(&mut self) -> bool {
-        let wants_room = core::mem::take(&mut self.wants_room) || !self.unsent.is_empty();
+        let wants_room = core::mem::take(&mut self.wants_room) || !self.unsent.is_empty() || !self.unasked.is_empty();
         let Some(channel) = &mut self.channel else { return true };
         let empty = if wants_room { channel.prepare_sleep_for_room() } else { channel.prepare_sleep() };
         empty.unwrap_or(false)
@@ -344,7 +365,7 @@ impl Peer {
     /// Whether somebody waits for it.
     pub fn is_waited_for(&self) -> bool {
         let is_parked = self.parked.as_ref().is_some_and(|parked| !parked.is_empty());
-        is_parked || !self.asked.is_empty() && !matches!(self.state, State::Silent)
+        is_parked || !(self.asked.is_empty() && self.unasked.is_empty()) && !matches!(self.state, State::Silent)
     }
 
     /// Called now and then while somebody waits for it: if it has said nothing since the last time, it is asked whether it still answers, and
@@ -352,7 +373,8 @@ impl Peer {
     ///
     /// The channel stays open. If the core was only slow, it is there again with the first that it says: the answer to that question,
     /// or to any other, for which nobody waits now. A channel that was asked for, and has not come, may still come.
-    pub fn look(&mut self, inbox: &Inbox, books: &mut Books, port: &mut Port) -> bool {
+    pub fn look(&mut self, watch: Watch, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) -> bool {
+        self.cancel_gone(watch);
         if core::mem::take(&mut self.heard) || !self.is_waited_for() {
             self.silence = 0;
             return false;
@@ -364,7 +386,7 @@ impl Peer {
             if has_channel {
                 self.state = State::Silent;
             }
-            self.refuse_all(Error::Silent, inbox, books, port);
+            self.refuse_all(Error::Silent, endpoints, books, port);
             return has_channel;
         }
         // Without room for it there is something else that it has not taken in, and will answer.
@@ -373,9 +395,10 @@ impl Peer {
     }
 
     /// Nobody waits for it any more.
-    fn refuse_all(&mut self, why: Error, inbox: &Inbox, books: &mut Books, port: &mut Port) {
+    fn refuse_all(&mut self, why: Error, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
+        self.unasked.drain(..).for_each(|(waiting, _)| endpoints.refuse(waiting));
         for (_, asked) in self.asked.drain(..) {
-            asked.refuse(why, &mut self.places, inbox, books, port);
+            asked.refuse(why, &mut self.places, endpoints, books, port);
         }
         for parked in self.parked.iter_mut().flat_map(|parked| parked.drain(..)) {
             match parked {
@@ -387,28 +410,56 @@ impl Peer {
         }
     }
 
-    /// Sends it a request of a program here for a server there. Gives the request back if there is no room now.
-    pub fn forward(&mut self, arrived: Arrived, inbox: &Inbox) -> Option<Arrived> {
-        match self.request(operation::FORWARD, &arrived.encode()) {
-            Ok(number) => self.asked.push((number, Asked::Forward(arrived.waiting))),
+    /// Sends it a request of a program here, now or when there is room.
+    pub fn forward(&mut self, waiting: Waiting, words: Words, endpoints: &mut Endpoints) {
+        let back =
+            if self.unasked.is_empty() { self.try_forward(waiting, words, endpoints) } else { Some((waiting, words)) };
+        self.unasked.extend(back);
+    }
+
+    /// Gives it back if there is no room.
+    fn try_forward(&mut self, waiting: Waiting, words: Words, endpoints: &mut Endpoints) -> Option<(Waiting, Words)> {
+        match self.request(operation::FORWARD, &words) {
+            Ok(number) => self.asked.push((number, Asked::Forward(waiting))),
             Err(Error::Full) => {
                 self.wants_room = true;
-                return Some(arrived);
+                return Some((waiting, words));
             }
-            Err(_) => inbox.refuse(arrived.waiting),
+            Err(_) => {
+                endpoints.not_sent(&words);
+                endpoints.refuse(waiting);
+            }
         }
         None
+    }
+
+    /// Says of those who have gone without a word that nobody waits any more for what they asked there.
+    fn cancel_gone(&mut self, watch: Watch) {
+        let Some(channel) = &mut self.channel else { return };
+        for (number, asked) in &self.asked {
+            if matches!(asked, Asked::Forward(waiting) if waiting.has_gone(watch)) {
+                // If there is no room for it, or it comes too early, it is said again.
+                let _ = channel.event(operation::CANCEL, &[number.place() as u64]);
+            }
+        }
     }
 }
 
 /// Carries out a request of another core: answers it at once, or hands it to somebody who does later.
-fn carry_out(core: u64, number: Number, words: &[u64], desk: &mut Desk, books: &Books) -> Option<Words> {
+fn carry_out(
+    core: u64,
+    number: Number,
+    words: &[u64],
+    desk: &mut Desk,
+    endpoints: &mut Endpoints,
+    books: &Books,
+) -> Option<Words> {
     let at_once = |why| (why, 0);
     let accepted = match number.operation() {
         operation::PING => return Some(Words::new()),
         operation::FORWARD => Forward::decode(words, core)
-            .and_then(|forward| Request::new(core, &forward))
             .map_err(malformed)
+            .and_then(|forward| endpoints.request(core, &forward))
             .and_then(|request| desk.serve(core, number, request).map_err(at_once)),
         exchange::ADMIT => Admission::decode(words, core, desk.core).map_err(malformed).and_then(|admission| {
             let task = capabilities::look(books, first(core) | admission.asker, admission.process);
@@ -429,7 +480,15 @@ fn carry_out(core: u64, number: Number, words: &[u64], desk: &mut Desk, books: &
 
 impl Asked {
     /// It was answered.
-    fn finish(self, words: &[u64], places: &mut Places, inbox: &Inbox, books: &mut Books, port: &mut Port) {
+    fn finish(
+        self,
+        from: u64,
+        words: &[u64],
+        places: &mut Places,
+        endpoints: &mut Endpoints,
+        books: &mut Books,
+        port: &mut Port,
+    ) {
         match self {
             Asked::Ping(since, pending) => port.finish(pending, &Ok(Instant::now().ticks() - since.ticks())),
             Asked::Processes(asker, waits, origin) => {
@@ -440,19 +499,19 @@ impl Asked {
                     asker.finish(port, words);
                 }
             }
-            Asked::Forward(waiting) => inbox.answer(waiting, words),
+            Asked::Forward(waiting) => endpoints.finish(waiting, from, words),
             Asked::Gift(gift) => gift.admitted(books, words),
         }
     }
 
     /// It will not be answered.
-    fn refuse(self, why: Error, places: &mut Places, inbox: &Inbox, books: &mut Books, port: &mut Port) {
+    fn refuse(self, why: Error, places: &mut Places, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
         match self {
             Asked::Ping(_, pending) => port.finish(pending, &Err(why)),
             Asked::Processes(..) => {
-                self.finish(&ended(Outcome::Refused, why as u64), places, inbox, books, port);
+                self.finish(0, &ended(Outcome::Refused, why as u64), places, endpoints, books, port);
             }
-            Asked::Forward(waiting) => inbox.refuse(waiting),
+            Asked::Forward(waiting) => endpoints.refuse(waiting),
             Asked::Gift(gift) => gift.refuse(books, why),
         }
     }

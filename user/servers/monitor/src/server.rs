@@ -8,6 +8,7 @@ mod interface;
 mod trade;
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use tench::memory;
@@ -37,11 +38,13 @@ use crate::attention::Attention;
 use crate::capabilities::{self, Books, Rounds};
 use crate::channel::{self, LINE};
 use crate::desk::{Asker, Desk, Origin, result};
+use crate::endpoints::Endpoints;
 use crate::forward::Inbox;
 use crate::links::Links;
 use crate::peer::Peer;
 use crate::processes;
 use crate::services::Services;
+use crate::slots::discard;
 use crate::start::Starter;
 use crate::{Result, no_memory};
 
@@ -52,7 +55,7 @@ const REMIND: u64 = 1 << 2;
 /// Ticks of the system counter in a second are so many times those after which something that is being cancelled is looked at again.
 const LOOKS: u64 = 1000;
 /// Bytes of heap that are kept for what a client's request and a batch of other monitors' messages put into the books.
-const GROWTH: usize = 64 * 1024;
+pub const GROWTH: usize = 64 * 1024;
 /// The same as [`LOOKS`] for a channel that could not be sent.
 const LINKS: u64 = 10;
 
@@ -63,8 +66,8 @@ pub struct Server {
     line: Cap<Interrupt>,
     /// Work for others.
     desk: Desk,
-    /// What programs here ask servers of the first core; nothing on that itself.
-    inbox: Inbox,
+    /// What programs here ask of other cores, and those of what is here.
+    endpoints: Endpoints,
     /// Capabilities that left their core.
     books: Books,
     rounds: Rounds,
@@ -81,8 +84,6 @@ pub struct Server {
     may_have_missed: bool,
     /// The other threads have signalled since what they did was looked at.
     is_woken: bool,
-    /// Of what programs here ask servers of the first core, something could not be sent for lack of room.
-    is_held_up: bool,
 }
 
 impl Server {
@@ -92,17 +93,20 @@ impl Server {
         let machine = Cap::<Kernel>::new(slot::KERNEL).machine()?;
         let (line, [wake, remind]) = listen()?;
         let files = if machine.core == 0 { Some(Files::open()?) } else { None };
-        let services = Services::new(files.as_ref().map_or(Vec::new(), |files| absent_elsewhere(&files.archive)));
+        let absent = files.as_ref().map_or(Vec::new(), |files| absent_elsewhere(&files.archive));
+        let services = Arc::new(Services::new(absent));
+        services.find_all();
         let watch = Watch::new().map_err(no_memory)?;
         let attention = Attention::new(remind).map_err(no_memory)?;
-        let (desk, inbox) = (Desk::new(machine.core, services, wake), Inbox::new(wake));
+        let endpoints = Endpoints::open(Inbox::new(machine.core, wake), Arc::clone(&services))?;
+        let desk = Desk::new(machine.core, services, wake);
         let books = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
         let mut server = Server {
             machine,
             peers: Vec::new(),
             line,
             desk,
-            inbox,
+            endpoints,
             books,
             rounds: Rounds::new(),
             links: Links::new(),
@@ -112,7 +116,6 @@ impl Server {
             attention,
             may_have_missed: false,
             is_woken: false,
-            is_held_up: false,
         };
         match files {
             Some(files) => {
@@ -161,10 +164,9 @@ impl Server {
         (first.channel, first.state) = (Some(channel), State::Running);
         self.peers.push(first);
         capabilities::core(0).into_iter().for_each(|core| self.books.connect(core));
-        (0..).zip(processes::endpoints().skip(1)).try_for_each(|(service, endpoint)| {
-            let opened = self.inbox.open(service, endpoint);
-            opened.map_err(no_memory)
-        })
+        (0..)
+            .zip(processes::endpoints().skip(1))
+            .try_for_each(|(service, endpoint)| self.endpoints.stand_in(service, endpoint))
     }
 
     /// Answers requests for ever.
@@ -204,39 +206,38 @@ impl Server {
     /// Takes in what the other monitors have written and what the other threads have done, and passes it on.
     fn work(&mut self, port: &mut Port) {
         for peer in &mut self.peers {
-            peer.take_in(&mut self.desk, &self.inbox, &mut self.books, port);
+            peer.take_in(&mut self.desk, &mut self.endpoints, &mut self.books, port);
         }
         let is_woken = core::mem::take(&mut self.is_woken);
-        while is_woken && let Some((origin, words)) = self.desk.finished() {
+        while is_woken && let Some((origin, product)) = self.desk.finished() {
+            if let Origin::Peer(core, number) = origin {
+                let peer = self.peers.iter_mut().find(|peer| peer.core == core && peer.channel.is_some());
+                match peer {
+                    Some(peer) => peer.answer(number, self.endpoints.answer(core, product)),
+                    None => discard(&product.caps),
+                }
+                continue;
+            }
+            let words = product.words;
             match origin {
-                Origin::Nobody => {}
+                Origin::Nobody | Origin::Peer(..) => {}
                 Origin::Capabilities(work) => self.worked(work, &words, port),
                 Origin::Here(asker) => asker.finish(port, &words),
                 Origin::Vouched(about, asker) => {
                     let is_manager = result(&words).unwrap_or(false);
                     self.ask_again(port, &About { is_manager, ..*about }, asker);
                 }
-                Origin::Peer(core, number) => {
-                    if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
-                        peer.answer(number, words);
-                    }
-                }
             }
         }
         self.desk.resume();
         self.exchange(port);
-        if !is_woken && !self.is_held_up {
-            return;
-        }
-        let Some(first) = self.peers.iter_mut().find(|peer| peer.core == 0) else { return };
-        self.is_held_up = false;
-        while let Some(arrived) = self.inbox.take() {
-            if let Some(arrived) = first.forward(arrived, &self.inbox) {
-                self.inbox.put_back(arrived);
-                self.is_held_up = true;
-                return;
+        while is_woken && let Some((core, waiting, words)) = self.endpoints.next() {
+            match self.peers.iter_mut().find(|peer| peer.core == core) {
+                Some(peer) => peer.forward(waiting, words, &mut self.endpoints),
+                None => self.endpoints.refuse(waiting),
             }
         }
+        self.endpoints.look();
     }
 
     /// Tells the others that this monitor sleeps from now on. Answers false if something has arrived meanwhile.
@@ -256,7 +257,7 @@ impl Server {
     fn look(&mut self, port: &mut Port) {
         self.attention.was_reminded();
         for peer in &mut self.peers {
-            if peer.look(&self.inbox, &mut self.books, port) && self.machine.core == 0 {
+            if peer.look(self.watch, &mut self.endpoints, &mut self.books, port) && self.machine.core == 0 {
                 println!("monitor: core {} does not answer any more", peer.core);
             }
         }
@@ -269,7 +270,8 @@ impl Server {
         let look = (self.desk.is_waiting() || self.books.has_deletions()).then(soon);
         let is_linking = self.links.waiting() > 0;
         let link = is_linking.then(|| Instant::now().after(tench::time::frequency() / LINKS));
-        let all = waiting.map(|peer| peer.patience()).chain(look).chain(link).chain(self.rounds.deadline());
+        let own = self.rounds.deadline().into_iter().chain(self.endpoints.deadline());
+        let all = waiting.map(|peer| peer.patience()).chain(look).chain(link).chain(own);
         all.min().map_or(Wait::FOREVER, Wait::until)
     }
 

@@ -18,7 +18,9 @@ use tench_procs_client::Procs;
 use tench_protocol::{ArrayVec, DONE};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received, Rights, offer_slots};
 
-use crate::workers::Worker;
+use crate::capabilities::KERNEL;
+use crate::slots::{Arrivals, Caps, discard};
+use crate::workers::{Product, Worker};
 
 /// How often a server that does not run is looked for, and how long to wait in between: as long as it may take to start it again.
 const ATTEMPTS: u32 = 500;
@@ -29,41 +31,77 @@ const PAUSE: Duration = Duration::from_millis(10);
 const ABOUT_PROCESSES: [u64; 5] =
     [Names::PROCESS_ENDED, Console::PROCESS_ENDED, Clock::PROCESS_ENDED, Files::PROCESS_ENDED, Files::PROCESS_LIVES];
 
+/// Whom a request of a process of another core is for.
+#[derive(Debug)]
+enum To {
+    /// A server, asked by a process of another core. 0: by that core's process server, about a process.
+    Server { service: u64, badge: u64 },
+    /// What this capability is to, which is the request's own.
+    Copy { slot: CapAddress, client: (u64, u64) },
+}
+
 /// A request of a process of another core.
 pub struct Request {
-    service: u64,
-    /// Who asks: process and core. 0: that core's process server, about a process.
-    badge: u64,
+    to: To,
     label: u64,
     words: ArrayVec<u64, { tench_abi::message::MAX_WORDS }>,
+    /// What goes along.
+    caps: Caps,
 }
 
 impl Request {
-    /// What was asked on a core, as servers here are to see it.
-    pub fn new(core: u64, forward: &Forward<'_>) -> Result<Request, Malformed> {
-        let is_about = forward.process == 0 && ABOUT_PROCESSES.contains(&forward.label);
-        let badge = match forward.process {
+    /// What was asked of a server on a core, as servers here are to see it, with capabilities that are the request's.
+    pub fn of_server(
+        core: u64,
+        forward: &Forward<'_>,
+        (service, process): (u64, u64),
+        caps: Caps,
+    ) -> Result<Request, Malformed> {
+        let is_about = process == 0 && ABOUT_PROCESSES.contains(&forward.label);
+        let badge = match process {
             0 if is_about => 0,
             // That core's process server.
             0 => first(core),
             process => process,
         };
-        if is_about && forward.words.first().is_some_and(|process| place(*process).0 != core) {
-            return Err(Malformed::Process);
-        }
-        let words = forward.words.iter().copied().collect();
-        Ok(Request { service: forward.service, badge, label: forward.label, words })
+        let is_of_others = || forward.words.first().is_some_and(|process| place(*process).0 != core);
+        let (label, words) = (forward.label, forward.words.iter().copied().collect());
+        let request = Request { to: To::Server { service, badge }, label, words, caps };
+        if is_about && is_of_others() { Err(Malformed::Process) } else { Ok(request) }
+    }
+
+    /// What was asked of an endpoint here, to which `slot` holds a capability that is the request's from now on. `client` is for whom, if
+    /// it is known whose endpoint that is.
+    pub fn of_copy(forward: &Forward<'_>, slot: CapAddress, client: (u64, u64), caps: Caps) -> Request {
+        let (label, words) = (forward.label, forward.words.iter().copied().collect());
+        Request { to: To::Copy { slot, client }, label, words, caps }
     }
 
     /// Whether it says that a process has ended: then whatever that one asked is to be cancelled before. Answers for whom.
     pub fn ends(&self) -> Option<(u64, u64)> {
-        let ends = self.badge == 0 && self.label != Files::PROCESS_LIVES;
-        self.words.first().filter(|_| ends).map(|process| (self.service, *process))
+        match self.to {
+            To::Server { service, badge: 0 } if self.label != Files::PROCESS_LIVES => {
+                self.words.first().map(|process| (service, *process))
+            }
+            _ => None,
+        }
     }
 
     /// For whom it is.
     pub const fn client(&self) -> (u64, u64) {
-        (self.service, self.badge)
+        match self.to {
+            To::Server { service, badge } => (service, badge),
+            To::Copy { client, .. } => client,
+        }
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        discard(&self.caps);
+        if let To::Copy { slot, .. } = self.to {
+            discard(&[slot]);
+        }
     }
 }
 
@@ -71,8 +109,8 @@ impl Request {
 pub struct Room {
     message: Message,
     answer: Box<Received>,
-    /// Where the capability for the process that asks is made, and where one arrives that nobody can have.
-    slots: Option<(CapAddress, CapAddress)>,
+    /// Where the capability for the process that asks is made, and where those arrive that the answer carries.
+    slots: Option<(CapAddress, Arrivals)>,
 }
 
 impl Room {
@@ -80,8 +118,8 @@ impl Room {
     pub fn new() -> Room {
         let full = Message::with_words(DONE, &[0; tench_abi::message::MAX_WORDS]);
         let answer = Box::new(Received::from_message(&full, 0));
-        let slots = memory::take_slot().and_then(|mint| Ok((mint, memory::take_slot()?)));
-        Room { message: full, answer, slots: slots.ok() }
+        let slots = memory::take_slot().ok().and_then(|mint| Some((mint, Arrivals::new()?)));
+        Room { message: full, answer, slots }
     }
 }
 
@@ -90,71 +128,79 @@ pub struct Services {
     /// Their names, in the order in which monitors count them.
     names: Vec<&'static str>,
     endpoints: Mutex<Vec<Option<Cap<Endpoint>>>>,
+    /// Which endpoints these are, or were. (Whoever finds one may wait for the process server meanwhile.)
+    places: Mutex<Vec<Option<u64>>>,
 }
 
 impl Services {
     /// Of these names.
     pub fn new(names: Vec<&'static str>) -> Services {
         let endpoints = names.iter().map(|_| None).collect();
-        Services { names, endpoints: Mutex::new(endpoints) }
+        let places = names.iter().map(|_| None).collect();
+        Services { names, endpoints: Mutex::new(endpoints), places: Mutex::new(places) }
+    }
+
+    /// Looks for those that run.
+    pub fn find_all(&self) {
+        for service in 0..self.names.len() as u64 {
+            let _ = self.find(service);
+        }
+    }
+
+    /// The server whose endpoint lies at a place: its number, and whether a badge is the process that asks.
+    pub fn at(&self, place: u64) -> Option<(u8, bool)> {
+        let number = self.places.lock().iter().position(|known| *known == Some(place))?;
+        // A badge of the file server's is a stream.
+        Some((u8::try_from(number).ok()?, *self.names.get(number)? != "files"))
     }
 
     /// Makes a request, and answers what became of it.
-    pub fn serve(&self, request: &Request, worker: &Worker, room: &mut Room) -> Words {
-        let Some((mint, arrival)) = room.slots else { return ended(Outcome::Busy, 0) };
-        if !self.mint(request, mint, worker) {
-            return ended(Outcome::Gone, 0);
-        }
+    pub fn serve(&self, request: Request, worker: &Worker, room: &mut Room) -> Product {
+        let Some((mint, arrivals)) = &mut room.slots else { return ended(Outcome::Busy, 0).into() };
+        let slot = match request.to {
+            To::Server { service, badge } if !self.mint(service, badge, *mint, worker) => {
+                return ended(Outcome::Gone, 0).into();
+            }
+            To::Server { .. } => *mint,
+            To::Copy { slot, .. } => slot,
+        };
         room.message.restart(request.label);
         room.message.extend(&request.words);
-        offer_slots(&[arrival]);
-        let called = call(Cap::new(mint), room, worker);
-        let _ = OWN_SPACE.delete_at(mint);
+        for cap in &request.caps {
+            room.message.copy_cap(*cap);
+        }
+        offer_slots(arrivals.slots());
+        let called = call(Cap::new(slot), &room.message, &mut room.answer, worker);
+        let _ = OWN_SPACE.delete_at(*mint);
         match called {
-            Ok(()) if room.answer.caps().is_empty() => self.answer(request, &room.answer),
-            Ok(()) => {
-                let _ = OWN_SPACE.delete_at(arrival);
-                ended(Outcome::Capabilities, 0)
-            }
-            Err(_) if worker.is_cancelled.load(Ordering::Relaxed) => ended(Outcome::Gone, 0),
+            Ok(()) => match arrivals.take(room.answer.caps()) {
+                Some(caps) => Product { words: answer(&request, &room.answer), caps },
+                None => ended(Outcome::Capabilities, 0).into(),
+            },
+            Err(_) if worker.is_cancelled.load(Ordering::Relaxed) => ended(Outcome::Gone, 0).into(),
+            Err(_) if matches!(request.to, To::Copy { .. }) => ended(Outcome::Revoked, 0).into(),
             // It is found anew by the next who asks.
-            Err(_) => ended(Outcome::Restarted, 0),
+            Err(_) => ended(Outcome::Restarted, 0).into(),
         }
     }
 
-    /// The answer, as the core that asked is to see it.
-    fn answer(&self, request: &Request, answer: &Received) -> Words {
-        let mut words: ArrayVec<u64, { tench_abi::message::MAX_WORDS }> = answer.words().iter().copied().collect();
-        if request.badge == 0
-            && let [is_some, process, ..] = words.as_mut_slice()
-        {
-            // The file server asks about another process. Only the one's own core knows of it.
-            let core = |process| place(process).0;
-            let asks_there = request.words.first().is_some_and(|asked| core(*asked) == core(*process));
-            if !asks_there {
-                (*is_some, *process) = (0, 0);
-            }
-        }
-        answered(answer.label(), &words)
-    }
-
-    /// Makes the capability with which to ask. A server that is being started again is waited for.
-    fn mint(&self, request: &Request, to: CapAddress, worker: &Worker) -> bool {
-        if usize::try_from(request.service).is_ok_and(|number| number >= self.names.len()) {
+    /// Makes the capability with which to ask a server. One that is being started again is waited for.
+    fn mint(&self, service: u64, badge: u64, to: CapAddress, worker: &Worker) -> bool {
+        if usize::try_from(service).is_ok_and(|number| number >= self.names.len()) {
             return false;
         }
         for _ in 0..ATTEMPTS {
             if worker.is_cancelled.load(Ordering::Relaxed) {
                 return false;
             }
-            let Some(endpoint) = self.find(request.service) else {
+            let Some(endpoint) = self.find(service) else {
                 time::sleep(PAUSE);
                 continue;
             };
-            match endpoint.mint_to(to, Rights::WRITE | Rights::CALL, request.badge) {
+            match endpoint.mint_to(to, Rights::WRITE | Rights::CALL | Rights::GRANT, badge) {
                 Ok(_) => return true,
                 // The server has ended since.
-                Err(Error::InvalidCapability) => self.lose(request.service),
+                Err(Error::InvalidCapability) => self.lose(service),
                 Err(_) => return false,
             }
         }
@@ -169,7 +215,11 @@ impl Services {
         if known.is_none() {
             let slot = memory::take_slot().ok()?;
             match Procs::STANDARD.server(self.names.get(number)?, slot) {
-                Ok(endpoint) => *known = Some(endpoint),
+                Ok(endpoint) => {
+                    *known = Some(endpoint);
+                    let found = KERNEL.holders(OWN_SPACE, slot);
+                    self.places.lock().get_mut(number)?.clone_from(&found.ok().map(|found| found.place));
+                }
                 Err(_) => memory::free_slot(slot),
             }
         }
@@ -187,10 +237,24 @@ impl Services {
     }
 }
 
+/// The answer, as the core that asked is to see it, but for its capabilities.
+fn answer(request: &Request, answer: &Received) -> Words {
+    let mut words: ArrayVec<u64, { tench_abi::message::MAX_WORDS }> = answer.words().iter().copied().collect();
+    if let (To::Server { badge: 0, .. }, [is_some, process, ..]) = (&request.to, words.as_mut_slice()) {
+        // The file server asks about another process. Only the one's own core knows of it.
+        let core = |process| place(process).0;
+        let asks_there = request.words.first().is_some_and(|asked| core(*asked) == core(*process));
+        if !asks_there {
+            (*is_some, *process) = (0, 0);
+        }
+    }
+    answered(answer.label(), &[], &words)
+}
+
 /// Calls, in a way that can be cancelled.
-fn call(endpoint: Cap<Endpoint>, room: &mut Room, worker: &Worker) -> Result<(), Error> {
+fn call(endpoint: Cap<Endpoint>, message: &Message, answer: &mut Received, worker: &Worker) -> Result<(), Error> {
     worker.is_calling.store(true, Ordering::Release);
-    let called = endpoint.call_into(&room.message, &mut room.answer);
+    let called = endpoint.call_into(message, answer);
     worker.is_calling.store(false, Ordering::Release);
     called
 }

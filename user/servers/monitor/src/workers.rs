@@ -17,6 +17,7 @@ use tench_sys::{Cap, Notification, Thread};
 use crate::capabilities;
 use crate::processes;
 use crate::services::{Request, Services};
+use crate::slots::Caps;
 
 /// Bytes of a worker's stack.
 const STACK: usize = 32 * 1024;
@@ -48,11 +49,25 @@ pub struct Worker {
 /// What workers and the main thread share.
 pub struct Shared {
     /// The servers of this core.
-    pub services: Services,
+    pub services: Arc<Services>,
     /// Who is done, and the answer.
-    done: Mutex<Vec<(usize, Words)>>,
+    done: Mutex<Vec<(usize, Product)>>,
     /// Wakes the main thread.
     wake: Cap<Notification>,
+}
+
+/// What comes of a worker's work: the answer, and capabilities that are part of it.
+pub struct Product {
+    /// The answer.
+    pub words: Words,
+    /// Whoever takes it out has them from then on.
+    pub caps: Caps,
+}
+
+impl From<Words> for Product {
+    fn from(words: Words) -> Product {
+        Product { words, caps: Caps::new() }
+    }
 }
 
 /// What a worker does: who is to be answered, for whom it is, and whether it can take for ever.
@@ -74,7 +89,7 @@ pub struct Pool<O> {
 
 impl<O> Pool<O> {
     /// At most so many workers; none at first.
-    pub fn new(limit: usize, services: Services, wake: Cap<Notification>) -> Pool<O> {
+    pub fn new(limit: usize, services: Arc<Services>, wake: Cap<Notification>) -> Pool<O> {
         let shared = Arc::new(Shared { services, done: Mutex::new(Vec::new()), wake });
         Pool { shared, members: Vec::new(), limit }
     }
@@ -124,10 +139,10 @@ impl<O> Pool<O> {
     }
 
     /// Takes out who is to be answered, for whom it was done and whether it could take for ever, and the answer.
-    pub fn finished(&mut self) -> Option<(O, Client, bool, Words)> {
-        let (number, words) = self.shared.done.lock().pop()?;
+    pub fn finished(&mut self) -> Option<(O, Client, bool, Product)> {
+        let (number, product) = self.shared.done.lock().pop()?;
         let (origin, client, took_long) = self.members.get_mut(number)?.job.take()?;
-        Some((origin, client, took_long, words))
+        Some((origin, client, took_long, product))
     }
 
     /// Who waits for what is being done for a client, so that who has gone can be taken out.
@@ -138,10 +153,11 @@ impl<O> Pool<O> {
         })
     }
 
-    /// Ends what is done for a client. Answers whether nothing is done for it any more; otherwise it is to be called again.
-    pub fn cancel(&mut self, client: Client) -> bool {
+    /// Ends what is done for whom. Answers whether nothing is done any more; otherwise it is to be called again.
+    pub fn cancel(&mut self, for_whom: impl Fn(&O, Client) -> bool) -> bool {
         let mut is_over = true;
-        for member in self.members.iter().filter(|member| member.job.as_ref().is_some_and(|(_, of, _)| *of == client)) {
+        let is_it = |member: &&Member<O>| member.job.as_ref().is_some_and(|(origin, of, _)| for_whom(origin, *of));
+        for member in self.members.iter().filter(is_it) {
             is_over = false;
             member.worker.is_cancelled.store(true, Ordering::Relaxed);
             let waits = |state| matches!(state, ThreadState::Sending | ThreadState::AwaitingReply);
@@ -164,12 +180,12 @@ impl Worker {
             let mut task = self.given.wait_while(self.task.lock(), |task| task.is_none());
             let Some(next) = task.take() else { continue };
             drop(task);
-            let words = match next {
-                Task::Serve(request) => shared.services.serve(&request, self, &mut room),
-                Task::Processes(task) => processes::carry_out(&task, &self.is_cancelled),
-                Task::Capabilities(task) => capabilities::carry_out(&task),
+            let product = match next {
+                Task::Serve(request) => shared.services.serve(*request, self, &mut room),
+                Task::Processes(task) => processes::carry_out(&task, &self.is_cancelled).into(),
+                Task::Capabilities(task) => capabilities::carry_out(&task).into(),
             };
-            shared.done.lock().push((number, words));
+            shared.done.lock().push((number, product));
             // It is there as long as this process.
             let _ = shared.wake.signal();
         }

@@ -61,17 +61,17 @@ impl Server {
         for peer in self.peers.iter_mut().filter(|_| has_lost) {
             let has_stopped = capabilities::core(peer.core).is_some_and(|core| self.books.is_closed(core));
             if has_stopped && (peer.channel.is_some() || peer.is_awaited()) {
-                peer.close(&self.inbox, &mut self.books, port);
+                peer.close(&mut self.endpoints, &mut self.books, port);
             }
         }
         while let Some(core) = self.books.overdue() {
             let peer = self.peers.iter_mut().find(|peer| peer.core == core.index() as u64);
-            peer.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
+            peer.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.books, port));
         }
         while let Some((object, slot, link)) = self.books.deletion() {
             // What it lies in goes, so nothing looks at it any more.
             let peer = self.peers.iter_mut().find(|peer| link.is_some_and(|core| peer.core == core.index() as u64));
-            peer.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
+            peer.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.books, port));
             if self.desk.work(Work::Deletion(object), Task::Delete(slot)).is_err() {
                 self.books.postpone(object);
                 break;
@@ -191,7 +191,7 @@ impl Server {
             // Without memory for it there will be none.
             self.books.discard(slot);
             let awaited = self.peers.iter_mut().find(|peer| peer.core == number && peer.is_awaited());
-            return awaited.into_iter().for_each(|peer| peer.close(&self.inbox, &mut self.books, port));
+            return awaited.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.books, port));
         };
         self.books.keep_link(slot, core);
         self.books.connect(core);

@@ -1,0 +1,321 @@
+//! Endpoints that are reached from other cores: the system calls around the books ([`tench_monitor::proxies`]), and what is asked of
+//! them.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+
+use tench::memory::{self, Made};
+use tench::time;
+use tench_monitor::message::{Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer};
+use tench_monitor::proxies::{self, Carried, Found, Proxies, Server};
+use tench_monitor_client::protocol::{first, place};
+use tench_protocol::{RESTARTED, Rejection};
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Instant, Kind, OWN_SPACE, Rights};
+
+use crate::capabilities::KERNEL;
+use crate::forward::{Arrived, Inbox, Source, Via, Waiting};
+use crate::services::{Request, Services};
+use crate::slots::{Caps, discard};
+use crate::workers::Product;
+use crate::{Result, no_memory};
+
+/// Seconds until the kernel is asked which proxies nobody has any more.
+const LOOK: u64 = 1;
+
+/// The kernel of this core.
+struct Machine {
+    inbox: Inbox,
+    common: Cap<Endpoint>,
+    /// Proxies that are endpoints of their own.
+    own: BTreeMap<u64, Made<Endpoint>>,
+}
+
+fn copy(from: Cap<Endpoint>, rights: Rights, badge: u64) -> core::result::Result<CapAddress, Error> {
+    let slot = memory::take_slot().map_err(|_| Error::OutOfMemory)?;
+    from.mint_to(slot, rights, badge).map(|_| slot).inspect_err(|_| memory::free_slot(slot))
+}
+
+impl proxies::Kernel for Machine {
+    fn look(&self, slot: CapAddress) -> Option<Found> {
+        let found = OWN_SPACE.identify_at(slot).ok().filter(|found| found.kind == Kind::Endpoint)?;
+        let place = KERNEL.holders(OWN_SPACE, slot).ok()?.place;
+        Some(Found { place, badge: found.badge, rights: found.rights })
+    }
+
+    fn is_used(&self, slot: CapAddress) -> bool {
+        match KERNEL.holders(OWN_SPACE, slot) {
+            Ok(found) => found.others,
+            // Somebody has revoked all that are like it: nobody has it.
+            Err(Error::InvalidCapability) => false,
+            // What the kernel does not say is not known to be unused.
+            Err(_) => true,
+        }
+    }
+
+    fn delete(&mut self, slot: CapAddress) {
+        discard(&[slot]);
+    }
+
+    fn copy(&mut self, slot: CapAddress, rights: Rights, badge: u64) -> core::result::Result<CapAddress, Error> {
+        copy(Cap::new(slot), rights, badge)
+    }
+
+    fn common(&mut self, badge: u64, rights: Rights) -> core::result::Result<CapAddress, Error> {
+        copy(self.common, rights, badge)
+    }
+
+    fn open(&mut self, proxy: u64, rights: Rights) -> core::result::Result<(CapAddress, u64), Error> {
+        let endpoint = memory::make::<Endpoint>(0).map_err(|_| Error::OutOfMemory)?;
+        let place = KERNEL.holders(OWN_SPACE, endpoint.cap().address())?.place;
+        let slot = copy(endpoint.cap(), rights, 0)?;
+        if self.inbox.open(Source::Own(proxy), endpoint.cap()).is_err() {
+            discard(&[slot]);
+            return Err(Error::OutOfMemory);
+        }
+        self.own.insert(proxy, endpoint);
+        Ok((slot, place))
+    }
+
+    fn close(&mut self, proxy: u64) {
+        // The thread that receives at it ends.
+        drop(self.own.remove(&proxy));
+    }
+}
+
+/// What is forwarded, and what is reached so.
+pub struct Endpoints {
+    inbox: Inbox,
+    books: Proxies<Machine>,
+    services: Arc<Services>,
+    next: Option<Instant>,
+}
+
+impl Endpoints {
+    /// Receives at the proxy that most endpoints of other cores will have in common.
+    pub fn open(inbox: Inbox, services: Arc<Services>) -> Result<Endpoints> {
+        let common = memory::make::<Endpoint>(0).map_err(no_memory)?.leak();
+        let place = KERNEL.holders(OWN_SPACE, common.address())?.place;
+        inbox.open(Source::Common, common).map_err(no_memory)?;
+        let machine = Machine { inbox: inbox.clone(), common, own: BTreeMap::new() };
+        Ok(Endpoints { inbox, books: Proxies::new(machine, place), services, next: None })
+    }
+
+    /// Receives in the place of a server from now on.
+    pub fn stand_in(&self, service: u64, endpoint: Cap<Endpoint>) -> Result<()> {
+        self.inbox.open(Source::Server(service), endpoint).map_err(no_memory)
+    }
+
+    // ── Asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// The request that has waited longest, with the core that is to be asked, and in which words. Those that lead nowhere are refused.
+    pub fn next(&mut self) -> Option<(u64, Waiting, Words)> {
+        while let Some(arrived) = self.inbox.take() {
+            let Arrived { waiting, via, label, words, caps } = arrived;
+            let (core, to) = match via {
+                Via::Server(service, process) => (0, To::Server(service, process)),
+                Via::Proxy(proxy, badge) => match self.books.target(proxy) {
+                    Some(target) => (target.core, To::Held(target.number, badge)),
+                    None => {
+                        discard(&caps);
+                        self.inbox.abort(waiting);
+                        continue;
+                    }
+                },
+            };
+            match self.send(caps, core) {
+                Ok(caps) => return Some((core, waiting, Forward { to, label, caps, words: &words }.encode())),
+                Err(proxies::Error::Full) => self.inbox.refuse(waiting, Rejection::Busy),
+                Err(_) => self.inbox.refuse(waiting, Rejection::OtherCore),
+            }
+        }
+        None
+    }
+
+    /// A request was not sent: what was to go along is not needed.
+    pub fn not_sent(&mut self, words: &[u64]) {
+        if let Ok(caps) = tench_monitor::message::capabilities(words) {
+            self.books.take_back(&caps);
+        }
+    }
+
+    /// Another core has answered.
+    pub fn finish(&mut self, waiting: Waiting, from: u64, words: &[u64]) {
+        match decode_answer(words) {
+            Ok(Answer::Answered(label, caps, words)) => match self.receive(&caps, from, waiting.asker) {
+                Ok(caps) => {
+                    self.inbox.answer(waiting, label, &caps, words);
+                    discard(&caps);
+                }
+                Err(proxies::Error::Full) => self.inbox.refuse(waiting, Rejection::Busy),
+                Err(_) => self.inbox.abort(waiting),
+            },
+            Ok(Answer::Ended(Outcome::Restarted, _)) => self.inbox.answer(waiting, RESTARTED, &[], &[]),
+            Ok(Answer::Ended(Outcome::Revoked, _)) => self.inbox.abort(waiting),
+            Ok(Answer::Ended(Outcome::Busy, _)) => self.inbox.refuse(waiting, Rejection::Busy),
+            Ok(Answer::Ended(Outcome::Capabilities, _)) => self.inbox.refuse(waiting, Rejection::OtherCore),
+            Ok(Answer::Ended(..)) | Err(_) => self.refuse(waiting),
+        }
+    }
+
+    /// The other core does not answer.
+    pub fn refuse(&self, waiting: Waiting) {
+        self.inbox.refuse(waiting, Rejection::Unreachable);
+    }
+
+    // ── Being asked ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// What another core asks, to be made here.
+    pub fn request(&mut self, from: u64, forward: &Forward<'_>) -> core::result::Result<Request, (Outcome, u64)> {
+        let asker = match forward.to {
+            To::Server(_, process) => process,
+            To::Held(..) => first(from),
+        };
+        let malformed = |why: Malformed| (Outcome::Malformed, why as u64);
+        let caps = self.receive(&forward.caps, from, asker).map_err(|why| match why {
+            proxies::Error::Full => (Outcome::Busy, 0),
+            _ => (Outcome::Capabilities, 0),
+        })?;
+        let (number, badge) = match forward.to {
+            To::Server(service, process) => {
+                return Request::of_server(from, forward, (service, process), caps).map_err(malformed);
+            }
+            To::Held(number, badge) => (number, badge),
+        };
+        let client = self.books.client(number).map(|(server, process)| (u64::from(server), process));
+        let client = client.unwrap_or((proxies::NO_SERVER, first(from)));
+        match self.books.copy(number, from, Rights::all(), badge) {
+            Ok(slot) => Ok(Request::of_copy(forward, slot, client, caps)),
+            Err(why) => {
+                discard(&caps);
+                Err(if matches!(why, proxies::Error::Full) { (Outcome::Busy, 0) } else { (Outcome::Revoked, 0) })
+            }
+        }
+    }
+
+    /// What came of it, for the core that asked.
+    pub fn answer(&mut self, to: u64, product: Product) -> Words {
+        let Product { words, caps } = product;
+        if caps.is_empty() {
+            return words;
+        }
+        match (self.send(caps, to), decode_answer(&words)) {
+            (Ok(caps), Ok(Answer::Answered(label, _, words))) => answered(label, &caps, words),
+            (Ok(caps), _) => {
+                self.books.take_back(&caps);
+                words
+            }
+            (Err(_), _) => tench_monitor::message::ended(Outcome::Capabilities, 0),
+        }
+    }
+
+    // ── Capabilities ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// What to say of capabilities to a core. Their slots are taken, whatever comes of it.
+    fn send(&mut self, caps: Caps, to: u64) -> core::result::Result<Capabilities, proxies::Error> {
+        let (mut sent, mut refused) = (Capabilities::new(), None);
+        if !caps.is_empty() && has_no_room() {
+            discard(&caps);
+            return Err(proxies::Error::Full);
+        }
+        for cap in caps {
+            match self.send_one(cap, to) {
+                Ok(carried) => sent.push(carried),
+                Err(why) => refused = Some(why),
+            }
+        }
+        let Some(why) = refused else { return Ok(sent) };
+        self.books.take_back(&sent);
+        Err(why)
+    }
+
+    /// The same for one.
+    pub fn send_one(&mut self, cap: CapAddress, to: u64) -> core::result::Result<Carried, proxies::Error> {
+        let services = &self.services;
+        self.books.send(cap, to, |found| {
+            let (number, is_personal) = services.at(found.place)?;
+            Some(Server { number, is_personal: is_personal && place(found.badge).0 == to })
+        })
+    }
+
+    /// Makes capabilities of what another core says, for whoever asks.
+    fn receive(&mut self, carried: &[Carried], from: u64, asker: u64) -> core::result::Result<Caps, proxies::Error> {
+        let (mut caps, mut refused) = (Caps::new(), None);
+        for carried in carried {
+            match self.receive_one(carried, from, asker) {
+                Ok(cap) => caps.push(cap),
+                Err(why) => refused = Some(why),
+            }
+        }
+        let Some(why) = refused else { return Ok(caps) };
+        discard(&caps);
+        Err(why)
+    }
+
+    /// The same for one.
+    pub fn receive_one(
+        &mut self,
+        carried: &Carried,
+        from: u64,
+        asker: u64,
+    ) -> core::result::Result<CapAddress, proxies::Error> {
+        if has_no_room() {
+            self.books.take_in_vain(carried, from);
+            return Err(proxies::Error::Full);
+        }
+        if let Carried::Held { server: Some(server), .. } = carried {
+            self.inbox.knows(server.is_personal.then_some(asker), u64::from(server.number));
+        }
+        self.books.receive(carried, from, asker)
+    }
+
+    /// A core has stopped.
+    pub fn lose(&mut self, core: u64) {
+        self.books.lose(core);
+    }
+
+    /// A core does not need any more what is held for it.
+    pub fn released(&mut self, core: u64, number: u64) {
+        self.books.released(core, number);
+    }
+
+    /// What a core is to be told next that it need not hold any more.
+    pub fn next_release(&self, core: u64) -> Option<u64> {
+        self.books.next_release(core)
+    }
+
+    /// It was told.
+    pub fn told(&mut self, core: u64) {
+        self.books.told(core);
+    }
+
+    /// Copies that are held, and proxies.
+    pub fn count(&self) -> (usize, usize) {
+        self.books.count()
+    }
+
+    /// Asks the kernel, if it is time, which proxies nobody has any more.
+    pub fn look(&mut self) {
+        if !self.books.has_proxies() {
+            self.next = None;
+            return;
+        }
+        let now = Instant::now();
+        let is_due = self.next.is_some_and(|next| next <= now);
+        if is_due {
+            self.books.sweep();
+        }
+        if is_due || self.next.is_none() {
+            self.next = Some(now.after(LOOK * time::frequency()));
+        }
+    }
+
+    /// Until when the main thread may sleep.
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+}
+
+/// Whether there is no memory for the books.
+fn has_no_room() -> bool {
+    memory::reserve_heap(crate::server::GROWTH).is_err()
+}
