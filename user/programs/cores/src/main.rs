@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! main       the cores and the way to them
+//! call       endpoints that are called from another core
 //! processes  programs on any core
 //! refusals   what cannot be sent
 //! share      memory that cores share, and lend each other
@@ -13,6 +14,7 @@
 
 extern crate alloc;
 
+mod call;
 mod processes;
 mod refusals;
 mod share;
@@ -35,7 +37,7 @@ const USAGE: &str =
     kill|suspend|resume|status|wait [CORE:]PID | killall [CORE] NAME | find NAME |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
-    leave CORE [TIMES] | refusals CORE |
+    leave CORE [TIMES] | call CORE [TIMES] | refusals CORE |
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
 fn main() -> Result<(), String> {
@@ -79,6 +81,9 @@ fn main() -> Result<(), String> {
         ["lend", core, times] => share::lend(several()?, number(core)?, number(times)?),
         ["leave", core] => share::leave(several()?, number(core)?, 1),
         ["leave", core, times] => share::leave(several()?, number(core)?, number(times)?),
+        ["call", core] => call::call(several()?, number(core)?, 1),
+        ["call", core, times] => call::call(several()?, number(core)?, number(times)?),
+        ["caller"] => call::caller(several()?),
         ["refusals", core] => refusals::all(several()?, number(core)?),
         ["traffic", steps] => traffic::traffic(several()?, steps, 1, false),
         ["traffic", steps, seed] => traffic::traffic(several()?, steps, number(seed)?, false),

@@ -38,7 +38,7 @@ pub fn all(monitor: Monitor, core: u64) -> Result<(), String> {
     let idle = spawn(monitor, core, &["cores", "idle"])?;
     let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?;
     let any = || Cap::new(frame.cap().address());
-    refused("an endpoint", monitor.give(idle, 0, Cap::new(slot::NAMES)))?;
+    refused("a thread", monitor.give(idle, 0, Cap::new(slot::THREAD)))?;
     refused("to a process that there is not", monitor.give(first(core) | NOBODY, 0, any()))?;
     refused("to a core that there is not", monitor.give(first(77) | 1, 0, any()))?;
     refused("memory of which something was made", lend_used(monitor, idle))?;

@@ -10,7 +10,7 @@ use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_S
 use tench::{println, time};
 use tench_mem_client::Mem;
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Letter, Process};
+use tench_monitor_client::protocol::{Condition, Exchanged, Letter, Process};
 
 use crate::processes::{spawn, text};
 
@@ -38,7 +38,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 #[derive(PartialEq, Eq)]
 struct Books {
     free: [u64; 2],
-    exchanged: [u64; 4],
+    exchanged: [u64; 6],
 }
 
 impl Books {
@@ -46,14 +46,15 @@ impl Books {
         let (_, own) = monitor.cores().map_err(text)?;
         let free = [monitor.memory(own).map_err(text)?.free, monitor.memory(core).map_err(text)?.free];
         let exchanged = monitor.exchanged().map_err(text)?;
-        let exchanged = [exchanged.exports, exchanged.copies, exchanged.letters, exchanged.faults];
+        let Exchanged { exports, copies, letters, faults, endpoints, proxies } = exchanged;
+        let exchanged = [exports, copies, letters, faults, endpoints, proxies];
         Ok(Books { free, exchanged })
     }
 }
 
 /// Does something with a guest on a core, so often, and says whether everything is as before. Once more before all that, so that
 /// whatever is kept for the next time is there.
-fn many(
+pub fn many(
     monitor: Monitor,
     core: u64,
     times: u64,

@@ -106,15 +106,16 @@ fn made<T>(slot: CapAddress, made: Result<T, Refusal>) -> Result<CapAddress, Ref
 impl Books_ for Machine {
     fn look(&self, slot: CapAddress) -> Option<Found> {
         let found = OWN_SPACE.identify_at(slot).ok()?;
-        let kind = match found.kind {
-            Kind::Frame => Sendable::Frame,
-            Kind::Untyped => Sendable::Untyped,
+        let holders = KERNEL.holders(OWN_SPACE, slot).ok()?;
+        let (kind, base) = match found.kind {
+            Kind::Frame => (Sendable::Frame, found.address),
+            Kind::Untyped => (Sendable::Untyped, found.address),
+            Kind::Endpoint => (Sendable::Endpoint, holders.place),
             _ => return None,
         };
         let bytes = 1u64.checked_shl(found.size_bits)?;
-        let is_borrowed = KERNEL.holders(OWN_SPACE, slot).ok()?.borrowed;
-        let shape = Shape { kind, base: found.address, bytes, badge: 0 };
-        Some(Found { shape, rights: found.rights, is_borrowed })
+        let shape = Shape { kind, base, bytes, badge: found.badge };
+        Some(Found { shape, rights: found.rights, is_borrowed: holders.borrowed })
     }
 
     fn export(&mut self, slot: CapAddress) -> Result<(), Refusal> {
@@ -491,5 +492,5 @@ impl Rounds {
 
 /// Whether an event is about capabilities.
 pub const fn is_line(event: u16) -> bool {
-    matches!(event, operation::AGREE..=operation::DROP | operation::LOST | operation::LINK)
+    matches!(event, operation::AGREE..=operation::DROP | operation::LOST | operation::LINK | operation::ENDPOINT)
 }

@@ -64,14 +64,11 @@ impl proxies::Kernel for Machine {
         copy(self.common, rights, badge)
     }
 
-    fn open(&mut self, proxy: u64, rights: Rights) -> core::result::Result<(CapAddress, u64), Error> {
+    fn open(&mut self, proxy: u64) -> core::result::Result<(CapAddress, u64), Error> {
         let endpoint = memory::make::<Endpoint>(0).map_err(|_| Error::OutOfMemory)?;
-        let place = KERNEL.holders(OWN_SPACE, endpoint.cap().address())?.place;
-        let slot = copy(endpoint.cap(), rights, 0)?;
-        if self.inbox.open(Source::Own(proxy), endpoint.cap()).is_err() {
-            discard(&[slot]);
-            return Err(Error::OutOfMemory);
-        }
+        let slot = endpoint.cap().address();
+        let place = KERNEL.holders(OWN_SPACE, slot)?.place;
+        self.inbox.open(Source::Own(proxy), endpoint.cap()).map_err(|_| Error::OutOfMemory)?;
         self.own.insert(proxy, endpoint);
         Ok((slot, place))
     }
@@ -266,6 +263,11 @@ impl Endpoints {
             self.inbox.knows(server.is_personal.then_some(asker), u64::from(server.number));
         }
         self.books.receive(carried, from, asker)
+    }
+
+    /// What a core has sent is for nobody.
+    pub fn refuse_one(&mut self, carried: &Carried, from: u64) {
+        self.books.take_in_vain(carried, from);
     }
 
     /// A core has stopped.

@@ -10,6 +10,8 @@
 //! (Mostly the sender's core is the owner's as well, and there is no `Ask`.) A receiver on the sender's own core gets the capability
 //! without the protocol.
 //!
+//! Endpoints stay on their core: [what is said about them](crate::proxies) is said in the place of what the protocol says.
+//!
 //! Of each object that left this core the monitor has a *stand-in*, and of each that came a *root*, of which those that clients have
 //! are copies. A root that nobody uses any more is found by asking the kernel ([`poll`](Exchange::poll)).
 //!
@@ -162,6 +164,9 @@ impl<K: Kernel, P> Exchange<K, P> {
             parcel.slot = None;
             self.hands.mail.put(parcel.to, parcel.ticket, slot);
             return self.hands.finish(parcel, Ok(()));
+        }
+        if found.shape.kind == Kind::Endpoint {
+            return self.hands.leaving.push_back(parcel);
         }
         let what = match found.is_borrowed {
             false => Sent::Own(found.shape),
@@ -345,6 +350,8 @@ impl<K: Kernel, P> Exchange<K, P> {
         hands.unsaid == 0
             && hands.done.is_empty()
             && hands.deletions.is_empty()
+            && hands.leaving.is_empty()
+            && hands.arriving.is_empty()
             && hands.links.is_empty()
             && hands.returned.is_empty()
             && hands.wanted.and(hands.overdue) == Cores::NONE

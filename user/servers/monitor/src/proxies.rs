@@ -57,9 +57,9 @@ pub trait Kernel {
     fn copy(&mut self, slot: CapAddress, rights: Rights, badge: u64) -> Result<CapAddress, Refusal>;
     /// A capability with a badge to the proxy that all such have in common.
     fn common(&mut self, badge: u64, rights: Rights) -> Result<CapAddress, Refusal>;
-    /// Makes a proxy of its own, at which the monitor receives from now on. Answers also which endpoint it is.
-    fn open(&mut self, proxy: u64, rights: Rights) -> Result<(CapAddress, u64), Refusal>;
-    /// Nobody has a proxy of its own any more.
+    /// Makes a proxy of its own, at which the monitor receives from now on: the only capability to it, and which endpoint it is.
+    fn open(&mut self, proxy: u64) -> Result<(CapAddress, u64), Refusal>;
+    /// Deletes it, because nobody else has it.
     fn close(&mut self, proxy: u64);
 }
 
@@ -334,15 +334,15 @@ impl<K: Kernel> Proxies<K> {
         let proxy = self.name(asker);
         let full = |_| Error::Full;
         let (slot, place) = if is_plain {
-            let (slot, place) = self.kernel.open(proxy, RIGHTS).map_err(full)?;
+            let (slot, place) = self.kernel.open(proxy).map_err(full)?;
             (slot, Some(place))
         } else {
             (self.kernel.common(proxy, RIGHTS).map_err(full)?, None)
         };
         let Ok(copy) = self.kernel.copy(slot, rights, 0) else {
-            self.kernel.delete(slot);
-            if is_plain {
-                self.kernel.close(proxy);
+            match is_plain {
+                true => self.kernel.close(proxy),
+                false => self.kernel.delete(slot),
             }
             return Err(Error::Full);
         };
@@ -377,10 +377,12 @@ impl<K: Kernel> Proxies<K> {
             self.proxies.iter().filter(|(_, proxy)| !kernel.is_used(proxy.slot)).map(|(proxy, _)| *proxy).collect();
         for key in unused {
             let Some(proxy) = self.proxies.remove(&key) else { continue };
-            self.kernel.delete(proxy.slot);
-            if let Some(place) = proxy.place {
-                self.places.remove(&place);
-                self.kernel.close(key);
+            match proxy.place {
+                Some(place) => {
+                    self.places.remove(&place);
+                    self.kernel.close(key);
+                }
+                None => self.kernel.delete(proxy.slot),
             }
             self.askers.give_back(proxy.asker);
             self.release(proxy.owner, proxy.number);

@@ -205,6 +205,7 @@ impl Server {
 
     /// Takes in what the other monitors have written and what the other threads have done, and passes it on.
     fn work(&mut self, port: &mut Port) {
+        self.endpoints.look();
         for peer in &mut self.peers {
             peer.take_in(&mut self.desk, &mut self.endpoints, &mut self.books, port);
         }
@@ -237,7 +238,6 @@ impl Server {
                 None => self.endpoints.refuse(waiting),
             }
         }
-        self.endpoints.look();
     }
 
     /// Tells the others that this monitor sleeps from now on. Answers false if something has arrived meanwhile.

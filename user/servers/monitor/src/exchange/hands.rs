@@ -10,6 +10,7 @@ use tench_places::Places;
 use super::line::Line;
 use super::mail::{Mail, Name};
 use super::{Kernel, LIMITS, MONITOR, Parcel, reason};
+use crate::proxies::Carried;
 use tench_monitor_client::protocol::Error as Why;
 
 /// The original's side: what stands for copies on other cores.
@@ -77,6 +78,10 @@ pub(super) struct Hands<K, P> {
     pub mail: Mail<P>,
     pub done: VecDeque<Done<P>>,
     pub deletions: VecDeque<ObjectId>,
+    /// Endpoints that go to other cores.
+    pub leaving: VecDeque<Parcel<P>>,
+    /// Endpoints that came from others, with tickets.
+    pub arriving: VecDeque<(Core, u64, Carried)>,
     /// Stand-ins that the kernel did not let go yet.
     pub stubborn: Vec<CapAddress>,
     /// Lines for each core.
@@ -116,6 +121,8 @@ impl<K: Kernel, P> Hands<K, P> {
             mail: Mail::new(),
             done: VecDeque::new(),
             deletions: VecDeque::new(),
+            leaving: VecDeque::new(),
+            arriving: VecDeque::new(),
             stubborn: Vec::new(),
             lines: (0..MAX_CORES).map(|_| VecDeque::new()).collect(),
             unsaid: 0,

@@ -8,6 +8,7 @@
 //! DROP       ticket                      nothing will come for it
 //! LOST       core                        the first core's monitor says that this core has stopped
 //! LINK       core                        to the first core's monitor: the sender needs a channel to this core
+//! ENDPOINT   ticket, a capability        an endpoint for who holds the ticket (crate::proxies)
 //!
 //! request    words                       answer
 //! ADMIT      asker, process, word        what became of it, ticket
@@ -22,6 +23,7 @@ use tench_monitor_client::protocol::place;
 
 use super::MONITOR;
 use crate::message::Malformed;
+use crate::proxies::Carried;
 
 /// What is asked or said.
 pub mod operation {
@@ -39,6 +41,8 @@ pub mod operation {
     pub const GROW: u16 = 38;
     /// Event: a channel to another core is needed.
     pub const LINK: u16 = 37;
+    /// Event: an endpoint for a process.
+    pub const ENDPOINT: u16 = 39;
 }
 
 /// An event.
@@ -54,6 +58,8 @@ pub enum Line {
     Lost(Core),
     /// The sender needs a channel to this core.
     Link(Core),
+    /// This endpoint is for who holds the ticket.
+    Endpoint(u64, Carried),
 }
 
 impl Line {
@@ -68,6 +74,10 @@ impl Line {
             Line::Drop(ticket) => (operation::DROP, words(&[*ticket])),
             Line::Lost(core) => (operation::LOST, words(&[core.index() as u64])),
             Line::Link(core) => (operation::LINK, words(&[core.index() as u64])),
+            Line::Endpoint(ticket, carried) => {
+                let [first, second] = carried.encode();
+                (operation::ENDPOINT, words(&[*ticket, first, second]))
+            }
         }
     }
 
@@ -81,6 +91,9 @@ impl Line {
             (operation::DROP, &[ticket]) => Some(Line::Drop(ticket)),
             (operation::LOST, &[number]) => Some(Line::Lost(core(number)?)),
             (operation::LINK, &[number]) => Some(Line::Link(core(number)?)),
+            (operation::ENDPOINT, &[ticket, first, second]) => {
+                Some(Line::Endpoint(ticket, Carried::decode([first, second]).ok()?))
+            }
             _ => None,
         }
     }

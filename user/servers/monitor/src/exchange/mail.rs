@@ -122,6 +122,11 @@ impl<P> Mail<P> {
         letters.find(|letter| letter.ticket == ticket && letter.sender == sender && letter.slot.is_none())
     }
 
+    /// For which process a ticket is, if nothing has come for it yet.
+    pub fn receiver(&mut self, sender: Core, ticket: u64) -> Option<u64> {
+        self.find(sender, ticket).filter(|letter| letter.name.is_none()).map(|letter| letter.process)
+    }
+
     /// Whether something can arrive under a name.
     pub fn may_arrive(&self, (sender, request): Name) -> bool {
         self.letters.iter().any(|letter| letter.waits_for((sender, request))) || self.early.len() < EARLY

@@ -6,9 +6,12 @@ use alloc::vec::Vec;
 use tench_abi::CapAddress;
 use tench_foreign::{Core, Cores, Input, Kind, Shape};
 
+use tench_monitor_client::protocol::Error;
+
 use super::line::Line;
 use super::mail::Letter;
-use super::{Exchange, Kernel, MOST_LINKS};
+use super::{Exchange, Kernel, MOST_LINKS, Parcel};
+use crate::proxies::Carried;
 
 impl<K: Kernel, P> Exchange<K, P> {
     /// There is a channel to a core.
@@ -90,7 +93,35 @@ impl<K: Kernel, P> Exchange<K, P> {
             Some(Line::Link(core)) if self.hands.core.index() == 0 && self.hands.links.len() < MOST_LINKS => {
                 self.hands.links.push_back((from, core));
             }
+            Some(Line::Endpoint(ticket, carried)) => self.hands.arriving.push_back((from, ticket, carried)),
             _ => self.malformed += 1,
+        }
+    }
+
+    /// What is to be sent next to another core and is an endpoint, to which the protocol does not apply: it stays here.
+    pub fn leaving(&mut self) -> Option<Parcel<P>> {
+        self.hands.leaving.pop_front()
+    }
+
+    /// This is to be said about it, or it cannot be sent.
+    pub fn sent(&mut self, parcel: Parcel<P>, carried: Result<Carried, Error>) {
+        if let Ok(carried) = carried {
+            self.hands.say(parcel.to, Line::Endpoint(parcel.ticket, carried));
+        }
+        self.hands.finish(parcel, carried.map(drop));
+    }
+
+    /// What came next of a core and is an endpoint: from where, for which ticket, and for which process that is, if there is one.
+    pub fn arriving(&mut self) -> Option<(Core, u64, Option<u64>, Carried)> {
+        let (from, ticket, carried) = self.hands.arriving.pop_front()?;
+        Some((from, ticket, self.hands.mail.receiver(from, ticket), carried))
+    }
+
+    /// It lies in a slot now; or nothing comes for the ticket.
+    pub fn arrived(&mut self, from: Core, ticket: u64, slot: Option<CapAddress>) {
+        match slot {
+            Some(slot) => self.hands.mail.put(from, ticket, slot),
+            None => self.hands.mail.drop(from, ticket),
         }
     }
 

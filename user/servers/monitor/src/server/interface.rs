@@ -209,7 +209,9 @@ impl MonitorService for Server {
     fn exchanged(&mut self) -> Result<Exchanged, Error> {
         let (exports, copies, letters) = self.books.count();
         let [exports, copies, letters] = [exports, copies, letters].map(|count| count as u64);
-        Ok(Exchanged { exports, copies, letters, faults: self.books.faults() })
+        let (endpoints, proxies) = self.endpoints.count();
+        let [endpoints, proxies] = [endpoints, proxies].map(|count| count as u64);
+        Ok(Exchanged { exports, copies, letters, faults: self.books.faults(), endpoints, proxies })
     }
 
     fn grow(&mut self, _: Caller, later: Later<'_, u64, Error>, from: u64, bytes: u64) -> Result<Option<u64>, Error> {

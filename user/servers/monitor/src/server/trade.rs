@@ -7,6 +7,7 @@ use tench_foreign::Core;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::line::Growth;
 use tench_monitor::message::{Outcome, ended};
+use tench_monitor::proxies;
 use tench_monitor_client::protocol::{Error, State, first, place};
 use tench_protocol::{Arrived, Caller, Later, Port};
 use tench_sys::{Cap, CapAddress, Error as Refusal, OWN_SPACE};
@@ -77,6 +78,7 @@ impl Server {
                 break;
             }
         }
+        self.pass_endpoints();
         self.link(port);
         self.refused.drain(..).for_each(|asker| asker.refuse(port, Error::Full));
         let mut grown = Vec::new();
@@ -84,6 +86,34 @@ impl Server {
         self.settle(grown);
         for peer in &mut self.peers {
             peer.say(&mut self.books);
+        }
+    }
+
+    /// Sends endpoints to processes of other cores, and makes proxies of those that came.
+    fn pass_endpoints(&mut self) {
+        while let Some(mut parcel) = self.books.leaving() {
+            let to = parcel.to;
+            let is_closed = self.books.is_closed(to);
+            let sent = match parcel.slot.take_if(|_| !is_closed) {
+                Some(slot) => self.endpoints.send_one(slot, to.index() as u64).map_err(|why| match why {
+                    proxies::Error::NotSendable => Error::NotSendable,
+                    proxies::Error::Full => Error::TooManyObjects,
+                    proxies::Error::Gone => Error::BeingRevoked,
+                }),
+                None => Err(Error::CoreLost),
+            };
+            self.books.sent(parcel, sent);
+        }
+        while let Some((from, ticket, process, carried)) = self.books.arriving() {
+            let core = from.index() as u64;
+            let made = match process {
+                Some(process) => self.endpoints.receive_one(&carried, core, process).ok(),
+                None => {
+                    self.endpoints.refuse_one(&carried, core);
+                    None
+                }
+            };
+            self.books.arrived(from, ticket, made);
         }
     }
 

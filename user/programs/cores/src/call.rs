@@ -1,0 +1,193 @@
+//! Endpoints that are called from another core. This program is both sides: the guest is the same program, started on the other core.
+//!
+//! ```text
+//!   host                                       guest
+//!   its endpoint, with badge 7  ── give ─────▶ takes it
+//!   answers                     ◀─ ECHO ────── asks with 0 to 64 words
+//!   gives it the badge 5, and   ◀─ OFFER ───── sends an endpoint of its own, without a badge
+//!   asks                        ── ECHO ─────▶ answers, and sends the host's own endpoint back
+//!   sends the guest's back      ── answer ───▶ it is the guest's own endpoint again
+//!   revokes its endpoint        ◀─ LAST ────── is refused from now on
+//! ```
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use tench::memory;
+use tench::sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received, Reply, Rights, Wait, offer_slots};
+use tench::{println, thread};
+use tench_monitor_client::Monitor;
+use tench_monitor_client::protocol::{Condition, Letter};
+
+use crate::processes::{spawn, text};
+use crate::share::{many, take_slot, until};
+
+/// The guest's capability has this badge, and the one that the host makes for itself of the guest's that.
+const HOST_BADGE: u64 = 7;
+const GUEST_BADGE: u64 = 5;
+/// What a capability is for.
+const CALL: u64 = 5;
+
+/// What is asked. The last word of each answer is the badge that was seen.
+mod label {
+    /// To answer each word, increased by one.
+    pub const ECHO: u64 = 1;
+    /// To ask what comes along, and send it back.
+    pub const OFFER: u64 = 2;
+    /// To revoke all that others have of the endpoint.
+    pub const LAST: u64 = 3;
+    /// The answer, if all is as it should be.
+    pub const GOOD: u64 = 4;
+    /// The answer otherwise.
+    pub const BAD: u64 = 5;
+}
+
+fn kernel(error: Error) -> String {
+    error.to_string()
+}
+
+/// Lets a guest on another core call an endpoint of this process, so often.
+pub fn call(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
+    many(monitor, core, times, call_once)
+}
+
+fn call_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
+    let (_, own) = monitor.cores().map_err(text)?;
+    let endpoint = memory::make::<Endpoint>(0).map_err(|error| error.to_string())?;
+    let reply = memory::make::<Reply>(0).map_err(|error| error.to_string())?;
+    let [arrival, minted] = [take_slot()?, take_slot()?];
+    let guest = spawn(monitor, core, &["cores", "caller"])?;
+    endpoint.cap().mint_to(minted, Rights::WRITE | Rights::CALL | Rights::GRANT, HOST_BADGE).map_err(kernel)?;
+    monitor.give(guest, CALL, Cap::new(minted)).map_err(text)?;
+    let _ = OWN_SPACE.delete_at(minted);
+    let mut calls = 0;
+    loop {
+        offer_slots(&[arrival]);
+        let received = endpoint.cap().receive(Wait::FOREVER.with_reply(reply.cap())).map_err(kernel)?;
+        calls += 1;
+        let mut answer = Message::new(label::GOOD);
+        match received.label() {
+            label::ECHO => echo(&received, &mut answer),
+            label::OFFER => {
+                let back = Cap::<Endpoint>::new(arrival);
+                match ask(back, minted) {
+                    Ok(()) => drop(answer.copy_cap(arrival).push(received.badge())),
+                    Err(why) => {
+                        println!("the host: {why}");
+                        answer.restart(label::BAD);
+                    }
+                }
+            }
+            _ => {}
+        }
+        let is_last = received.label() == label::LAST;
+        let revoked = if is_last { OWN_SPACE.revoke_at(endpoint.cap().address()).map(drop) } else { Ok(()) };
+        reply.cap().reply(&answer).map_err(kernel)?;
+        revoked.map_err(kernel)?;
+        let _ = OWN_SPACE.delete_at(arrival);
+        if is_last {
+            break;
+        }
+    }
+    let ended = monitor.wait(guest).map_err(text)?;
+    if (ended.state, ended.detail) != (Condition::Exited, 0) {
+        return Err("the guest found something wrong".to_string());
+    }
+    [arrival, minted].into_iter().for_each(memory::free_slot);
+    if aloud {
+        println!("core {core} called an endpoint of core {own} {calls} times, and core {own} one of core {core}'s");
+        println!("it was revoked, and could not be called any more");
+    }
+    let is_over = until(|| monitor.exchanged().is_ok_and(|books| books.endpoints == 0 && books.proxies == 0));
+    is_over.map_err(|_| format!("endpoints are still in use: {:?}", monitor.exchanged()))
+}
+
+/// Each word, increased by one, and the badge.
+fn echo(received: &Received, answer: &mut Message) {
+    let words: Vec<u64> = received.words().iter().take(63).map(|word| word + 1).collect();
+    answer.extend(&words).push(received.badge());
+}
+
+/// The host asks the guest's endpoint, which it gives a badge; what comes back is its own endpoint.
+fn ask(guests: Cap<Endpoint>, minted: CapAddress) -> Result<(), String> {
+    let home = take_slot()?;
+    guests.mint_to(minted, Rights::all(), GUEST_BADGE).map_err(kernel)?;
+    offer_slots(&[home]);
+    let answer = Cap::<Endpoint>::new(minted).call(&Message::with_words(label::ECHO, &[1, 2])).map_err(kernel);
+    let _ = OWN_SPACE.delete_at(minted);
+    let found = OWN_SPACE.identify_at(home).map_err(kernel)?;
+    let _ = OWN_SPACE.delete_at(home);
+    memory::free_slot(home);
+    let answer = answer?;
+    if answer.words() != [2, 3, GUEST_BADGE] {
+        return Err(format!("the guest answered {:?}", answer.words()));
+    }
+    match (answer.caps().len(), found.badge) {
+        (1, HOST_BADGE) => Ok(()),
+        (caps, badge) => Err(format!("{caps} capabilities came back, with badge {badge}")),
+    }
+}
+
+/// The other side.
+pub fn caller(monitor: Monitor) -> Result<(), String> {
+    let [slot, arrival] = [take_slot()?, take_slot()?];
+    let (Letter { word, .. }, _) = monitor.take(slot).map_err(text)?;
+    if word != CALL {
+        return Err(format!("{word} was sent"));
+    }
+    let host = Cap::<Endpoint>::new(slot);
+    for length in [0, 1, 8, 9, 63] {
+        let words: Vec<u64> = (0..length).collect();
+        let answer = host.call(&Message::with_words(label::ECHO, &words)).map_err(kernel)?;
+        let expected: Vec<u64> = (1..=length).chain([HOST_BADGE]).collect();
+        if answer.label() != label::GOOD || answer.words() != expected {
+            return Err(format!("{:?} came for {words:?}", answer.words()));
+        }
+    }
+    let own = memory::make::<Endpoint>(0).map_err(|error| error.to_string())?;
+    let serving = own.cap();
+    let thread = thread::spawn(move || answer_one(serving, host));
+    offer_slots(&[arrival]);
+    let mut offer = Message::new(label::OFFER);
+    offer.copy_cap(own.cap().address());
+    let answer = host.call(&offer).map_err(kernel)?;
+    thread.join()?;
+    let came_home = answer.caps().len() == 1 && is_same(own.cap(), Cap::new(arrival))?;
+    if answer.label() != label::GOOD || !came_home {
+        return Err("the own endpoint did not come back".to_string());
+    }
+    host.call(&Message::new(label::LAST)).map(drop).or_else(|error| match error {
+        // What is revoked can be gone before the answer has come.
+        Error::Aborted => Ok(()),
+        other => Err(kernel(other)),
+    })?;
+    match host.call(&Message::new(label::ECHO)) {
+        Err(Error::Aborted | Error::InvalidCapability) => Ok(()),
+        other => Err(format!("what was revoked answered {:?}", other.map(|answer| answer.label()))),
+    }
+}
+
+/// The guest's thread: answers one request, and sends the host's endpoint back.
+fn answer_one(own: Cap<Endpoint>, host: Cap<Endpoint>) -> Result<(), String> {
+    let reply = memory::make::<Reply>(0).map_err(|error| error.to_string())?;
+    let received = own.receive(Wait::FOREVER.with_reply(reply.cap())).map_err(kernel)?;
+    let mut answer = Message::new(label::GOOD);
+    echo(&received, &mut answer);
+    answer.copy_cap(host.address());
+    reply.cap().reply(&answer).map_err(kernel)
+}
+
+/// Whether two capabilities without badges are to one endpoint: what is sent with one arrives at the other.
+fn is_same(one: Cap<Endpoint>, other: Cap<Endpoint>) -> Result<bool, String> {
+    let receiver = thread::spawn(move || {
+        let reply = memory::make::<Reply>(0).map_err(|error| error.to_string())?;
+        let received = one.receive(Wait::FOREVER.with_reply(reply.cap())).map_err(kernel)?;
+        reply.cap().reply(&Message::new(label::GOOD)).map_err(kernel)?;
+        Ok(received.label() == label::LAST)
+    });
+    let found = OWN_SPACE.identify_at(other.address()).map_err(kernel)?;
+    let answered = other.call(&Message::new(label::LAST)).map_err(kernel)?.label() == label::GOOD;
+    let arrived: Result<bool, String> = receiver.join();
+    Ok(found.badge == 0 && answered && arrived?)
+}
