@@ -37,7 +37,8 @@ const USAGE: &str =
     kill|suspend|resume|status|wait [CORE:]PID | killall [CORE] NAME | find NAME |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
-    leave CORE [TIMES] | call CORE [TIMES] | refusals CORE |
+    leave CORE [TIMES] | call CORE [TIMES] | abandon CORE TIMES |
+    refusals CORE |
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
 fn main() -> Result<(), String> {
@@ -83,6 +84,8 @@ fn main() -> Result<(), String> {
         ["leave", core, times] => share::leave(several()?, number(core)?, number(times)?),
         ["call", core] => call::call(several()?, number(core)?, 1),
         ["call", core, times] => call::call(several()?, number(core)?, number(times)?),
+        ["abandon", core, times] => processes::abandon(several()?, number(core)?, number(times)?),
+        ["prepare", core] => processes::prepare(several()?, number(core)?),
         ["caller"] => call::caller(several()?),
         ["refusals", core] => refusals::all(several()?, number(core)?),
         ["traffic", steps] => traffic::traffic(several()?, steps, 1, false),

@@ -9,8 +9,11 @@ use tench::println;
 use tench::time;
 use tench_monitor_client::protocol::{Condition, Error, Process, first};
 use tench_monitor_client::{Failure, Monitor};
+use tench_procs_client::Procs;
 use tench_procs_client::pid::{self, Shown};
 use tench_procs_client::protocol::FaultKind;
+
+use crate::share::{take_slot, until};
 
 /// How long a program runs before it is killed: long enough to wait for something.
 const MOMENT: Duration = Duration::from_millis(5);
@@ -230,4 +233,38 @@ fn report(process: &Process) {
 /// In words.
 pub fn text(failure: Failure) -> String {
     failure.to_string()
+}
+
+/// Prepares a process on a core, through that core's process server, and ends.
+pub fn prepare(monitor: Monitor, core: u64) -> Result<(), String> {
+    let procs = Procs::at(monitor.processes(core, take_slot()?).map_err(text)?);
+    procs.prepare("hello").map(drop).map_err(|failure| failure.to_string())
+}
+
+/// Lets processes end that prepare others on a core, and looks whether those are given up.
+pub fn abandon(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
+    let (_, own) = monitor.cores().map_err(text)?;
+    let slot = take_slot()?;
+    let procs = Procs::at(monitor.processes(core, slot).map_err(text)?);
+    let count = || {
+        let mut after = pid::first(core);
+        core::iter::from_fn(|| {
+            after = procs.next(after).ok()?.process;
+            Some(())
+        })
+        .count()
+    };
+    let before = count();
+    for _ in 0..times {
+        let preparing = spawn(monitor, own, &["cores", "prepare", &core.to_string()])?;
+        let ended = monitor.wait(preparing).map_err(text)?;
+        if (ended.state, ended.detail) != (Condition::Exited, 0) {
+            return Err("a process could not prepare another".to_string());
+        }
+    }
+    // Those that have ended are known for a while; they are on the own core.
+    let added = if own == core { times as usize } else { 0 };
+    until(|| count() == before + added)?;
+    println!("{times} processes of core {own} prepared one each on core {core}, and ended; nothing is left there");
+    Ok(())
 }

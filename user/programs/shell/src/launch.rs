@@ -14,21 +14,16 @@ use core::mem::take;
 
 use tench_procs_client::pid::{self, Shown};
 
-use crate::commands::{self, Action, Call, Command, Failure, Place, Wanted};
+use crate::commands::{self, Action, Call, Command, Failure, Place};
 use crate::jobs::{Job, Member};
 use crate::parse::{Errors, Pipeline, Stage, Standard, Target};
 use crate::shell::{Shell, Sinks};
-use crate::system::{How, OnKey, Refusal, Stream, Waited, base_name};
+use crate::system::{How, OnKey, Stream, Waited, base_name};
 
 /// What a stage is.
 enum Step<'a> {
     Command(&'static Command, &'a [String]),
-    /// It runs already if it is one on another core: that is not prepared.
-    Program {
-        words: &'a [String],
-        pid: u64,
-        runs: bool,
-    },
+    Program { words: &'a [String], pid: u64 },
 }
 
 /// What went wrong, and in which command.
@@ -96,10 +91,8 @@ impl Shell<'_> {
     fn prepare<'a>(&mut self, pipeline: &'a Pipeline, prepared: &mut Prepared<'a>) -> Result<(), Trouble> {
         for stage in &pipeline.stages {
             let step = self.step(pipeline, stage)?;
-            match step {
-                Step::Program { pid, runs: false, .. } => prepared.waiting.push(pid),
-                Step::Program { pid, runs: true, .. } => prepared.started.push(pid),
-                Step::Command(..) => {}
+            if let Step::Program { pid, .. } = step {
+                prepared.waiting.push(pid);
             }
             prepared.steps.push(step);
         }
@@ -113,7 +106,8 @@ impl Shell<'_> {
     /// Finds out what a stage is, and prepares its process.
     fn step<'a>(&mut self, pipeline: &Pipeline, stage: &'a Stage) -> Result<Step<'a>, Trouble> {
         let Some((name, arguments)) = stage.words.split_first() else { return Err((None, self.unknown(""))) };
-        let Some(command) = commands::find(name) else { return self.program(None, &stage.words, None) };
+        let here = pid::place(self.system.own_pid()).0;
+        let Some(command) = commands::find(name) else { return self.program(None, here, &stage.words, None) };
         let usage = |text: &str| Err((Some(command), Failure::Usage(text.into())));
         let is_alone = pipeline.stages.len() == 1;
         match command.action {
@@ -121,14 +115,12 @@ impl Shell<'_> {
             Action::Program => {
                 let with = |failure| (Some(command), failure);
                 let wanted = commands::program_of(arguments).map_err(with)?;
-                let core = self.core_of(&wanted, pipeline).map_err(with)?;
-                match core {
-                    None => self.program(Some(command), wanted.words, wanted.quota),
-                    Some(core) => {
-                        let started = self.system.spawn(core, wanted.words);
-                        self.step_of(Some(command), wanted.words, true, started)
-                    }
-                }
+                let core = match wanted.core {
+                    None => here,
+                    Some(Place::Core(core)) => core,
+                    Some(Place::Any) => self.system.least_loaded().map_err(|refusal| with(refusal.into()))?,
+                };
+                self.program(Some(command), core, wanted.words, wanted.quota)
             }
             _ if pipeline.background => usage("only programs can run in the background"),
             Action::Alone(_) if !is_alone => usage("it needs the shell for itself, without |"),
@@ -139,44 +131,12 @@ impl Shell<'_> {
     fn program<'a>(
         &mut self,
         command: Option<&'static Command>,
+        core: u64,
         words: &'a [String],
         quota: Option<u64>,
     ) -> Result<Step<'a>, Trouble> {
-        let prepared = self.system.prepare(words, quota);
-        self.step_of(command, words, false, prepared)
-    }
-
-    /// The other core that is asked for, if it is one. Only words go there.
-    fn core_of(&mut self, wanted: &Wanted<'_>, pipeline: &Pipeline) -> Result<Option<u64>, Failure> {
-        let core = match wanted.core {
-            None => return Ok(None),
-            Some(Place::Core(core)) => core,
-            Some(Place::Any) => self.system.least_loaded()?,
-        };
-        if core == pid::place(self.system.own_pid()).0 {
-            return Ok(None);
-        }
-        let is_plain = |stage: &Stage| stage.input.is_none() && stage.output.is_none() && stage.errors.is_none();
-        if pipeline.stages.len() > 1 || !pipeline.stages.iter().all(is_plain) {
-            return Err(Failure::Refused(
-                "a program of another core reads and writes the terminal, without | < >".into(),
-            ));
-        }
-        if wanted.quota.is_some() {
-            return Err(Failure::Refused("only memory of the shell's own core can be limited".into()));
-        }
-        Ok(Some(core))
-    }
-
-    fn step_of<'a>(
-        &mut self,
-        command: Option<&'static Command>,
-        words: &'a [String],
-        runs: bool,
-        process: Result<Option<u64>, Refusal>,
-    ) -> Result<Step<'a>, Trouble> {
-        match process {
-            Ok(Some(pid)) => Ok(Step::Program { words, pid, runs }),
+        match self.system.prepare(core, words, quota) {
+            Ok(Some(pid)) => Ok(Step::Program { words, pid }),
             Ok(None) => Err((command, self.unknown(words.first().map_or("", String::as_str)))),
             Err(refusal) => Err((command, refusal.into())),
         }

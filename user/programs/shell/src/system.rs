@@ -207,13 +207,10 @@ pub trait System {
     fn process(&mut self, pid: u64) -> Result<Process, Refusal>;
     /// The process with the next higher identifier; those of other cores follow those of the first.
     fn next_process(&mut self, after: u64) -> Option<Process>;
-    /// Prepares a process of a program, with arguments; the first word is its name. It may have `quota` bytes of memory, or as
+    /// Prepares a process of a program, with arguments, on a core; the first word is its name. It may have `quota` bytes of memory, or as
     /// much as the shell, and has the shell's input, output and errors unless others are given. Answers `None` if there is no
     /// such program.
-    fn prepare(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal>;
-    /// Starts a program on another core, where it has the terminal and nothing else of the shell's. Answers `None` if there is
-    /// no such program.
-    fn spawn(&mut self, core: u64, words: &[String]) -> Result<Option<u64>, Refusal>;
+    fn prepare(&mut self, core: u64, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal>;
     /// The core on which the fewest processes run.
     fn least_loaded(&mut self) -> Result<u64, Refusal>;
     /// Gives a prepared process an end of a stream. The shell keeps its own.

@@ -185,6 +185,11 @@ impl Desk {
         self.start_task(origin, task).map_err(|_| Error::Full)
     }
 
+    /// Lets a worker tell the process server that a process of another core can ask no more. Answers whether there is one.
+    pub fn forget(&mut self, process: u64) -> bool {
+        self.start_task(Origin::Nobody, processes::Task::Forget(process)).is_ok()
+    }
+
     fn start_task(&mut self, origin: Origin, task: processes::Task) -> Result<(), Outcome> {
         let (client, takes_long) = ((PROCESSES, task.asker()), task.waits());
         self.start(origin, client, Task::Processes(task), takes_long)

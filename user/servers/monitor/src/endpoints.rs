@@ -8,12 +8,13 @@ use tench::memory::{self, Made};
 use tench::time;
 use tench_monitor::message::{Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer};
 use tench_monitor::proxies::{self, Carried, Found, Proxies, Server};
-use tench_monitor_client::protocol::{first, place};
+use tench_monitor_client::protocol::{Error as Refused, first, place};
 use tench_protocol::{RESTARTED, Rejection};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Instant, Kind, OWN_SPACE, Rights};
 
 use crate::capabilities::KERNEL;
 use crate::forward::{Arrived, Inbox, Source, Via, Waiting};
+use crate::processes;
 use crate::services::{Request, Services};
 use crate::slots::{Caps, discard};
 use crate::workers::Product;
@@ -154,6 +155,17 @@ impl Endpoints {
         }
     }
 
+    /// What another core's answer to [`PROCESSES`](operation::PROCESSES) makes, for a process.
+    pub fn made(&mut self, words: &[u64], from: u64, asker: u64) -> core::result::Result<CapAddress, Refused> {
+        match decode_answer(words) {
+            Ok(Answer::Answered(_, caps, _)) if let [carried] = caps[..] => {
+                self.receive_one(&carried, from, asker).map_err(|_| Refused::Full)
+            }
+            Ok(Answer::Ended(Outcome::Busy, _)) => Err(Refused::Full),
+            _ => Err(Refused::Broken),
+        }
+    }
+
     /// The other core does not answer.
     pub fn refuse(&self, waiting: Waiting) {
         self.inbox.refuse(waiting, Rejection::Unreachable);
@@ -234,6 +246,29 @@ impl Endpoints {
         })
     }
 
+    /// The process server, for a process of a core: what is to be said about it, or in a slot.
+    pub fn processes(&mut self, process: u64, to: u64) -> core::result::Result<Carried, proxies::Error> {
+        let slot = self.own_processes(process)?;
+        let server = Server { number: proxies::PROCESSES, is_personal: true };
+        self.books.send(slot, to, |_| Some(server))
+    }
+
+    /// The same for a process of this core, in a slot that whoever asks has from now on.
+    pub fn own_processes(&self, process: u64) -> core::result::Result<CapAddress, proxies::Error> {
+        let authority = processes::authority().ok_or(proxies::Error::Gone)?;
+        copy(authority, Rights::WRITE | Rights::CALL | Rights::GRANT, process).map_err(|_| proxies::Error::Full)
+    }
+
+    /// A process of another core that cannot ask this one's process server any more.
+    pub fn parted(&mut self) -> Option<u64> {
+        self.books.parted()
+    }
+
+    /// It is to be dealt with later.
+    pub fn put_back(&mut self, process: u64) {
+        self.books.put_back(process);
+    }
+
     /// Makes capabilities of what another core says, for whoever asks.
     fn receive(&mut self, carried: &[Carried], from: u64, asker: u64) -> core::result::Result<Caps, proxies::Error> {
         let (mut caps, mut refused) = (Caps::new(), None);
@@ -259,7 +294,9 @@ impl Endpoints {
             self.books.take_in_vain(carried, from);
             return Err(proxies::Error::Full);
         }
-        if let Carried::Held { server: Some(server), .. } = carried {
+        if let Carried::Held { server: Some(server), .. } = carried
+            && server.number != proxies::PROCESSES
+        {
             self.inbox.knows(server.is_personal.then_some(asker), u64::from(server.number));
         }
         self.books.receive(carried, from, asker)

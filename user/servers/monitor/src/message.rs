@@ -4,6 +4,7 @@
 //! request       words                                      answer
 //! FORWARD       target, badge, label, capabilities, words… what became of it, label, capabilities, words…
 //! about.rs      about processes                            what became of it, the answer in the words of its interface
+//! PROCESSES     process that asks                          what became of it, the process server's endpoint for that one
 //! PING                                                     nothing
 //!
 //! event
@@ -41,6 +42,8 @@ pub mod operation {
     pub const HERE: u16 = 18;
     /// Event: what is held under a number is not needed any more.
     pub const RELEASE: u16 = 19;
+    /// Request of a process for the endpoint of a core's process server.
+    pub const PROCESSES: u16 = 20;
 }
 
 /// Words before those of the message that is forwarded.
@@ -230,6 +233,13 @@ pub fn decode_number(words: &[u64]) -> Result<u64, Malformed> {
     Ok(number)
 }
 
+/// Which process asks, of the core from which that has come.
+pub fn decode_asker(words: &[u64], from: u64) -> Result<u64, Malformed> {
+    let ([asker], _) = split::<1>(words, 0)?;
+    let (core, number) = place(asker);
+    if core == from && number != 0 { Ok(asker) } else { Err(Malformed::Process) }
+}
+
 /// Which request is cancelled.
 pub fn decode_place(words: &[u64]) -> Result<usize, Malformed> {
     let ([place], _) = split::<1>(words, 0)?;
@@ -348,6 +358,13 @@ mod tests {
         assert_eq!(decode_answer(&[4, 0, 0]), Err(Malformed::TooLong));
         assert_eq!(decode_answer(&[0; 67]), Err(Malformed::TooLong));
         assert_eq!(decode_answer(&[0; 75]), Err(Malformed::TooLong));
+        let asker = 2 << 32 | 5;
+        assert_eq!((decode_asker(&[asker], 2), decode_asker(&[asker], 1)), (Ok(asker), Err(Malformed::Process)));
+        assert_eq!(
+            (decode_asker(&[2 << 32], 2), decode_asker(&[asker, 0], 2)),
+            (Err(Malformed::Process), Err(Malformed::TooLong))
+        );
+        assert_eq!((decode_number(&[7]), decode_number(&[])), (Ok(7), Err(Malformed::TooShort)));
         assert_eq!((decode_place(&[63]), decode_place(&[64])), (Ok(63), Err(Malformed::Place)));
         assert_eq!((decode_place(&[]), decode_place(&[1, 1])), (Err(Malformed::TooShort), Err(Malformed::TooLong)));
         for bytes in [&b""[..], b"\0", b"\0x\0", b"hello", b"\xff\0"] {

@@ -7,17 +7,20 @@ use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
 use tench_monitor::about::{About, Operation};
 use tench_monitor::exchange::line::{Admission, Growth, operation as exchange};
-use tench_monitor::message::{Forward, Outcome, Words, decode_number, decode_place, ended, operation};
+use tench_monitor::message::{
+    Forward, Outcome, Words, answered, decode_asker, decode_number, decode_place, ended, operation,
+};
 use tench_monitor_client::protocol::{Error, State, first};
 use tench_places::Places;
-use tench_protocol::{Pending, Port, Replies};
-use tench_sys::{Error as Refusal, Instant};
+use tench_protocol::{Given, Pending, Port, Replies, Sent};
+use tench_sys::{Cap, Endpoint, Error as Refusal, Instant};
 
 use crate::capabilities::{self, Books, Gift, Task, Work};
 use crate::channel::{Channel, IN_FLIGHT};
 use crate::desk::{Asker, Desk, Origin, malformed};
 use crate::endpoints::Endpoints;
 use crate::forward::Waiting;
+use crate::slots::discard;
 
 /// Seconds in which a core that was started has to answer.
 const PATIENCE: u64 = 10;
@@ -38,9 +41,14 @@ enum Asked {
     Processes(u64, bool, Origin),
     /// Something of a server there.
     Forward(Waiting),
+    /// Its process server, for this process, if it could be kept.
+    Endpoint(u64, Option<Pending<ToProcesses, Error>>),
     /// Whether a process there takes what somebody here sends.
     Gift(Gift),
 }
+
+/// The capability to a process server.
+type ToProcesses = Sent<Endpoint, Given>;
 
 /// Another core.
 pub struct Peer {
@@ -74,6 +82,7 @@ pub struct Peer {
 /// What waits for a channel.
 enum Parked {
     Ping(Pending<u64, Error>),
+    Endpoint(u64, Pending<ToProcesses, Error>),
     Processes(About, Origin),
     Gift(Gift),
     Growth(Asker, Growth),
@@ -120,6 +129,11 @@ impl Peer {
                 Parked::Ping(pending) => {
                     let mut kept = Some(pending);
                     let asked = self.ping(|| kept.take().ok_or(Refusal::Aborted));
+                    kept.into_iter().zip(asked.err()).for_each(|(pending, why)| port.finish(pending, &Err(why)));
+                }
+                Parked::Endpoint(asker, pending) => {
+                    let mut kept = Some(pending);
+                    let asked = self.processes(asker, || kept.take().ok_or(Refusal::Aborted));
                     kept.into_iter().zip(asked.err()).for_each(|(pending, why)| port.finish(pending, &Err(why)));
                 }
                 Parked::Processes(about, waiting) => {
@@ -307,6 +321,22 @@ impl Peer {
         Ok(())
     }
 
+    /// Asks it for its process server's endpoint.
+    pub fn processes(
+        &mut self,
+        asker: u64,
+        keep: impl FnOnce() -> Result<Pending<ToProcesses, Error>, Refusal>,
+    ) -> Result<(), Error> {
+        if let Some(room) = self.waiting_room() {
+            room?.push(Parked::Endpoint(asker, keep().map_err(|_| Error::Full)?));
+            return Ok(());
+        }
+        self.asked.try_reserve(1).map_err(|_| Error::Full)?;
+        let number = self.request(operation::PROCESSES, &[asker])?;
+        self.asked.push((number, Asked::Endpoint(asker, keep().ok())));
+        Ok(())
+    }
+
     /// Asks it for something about processes. Who asks is kept if that was possible.
     pub fn ask(&mut self, about: &About, keep: impl FnOnce() -> Result<Origin, Refusal>) -> Result<(), Error> {
         if let Some(room) = self.waiting_room() {
@@ -403,6 +433,7 @@ impl Peer {
         for parked in self.parked.iter_mut().flat_map(|parked| parked.drain(..)) {
             match parked {
                 Parked::Ping(pending) => port.finish(pending, &Err(why)),
+                Parked::Endpoint(_, pending) => port.finish(pending, &Err(why)),
                 Parked::Processes(_, waiting) => waiting.refuse(port, why),
                 Parked::Gift(gift) => gift.refuse(books, why),
                 Parked::Growth(asker, _) => asker.refuse(port, why),
@@ -461,6 +492,12 @@ fn carry_out(
             .map_err(malformed)
             .and_then(|forward| endpoints.request(core, &forward))
             .and_then(|request| desk.serve(core, number, request).map_err(at_once)),
+        operation::PROCESSES => {
+            let made = decode_asker(words, core)
+                .map_err(malformed)
+                .and_then(|asker| endpoints.processes(asker, core).map_err(|_| (Outcome::Busy, 0)));
+            return Some(made.map_or_else(|(why, about)| ended(why, about), |made| answered(0, &[made], &[])));
+        }
         exchange::ADMIT => Admission::decode(words, core, desk.core).map_err(malformed).and_then(|admission| {
             let task = capabilities::look(books, first(core) | admission.asker, admission.process);
             desk.work(Work::There(core, number, admission), task).map_err(|_| (Outcome::Busy, 0))
@@ -500,6 +537,14 @@ impl Asked {
                 }
             }
             Asked::Forward(waiting) => endpoints.finish(waiting, from, words),
+            Asked::Endpoint(asker, pending) => {
+                let made = endpoints.made(words, from, asker);
+                if let Some(pending) = pending {
+                    // At once: whoever has gone, or has no slot for it, leaves it here. Nobody else is to be told.
+                    let _ = port.replies.answer(pending, &made.map(|slot| Sent::new(Cap::new(slot))));
+                }
+                made.iter().for_each(|slot| discard(&[*slot]));
+            }
             Asked::Gift(gift) => gift.admitted(books, words),
         }
     }
@@ -512,6 +557,9 @@ impl Asked {
                 self.finish(0, &ended(Outcome::Refused, why as u64), places, endpoints, books, port);
             }
             Asked::Forward(waiting) => endpoints.refuse(waiting),
+            Asked::Endpoint(_, pending) => {
+                pending.into_iter().for_each(|pending| port.finish(pending, &Err(why)));
+            }
             Asked::Gift(gift) => gift.refuse(books, why),
         }
     }

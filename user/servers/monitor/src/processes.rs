@@ -29,6 +29,8 @@ pub enum Task {
     Do(About),
     /// Finding out whether this process of this core may manage all others.
     Vouch(u64),
+    /// Saying that this process of another core can ask no more.
+    Forget(u64),
 }
 
 impl Task {
@@ -36,7 +38,7 @@ impl Task {
     pub const fn asker(&self) -> u64 {
         match self {
             Task::Do(about) => about.asker,
-            Task::Vouch(asker) => *asker,
+            Task::Vouch(asker) | Task::Forget(asker) => *asker,
         }
     }
 
@@ -50,6 +52,9 @@ impl Task {
 pub fn carry_out(task: &Task, is_cancelled: &AtomicBool) -> Words {
     let result = match task {
         Task::Do(about) => ask(about, is_cancelled),
+        Task::Forget(process) => authority()
+            .ok_or(Error::Internal)
+            .and_then(|authority| Procs::at(authority).forget(*process).map(|()| words(&())).map_err(refusal)),
         Task::Vouch(asker) => Procs::STANDARD.may_manage(*asker).map(|may| words(&may)).map_err(refusal),
     };
     result.unwrap_or_else(|error| ended(Outcome::Refused, error as u64))
@@ -159,7 +164,7 @@ pub fn endpoints() -> impl Iterator<Item = Cap<Endpoint>> {
 }
 
 /// The process server without a badge. It is looked for once.
-fn authority() -> Option<Cap<Endpoint>> {
+pub fn authority() -> Option<Cap<Endpoint>> {
     static KNOWN: AtomicU32 = AtomicU32::new(0);
     let known = KNOWN.load(Ordering::Relaxed);
     if known != 0 {

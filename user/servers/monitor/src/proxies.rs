@@ -97,6 +97,8 @@ pub struct Server {
     pub is_personal: bool,
 }
 
+/// The number of the core's process server.
+pub const PROCESSES: u8 = u8::MAX;
 /// In the place of a server's number: nobody knows whose endpoint it is.
 pub const NO_SERVER: u64 = u64::MAX - 2;
 /// Bits of a number.
@@ -195,6 +197,8 @@ pub struct Proxies<K> {
     askers: Places,
     /// What is not needed any more, and whose owner is not told yet.
     released: BTreeMap<u64, VecDeque<u64>>,
+    /// Processes that cannot ask the process server any more.
+    parted: Vec<u64>,
     /// The last number under which something was held.
     last: u64,
     /// The upper half of the last proxy's name.
@@ -213,6 +217,7 @@ impl<K: Kernel> Proxies<K> {
             places: BTreeMap::new(),
             askers: Places::new(PROXIES),
             released: BTreeMap::new(),
+            parted: Vec::new(),
             last: 0,
             named: 0,
         }
@@ -410,8 +415,12 @@ impl<K: Kernel> Proxies<K> {
 
     /// A core does not need any more what is held for it under a number.
     pub fn released(&mut self, core: u64, number: u64) {
-        if self.held.get(&number).is_some_and(|held| held.to == core) {
-            self.drop_held(number);
+        let Some(held) = self.held.get(&number).copied().filter(|held| held.to == core) else { return };
+        self.drop_held(number);
+        let is_like = |other: &Held| other.server == held.server && other.badge == held.badge;
+        let asked_processes = held.server.is_some_and(|server| server.number == PROCESSES);
+        if asked_processes && !self.held.values().any(is_like) {
+            self.parted.push(held.badge);
         }
     }
 
@@ -419,9 +428,19 @@ impl<K: Kernel> Proxies<K> {
     pub fn lose(&mut self, core: u64) {
         let numbers: Vec<u64> =
             self.held.iter().filter(|(_, held)| held.to == core).map(|(number, _)| *number).collect();
-        numbers.into_iter().for_each(|number| self.drop_held(number));
+        numbers.into_iter().for_each(|number| self.released(core, number));
         self.released.remove(&core);
         self.counts.remove(&core);
+    }
+
+    /// A process that could ask this core's process server, and cannot any more.
+    pub fn parted(&mut self) -> Option<u64> {
+        self.parted.pop()
+    }
+
+    /// It is to be dealt with later.
+    pub fn put_back(&mut self, process: u64) {
+        self.parted.push(process);
     }
 
     /// Whether there are proxies that [`sweep`](Self::sweep) would look at.

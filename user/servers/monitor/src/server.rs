@@ -80,6 +80,8 @@ pub struct Server {
     /// Who still waits.
     watch: Watch,
     attention: Attention,
+    /// Where a capability lies that leaves with an answer.
+    outgoing: CapAddress,
     /// A signal may be lost since the line was looked at.
     may_have_missed: bool,
     /// The other threads have signalled since what they did was looked at.
@@ -114,6 +116,7 @@ impl Server {
             returned: Vec::new(),
             watch,
             attention,
+            outgoing: memory::take_slot().map_err(no_memory)?,
             may_have_missed: false,
             is_woken: false,
         };
@@ -206,6 +209,12 @@ impl Server {
     /// Takes in what the other monitors have written and what the other threads have done, and passes it on.
     fn work(&mut self, port: &mut Port) {
         self.endpoints.look();
+        while let Some(process) = self.endpoints.parted() {
+            if !self.desk.forget(process) {
+                self.endpoints.put_back(process);
+                break;
+            }
+        }
         for peer in &mut self.peers {
             peer.take_in(&mut self.desk, &mut self.endpoints, &mut self.books, port);
         }

@@ -496,6 +496,17 @@ impl ProcsService for Server {
         Ok(self.records.get(process)?.manager)
     }
 
+    fn forget(&mut self, process: u64) -> Result<(), Error> {
+        if self.records.get(process).is_ok() {
+            // It is one of this core, of whose end this server knows itself.
+            return Ok(());
+        }
+        while let Some(prepared) = self.records.prepared_by(process) {
+            self.discard_record(prepared);
+        }
+        Ok(())
+    }
+
     fn load(&mut self) -> Result<u64, Error> {
         Ok(self.records.load() as u64)
     }

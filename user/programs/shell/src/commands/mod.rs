@@ -18,7 +18,7 @@ use crate::parse::Pipeline;
 use crate::shell::Shell;
 use crate::system::Refusal;
 
-pub(crate) use process::{Place, Wanted, program_of};
+pub(crate) use process::{Place, program_of};
 
 /// What a command is called with.
 pub struct Call<'a> {

@@ -28,7 +28,7 @@ pub const COMMANDS: &[Command] = &[
                path. The shell waits until the program ends; Ctrl-C kills it, Ctrl-Z suspends it. With & at the end it is \
                a job of the background, whose end is said before a later prompt. --quota limits its memory: BYTES is a \
                number, with K, M or G if it is of KiB, MiB or GiB. --core starts it on that core, or on the one where the \
-               fewest programs run; on another core than the shell's it reads and writes the terminal, without | < >.",
+               fewest programs run.",
         arguments: Candidates::Programs,
         action: Action::Program,
     },

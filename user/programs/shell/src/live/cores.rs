@@ -1,15 +1,12 @@
 //! Processes of any core: those of the shell's own are the process server's, of the others the monitor knows.
 
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use tench::names::Names;
 use tench::procs::pid::{first, place};
 use tench::procs::protocol::{Error as ProcsError, State};
 use tench::procs::{Failure as ProcsFailure, Procs, Status};
 use tench::sync::Mutex;
 use tench::sys::abi::layout::slot;
-use tench::sys::{Cap, Error, Kernel};
+use tench::sys::{Cap, Endpoint, Error, Kernel};
 use tench::{again, memory, process};
 use tench_monitor_client::protocol::{Condition, Error as MonitorError, Process as Remote};
 use tench_monitor_client::{Failure as MonitorFailure, Monitor};
@@ -128,14 +125,25 @@ pub fn next(after: u64) -> Option<Process> {
     }
 }
 
-/// Starts a program on another core; `None` if there is no such program.
-pub fn spawn(core: u64, words: &[String]) -> Result<Option<u64>, Refusal> {
-    let strings: Vec<u8> = words.iter().flat_map(|word| word.bytes().chain([0])).collect();
-    match monitor()?.spawn(core, &strings) {
-        Ok(pid) => Ok(Some(pid)),
-        Err(MonitorFailure::Refused(MonitorError::NoSuchProgram)) => Ok(None),
-        Err(failure) => Err(failure.into()),
+/// The capability to the process server of another core. What is prepared there is given up when it is dropped.
+pub struct Elsewhere(Cap<Endpoint>);
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        // It is there: nobody else deletes it.
+        let _ = self.0.delete();
+        memory::free_slot(self.0.address());
     }
+}
+
+/// The process server of a core.
+pub fn procs(core: u64) -> Result<(Procs, Option<Elsewhere>), Refusal> {
+    if core == place(process::id()).0 {
+        return Ok((PROCS, None));
+    }
+    let (monitor, slot) = (monitor()?, memory::take_slot()?);
+    let found = monitor.processes(core, slot).inspect_err(|_| memory::free_slot(slot))?;
+    Ok((Procs::at(found), Some(Elsewhere(found))))
 }
 
 /// The core on which the fewest processes run; of several the first.

@@ -26,7 +26,7 @@ use tench_shell::system::{
     Entry, How, Input, Name, OnKey, Process, Refusal, Stream, System, Terminal, Unwritten, Waited,
 };
 
-use cores::Wait;
+use cores::{Elsewhere, Wait};
 use keys::Keys;
 
 const CONSOLE: Console<Standing> = Console::STANDARD;
@@ -38,8 +38,17 @@ pub struct Live {
     kernel: Cap<Kernel>,
     /// What the console signals, once that was needed.
     keys: Option<Keys>,
-    /// Processes that do not run yet, and which of their standard streams they were given.
-    preparing: Vec<(Spawn, [bool; 3])>,
+    /// Processes that do not run yet.
+    preparing: Vec<Preparing>,
+}
+
+/// A process that does not run yet.
+struct Preparing {
+    spawn: Spawn,
+    /// Which of its standard streams it was given.
+    given: [bool; 3],
+    /// The process server of another core, on which it is prepared.
+    _server: Option<Elsewhere>,
 }
 
 impl Live {
@@ -48,8 +57,8 @@ impl Live {
         Live { pid: process::id(), kernel: Cap::new(slot::KERNEL), keys: None, preparing: Vec::new() }
     }
 
-    fn take_prepared(&mut self, pid: u64) -> Option<(Spawn, [bool; 3])> {
-        let place = self.preparing.iter().position(|(spawn, _)| spawn.process() == pid)?;
+    fn take_prepared(&mut self, pid: u64) -> Option<Preparing> {
+        let place = self.preparing.iter().position(|preparing| preparing.spawn.process() == pid)?;
         Some(self.preparing.remove(place))
     }
 }
@@ -140,23 +149,21 @@ impl System for Live {
         cores::next(after)
     }
 
-    fn prepare(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
+    fn prepare(&mut self, core: u64, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
         let Some((program, arguments)) = words.split_first() else { return Ok(None) };
-        let spawn = match PROCS.prepare(program) {
+        let (procs, server) = cores::procs(core)?;
+        let spawn = match procs.prepare(program) {
             Err(tench::procs::Failure::Refused(ProcsError::NoSuchProgram)) => return Ok(None),
             prepared => prepared?,
         };
+        let preparing = Preparing { spawn, given: [false; 3], _server: server };
         let limited = quota.map_or(Ok(()), |bytes| Ok(spawn.limit(bytes)?));
         if let Err(refusal) = limited.and_then(|()| pass_on(&spawn, arguments)) {
             spawn.abandon();
             return Err(refusal);
         }
-        self.preparing.push((spawn, [false; 3]));
+        self.preparing.push(preparing);
         Ok(Some(spawn.process()))
-    }
-
-    fn spawn(&mut self, core: u64, words: &[String]) -> Result<Option<u64>, Refusal> {
-        cores::spawn(core, words)
     }
 
     fn least_loaded(&mut self) -> Result<u64, Refusal> {
@@ -165,19 +172,19 @@ impl System for Live {
 
     fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), Refusal> {
         let index = standard as usize;
-        let prepared = self.preparing.iter_mut().find(|(spawn, _)| spawn.process() == pid);
-        let Some((spawn, given)) = prepared else {
+        let Some(preparing) = self.preparing.iter_mut().find(|preparing| preparing.spawn.process() == pid) else {
             return Err(Refusal(format!("process {pid} is not being prepared")));
         };
-        given[index] = true;
-        give(spawn, index, stream)
+        preparing.given[index] = true;
+        give(&preparing.spawn, index, stream)
     }
 
     fn start(&mut self, pid: u64) -> Result<(), Refusal> {
-        let Some((spawn, given)) = self.take_prepared(pid) else { return Ok(()) };
+        let Some(preparing) = self.take_prepared(pid) else { return Ok(()) };
+        let Preparing { spawn, given, .. } = &preparing;
         for index in (0..given.len()).filter(|index| !given[*index]) {
             if let Some(stream) = streams::own(index)
-                && let Err(refusal) = give(&spawn, index, stream)
+                && let Err(refusal) = give(spawn, index, stream)
             {
                 spawn.abandon();
                 return Err(refusal);
@@ -191,8 +198,8 @@ impl System for Live {
     }
 
     fn abandon(&mut self, pid: u64) {
-        if let Some((spawn, _)) = self.take_prepared(pid) {
-            spawn.abandon();
+        if let Some(preparing) = self.take_prepared(pid) {
+            preparing.spawn.abandon();
         }
     }
 

@@ -190,30 +190,19 @@ impl System for Fake {
         self.processes.iter().find(|process| process.pid > after).cloned()
     }
 
-    fn prepare(&mut self, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
-        if self.streams.entry(&format!("bin/{}", words[0])).is_err() {
-            return Ok(None);
-        }
-        if quota.is_some_and(|bytes| bytes < 1 << 16) {
-            return Err(Refusal("there is not enough memory".into()));
-        }
-        let pid = self.processes.iter().rfind(|process| process.pid >> 32 == 0).unwrap().pid + 1;
-        self.processes.push(Process { state: State::Preparing, ..process(pid, SHELL, &words[0]) });
-        self.processes.sort_by_key(|process| process.pid);
-        self.arguments.push((pid, words[1..].to_vec()));
-        Ok(Some(pid))
-    }
-
-    fn spawn(&mut self, core: u64, words: &[String]) -> Result<Option<u64>, Refusal> {
+    fn prepare(&mut self, core: u64, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
         if core > 2 {
             return Err(Refusal("the machine has no such core".into()));
         }
         if self.streams.entry(&format!("bin/{}", words[0])).is_err() {
             return Ok(None);
         }
+        if quota.is_some_and(|bytes| bytes < 1 << 16) {
+            return Err(Refusal("there is not enough memory".into()));
+        }
         let last = self.processes.iter().rfind(|process| process.pid >> 32 == core);
         let pid = last.map_or(core << 32, |process| process.pid) + 1;
-        self.processes.push(process(pid, SHELL, &words[0]));
+        self.processes.push(Process { state: State::Preparing, ..process(pid, SHELL, &words[0]) });
         self.processes.sort_by_key(|process| process.pid);
         self.arguments.push((pid, words[1..].to_vec()));
         Ok(Some(pid))

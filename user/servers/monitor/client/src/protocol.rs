@@ -1,7 +1,7 @@
 //! The monitor's interface.
 
 use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Sent, Text, Words, interface};
-use tench_sys::Untyped;
+use tench_sys::{Endpoint, Untyped};
 
 pub use tench_procs_client::pid::{CORE_SHIFT, first, place};
 
@@ -202,6 +202,17 @@ pub trait MonitorService {
         from: u64,
         bytes: u64,
     ) -> Result<Option<u64>, Error>;
+
+    /// The process server of any core, as it is for processes of its own: it sees who asks, and what the caller prepares there and starts has it
+    /// as its parent. What is prepared is given up when the caller has deleted the capability. The capability goes to the empty slot.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`; `NotAllowed` for who is no process.
+    #[method(28)]
+    fn processes(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Sent<Endpoint, Given>, Error>,
+        core: u64,
+    ) -> Result<Option<Sent<Endpoint, Given>>, Error>;
 }
 
 /// What a capability comes with.

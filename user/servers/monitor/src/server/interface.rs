@@ -6,12 +6,13 @@ use tench_monitor::message::Strings;
 use tench_monitor_client::protocol::{
     Core, Error, Exchanged, MAX_NAME, MAX_STRINGS, Memory, MonitorService, Process, State, first,
 };
-use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Text};
-use tench_sys::Untyped;
+use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Sent, Text};
+use tench_sys::{Cap, Endpoint, Untyped};
 
 use super::{Server, trade};
 use crate::capabilities::{Taken, Task, Waiter, Work};
 use crate::desk::Asker;
+use crate::slots::discard;
 
 impl MonitorService for Server {
     fn cores(&mut self) -> Result<(u64, u64), Error> {
@@ -212,6 +213,29 @@ impl MonitorService for Server {
         let (endpoints, proxies) = self.endpoints.count();
         let [endpoints, proxies] = [endpoints, proxies].map(|count| count as u64);
         Ok(Exchanged { exports, copies, letters, faults: self.books.faults(), endpoints, proxies })
+    }
+
+    fn processes(
+        &mut self,
+        Caller(asker): Caller,
+        later: Later<'_, Sent<Endpoint, Given>, Error>,
+        core: u64,
+    ) -> Result<Option<Sent<Endpoint, Given>>, Error> {
+        if asker == MONITOR {
+            return Err(Error::NotAllowed);
+        }
+        trade::make_room()?;
+        self.reach(core)?;
+        let asker = first(self.machine.core) | asker;
+        if core != self.machine.core {
+            let peer = self.peer(core)?.ok_or(Error::NotConnected)?;
+            peer.processes(asker, || later.keep())?;
+            return Ok(None);
+        }
+        let made = self.endpoints.own_processes(asker).map_err(|_| Error::Full)?;
+        // Somebody who offered no slot has left his capability here.
+        discard(&[core::mem::replace(&mut self.outgoing, made)]);
+        Ok(Some(Sent::new(Cap::new(self.outgoing))))
     }
 
     fn grow(&mut self, _: Caller, later: Later<'_, u64, Error>, from: u64, bytes: u64) -> Result<Option<u64>, Error> {

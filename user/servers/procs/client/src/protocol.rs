@@ -181,6 +181,10 @@ pub trait ProcsService {
     #[method(28)]
     fn load(&mut self) -> Result<u64, Error>;
 
+    /// A process of another core can ask no more: what it prepares is given up.
+    #[method(29, authority)]
+    fn forget(&mut self, process: u64) -> Result<(), Error>;
+
     /// Ends the calling process as after a fault for which it found no remedy itself. There is no answer.
     #[method(20)]
     fn fault(&mut self, caller: Caller, later: Later<'_, (), Error>, report: OwnFault) -> Result<Option<()>, Error>;
