@@ -163,7 +163,7 @@ pub enum Rejection {
     NotAttached,
     /// The server gives no such buffer: it is too large, or the server has no memory or too many clients.
     NoBuffer,
-    /// The server runs on another core, and capabilities do not travel there.
+    /// The server runs on another core, and capabilities of this kind do not travel there.
     OtherCore,
     /// The server runs on another core, which does not answer.
     Unreachable,
@@ -252,9 +252,9 @@ impl fmt::Display for Rejection {
             Rejection::Busy => f.write_str("too many requests wait at the server; try again later"),
             Rejection::NotAttached => f.write_str("no memory is shared with the server; attach a buffer first"),
             Rejection::NoBuffer => f.write_str("the server shares no such buffer; ask for a smaller one, or later"),
-            Rejection::OtherCore => {
-                f.write_str("the server runs on another core, where capabilities cannot be sent; run the program there")
-            }
+            Rejection::OtherCore => f.write_str(
+                "the server runs on another core, to which only endpoints can be sent; run the program there",
+            ),
             Rejection::Unreachable => f.write_str("the server runs on another core, which does not answer"),
         }
     }

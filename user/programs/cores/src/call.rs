@@ -7,6 +7,7 @@
 //!   gives it the badge 5, and   ◀─ OFFER ───── sends an endpoint of its own, without a badge
 //!   asks                        ── ECHO ─────▶ answers, and sends the host's own endpoint back
 //!   sends the guest's back      ── answer ───▶ it is the guest's own endpoint again
+//!   hears that                  ◀─ SAY ─────── says something, and waits for no answer
 //!   revokes its endpoint        ◀─ LAST ────── is refused from now on
 //! ```
 
@@ -35,6 +36,8 @@ mod label {
     pub const ECHO: u64 = 1;
     /// To ask what comes along, and send it back.
     pub const OFFER: u64 = 2;
+    /// To hear something, without an answer.
+    pub const SAY: u64 = 6;
     /// To revoke all that others have of the endpoint.
     pub const LAST: u64 = 3;
     /// The answer, if all is as it should be.
@@ -80,6 +83,12 @@ fn call_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
                 }
             }
             _ => {}
+        }
+        if received.label() == label::SAY {
+            match reply.cap().reply(&answer) {
+                Err(Error::NoCaller) => continue,
+                other => return Err(format!("whoever waits for no answer got one: {other:?}")),
+            }
         }
         let is_last = received.label() == label::LAST;
         let revoked = if is_last { OWN_SPACE.revoke_at(endpoint.cap().address()).map(drop) } else { Ok(()) };
@@ -157,6 +166,7 @@ pub fn caller(monitor: Monitor) -> Result<(), String> {
     if answer.label() != label::GOOD || !came_home {
         return Err("the own endpoint did not come back".to_string());
     }
+    host.send(&Message::with_words(label::SAY, &[1]), Wait::FOREVER).map_err(kernel)?;
     host.call(&Message::new(label::LAST)).map(drop).or_else(|error| match error {
         // What is revoked can be gone before the answer has come.
         Error::Aborted => Ok(()),

@@ -3,6 +3,7 @@
 //! ```text
 //! main       the cores and the way to them
 //! call       endpoints that are called from another core
+//! names      endpoints that are found by name, hoarded, and never answered
 //! processes  programs on any core
 //! refusals   what cannot be sent
 //! share      memory that cores share, and lend each other
@@ -15,6 +16,7 @@
 extern crate alloc;
 
 mod call;
+mod names;
 mod processes;
 mod refusals;
 mod share;
@@ -38,6 +40,7 @@ const USAGE: &str =
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
     leave CORE [TIMES] | call CORE [TIMES] | abandon CORE TIMES |
+    named CORE CORE | mute CORE TIMES | hoard | look-up TIMES |
     refusals CORE |
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
@@ -86,6 +89,13 @@ fn main() -> Result<(), String> {
         ["call", core, times] => call::call(several()?, number(core)?, number(times)?),
         ["abandon", core, times] => processes::abandon(several()?, number(core)?, number(times)?),
         ["prepare", core] => processes::prepare(several()?, number(core)?),
+        ["named", core, other] => names::named(several()?, number(core)?, number(other)?),
+        ["mute", core, times] => names::mute(several()?, number(core)?, number(times)?),
+        ["hoard"] => names::hoard(),
+        ["look-up", times] => names::drop_all(number(times)?),
+        ["badge"] => names::badge(),
+        ["badge-of", core] => names::badge_of(number(core)?),
+        ["muted"] => names::muted(several()?),
         ["caller"] => call::caller(several()?),
         ["refusals", core] => refusals::all(several()?, number(core)?),
         ["traffic", steps] => traffic::traffic(several()?, steps, 1, false),

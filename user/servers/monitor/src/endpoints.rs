@@ -121,7 +121,11 @@ impl Endpoints {
                 },
             };
             match self.send(caps, core) {
-                Ok(caps) => return Some((core, waiting, Forward { to, label, caps, words: &words }.encode())),
+                Ok(caps) => {
+                    let is_one_way = waiting.is_one_way;
+                    let forward = Forward { to, is_one_way, label, caps, words: &words };
+                    return Some((core, waiting, forward.encode()));
+                }
                 Err(proxies::Error::Full) => self.inbox.refuse(waiting, Rejection::Busy),
                 Err(_) => self.inbox.refuse(waiting, Rejection::OtherCore),
             }

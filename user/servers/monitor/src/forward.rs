@@ -62,12 +62,14 @@ pub struct Waiting {
     reply: Made<Reply>,
     /// Whose request it counts as.
     pub asker: u64,
+    /// Nobody waits: it was sent, not called with.
+    pub is_one_way: bool,
 }
 
 impl Waiting {
     /// Whether nobody waits any more.
     pub fn has_gone(&self, watch: Watch) -> bool {
-        watch.is_empty(self.reply.cap())
+        !self.is_one_way && watch.is_empty(self.reply.cap())
     }
 }
 
@@ -102,6 +104,7 @@ struct State {
 #[derive(Clone)]
 pub struct Inbox {
     core: u64,
+    watch: Watch,
     state: Arc<Mutex<State>>,
     /// Wakes the main thread.
     wake: Cap<Notification>,
@@ -109,10 +112,10 @@ pub struct Inbox {
 
 impl Inbox {
     /// Nothing arrives yet.
-    pub fn new(core: u64, wake: Cap<Notification>) -> Inbox {
+    pub fn new(core: u64, watch: Watch, wake: Cap<Notification>) -> Inbox {
         let (arrived, places, spare) = (VecDeque::new(), Places::new(LIMIT), Vec::new());
         let state = State { arrived, places, own: 0, askers: Askers::default(), spare };
-        Inbox { core, state: Arc::new(Mutex::new(state)), wake }
+        Inbox { core, watch, state: Arc::new(Mutex::new(state)), wake }
     }
 
     /// Receives at an endpoint from now on, until it is deleted.
@@ -225,7 +228,9 @@ impl Inbox {
                     state.askers.asks(process, service);
                 }
                 let words = received.words().iter().copied().collect();
-                let (waiting, label) = (Waiting { reply, asker }, received.label());
+                // Whoever calls waits already.
+                let is_one_way = self.watch.is_empty(reply.cap());
+                let (waiting, label) = (Waiting { reply, asker, is_one_way }, received.label());
                 state.arrived.push_back(Arrived { waiting, via, label, words, caps });
                 drop(state);
                 // It is there as long as this process.

@@ -16,7 +16,7 @@
 //! ```
 //! The target is a server's number, and the badge then the process that asks, numbered as everywhere: who speaks for processes of
 //! other cores is refused. Or it is what the other monitor [holds](crate::proxies) under a number, and the badge, if it is not 0, that with
-//! which it is asked. How many capabilities there are stands above the label; each is two words ([`Carried`]).
+//! which it is asked. A bit of the target says that nobody waits for an answer. How many capabilities there are stands above the label; each is two words ([`Carried`]).
 
 use arrayvec::ArrayVec;
 use tench_abi::Tag;
@@ -55,6 +55,8 @@ pub const MAX_SERVICES: u64 = 64;
 
 /// In a target: it is held under the number in the other bits.
 const HELD: u64 = 1 << 63;
+/// In a target: nobody waits for an answer.
+const ONE_WAY: u64 = 1 << 62;
 
 /// The capabilities of a message.
 pub type Capabilities = ArrayVec<Carried, MAX_CAPS>;
@@ -132,6 +134,8 @@ pub enum To {
 pub struct Forward<'a> {
     /// For whom.
     pub to: To,
+    /// Nobody waits for an answer.
+    pub is_one_way: bool,
     /// What is asked.
     pub label: u64,
     /// The capabilities that come with it.
@@ -147,12 +151,14 @@ impl<'a> Forward<'a> {
             To::Server(server, process) => (server, process),
             To::Held(number, badge) => (number | HELD, badge),
         };
+        let target = if self.is_one_way { target | ONE_WAY } else { target };
         [target, badge].into_iter().chain(body(self.label, &self.caps, self.words)).collect()
     }
 
     /// What words say that have come from a core.
     pub fn decode(words: &'a [u64], from: u64) -> Result<Forward<'a>, Malformed> {
         let ([target, badge, label], rest) = split::<HEAD>(words, 2 * MAX_CAPS + MAX_WORDS)?;
+        let (is_one_way, target) = (target & ONE_WAY != 0, target & !ONE_WAY);
         let to = if target & HELD != 0 { To::Held(target & !HELD, badge) } else { To::Server(target, badge) };
         if let To::Server(server, process) = to {
             if server >= MAX_SERVICES {
@@ -163,7 +169,7 @@ impl<'a> Forward<'a> {
             }
         }
         let (label, caps, words) = decode_body(label, rest)?;
-        Ok(Forward { to, label, caps, words })
+        Ok(Forward { to, is_one_way, label, caps, words })
     }
 }
 
@@ -316,7 +322,9 @@ mod tests {
         for length in [0, 1, 8, 63, 64] {
             for (count, to) in [(0, To::Server(3, 2 << 32 | 77)), (4, To::Held(77, u64::MAX)), (1, To::Held(0, 0))] {
                 let caps: Capabilities = carried().take(count).collect();
-                let forward = Forward { to, label: (1 << 48) - 1, caps: caps.clone(), words: &words[..length] };
+                let is_one_way = length % 2 == 1;
+                let forward =
+                    Forward { to, is_one_way, label: (1 << 48) - 1, caps: caps.clone(), words: &words[..length] };
                 assert_eq!(Forward::decode(&forward.clone().encode(), 2), Ok(forward));
                 let answer = answered(5, &caps, &words[..length]);
                 assert_eq!(decode_answer(&answer), Ok(Answer::Answered(5, caps, &words[..length])));

@@ -16,7 +16,7 @@ use tench_monitor_client::protocol::{first, place};
 use tench_names_client::Names;
 use tench_procs_client::Procs;
 use tench_protocol::{ArrayVec, DONE};
-use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received, Rights, offer_slots};
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received, Rights, Wait, offer_slots};
 
 use crate::capabilities::KERNEL;
 use crate::slots::{Arrivals, Caps, discard};
@@ -43,6 +43,8 @@ enum To {
 /// A request of a process of another core.
 pub struct Request {
     to: To,
+    /// Nobody waits for an answer.
+    is_one_way: bool,
     label: u64,
     words: ArrayVec<u64, { tench_abi::message::MAX_WORDS }>,
     /// What goes along.
@@ -66,7 +68,8 @@ impl Request {
         };
         let is_of_others = || forward.words.first().is_some_and(|process| place(*process).0 != core);
         let (label, words) = (forward.label, forward.words.iter().copied().collect());
-        let request = Request { to: To::Server { service, badge }, label, words, caps };
+        let is_one_way = forward.is_one_way;
+        let request = Request { to: To::Server { service, badge }, is_one_way, label, words, caps };
         if is_about && is_of_others() { Err(Malformed::Process) } else { Ok(request) }
     }
 
@@ -74,7 +77,7 @@ impl Request {
     /// it is known whose endpoint that is.
     pub fn of_copy(forward: &Forward<'_>, slot: CapAddress, client: (u64, u64), caps: Caps) -> Request {
         let (label, words) = (forward.label, forward.words.iter().copied().collect());
-        Request { to: To::Copy { slot, client }, label, words, caps }
+        Request { to: To::Copy { slot, client }, is_one_way: forward.is_one_way, label, words, caps }
     }
 
     /// Whether it says that a process has ended: then whatever that one asked is to be cancelled before. Answers for whom.
@@ -170,9 +173,11 @@ impl Services {
             room.message.copy_cap(*cap);
         }
         offer_slots(arrivals.slots());
-        let called = call(Cap::new(slot), &room.message, &mut room.answer, worker);
+        let answer_to = if request.is_one_way { None } else { Some(&mut *room.answer) };
+        let called = call(Cap::new(slot), &room.message, answer_to, worker);
         let _ = OWN_SPACE.delete_at(*mint);
         match called {
+            Ok(()) if request.is_one_way => answered(DONE, &[], &[]).into(),
             Ok(()) => match arrivals.take(room.answer.caps()) {
                 Some(caps) => Product { words: answer(&request, &room.answer), caps },
                 None => ended(Outcome::Capabilities, 0).into(),
@@ -251,10 +256,18 @@ fn answer(request: &Request, answer: &Received) -> Words {
     answered(answer.label(), &[], &words)
 }
 
-/// Calls, in a way that can be cancelled.
-fn call(endpoint: Cap<Endpoint>, message: &Message, answer: &mut Received, worker: &Worker) -> Result<(), Error> {
+/// Calls, or sends if there is to be no answer, in a way that can be cancelled.
+fn call(
+    endpoint: Cap<Endpoint>,
+    message: &Message,
+    answer: Option<&mut Received>,
+    worker: &Worker,
+) -> Result<(), Error> {
     worker.is_calling.store(true, Ordering::Release);
-    let called = endpoint.call_into(message, answer);
+    let called = match answer {
+        Some(answer) => endpoint.call_into(message, answer),
+        None => endpoint.send(message, Wait::FOREVER),
+    };
     worker.is_calling.store(false, Ordering::Release);
     called
 }

@@ -1,0 +1,138 @@
+//! Endpoints that are found by name, hoarded, and never answered.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::time::Duration;
+
+use tench::memory;
+use tench::sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_SPACE, Reply, Rights, Wait};
+use tench::{again, println, process, time};
+use tench_monitor_client::Monitor;
+use tench_monitor_client::protocol::{Condition, Letter};
+use tench_names_client::{Failure as NamesFailure, Names};
+use tench_procs_client::pid::Shown;
+
+use crate::processes::{spawn, text};
+use crate::share::{take_slot, until};
+
+/// The name under which the server of this program registers.
+const NAME: &str = "cores.badge";
+/// How long a guest waits in vain before it is killed.
+const MOMENT: Duration = Duration::from_millis(5);
+/// What a capability is for.
+const CALL: u64 = 6;
+
+/// What is wrong, in words.
+fn wrong<E: core::fmt::Display>(error: E) -> String {
+    error.to_string()
+}
+
+fn ended_well(monitor: Monitor, process: u64) -> Result<(), String> {
+    let ended = monitor.wait(process).map_err(text)?;
+    match (ended.state, ended.detail) {
+        (Condition::Exited, 0) => Ok(()),
+        (state, detail) => Err(format!("process {} of this program {state} {detail}", Shown(process))),
+    }
+}
+
+/// A server on one core registers a name, and a client on another finds it: the server sees which process asks.
+pub fn named(monitor: Monitor, core: u64, other: u64) -> Result<(), String> {
+    let server = spawn(monitor, core, &["cores", "badge"])?;
+    let client = spawn(monitor, other, &["cores", "badge-of", &core.to_string()])?;
+    ended_well(monitor, client)?;
+    ended_well(monitor, server)
+}
+
+/// The server: answers one request with its badge.
+pub fn badge() -> Result<(), String> {
+    let endpoint = memory::make::<Endpoint>(0).map_err(wrong)?;
+    let reply = memory::make::<Reply>(0).map_err(wrong)?;
+    let public = take_slot()?;
+    endpoint.cap().mint_to(public, Rights::WRITE | Rights::CALL, 0).map_err(wrong)?;
+    again(|| Names::STANDARD.register(NAME, Cap::new(public))).map_err(wrong)?;
+    let received = endpoint.cap().receive(Wait::FOREVER.with_reply(reply.cap())).map_err(wrong)?;
+    reply.cap().reply(&Message::with_words(0, &[received.badge()])).map_err(wrong)
+}
+
+/// The client.
+pub fn badge_of(core: u64) -> Result<(), String> {
+    let found: Cap<Endpoint> =
+        again(|| Names::STANDARD.wait_for(NAME, take_slot().unwrap_or(CapAddress::NULL))).map_err(wrong)?;
+    let answer = found.call(&Message::new(0)).map_err(wrong)?;
+    let own = process::id();
+    if answer.words() != [own] {
+        return Err(format!("the server saw {:?} in the place of {}", answer.words(), Shown(own)));
+    }
+    println!("a server of core {core} was found by its name, and saw that process {} asked", Shown(own));
+    Ok(())
+}
+
+/// Looks a name up, again and again, and keeps what it gets until that is refused.
+pub fn hoard() -> Result<(), String> {
+    let mut count = 0;
+    loop {
+        match Names::STANDARD.look_up("clock", take_slot()?) {
+            Ok(_) => count += 1,
+            Err(NamesFailure::Rejected(why)) if count > 0 => {
+                println!("it was refused when there were many: {why}");
+                break;
+            }
+            Err(failure) => return Err(failure.to_string()),
+        }
+    }
+    loop {
+        time::sleep(Duration::from_secs(1));
+    }
+}
+
+/// Looks a name up, again and again, and drops what it gets.
+pub fn drop_all(times: u64) -> Result<(), String> {
+    let slot = take_slot()?;
+    for _ in 0..times {
+        let found: Cap<Endpoint> = again(|| Names::STANDARD.look_up("clock", slot)).map_err(wrong)?;
+        found.delete().map_err(wrong)?;
+    }
+    println!("a name was looked up {times} times");
+    Ok(())
+}
+
+/// Guests on another core call an endpoint at which nobody answers, and are killed.
+pub fn mute(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
+    let endpoint = memory::make::<Endpoint>(0).map_err(wrong)?;
+    let reply = memory::make::<Reply>(0).map_err(wrong)?;
+    let slot = take_slot()?;
+    endpoint.cap().mint_to(slot, Rights::WRITE | Rights::CALL, 1).map_err(wrong)?;
+    for _ in 0..times {
+        let guest = spawn(monitor, core, &["cores", "muted"])?;
+        monitor.give(guest, CALL, Cap::new(slot)).map_err(text)?;
+        // It calls; that it is killed then, this side is not told.
+        let received = endpoint.cap().receive(Wait::FOREVER.with_reply(reply.cap())).map_err(wrong)?;
+        time::sleep(MOMENT);
+        monitor.kill(guest).map_err(text)?;
+        // Whoever waited here for the guest is taken out.
+        let quiet = memory::make::<Endpoint>(0).map_err(wrong)?;
+        let is_empty = || {
+            let tried = quiet.cap().try_receive(Wait::FOREVER.with_reply(reply.cap()));
+            !matches!(tried, Err(tench::sys::Error::ReplyInUse))
+        };
+        until(is_empty)?;
+        if received.badge() != 1 {
+            return Err(format!("somebody asked with badge {}", received.badge()));
+        }
+    }
+    let _ = OWN_SPACE.delete_at(slot);
+    until(|| monitor.exchanged().is_ok_and(|books| books.endpoints == 0 && books.proxies == 0))?;
+    println!("{times} processes of core {core} were killed while they waited here, and nobody waits for them any more");
+    Ok(())
+}
+
+/// The guest: calls what it gets.
+pub fn muted(monitor: Monitor) -> Result<(), String> {
+    let slot = take_slot()?;
+    let (Letter { word, .. }, _) = monitor.take(slot).map_err(text)?;
+    let is_endpoint = OWN_SPACE.identify_at(slot).is_ok_and(|found| found.kind == Kind::Endpoint);
+    if word != CALL || !is_endpoint {
+        return Err(format!("{word} was sent"));
+    }
+    Cap::<Endpoint>::new(slot).call(&Message::new(0)).map(drop).map_err(wrong)
+}
