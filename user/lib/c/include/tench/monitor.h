@@ -165,7 +165,7 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_NOT_ALLOWED = 39,
     /* The process is `init`, `mem`, `procs` or the monitor of its core. */
     TENCH_MONITOR_ERROR_ESSENTIAL = 40,
-    /* Only memory can be sent. */
+    /* Only memory and endpoints can be sent. */
     TENCH_MONITOR_ERROR_NOT_SENDABLE = 64,
     /* Memory of devices stays on its core. */
     TENCH_MONITOR_ERROR_DEVICE_MEMORY = 65,
@@ -263,7 +263,7 @@ static inline const char *tench_monitor_error_text(uint64_t code)
     case TENCH_MONITOR_ERROR_ESSENTIAL:
         return "nothing would go on without it";
     case TENCH_MONITOR_ERROR_NOT_SENDABLE:
-        return "only frames and untyped memory can be sent to a process";
+        return "only frames, untyped memory and endpoints to call can be sent to a process";
     case TENCH_MONITOR_ERROR_DEVICE_MEMORY:
         return "memory of devices stays on its core";
     case TENCH_MONITOR_ERROR_MAILBOX_FULL:
@@ -333,6 +333,10 @@ struct tench_monitor_exchanged {
     uint64_t letters;
     /* What other monitors said and none says. */
     uint64_t faults;
+    /* Capabilities to endpoints that other cores have, as they were sent. */
+    uint64_t endpoints;
+    /* The same of other cores that this one has. */
+    uint64_t proxies;
 };
 
 static inline void tench_monitor_exchanged_put(struct tench_message *message, const struct tench_monitor_exchanged *value)
@@ -341,6 +345,8 @@ static inline void tench_monitor_exchanged_put(struct tench_message *message, co
     tench_put(message, (uint64_t)value->copies);
     tench_put(message, (uint64_t)value->letters);
     tench_put(message, (uint64_t)value->faults);
+    tench_put(message, (uint64_t)value->endpoints);
+    tench_put(message, (uint64_t)value->proxies);
 }
 
 static inline void tench_monitor_exchanged_take(struct tench_reader *reader, struct tench_monitor_exchanged *value)
@@ -349,6 +355,8 @@ static inline void tench_monitor_exchanged_take(struct tench_reader *reader, str
     value->copies = tench_take(reader);
     value->letters = tench_take(reader);
     value->faults = tench_take(reader);
+    value->endpoints = tench_take(reader);
+    value->proxies = tench_take(reader);
 }
 
 /* A process, on whichever core. */
@@ -813,8 +821,9 @@ static inline int tench_monitor_find(tench_cap server, const char *name, size_t 
 #define TENCH_MONITOR_LABEL_GIVE UINT64_C(0x6cb500010014)
 
 /*
- * Sends a copy of a capability to a frame to a process of any core, with a word that says what it is for. Answered when it lies
- * there, for the process to `take`. The copy allows what the caller's allows.
+ * Sends a copy of a capability to a frame or an endpoint to a process of any core, with a word that says what it is for. Answered when
+ * it lies there, or is on its way there, for the process to `take`. The copy allows what the caller's allows; on another core, an
+ * endpoint can be called and sent to, not received at.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`, `MailboxFull`,
  * `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
  */
@@ -945,7 +954,7 @@ struct tench_monitor_exchanged_answer {
 
 /*
  * What this core's monitor keeps books of: objects of this core that others have, objects of others that this one has, capabilities
- * that were sent and not taken, and how often another monitor said what none says.
+ * that were sent and not taken, how often another monitor said what none says, and endpoints that are used from other cores.
  */
 static inline int tench_monitor_exchanged(tench_cap server, struct tench_monitor_exchanged_answer *answer)
 {
@@ -984,6 +993,27 @@ static inline int tench_monitor_grow(tench_cap server, uint64_t from, uint64_t b
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
     answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MONITOR_LABEL_PROCESSES UINT64_C(0x6cb50001001c)
+
+/*
+ * The process server of any core, as it is for processes of its own: it sees who asks, and what the caller prepares there and starts has it
+ * as its parent. What is prepared is given up when the caller has deleted the capability. The capability goes to the empty slot.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`; `NotAllowed` for who is no process.
+ */
+static inline int tench_monitor_processes(tench_cap server, uint64_t core, tench_cap slot)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MONITOR_LABEL_PROCESSES);
+    tench_put(message, (uint64_t)core);
+    tench_offer(message, slot);
+    int code = tench_monitor_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_take_cap(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

@@ -1293,4 +1293,19 @@ static inline int tench_procs_load(tench_cap server, struct tench_procs_load_ans
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
+#define TENCH_PROCS_LABEL_FORGET UINT64_C(0xb1960002001d)
+
+/* A process of another core can ask no more: what it prepares is given up. */
+static inline int tench_procs_forget(tench_cap server, uint64_t process)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_FORGET);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
 #endif
