@@ -1,5 +1,5 @@
-//! Random traffic of capabilities among all cores: an agent on each sends frames and lends memory to the others, sends on what it got,
-//! drops it, and takes back what is its own, all at the same time. In the end all memory is free again.
+//! Random traffic of capabilities among all cores: an agent on each sends frames and endpoints and lends memory to the others, sends on what it
+//! got, calls it, drops it, and takes back what is its own, all at the same time. In the end all memory is free again.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -8,9 +8,12 @@ use alloc::{format, vec};
 
 use tench::memory::{self, Made, Window};
 use tench::sync::Mutex;
-use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_SPACE, Place, Untyped};
+use tench::sys::{
+    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, Message, OWN_SPACE, Place, Reply, Rights,
+    Untyped, Wait,
+};
 use tench::time::{self, Duration};
-use tench::{println, thread};
+use tench::{println, process, thread};
 use tench_mem_client::{Block, Mem};
 use tench_monitor_client::protocol::{Condition, Error, Letter, State};
 use tench_monitor_client::{Failure, Monitor};
@@ -19,10 +22,12 @@ use tench_protocol::Rejection;
 use crate::processes::{spawn, text};
 use crate::share::{take_slot, until};
 
-/// What a letter brings: who the others are, a frame, memory.
+/// What a letter brings: who the others are, a frame, memory, an endpoint.
 const ROSTER: u64 = 1;
 const FRAME: u64 = 2;
 const MEMORY: u64 = 3;
+/// In the other bits is the word with which whoever is called answers: its process, and the badge.
+const ENDPOINT: u64 = 1 << 63;
 
 /// Frames that each agent owns, and log2 of their size.
 const OWN: usize = 4;
@@ -58,6 +63,7 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
         let settled = until(|| free().is_ok_and(|after| after == before));
         if settled.is_ok()
             && monitor.exchanged().is_ok_and(|books| (books.exports, books.letters, books.faults) == (0, 0, 0))
+            && until(|| monitor.exchanged().is_ok_and(|books| (books.endpoints, books.proxies) == (0, 0))).is_ok()
         {
             println!("{} agents made {steps} steps each, {attempt} times: {sent} capabilities sent", cores.len());
             println!("all cores have as much free memory as before");
@@ -116,9 +122,25 @@ struct Agent {
     others: Vec<u64>,
     own: Vec<Made<Frame>>,
     lent: Option<Block>,
+    /// Its endpoint, at which a thread of its answers, with some badges.
+    endpoint: Made<Endpoint>,
+    badges: Vec<CapAddress>,
     arrivals: Arrivals,
     held: Vec<(u64, CapAddress)>,
     sent: u64,
+}
+
+/// What is answered to whoever calls with a badge: nobody else says the same.
+fn word_of(badge: u64) -> u64 {
+    ENDPOINT | process::id() << 8 | badge
+}
+
+/// Answers everybody, for ever.
+fn answer_all(endpoint: Cap<Endpoint>, reply: &Made<Reply>) {
+    while let Ok(received) = endpoint.receive(Wait::FOREVER.with_reply(reply.cap())) {
+        // Who asked may have gone.
+        let _ = reply.cap().reply(&Message::with_words(0, &[word_of(received.badge())]));
+    }
 }
 
 /// Takes what arrives, for ever.
@@ -150,8 +172,15 @@ pub fn agent(monitor: Monitor, steps: &str, seed: &str) -> Result<(), String> {
         (0..OWN).map(|_| memory::make(FRAME_BITS)).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
     let taken = Arc::clone(&arrivals);
     thread::Builder::new().spawn(move || take_all(monitor, &taken)).map_err(|error| error.to_string())?.detach();
+    let endpoint = memory::make::<Endpoint>(0).map_err(|error| error.to_string())?;
+    let (serves, reply) = (endpoint.cap(), memory::make::<Reply>(0).map_err(|error| error.to_string())?);
+    thread::Builder::new().spawn(move || answer_all(serves, &reply)).map_err(|error| error.to_string())?.detach();
+    let badges = (0..OWN).map(|_| take_slot()).collect::<Result<_, _>>()?;
     let (random, held) = (seed, vec![]);
-    let mut agent = Agent { monitor, random, others, own, lent: None, arrivals, held, sent: 0 };
+    let mut agent = Agent { monitor, random, others, own, lent: None, endpoint, badges, arrivals, held, sent: 0 };
+    for place in 0..OWN {
+        agent.make_badge(place)?;
+    }
     for _ in 0..steps {
         agent.step()?;
     }
@@ -173,7 +202,14 @@ impl Agent {
         while self.held.len() > MOST {
             self.drop_one();
         }
-        match self.below(16) {
+        match self.below(20) {
+            16 => self.send_endpoint(),
+            17..19 => self.call_one(),
+            19 => {
+                let place = self.below(self.badges.len());
+                self.take_badge_back(place)?;
+                self.make_badge(place)
+            }
             0..6 => {
                 let place = self.below(self.own.len());
                 let frame = self.own[place].cap().address();
@@ -301,9 +337,51 @@ impl Agent {
         self.send(FRAME, made)
     }
 
+    // ── Endpoints ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Makes the own endpoint's capability with a badge.
+    fn make_badge(&mut self, place: usize) -> Result<(), String> {
+        let (to, rights) = (self.badges[place], Rights::WRITE | Rights::CALL | Rights::GRANT);
+        self.endpoint.cap().mint_to(to, rights, place as u64 + 1).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Takes all that others have of it back, and it itself.
+    fn take_badge_back(&mut self, place: usize) -> Result<(), String> {
+        OWN_SPACE.revoke_at(self.badges[place]).map_err(|error| error.to_string())?;
+        OWN_SPACE.delete_at(self.badges[place]).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Sends it to somebody.
+    fn send_endpoint(&mut self) -> Result<(), String> {
+        let place = self.below(self.badges.len());
+        self.send(word_of(place as u64 + 1), self.badges[place])
+    }
+
+    /// Calls one of somebody: whoever answers is who was promised.
+    fn call_one(&mut self) -> Result<(), String> {
+        let endpoints: Vec<(u64, CapAddress)> =
+            self.held.iter().copied().filter(|(word, _)| word & ENDPOINT != 0).collect();
+        if endpoints.is_empty() {
+            return self.send_endpoint();
+        }
+        let (word, slot) = endpoints[self.below(endpoints.len())];
+        match Cap::<Endpoint>::new(slot).call(&Message::new(0)) {
+            Ok(answer) if answer.label() == 0 && answer.words() == [word] => Ok(()),
+            // Too many requests wait, or the other core was not reached.
+            Ok(answer) if Rejection::from_code(answer.label(), 0).is_some() => Ok(()),
+            Ok(answer) => Err(format!("{:x?} answered in the place of {word:x}", answer.words())),
+            // It was taken back, or whose it is has ended.
+            Err(Refusal::Aborted | Refusal::InvalidCapability) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
     /// Takes back all that is its own, and drops the rest.
     fn end(&mut self) -> Result<(), String> {
         self.recall()?;
+        for place in 0..self.badges.len() {
+            self.take_badge_back(place)?;
+        }
         for place in 0..self.own.len() {
             self.take_back(self.own[place].cap())?;
         }
