@@ -108,8 +108,8 @@ const FURTHER: [Further; 2] = [
         command: "cores run 1 end-kernel",
         expected: &[
             "panic: kernel: exception",
-            "monitor: core 1 does not answer any more",
-            "cores: that core does not answer",
+            "monitor: core 1 has stopped",
+            "cores: that core has stopped",
             "1 of 2 cores run",
         ],
     },
@@ -121,8 +121,8 @@ const FURTHER: [Further; 2] = [
         expected: &[
             "monitor (pid 1:4): undefined instruction",
             "procs: bin/monitor (pid 1:4) ended by a fault; core 1 stops",
-            "monitor: core 1 does not answer any more",
-            "cores: that core does not answer",
+            "monitor: core 1 has stopped",
+            "cores: that core has stopped",
             "1 of 2 cores run",
         ],
     },

@@ -35,7 +35,7 @@ const USAGE: &str =
     kill|suspend|resume|status|wait [CORE:]PID | killall [CORE] NAME | find NAME |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
-    leave CORE [TIMES] | refusals CORE |
+    leave CORE [TIMES] | lose CORE PROGRAM | refusals CORE |
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
 fn main() -> Result<(), String> {
@@ -79,6 +79,7 @@ fn main() -> Result<(), String> {
         ["lend", core, times] => share::lend(several()?, number(core)?, number(times)?),
         ["leave", core] => share::leave(several()?, number(core)?, 1),
         ["leave", core, times] => share::leave(several()?, number(core)?, number(times)?),
+        ["lose", core, program] => share::lose(several()?, number(core)?, program),
         ["refusals", core] => refusals::all(several()?, number(core)?),
         ["traffic", steps] => traffic::traffic(several()?, steps, 1, false),
         ["traffic", steps, seed] => traffic::traffic(several()?, steps, number(seed)?, false),

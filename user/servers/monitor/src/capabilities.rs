@@ -10,8 +10,9 @@ use tench::memory;
 use tench::server::Watch;
 use tench::time;
 use tench_abi::layout::slot;
+use tench_abi::object::CorePower;
 use tench_channel::Request as Number;
-use tench_foreign::{Core, Kind as Sendable, ObjectId, Shape};
+use tench_foreign::{Core, Cores, Kind as Sendable, ObjectId, Shape};
 use tench_mem_client::Mem;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::line::{Admission, Growth, operation};
@@ -169,6 +170,15 @@ impl Books_ for Machine {
             Err(_) => {}
         }
     }
+
+    fn is_off(&self, core: Core) -> bool {
+        is_off(core.index() as u64)
+    }
+}
+
+/// Whether a core is off. Where the firmware does not say, none is known to be.
+pub fn is_off(core: u64) -> bool {
+    KERNEL.core_power(core) == Ok(CorePower::Off)
 }
 
 /// What somebody here sends to a process, before it has a ticket.
@@ -444,12 +454,14 @@ pub struct Rounds {
     count: u32,
     /// Somebody may have ended whose memory other cores have something of.
     may_be_abroad: bool,
+    /// The cores of which the books awaited something at the last round.
+    awaited: Cores,
 }
 
 impl Rounds {
     /// Not yet.
     pub const fn new() -> Rounds {
-        Rounds { next: None, count: 0, may_be_abroad: false }
+        Rounds { next: None, count: 0, may_be_abroad: false, awaited: Cores::NONE }
     }
 
     /// Whether it is not asked at the moment.
@@ -460,7 +472,7 @@ impl Rounds {
     /// Asks it, if it is time. Answers what workers are to do.
     pub fn pass(&mut self, books: &mut Books) -> [Option<(Work, Task)>; 2] {
         if books.is_idle() && !self.may_be_abroad {
-            self.next = None;
+            (self.next, self.awaited) = (None, Cores::NONE);
             return [None, None];
         }
         let now = Instant::now();
@@ -473,6 +485,7 @@ impl Rounds {
             return [None, None];
         }
         books.poll();
+        self.awaited = books.awaited();
         // Once more after the last object has come back.
         let was = core::mem::replace(&mut self.may_be_abroad, books.has_exports());
         let reclaims = (was || self.may_be_abroad).then_some((Work::Reclaim, Task::Reclaim));
@@ -481,6 +494,11 @@ impl Rounds {
         let looks = !receivers.is_empty();
         let look = || (Work::Sweep, Task::Look(receivers.into_iter().take(MOST_ASKED).collect()));
         [reclaims, looks.then(look)]
+    }
+
+    /// Whether the books await something of a core.
+    pub fn await_it(&self, core: u64) -> bool {
+        self.awaited != Cores::NONE && self::core(core).is_some_and(|core| self.awaited.has(core))
     }
 
     /// Until when the main thread may sleep.

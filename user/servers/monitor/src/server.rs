@@ -39,7 +39,7 @@ use crate::channel::{self, LINE};
 use crate::desk::{Asker, Desk, Origin, result};
 use crate::forward::Inbox;
 use crate::links::Links;
-use crate::peer::Peer;
+use crate::peer::{Peer, Seen};
 use crate::processes;
 use crate::services::Services;
 use crate::start::Starter;
@@ -244,7 +244,7 @@ impl Server {
         let (mut may, mut waits) = (true, false);
         for peer in &mut self.peers {
             may &= peer.may_sleep();
-            waits |= peer.is_waited_for();
+            waits |= peer.is_waited_for() || self.rounds.await_it(peer.core);
         }
         if waits {
             self.attention.pay();
@@ -256,7 +256,11 @@ impl Server {
     fn look(&mut self, port: &mut Port) {
         self.attention.was_reminded();
         for peer in &mut self.peers {
-            if peer.look(&self.inbox, &mut self.books, port) && self.machine.core == 0 {
+            let is_awaited = self.rounds.await_it(peer.core);
+            // Of one that has stopped, the channel is closed with the next that is done for the books.
+            if let Seen::Silent = peer.look(is_awaited, &self.inbox, &mut self.books, port)
+                && self.machine.core == 0
+            {
                 println!("monitor: core {} does not answer any more", peer.core);
             }
         }
@@ -279,6 +283,9 @@ impl Server {
         for peer in &mut self.peers {
             if matches!(peer.state, State::Starting) && peer.patience() <= now {
                 peer.state = State::Silent;
+                if capabilities::core(peer.core).is_some_and(|core| self.books.stop(core)) {
+                    continue;
+                }
                 println!("monitor: core {} was started, but does not answer", peer.core);
             }
         }

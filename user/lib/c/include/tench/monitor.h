@@ -86,6 +86,8 @@ enum tench_monitor_state {
     TENCH_MONITOR_STATE_BROKEN = 7,
     /* This core has no channel to it. */
     TENCH_MONITOR_STATE_UNCONNECTED = 8,
+    /* It is off, as the firmware says: it has stopped, or it was never started. */
+    TENCH_MONITOR_STATE_STOPPED = 9,
 };
 
 /* Whether it is one of them. */
@@ -100,6 +102,7 @@ static inline bool tench_monitor_state_is(uint64_t code)
     case TENCH_MONITOR_STATE_SILENT:
     case TENCH_MONITOR_STATE_BROKEN:
     case TENCH_MONITOR_STATE_UNCONNECTED:
+    case TENCH_MONITOR_STATE_STOPPED:
         return true;
     default:
         return false;
@@ -126,6 +129,8 @@ static inline const char *tench_monitor_state_text(uint64_t code)
         return "broken channel";
     case TENCH_MONITOR_STATE_UNCONNECTED:
         return "not connected";
+    case TENCH_MONITOR_STATE_STOPPED:
+        return "stopped";
     default:
         return NULL;
     }
@@ -147,6 +152,8 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_INTERNAL = 6,
     /* The core's monitor does not answer; what it was asked may have been done or not. */
     TENCH_MONITOR_ERROR_SILENT = 7,
+    /* The core has stopped. */
+    TENCH_MONITOR_ERROR_STOPPED = 8,
     /* There is no such process. */
     TENCH_MONITOR_ERROR_NO_SUCH_PROCESS = 32,
     /* The process is not in a state for this. */
@@ -200,6 +207,7 @@ static inline bool tench_monitor_error_is(uint64_t code)
     case TENCH_MONITOR_ERROR_BAD_STRINGS:
     case TENCH_MONITOR_ERROR_INTERNAL:
     case TENCH_MONITOR_ERROR_SILENT:
+    case TENCH_MONITOR_ERROR_STOPPED:
     case TENCH_MONITOR_ERROR_NO_SUCH_PROCESS:
     case TENCH_MONITOR_ERROR_WRONG_STATE:
     case TENCH_MONITOR_ERROR_NO_SUCH_PROGRAM:
@@ -244,6 +252,8 @@ static inline const char *tench_monitor_error_text(uint64_t code)
         return "that core's process server refused what should be possible";
     case TENCH_MONITOR_ERROR_SILENT:
         return "that core does not answer";
+    case TENCH_MONITOR_ERROR_STOPPED:
+        return "that core has stopped";
     case TENCH_MONITOR_ERROR_NO_SUCH_PROCESS:
         return "no such process; `ps` lists them";
     case TENCH_MONITOR_ERROR_WRONG_STATE:
@@ -504,7 +514,7 @@ struct tench_monitor_ping_answer {
 
 /*
  * Sends a message to the monitor of another core, which answers it. Answers how many ticks of the system counter that took.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
  */
 static inline int tench_monitor_ping(tench_cap server, uint64_t core, struct tench_monitor_ping_answer *answer)
 {
@@ -530,7 +540,7 @@ struct tench_monitor_spawn_answer {
  * Starts a program on a core, with nothing but arguments. `strings` are the program's path or base name and its arguments, each of
  * which ends with a zero byte. Answers the process's number, which no process of any core has besides. Its parent is the
  * process that asks, of whichever core.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `BadStrings`; `NoSuchProgram`, `BadProgram`, `OutOfMemory`,
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `BadStrings`; `NoSuchProgram`, `BadProgram`, `OutOfMemory`,
  * `TooManyProcesses`, `TextTooLong` as on the caller's own core.
  */
 static inline int tench_monitor_spawn(tench_cap server, uint64_t core, const void *strings, size_t strings_length,
@@ -559,7 +569,7 @@ struct tench_monitor_wait_answer {
 
 /*
  * Waits until a process has ended, on whichever core. Answers what became of it.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`.
  */
 static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct tench_monitor_wait_answer *answer)
 {
@@ -579,7 +589,7 @@ static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct 
 /*
  * Kills a process, on whichever core. A process may kill its descendants, and one that manages others of its own core those of
  * all cores.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
  */
 static inline int tench_monitor_kill(tench_cap server, uint64_t process)
 {
@@ -603,7 +613,7 @@ struct tench_monitor_next_answer {
 /*
  * What is known about the process with the next higher number. Those of one core are numbered one after another; the search ends
  * with the last of the core to which `after` belongs, so a list of all begins anew with each core's [`first`].
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess` when there is none.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess` when there is none.
  */
 static inline int tench_monitor_next(tench_cap server, uint64_t after, struct tench_monitor_next_answer *answer)
 {
@@ -627,7 +637,7 @@ struct tench_monitor_memory_answer {
 
 /*
  * How much memory a core's memory server has, in bytes, and how much of that is free.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
  */
 static inline int tench_monitor_memory(tench_cap server, uint64_t core, struct tench_monitor_memory_answer *answer)
 {

@@ -10,7 +10,7 @@ use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Tex
 use tench_sys::Untyped;
 
 use super::{Server, trade};
-use crate::capabilities::{Taken, Task, Waiter, Work};
+use crate::capabilities::{self, Taken, Task, Waiter, Work};
 use crate::desk::Asker;
 
 impl MonitorService for Server {
@@ -22,9 +22,14 @@ impl MonitorService for Server {
         if core == self.machine.core {
             return Ok(Core { state: State::Here, memory: 0, start: 0 });
         }
+        let is_off = capabilities::core(core).is_some_and(|name| self.books.stop(name));
         Ok(match self.peer(core)? {
+            // What nobody waits for is not looked at otherwise. Of one that could not be started it is known why.
+            Some(peer) if is_off && (peer.channel.is_some() || peer.is_awaited()) => {
+                Core { state: State::Stopped, memory: peer.memory, start: peer.start }
+            }
             Some(peer) => Core { state: peer.state, memory: peer.memory, start: peer.start },
-            None => Core { state: State::Unconnected, memory: 0, start: 0 },
+            None => Core { state: if is_off { State::Stopped } else { State::Unconnected }, memory: 0, start: 0 },
         })
     }
 

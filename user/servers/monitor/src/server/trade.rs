@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use tench::println;
 use tench_channel::{Request as Number, Side};
 use tench_foreign::Core;
 use tench_monitor::exchange::MONITOR;
@@ -62,6 +63,9 @@ impl Server {
             let has_stopped = capabilities::core(peer.core).is_some_and(|core| self.books.is_closed(core));
             if has_stopped && (peer.channel.is_some() || peer.is_awaited()) {
                 peer.close(&self.inbox, &mut self.books, port);
+                if self.machine.core == 0 && matches!(peer.state, State::Stopped) {
+                    println!("monitor: core {} has stopped", peer.core);
+                }
             }
         }
         while let Some(core) = self.books.overdue() {
@@ -213,7 +217,7 @@ impl Server {
             return Ok(());
         }
         if self.machine.core == 0 || self.books.is_closed(name) {
-            return Err(Error::NotConnected);
+            return Err(if capabilities::is_off(core) { Error::Stopped } else { Error::NotConnected });
         }
         self.peers.push(Peer::awaited(core));
         self.books.want(name);
