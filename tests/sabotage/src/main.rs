@@ -44,8 +44,10 @@ const BLOCK_BITS: u32 = 16;
 /// How often the saboteur looks.
 const PERIOD: Duration = Duration::from_millis(20);
 
+type Deed = fn() -> Result<(), String>;
+
 /// What it does for whom.
-const DEEDS: [(&str, fn() -> Result<(), String>); 3] =
+const DEEDS: [(&str, Deed); 3] =
     [("end-monitor", end_monitor), ("empty-monitor", empty_monitor), ("end-kernel", end_kernel)];
 
 fn main() -> Result<(), String> {

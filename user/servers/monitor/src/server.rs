@@ -21,7 +21,7 @@ use tench_mem_client::Mem;
 use tench_monitor::about::About;
 use tench_monitor::boot::BLOCK_BITS;
 use tench_monitor::message::operation;
-use tench_monitor::share::even;
+use tench_monitor::share::divide;
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{Error, State};
 use tench_names_client::Names;
@@ -136,8 +136,9 @@ impl Server {
     fn start_others(&mut self, files: &Files) -> Result<()> {
         let starter = Starter::new(self.machine, &files.archive, files.place)?;
         let free = Mem::STANDARD.totals().map_err(no_memory)?.free;
-        let share = even(free, self.machine.cores - 1, 1 << BLOCK_BITS);
-        for core in 1..self.machine.cores {
+        let system = description(&files.archive).ok_or(Refusal::InvalidArgument)?;
+        let shares = divide(free, self.machine.cores, 1 << BLOCK_BITS, system.shares());
+        for (core, share) in (1..self.machine.cores).zip(shares.into_iter().skip(1)) {
             let peer = start_one(&starter, core, share);
             if !matches!(peer.state, State::Starting) {
                 println!("monitor: core {core} was not started: {}", peer.state);
@@ -362,10 +363,14 @@ impl Files {
     }
 }
 
+/// The system description.
+fn description(archive: &Archive<'static>) -> Option<System<'static>> {
+    System::parse(archive.find(ARCHIVE_PATH)?.contents).ok()
+}
+
 /// The servers that run on the first core only.
 fn absent_elsewhere(archive: &Archive<'static>) -> Vec<&'static str> {
-    let system = archive.find(ARCHIVE_PATH).and_then(|file| System::parse(file.contents).ok());
-    let programs = system.into_iter().flat_map(|system| system.programs());
+    let programs = description(archive).into_iter().flat_map(|system| system.programs());
     programs.filter(Program::is_absent_elsewhere).map(|program| program.name).collect()
 }
 
