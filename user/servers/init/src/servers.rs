@@ -84,9 +84,9 @@ pub fn start(info: &BootInfo) -> Result<(), Failure> {
     let faults = make_endpoint(&mut pool, "init")?;
     watch::start(&mut pool, faults)?;
     let devices = Devices::new(info);
-    let random = Randomness::new(devices.seed());
     let machine = Cap::<Kernel>::new(slot::KERNEL).machine();
     let machine = machine.map_err(|error| Failure::Kernel("asking which core this is", error))?;
+    let random = Randomness::of_core(devices.seed(), machine.core);
     let endpoints = ArrayVec::new();
     let mut starter = Starter { info, pool, boot, devices, random, endpoints, faults, machine, channel: None };
     starter.make_endpoints()?;
