@@ -269,7 +269,7 @@ pub enum Task {
     Delete(CapAddress),
     /// Asks how much memory is free.
     Free,
-    /// Takes memory from the memory server for a core.
+    /// Takes memory from the memory server for a core, or answers why there is none for it.
     Take(Growth),
     /// Hands what lies in a slot to the memory server.
     Donate(CapAddress),
@@ -292,7 +292,10 @@ pub fn carry_out(task: &Task) -> Words {
         }
         Task::Reclaim => reclaim(),
         Task::Free => Mem::STANDARD.totals().ok().map(|totals| totals.free).into_iter().collect(),
-        Task::Take(growth) => take(growth).into_iter().flatten().collect(),
+        Task::Take(growth) => match take(growth) {
+            Ok(block) => block.into_iter().collect(),
+            Err(why) => [why as u64].into_iter().collect(),
+        },
         Task::Donate(slot) => donate(*slot).is_some().then_some(1).into_iter().collect(),
         Task::Return(address) => {
             let _ = Mem::STANDARD.free(*address);
@@ -302,19 +305,19 @@ pub fn carry_out(task: &Task) -> Words {
 }
 
 /// A block for another core: its slot, address and size.
-fn take(growth: &Growth) -> Option<[u64; 3]> {
-    let free = Mem::STANDARD.totals().ok()?.free;
+fn take(growth: &Growth) -> Result<[u64; 3], Error> {
+    let free = Mem::STANDARD.totals().map_err(|_| Error::Internal)?.free;
     let mut bits = gift(growth.bytes, free, growth.free)?;
-    let slot = memory::take_slot().ok()?;
+    let slot = memory::take_slot().map_err(|_| Error::OutOfMemory)?;
     loop {
         match Mem::STANDARD.allocate(bits, slot) {
-            Ok(block) => return Some([u64::from(slot.0), block.address, 1 << block.size_bits]),
+            Ok(block) => return Ok([u64::from(slot.0), block.address, 1 << block.size_bits]),
             Err(_) if bits > SMALLEST => bits -= 1,
             Err(_) => break,
         }
     }
     memory::free_slot(slot);
-    None
+    Err(Error::OutOfMemory)
 }
 
 /// The memory server takes memory in only from who has its authority, which managers are given.

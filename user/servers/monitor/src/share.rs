@@ -1,5 +1,6 @@
 //! How memory is divided among cores: at the start as the system description says, later on request.
 
+use tench_monitor_client::protocol::Error;
 use tench_system::{MAX_SHARES, Share, Shares};
 
 /// Log2 of the smallest piece that a core is given.
@@ -42,11 +43,14 @@ pub fn divide(free: u64, cores: u64, block: u64, shares: Shares<'_>) -> [u64; MA
 }
 
 /// Log2 of what a core gives to another that wants so many bytes, when they have so much free: afterwards it has no less than the other,
-/// and at least [`OWN`]. `None` if that is nothing.
-pub fn gift(wanted: u64, free: u64, free_there: u64) -> Option<u32> {
-    let most = free.saturating_sub(OWN).min(free.saturating_sub(free_there) / 2);
-    let bits = wanted.max(1 << SMALLEST).checked_next_power_of_two()?.ilog2();
-    next_piece(most, bits)
+/// and at least [`OWN`].
+///
+/// # Errors
+/// `NothingToSpare`, `NoRicher`: it gives nothing.
+pub fn gift(wanted: u64, free: u64, free_there: u64) -> Result<u32, Error> {
+    let bits = wanted.max(1 << SMALLEST).checked_next_power_of_two().map_or(u64::BITS - 1, u64::ilog2);
+    let spare = next_piece(free.saturating_sub(OWN), bits).ok_or(Error::NothingToSpare)?;
+    next_piece(free.saturating_sub(free_there) / 2, spare).ok_or(Error::NoRicher)
 }
 
 /// Log2 of the next piece to ask for, if `left` bytes are still to be had: the largest that is not more. `None` if that is all.
@@ -148,14 +152,38 @@ mod tests {
 
     #[test]
     fn a_core_gives_to_one_that_has_less() {
-        assert_eq!(gift(1, 200 << 20, 0), Some(20));
-        assert_eq!(gift(3 << 20, 200 << 20, 10 << 20), Some(22));
-        assert_eq!(gift(u64::MAX, 200 << 20, 10 << 20), None, "more than there can be");
-        assert_eq!(gift(1 << 40, 200 << 20, 10 << 20), Some(26), "no more than makes them equal");
-        assert_eq!(gift(1 << 40, 40 << 20, 0), Some(23), "it needs some itself");
-        assert_eq!(gift(1 << 20, 100 << 20, 99 << 20), None);
-        assert_eq!(gift(1 << 20, 32 << 20, 0), None);
-        assert_eq!(gift(1 << 20, 100 << 20, 200 << 20), None);
+        assert_eq!(gift(1, 200 << 20, 0), Ok(20));
+        assert_eq!(gift(3 << 20, 200 << 20, 10 << 20), Ok(22));
+        assert_eq!(gift(1 << 40, 200 << 20, 10 << 20), Ok(26), "no more than makes them equal");
+        assert_eq!(gift(u64::MAX, 200 << 20, 10 << 20), Ok(26), "whatever is wanted");
+        assert_eq!(gift(1 << 40, 40 << 20, 0), Ok(23), "it needs some itself");
+    }
+
+    #[test]
+    fn a_core_that_gives_nothing_says_why() {
+        assert_eq!(gift(1 << 20, 100 << 20, 99 << 20), Err(Error::NoRicher));
+        assert_eq!(gift(1 << 20, 100 << 20, 200 << 20), Err(Error::NoRicher));
+        assert_eq!(gift(1 << 20, 32 << 20, 0), Err(Error::NothingToSpare));
+        assert_eq!(gift(1 << 20, (33 << 20) - 1, 0), Err(Error::NothingToSpare));
+        assert_eq!(gift(1 << 20, 0, u64::MAX), Err(Error::NothingToSpare));
+        assert_eq!(gift(1 << 20, 33 << 20, 31 << 20), Ok(20));
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_gives_has_no_less_than_who_asked(wanted in any::<u64>(), free in 0..1u64 << 41, there in 0..1u64 << 41) {
+            match gift(wanted, free, there) {
+                Ok(bits) => {
+                    let left = free - (1 << bits);
+                    prop_assert!(left >= OWN && left >= there + (1 << bits) && bits >= SMALLEST);
+                }
+                Err(Error::NothingToSpare) => prop_assert!(free < OWN + (1 << SMALLEST)),
+                Err(why) => {
+                    prop_assert_eq!(why, Error::NoRicher);
+                    prop_assert!(free < there + (2 << SMALLEST));
+                }
+            }
+        }
     }
 
     #[test]

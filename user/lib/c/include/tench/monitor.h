@@ -194,6 +194,10 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_REFUSED = 73,
     /* Nothing of another core's is there. */
     TENCH_MONITOR_ERROR_NOT_FOREIGN = 74,
+    /* A core is asked for memory that needs all that it has free. */
+    TENCH_MONITOR_ERROR_NOTHING_TO_SPARE = 75,
+    /* A core is asked for memory by one that has as much free, or by itself. */
+    TENCH_MONITOR_ERROR_NO_RICHER = 76,
 };
 
 /* Whether it is one of them. */
@@ -228,6 +232,8 @@ static inline bool tench_monitor_error_is(uint64_t code)
     case TENCH_MONITOR_ERROR_CORE_LOST:
     case TENCH_MONITOR_ERROR_REFUSED:
     case TENCH_MONITOR_ERROR_NOT_FOREIGN:
+    case TENCH_MONITOR_ERROR_NOTHING_TO_SPARE:
+    case TENCH_MONITOR_ERROR_NO_RICHER:
         return true;
     default:
         return false;
@@ -294,6 +300,10 @@ static inline const char *tench_monitor_error_text(uint64_t code)
         return "the kernel of one of the cores refused";
     case TENCH_MONITOR_ERROR_NOT_FOREIGN:
         return "nothing of another core's begins there";
+    case TENCH_MONITOR_ERROR_NOTHING_TO_SPARE:
+        return "that core gives nothing: it keeps 32 MiB free for itself, and has less than 1 MiB more";
+    case TENCH_MONITOR_ERROR_NO_RICHER:
+        return "that core gives nothing: it would have less free memory than this one then";
     default:
         return NULL;
     }
@@ -980,7 +990,8 @@ struct tench_monitor_grow_answer {
  * Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A core gives only what
  * leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many bytes were given; this core's memory server
  * has them a moment later.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `OutOfMemory` if that core gives nothing; `CoreLost`, `Refused`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `NothingToSpare`, `NoRicher` if that core gives nothing, `OutOfMemory` if it
+ * has nothing in one piece; `CoreLost`, `Refused`.
  */
 static inline int tench_monitor_grow(tench_cap server, uint64_t from, uint64_t bytes,
     struct tench_monitor_grow_answer *answer)

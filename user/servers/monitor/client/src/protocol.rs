@@ -192,7 +192,8 @@ pub trait MonitorService {
     /// Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A core gives only what
     /// leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many bytes were given; this core's memory server
     /// has them a moment later.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `OutOfMemory` if that core gives nothing; `CoreLost`, `Refused`.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `NothingToSpare`, `NoRicher` if that core gives nothing, `OutOfMemory` if it
+    /// has nothing in one piece; `CoreLost`, `Refused`.
     #[method(27)]
     fn grow(
         &mut self,
@@ -378,5 +379,9 @@ tench_protocol::codes! {
         Refused = 73, "the kernel of one of the cores refused";
         /// Nothing of another core's is there.
         NotForeign = 74, "nothing of another core's begins there";
+        /// A core is asked for memory that needs all that it has free.
+        NothingToSpare = 75, "that core gives nothing: it keeps 32 MiB free for itself, and has less than 1 MiB more";
+        /// A core is asked for memory by one that has as much free, or by itself.
+        NoRicher = 76, "that core gives nothing: it would have less free memory than this one then";
     }
 }

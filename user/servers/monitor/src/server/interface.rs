@@ -221,7 +221,7 @@ impl MonitorService for Server {
         trade::make_room()?;
         self.reach(from)?;
         if from == self.machine.core {
-            return Err(Error::OutOfMemory);
+            return Err(Error::NoRicher);
         }
         let asker = Asker::Number(later.keep().map_err(|_| Error::Full)?);
         if let Err(Work::Growth(_, asker, _)) = self.desk.work(Work::Growth(from, asker, bytes), Task::Free) {

@@ -101,7 +101,7 @@ impl Server {
         }
     }
 
-    /// Gives memory to a core, whose request it is, if there was some to give: its slot, address and size.
+    /// Gives memory to a core, whose request it is, if there was some to give: its slot, address and size. Otherwise there is why not.
     pub(super) fn give_memory(&mut self, core: u64, number: Number, words: &[u64]) {
         let place = |slot: u64| u32::try_from(slot).ok().map(CapAddress);
         let (Some(to), Some(peer)) = (capabilities::core(core), self.peers.iter_mut().find(|peer| peer.core == core))
@@ -114,7 +114,8 @@ impl Server {
                 let own = (self.machine.core, MONITOR);
                 peer.admit(Gift::new(who, slot, own, (to, MONITOR), links::MEMORY), &mut self.books);
             }
-            _ => peer.answer(number, ended(Outcome::Refused, Error::OutOfMemory as u64)),
+            [why] => peer.answer(number, ended(Outcome::Refused, why)),
+            _ => peer.answer(number, ended(Outcome::Refused, Error::Internal as u64)),
         }
     }
 
