@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `end-monitor` | the core's monitor is killed |
 //! | `empty-monitor` | all memory is taken from the core's monitor, its threads too; nobody is told |
+//! | `end-slowly` | the same, and 15 seconds later the core stops |
 //! | `end-kernel` | the core stops, in the middle of whatever it does |
 //!
 //! `divide-memory` does it itself, where `./tench test crash` has broken what it calls: it asks the memory server to divide a block, which
@@ -41,14 +42,21 @@ const DIVIDER: &str = "divide-memory";
 const MONITOR: &str = "monitor";
 /// Log2 of the bytes that are divided.
 const BLOCK_BITS: u32 = 16;
+/// How long a core goes on without its monitor: longer than others wait for it.
+const SILENCE: Duration = Duration::from_secs(15);
 /// How often the saboteur looks.
 const PERIOD: Duration = Duration::from_millis(20);
 
+/// Something that it does.
 type Deed = fn() -> Result<(), String>;
 
 /// What it does for whom.
-const DEEDS: [(&str, Deed); 3] =
-    [("end-monitor", end_monitor), ("empty-monitor", empty_monitor), ("end-kernel", end_kernel)];
+const DEEDS: [(&str, Deed); 4] = [
+    ("end-monitor", end_monitor),
+    ("empty-monitor", empty_monitor),
+    ("end-slowly", end_slowly),
+    ("end-kernel", end_kernel),
+];
 
 fn main() -> Result<(), String> {
     let is_called = |name| tench::args().next().is_some_and(|path| path.ends_with(name));
@@ -90,6 +98,12 @@ fn end_monitor() -> Result<(), String> {
 fn empty_monitor() -> Result<(), String> {
     let authority = Mem::at(Cap::new(slot::EXTRA));
     authority.close_account(monitor()?).map(drop).map_err(|failure| failure.to_string())
+}
+
+fn end_slowly() -> Result<(), String> {
+    empty_monitor()?;
+    time::sleep(SILENCE);
+    end_kernel()
 }
 
 /// The halves stay this process's, and go with it.
