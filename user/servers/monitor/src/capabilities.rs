@@ -499,9 +499,14 @@ impl Rounds {
         [reclaims, looks.then(look)]
     }
 
-    /// Whether the books await something of a core.
+    /// Whether the books await something of any core.
+    pub fn await_any(&self) -> bool {
+        self.awaited != Cores::NONE
+    }
+
+    /// Whether they await something of this one.
     pub fn await_it(&self, core: u64) -> bool {
-        self.awaited != Cores::NONE && self::core(core).is_some_and(|core| self.awaited.has(core))
+        self::core(core).is_some_and(|core| self.awaited.has(core))
     }
 
     /// Until when the main thread may sleep.

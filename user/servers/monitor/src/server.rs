@@ -242,10 +242,10 @@ impl Server {
 
     /// Tells the others that this monitor sleeps from now on. Answers false if something has arrived meanwhile.
     fn may_sleep(&mut self) -> bool {
-        let (mut may, mut waits) = (true, false);
+        let (mut may, mut waits) = (true, self.rounds.await_any());
         for peer in &mut self.peers {
             may &= peer.may_sleep();
-            waits |= peer.is_waited_for() || self.rounds.await_it(peer.core);
+            waits |= peer.is_waited_for();
         }
         if waits {
             self.attention.pay();
