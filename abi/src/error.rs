@@ -94,8 +94,8 @@ errors! {
     NoSuchCore = 32, "the machine has no such core; KernelMachine answers how many there are";
     /// The core runs already, or is about to.
     CoreRunning = 33, "this core has been started already; start another";
-    /// The firmware refused to start the core.
-    CoreRefused = 34, "the firmware refused to start this core; the others can go on without it";
+    /// The firmware refused to start the core, or to say whether it is on.
+    CoreRefused = 34, "the firmware refused what was asked of this core; the others can go on without it";
     /// What was to be deleted is the stand-in of copies on other cores, or contains such.
     ForeignCopies = 35, "there are copies on other cores; ask the monitor to revoke them, and begin again";
     /// The memory is lent to another core, or the object has a stand-in already.

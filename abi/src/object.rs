@@ -292,3 +292,25 @@ impl Statistic {
         if code < Self::ALL.len() as u64 { Some(Self::ALL[code as usize]) } else { None }
     }
 }
+
+/// Whether a core is on, as the firmware says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum CorePower {
+    /// It is on. Whether it does anything is not said.
+    On = 0,
+    /// It is off: it executes nothing.
+    Off = 1,
+    /// It was started, and will be on.
+    Starting = 2,
+}
+
+impl CorePower {
+    /// Every state, in order of its number.
+    pub const ALL: [CorePower; 3] = [Self::On, Self::Off, Self::Starting];
+
+    /// The state with this number.
+    pub const fn from_code(code: u64) -> Option<CorePower> {
+        if code < Self::ALL.len() as u64 { Some(Self::ALL[code as usize]) } else { None }
+    }
+}

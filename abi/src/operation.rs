@@ -286,6 +286,10 @@ operations! {
     /// physical address of its [`CoreBoot`](crate::boot::CoreBoot). Who has this capability answers for what lies there: the core
     /// runs it as a kernel. Errors: `NoSuchCore`, `CoreRunning`, `CoreRefused` (the firmware said no).
     KernelStartCore = 117;
+    /// **Whether a core is on**, as the firmware says. `cap` kernel (`READ`), x1 core. Answers x1 = a
+    /// [`CorePower`](crate::object::CorePower). A core that was never started is off, and so is one that has stopped: it executes nothing
+    /// until somebody starts it. Errors: `NoSuchCore`, `CoreRefused` (the firmware does not say).
+    KernelCorePower = 118;
 }
 
 impl core::fmt::Display for Operation {

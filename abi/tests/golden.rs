@@ -9,7 +9,7 @@ use tench_abi::fault::{self, Class, Registers, Report};
 use tench_abi::layout::{self, address, slot};
 use tench_abi::memory::MapFlags;
 use tench_abi::message::{self, MessageArea};
-use tench_abi::object::{self, Statistic};
+use tench_abi::object::{self, CorePower, Statistic};
 use tench_abi::{Error, Kind, Operation, Rights, Tag, boot, memory, process};
 
 /// Lines `name = value` of constants.
@@ -47,6 +47,9 @@ fn numbers(dump: &mut String) {
     }
     for statistic in Statistic::ALL {
         writeln!(dump, "statistic {} {statistic:?}", statistic as u64).unwrap();
+    }
+    for power in CorePower::ALL {
+        writeln!(dump, "power of a core {} {power:?}", power as u64).unwrap();
     }
     for state in (0..).map_while(object::ThreadState::from_code) {
         writeln!(dump, "thread state {} {state:?}", state as u64).unwrap();

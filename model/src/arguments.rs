@@ -384,7 +384,7 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
             x[2] = if source.one_in(8) { source.below(DOORBELLS + 2) } else { source.below(4) };
             x[3] = known.empty(source);
         }
-        Operation::KernelStartCore => x[1] = source.below(CORES + 1),
+        Operation::KernelStartCore | Operation::KernelCorePower => x[1] = source.below(CORES + 1),
         Operation::InterruptBind => x[1] = if source.one_in(4) { 0 } else { known.kind(source, Kind::Notification) },
         Operation::KernelExport | Operation::KernelUnexport | Operation::KernelHolders | Operation::KernelImport => {
             shape_foreign(operation, x, known, source);

@@ -8,6 +8,7 @@ use crate::object::Ref;
 use crate::thread::Thread;
 use tench_abi::Error;
 use tench_abi::memory::MapFlags;
+use tench_abi::object::CorePower;
 
 /// A machine.
 ///
@@ -55,6 +56,11 @@ pub unsafe trait Arch: Sized {
     /// # Errors
     /// `CoreRunning`, `CoreRefused`.
     fn start_core(&mut self, core: u64, image: u64, boot: u64) -> Result<(), Error>;
+    /// Whether a core is on, as the firmware says.
+    ///
+    /// # Errors
+    /// `CoreRefused` if it does not say.
+    fn core_power(&self, core: u64) -> Result<CorePower, Error>;
     /// Interrupts a core on one of the lines for that. What this core has written before is seen by whoever is interrupted.
     fn ring(&mut self, core: u64, line: u32);
     /// Whether memory could be another core's: RAM that this kernel reaches and does not lie in itself. (What it has in untyped

@@ -191,6 +191,7 @@ impl<A: Arch> Table<A> {
         table[Operation::KernelStretches as usize] = crate::power::stretches::<A>;
         table[Operation::KernelMachine as usize] = crate::power::machine::<A>;
         table[Operation::KernelStartCore as usize] = crate::power::start_core::<A>;
+        table[Operation::KernelCorePower as usize] = crate::power::core_power::<A>;
         table
     };
 }

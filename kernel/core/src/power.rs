@@ -92,6 +92,17 @@ pub fn start_core<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Out
     Ok(Outcome::Done)
 }
 
+/// `KernelCorePower`.
+pub fn core_power<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    capability_slot(k, thread, Kind::Kernel, Rights::READ)?;
+    let core = argument(k, thread, 1);
+    if core >= k.arch().cores() {
+        return Err(Error::NoSuchCore);
+    }
+    let power = k.arch().core_power(core)?;
+    Ok(Outcome::results(k, thread, &[power as u64]))
+}
+
 /// `KernelStretches`.
 pub fn stretches<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     capability_slot(k, thread, Kind::Kernel, Rights::READ)?;

@@ -8,7 +8,7 @@ use common::{capabilities, check};
 use tench_abi::boot::BootInfo;
 use tench_abi::layout::address::PROCESS_INFO;
 use tench_abi::layout::slot;
-use tench_abi::object::DOORBELLS;
+use tench_abi::object::{CorePower, DOORBELLS};
 use tench_abi::{Error, Kind, Operation, Rights};
 use tench_arch_host::Machine;
 use tench_arch_host::host::{CORES, TIMER_INTERRUPT};
@@ -117,6 +117,29 @@ fn a_core_is_started_once_and_the_own_one_runs_already() {
     }
     let started: Vec<_> = m.host().started.iter().map(|(core, addresses)| (*core, *addresses)).collect();
     assert_eq!(started, [1, 2, 3].map(|core| (core, (0x4020_0000, 0x4040_1000))));
+    check(&mut m);
+}
+
+#[test]
+fn a_core_is_on_from_its_start_until_it_stops() {
+    let mut m = Machine::new();
+    let power = |m: &mut Machine, cap, core| m.call(Operation::KernelCorePower, &[cap, core]);
+    let known =
+        |m: &mut Machine, core| CorePower::from_code(power(m, KERNEL, core).ok()[1]).expect("one of the states");
+    for core in [CORES, CORES + 1, 1 << 32, u64::MAX] {
+        assert_eq!(power(&mut m, KERNEL, core).err(), Error::NoSuchCore);
+    }
+    let blind = weak(&mut m, KERNEL, WRITE);
+    assert_eq!(power(&mut m, blind, 1).err(), Error::MissingRights);
+    assert_eq!(power(&mut m, CONTROL, 1).err(), Error::WrongType);
+    assert_eq!(known(&mut m, 0), CorePower::On, "it runs this");
+    assert_eq!(known(&mut m, 1), CorePower::Off, "nobody has started it");
+    m.call(Operation::KernelStartCore, &[KERNEL, 1, 0x4020_0000, 0x4040_1000]).ok();
+    assert_eq!([1, 2].map(|core| known(&mut m, core)), [CorePower::On, CorePower::Off]);
+    m.host().stopped.insert(1);
+    let sight = weak(&mut m, KERNEL, READ);
+    assert_eq!(power(&mut m, sight, 1).ok()[1], CorePower::Off as u64, "to read is enough");
+    assert_eq!(known(&mut m, 0), CorePower::On);
     check(&mut m);
 }
 

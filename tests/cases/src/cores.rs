@@ -2,7 +2,7 @@
 //! with several the cases run on the first, and the monitor has line 0 of each.
 
 use tench::abi::layout::slot;
-use tench::abi::object::DOORBELLS;
+use tench::abi::object::{CorePower, DOORBELLS};
 use tench::sys::{Cap, CapAddress, Doorbell, Interrupt, InterruptControl, Machine, Notification, Rights, Trigger};
 
 use crate::case::{Case, Outcome};
@@ -22,6 +22,7 @@ pub const CASES: &[Case] = &[
     Case::new("COR0008", "doorbells are copied, moved, deleted and revoked", copies),
     Case::new("COR0009", "a core that runs or is not there is not started", start),
     Case::new("COR0010", "the kernel knows its core and the device tree", machine),
+    Case::new("COR0011", "cores that run are on, and of no other it is said", power),
 ];
 
 /// A line on which the cases ring where nobody listens.
@@ -197,6 +198,20 @@ fn machine(stage: &mut Stage) -> Outcome {
     check!(device_tree_size > 0 && device_tree_size < 1 << 21);
     let weak = stage.mint(KERNEL, Rights::WRITE, 0)?;
     refused!(weak.machine(), MissingRights);
+    weak.delete()?;
+    Ok(())
+}
+
+fn power(stage: &mut Stage) -> Outcome {
+    let cores = cores()?;
+    for core in [cores, 64, 1 << 32, u64::MAX] {
+        refused!(KERNEL.core_power(core), NoSuchCore);
+    }
+    for core in OWN..cores {
+        equal!(KERNEL.core_power(core), Ok(CorePower::On));
+    }
+    let weak = stage.mint(KERNEL, Rights::WRITE, 0)?;
+    refused!(weak.core_power(OWN), MissingRights);
     weak.delete()?;
     Ok(())
 }

@@ -80,9 +80,10 @@ operations! {
     "OPS0044" AccountQuery [PageTable] READ;
     "OPS0045" AccountSuspend [PageTable] WRITE;
     "OPS0048" ThreadServe [Thread] WRITE;
-    "OPS0049" InterruptDoorbell [InterruptControl] WRITE;
-    "OPS0050" KernelMachine [Kernel] READ;
-    "OPS0051" KernelStartCore [Kernel] WRITE;
+    "OPS0053" InterruptDoorbell [InterruptControl] WRITE;
+    "OPS0054" KernelMachine [Kernel] READ;
+    "OPS0055" KernelStartCore [Kernel] WRITE;
+    "OPS0056" KernelCorePower [Kernel] READ;
 }
 
 /// A capability of each kind.

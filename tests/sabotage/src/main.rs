@@ -7,7 +7,11 @@
 //! |---|---|
 //! | `end-monitor` | the core's monitor is killed |
 //! | `empty-monitor` | all memory is taken from the core's monitor, its threads too; nobody is told |
+//! | `end-slowly` | the same, and 15 seconds later the core stops |
 //! | `end-kernel` | the core stops, in the middle of whatever it does |
+//!
+//! `divide-memory` does it itself, where `./tench test crash` has broken what it calls: it asks the memory server to divide a block, which
+//! nobody else does.
 //!
 //! Such a program itself only waits. So whoever starts it from another core and waits for its end waits for an answer that never comes.
 
@@ -20,6 +24,7 @@ use alloc::string::{String, ToString};
 
 use tench::abi::layout::slot;
 use tench::mem::Mem;
+use tench::memory;
 use tench::println;
 use tench::procs::Procs;
 use tench::sys::{Cap, Kernel};
@@ -31,18 +36,35 @@ tench::entry!(main);
 const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
 /// What the saboteur is called.
 const SABOTEUR: &str = "saboteur";
+/// What divides memory is called.
+const DIVIDER: &str = "divide-memory";
 /// Who is ended.
 const MONITOR: &str = "monitor";
+/// Log2 of the bytes that are divided.
+const BLOCK_BITS: u32 = 16;
+/// How long a core goes on without its monitor: longer than others wait for it.
+const SILENCE: Duration = Duration::from_secs(15);
 /// How often the saboteur looks.
 const PERIOD: Duration = Duration::from_millis(20);
 
+/// Something that it does.
+type Deed = fn() -> Result<(), String>;
+
 /// What it does for whom.
-const DEEDS: [(&str, fn() -> Result<(), String>); 3] =
-    [("end-monitor", end_monitor), ("empty-monitor", empty_monitor), ("end-kernel", end_kernel)];
+const DEEDS: [(&str, Deed); 4] = [
+    ("end-monitor", end_monitor),
+    ("empty-monitor", empty_monitor),
+    ("end-slowly", end_slowly),
+    ("end-kernel", end_kernel),
+];
 
 fn main() -> Result<(), String> {
-    if tench::args().next().is_some_and(|path| path.ends_with(SABOTEUR)) {
+    let is_called = |name| tench::args().next().is_some_and(|path| path.ends_with(name));
+    if is_called(SABOTEUR) {
         return lie_in_wait();
+    }
+    if is_called(DIVIDER) {
+        return divide_memory();
     }
     // Until the core is no more.
     time::sleep(Duration::from_secs(3600));
@@ -76,6 +98,22 @@ fn end_monitor() -> Result<(), String> {
 fn empty_monitor() -> Result<(), String> {
     let authority = Mem::at(Cap::new(slot::EXTRA));
     authority.close_account(monitor()?).map(drop).map_err(|failure| failure.to_string())
+}
+
+fn end_slowly() -> Result<(), String> {
+    empty_monitor()?;
+    time::sleep(SILENCE);
+    end_kernel()
+}
+
+/// The halves stay this process's, and go with it.
+fn divide_memory() -> Result<(), String> {
+    let [slot, half] = [memory::take_slot(), memory::take_slot()].map(|slot| slot.map_err(|error| error.to_string()));
+    let block = Mem::STANDARD.allocate(BLOCK_BITS, slot?).map_err(|failure| failure.to_string())?;
+    block.untyped.split(half?).map_err(|error| error.to_string())?;
+    let bits = Mem::STANDARD.divide(block.address).map_err(|failure| failure.to_string())?;
+    println!("a block of {} bytes was divided into two of {}", 1u64 << BLOCK_BITS, 1u64 << bits);
+    Ok(())
 }
 
 fn end_kernel() -> Result<(), String> {

@@ -1,11 +1,12 @@
-//! The cores of the machine, and how one is started: by the firmware, over PSCI.
+//! The cores of the machine, and how one is started, and whether it is on: the firmware says and does that, over PSCI.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use arrayvec::ArrayVec;
-use smccc::psci::{self, error::Error as Refusal};
+use smccc::psci::{self, AffinityState, LowestAffinityLevel, error::Error as Refusal};
 use smccc::{Hvc, Smc};
 use tench_abi::Error;
+use tench_abi::object::CorePower;
 
 use crate::platform::{Conduit, MAX_CORES, Platform};
 
@@ -57,6 +58,25 @@ impl Cores {
             Refusal::AlreadyOn | Refusal::OnPending => Error::CoreRunning,
             _ => Error::CoreRefused,
         })
+    }
+
+    /// Whether a core is on.
+    ///
+    /// # Errors
+    /// `NoSuchCore`, `CoreRefused`.
+    pub fn power(&self, core: u64) -> Result<CorePower, Error> {
+        let affinity = self.affinity(core).ok_or(Error::NoSuchCore)?;
+        let state = match self.power {
+            Some(Conduit::Hypervisor) => psci::affinity_info::<Hvc>(affinity, LowestAffinityLevel::All),
+            Some(Conduit::SecureMonitor) => psci::affinity_info::<Smc>(affinity, LowestAffinityLevel::All),
+            None => return Err(Error::CoreRefused),
+        };
+        match state {
+            Ok(AffinityState::On) => Ok(CorePower::On),
+            Ok(AffinityState::Off) => Ok(CorePower::Off),
+            Ok(AffinityState::OnPending) => Ok(CorePower::Starting),
+            Err(_) => Err(Error::CoreRefused),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use arrayvec::ArrayVec;
 use tench_abi::Error;
 use tench_abi::memory::MapFlags;
+use tench_abi::object::CorePower;
 use tench_kernel::thread::{FloatState, Thread};
 use tench_kernel::{Arch, Kernel, Ref};
 
@@ -85,6 +86,9 @@ unsafe impl Arch for Machine {
     }
     fn start_core(&mut self, core: u64, image: u64, boot: u64) -> Result<(), Error> {
         self.cores.start(core, image, boot)
+    }
+    fn core_power(&self, core: u64) -> Result<CorePower, Error> {
+        self.cores.power(core)
     }
     fn ring(&mut self, core: u64, line: u32) {
         if let Some(affinity) = self.cores.affinity(core) {

@@ -6,7 +6,7 @@ use std::panic::resume_unwind;
 
 use tench_abi::Error;
 use tench_abi::memory::MapFlags;
-use tench_abi::object::DOORBELLS;
+use tench_abi::object::{CorePower, DOORBELLS};
 use tench_kernel::object::Ref;
 use tench_kernel::thread::{FloatState, OBJECT_SIZE, Thread};
 use tench_kernel::{Arch, Kernel, entry};
@@ -57,6 +57,8 @@ pub struct Host {
     pub output: Vec<u8>,
     /// Cores that were started: the addresses of image and boot page.
     pub started: BTreeMap<u64, (u64, u64)>,
+    /// Cores that have stopped.
+    pub stopped: BTreeSet<u64>,
     /// Lines of other cores that were rung, in order.
     pub rung: Vec<(u64, u32)>,
     /// Run at each window of an operation and of the idle thread, after pending interrupts.
@@ -82,6 +84,7 @@ impl Host {
             space: 0,
             output: Vec::new(),
             started: BTreeMap::new(),
+            stopped: BTreeSet::new(),
             rung: Vec::new(),
             hook: None,
             nested_hook: None,
@@ -195,6 +198,11 @@ unsafe impl Arch for Host {
         }
         self.started.insert(core, (image, boot));
         Ok(())
+    }
+
+    fn core_power(&self, core: u64) -> Result<CorePower, Error> {
+        let is_on = (core == 0 || self.started.contains_key(&core)) && !self.stopped.contains(&core);
+        Ok(if is_on { CorePower::On } else { CorePower::Off })
     }
 
     fn ring(&mut self, core: u64, line: u32) {

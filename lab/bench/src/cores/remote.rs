@@ -5,6 +5,8 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use tench::memory;
+use tench::procs::Procs;
 use tench::sync::Barrier;
 use tench::thread;
 use tench::time::instructions;
@@ -35,7 +37,16 @@ pub fn run() -> Result<(), String> {
     figure("spawn_local", local);
     figure("spawn_remote", remote);
     percent("spawn_percent", remote, local);
+    figure("server_local", ask(monitor, 0)?);
+    figure("server_remote", ask(monitor, OTHER)?);
     Ok(())
+}
+
+/// What a request to the process server of a core costs, by a capability to its endpoint.
+fn ask(monitor: Monitor, core: u64) -> Result<u64, String> {
+    let slot = memory::take_slot().map_err(|_| "cores: no slot")?;
+    let procs = Procs::at(monitor.processes(core, slot).map_err(problem("the process server"))?);
+    mean(|| procs.load().map(drop).map_err(problem("a request")))
 }
 
 fn ping(monitor: Monitor) -> Result<(), String> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use miette::Result;
 use tench_abi::layout::slot;
-use tench_system::{Capability, Cores, DEFAULT_PRIORITY, Device, FORMS};
+use tench_system::{Capability, Cores, DEFAULT_PRIORITY, Device, FORMS, MAX_SHARES, MAX_WEIGHT, SIZES, Share};
 use toml::{Spanned, Value};
 
 use super::mistake::{Mistake, Mistakes};
@@ -85,10 +85,11 @@ impl Checker<'_> {
     fn system(&mut self, name: &str, text: &text::System) -> System {
         let kernel = self.package("kernel", &text.kernel);
         let init = self.package("init", &text.init);
+        let memory = self.shares(&text.cores.memory);
         let programs: Vec<Program> = text.program.iter().map(|program| self.program(program.get_ref())).collect();
         self.unique(text, &programs);
         self.relations(text, &programs);
-        System { name: name.to_owned(), kernel, init, programs }
+        System { name: name.to_owned(), kernel, init, memory, programs }
     }
 
     fn program(&mut self, text: &text::Program) -> Program {
@@ -214,6 +215,35 @@ impl Checker<'_> {
             self.wrong("keep", value, allowed);
         }
         bytes as u64
+    }
+
+    /// What the cores have of the memory, from the first on.
+    fn shares(&mut self, values: &[Spanned<Value>]) -> Vec<String> {
+        let (least, most) = (SIZES.start(), SIZES.end() >> 10);
+        let weight = format!("a weight from 1 to {MAX_WEIGHT}");
+        let allowed = format!("{weight}, or a size from \"{least}M\" to \"{most}G\"");
+        if let Some(value) = values.get(MAX_SHARES) {
+            let message = format!("`memory` says something of {} cores", values.len());
+            self.mistake(value.span(), message, format!("at most {MAX_SHARES} cores"));
+        }
+        let shares = values.iter().enumerate().map(|(core, value)| {
+            let text = match value.get_ref() {
+                Value::Integer(weight) => Some(weight.to_string()),
+                // A weight is a number, not a text.
+                Value::String(text) => Some(text.clone()).filter(|text| !text.ends_with(|c: char| c.is_ascii_digit())),
+                _ => None,
+            };
+            match text.as_deref().and_then(Share::from_text) {
+                None => self.wrong("memory", value, &allowed),
+                Some(Share::Size(_)) if core == 0 => {
+                    let message = "`memory` gives the first core a size, which has what the others do not get";
+                    self.mistake(value.span(), message, weight.as_str());
+                }
+                Some(_) => {}
+            }
+            text.unwrap_or_default()
+        });
+        shares.collect()
     }
 
     fn name(&mut self, value: &Spanned<Value>) -> String {

@@ -12,7 +12,7 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use miette::Result;
-use tench_system::{Capabilities, Cores, Program as Record, Strings};
+use tench_system::{Capabilities, Cores, Program as Record, Shares, Strings};
 
 use crate::process;
 use crate::workspace::{self, Workspace};
@@ -26,6 +26,8 @@ pub struct System {
     pub kernel: String,
     /// Package of the first process.
     pub init: String,
+    /// What each core has of the memory, from the first on, each understood by `tench_system::Share::from_text`.
+    pub memory: Vec<String>,
     /// The programs, in start order.
     pub programs: Vec<Program>,
 }
@@ -126,7 +128,7 @@ impl System {
                 capabilities: Capabilities::new(Strings::new(capabilities)),
             })
             .collect();
-        tench_system::System::write(&records)
+        tench_system::System::write(&records, Shares::new(Strings::new(&join(&self.memory))))
     }
 }
 

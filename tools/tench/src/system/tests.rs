@@ -53,6 +53,8 @@ fn a_good_description_survives_encoding() {
     let text = r#"
         kernel = "tench-kernel-image"
         init = "tench-init"
+        [cores]
+        memory = [3, "96M", 1]
         [[program]]
         name = "mem"
         package = "tench-mem"
@@ -78,6 +80,9 @@ fn a_good_description_survives_encoding() {
     let bytes = system.encode();
     let read = tench_system::System::parse(&bytes).unwrap();
     assert_eq!(read.find("mem").unwrap().arguments.iter().collect::<Vec<_>>(), ["--all"]);
+    let shares = [3, 0, 1, 1].map(tench_system::Share::Weight);
+    let shares = [shares[0], tench_system::Share::Size(96 << 20), shares[2], shares[3]];
+    assert_eq!([0, 1, 2, 3].map(|core| read.shares().of(core)), shares);
     let shell = read.find("shell").unwrap();
     assert_eq!((shell.priority, shell.ceiling, shell.start), (DEFAULT, 150, true));
     assert_eq!(shell.arguments.iter().collect::<Vec<_>>(), ["-x", "two words"]);

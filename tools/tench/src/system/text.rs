@@ -11,7 +11,16 @@ pub struct System {
     pub kernel: Spanned<Value>,
     pub init: Spanned<Value>,
     #[serde(default)]
+    pub cores: Cores,
+    #[serde(default)]
     pub program: Vec<Spanned<Program>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cores {
+    #[serde(default)]
+    pub memory: Vec<Spanned<Value>>,
 }
 
 #[derive(Deserialize)]

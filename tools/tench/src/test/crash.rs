@@ -3,8 +3,8 @@
 //!
 //! All must power off: the kernel with the status of its failures, and with the functions on the way there, `init` with 1.
 //!
-//! Then the same on another core, while it runs: a kernel, and a monitor. Only that core stops, the others go on, and who waits for it
-//! is told.
+//! Then the same on another core, while it runs: a kernel, a monitor, a memory server and a process server. Only that core stops, the
+//! others go on, and who waits for it is told.
 
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ struct Further {
     expected: &'static [&'static str],
 }
 
-const FURTHER: [Further; 2] = [
+const FURTHER: [Further; 4] = [
     Further {
         name: "crash/other-kernel",
         program: None,
@@ -108,8 +108,8 @@ const FURTHER: [Further; 2] = [
         command: "cores run 1 end-kernel",
         expected: &[
             "panic: kernel: exception",
-            "monitor: core 1 does not answer any more",
-            "cores: that core does not answer",
+            "monitor: core 1 has stopped",
+            "cores: that core has stopped",
             "1 of 2 cores run",
         ],
     },
@@ -121,8 +121,36 @@ const FURTHER: [Further; 2] = [
         expected: &[
             "monitor (pid 1:4): undefined instruction",
             "procs: bin/monitor (pid 1:4) ended by a fault; core 1 stops",
-            "monitor: core 1 does not answer any more",
-            "cores: that core does not answer",
+            "monitor: core 1 has stopped",
+            "cores: that core has stopped",
+            "1 of 2 cores run",
+        ],
+    },
+    Further {
+        name: "crash/other-memory-server",
+        program: Some("mem"),
+        function: "_ZN9tench_mem5books22Books$LT$E$C$B$C$A$GT$6divide",
+        command: "cores run 1 divide-memory",
+        expected: &[
+            "mem: fault of class",
+            "Books",
+            "init of core 1: mem has ended, and nothing can go on without it",
+            "monitor: core 1 has stopped",
+            "cores: that core has stopped",
+            "1 of 2 cores run",
+        ],
+    },
+    Further {
+        name: "crash/other-process-server",
+        program: Some("procs"),
+        function: "_ZN11tench_procs6server6Server8kill_for",
+        command: "cores kill 1:5",
+        expected: &[
+            "procs: fault of class",
+            "kill_for",
+            "init of core 1: procs has ended, and nothing can go on without it",
+            "monitor: core 1 has stopped",
+            "cores: that core has stopped",
             "1 of 2 cores run",
         ],
     },

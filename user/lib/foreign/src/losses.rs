@@ -62,6 +62,11 @@ impl Losses {
     /// Whether nothing is left of what the lost cores `tainted` may have spread: no core that is alive has anything of theirs,
     /// nor of those to which parts of that were lent, and so on.
     pub fn is_settled(&self, tainted: Cores) -> bool {
+        self.unsettled(tainted) == Cores::NONE
+    }
+
+    /// The cores that have not said so yet.
+    pub fn unsettled(&self, tainted: Cores) -> Cores {
         let mut all = tainted;
         loop {
             let more = all.iter().fold(all, |sum, core| sum.and(self.tainted(core)));
@@ -70,9 +75,9 @@ impl Losses {
             }
             all = more;
         }
-        all.iter().all(|core| {
+        all.iter().fold(Cores::NONE, |sum, core| {
             let clean = self.losses.get(core.index()).map_or(Cores::NONE, |loss| loss.clean);
-            clean.covers(self.alive().without(Cores::NONE.with(core)))
+            sum.and(self.alive().without(Cores::NONE.with(core)).without(clean))
         })
     }
 }

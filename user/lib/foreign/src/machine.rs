@@ -297,6 +297,22 @@ impl Machine {
         self.requests.len()
     }
 
+    /// The other cores that have to say something, or to stop, before what is under way here goes on: what a client of this core waits for,
+    /// and what this core takes back because another one does. Who may have stopped is to be looked for among these.
+    pub fn awaited(&self) -> Cores {
+        let sent = self.requests.purposes().fold(Cores::NONE, |sum, purpose| match purpose {
+            Purpose::Send { object, to } => sum.with(to).with(object.owner),
+            // These are among the objects that are being withdrawn.
+            Purpose::Revoke { .. } => sum,
+        });
+        let withdrawn = self.exports.iter().filter(|(_, export)| export.withdrawing && !export.given_up);
+        let all = withdrawn.fold(sent, |sum, (object, export)| {
+            let holders = self.exports.holders(object).iter();
+            holders.fold(sum.and(self.losses.unsettled(export.tainted)), |sum, holder| sum.with(holder.core))
+        });
+        all.without(Cores::NONE.with(self.core))
+    }
+
     /// Answers all who wait for the end of a withdrawal.
     pub(crate) fn answer_revokes(&mut self, ended: ObjectId, result: Result<(), Error>, effects: &mut impl Effects) {
         let waits = |purpose: &Purpose| matches!(*purpose, Purpose::Revoke { object } if object == ended);

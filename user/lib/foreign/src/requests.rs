@@ -77,6 +77,11 @@ impl Requests {
         Some(place.request.take()?.token)
     }
 
+    /// What those that are not answered wait for.
+    pub fn purposes(&self) -> impl Iterator<Item = Purpose> {
+        self.places.iter().filter_map(|place| place.request.map(|request| request.purpose))
+    }
+
     pub fn len(&self) -> usize {
         self.places.iter().filter(|place| place.request.is_some()).count()
     }

@@ -58,6 +58,15 @@ impl Randomness {
         Randomness { seed, used: 0 }
     }
 
+    /// What follows from a seed that all cores of a machine have: on each something else, and on the first what [`new`](Self::new) makes
+    /// of it.
+    pub fn of_core(mut seed: [u8; 32], core: u64) -> Randomness {
+        // Spread, so that it is not the seed of another machine that differs by little.
+        let mixed = core.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+        seed.iter_mut().zip(mixed).for_each(|(byte, core)| *byte ^= core);
+        Randomness::new(seed)
+    }
+
     /// The same with the numbers that a process was given.
     pub fn from_words(words: [u64; 4]) -> Randomness {
         let mut seed = [0; 32];

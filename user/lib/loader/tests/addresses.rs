@@ -104,6 +104,21 @@ fn a_seed_says_everything() {
 }
 
 #[test]
+fn each_core_makes_something_else_of_a_seed() {
+    let file = Movable::new().write();
+    let program = Program::parse(&file).unwrap();
+    let draw = |mut random: Randomness| Addresses::choose(&program, StackSize::Own(1 << 20), &mut random.sequence());
+    let seed = [1; 32];
+    assert_eq!(draw(Randomness::of_core(seed, 0)), draw(Randomness::new(seed)), "the first takes it as it is");
+    assert_eq!(draw(Randomness::of_core(seed, 5)), draw(Randomness::of_core(seed, 5)));
+    let chosen: Vec<Addresses> = (0..64).map(|core| draw(Randomness::of_core(seed, core))).collect();
+    let distinct: BTreeSet<(u64, u64, u64)> = chosen.iter().map(|one| (one.bias, one.dynamic, one.stack.top)).collect();
+    assert_eq!(distinct.len(), 64);
+    assert_eq!(chosen.iter().map(|one| one.bias).collect::<BTreeSet<u64>>().len(), 64);
+    assert_eq!(chosen.iter().map(|one| one.random).collect::<BTreeSet<[u64; 4]>>().len(), 64);
+}
+
+#[test]
 fn each_place_in_the_first_table_comes_up() {
     let file = Movable::new().write();
     let program = Program::parse(&file).unwrap();

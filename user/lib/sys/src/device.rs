@@ -1,6 +1,6 @@
 //! Interrupts, other cores, and the kernel itself.
 
-use tench_abi::object::{Statistic, Stretches, stretch};
+use tench_abi::object::{CorePower, Statistic, Stretches, stretch};
 use tench_abi::{CapAddress, Error, Operation};
 
 use crate::cap::{Cap, objects};
@@ -129,6 +129,14 @@ impl Cap<Kernel> {
         // SAFETY: what the other core does there is the contract between whoever has this capability and the kernel; memory of this
         // program changes only if it is given to that core.
         unsafe { raw::call2(Operation::KernelStartCore, self.raw(), core, image, boot) }.done()
+    }
+
+    /// Whether a core is on, as the firmware says. Rights: `READ`.
+    /// Errors: `NoSuchCore`, `CoreRefused` (the firmware does not say).
+    pub fn core_power(self, core: u64) -> Result<CorePower, Error> {
+        // SAFETY: no memory of the program changes.
+        let answer = unsafe { raw::call0(Operation::KernelCorePower, self.raw(), core) }.check()?;
+        CorePower::from_code(answer.first).ok_or(Error::CoreRefused)
     }
 
     /// How long interrupts were off on a path: an operation's number or one of [`stretch`]. Rights: `READ`.

@@ -6,7 +6,7 @@
 //! host tool uses, needs a heap (feature `write`).
 //!
 //! ```text
-//! Header                      magic, version, number of programs, in postcard's encoding
+//! Header                      magic, version, number of programs, shares of memory, in postcard's encoding
 //! Program × number            in start order, in postcard's encoding
 //! ```
 //! [`System::parse`] walks all of it once, so that what follows cannot meet a malformed record.
@@ -19,12 +19,14 @@
 extern crate alloc;
 
 mod capability;
+mod share;
 mod strings;
 #[cfg(test)]
 mod tests;
 
 pub use capability::{Capabilities, Capability, Device, FORMS};
 use serde::{Deserialize, Serialize};
+pub use share::{MAX_SHARES, MAX_WEIGHT, SIZES, Share, Shares};
 pub use strings::{Iter as StringsIter, Strings};
 
 /// Where the description lies in the boot archive.
@@ -33,13 +35,15 @@ pub const ARCHIVE_PATH: &str = "etc/system";
 pub const DEFAULT_PRIORITY: u8 = 100;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TSYS");
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct Header<'a> {
     magic: u32,
     version: u32,
     programs: u32,
+    #[serde(borrow)]
+    shares: Shares<'a>,
 }
 
 /// Why bytes are not a system description.
@@ -126,13 +130,14 @@ pub struct Program<'a> {
 pub struct System<'a> {
     records: &'a [u8],
     count: u32,
+    shares: Shares<'a>,
 }
 
 impl<'a> System<'a> {
     /// Checks `bytes` (the file [`ARCHIVE_PATH`]) from beginning to end.
     pub fn parse(bytes: &'a [u8]) -> Result<System<'a>, Malformed> {
-        let (header, records) = postcard::take_from_bytes::<Header>(bytes).map_err(|_| Malformed)?;
-        if header.magic != MAGIC || header.version != VERSION {
+        let (header, records) = postcard::take_from_bytes::<Header<'_>>(bytes).map_err(|_| Malformed)?;
+        if header.magic != MAGIC || header.version != VERSION || !header.shares.is_well_formed() {
             return Err(Malformed);
         }
         let mut rest = records;
@@ -149,7 +154,12 @@ impl<'a> System<'a> {
         if !rest.is_empty() {
             return Err(Malformed);
         }
-        Ok(System { records, count: header.programs })
+        Ok(System { records, count: header.programs, shares: header.shares })
+    }
+
+    /// How memory is divided among the cores.
+    pub const fn shares(&self) -> Shares<'a> {
+        self.shares
     }
 
     /// The programs, those to be started in the order in which `init` has to start them.
@@ -167,10 +177,10 @@ impl<'a> System<'a> {
         self.programs().find(|program| program.path == path)
     }
 
-    /// The bytes that [`parse`](Self::parse) reads back as these programs.
+    /// The bytes that [`parse`](Self::parse) reads back as these programs and shares.
     #[cfg(feature = "write")]
-    pub fn write(programs: &[Program]) -> alloc::vec::Vec<u8> {
-        let header = Header { magic: MAGIC, version: VERSION, programs: programs.len() as u32 };
+    pub fn write(programs: &[Program], shares: Shares) -> alloc::vec::Vec<u8> {
+        let header = Header { magic: MAGIC, version: VERSION, programs: programs.len() as u32, shares };
         let mut bytes = postcard::to_allocvec(&header).expect("memory is the only limit");
         for program in programs {
             bytes.extend(postcard::to_allocvec(program).expect("memory is the only limit"));

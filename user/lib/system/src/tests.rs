@@ -27,14 +27,20 @@ fn sample() -> [Program<'static>; 2] {
     [mem, hello]
 }
 
+fn shares() -> Shares<'static> {
+    Shares::new(Strings::new(b"4\x0096M\x002G\x00"))
+}
+
 #[test]
 fn what_is_written_is_read_back() {
-    let bytes = System::write(&sample());
+    let bytes = System::write(&sample(), shares());
     let system = System::parse(&bytes).unwrap();
     assert_eq!(system.programs().collect::<Vec<_>>(), sample());
     assert_eq!(system.find("hello").unwrap().path, "bin/hello");
     assert_eq!(system.find_path("bin/mem").unwrap().name, "mem");
     assert!(system.find("nobody").is_none());
+    let expected = [Share::Weight(4), Share::Size(96 << 20), Share::Size(2 << 30), Share::USUAL, Share::USUAL];
+    assert_eq!([0, 1, 2, 3, u64::MAX].map(|core| system.shares().of(core)), expected);
 
     let mem = system.find("mem").unwrap();
     assert_eq!(mem.arguments.iter().collect::<Vec<_>>(), ["--policy", "best fit"]);
@@ -47,7 +53,7 @@ fn what_is_written_is_read_back() {
 
 #[test]
 fn every_shorter_prefix_is_refused() {
-    let bytes = System::write(&sample());
+    let bytes = System::write(&sample(), shares());
     for length in 0..bytes.len() {
         assert_eq!(System::parse(&bytes[..length]).err(), Some(Malformed), "prefix of {length} bytes");
     }
@@ -55,7 +61,7 @@ fn every_shorter_prefix_is_refused() {
 
 #[test]
 fn damaged_bytes_are_refused_or_harmless() {
-    let bytes = System::write(&sample());
+    let bytes = System::write(&sample(), shares());
     for position in 0..bytes.len() {
         for bit in 0..8 {
             let mut damaged = bytes.clone();
@@ -78,5 +84,36 @@ fn each_form_is_understood_and_nothing_else() {
     }
     for text in ["untyped:some", "archive:all", "interrupt:virtio01", "kernel "] {
         assert!(Capability::from_text(text).is_none(), "{text}");
+    }
+}
+
+#[test]
+fn shares_are_weights_and_sizes() {
+    for (text, share) in [
+        ("1", Share::Weight(1)),
+        ("1000", Share::Weight(1000)),
+        ("16M", Share::Size(16 << 20)),
+        ("1G", Share::Size(1 << 30)),
+        ("1024G", Share::Size(1 << 40)),
+    ] {
+        assert_eq!(Share::from_text(text), Some(share), "{text}");
+    }
+    for text in
+        ["", "0", "01", "1001", "-1", "+1", "M", "G", "15M", "0G", "1025G", "16m", "16 M", "16MM", "1.5G", "16K"]
+    {
+        assert_eq!(Share::from_text(text), None, "{text}");
+    }
+    assert_eq!(Share::from_text("18446744073709551615G"), None);
+}
+
+#[test]
+fn shares_that_no_description_has_are_refused() {
+    let many = b"1\0".repeat(MAX_SHARES);
+    let more = b"1\0".repeat(MAX_SHARES + 1);
+    let parse = |bytes| System::parse(&System::write(&[], Shares::new(Strings::new(bytes)))).map(drop);
+    assert_eq!(parse(b""), Ok(()));
+    assert_eq!(parse(&many), Ok(()));
+    for bytes in [&b"16M\0"[..], b"1\x002", b"1\0zero\0", b"\0", b"1\x00\xff\0", &more] {
+        assert_eq!(parse(bytes), Err(Malformed), "{bytes:?}");
     }
 }

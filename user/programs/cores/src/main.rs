@@ -41,7 +41,7 @@ const USAGE: &str =
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
     leave CORE [TIMES] | call CORE [TIMES] | abandon CORE TIMES |
     named CORE CORE | mute CORE TIMES | hoard | look-up TIMES |
-    refusals CORE |
+    lose CORE PROGRAM | refusals CORE |
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
 fn main() -> Result<(), String> {
@@ -97,6 +97,7 @@ fn main() -> Result<(), String> {
         ["badge-of", core] => names::badge_of(number(core)?),
         ["muted"] => names::muted(several()?),
         ["caller"] => call::caller(several()?),
+        ["lose", core, program] => share::lose(several()?, number(core)?, program),
         ["refusals", core] => refusals::all(several()?, number(core)?),
         ["traffic", steps] => traffic::traffic(several()?, steps, 1, false),
         ["traffic", steps, seed] => traffic::traffic(several()?, steps, number(seed)?, false),

@@ -187,6 +187,43 @@ fn leave_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// How long it takes a program that ends its core to do so.
+const END: Duration = Duration::from_millis(500);
+
+/// Shares a frame with a guest on a core and lends memory to another, starts a program there that ends the core without a word, and takes
+/// all back.
+pub fn lose(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
+    let (_, own) = monitor.cores().map_err(text)?;
+    let [guest, borrower] = [spawn(monitor, core, &["cores", "guest"])?, spawn(monitor, core, &["cores", "guest"])?];
+    let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?;
+    let window = Window::new(frame.cap(), FRAME_BITS, RW).map_err(|error| error.to_string())?;
+    window.write64(0, HERE);
+    monitor.give(guest, SHARE, Cap::new(frame.cap().address())).map_err(text)?;
+    until(|| window.read64(8) == THERE)?;
+    let [slot, arrival] = [take_slot()?, take_slot()?];
+    let block = Mem::STANDARD.allocate(LENT_BITS, slot).map_err(|failure| failure.to_string())?;
+    monitor.lend(borrower, LEND, block.untyped).map_err(text)?;
+    monitor.take(arrival).map_err(text)?;
+    println!("core {core} has a frame of core {own}, and memory, of which it made a frame that core {own} has");
+    spawn(monitor, core, &[program])?;
+    time::sleep(END);
+    monitor.revoke(Cap::new(frame.cap().address())).map_err(text)?;
+    frame.cap().revoke().map_err(|error| error.to_string())?;
+    monitor.recall(block.address, 1 << block.size_bits).map_err(text)?;
+    if OWN_SPACE.identify_at(arrival).is_ok_and(|found| found.kind != Kind::Null) {
+        return Err("what was made of the memory is still there".to_string());
+    }
+    Mem::STANDARD.free(block.address).map_err(|failure| failure.to_string())?;
+    [slot, arrival].into_iter().for_each(memory::free_slot);
+    let why = monitor.wait(guest).err().map_or("it goes on".to_string(), text);
+    let books = monitor.exchanged().map_err(text)?;
+    println!(
+        "all was taken back, {} objects are on other cores; whoever waits for the process there: {why}",
+        books.exports
+    );
+    Ok(())
+}
+
 /// Shares a frame with a guest, and ends.
 pub fn giver(monitor: Monitor, guest: u64) -> Result<(), String> {
     let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?.leak();

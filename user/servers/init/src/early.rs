@@ -42,8 +42,11 @@ pub fn print(text: fmt::Arguments<'_>) {
 
 /// Prints why, and powers the machine off with status 1. On a further core only this core stops: whoever has started it hears
 /// nothing of it any more, and reports that.
-pub fn stop(why: fmt::Arguments<'_>) -> ! {
-    print(why);
+pub fn stop(why: &dyn fmt::Display) -> ! {
+    match KERNEL.machine() {
+        Ok(machine) if machine.core > 0 => print(format_args!("init of core {}: {why}\n", machine.core)),
+        _ => print(format_args!("init: {why}\n")),
+    }
     KERNEL.power_off(1);
     loop {
         core::hint::spin_loop();

@@ -38,7 +38,7 @@ unsafe extern "C" fn _start(info: *const BootInfo) -> ! {
     early::set_up_thread();
     // SAFETY: the kernel has mapped the page for as long as the process lives, and nobody writes to it.
     match run(unsafe { &*info }) {
-        Err(failure) => early::stop(format_args!("init: {failure}\n")),
+        Err(failure) => early::stop(&failure),
     }
 }
 
@@ -62,5 +62,5 @@ fn run(info: &BootInfo) -> Result<core::convert::Infallible, Failure> {
 #[cfg(target_os = "none")]
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    early::stop(format_args!("init: {info}\n"))
+    early::stop(info)
 }

@@ -1,5 +1,7 @@
 //! Starts the programs of the system description: `mem` and `procs` with the loader, the others through `procs`.
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use arrayvec::ArrayVec;
 use tench_abi::boot::{BootInfo, MAX_UNTYPED, MemoryKind};
 use tench_abi::layout::slot;
@@ -33,6 +35,19 @@ pub const fn name_of(process: u64) -> &'static str {
         pid::PROCS => "procs",
         _ => "init",
     }
+}
+
+/// How far the programs of `mem` and `procs` lie above where they were linked.
+static MOVED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Of a process that init has loaded itself.
+fn moved(process: u64) -> &'static AtomicU64 {
+    &MOVED[usize::from(process == pid::PROCS)]
+}
+
+/// Where an address in such a process was when its program was linked.
+pub fn linked(process: u64, address: u64) -> u64 {
+    address.wrapping_sub(moved(process).load(Ordering::Relaxed))
 }
 
 /// Where a server receives.
@@ -69,9 +84,9 @@ pub fn start(info: &BootInfo) -> Result<(), Failure> {
     let faults = make_endpoint(&mut pool, "init")?;
     watch::start(&mut pool, faults)?;
     let devices = Devices::new(info);
-    let random = Randomness::new(devices.seed());
     let machine = Cap::<Kernel>::new(slot::KERNEL).machine();
     let machine = machine.map_err(|error| Failure::Kernel("asking which core this is", error))?;
+    let random = Randomness::of_core(devices.seed(), machine.core);
     let endpoints = ArrayVec::new();
     let mut starter = Starter { info, pool, boot, devices, random, endpoints, faults, machine, channel: None };
     starter.make_endpoints()?;
@@ -149,6 +164,7 @@ impl Starter<'_> {
         let stack = StackSize::whole(program.stack_size);
         let addresses = Addresses::choose(&image, stack, &mut self.random.sequence());
         image.move_by(addresses.bias);
+        moved(process).store(addresses.bias, Ordering::Relaxed);
         let description = Description {
             pid: self.number(process),
             name: program.path,

@@ -63,8 +63,7 @@ extern "C" fn run(faults: u64, thread: u64) -> ! {
     block.stack_top.set(OWN.stack.get().addr() + STACK_SIZE);
     // SAFETY: it has no message area (0), and this thread alone uses the block. Messages of faults travel in registers.
     unsafe { block.install() };
-    let failure = wait(Cap::new(CapAddress(faults as u32)));
-    stop(format_args!("init: {failure}\n"))
+    stop(&wait(Cap::new(CapAddress(faults as u32))))
 }
 
 /// Waits for a fault of the two servers that init itself has loaded. Nothing can go on without them.
@@ -77,9 +76,10 @@ fn wait(faults: Cap<Endpoint>) -> Failure {
         if message.is_fault() {
             let name = servers::name_of(message.badge());
             let (address, instruction, syndrome) = (message.word(1), message.word(2), message.word(3));
+            let linked = servers::linked(message.badge(), instruction);
             print(format_args!(
                 "{name}: fault of class {} with address {address:#x} at instruction {instruction:#x}, syndrome \
-                 {syndrome:#x}\n  at {instruction:#x} in {name}\n",
+                 {syndrome:#x}\n  at {linked:#x} in {name}\n",
                 message.label()
             ));
             return Failure::Ended(name);

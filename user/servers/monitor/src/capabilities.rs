@@ -10,8 +10,9 @@ use tench::memory;
 use tench::server::Watch;
 use tench::time;
 use tench_abi::layout::slot;
+use tench_abi::object::CorePower;
 use tench_channel::Request as Number;
-use tench_foreign::{Core, Kind as Sendable, ObjectId, Shape};
+use tench_foreign::{Core, Cores, Kind as Sendable, ObjectId, Shape};
 use tench_mem_client::Mem;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::line::{Admission, Growth, operation};
@@ -170,6 +171,15 @@ impl Books_ for Machine {
             Err(_) => {}
         }
     }
+
+    fn is_off(&self, core: Core) -> bool {
+        is_off(core.index() as u64)
+    }
+}
+
+/// Whether a core is off. Where the firmware does not say, none is known to be.
+pub fn is_off(core: u64) -> bool {
+    KERNEL.core_power(core) == Ok(CorePower::Off)
 }
 
 /// What somebody here sends to a process, before it has a ticket.
@@ -260,7 +270,7 @@ pub enum Task {
     Delete(CapAddress),
     /// Asks how much memory is free.
     Free,
-    /// Takes memory from the memory server for a core.
+    /// Takes memory from the memory server for a core, or answers why there is none for it.
     Take(Growth),
     /// Hands what lies in a slot to the memory server.
     Donate(CapAddress),
@@ -283,7 +293,10 @@ pub fn carry_out(task: &Task) -> Words {
         }
         Task::Reclaim => reclaim(),
         Task::Free => Mem::STANDARD.totals().ok().map(|totals| totals.free).into_iter().collect(),
-        Task::Take(growth) => take(growth).into_iter().flatten().collect(),
+        Task::Take(growth) => match take(growth) {
+            Ok(block) => block.into_iter().collect(),
+            Err(why) => [why as u64].into_iter().collect(),
+        },
         Task::Donate(slot) => donate(*slot).is_some().then_some(1).into_iter().collect(),
         Task::Return(address) => {
             let _ = Mem::STANDARD.free(*address);
@@ -293,19 +306,19 @@ pub fn carry_out(task: &Task) -> Words {
 }
 
 /// A block for another core: its slot, address and size.
-fn take(growth: &Growth) -> Option<[u64; 3]> {
-    let free = Mem::STANDARD.totals().ok()?.free;
+fn take(growth: &Growth) -> Result<[u64; 3], Error> {
+    let free = Mem::STANDARD.totals().map_err(|_| Error::Internal)?.free;
     let mut bits = gift(growth.bytes, free, growth.free)?;
-    let slot = memory::take_slot().ok()?;
+    let slot = memory::take_slot().map_err(|_| Error::OutOfMemory)?;
     loop {
         match Mem::STANDARD.allocate(bits, slot) {
-            Ok(block) => return Some([u64::from(slot.0), block.address, 1 << block.size_bits]),
+            Ok(block) => return Ok([u64::from(slot.0), block.address, 1 << block.size_bits]),
             Err(_) if bits > SMALLEST => bits -= 1,
             Err(_) => break,
         }
     }
     memory::free_slot(slot);
-    None
+    Err(Error::OutOfMemory)
 }
 
 /// The memory server takes memory in only from who has its authority, which managers are given.
@@ -445,12 +458,14 @@ pub struct Rounds {
     count: u32,
     /// Somebody may have ended whose memory other cores have something of.
     may_be_abroad: bool,
+    /// The cores of which the books awaited something at the last round.
+    awaited: Cores,
 }
 
 impl Rounds {
     /// Not yet.
     pub const fn new() -> Rounds {
-        Rounds { next: None, count: 0, may_be_abroad: false }
+        Rounds { next: None, count: 0, may_be_abroad: false, awaited: Cores::NONE }
     }
 
     /// Whether it is not asked at the moment.
@@ -461,7 +476,7 @@ impl Rounds {
     /// Asks it, if it is time. Answers what workers are to do.
     pub fn pass(&mut self, books: &mut Books) -> [Option<(Work, Task)>; 2] {
         if books.is_idle() && !self.may_be_abroad {
-            self.next = None;
+            (self.next, self.awaited) = (None, Cores::NONE);
             return [None, None];
         }
         let now = Instant::now();
@@ -474,6 +489,7 @@ impl Rounds {
             return [None, None];
         }
         books.poll();
+        self.awaited = books.awaited();
         // Once more after the last object has come back.
         let was = core::mem::replace(&mut self.may_be_abroad, books.has_exports());
         let reclaims = (was || self.may_be_abroad).then_some((Work::Reclaim, Task::Reclaim));
@@ -482,6 +498,16 @@ impl Rounds {
         let looks = !receivers.is_empty();
         let look = || (Work::Sweep, Task::Look(receivers.into_iter().take(MOST_ASKED).collect()));
         [reclaims, looks.then(look)]
+    }
+
+    /// Whether the books await something of any core.
+    pub fn await_any(&self) -> bool {
+        self.awaited != Cores::NONE
+    }
+
+    /// Whether they await something of this one.
+    pub fn await_it(&self, core: u64) -> bool {
+        self::core(core).is_some_and(|core| self.awaited.has(core))
     }
 
     /// Until when the main thread may sleep.

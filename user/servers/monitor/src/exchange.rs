@@ -69,6 +69,8 @@ pub trait Kernel {
     fn is_used(&self, slot: CapAddress) -> bool;
     /// Deletes it, and gives the slot back.
     fn delete(&mut self, slot: CapAddress);
+    /// Whether another core is off: it executes nothing, and never will.
+    fn is_off(&self, core: Core) -> bool;
 }
 
 /// A capability on its way to a process, with a ticket of the core it goes to.

@@ -50,6 +50,16 @@ enum Asked {
 /// The capability to a process server.
 type ToProcesses = Sent<Endpoint, Given>;
 
+/// What was found out about a core for which somebody waits.
+pub enum Seen {
+    /// Nothing new.
+    Nothing,
+    /// It is silent from now on.
+    Silent,
+    /// It has stopped, and the books know that.
+    Stopped,
+}
+
 /// Another core.
 pub struct Peer {
     /// Which.
@@ -212,13 +222,14 @@ impl Peer {
         self.send_unsent(endpoints);
     }
 
-    /// Nothing that it says is believed any more.
+    /// Nothing that it says is believed any more, or it says nothing any more.
     pub fn close(&mut self, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
-        self.state = State::Broken;
+        let why = if capabilities::is_off(self.core) { Error::Stopped } else { Error::Broken };
+        self.state = if matches!(why, Error::Stopped) { State::Stopped } else { State::Broken };
         self.channel = None;
         self.unsent.clear();
         endpoints.lose(self.core);
-        self.refuse_all(Error::Broken, endpoints, books, port);
+        self.refuse_all(why, endpoints, books, port);
         self.parked = None;
         capabilities::core(self.core).into_iter().for_each(|core| books.lose(core));
     }
@@ -383,6 +394,7 @@ impl Peer {
         match self.state {
             State::Broken => return Err(Error::Broken),
             State::Silent => return Err(Error::Silent),
+            State::Stopped => return Err(Error::Stopped),
             _ => {}
         }
         let channel = self.channel.as_mut().ok_or(Error::NotConnected)?;
@@ -398,30 +410,40 @@ impl Peer {
         is_parked || !(self.asked.is_empty() && self.unasked.is_empty()) && !matches!(self.state, State::Silent)
     }
 
-    /// Called now and then while somebody waits for it: if it has said nothing since the last time, it is asked whether it still answers, and
-    /// if it has said nothing for long, nobody waits any more. Answers true if it is silent from now on.
+    /// Called now and then while somebody waits for it, or the books do: if it has said nothing since the last time, and is not off, it is
+    /// asked whether it still answers, and if it has said nothing for long, nobody waits any more.
     ///
-    /// The channel stays open. If the core was only slow, it is there again with the first that it says: the answer to that question,
+    /// The channel stays open then. If the core was only slow, it is there again with the first that it says: the answer to that question,
     /// or to any other, for which nobody waits now. A channel that was asked for, and has not come, may still come.
-    pub fn look(&mut self, watch: Watch, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) -> bool {
+    pub fn look(
+        &mut self,
+        watch: Watch,
+        is_awaited: bool,
+        endpoints: &mut Endpoints,
+        books: &mut Books,
+        port: &mut Port,
+    ) -> Seen {
         self.cancel_gone(watch);
-        if core::mem::take(&mut self.heard) || !self.is_waited_for() {
+        if core::mem::take(&mut self.heard) || !is_awaited && !self.is_waited_for() {
             self.silence = 0;
-            return false;
+            return Seen::Nothing;
+        }
+        if capabilities::core(self.core).is_some_and(|core| books.stop(core)) {
+            return Seen::Stopped;
         }
         self.silence += 1;
         if self.silence > REMINDERS {
             self.silence = 0;
-            let has_channel = self.channel.is_some();
-            if has_channel {
+            let was = self.state;
+            if self.channel.is_some() {
                 self.state = State::Silent;
             }
             self.refuse_all(Error::Silent, endpoints, books, port);
-            return has_channel;
+            return if self.state == was { Seen::Nothing } else { Seen::Silent };
         }
         // Without room for it there is something else that it has not taken in, and will answer.
         let _ = self.channel.as_mut().map(|channel| channel.event(operation::ALIVE, &[]));
-        false
+        Seen::Nothing
     }
 
     /// Nobody waits for it any more.

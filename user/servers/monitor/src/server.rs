@@ -22,7 +22,7 @@ use tench_mem_client::Mem;
 use tench_monitor::about::About;
 use tench_monitor::boot::BLOCK_BITS;
 use tench_monitor::message::operation;
-use tench_monitor::share::even;
+use tench_monitor::share::divide;
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{Error, State};
 use tench_names_client::Names;
@@ -41,7 +41,7 @@ use crate::desk::{Asker, Desk, Origin, result};
 use crate::endpoints::Endpoints;
 use crate::forward::Inbox;
 use crate::links::Links;
-use crate::peer::Peer;
+use crate::peer::{Peer, Seen};
 use crate::processes;
 use crate::services::Services;
 use crate::slots::discard;
@@ -142,8 +142,9 @@ impl Server {
     fn start_others(&mut self, files: &Files) -> Result<()> {
         let starter = Starter::new(self.machine, &files.archive, files.place)?;
         let free = Mem::STANDARD.totals().map_err(no_memory)?.free;
-        let share = even(free, self.machine.cores - 1, 1 << BLOCK_BITS);
-        for core in 1..self.machine.cores {
+        let system = description(&files.archive).ok_or(Refusal::InvalidArgument)?;
+        let shares = divide(free, self.machine.cores, 1 << BLOCK_BITS, system.shares());
+        for (core, share) in (1..self.machine.cores).zip(shares.into_iter().skip(1)) {
             let peer = start_one(&starter, core, share);
             if !matches!(peer.state, State::Starting) {
                 println!("monitor: core {core} was not started: {}", peer.state);
@@ -186,9 +187,7 @@ impl Server {
                 Event::Request => {
                     port.carry_out(|request, context, answer| Monitor::dispatch(self, request, context, answer));
                     if core::mem::take(&mut self.may_have_missed) {
-                        let _ = self.line.acknowledge();
-                        self.attention.was_reminded();
-                        self.is_woken = true;
+                        self.make_up_for_missed();
                     }
                 }
                 Event::Signal(bits) => {
@@ -251,7 +250,7 @@ impl Server {
 
     /// Tells the others that this monitor sleeps from now on. Answers false if something has arrived meanwhile.
     fn may_sleep(&mut self) -> bool {
-        let (mut may, mut waits) = (true, false);
+        let (mut may, mut waits) = (true, self.rounds.await_any());
         for peer in &mut self.peers {
             may &= peer.may_sleep();
             waits |= peer.is_waited_for();
@@ -266,10 +265,22 @@ impl Server {
     fn look(&mut self, port: &mut Port) {
         self.attention.was_reminded();
         for peer in &mut self.peers {
-            if peer.look(self.watch, &mut self.endpoints, &mut self.books, port) && self.machine.core == 0 {
+            let is_awaited = self.rounds.await_it(peer.core);
+            // Of one that has stopped, the channel is closed with the next that is done for the books.
+            if let Seen::Silent = peer.look(self.watch, is_awaited, &mut self.endpoints, &mut self.books, port)
+                && self.machine.core == 0
+            {
                 println!("monitor: core {} does not answer any more", peer.core);
             }
         }
+        self.make_up_for_missed();
+    }
+
+    /// Whoever asks whether somebody still waits may have lost a signal to that: what it would have told is done.
+    fn make_up_for_missed(&mut self) {
+        let _ = self.line.acknowledge();
+        self.attention.was_reminded();
+        self.is_woken = true;
     }
 
     /// Until when a core that was started may be silent, or what is being cancelled is left alone.
@@ -290,6 +301,9 @@ impl Server {
         for peer in &mut self.peers {
             if matches!(peer.state, State::Starting) && peer.patience() <= now {
                 peer.state = State::Silent;
+                if capabilities::core(peer.core).is_some_and(|core| self.books.stop(core)) {
+                    continue;
+                }
                 println!("monitor: core {} was started, but does not answer", peer.core);
             }
         }
@@ -366,10 +380,14 @@ impl Files {
     }
 }
 
+/// The system description.
+fn description(archive: &Archive<'static>) -> Option<System<'static>> {
+    System::parse(archive.find(ARCHIVE_PATH)?.contents).ok()
+}
+
 /// The servers that run on the first core only.
 fn absent_elsewhere(archive: &Archive<'static>) -> Vec<&'static str> {
-    let system = archive.find(ARCHIVE_PATH).and_then(|file| System::parse(file.contents).ok());
-    let programs = system.into_iter().flat_map(|system| system.programs());
+    let programs = description(archive).into_iter().flat_map(|system| system.programs());
     programs.filter(Program::is_absent_elsewhere).map(|program| program.name).collect()
 }
 

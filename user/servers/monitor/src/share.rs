@@ -1,4 +1,7 @@
-//! How memory is divided among cores.
+//! How memory is divided among cores: at the start as the system description says, later on request.
+
+use tench_monitor_client::protocol::Error;
+use tench_system::{MAX_SHARES, Share, Shares};
 
 /// Log2 of the smallest piece that a core is given.
 pub const SMALLEST: u32 = 20;
@@ -7,19 +10,47 @@ pub const LEAST: u64 = 8 << 20;
 /// What is left to the core that gives, at least, in bytes: its servers and the shell need some.
 pub const OWN: u64 = 32 << 20;
 
-/// Bytes for each of `further` cores, if the memory that is free is divided evenly among them and the one that gives it. The block
-/// that a core begins with, of `block` bytes, is part of its share, but not of the answer.
-pub fn even(free: u64, further: u64, block: u64) -> u64 {
-    let share = (free / (further + 1)).min(free.saturating_sub(OWN) / further.max(1));
-    share.saturating_sub(block) >> SMALLEST << SMALLEST
+/// How many cores there can be.
+pub const MAX_CORES: usize = MAX_SHARES;
+
+/// Bytes for each core, of the memory that is free on the first. That has what is left, and no part here: at least as much as its weight says,
+/// and [`OWN`]. The block that a core begins with, of `block` bytes, is part of its share, but not of what stands here.
+///
+/// Sizes come first, in the order of the cores. Who has one and does not get all of it gets nothing: it would not be what the description says.
+/// What is left is divided by weight. A core that gets less than [`LEAST`] is not started.
+pub fn divide(free: u64, cores: u64, block: u64, shares: Shares<'_>) -> [u64; MAX_CORES] {
+    let mut all = [0; MAX_CORES];
+    let further = || (1..cores).zip(1..MAX_CORES);
+    let (mut left, mut weights) = (free, 0);
+    for (core, place) in further() {
+        match shares.of(core) {
+            Share::Size(bytes) if left.checked_sub(bytes).is_some_and(|rest| rest >= OWN) => {
+                (all[place], left) = (bytes.saturating_sub(block), left - bytes);
+            }
+            Share::Size(_) => {}
+            Share::Weight(weight) => weights += weight,
+        }
+    }
+    let own = if let Share::Weight(weight) = shares.of(0) { weight } else { 0 };
+    let part = |of: u64, weight: u64, sum: u64| (u128::from(of) * u128::from(weight) / u128::from(sum.max(1))) as u64;
+    for (core, place) in further() {
+        if let Share::Weight(weight) = shares.of(core) {
+            let share = part(left, weight, weights + own).min(part(left.saturating_sub(OWN), weight, weights));
+            all[place] = share.saturating_sub(block) >> SMALLEST << SMALLEST;
+        }
+    }
+    all
 }
 
 /// Log2 of what a core gives to another that wants so many bytes, when they have so much free: afterwards it has no less than the other,
-/// and at least [`OWN`]. `None` if that is nothing.
-pub fn gift(wanted: u64, free: u64, free_there: u64) -> Option<u32> {
-    let most = free.saturating_sub(OWN).min(free.saturating_sub(free_there) / 2);
-    let bits = wanted.max(1 << SMALLEST).checked_next_power_of_two()?.ilog2();
-    next_piece(most, bits)
+/// and at least [`OWN`].
+///
+/// # Errors
+/// `NothingToSpare`, `NoRicher`: it gives nothing.
+pub fn gift(wanted: u64, free: u64, free_there: u64) -> Result<u32, Error> {
+    let bits = wanted.max(1 << SMALLEST).checked_next_power_of_two().map_or(u64::BITS - 1, u64::ilog2);
+    let spare = next_piece(free.saturating_sub(OWN), bits).ok_or(Error::NothingToSpare)?;
+    next_piece(free.saturating_sub(free_there) / 2, spare).ok_or(Error::NoRicher)
 }
 
 /// Log2 of the next piece to ask for, if `left` bytes are still to be had: the largest that is not more. `None` if that is all.
@@ -30,29 +61,129 @@ pub fn next_piece(left: u64, limit: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
+    use std::format;
+    use std::string::String;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+    use tench_system::{MAX_WEIGHT, Strings};
+
     use super::*;
+
+    const BLOCK: u64 = 2 << 20;
+
+    /// What cores get of so many mebibytes, in mebibytes with the block.
+    fn divided(free: u64, cores: u64, texts: &str) -> Vec<u64> {
+        let all = divide(free << 20, cores, BLOCK, Shares::new(Strings::new(texts.as_bytes())));
+        all[1..cores as usize].iter().map(|bytes| if *bytes == 0 { 0 } else { (bytes + BLOCK) >> 20 }).collect()
+    }
 
     #[test]
     fn everybody_has_the_same_and_the_first_has_enough() {
-        let block = 2 << 20;
-        assert_eq!(even(1 << 30, 3, block), 254 << 20);
-        assert_eq!(even(100 << 20, 1, block), 48 << 20);
-        assert_eq!(even(40 << 20, 1, block), 6 << 20, "the first keeps what it needs");
-        assert_eq!(even(16 << 20, 3, block), 0);
-        assert_eq!(even(1010 << 20, 63, block), 13 << 20);
-        assert_eq!(even(1 << 40, 0, block), (1 << 40) - OWN - block, "nobody asks");
+        assert_eq!(divided(1 << 10, 4, ""), [256; 3]);
+        assert_eq!(divided(100, 2, ""), [50]);
+        assert_eq!(divided(40, 2, ""), [8], "the first keeps what it needs");
+        assert_eq!(divided(16, 4, ""), [0; 3]);
+        assert_eq!(divided(1010, 64, ""), [15; 63]);
+        assert_eq!(divided(1 << 40, 1, ""), [0; 0], "nobody asks");
+    }
+
+    #[test]
+    fn a_description_divides_as_it_says() {
+        assert_eq!(divided(1000, 4, "1\x001\x002\x001\0"), [200, 400, 200]);
+        assert_eq!(divided(1000, 4, "7\0"), [100; 3], "who is not named has a weight of 1");
+        assert_eq!(divided(1000, 5, "1\x00100M\x003\0"), [100, 450, 150, 150], "sizes come first");
+        assert_eq!(divided(300, 4, "1\x00200M\x00100M\x0032M\0"), [200, 0, 32], "all of a size, or nothing");
+        assert_eq!(divided(300, 3, "1000\x001\x001\0"), [0, 0], "as good as nothing");
+        assert_eq!(divided(300, 3, "1\x001000\x001000\0"), [134, 134], "the first keeps what it needs");
+    }
+
+    proptest! {
+        /// Whatever a description says: nobody is given what there is not, the first core keeps its part, sizes are exact, and the
+        /// others have parts as their weights are.
+        #[test]
+        fn what_is_divided_is_there(
+            free in prop_oneof![0..2u64 << 30, 0..1u64 << 41],
+            cores in 1..=64u64,
+            shares in prop::collection::vec(prop_oneof![
+                (1..=MAX_WEIGHT).prop_map(Share::Weight),
+                (16..400u64).prop_map(|mebibytes| Share::Size(mebibytes << 20)),
+            ], 0..64),
+            own in 1..=MAX_WEIGHT,
+        ) {
+            let shares: Vec<Share> = [Share::Weight(own)].into_iter().chain(shares).collect();
+            let texts: String = shares.iter().map(|share| match share {
+                Share::Weight(weight) => format!("{weight}\0"),
+                Share::Size(bytes) => format!("{}M\0", bytes >> 20),
+            }).collect();
+            let all = divide(free, cores, BLOCK, Shares::new(Strings::new(texts.as_bytes())));
+            let of = |core: usize| shares.get(core).copied().unwrap_or(Share::USUAL);
+            let given: u64 = all.iter().filter(|bytes| **bytes > 0).map(|bytes| bytes + BLOCK).sum();
+            prop_assert!(given == 0 || given + OWN <= free, "{given} of {free}");
+            prop_assert_eq!(all[0], 0);
+            prop_assert!(all[cores as usize..].iter().all(|bytes| *bytes == 0));
+            let mut left = free;
+            for (core, given) in all.iter().enumerate().take(cores as usize).skip(1) {
+                if let Share::Size(bytes) = of(core) {
+                    let fits = left >= bytes + OWN;
+                    prop_assert_eq!(*given, if fits { bytes - BLOCK } else { 0 });
+                    left -= if fits { bytes } else { 0 };
+                }
+            }
+            let weighted: Vec<(u64, u64)> = (1..cores as usize)
+                .filter_map(|core| if let Share::Weight(weight) = of(core) { Some((weight, all[core])) } else { None })
+                .collect();
+            let kept = free - given;
+            let unit = 1 << SMALLEST;
+            for &(weight, bytes) in &weighted {
+                prop_assert!(bytes.is_multiple_of(unit));
+                // No more than the first has for the same weight.
+                prop_assert!(bytes == 0 || (bytes + BLOCK) / weight <= kept / own, "{bytes} for {weight}, {kept} for {own}");
+                for &(other, others) in weighted.iter().filter(|_| bytes > 0) {
+                    let wanted = u128::from(bytes + BLOCK) * u128::from(other) / u128::from(weight);
+                    let wanted = (wanted as u64).saturating_sub(BLOCK);
+                    prop_assert!(others + unit > wanted, "{others} for {other} and {bytes} for {weight}");
+                }
+            }
+        }
     }
 
     #[test]
     fn a_core_gives_to_one_that_has_less() {
-        assert_eq!(gift(1, 200 << 20, 0), Some(20));
-        assert_eq!(gift(3 << 20, 200 << 20, 10 << 20), Some(22));
-        assert_eq!(gift(u64::MAX, 200 << 20, 10 << 20), None, "more than there can be");
-        assert_eq!(gift(1 << 40, 200 << 20, 10 << 20), Some(26), "no more than makes them equal");
-        assert_eq!(gift(1 << 40, 40 << 20, 0), Some(23), "it needs some itself");
-        assert_eq!(gift(1 << 20, 100 << 20, 99 << 20), None);
-        assert_eq!(gift(1 << 20, 32 << 20, 0), None);
-        assert_eq!(gift(1 << 20, 100 << 20, 200 << 20), None);
+        assert_eq!(gift(1, 200 << 20, 0), Ok(20));
+        assert_eq!(gift(3 << 20, 200 << 20, 10 << 20), Ok(22));
+        assert_eq!(gift(1 << 40, 200 << 20, 10 << 20), Ok(26), "no more than makes them equal");
+        assert_eq!(gift(u64::MAX, 200 << 20, 10 << 20), Ok(26), "whatever is wanted");
+        assert_eq!(gift(1 << 40, 40 << 20, 0), Ok(23), "it needs some itself");
+    }
+
+    #[test]
+    fn a_core_that_gives_nothing_says_why() {
+        assert_eq!(gift(1 << 20, 100 << 20, 99 << 20), Err(Error::NoRicher));
+        assert_eq!(gift(1 << 20, 100 << 20, 200 << 20), Err(Error::NoRicher));
+        assert_eq!(gift(1 << 20, 32 << 20, 0), Err(Error::NothingToSpare));
+        assert_eq!(gift(1 << 20, (33 << 20) - 1, 0), Err(Error::NothingToSpare));
+        assert_eq!(gift(1 << 20, 0, u64::MAX), Err(Error::NothingToSpare));
+        assert_eq!(gift(1 << 20, 33 << 20, 31 << 20), Ok(20));
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_gives_has_no_less_than_who_asked(wanted in any::<u64>(), free in 0..1u64 << 41, there in 0..1u64 << 41) {
+            match gift(wanted, free, there) {
+                Ok(bits) => {
+                    let left = free - (1 << bits);
+                    prop_assert!(left >= OWN && left >= there + (1 << bits) && bits >= SMALLEST);
+                }
+                Err(Error::NothingToSpare) => prop_assert!(free < OWN + (1 << SMALLEST)),
+                Err(why) => {
+                    prop_assert_eq!(why, Error::NoRicher);
+                    prop_assert!(free < there + (2 << SMALLEST));
+                }
+            }
+        }
     }
 
     #[test]

@@ -3,8 +3,9 @@
 mod world;
 
 use tench_abi::{CapAddress, Rights};
-use tench_foreign::Kind;
+use tench_foreign::{Cores, Kind};
 use tench_monitor::exchange::Kernel;
+use tench_monitor::exchange::line::Line;
 use tench_monitor_client::protocol::{Error, first};
 use world::{Heard, PAGE, World, core};
 
@@ -219,6 +220,34 @@ fn a_core_that_is_lost_has_nothing_any_more() {
     assert_eq!(world.answer(late), Err(Error::CoreLost));
     assert_eq!((world.cores[0].count(), world.cores[2].count()), ((0, 0, 0), (0, 0, 0)));
     assert_eq!(world.kernel(0).revoke(frame), Ok(()), "nobody else has it");
+}
+
+/// Of what a core that is not the first says about the end of another, the own kernel knows whether it is so.
+#[test]
+fn whoever_finds_that_a_core_has_stopped_tells_the_others_who_look() {
+    let mut world = World::new(4);
+    let frame = world.make(2, Kind::Frame, 0x10_0000, PAGE);
+    let given = world.give(2, SENDER, frame, 1, RECEIVER, 1);
+    assert_eq!(world.answer(given), Ok(()));
+    assert_eq!(world.cores[2].awaited(), Cores::NONE, "who has something is not waited for");
+    assert!(!world.cores[2].stop(core(1)), "it is on");
+    let lost = Line::Lost(core(1)).encode();
+    world.cores[3].receive(core(2), lost.0, &lost.1);
+    assert!(!world.cores[3].is_closed(core(1)));
+    assert_eq!(world.cores[3].faults(), 1, "it is not so");
+    // The kernel of the fourth knows nothing.
+    for at in [0, 2] {
+        world.kernel(at).off.push(core(1));
+    }
+    let revoked = world.revoke(2, SENDER, frame);
+    assert_eq!(world.cores[2].awaited(), Cores::NONE.with(core(1)));
+    assert!(world.cores[2].stop(core(1)));
+    assert_eq!(world.answer(revoked), Ok(()));
+    assert_eq!(world.cores[2].awaited(), Cores::NONE);
+    // The first has heard it, and is believed.
+    assert_eq!([0, 2, 3].map(|at: usize| world.cores[at].is_closed(core(1))), [true; 3]);
+    assert!(world.cores[2].stop(core(1)), "it stays so");
+    assert_eq!(world.kernel(2).revoke(frame), Ok(()), "nobody else has it");
 }
 
 /// The owner, whose frame is sent on by another core, has no channel to where it goes: what it says waits until it has one.

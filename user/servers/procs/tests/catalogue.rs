@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tench_loader::Archive;
 use tench_procs::catalogue::Catalogue;
-use tench_system::{Capabilities, Cores, Program, Strings, System};
+use tench_system::{Capabilities, Cores, Program, Shares, Strings, System};
 
 /// A tar file with these files.
 fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
@@ -50,7 +50,7 @@ fn program<'a>(name: &'a str, path: &'a str) -> Program<'a> {
 fn programs_are_found_by_name_and_path_with_what_is_said_of_them() {
     let tar =
         tar(&[("etc/motd", b"hi"), ("bin/hello", b"elf"), ("bin/hello", b"second"), ("bin/he", b"he"), ("bin", b"")]);
-    let bytes = System::write(&[program("greeting", "bin/hello"), program("other", "bin/other")]);
+    let bytes = System::write(&[program("greeting", "bin/hello"), program("other", "bin/other")], Shares::default());
     let system = System::parse(&bytes).unwrap();
     let catalogue = Catalogue::new(&Archive::new(&tar), &system);
     for name in ["hello", "bin/hello", "/bin/hello", "./bin/hello"] {
@@ -77,7 +77,7 @@ proptest! {
         let files: Vec<_> = paths.iter().zip(&numbers).map(|(path, n)| (path.as_str(), n.as_bytes())).collect();
         let tar = tar(&files);
         let archive = Archive::new(&tar);
-        let bytes = System::write(&[]);
+        let bytes = System::write(&[], Shares::default());
         let catalogue = Catalogue::new(&archive, &System::parse(&bytes).unwrap());
         for name in &names {
             let found = |file: &tench_procs::catalogue::File<'_>| file.contents.to_vec();

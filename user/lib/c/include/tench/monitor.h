@@ -86,6 +86,8 @@ enum tench_monitor_state {
     TENCH_MONITOR_STATE_BROKEN = 7,
     /* This core has no channel to it. */
     TENCH_MONITOR_STATE_UNCONNECTED = 8,
+    /* It is off, as the firmware says: it has stopped, or it was never started. */
+    TENCH_MONITOR_STATE_STOPPED = 9,
 };
 
 /* Whether it is one of them. */
@@ -100,6 +102,7 @@ static inline bool tench_monitor_state_is(uint64_t code)
     case TENCH_MONITOR_STATE_SILENT:
     case TENCH_MONITOR_STATE_BROKEN:
     case TENCH_MONITOR_STATE_UNCONNECTED:
+    case TENCH_MONITOR_STATE_STOPPED:
         return true;
     default:
         return false;
@@ -126,6 +129,8 @@ static inline const char *tench_monitor_state_text(uint64_t code)
         return "broken channel";
     case TENCH_MONITOR_STATE_UNCONNECTED:
         return "not connected";
+    case TENCH_MONITOR_STATE_STOPPED:
+        return "stopped";
     default:
         return NULL;
     }
@@ -147,6 +152,8 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_INTERNAL = 6,
     /* The core's monitor does not answer; what it was asked may have been done or not. */
     TENCH_MONITOR_ERROR_SILENT = 7,
+    /* The core has stopped. */
+    TENCH_MONITOR_ERROR_STOPPED = 8,
     /* There is no such process. */
     TENCH_MONITOR_ERROR_NO_SUCH_PROCESS = 32,
     /* The process is not in a state for this. */
@@ -187,6 +194,10 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_REFUSED = 73,
     /* Nothing of another core's is there. */
     TENCH_MONITOR_ERROR_NOT_FOREIGN = 74,
+    /* A core is asked for memory that needs all that it has free. */
+    TENCH_MONITOR_ERROR_NOTHING_TO_SPARE = 75,
+    /* A core is asked for memory by one that has as much free, or by itself. */
+    TENCH_MONITOR_ERROR_NO_RICHER = 76,
 };
 
 /* Whether it is one of them. */
@@ -200,6 +211,7 @@ static inline bool tench_monitor_error_is(uint64_t code)
     case TENCH_MONITOR_ERROR_BAD_STRINGS:
     case TENCH_MONITOR_ERROR_INTERNAL:
     case TENCH_MONITOR_ERROR_SILENT:
+    case TENCH_MONITOR_ERROR_STOPPED:
     case TENCH_MONITOR_ERROR_NO_SUCH_PROCESS:
     case TENCH_MONITOR_ERROR_WRONG_STATE:
     case TENCH_MONITOR_ERROR_NO_SUCH_PROGRAM:
@@ -220,6 +232,8 @@ static inline bool tench_monitor_error_is(uint64_t code)
     case TENCH_MONITOR_ERROR_CORE_LOST:
     case TENCH_MONITOR_ERROR_REFUSED:
     case TENCH_MONITOR_ERROR_NOT_FOREIGN:
+    case TENCH_MONITOR_ERROR_NOTHING_TO_SPARE:
+    case TENCH_MONITOR_ERROR_NO_RICHER:
         return true;
     default:
         return false;
@@ -244,6 +258,8 @@ static inline const char *tench_monitor_error_text(uint64_t code)
         return "that core's process server refused what should be possible";
     case TENCH_MONITOR_ERROR_SILENT:
         return "that core does not answer";
+    case TENCH_MONITOR_ERROR_STOPPED:
+        return "that core has stopped";
     case TENCH_MONITOR_ERROR_NO_SUCH_PROCESS:
         return "no such process; `ps` lists them";
     case TENCH_MONITOR_ERROR_WRONG_STATE:
@@ -284,6 +300,10 @@ static inline const char *tench_monitor_error_text(uint64_t code)
         return "the kernel of one of the cores refused";
     case TENCH_MONITOR_ERROR_NOT_FOREIGN:
         return "nothing of another core's begins there";
+    case TENCH_MONITOR_ERROR_NOTHING_TO_SPARE:
+        return "that core gives nothing: it keeps 32 MiB free for itself, and has less than 1 MiB more";
+    case TENCH_MONITOR_ERROR_NO_RICHER:
+        return "that core gives nothing: it would have less free memory than this one then";
     default:
         return NULL;
     }
@@ -512,7 +532,7 @@ struct tench_monitor_ping_answer {
 
 /*
  * Sends a message to the monitor of another core, which answers it. Answers how many ticks of the system counter that took.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
  */
 static inline int tench_monitor_ping(tench_cap server, uint64_t core, struct tench_monitor_ping_answer *answer)
 {
@@ -538,7 +558,7 @@ struct tench_monitor_spawn_answer {
  * Starts a program on a core, with nothing but arguments. `strings` are the program's path or base name and its arguments, each of
  * which ends with a zero byte. Answers the process's number, which no process of any core has besides. Its parent is the
  * process that asks, of whichever core.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `BadStrings`; `NoSuchProgram`, `BadProgram`, `OutOfMemory`,
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `BadStrings`; `NoSuchProgram`, `BadProgram`, `OutOfMemory`,
  * `TooManyProcesses`, `TextTooLong` as on the caller's own core.
  */
 static inline int tench_monitor_spawn(tench_cap server, uint64_t core, const void *strings, size_t strings_length,
@@ -567,7 +587,7 @@ struct tench_monitor_wait_answer {
 
 /*
  * Waits until a process has ended, on whichever core. Answers what became of it.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`.
  */
 static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct tench_monitor_wait_answer *answer)
 {
@@ -587,7 +607,7 @@ static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct 
 /*
  * Kills a process, on whichever core. A process may kill its descendants, and one that manages others of its own core those of
  * all cores.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
  */
 static inline int tench_monitor_kill(tench_cap server, uint64_t process)
 {
@@ -611,7 +631,7 @@ struct tench_monitor_next_answer {
 /*
  * What is known about the process with the next higher number. Those of one core are numbered one after another; the search ends
  * with the last of the core to which `after` belongs, so a list of all begins anew with each core's [`first`].
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess` when there is none.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess` when there is none.
  */
 static inline int tench_monitor_next(tench_cap server, uint64_t after, struct tench_monitor_next_answer *answer)
 {
@@ -635,7 +655,7 @@ struct tench_monitor_memory_answer {
 
 /*
  * How much memory a core's memory server has, in bytes, and how much of that is free.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
  */
 static inline int tench_monitor_memory(tench_cap server, uint64_t core, struct tench_monitor_memory_answer *answer)
 {
@@ -979,7 +999,8 @@ struct tench_monitor_grow_answer {
  * Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A core gives only what
  * leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many bytes were given; this core's memory server
  * has them a moment later.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `OutOfMemory` if that core gives nothing; `CoreLost`, `Refused`.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `NothingToSpare`, `NoRicher` if that core gives nothing, `OutOfMemory` if it
+ * has nothing in one piece; `CoreLost`, `Refused`.
  */
 static inline int tench_monitor_grow(tench_cap server, uint64_t from, uint64_t bytes,
     struct tench_monitor_grow_answer *answer)

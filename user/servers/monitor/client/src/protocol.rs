@@ -19,14 +19,14 @@ pub trait MonitorService {
     fn core(&mut self, core: u64) -> Result<Core, Error>;
 
     /// Sends a message to the monitor of another core, which answers it. Answers how many ticks of the system counter that took.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
     #[method(3)]
     fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error>;
 
     /// Starts a program on a core, with nothing but arguments. `strings` are the program's path or base name and its arguments, each of
     /// which ends with a zero byte. Answers the process's number, which no process of any core has besides. Its parent is the
     /// process that asks, of whichever core.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `BadStrings`; `NoSuchProgram`, `BadProgram`, `OutOfMemory`,
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `BadStrings`; `NoSuchProgram`, `BadProgram`, `OutOfMemory`,
     /// `TooManyProcesses`, `TextTooLong` as on the caller's own core.
     #[method(4)]
     fn spawn(
@@ -38,7 +38,7 @@ pub trait MonitorService {
     ) -> Result<Option<u64>, Error>;
 
     /// Waits until a process has ended, on whichever core. Answers what became of it.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`.
     #[method(5)]
     fn wait(
         &mut self,
@@ -49,18 +49,18 @@ pub trait MonitorService {
 
     /// Kills a process, on whichever core. A process may kill its descendants, and one that manages others of its own core those of
     /// all cores.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
     #[method(6)]
     fn kill(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
 
     /// What is known about the process with the next higher number. Those of one core are numbered one after another; the search ends
     /// with the last of the core to which `after` belongs, so a list of all begins anew with each core's [`first`].
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `NoSuchProcess` when there is none.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess` when there is none.
     #[method(7)]
     fn next(&mut self, caller: Caller, later: Later<'_, Process, Error>, after: u64) -> Result<Option<Process>, Error>;
 
     /// How much memory a core's memory server has, in bytes, and how much of that is free.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
     #[method(8)]
     fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error>;
 
@@ -193,7 +193,8 @@ pub trait MonitorService {
     /// Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A core gives only what
     /// leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many bytes were given; this core's memory server
     /// has them a moment later.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `OutOfMemory` if that core gives nothing; `CoreLost`, `Refused`.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `NothingToSpare`, `NoRicher` if that core gives nothing, `OutOfMemory` if it
+    /// has nothing in one piece; `CoreLost`, `Refused`.
     #[method(27)]
     fn grow(
         &mut self,
@@ -330,6 +331,8 @@ tench_protocol::codes! {
         Broken = 7, "broken channel";
         /// This core has no channel to it.
         Unconnected = 8, "not connected";
+        /// It is off, as the firmware says: it has stopped, or it was never started.
+        Stopped = 9, "stopped";
     }
 }
 
@@ -350,6 +353,8 @@ tench_protocol::codes! {
         Internal = 6, "that core's process server refused what should be possible";
         /// The core's monitor does not answer; what it was asked may have been done or not.
         Silent = 7, "that core does not answer";
+        /// The core has stopped.
+        Stopped = 8, "that core has stopped";
         /// There is no such process.
         NoSuchProcess = 32, "no such process; `ps` lists them";
         /// The process is not in a state for this.
@@ -390,5 +395,9 @@ tench_protocol::codes! {
         Refused = 73, "the kernel of one of the cores refused";
         /// Nothing of another core's is there.
         NotForeign = 74, "nothing of another core's begins there";
+        /// A core is asked for memory that needs all that it has free.
+        NothingToSpare = 75, "that core gives nothing: it keeps 32 MiB free for itself, and has less than 1 MiB more";
+        /// A core is asked for memory by one that has as much free, or by itself.
+        NoRicher = 76, "that core gives nothing: it would have less free memory than this one then";
     }
 }

@@ -87,8 +87,14 @@ impl<K: Kernel, P> Exchange<K, P> {
             Some(Line::Address(request, ticket, owner))
                 if self.hands.mail.address((from, request), ticket, owner, self.hands.closed.has(owner)) => {}
             Some(Line::Drop(ticket)) => self.hands.mail.drop(from, ticket),
-            // Only the first core's monitor knows what became of the cores that it started.
-            Some(Line::Lost(core)) if from.index() == 0 && core != from && core != self.hands.core => self.lose(core),
+            // The first core's monitor is believed; of what another one says, the own kernel knows whether it is so.
+            Some(Line::Lost(core))
+                if core != from
+                    && core != self.hands.core
+                    && (from.index() == 0 || self.hands.closed.has(core) || self.hands.kernel.is_off(core)) =>
+            {
+                self.lose(core);
+            }
             // Each has one wish for each other core at a time.
             Some(Line::Link(core)) if self.hands.core.index() == 0 && self.hands.links.len() < MOST_LINKS => {
                 self.hands.links.push_back((from, core));
@@ -143,9 +149,32 @@ impl<K: Kernel, P> Exchange<K, P> {
         }
         self.step(Input::Lost { core });
         if self.hands.core.index() == 0 {
-            for other in self.hands.connected.iter().collect::<Vec<_>>() {
-                self.hands.say(other, Line::Lost(core));
+            self.tell_lost(core);
+        }
+    }
+
+    /// The cores of which something is awaited here: one that says nothing may [have stopped](Self::stop).
+    pub fn awaited(&self) -> Cores {
+        self.machine.awaited()
+    }
+
+    /// Looks whether a core is off. If it is, it has stopped, and all others hear of it, who look themselves. Answers whether it is.
+    pub fn stop(&mut self, core: Core) -> bool {
+        if core == self.hands.core || !self.hands.kernel.is_off(core) {
+            return false;
+        }
+        if !self.hands.closed.has(core) {
+            self.lose(core);
+            if self.hands.core.index() != 0 {
+                self.tell_lost(core);
             }
+        }
+        true
+    }
+
+    fn tell_lost(&mut self, core: Core) {
+        for other in self.hands.connected.iter().collect::<Vec<_>>() {
+            self.hands.say(other, Line::Lost(core));
         }
     }
 

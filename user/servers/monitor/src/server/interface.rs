@@ -10,7 +10,7 @@ use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Sen
 use tench_sys::{Cap, Endpoint, Untyped};
 
 use super::{Server, trade};
-use crate::capabilities::{Taken, Task, Waiter, Work};
+use crate::capabilities::{self, Taken, Task, Waiter, Work};
 use crate::desk::Asker;
 use crate::slots::discard;
 
@@ -23,9 +23,14 @@ impl MonitorService for Server {
         if core == self.machine.core {
             return Ok(Core { state: State::Here, memory: 0, start: 0 });
         }
+        let is_off = capabilities::core(core).is_some_and(|name| self.books.stop(name));
         Ok(match self.peer(core)? {
+            // What nobody waits for is not looked at otherwise. Of one that could not be started it is known why.
+            Some(peer) if is_off && (peer.channel.is_some() || peer.is_awaited()) => {
+                Core { state: State::Stopped, memory: peer.memory, start: peer.start }
+            }
             Some(peer) => Core { state: peer.state, memory: peer.memory, start: peer.start },
-            None => Core { state: State::Unconnected, memory: 0, start: 0 },
+            None => Core { state: if is_off { State::Stopped } else { State::Unconnected }, memory: 0, start: 0 },
         })
     }
 
@@ -242,7 +247,7 @@ impl MonitorService for Server {
         trade::make_room()?;
         self.reach(from)?;
         if from == self.machine.core {
-            return Err(Error::OutOfMemory);
+            return Err(Error::NoRicher);
         }
         let asker = Asker::Number(later.keep().map_err(|_| Error::Full)?);
         if let Err(Work::Growth(_, asker, _)) = self.desk.work(Work::Growth(from, asker, bytes), Task::Free) {

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use tench::println;
 use tench_channel::{Request as Number, Side};
 use tench_foreign::Core;
 use tench_monitor::exchange::MONITOR;
@@ -63,6 +64,9 @@ impl Server {
             let has_stopped = capabilities::core(peer.core).is_some_and(|core| self.books.is_closed(core));
             if has_stopped && (peer.channel.is_some() || peer.is_awaited()) {
                 peer.close(&mut self.endpoints, &mut self.books, port);
+                if self.machine.core == 0 && matches!(peer.state, State::Stopped) {
+                    println!("monitor: core {} has stopped", peer.core);
+                }
             }
         }
         while let Some(core) = self.books.overdue() {
@@ -127,7 +131,7 @@ impl Server {
         }
     }
 
-    /// Gives memory to a core, whose request it is, if there was some to give: its slot, address and size.
+    /// Gives memory to a core, whose request it is, if there was some to give: its slot, address and size. Otherwise there is why not.
     pub(super) fn give_memory(&mut self, core: u64, number: Number, words: &[u64]) {
         let place = |slot: u64| u32::try_from(slot).ok().map(CapAddress);
         let (Some(to), Some(peer)) = (capabilities::core(core), self.peers.iter_mut().find(|peer| peer.core == core))
@@ -140,7 +144,8 @@ impl Server {
                 let own = (self.machine.core, MONITOR);
                 peer.admit(Gift::new(who, slot, own, (to, MONITOR), links::MEMORY), &mut self.books);
             }
-            _ => peer.answer(number, ended(Outcome::Refused, Error::OutOfMemory as u64)),
+            [why] => peer.answer(number, ended(Outcome::Refused, why)),
+            _ => peer.answer(number, ended(Outcome::Refused, Error::Internal as u64)),
         }
     }
 
@@ -243,7 +248,7 @@ impl Server {
             return Ok(());
         }
         if self.machine.core == 0 || self.books.is_closed(name) {
-            return Err(Error::NotConnected);
+            return Err(if capabilities::is_off(core) { Error::Stopped } else { Error::NotConnected });
         }
         self.peers.push(Peer::awaited(core));
         self.books.want(name);

@@ -13,11 +13,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use tench_abi::layout::slot;
+use tench_abi::object::CorePower;
 use tench_abi::{CapAddress, Error, Kind, Operation, Rights};
 use tench_arch_host::Machine;
+use tench_arch_host::host::CORES;
 use tench_arch_host::machine::{RAM, RAM_MEDIUM, at};
 use tench_arch_host::memory::RAM_START;
-use tench_foreign::{Kind as Sendable, Shape};
+use tench_foreign::{Core as Number, Kind as Sendable, Shape};
 use tench_monitor::exchange::{Found, Kernel};
 
 pub const PAGE: u64 = 4096;
@@ -68,6 +70,7 @@ impl Core {
     /// Boots it. Answers the untyped that is its memory besides.
     pub fn new(number: u64) -> (Core, CapAddress) {
         let mut machine = Machine::new();
+        machine.host().started = (1..CORES).map(|core| (core, (0, 0))).collect();
         let mut free = Vec::new();
         for node in 1..=NODES {
             let address = machine.take_free();
@@ -80,6 +83,11 @@ impl Core {
         machine.retype(RAM, Kind::Untyped, POOL_BITS, 1, memory).ok();
         let pool = machine.call(Operation::Identify, &[0, memory]).ok()[5];
         (Core(Rc::new(RefCell::new(Inner { machine, number, pool, free }))), CapAddress(memory as u32))
+    }
+
+    /// Another core is off from now on.
+    pub fn lose(&self, core: usize) {
+        self.0.borrow_mut().machine.host().stopped.insert(core as u64);
     }
 
     pub fn call(&self, operation: Operation, arguments: &[u64]) -> Result<[u64; 11], Error> {
@@ -231,5 +239,10 @@ impl Kernel for Core {
 
     fn delete(&mut self, slot: CapAddress) {
         Core::delete(self, slot).expect("the monitor deletes no stand-in");
+    }
+
+    fn is_off(&self, core: Number) -> bool {
+        let power = self.call(Operation::KernelCorePower, &[KERNEL, core.index() as u64]).map(|answer| answer[1]);
+        power.ok().and_then(CorePower::from_code) == Some(CorePower::Off)
     }
 }

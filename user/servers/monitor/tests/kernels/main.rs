@@ -23,13 +23,14 @@ fn variable(name: &str) -> Option<u64> {
 /// that waits for ever, if what a stopped owner had sent comes before its name.
 const FOUND: [u64; 2] = [129, 823];
 
-/// Plays all seeds and those that have `found` something, or the one that is wanted, and says with which one it went wrong.
-fn play(found: &[u64], run: impl Fn(u64) -> World) {
+/// Plays all seeds and those that have `found` something, or the one that is wanted, and says with which one it went wrong. Answers how often
+/// somebody looked whether a core had stopped, and it had.
+fn play(found: &[u64], run: impl Fn(u64) -> World) -> usize {
     let seeds: Vec<u64> = match variable("TENCH_SEED") {
         Some(seed) => vec![seed],
         None => (0..variable("TENCH_RUNS").unwrap_or(RUNS)).chain(found.iter().copied()).collect(),
     };
-    let (mut sent, mut refused, mut deleted) = (0, 0, 0);
+    let (mut sent, mut refused, mut deleted, mut looked) = (0, 0, 0, 0);
     for &seed in &seeds {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed)));
         let world = result.unwrap_or_else(|why| {
@@ -39,37 +40,50 @@ fn play(found: &[u64], run: impl Fn(u64) -> World) {
         sent += world.tally.sent;
         refused += world.tally.refused;
         deleted += world.tally.deleted;
+        looked += world.tally.found;
     }
     let runs = seeds.len();
-    println!("{runs} runs: {sent} capabilities sent, {refused} refused, {deleted} roots taken back");
+    println!("{runs} runs: {sent} capabilities sent, {refused} refused, {deleted} roots taken back, {looked} looks");
     assert!(sent > 10 * runs && refused > runs && deleted > runs, "the traffic has dried up");
+    looked
 }
 
 /// Whatever three cores make, copy, delete, send, lend and take back: no memory is two things at any time, what was taken back is
 /// nowhere, and in the end all memory is where it was.
 #[test]
 fn traffic_among_kernels_leaves_nothing() {
-    play(&[], |seed| {
+    let looked = play(&[], |seed| {
         let mut world = World::new(3, seed);
         (0..STEPS).for_each(|_| world.act());
         world.end();
         world
     });
+    assert_eq!(looked, 0, "none has stopped");
 }
 
 /// The same with four, one of which stops at some step, and of which the others hear at some later one.
 #[test]
 fn a_core_that_stops_takes_nothing_with_it() {
-    play(&FOUND, |seed| {
-        let mut world = World::new(4, seed);
-        let stops_at = world.random(STEPS);
-        for step in 0..STEPS {
-            if step == stops_at {
-                world.stop_one();
-            }
-            world.act();
-        }
-        world.end();
-        world
-    });
+    play(&FOUND, |seed| with_ends(seed, 1, World::stop_one));
+}
+
+/// The same with one or two that stop without a word: nobody waits for them for ever, and all memory comes back.
+#[test]
+fn cores_that_stop_without_a_word_are_found_by_who_waits_for_them() {
+    for count in [1, 2] {
+        let looked = play(&FOUND, |seed| with_ends(seed, count, World::stop_one_silently));
+        assert!(looked > 10, "hardly anybody waited");
+    }
+}
+
+/// So many of four stop, each at some step.
+fn with_ends(seed: u64, count: usize, stop: impl Fn(&mut World)) -> World {
+    let mut world = World::new(4, seed);
+    let ends: Vec<usize> = (0..count).map(|_| world.random(STEPS)).collect();
+    for step in 0..STEPS {
+        ends.iter().filter(|end| **end == step).for_each(|_| stop(&mut world));
+        world.act();
+    }
+    world.end();
+    world
 }

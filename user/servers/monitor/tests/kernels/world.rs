@@ -27,6 +27,8 @@ pub struct Tally {
     pub sent: usize,
     pub refused: usize,
     pub deleted: usize,
+    /// How often somebody found that a core had stopped.
+    pub found: usize,
 }
 
 /// Who waits for an answer, and for what.
@@ -60,6 +62,8 @@ pub struct World {
     channels: BTreeMap<(usize, usize), VecDeque<Line>>,
     /// Who has not heard yet that a core has stopped: who, and which.
     unaware: Vec<(usize, usize)>,
+    /// The cores that have stopped without a word.
+    silent: Vec<usize>,
     state: u64,
     steps: usize,
     pub tally: Tally,
@@ -74,7 +78,7 @@ impl World {
         let nodes = (0..count).map(|at| Node::new(at, count)).collect();
         let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
         let tally = Tally::default();
-        World { nodes, channels: BTreeMap::new(), unaware: Vec::new(), state, steps: 0, tally }
+        World { nodes, channels: BTreeMap::new(), unaware: Vec::new(), silent: Vec::new(), state, steps: 0, tally }
     }
 
     /// A number below `below`.
@@ -113,10 +117,36 @@ impl World {
 
     /// One core stops for good.
     pub fn stop_one(&mut self) {
-        let lost = self.random(self.nodes.len());
-        self.nodes[lost].is_lost = true;
+        let lost = self.stop();
         self.unaware = (0..self.nodes.len()).filter(|at| *at != lost).map(|at| (at, lost)).collect();
+    }
+
+    /// One core stops for good, and nobody is told: whose books await something of it looks.
+    pub fn stop_one_silently(&mut self) {
+        let lost = self.stop();
+        self.silent.push(lost);
+    }
+
+    fn stop(&mut self) -> usize {
+        let alive: Vec<usize> = (0..self.nodes.len()).filter(|at| !self.nodes[*at].is_lost).collect();
+        let lost = self.some(&alive).expect("one is left");
+        self.nodes[lost].is_lost = true;
+        self.nodes.iter().for_each(|node| node.core.lose(lost));
         self.channels.retain(|(_, to), _| *to != lost);
+        lost
+    }
+
+    /// Who awaits something of a core that has stopped, and has not looked.
+    fn waiting(&self) -> Vec<(usize, usize)> {
+        let waits = |node: &Node, lost: usize| {
+            !node.is_lost && !node.books.is_closed(number(lost)) && node.books.awaited().has(number(lost))
+        };
+        let of = |lost: &usize| {
+            let lost = *lost;
+            let waiting = self.nodes.iter().enumerate().filter(move |(_, node)| waits(node, lost));
+            waiting.map(move |(at, _)| (at, lost))
+        };
+        self.silent.iter().flat_map(of).collect()
     }
 
     fn judge(&mut self) {
@@ -255,14 +285,19 @@ impl World {
         let deleting: Vec<usize> = (0..self.nodes.len())
             .filter(|at| !self.nodes[*at].is_lost && !self.nodes[*at].deleting.is_empty())
             .collect();
-        let choice = self.random(ready.len() + deleting.len() + self.unaware.len());
+        let waiting = self.waiting();
+        let choice = self.random(ready.len() + deleting.len() + self.unaware.len() + waiting.len());
         if let Some(&(from, to)) = ready.get(choice) {
             self.deliver(from, to);
         } else if let Some(&at) = deleting.get(choice - ready.len()) {
             self.nodes[at].finish_deletion();
             self.tally.deleted += 1;
-        } else if let Some(place) = (choice - ready.len() - deleting.len() < self.unaware.len())
-            .then_some(choice - ready.len() - deleting.len())
+        } else if let Some(&(at, lost)) = waiting.get(choice - ready.len() - deleting.len()) {
+            while self.deliver(lost, at) {}
+            assert!(self.nodes[at].books.stop(number(lost)), "it has stopped");
+            self.tally.found += 1;
+        } else if let Some(place) = choice.checked_sub(ready.len() + deleting.len() + waiting.len())
+            && place < self.unaware.len()
         {
             let (at, lost) = self.unaware.swap_remove(place);
             // What it has sent before is heard before.
@@ -303,6 +338,9 @@ impl World {
         self.settle();
         let alive: Vec<usize> = (0..self.nodes.len()).filter(|at| !self.nodes[*at].is_lost).collect();
         for at in &alive {
+            assert_eq!((at, self.nodes[*at].books.requests()), (at, 0), "somebody waits, and nothing is on its way");
+        }
+        for at in &alive {
             let (base, bytes) = (BASE + ((*at as u64) << POOL_BITS), 1 << POOL_BITS);
             let pool = self.nodes[*at].pool;
             let mut rounds = 0;
@@ -314,6 +352,9 @@ impl World {
                 self.settle();
             }
         }
+        // Who awaited nothing of those that have stopped has heard nothing, unless somebody else had looked.
+        self.unaware.extend(self.silent.iter().flat_map(|lost| alive.iter().map(|at| (*at, *lost))));
+        self.settle();
         for at in &alive {
             self.nodes[*at].books.end(CLIENT);
             self.nodes[*at].books.forget(|_| true);

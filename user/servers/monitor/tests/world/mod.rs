@@ -36,6 +36,8 @@ pub struct Fake {
     pub patience: Option<u32>,
     /// Memory of devices.
     pub devices: Vec<u64>,
+    /// Cores that have stopped.
+    pub off: Vec<Core>,
 }
 
 impl Fake {
@@ -162,6 +164,10 @@ impl Kernel for Fake {
             assert!(!cap.exported, "a stand-in was deleted");
         }
         self.caps.remove(&slot.0);
+    }
+
+    fn is_off(&self, core: Core) -> bool {
+        self.off.contains(&core)
     }
 }
 
