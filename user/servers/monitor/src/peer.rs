@@ -299,7 +299,14 @@ impl Peer {
                 return self.unasked.push_front(back);
             }
         }
-        // Behind everything in which it is named.
+    }
+
+    /// Says what need not be held there any more: behind everything in which it is named.
+    pub fn release(&mut self, endpoints: &mut Endpoints, books: &Books) {
+        let has_lines = capabilities::core(self.core).is_some_and(|core| books.next_line(core).is_some());
+        if has_lines || !self.unsent.is_empty() || !self.unasked.is_empty() {
+            return;
+        }
         while let Some(number) = endpoints.next_release(self.core) {
             let said = self.channel.as_mut().map(|channel| channel.event(operation::RELEASE, &[number]));
             if matches!(said, Some(Err(Refused::Full))) {
@@ -448,7 +455,10 @@ impl Peer {
 
     /// Nobody waits for it any more.
     fn refuse_all(&mut self, why: Error, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
-        self.unasked.drain(..).for_each(|(waiting, _)| endpoints.refuse(waiting));
+        for (waiting, words) in self.unasked.drain(..) {
+            endpoints.not_sent(&words);
+            endpoints.refuse(waiting);
+        }
         for (_, asked) in self.asked.drain(..) {
             asked.refuse(why, &mut self.places, endpoints, books, port);
         }

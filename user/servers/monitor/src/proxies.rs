@@ -12,14 +12,15 @@
 //! it can make badges, so its proxy is an endpoint of its own, and the badge travels with the request.
 //!
 //! A capability to a proxy that comes back to the core of its endpoint is a copy of the one that is held. To a third core it is an
-//! endpoint like any other, which is held here.
+//! endpoint like any other, which is held here. A badge that was made at a proxy is revoked where it was made: there, and on all cores
+//! that reach the endpoint over that one. What has come back from there has nothing to do with it any more.
 //!
 //! Proxies that nobody has any more are found by asking the kernel ([`sweep`](Proxies::sweep)). Their owner is told, and holds the copy no
 //! longer. A number is never used again; what is said about it goes through one channel, in the order in which it happens.
 //!
 //! What makes system calls is behind [`Kernel`].
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use tench_abi::{CapAddress, Error as Refusal, Rights};
@@ -111,7 +112,7 @@ impl Carried {
             Carried::Held { number, rights, is_plain, server } => {
                 let kind = if is_plain { 2 } else { 1 };
                 let server = match server {
-                    Some(Server { number, is_personal }) => 1 + number as u64 | (is_personal as u64) << 16,
+                    Some(Server { number, is_personal }) => (1 + number as u64) | (is_personal as u64) << 16,
                     None => 0,
                 };
                 [number | (rights.bits() as u64) << NUMBER | kind << 56, server]
@@ -148,8 +149,8 @@ tench_protocol::codes! {
         NotSendable = 1, "only endpoints can be sent with a message to another core, to call them";
         /// There is no room for more.
         Full = 2, "too many endpoints of other cores are in use";
-        /// It has been revoked meanwhile, or another monitor names something that it does not have.
-        Gone = 3, "the capability was revoked on its way";
+        /// It has been revoked meanwhile, another monitor names something that it does not have, or the core has stopped.
+        Gone = 3, "the capability was revoked on its way, or the other core has stopped";
     }
 }
 
@@ -160,6 +161,13 @@ struct Held {
     to: u64,
     badge: u64,
     server: Option<Server>,
+}
+
+impl Held {
+    /// Whether it is to the process server.
+    fn asks_processes(&self) -> bool {
+        self.server.is_some_and(|server| server.number == PROCESSES)
+    }
 }
 
 /// A proxy of an endpoint of another core, or what in the common proxy is one.
@@ -199,6 +207,8 @@ pub struct Proxies<K> {
     released: BTreeMap<u64, VecDeque<u64>>,
     /// Processes that cannot ask the process server any more.
     parted: Vec<u64>,
+    /// Cores that have stopped.
+    lost: BTreeSet<u64>,
     /// The last number under which something was held.
     last: u64,
     /// The upper half of the last proxy's name.
@@ -218,6 +228,7 @@ impl<K: Kernel> Proxies<K> {
             askers: Places::new(PROXIES),
             released: BTreeMap::new(),
             parted: Vec::new(),
+            lost: BTreeSet::new(),
             last: 0,
             named: 0,
         }
@@ -243,6 +254,11 @@ impl<K: Kernel> Proxies<K> {
             self.kernel.delete(slot);
             return Err(Error::NotSendable);
         };
+        // Nobody would ever say that it need not be held any more.
+        if self.lost.contains(&to) {
+            self.kernel.delete(slot);
+            return Err(Error::Gone);
+        }
         let rights = found.rights & RIGHTS;
         if let Some(proxy) = self.proxy_of(&found).filter(|proxy| proxy.owner == to) {
             self.kernel.delete(slot);
@@ -289,7 +305,16 @@ impl<K: Kernel> Proxies<K> {
     /// Makes of what came from a core a capability, for `asker`: in a slot that whoever asks has from now on.
     pub fn receive(&mut self, carried: &Carried, from: u64, asker: u64) -> Result<CapAddress, Error> {
         match *carried {
-            Carried::Returned { number, rights, badge } => self.copy(number, from, rights, badge),
+            Carried::Returned { number, rights, badge } => {
+                let made = self.copy(number, from, rights, badge)?;
+                if badge == 0 {
+                    return Ok(made);
+                }
+                // With the capability for which a badge was made, all that have it can be revoked. That is left to whoever made it.
+                let copy = self.kernel.copy(made, rights, 0);
+                self.kernel.delete(made);
+                copy.map_err(|_| Error::Full)
+            }
             Carried::Held { number, rights, is_plain, .. } => {
                 let made = self.make(from, number, rights, is_plain, asker);
                 if made.is_err() {
@@ -344,7 +369,7 @@ impl<K: Kernel> Proxies<K> {
         } else {
             (self.kernel.common(proxy, RIGHTS).map_err(full)?, None)
         };
-        let Ok(copy) = self.kernel.copy(slot, rights, 0) else {
+        let Ok(copy) = self.kernel.copy(slot, rights & RIGHTS, 0) else {
             match is_plain {
                 true => self.kernel.close(proxy),
                 false => self.kernel.delete(slot),
@@ -395,7 +420,14 @@ impl<K: Kernel> Proxies<K> {
     }
 
     fn release(&mut self, core: u64, number: u64) {
-        self.released.entry(core).or_default().push_back(number);
+        if self.lost.contains(&core) {
+            return;
+        }
+        let numbers = self.released.entry(core).or_default();
+        // A monitor that keeps to the protocol holds no more. What one says that does not is not remembered without end.
+        if numbers.len() < HELD {
+            numbers.push_back(number);
+        }
     }
 
     /// What a core is to be told next that it need not hold any more.
@@ -417,11 +449,14 @@ impl<K: Kernel> Proxies<K> {
     pub fn released(&mut self, core: u64, number: u64) {
         let Some(held) = self.held.get(&number).copied().filter(|held| held.to == core) else { return };
         self.drop_held(number);
-        let is_like = |other: &Held| other.server == held.server && other.badge == held.badge;
-        let asked_processes = held.server.is_some_and(|server| server.number == PROCESSES);
-        if asked_processes && !self.held.values().any(is_like) {
+        if held.asks_processes() && !self.can_ask(held.badge) {
             self.parted.push(held.badge);
         }
+    }
+
+    /// Whether this core's process server can be asked as this process.
+    fn can_ask(&self, process: u64) -> bool {
+        self.held.values().any(|held| held.asks_processes() && held.badge == process)
     }
 
     /// A core has stopped: what is held for it is not needed any more. Who asks its endpoints is refused until nobody has them.
@@ -431,11 +466,18 @@ impl<K: Kernel> Proxies<K> {
         numbers.into_iter().for_each(|number| self.released(core, number));
         self.released.remove(&core);
         self.counts.remove(&core);
+        self.lost.insert(core);
     }
 
     /// A process that could ask this core's process server, and cannot any more.
     pub fn parted(&mut self) -> Option<u64> {
-        self.parted.pop()
+        // It may have asked for it again meanwhile.
+        while let Some(process) = self.parted.pop() {
+            if !self.can_ask(process) {
+                return Some(process);
+            }
+        }
+        None
     }
 
     /// It is to be dealt with later.

@@ -246,6 +246,9 @@ impl Server {
                 None => self.endpoints.refuse(waiting),
             }
         }
+        for peer in &mut self.peers {
+            peer.release(&mut self.endpoints, &self.books);
+        }
     }
 
     /// Tells the others that this monitor sleeps from now on. Answers false if something has arrived meanwhile.

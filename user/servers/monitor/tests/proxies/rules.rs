@@ -1,0 +1,532 @@
+//! Each rule by itself.
+
+use tench_abi::{CapAddress, Rights};
+use tench_monitor::message::Malformed;
+use tench_monitor::proxies::{Carried, Error, Kernel, PROCESSES, PROXIES, Server};
+
+use crate::world::{SENDABLE, World};
+
+/// More than are held for a core.
+const MANY: usize = 4 * PROXIES;
+
+fn calm(count: usize) -> World {
+    let mut world = World::new(count, 0);
+    world.is_calm = true;
+    world
+}
+
+const fn held(number: u64, is_plain: bool) -> Carried {
+    Carried::Held { number, rights: SENDABLE, is_plain, server: None }
+}
+
+const fn returned(number: u64, badge: u64) -> Carried {
+    Carried::Returned { number, rights: SENDABLE, badge }
+}
+
+/// A copy of a process's capability, in a slot of the monitor.
+fn hand_in(world: &mut World, at: usize, slot: CapAddress) -> CapAddress {
+    let cap = world.kernel(at).caps[&slot.0].clone();
+    world.kernel(at).hand_in(cap)
+}
+
+/// Sends a process's capability: answers under which number it is held.
+fn send(world: &mut World, at: usize, slot: CapAddress, to: u64) -> Result<u64, Error> {
+    let slot = hand_in(world, at, slot);
+    match world.nodes[at].books.send(slot, to, |_| None)? {
+        Carried::Held { number, .. } => Ok(number),
+        other => panic!("{other:?} is no number"),
+    }
+}
+
+/// As many as `asker` can receive from core 1.
+fn receive_all(world: &mut World, asker: u64) -> Vec<CapAddress> {
+    (1000..1000 + MANY as u64)
+        .map_while(|number| match world.nodes[0].books.receive(&held(number, false), 1, asker) {
+            Ok(slot) => Some(slot),
+            Err(why) => {
+                assert_eq!(why, Error::Full);
+                None
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_sent_reaches_its_endpoint_with_its_badge() {
+    let mut world = calm(2);
+    let plain = world.make(0);
+    let badged = world.mint(0, plain);
+    let badge = world.meaning(0, badged).badge;
+    let (plain, badged) = (world.pass(0, plain, 1).unwrap(), world.pass(0, badged, 1).unwrap());
+    assert_eq!(world.follow(1, plain), (1, Some((0, 0))));
+    assert_eq!(world.follow(1, badged), (1, Some((0, badge))));
+    // Nobody receives at it there, whatever the sender could do.
+    assert_eq!([plain, badged].map(|slot| world.kernel(1).caps[&slot.0].rights), [SENDABLE; 2]);
+    world.judge();
+    world.end();
+}
+
+#[test]
+fn badges_are_made_where_the_capability_is() {
+    let mut world = calm(3);
+    let plain = world.make(0);
+    let second = world.pass(0, plain, 1).unwrap();
+    let third = world.pass(1, second, 2).unwrap();
+    let minted = [world.mint(1, second), world.mint(2, third)];
+    let badges = [world.meaning(1, minted[0]).badge, world.meaning(2, minted[1]).badge];
+    assert_eq!(world.follow(1, minted[0]), (1, Some((0, badges[0]))));
+    assert_eq!(world.follow(2, minted[1]), (2, Some((0, badges[1]))));
+    // A badge stays, and no other can be made of it.
+    let home = world.pass(1, minted[0], 0).unwrap();
+    assert_eq!(world.follow(0, home), (0, Some((0, badges[0]))));
+    let second = world.pass(2, minted[1], 1).unwrap();
+    assert_eq!(world.follow(1, second), (1, Some((0, badges[1]))));
+    let copy = hand_in(&mut world, 1, second);
+    assert!(world.kernel(1).copy(copy, SENDABLE, 5).is_err());
+    world.kernel(1).delete(copy);
+    world.judge();
+    world.end();
+}
+
+#[test]
+fn what_comes_home_is_the_capability_itself_with_no_more_rights() {
+    let mut world = calm(2);
+    let plain = world.make(0);
+    let badged = world.mint(0, plain);
+    for slot in [plain, badged] {
+        let there = world.pass(0, slot, 1).unwrap();
+        let weak = world.weaken(1, there, Rights::WRITE);
+        let home = [world.pass(1, there, 0).unwrap(), world.pass(1, weak, 0).unwrap()];
+        assert_eq!(home.map(|slot| world.follow(0, slot).0), [0, 0]);
+        assert_eq!(home.map(|slot| world.kernel(0).caps[&slot.0].rights), [SENDABLE, Rights::WRITE]);
+    }
+    assert_eq!((world.nodes[0].books.count(), world.nodes[1].books.count()), ((2, 0), (0, 2)));
+    world.judge();
+    world.end();
+}
+
+#[test]
+fn who_got_a_badge_from_elsewhere_does_not_revoke_it_for_others() {
+    let mut world = calm(2);
+    let plain = world.make(0);
+    let there = world.pass(0, plain, 1).unwrap();
+    let minted = world.mint(1, there);
+    let homes = [world.pass(1, minted, 0).unwrap(), world.pass(1, minted, 0).unwrap()];
+    world.revoke(0, homes[0]);
+    assert_eq!(world.follow(0, homes[1]).1, Some((0, world.meaning(1, minted).badge)));
+    // Whoever made it does, on its core, but for what has gone home.
+    let copy = world.copy(1, minted);
+    world.revoke(1, minted);
+    assert!(!world.kernel(1).caps.contains_key(&copy.0));
+    assert!(world.follow(0, homes[1]).1.is_some());
+    world.judge();
+    world.end();
+}
+
+#[test]
+fn over_a_third_core_it_goes_back_as_it_came() {
+    let mut world = calm(3);
+    let plain = world.make(0);
+    let second = world.pass(0, plain, 1).unwrap();
+    let third = world.pass(1, second, 2).unwrap();
+    assert_eq!(world.follow(2, third), (2, Some((0, 0))));
+    // To the core of the endpoint it is one of core 2, which does not know it as its own.
+    let around = world.pass(2, third, 0).unwrap();
+    assert_eq!(world.follow(0, around), (3, Some((0, 0))));
+    let back = world.pass(2, third, 1).unwrap();
+    assert_eq!(world.follow(1, back), (1, Some((0, 0))));
+    let home = world.pass(1, back, 0).unwrap();
+    assert_eq!(world.follow(0, home), (0, Some((0, 0))));
+    // As long as core 2 has it, core 1 holds it, and has a proxy.
+    [second, back].into_iter().for_each(|slot| world.kernel(1).drop_one(slot));
+    world.settle();
+    assert_eq!(world.follow(2, third), (2, Some((0, 0))));
+    world.judge();
+    world.end();
+}
+
+#[test]
+fn revoking_takes_what_other_cores_can_do_at_once() {
+    let mut world = calm(3);
+    let plain = world.make(0);
+    let badged = world.mint(0, plain);
+    let (one, two) = (world.pass(0, plain, 1).unwrap(), world.pass(0, badged, 1).unwrap());
+    let far = world.pass(1, two, 2).unwrap();
+    world.send(1, two, 0, 1, false).unwrap();
+    world.revoke(0, badged);
+    // No message was delivered since.
+    assert_eq!([world.follow(1, two).1, world.follow(2, far).1], [None, None]);
+    assert!(world.follow(1, one).1.is_some(), "it has another badge");
+    let before = world.kernel(0).of_processes();
+    assert!(world.deliver(1, 0));
+    assert_eq!(world.kernel(0).of_processes(), before, "it was on its way, and is gone");
+    world.end_server(0, plain);
+    assert_eq!(world.follow(1, one).1, None);
+    // What lies at its place now is another.
+    let other = world.make(0);
+    assert_eq!(world.follow(1, one).1, None);
+    let other = world.pass(0, other, 1).unwrap();
+    assert_eq!(world.follow(1, other), (1, Some((1, 0))));
+    world.judge();
+    world.end();
+}
+
+#[test]
+fn what_nobody_has_any_more_is_found_and_let_go() {
+    let mut world = calm(2);
+    let plain = world.make(0);
+    let badged = world.mint(0, plain);
+    let (one, two) = (world.pass(0, plain, 1).unwrap(), world.pass(0, badged, 1).unwrap());
+    let minted = world.mint(1, one);
+    world.kernel(1).drop_one(one);
+    assert!(world.nodes[1].books.has_proxies());
+    world.nodes[1].books.sweep();
+    assert_eq!((world.nodes[1].books.next_release(0), world.nodes[1].books.count()), (None, (0, 2)));
+    [minted, two].into_iter().for_each(|slot| world.kernel(1).drop_one(slot));
+    world.nodes[1].books.sweep();
+    assert!(!world.nodes[1].books.has_proxies());
+    assert_eq!(world.kernel(1).slots(), []);
+    // It is held until its owner hears of it.
+    assert_eq!(world.nodes[0].books.count(), (2, 0));
+    world.tell(1);
+    while world.deliver(1, 0) {}
+    assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots()), ((0, 0), vec![]));
+    assert_eq!(world.nodes[1].books.next_release(0), None);
+}
+
+#[test]
+fn where_a_proxy_was_another_endpoint_is_not_taken_for_it() {
+    let mut world = calm(2);
+    let plain = world.make(0);
+    let there = world.pass(0, plain, 1).unwrap();
+    let place = world.kernel(1).caps[&there.0].place;
+    world.kernel(1).drop_one(there);
+    world.nodes[1].books.sweep();
+    let other = world.make(1);
+    assert_eq!(world.kernel(1).caps[&other.0].place, place);
+    let other = world.pass(1, other, 0).unwrap();
+    assert_eq!(world.follow(0, other), (1, Some((1, 0))));
+    world.judge();
+    world.end();
+}
+
+#[test]
+fn a_badge_like_the_name_of_a_proxy_is_none() {
+    let mut world = calm(2);
+    let plain = world.make(0);
+    let badged = world.mint(0, plain);
+    let there = world.pass(0, badged, 1).unwrap();
+    let name = world.kernel(1).caps[&there.0].badge;
+    let own = world.make(1);
+    let like = world.kernel(1).caps[&own.0].clone();
+    let like = world.kernel(1).hand_in(crate::kernel::Cap { badge: name, ..like });
+    assert!(matches!(world.nodes[1].books.send(like, 0, |_| None), Ok(Carried::Held { is_plain: false, .. })));
+}
+
+#[test]
+fn what_cannot_be_called_is_not_sent() {
+    let mut world = calm(2);
+    let plain = world.make(0);
+    let slot = hand_in(&mut world, 0, plain);
+    let read = world.kernel(0).copy(slot, Rights::READ | Rights::CALL, 0).unwrap();
+    assert_eq!(world.nodes[0].books.send(read, 1, |_| panic!("it is not sent")), Err(Error::NotSendable));
+    // It was revoked before.
+    world.revoke(0, plain);
+    assert_eq!(world.nodes[0].books.send(slot, 1, |_| panic!("it is not sent")), Err(Error::NotSendable));
+    assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots()), ((0, 0), vec![]));
+}
+
+#[test]
+fn what_was_not_sent_or_not_received_is_let_go() {
+    let mut world = calm(2);
+    let plain = world.make(0);
+    let slots: [CapAddress; 3] = std::array::from_fn(|_| hand_in(&mut world, 0, plain));
+    let carried = slots.map(|slot| world.nodes[0].books.send(slot, 1, |_| None).unwrap());
+    world.nodes[0].books.take_back(&carried[..2]);
+    world.nodes[0].books.take_back(&carried[..1]);
+    assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots().len()), ((1, 0), 1));
+    let Carried::Held { number, .. } = carried[2] else { panic!("{carried:?}") };
+    world.nodes[1].books.take_in_vain(&carried[2], 0);
+    world.nodes[1].books.take_in_vain(&returned(number, 0), 0);
+    assert_eq!(world.nodes[1].books.next_release(0), Some(number));
+    world.tell(1);
+    while world.deliver(1, 0) {}
+    world.kernel(0).drop_one(plain);
+    [0, 1].into_iter().for_each(|at| world.check_empty(at));
+}
+
+#[test]
+fn nobody_takes_all_proxies() {
+    let mut world = calm(2);
+    let first = receive_all(&mut world, 7);
+    assert_eq!(first.len(), PROXIES / 2);
+    // What there was no room for is let go.
+    let refused = 1000 + PROXIES as u64 / 2;
+    assert_eq!(world.nodes[0].books.next_release(1), Some(refused));
+    world.nodes[0].books.told(1);
+    assert_eq!(world.nodes[0].books.next_release(1), None);
+    let second = receive_all(&mut world, 8);
+    assert_eq!(second.len(), PROXIES / 4);
+    // Those that nobody has are found when they are needed.
+    world.kernel(0).delete(second[3]);
+    assert_eq!(receive_all(&mut world, 8).len(), 1);
+    // Plain ones count as well.
+    assert_eq!(world.nodes[0].books.receive(&held(5, true), 1, 8), Err(Error::Full));
+    assert!(world.nodes[0].books.receive(&held(5, true), 1, 9).is_ok());
+}
+
+#[test]
+fn no_more_is_held_for_a_core_than_it_can_use() {
+    let mut world = calm(3);
+    let plain = world.make(0);
+    let mut numbers = Vec::new();
+    let why = loop {
+        match send(&mut world, 0, plain, 1) {
+            Ok(number) => numbers.push(number),
+            Err(why) => break why,
+        }
+        assert!(numbers.len() < MANY, "it never ends");
+    };
+    assert!((why, numbers.len() >= PROXIES) == (Error::Full, true));
+    assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots().len()), ((numbers.len(), 0), numbers.len()));
+    // For another there is room, and for what comes home none is needed.
+    let other = send(&mut world, 0, plain, 2).unwrap();
+    let there = world.pass(0, plain, 2).unwrap();
+    world.pass(2, there, 0).unwrap();
+    world.nodes[0].books.released(1, other);
+    assert_eq!(send(&mut world, 0, plain, 1), Err(Error::Full), "that was not for it");
+    world.nodes[0].books.released(1, numbers[4]);
+    world.nodes[0].books.released(1, numbers[4]);
+    assert!(send(&mut world, 0, plain, 1).is_ok());
+    assert_eq!(send(&mut world, 0, plain, 1), Err(Error::Full));
+}
+
+#[test]
+fn a_monitor_names_what_it_does_not_have() {
+    let mut world = calm(3);
+    let plain = world.make(0);
+    let badged = world.mint(0, plain);
+    let numbers = [plain, badged].map(|slot| send(&mut world, 0, slot, 1).unwrap());
+    let slots = world.kernel(0).slots();
+    for number in [0, numbers[1] + 1, (1 << 48) - 1].into_iter().chain(numbers) {
+        // Core 2 has none of these.
+        for badge in [0, 9] {
+            assert_eq!(world.nodes[0].books.receive(&returned(number, badge), 2, 1), Err(Error::Gone));
+            assert_eq!(world.nodes[0].books.copy(number, 2, Rights::all(), badge), Err(Error::Gone));
+        }
+        world.nodes[0].books.released(2, number);
+    }
+    // It gives more rights than can be given.
+    for is_plain in [false, true] {
+        let all = Carried::Held { number: 7, rights: Rights::all(), is_plain, server: None };
+        let slot = world.nodes[1].books.receive(&all, 0, 1).unwrap();
+        assert_eq!(world.kernel(1).caps[&slot.0].rights, SENDABLE);
+    }
+    // What has a badge gets no other.
+    assert_eq!(world.nodes[0].books.receive(&returned(numbers[1], 9), 1, 1), Err(Error::Gone));
+    assert_eq!(world.nodes[0].books.copy(numbers[1], 1, Rights::all(), 9), Err(Error::Gone));
+    assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots()), ((2, 0), slots));
+    for _ in 0..2 {
+        numbers.iter().for_each(|number| world.nodes[0].books.released(1, *number));
+        assert_eq!(world.nodes[0].books.receive(&returned(numbers[0], 0), 1, 1), Err(Error::Gone));
+    }
+    assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots()), ((0, 0), vec![]));
+    assert!(numbers.into_iter().all(|number| send(&mut world, 0, plain, 1).unwrap() > number), "it is used again");
+}
+
+#[test]
+fn a_monitor_that_sends_without_end_is_not_remembered_without_end() {
+    let mut world = calm(2);
+    (0..MANY as u64).for_each(|number| world.nodes[0].books.take_in_vain(&held(number, false), 1));
+    let mut count = 0;
+    while world.nodes[0].books.next_release(1) == Some(count) {
+        world.nodes[0].books.told(1);
+        count += 1;
+    }
+    assert!((PROXIES as u64..MANY as u64).contains(&count), "{count}");
+    assert_eq!(world.nodes[0].books.next_release(1), None);
+}
+
+#[test]
+fn a_core_that_has_stopped_is_sent_nothing_and_holds_nothing() {
+    let mut world = calm(3);
+    let plain = world.make(0);
+    let there = world.pass(0, plain, 1).unwrap();
+    let third = world.pass(1, there, 2).unwrap();
+    let from_one = world.make(1);
+    let from_one = world.pass(1, from_one, 0).unwrap();
+    world.nodes[0].books.take_in_vain(&held(99, false), 1);
+    world.nodes[0].books.lose(1);
+    assert_eq!(world.nodes[0].books.count(), (0, 1));
+    assert_eq!(world.nodes[0].books.next_release(1), None);
+    assert_eq!(world.follow(2, third).1, None);
+    // What was made here, and what came from there.
+    for slot in [plain, from_one] {
+        let slot = hand_in(&mut world, 0, slot);
+        assert_eq!(world.nodes[0].books.send(slot, 1, |_| None), Err(Error::Gone));
+    }
+    let on = world.pass(0, from_one, 2).unwrap();
+    world.kernel(2).drop_one(on);
+    world.kernel(2).drop_one(third);
+    world.kernel(0).drop_one(from_one);
+    world.kernel(0).drop_one(plain);
+    for at in [2, 0, 2] {
+        world.nodes[at].books.sweep();
+        world.tell(at);
+        while world.deliver(2, 0) {}
+    }
+    world.check_empty(0);
+}
+
+#[test]
+fn without_memory_nothing_changes() {
+    for carried in [held(1, true), held(1, false)] {
+        let mut world = calm(2);
+        let mut calls = 0;
+        let slot = loop {
+            world.kernel(0).patience = Some(calls);
+            let received = world.nodes[0].books.receive(&carried, 1, 1);
+            let is_over = world.kernel(0).patience.take().is_some();
+            match received {
+                Ok(slot) => break slot,
+                Err(why) => assert_eq!(why, Error::Full),
+            }
+            assert_eq!((is_over, world.nodes[0].books.next_release(1)), (false, Some(1)));
+            world.nodes[0].books.told(1);
+            world.check_empty(0);
+            calls += 1;
+        };
+        assert_eq!(calls, 2, "it takes two system calls");
+        world.kernel(0).delete(slot);
+        world.nodes[0].books.sweep();
+        world.nodes[0].books.told(1);
+        world.check_empty(0);
+    }
+    // The same for what comes home.
+    for badge in [0, 5] {
+        let mut world = calm(2);
+        let plain = world.make(0);
+        let number = send(&mut world, 0, plain, 1).unwrap();
+        for calls in 0.. {
+            world.kernel(0).patience = Some(calls);
+            let received = world.nodes[0].books.receive(&returned(number, badge), 1, 1);
+            world.kernel(0).patience = None;
+            assert_eq!(world.kernel(0).slots().len(), 1 + usize::from(received.is_ok()));
+            match received {
+                Ok(_) => {
+                    assert_eq!(calls, if badge == 0 { 1 } else { 2 });
+                    break;
+                }
+                Err(why) => assert_eq!(why, Error::Full),
+            }
+        }
+    }
+}
+
+#[test]
+fn whose_endpoint_it_is_is_known_if_its_badge_says_so() {
+    let mut world = calm(2);
+    let plain = world.make(0);
+    let badged = world.mint(0, plain);
+    let badge = world.meaning(0, badged).badge;
+    for (server, expected) in [
+        (None, None),
+        (Some(Server { number: 3, is_personal: false }), None),
+        (Some(Server { number: 3, is_personal: true }), Some((3, badge))),
+    ] {
+        let slot = hand_in(&mut world, 0, badged);
+        let carried = world.nodes[0].books.send(slot, 1, |found| {
+            assert_eq!(found.badge, badge);
+            server
+        });
+        let Ok(Carried::Held { number, server: said, is_plain: false, .. }) = carried else { panic!("{carried:?}") };
+        assert_eq!((said, world.nodes[0].books.client(number)), (server, expected));
+        assert_eq!(world.nodes[0].books.client(number + 1), None);
+    }
+}
+
+#[test]
+fn who_cannot_ask_the_process_server_any_more_is_told_once() {
+    let mut world = calm(2);
+    let plain = world.make(0);
+    let process = world.mint(0, plain);
+    let badge = world.meaning(0, process).badge;
+    let of = |number| Some(Server { number, is_personal: true });
+    let send = |world: &mut World, server| {
+        let slot = hand_in(world, 0, process);
+        match world.nodes[0].books.send(slot, 1, |_| server) {
+            Ok(Carried::Held { number, .. }) => number,
+            other => panic!("{other:?}"),
+        }
+    };
+    let numbers = [None, of(3), of(PROCESSES), of(PROCESSES)].map(|server| send(&mut world, server));
+    for number in &numbers[..3] {
+        world.nodes[0].books.released(1, *number);
+        assert_eq!(world.nodes[0].books.parted(), None);
+    }
+    world.nodes[0].books.released(1, numbers[3]);
+    assert_eq!(world.nodes[0].books.parted(), Some(badge));
+    assert_eq!(world.nodes[0].books.parted(), None);
+    // It has asked again before it was told.
+    world.nodes[0].books.put_back(badge);
+    let number = send(&mut world, of(PROCESSES));
+    assert_eq!(world.nodes[0].books.parted(), None);
+    world.nodes[0].books.released(0, number);
+    assert_eq!(world.nodes[0].books.parted(), None);
+    // Or its core has stopped.
+    send(&mut world, of(PROCESSES));
+    world.nodes[0].books.lose(1);
+    assert_eq!(world.nodes[0].books.parted(), Some(badge));
+    assert_eq!(world.nodes[0].books.parted(), None);
+}
+
+#[test]
+fn whatever_two_words_say_is_said_with_them() {
+    let mut world = World::new(1, 3);
+    let mut random =
+        || (world.random(1 << 31) as u64) << 40 ^ (world.random(1 << 31) as u64) << 20 ^ world.random(1 << 31) as u64;
+    let (mut held, mut returned, mut plain, mut known) = (0, 0, 0, 0);
+    for _ in 0..2_000_000 {
+        let (first, second, kind) = (random(), random(), random() % 5);
+        // Words without sense, and some that nearly have one.
+        let first = if first % 8 == 0 { first } else { first >> 8 & !(0xf1 << 48) | kind << 56 };
+        let second = if second % 4 == 0 { second } else { second & 0x1_01ff >> (second >> 60) };
+        match Carried::decode([first, second]) {
+            Ok(carried) => {
+                assert_eq!(carried.encode(), [first, second], "{carried:?}");
+                let (Carried::Held { number, rights, .. } | Carried::Returned { number, rights, .. }) = carried;
+                assert!(SENDABLE.contains(rights) && number < 1 << 48, "{carried:?}");
+                match carried {
+                    Carried::Held { is_plain, server, .. } => {
+                        held += 1;
+                        plain += usize::from(is_plain);
+                        known += usize::from(server.is_some());
+                    }
+                    Carried::Returned { .. } => returned += 1,
+                }
+            }
+            Err(why) => {
+                assert_eq!(why, Malformed::Capability);
+                let (kind, rights) = (first >> 56, first >> 48 & 0xff);
+                let is_no_server = second & 0xffff == 0 || second & 0xffff > 256 || second >> 16 > 1;
+                let is_said = second != 0 && is_no_server && kind != 3;
+                assert!(!(1..=3).contains(&kind) || rights & 0xf1 != 0 || is_said, "{first:#x} {second:#x}");
+            }
+        }
+    }
+    assert!(
+        [held, returned, plain, known].into_iter().all(|count| count > 10_000),
+        "{held} {returned} {plain} {known}"
+    );
+    // And the other way round.
+    for server in
+        [None, Some(Server { number: 0, is_personal: true }), Some(Server { number: 255, is_personal: false })]
+    {
+        for is_plain in [false, true] {
+            let carried = Carried::Held { number: (1 << 48) - 1, rights: SENDABLE, is_plain, server };
+            assert_eq!(Carried::decode(carried.encode()), Ok(carried));
+        }
+    }
+    let carried = Carried::Returned { number: 7, rights: Rights::WRITE, badge: u64::MAX };
+    assert_eq!(Carried::decode(carried.encode()), Ok(carried));
+}

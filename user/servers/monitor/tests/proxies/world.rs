@@ -1,0 +1,539 @@
+//! Some cores with their books, the channels between them, and what their processes do; and what every capability ought to be.
+
+mod judge;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tench_abi::{CapAddress, Rights};
+use tench_monitor::proxies::{Carried, Error, Kernel, Proxies, Target};
+use tench_monitor_client::protocol::first;
+
+use crate::kernel::{Cap, Fake, Origin, Receiver};
+
+/// What is left of the rights to an endpoint on other cores.
+pub const SENDABLE: Rights = Rights::WRITE.union(Rights::CALL).union(Rights::GRANT);
+/// Longest way that a process makes on purpose.
+const LONGEST: usize = 8;
+
+/// What a capability ought to be, from whatever was done with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Meaning {
+    /// To which endpoint, and with which badge.
+    pub endpoint: usize,
+    pub badge: u64,
+    pub rights: Rights,
+    /// The cores from that of the endpoint to that where it is.
+    pub route: Vec<usize>,
+    /// Whether it is what others were made of here.
+    is_origin: bool,
+    /// Which minting its badge is from, if that can be revoked, and how long the route was there.
+    mint: Option<(usize, usize)>,
+    /// How often the endpoint and the minting had been revoked.
+    revoked: (usize, usize),
+}
+
+/// A request on its way.
+struct Call {
+    meaning: Meaning,
+    /// Whether it ought to arrive, when it was made.
+    is_right: bool,
+    /// Copies with which it was made so far, on which cores. They are there until it is answered.
+    copies: Vec<(usize, CapAddress)>,
+}
+
+/// What one monitor says to another.
+enum Message {
+    Cap { words: [u64; 2], meaning: Option<Meaning>, asker: u64 },
+    Call { number: u64, badge: u64, call: Call },
+    Release(u64),
+}
+
+pub struct Node {
+    pub books: Proxies<Fake<Meaning>>,
+    /// Where each proxy leads, by name, and what it did once.
+    seen: BTreeMap<u64, Option<Target>>,
+    /// Which cores it has heard of that they stopped.
+    lost: Vec<usize>,
+    is_lost: bool,
+}
+
+/// What was seen to happen.
+#[derive(Debug, Default)]
+pub struct Tally {
+    sent: usize,
+    /// To the core of the endpoint, and to one over another.
+    home: usize,
+    far: usize,
+    refused: usize,
+    gone: usize,
+    calls: usize,
+    revoked: usize,
+}
+
+impl Tally {
+    fn all(&mut self) -> [&mut usize; 7] {
+        let Tally { sent, home, far, refused, gone, calls, revoked } = self;
+        [sent, home, far, refused, gone, calls, revoked]
+    }
+
+    pub fn add(&mut self, other: &mut Tally) {
+        self.all().into_iter().zip(other.all()).for_each(|(sum, one)| *sum += *one);
+    }
+
+    /// Everything has happened in so many runs.
+    pub fn check(&mut self, runs: usize) {
+        assert!(self.sent > 10 * runs, "the traffic has dried up");
+        assert!(
+            runs == 1 || self.all().into_iter().all(|count| *count > runs / 4),
+            "something does not happen any more"
+        );
+    }
+}
+
+pub struct World {
+    pub nodes: Vec<Node>,
+    channels: BTreeMap<(usize, usize), VecDeque<Message>>,
+    /// Endpoints: whether each is there, and how often all other capabilities to it were revoked.
+    endpoints: Vec<(bool, usize)>,
+    /// Mintings of badges: how often each was revoked.
+    mints: Vec<usize>,
+    /// A core whose monitor says anything besides.
+    hostile: Option<usize>,
+    /// Who has not heard yet that a core has stopped: who, and which.
+    unaware: Vec<(usize, usize)>,
+    /// Nothing happens by chance.
+    pub is_calm: bool,
+    state: u64,
+    pub tally: Tally,
+}
+
+impl World {
+    pub fn new(count: usize, seed: u64) -> World {
+        let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
+        World {
+            nodes: (0..count).map(|_| Node::new()).collect(),
+            channels: BTreeMap::new(),
+            endpoints: Vec::new(),
+            mints: Vec::new(),
+            hostile: None,
+            unaware: Vec::new(),
+            is_calm: false,
+            state,
+            tally: Tally::default(),
+        }
+    }
+
+    /// A number below `below`.
+    pub fn random(&mut self, below: usize) -> usize {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) as usize % below.max(1)
+    }
+
+    /// Whether something happens that does one time in so many.
+    fn happens(&mut self, times: usize) -> bool {
+        !self.is_calm && self.random(times) == 0
+    }
+
+    fn some<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        let place = self.random(of.len());
+        of.get(place).copied()
+    }
+
+    pub fn kernel(&mut self, at: usize) -> &mut Fake<Meaning> {
+        self.nodes[at].books.kernel()
+    }
+
+    fn cap(&mut self, at: usize, slot: CapAddress) -> Cap<Meaning> {
+        self.kernel(at).caps[&slot.0].clone()
+    }
+
+    pub fn meaning(&mut self, at: usize, slot: CapAddress) -> Meaning {
+        self.cap(at, slot).meaning.expect("it is a process's")
+    }
+
+    /// Something happens.
+    pub fn act(&mut self) {
+        let at = self.random(self.nodes.len());
+        if self.nodes[at].is_lost {
+            return;
+        }
+        let slot = self.some_cap(at);
+        match (self.random(32), slot) {
+            (0, _) | (_, None) => drop(self.make(at)),
+            (1..3, Some(slot)) => drop(self.copy(at, slot)),
+            (3..6, Some(slot)) => drop(self.mint(at, slot)),
+            (6..9, Some(slot)) => self.kernel(at).drop_one(slot),
+            (9, Some(slot)) => self.revoke(at, slot),
+            (10, Some(slot)) if self.random(3) == 0 => self.end_server(at, slot),
+            (10..18, Some(slot)) => self.send_somewhere(at, slot),
+            (18..20, Some(slot)) => self.call(at, slot),
+            (20, _) => self.nodes[at].books.sweep(),
+            (21, _) => self.tell(at),
+            (22, _) if self.hostile == Some(at) => self.lie(at),
+            _ => drop(self.go_on()),
+        }
+        self.judge();
+    }
+
+    fn some_cap(&mut self, at: usize) -> Option<CapAddress> {
+        let slots = self.kernel(at).of_processes();
+        self.some(&slots)
+    }
+
+    // ── Processes ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// A process makes an endpoint.
+    pub fn make(&mut self, at: usize) -> CapAddress {
+        let endpoint = self.endpoints.len();
+        self.endpoints.push((true, 0));
+        let (rights, route) = (Rights::all(), vec![at]);
+        let meaning = Meaning { endpoint, badge: 0, rights, route, is_origin: true, mint: None, revoked: (0, 0) };
+        self.kernel(at).make_endpoint(endpoint, meaning)
+    }
+
+    /// Copies a capability, with fewer rights at times.
+    pub fn copy(&mut self, at: usize, slot: CapAddress) -> CapAddress {
+        let rights = Rights::from_bits_truncate(self.random(16) as u8) | Rights::WRITE;
+        let rights = if self.happens(3) { rights } else { Rights::all() };
+        let rights = if self.happens(20) { Rights::READ } else { rights };
+        self.weaken(at, slot, rights)
+    }
+
+    /// A copy with no more than these rights.
+    pub fn weaken(&mut self, at: usize, slot: CapAddress, rights: Rights) -> CapAddress {
+        let cap = self.cap(at, slot);
+        let meaning = cap.meaning.clone().map(|meaning| {
+            let rights = meaning.rights & rights;
+            Meaning { rights, is_origin: false, ..meaning }
+        });
+        self.kernel(at).give(Cap { rights: cap.rights & rights, origin: Origin::Copy, meaning, ..cap })
+    }
+
+    /// Gives a copy a badge, if there is none. No two are equal, but many look like names of proxies.
+    pub fn mint(&mut self, at: usize, slot: CapAddress) -> CapAddress {
+        let cap = self.cap(at, slot);
+        if cap.badge != 0 || self.meaning(at, slot).badge != 0 {
+            return slot;
+        }
+        self.mints.push(0);
+        let badge = (self.mints.len() as u64) << 32 | self.random(3) as u64;
+        let mut meaning = self.meaning(at, slot);
+        (meaning.badge, meaning.is_origin) = (badge, true);
+        meaning.mint = Some((self.mints.len() - 1, meaning.route.len()));
+        meaning.revoked.1 = 0;
+        self.kernel(at).give(Cap { badge, origin: Origin::Badge, meaning: Some(meaning), ..cap })
+    }
+
+    /// Revokes what was made of a capability. Of one that is itself a copy, that is nothing.
+    pub fn revoke(&mut self, at: usize, slot: CapAddress) {
+        let mut meaning = self.meaning(at, slot);
+        self.kernel(at).revoke(slot);
+        if !meaning.is_origin {
+            return;
+        }
+        self.tally.revoked += 1;
+        match meaning.mint {
+            Some((mint, _)) => {
+                self.mints[mint] += 1;
+                meaning.revoked.1 += 1;
+            }
+            None => {
+                self.endpoints[meaning.endpoint].1 += 1;
+                meaning.revoked.0 += 1;
+            }
+        }
+        self.kernel(at).caps.get_mut(&slot.0).expect("it stays").meaning = Some(meaning);
+    }
+
+    /// The process ends that receives at an endpoint, if it is one of this core.
+    pub fn end_server(&mut self, at: usize, slot: CapAddress) {
+        let place = self.cap(at, slot).place;
+        if let Some(Receiver::Process(endpoint)) = self.kernel(at).receiver(slot) {
+            self.kernel(at).destroy(place);
+            self.endpoints[endpoint].0 = false;
+        }
+    }
+
+    fn send_somewhere(&mut self, at: usize, slot: CapAddress) {
+        let to = self.random(self.nodes.len());
+        if to == at || self.meaning(at, slot).route.len() >= LONGEST {
+            return;
+        }
+        let is_moved = self.happens(4);
+        let asker = if self.happens(4) { first(at as u64) } else { 1 + self.random(3) as u64 };
+        if self.happens(8) {
+            let calls = self.random(3);
+            self.kernel(at).patience = Some(calls);
+        }
+        let sent = self.send(at, slot, to, asker, is_moved);
+        self.kernel(at).patience = None;
+        self.tally.refused += usize::from(sent.is_err());
+    }
+
+    /// A process sends a capability to one of another core; it keeps it, or does not.
+    pub fn send(&mut self, at: usize, slot: CapAddress, to: usize, asker: u64, is_moved: bool) -> Result<(), Error> {
+        let mut cap = self.cap(at, slot);
+        let mut meaning = cap.meaning.take().expect("it is a process's");
+        if !is_moved {
+            cap.origin = Origin::Copy;
+        }
+        let rights = cap.rights;
+        let handed_in = self.kernel(at).hand_in(cap);
+        if is_moved {
+            self.kernel(at).drop_one(slot);
+        }
+        let has_heard = self.nodes[at].lost.contains(&to);
+        let sent = self.nodes[at].books.send(handed_in, to as u64, |_| None);
+        let carried = match sent {
+            Ok(carried) => carried,
+            Err(why) => {
+                let expected = if rights.contains(Rights::WRITE) { Error::Gone } else { Error::NotSendable };
+                assert!(
+                    why == expected && (has_heard || why != Error::Gone),
+                    "{why:?} when {rights:?} were to be sent"
+                );
+                return Err(why);
+            }
+        };
+        assert!(!has_heard, "something was sent to a core that has stopped");
+        meaning.go(to);
+        assert_eq!(matches!(carried, Carried::Returned { .. }), meaning.has_come_back(at, to), "{carried:?}");
+        if self.happens(16) {
+            // There is no room in the channel, or it is closed.
+            self.nodes[at].books.take_back(&[carried]);
+            return Ok(());
+        }
+        self.say(at, to, Message::Cap { words: carried.encode(), meaning: Some(meaning), asker });
+        Ok(())
+    }
+
+    /// The same at once: answers what arrives.
+    pub fn pass(&mut self, at: usize, slot: CapAddress, to: usize) -> Option<CapAddress> {
+        let before = self.kernel(to).of_processes();
+        self.send(at, slot, to, 1, false).expect("it can be sent");
+        while self.deliver(at, to) {}
+        self.kernel(to).of_processes().into_iter().find(|slot| !before.contains(slot))
+    }
+
+    /// A process asks what is behind a capability, and may not wait for it.
+    pub fn call(&mut self, at: usize, slot: CapAddress) {
+        let meaning = self.meaning(at, slot);
+        let is_right = self.is_alive(&meaning, true);
+        self.arrives(at, slot, Call { meaning, is_right, copies: Vec::new() });
+    }
+
+    // ── Monitors ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// A request arrives at an endpoint of a core, and is forwarded if that is a proxy.
+    fn arrives(&mut self, at: usize, slot: CapAddress, call: Call) {
+        let badge = self.cap(at, slot).badge;
+        match self.kernel(at).receiver(slot) {
+            Some(Receiver::Process(endpoint)) => {
+                assert_eq!((endpoint, badge), (call.meaning.endpoint, call.meaning.badge), "{:?}", call.meaning);
+                // It may have left the core before the badge was revoked there.
+                let is_right = call.is_right && self.is_alive(&Meaning { mint: None, ..call.meaning.clone() }, true);
+                assert!(is_right, "what is gone is reached: {:?}", call.meaning);
+                self.tally.calls += 1;
+                self.finish(call);
+            }
+            Some(receiver) => {
+                let (name, badge) = proxy(receiver, badge);
+                match self.nodes[at].books.target(name) {
+                    Some(target) => {
+                        let (to, number) = (target.core as usize, target.number);
+                        self.say(at, to, Message::Call { number, badge, call });
+                    }
+                    None => self.fail(call),
+                }
+            }
+            None => self.fail(call),
+        }
+    }
+
+    /// Somebody on the way says that there is nothing.
+    fn fail(&mut self, call: Call) {
+        assert!(!self.is_alive(&call.meaning, false), "what is there is not reached: {:?}", call.meaning);
+        self.finish(call);
+    }
+
+    fn finish(&mut self, call: Call) {
+        for (at, slot) in call.copies {
+            if !self.nodes[at].is_lost {
+                self.kernel(at).delete(slot);
+            }
+        }
+    }
+
+    fn say(&mut self, from: usize, to: usize, message: Message) {
+        if !self.nodes[to].is_lost {
+            self.channels.entry((from, to)).or_default().push_back(message);
+        } else if let Message::Call { call, .. } = message {
+            self.finish(call);
+        }
+    }
+
+    /// Says what is to be said about what is not needed any more.
+    pub fn tell(&mut self, at: usize) {
+        // There is no channel any more to a core of which it has heard that it stopped.
+        for to in (0..self.nodes.len()).filter(|to| !self.nodes[at].lost.contains(to)).collect::<Vec<_>>() {
+            while let Some(number) = self.nodes[at].books.next_release(to as u64) {
+                self.say(at, to, Message::Release(number));
+                self.nodes[at].books.told(to as u64);
+            }
+        }
+    }
+
+    /// Delivers a message, or lets somebody hear that a core has stopped. Answers false if there is nothing to do.
+    fn go_on(&mut self) -> bool {
+        let ready: Vec<(usize, usize)> =
+            self.channels.iter().filter(|(_, messages)| !messages.is_empty()).map(|(pair, _)| *pair).collect();
+        let choice = self.random(ready.len() + self.unaware.len());
+        if let Some(&(from, to)) = ready.get(choice) {
+            self.deliver(from, to);
+        } else if choice < ready.len() + self.unaware.len() {
+            let (at, lost) = self.unaware.swap_remove(choice - ready.len());
+            // What it has said before is heard before.
+            while self.deliver(lost, at) {}
+            self.nodes[at].books.lose(lost as u64);
+            self.nodes[at].lost.push(lost);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Delivers the next message between two cores, if there is one.
+    pub fn deliver(&mut self, from: usize, to: usize) -> bool {
+        let Some(message) = self.channels.get_mut(&(from, to)).and_then(VecDeque::pop_front) else { return false };
+        match message {
+            Message::Release(number) => self.nodes[to].books.released(from as u64, number),
+            Message::Cap { words, meaning, asker } => {
+                let carried = Carried::decode(words).expect("monitors say what can be understood");
+                self.take_in(from, to, &carried, meaning, asker);
+            }
+            Message::Call { number, badge, mut call } => {
+                match self.nodes[to].books.copy(number, from as u64, Rights::all(), badge) {
+                    Ok(slot) => {
+                        call.copies.push((to, slot));
+                        self.arrives(to, slot, call);
+                    }
+                    Err(why) => {
+                        assert_eq!(why, Error::Gone);
+                        self.fail(call);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Makes of what came a capability, and gives it to a process.
+    fn take_in(&mut self, from: usize, to: usize, carried: &Carried, meaning: Option<Meaning>, asker: u64) {
+        if self.happens(16) {
+            return self.nodes[to].books.take_in_vain(carried, from as u64);
+        }
+        let is_short = self.happens(8);
+        let calls = self.random(4);
+        let refusals = self.kernel(to).refusals;
+        self.kernel(to).patience = is_short.then_some(calls);
+        let received = self.nodes[to].books.receive(carried, from as u64, asker);
+        self.kernel(to).patience = None;
+        match (received, meaning) {
+            (Ok(slot), Some(meaning)) => {
+                self.tally.sent += 1;
+                self.tally.home += usize::from(meaning.route.len() == 1);
+                self.tally.far += usize::from(meaning.route.len() > 2);
+                self.kernel(to).take_out(slot, meaning);
+            }
+            (Ok(slot), None) => self.kernel(to).delete(slot),
+            (Err(Error::Full), _) => assert!(self.kernel(to).refusals > refusals, "it was not for want of memory"),
+            (Err(why), meaning) => {
+                assert_eq!(why, Error::Gone);
+                self.tally.gone += 1;
+                let is_there = meaning.is_some_and(|meaning| self.is_alive(&meaning, false));
+                // A monitor that says anything may have said before that it does not need it, or have named it so that it comes back twice.
+                let is_hostile = self.hostile.is_some_and(|hostile| hostile == from || hostile == to);
+                assert!(!is_there || is_hostile, "what was sent does not arrive");
+            }
+        }
+    }
+
+    /// A monitor says what is no more than words.
+    fn lie(&mut self, from: usize) {
+        let to = self.random(self.nodes.len());
+        let number = self.random(30) as u64;
+        if to == from {
+            return;
+        }
+        let badge = self.random(3) as u64;
+        let carried = match self.random(3) {
+            0 => return self.say(from, to, Message::Release(number)),
+            1 => Carried::Returned { number, rights: SENDABLE, badge },
+            _ => Carried::Held { number, rights: SENDABLE, is_plain: badge == 0, server: None },
+        };
+        self.say(from, to, Message::Cap { words: carried.encode(), meaning: None, asker: 1 });
+    }
+
+    /// From now on, a core's monitor says anything besides.
+    pub fn lies(&mut self, at: usize) {
+        self.hostile = Some(at);
+    }
+
+    /// One core stops for good.
+    pub fn stop(&mut self, lost: usize) {
+        self.nodes[lost].is_lost = true;
+        self.unaware = (0..self.nodes.len()).filter(|at| *at != lost).map(|at| (at, lost)).collect();
+        let at_it: Vec<Message> = self
+            .channels
+            .iter_mut()
+            .filter(|((_, to), _)| *to == lost)
+            .flat_map(|(_, messages)| messages.drain(..))
+            .collect();
+        for message in at_it {
+            if let Message::Call { call, .. } = message {
+                self.finish(call);
+            }
+        }
+    }
+}
+
+/// Which proxy is asked, and the badge that goes along.
+fn proxy(receiver: Receiver, badge: u64) -> (u64, u64) {
+    match receiver {
+        Receiver::Common => (badge, 0),
+        Receiver::Own(name) => (name, badge),
+        Receiver::Process(_) => unreachable!("it is none"),
+    }
+}
+
+impl Meaning {
+    fn of_nothing(endpoint: usize, from: usize, at: usize) -> Meaning {
+        let (rights, route) = (SENDABLE, vec![from, at]);
+        Meaning { endpoint, badge: 0, rights, route, is_origin: false, mint: None, revoked: (0, 0) }
+    }
+
+    /// It goes to a core: one back, if that is where it came from.
+    fn go(&mut self, to: usize) {
+        (self.rights, self.is_origin) = (self.rights & SENDABLE, false);
+        if self.route.len() > 1 && self.route[self.route.len() - 2] == to {
+            self.route.pop();
+            // Where its badge was made, nobody has it in his way any more.
+            self.mint = self.mint.filter(|(_, length)| *length <= self.route.len());
+        } else {
+            self.route.push(to);
+        }
+    }
+
+    /// Whether it went back, when it last went.
+    fn has_come_back(&self, from: usize, to: usize) -> bool {
+        !self.route.ends_with(&[from, to])
+    }
+}
+
+impl Node {
+    fn new() -> Node {
+        let (kernel, common) = Fake::new();
+        let books = Proxies::new(kernel, common);
+        Node { books, seen: BTreeMap::new(), lost: Vec::new(), is_lost: false }
+    }
+}

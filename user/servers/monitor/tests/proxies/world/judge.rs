@@ -1,0 +1,148 @@
+//! Whether every capability is what it ought to be, by asking the kernels and by following where it leads; and whether nothing is left.
+
+use std::collections::VecDeque;
+
+use tench_abi::{CapAddress, Rights};
+use tench_monitor::proxies::{Carried, Kernel, PROXIES, Target};
+
+use super::{Meaning, Node, SENDABLE, World, proxy};
+use crate::kernel::{Origin, Receiver};
+
+/// More hops than any way has.
+const MOST_HOPS: usize = 200;
+
+impl World {
+    /// Whether a capability leads to its endpoint, as far as that is known: if somebody on the way says anything, or has stopped, it
+    /// may (`otherwise`) or may not.
+    pub(super) fn is_alive(&self, meaning: &Meaning, otherwise: bool) -> bool {
+        let (is_there, revoked) = self.endpoints[meaning.endpoint];
+        let revoked_badge = meaning.mint.map_or(0, |(mint, _)| self.mints[mint]);
+        if !is_there || meaning.revoked.0 < revoked || meaning.mint.is_some() && meaning.revoked.1 < revoked_badge {
+            return false;
+        }
+        let is_unsure = |at: &usize| self.nodes[*at].is_lost || self.hostile == Some(*at);
+        if meaning.route.len() > 1 && meaning.route.iter().any(is_unsure) { otherwise } else { true }
+    }
+
+    /// Where a capability leads, over how many other cores: what it reaches there, with which badge.
+    pub fn follow(&mut self, at: usize, slot: CapAddress) -> (usize, Option<(usize, u64)>) {
+        let (mut at, mut slot, mut copies) = (at, slot, Vec::new());
+        let reached = loop {
+            let badge = self.cap(at, slot).badge;
+            let receiver = self.kernel(at).receiver(slot).expect("it is there");
+            if let Receiver::Process(endpoint) = receiver {
+                break Some((endpoint, badge));
+            }
+            let (name, badge) = proxy(receiver, badge);
+            let Some(Target { core, number }) = self.nodes[at].books.target(name) else { break None };
+            let there = core as usize;
+            let is_cut = self.nodes[there].is_lost;
+            let copy = self.nodes[there].books.copy(number, at as u64, Rights::all(), badge).ok();
+            let Some(copy) = copy.filter(|_| !is_cut) else { break None };
+            copies.push((there, copy));
+            (at, slot) = (there, copy);
+            assert!(copies.len() < MOST_HOPS, "it leads in a circle");
+        };
+        let hops = copies.len();
+        for (at, copy) in copies {
+            self.kernel(at).delete(copy);
+        }
+        (hops, reached)
+    }
+
+    /// Every capability is what it ought to be, and no name of a proxy has come to mean something else.
+    pub fn judge(&mut self) {
+        for at in 0..self.nodes.len() {
+            if self.nodes[at].is_lost {
+                continue;
+            }
+            for slot in self.kernel(at).of_processes() {
+                let (cap, meaning) = (self.cap(at, slot), self.meaning(at, slot));
+                let (hops, reached) = self.follow(at, slot);
+                assert_eq!(cap.rights, meaning.rights, "rights on core {at}: {meaning:?}");
+                assert_eq!(cap.origin != Origin::Copy, meaning.is_origin, "core {at} may revoke others: {meaning:?}");
+                if reached.is_none() {
+                    assert!(!self.is_alive(&meaning, false), "core {at} does not reach {meaning:?}");
+                    continue;
+                }
+                assert!(self.is_alive(&meaning, true), "core {at} reaches what is gone: {meaning:?}");
+                assert_eq!(reached, Some((meaning.endpoint, meaning.badge)), "core {at} reaches something else");
+                assert_eq!(hops, meaning.route.len() - 1, "core {at} takes another way to {meaning:?}");
+            }
+            self.nodes[at].check_names(at);
+        }
+    }
+
+    pub fn settle(&mut self) {
+        loop {
+            while self.go_on() {}
+            for at in 0..self.nodes.len() {
+                if !self.nodes[at].is_lost {
+                    self.nodes[at].books.sweep();
+                    self.tell(at);
+                }
+            }
+            if self.channels.values().all(VecDeque::is_empty) && self.unaware.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Everybody drops everything: nothing is left.
+    pub fn end(&mut self) {
+        self.settle();
+        self.judge();
+        for round in 0..2 {
+            for at in 0..self.nodes.len() {
+                for slot in self.kernel(at).of_processes() {
+                    self.kernel(at).drop_one(slot);
+                }
+            }
+            self.settle();
+            let alive: Vec<usize> = (0..self.nodes.len()).filter(|at| !self.nodes[*at].is_lost).collect();
+            for at in &alive {
+                self.check_empty(*at);
+            }
+            if round == 0 {
+                alive.iter().for_each(|at| self.fill(*at));
+            }
+        }
+    }
+
+    pub fn check_empty(&mut self, at: usize) {
+        let count = self.nodes[at].books.count();
+        assert_eq!((at, count, self.kernel(at).slots()), (at, (0, 0), vec![]), "copies, proxies and slots are left");
+        assert_eq!(self.kernel(at).endpoints.len(), 1, "endpoints are left on core {at}");
+        for to in 0..self.nodes.len() {
+            assert_eq!(self.nodes[at].books.next_release(to as u64), None, "core {at} has something to say to {to}");
+        }
+    }
+
+    /// One process takes as many as it can: half of all.
+    fn fill(&mut self, at: usize) {
+        let is_there = |other: &usize| *other != at && !self.nodes[*other].is_lost;
+        let Some(from) = (0..self.nodes.len()).find(is_there) else { return };
+        let mut taken = 0;
+        while taken < PROXIES {
+            let number = 1 << 40 | taken as u64;
+            let carried = Carried::Held { number, rights: SENDABLE, is_plain: false, server: None };
+            let Ok(slot) = self.nodes[at].books.receive(&carried, from as u64, 1) else { break };
+            self.endpoints.push((false, 0));
+            let meaning = Meaning::of_nothing(self.endpoints.len() - 1, from, at);
+            self.kernel(at).take_out(slot, meaning);
+            taken += 1;
+        }
+        assert_eq!((at, taken), (at, PROXIES / 2), "some places are not free");
+    }
+}
+
+impl Node {
+    pub(super) fn check_names(&mut self, at: usize) {
+        for name in self.books.kernel().names.clone() {
+            let target = self.books.target(name);
+            let before = *self.seen.entry(name).or_insert(target);
+            assert!(target.is_none() || target == before, "{name:#x} leads somewhere else on core {at}");
+            self.seen.insert(name, target);
+        }
+    }
+}
