@@ -4,7 +4,7 @@
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
-use tench::memory::{self, Made};
+use tench::memory;
 use tench::time;
 use tench_monitor::message::{Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer};
 use tench_monitor::proxies::{self, Carried, Found, Proxies, Server};
@@ -28,7 +28,7 @@ struct Machine {
     inbox: Inbox,
     common: Cap<Endpoint>,
     /// Proxies that are endpoints of their own.
-    own: BTreeMap<u64, Made<Endpoint>>,
+    own: BTreeMap<u64, CapAddress>,
 }
 
 fn copy(from: Cap<Endpoint>, rights: Rights, badge: u64) -> core::result::Result<CapAddress, Error> {
@@ -69,14 +69,16 @@ impl proxies::Kernel for Machine {
         let endpoint = memory::make::<Endpoint>(0).map_err(|_| Error::OutOfMemory)?;
         let slot = endpoint.cap().address();
         let place = KERNEL.holders(OWN_SPACE, slot)?.place;
-        self.inbox.open(Source::Own(proxy), endpoint.cap()).map_err(|_| Error::OutOfMemory)?;
-        self.own.insert(proxy, endpoint);
+        self.inbox.open_until_deleted(Source::Own(proxy), endpoint).map_err(|_| Error::OutOfMemory)?;
+        self.own.insert(proxy, slot);
         Ok((slot, place))
     }
 
     fn close(&mut self, proxy: u64) {
-        // The thread that receives at it ends.
-        drop(self.own.remove(&proxy));
+        // The thread that receives at it ends, and gives the slot back.
+        if let Some(slot) = self.own.remove(&proxy) {
+            let _ = OWN_SPACE.delete_at(slot);
+        }
     }
 }
 
@@ -167,6 +169,13 @@ impl Endpoints {
             }
             Ok(Answer::Ended(Outcome::Busy, _)) => Err(Refused::Full),
             _ => Err(Refused::Broken),
+        }
+    }
+
+    /// Another core has answered what nobody waits for any more.
+    pub fn finish_nothing(&mut self, from: u64, words: &[u64]) {
+        if let Ok(Answer::Answered(_, caps, _)) = decode_answer(words) {
+            caps.iter().for_each(|carried| self.books.take_in_vain(carried, from));
         }
     }
 
@@ -343,7 +352,8 @@ impl Endpoints {
             return;
         }
         let now = Instant::now();
-        let is_due = self.next.is_some_and(|next| next <= now);
+        // What was held for another core may have been the last that somebody had of a proxy here.
+        let is_due = self.books.is_stale() || self.next.is_some_and(|next| next <= now);
         if is_due {
             self.books.sweep();
         }

@@ -118,13 +118,30 @@ impl Inbox {
         Inbox { core, watch, state: Arc::new(Mutex::new(state)), wake }
     }
 
-    /// Receives at an endpoint from now on, until it is deleted.
+    /// Receives at an endpoint from now on.
     pub fn open(&self, source: Source, endpoint: Cap<Endpoint>) -> Result<(), memory::Error> {
+        self.begin(source, endpoint, None)
+    }
+
+    /// Receives at an endpoint until it is deleted. Its slot is free only then, so that nothing else is found there.
+    pub fn open_until_deleted(&self, source: Source, endpoint: Made<Endpoint>) -> Result<(), memory::Error> {
+        self.begin(source, endpoint.cap(), Some(endpoint))
+    }
+
+    fn begin(
+        &self,
+        source: Source,
+        endpoint: Cap<Endpoint>,
+        made: Option<Made<Endpoint>>,
+    ) -> Result<(), memory::Error> {
         let (inbox, own, reply) = (self.clone(), memory::take_slot()?, self.take_reply()?);
         let builder = thread::Builder::new().stack_size(STACK).name("forward");
-        let opened = Arrivals::new().map_or(Err(memory::Error::NoSlots), |arrivals| {
-            Ok(builder.spawn(move || inbox.receive(source, endpoint, own, arrivals, reply))?.detach())
-        });
+        let receive = move |arrivals| {
+            inbox.receive(source, endpoint, own, arrivals, reply);
+            made.into_iter().for_each(Made::deleted);
+        };
+        let opened = Arrivals::new()
+            .map_or(Err(memory::Error::NoSlots), |arrivals| Ok(builder.spawn(move || receive(arrivals))?.detach()));
         opened.inspect_err(|_| memory::free_slot(own))
     }
 

@@ -203,7 +203,12 @@ impl Peer {
                     continue;
                 }
                 Ok(Some(Incoming::Answer(number, words))) => {
-                    let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else { continue };
+                    let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else {
+                        if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
+                            endpoints.finish_nothing(self.core, words);
+                        }
+                        continue;
+                    };
                     let (_, asked) = self.asked.swap_remove(place);
                     asked.finish(self.core, words, &mut self.places, endpoints, books, port);
                     continue;

@@ -30,6 +30,8 @@ use crate::message::Malformed;
 
 /// Proxies that a monitor has at most, for those who asked for them.
 pub const PROXIES: usize = 512;
+/// Those of them that are endpoints of their own, at each of which a thread receives.
+pub const OWN_PROXIES: usize = 64;
 /// Copies that it holds for each other core at most: as many as there can be proxies of it, and some that are on their way.
 const HELD: usize = 2 * PROXIES;
 /// What can be done with an endpoint of another core: not receive.
@@ -161,6 +163,8 @@ struct Held {
     to: u64,
     badge: u64,
     server: Option<Server>,
+    /// It is a proxy.
+    is_proxy: bool,
 }
 
 impl Held {
@@ -203,6 +207,10 @@ pub struct Proxies<K> {
     /// Those with an endpoint of their own, by where it lies.
     places: BTreeMap<u64, u64>,
     askers: Places,
+    /// The same of those with an endpoint of their own.
+    openers: Places,
+    /// A proxy may have been let go by what was held here.
+    is_stale: bool,
     /// What is not needed any more, and whose owner is not told yet.
     released: BTreeMap<u64, VecDeque<u64>>,
     /// Processes that cannot ask the process server any more.
@@ -226,6 +234,8 @@ impl<K: Kernel> Proxies<K> {
             proxies: BTreeMap::new(),
             places: BTreeMap::new(),
             askers: Places::new(PROXIES),
+            openers: Places::new(OWN_PROXIES),
+            is_stale: false,
             released: BTreeMap::new(),
             parted: Vec::new(),
             lost: BTreeSet::new(),
@@ -260,7 +270,8 @@ impl<K: Kernel> Proxies<K> {
             return Err(Error::Gone);
         }
         let rights = found.rights & RIGHTS;
-        if let Some(proxy) = self.proxy_of(&found).filter(|proxy| proxy.owner == to) {
+        let proxy = self.proxy_of(&found);
+        if let Some(proxy) = proxy.filter(|proxy| proxy.owner == to) {
             self.kernel.delete(slot);
             let badge = if proxy.place.is_some() { found.badge } else { 0 };
             return Ok(Carried::Returned { number: proxy.number, rights, badge });
@@ -273,7 +284,7 @@ impl<K: Kernel> Proxies<K> {
         *count += 1;
         self.last += 1;
         let server = server(&found);
-        self.held.insert(self.last, Held { slot, to, badge: found.badge, server });
+        self.held.insert(self.last, Held { slot, to, badge: found.badge, server, is_proxy: proxy.is_some() });
         Ok(Carried::Held { number: self.last, rights, is_plain: found.badge == 0, server })
     }
 
@@ -295,6 +306,7 @@ impl<K: Kernel> Proxies<K> {
     fn drop_held(&mut self, number: u64) {
         let Some(held) = self.held.remove(&number) else { return };
         self.kernel.delete(held.slot);
+        self.is_stale |= held.is_proxy;
         if let Some(count) = self.counts.get_mut(&held.to) {
             *count -= 1;
         }
@@ -355,10 +367,10 @@ impl<K: Kernel> Proxies<K> {
         is_plain: bool,
         asker: u64,
     ) -> Result<CapAddress, Error> {
-        if !self.askers.may_take(asker) {
+        if !self.may_make(is_plain, asker) {
             self.sweep();
         }
-        if !self.askers.may_take(asker) {
+        if !self.may_make(is_plain, asker) {
             return Err(Error::Full);
         }
         let proxy = self.name(asker);
@@ -377,9 +389,16 @@ impl<K: Kernel> Proxies<K> {
             return Err(Error::Full);
         };
         self.askers.take(asker);
+        if is_plain {
+            self.openers.take(asker);
+        }
         self.proxies.insert(proxy, Proxy { owner, number, slot, place, asker });
         self.places.extend(place.map(|place| (place, proxy)));
         Ok(copy)
+    }
+
+    fn may_make(&self, is_plain: bool, asker: u64) -> bool {
+        self.askers.may_take(asker) && !(is_plain && !self.openers.may_take(asker))
     }
 
     /// A name for a proxy, which is a badge. Who asked is in it, so that whoever receives knows whose request counts.
@@ -402,6 +421,7 @@ impl<K: Kernel> Proxies<K> {
 
     /// Finds the proxies that nobody has any more.
     pub fn sweep(&mut self) {
+        self.is_stale = false;
         let kernel = &self.kernel;
         let unused: Vec<u64> =
             self.proxies.iter().filter(|(_, proxy)| !kernel.is_used(proxy.slot)).map(|(proxy, _)| *proxy).collect();
@@ -411,6 +431,7 @@ impl<K: Kernel> Proxies<K> {
                 Some(place) => {
                     self.places.remove(&place);
                     self.kernel.close(key);
+                    self.openers.give_back(proxy.asker);
                 }
                 None => self.kernel.delete(proxy.slot),
             }
@@ -488,6 +509,11 @@ impl<K: Kernel> Proxies<K> {
     /// Whether there are proxies that [`sweep`](Self::sweep) would look at.
     pub fn has_proxies(&self) -> bool {
         !self.proxies.is_empty()
+    }
+
+    /// Whether it may find something that it did not before, because of what is held no longer.
+    pub const fn is_stale(&self) -> bool {
+        self.is_stale
     }
 
     /// Copies that are held, and proxies.

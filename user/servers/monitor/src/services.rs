@@ -131,7 +131,7 @@ pub struct Services {
     /// Their names, in the order in which monitors count them.
     names: Vec<&'static str>,
     endpoints: Mutex<Vec<Option<Cap<Endpoint>>>>,
-    /// Which endpoints these are, or were. (Whoever finds one may wait for the process server meanwhile.)
+    /// Which endpoints these are. (Whoever finds one may wait for the process server meanwhile.)
     places: Mutex<Vec<Option<u64>>>,
 }
 
@@ -238,6 +238,10 @@ impl Services {
         if let Some(lost) = known.and_then(Option::take) {
             let _ = lost.delete();
             memory::free_slot(lost.address());
+            // Where it lay another can come to lie.
+            let place = usize::try_from(service).ok();
+            let mut places = self.places.lock();
+            place.and_then(|place| places.get_mut(place)).into_iter().for_each(|place| *place = None);
         }
     }
 }

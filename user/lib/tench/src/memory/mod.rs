@@ -266,6 +266,12 @@ impl<T> Made<T> {
         self.cap
     }
 
+    /// Somebody has deleted all capabilities to it: its slot and its memory are free again.
+    pub fn deleted(self) {
+        manager().resources.was_destroyed(self.cap.address(), self.piece);
+        core::mem::forget(self);
+    }
+
     /// Lets it live as long as the process.
     pub const fn leak(self) -> Cap<T> {
         let cap = self.cap;

@@ -321,9 +321,14 @@ impl Resources {
     pub(super) fn destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), Error> {
         OWN_SPACE.revoke_at(place)?;
         OWN_SPACE.delete_at(place)?;
+        self.was_destroyed(place, piece);
+        Ok(())
+    }
+
+    /// An object is gone.
+    pub(super) fn was_destroyed(&mut self, place: CapAddress, piece: Piece) {
         self.slots.free(place);
         self.give_back(piece);
-        Ok(())
     }
 }
 

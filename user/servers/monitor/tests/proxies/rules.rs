@@ -2,7 +2,7 @@
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::message::Malformed;
-use tench_monitor::proxies::{Carried, Error, Kernel, PROCESSES, PROXIES, Server};
+use tench_monitor::proxies::{Carried, Error, Kernel, OWN_PROXIES, PROCESSES, PROXIES, Server};
 
 use crate::world::{SENDABLE, World};
 
@@ -273,6 +273,18 @@ fn nobody_takes_all_proxies() {
     // Plain ones count as well.
     assert_eq!(world.nodes[0].books.receive(&held(5, true), 1, 8), Err(Error::Full));
     assert!(world.nodes[0].books.receive(&held(5, true), 1, 9).is_ok());
+}
+
+#[test]
+fn nobody_takes_all_proxies_that_are_endpoints_of_their_own() {
+    let mut world = calm(2);
+    let mut receive = |is_plain, asker| {
+        let mut numbers = 5000..5100;
+        let made = |number| world.nodes[0].books.receive(&held(number, is_plain), 1, asker).ok();
+        numbers.by_ref().map_while(made).count()
+    };
+    assert_eq!((receive(true, 7), receive(true, 8)), (OWN_PROXIES / 2, OWN_PROXIES / 4));
+    assert_eq!(receive(false, 7), 100, "with a badge there is room");
 }
 
 #[test]
