@@ -74,11 +74,11 @@ const fn bit(line: u32) -> u16 {
 #[cold]
 #[inline(never)]
 pub fn let_in<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) {
-    let held = core::mem::take(&mut k.get(notification).held);
-    for line in 0..DOORBELLS as u32 {
-        if held & bit(line) != 0 {
-            k.arch().interrupt_enable(line);
-        }
+    let mut held = core::mem::take(&mut k.get(notification).held);
+    while held != 0 {
+        let line = held.trailing_zeros();
+        k.arch().interrupt_enable(line);
+        held &= !bit(line);
     }
 }
 
