@@ -25,6 +25,14 @@ pub const NODE_BITS: u32 = 8;
 pub const NODE_SLOTS: usize = 1 << NODE_BITS;
 /// Bytes of a slot.
 pub const SLOT_SIZE: usize = 64;
+/// What an interrupt line is like, as `InterruptGet` is told: bits.
+pub mod line_flags {
+    /// It fires when it goes high; otherwise as long as it is high.
+    pub const EDGE: u64 = 1;
+    /// It is acknowledged by taking its signal. For lines that can be rung.
+    pub const AUTOMATIC: u64 = 2;
+}
+
 /// Lines on which a core can be rung, the first of its interrupt lines.
 pub const DOORBELLS: u64 = 16;
 
@@ -200,7 +208,7 @@ pub mod stretch {
     pub const FAULT: u64 = 121;
     /// A system call of another kind than Tench's.
     pub const FOREIGN_CALL: u64 = 122;
-    /// An interrupt in the kernel: in a window, or while nobody ran.
+    /// An interrupt in the kernel: in a window.
     pub const KERNEL_INTERRUPT: u64 = 123;
     /// Nobody runs.
     pub const IDLE: u64 = 124;

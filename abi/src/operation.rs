@@ -219,13 +219,15 @@ operations! {
     AccountSuspend = 90;
 
     // ── Interrupts ───────────────────────────────────────────────────────────────────────────────────────────────
-    /// **Make** the capability to one interrupt line. `cap` interrupt control, x1 number, x2 flags (bit 0: edge),
-    /// x3 empty slot. Errors: `InvalidInterrupt`, `Busy` (made already), `SlotOccupied`, `NoSuchSlot`.
+    /// **Make** the capability to one interrupt line. `cap` interrupt control, x1 number, x2 flags (bit 0: edge; bit 1: acknowledged
+    /// by taking its signal, for lines below [`DOORBELLS`](crate::object::DOORBELLS)), x3 empty slot. Errors: `InvalidInterrupt`,
+    /// `InvalidArgument` (no such flags, or not for this line), `Busy` (made already), `SlotOccupied`, `NoSuchSlot`.
     InterruptGet = 96;
     /// **Bind** an interrupt to a notification, which is signalled with the badge of the capability given. `cap`
     /// interrupt (`WRITE`), x1 notification (`WRITE`; 0 unbinds). Enables the line. Errors: `AlreadyBound`.
     InterruptBind = 97;
-    /// **Acknowledge**: lets the next interrupt of the line in. `cap` interrupt (`WRITE`).
+    /// **Acknowledge**: lets the next interrupt of the line in. `cap` interrupt (`WRITE`). Does nothing if the line is acknowledged by
+    /// taking its signal: then it is let in when a thread receives the notification's word, or is waiting for that already.
     InterruptAcknowledge = 98;
     /// **Make** the capability to ring another core (or the own one): `Signal` with it interrupts that core on the line, where
     /// `InterruptGet` makes the capability to hear it. Those that were made for one core and line are to one object, so a `Revoke`

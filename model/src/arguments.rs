@@ -376,7 +376,7 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
         Operation::InterruptGet => {
             // Lines of devices, and those on which the own core can be rung.
             x[1] = if source.one_in(2) { 32 + source.below(6) } else { source.below(4) };
-            x[2] = source.below(2);
+            x[2] = source.below(4);
             x[3] = known.empty(source);
         }
         Operation::InterruptDoorbell => {

@@ -118,12 +118,27 @@ pub struct World {
     pub notifications: Vec<(u64, Vec<usize>)>,
     /// Reply objects.
     pub replies: Vec<Reply>,
+    /// Lines on which the core can be rung.
+    pub lines: Vec<Line>,
     /// The capability space that all threads share.
     pub space: BTreeMap<u64, Capability>,
     /// Slots that exist.
     pub slots: std::ops::Range<u64>,
     /// The counter.
     pub now: u64,
+}
+
+/// A line on which the core can be rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What it signals, and with which bits.
+    pub signals: Option<(usize, u64)>,
+    /// Whether to take the signal acknowledges it.
+    pub automatic: bool,
+    /// It was rung, and has not interrupted since.
+    pub is_rung: bool,
+    /// It may interrupt.
+    pub is_let_in: bool,
 }
 
 /// The result of a call: nothing to report, or an error. Messages are written by whoever delivers them.
@@ -420,8 +435,32 @@ impl World {
         }
     }
 
-    /// Hands all signals to a thread.
+    /// The core is rung. How often, between two interrupts, is not known to anybody.
+    pub fn ring(&mut self, line: usize) {
+        self.lines[line].is_rung = true;
+        self.interrupt();
+    }
+
+    /// Lines that may interrupt do so, and no more until they are acknowledged.
+    pub fn interrupt(&mut self) {
+        while let Some(line) = self.lines.iter_mut().find(|line| line.is_rung && line.is_let_in) {
+            (line.is_rung, line.is_let_in) = (false, false);
+            if let Some((notification, bits)) = line.signals {
+                self.signal(notification, bits);
+            }
+        }
+    }
+
+    /// `InterruptAcknowledge`.
+    pub fn acknowledge(&mut self, line: usize) {
+        let line = &mut self.lines[line];
+        line.is_let_in |= line.signals.is_some() && !line.automatic;
+    }
+
+    /// Hands all signals to a thread. Lines that are acknowledged by that are.
     fn deliver_signals(&mut self, thread: usize, notification: usize) {
+        let signals_it = |line: &&mut Line| line.signals.is_some_and(|(signalled, _)| signalled == notification);
+        self.lines.iter_mut().filter(signals_it).for_each(|line| line.is_let_in |= line.automatic);
         let word = std::mem::take(&mut self.notifications[notification].0);
         self.answer(thread, 0);
         self.threads[thread].x[1] = Tag::NOTIFICATION;
@@ -535,6 +574,11 @@ impl World {
     /// Every capability to an object goes, and so does the object: whoever waits for it learns that.
     pub fn destroy(&mut self, object: Object) {
         self.space.retain(|_, capability| capability.object != object);
+        for line in &mut self.lines {
+            if line.signals.is_some_and(|(notification, _)| object == Object::Notification(notification)) {
+                (line.signals, line.is_let_in) = (None, false);
+            }
+        }
         for thread in 0..self.threads.len() {
             let concerned = match (&self.threads[thread].doing, object) {
                 (Doing::Sending { endpoint, .. }, Object::Endpoint(gone)) => *endpoint == gone,

@@ -120,7 +120,7 @@ impl Player {
     fn event(&mut self, source: &mut impl Source) {
         match source.below(5) {
             0 => self.machine.pass_time(source.below(2000)),
-            1 => self.machine.raise(32 + source.below(6) as u32),
+            1 => self.machine.raise(line(source)),
             2 | 3 if self.runnable() < 5 => self.resume_somebody(source),
             _ => {
                 for _ in 0..8 {
@@ -133,7 +133,7 @@ impl Player {
 
     /// Nobody runs: whatever can wake somebody happens. Answers whether it did.
     fn wake_somebody(&mut self, source: &mut impl Source) -> bool {
-        self.machine.raise(32 + source.below(6) as u32);
+        self.machine.raise(line(source));
         self.machine.pass_time(source.below(10_000));
         if self.machine.idle() {
             self.resume_somebody(source);
@@ -280,6 +280,11 @@ fn in_window(k: &mut Kernel<Host>, source: &mut Seeded) {
     while k.arch().interrupted() {
         tench_kernel::entry::kernel_interrupt(k);
     }
+}
+
+/// A line of a device, or one on which the core can be rung.
+fn line(source: &mut impl Source) -> u32 {
+    (if source.one_in(2) { 32 + source.below(6) } else { source.below(4) }) as u32
 }
 
 /// Whether an operation can block.

@@ -6,17 +6,19 @@
 use proptest::prelude::*;
 use tench_abi::layout::{UNBIND, slot};
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
-use tench_abi::object::Rights;
+use tench_abi::object::{Rights, line_flags};
 use tench_abi::{Kind, Operation, Tag};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::at;
 use tench_kernel::object::{Notification, Ref};
 use tench_kernel::thread::{Thread as KernelThread, ThreadState};
-use tench_model::messages::{Capability, Doing, Object, Reply, Thread, World};
+use tench_model::messages::{Capability, Doing, Line, Object, Reply, Thread, World};
 use tench_model::source::{Bytes, Source};
 
 /// The line that wakes the manager.
 const LINE: u32 = 40;
+/// Lines on which the core is rung: which notification each signals, and whether that acknowledges it when it is taken.
+const RUNG: [(u32, usize, bool); 5] = [(2, 0, true), (3, 1, true), (4, 2, true), (5, 0, false), (6, 0, true)];
 /// Priorities of the threads. The last has no scheduling context of its own, the one before no message area.
 const PRIORITIES: [u64; 5] = [10, 20, 20, 30, 30];
 const WITHOUT_AREA: usize = 3;
@@ -37,6 +39,8 @@ struct Pair {
     notifications: Vec<u64>,
     replies: Vec<u64>,
     manager: (u64, u64),
+    /// Addresses of the lines that can be rung.
+    lines: Vec<u64>,
     /// Addresses to choose from.
     known: Vec<u64>,
     log: Vec<String>,
@@ -57,10 +61,12 @@ impl Pair {
             notifications: Vec::new(),
             replies: Vec::new(),
             manager: (notification, line),
+            lines: Vec::new(),
             known: Vec::new(),
             log: Vec::new(),
         };
         pair.make_objects();
+        pair.listen();
         for i in 0..PRIORITIES.len() {
             pair.make_thread(i);
         }
@@ -88,6 +94,23 @@ impl Pair {
             self.replies.push(address);
             self.world.replies.push(Reply::default());
             self.learn(address, Object::Reply(i), Rights::all(), 0);
+        }
+    }
+
+    /// Lines that can be rung, each with a bit of its own.
+    fn listen(&mut self) {
+        let m = &mut self.machine;
+        for (i, (number, notification, automatic)) in RUNG.into_iter().enumerate() {
+            let (line, badged, bits) = (m.take_free(), m.take_free(), 0x1_0000 << i);
+            let flags = line_flags::EDGE | if automatic { line_flags::AUTOMATIC } else { 0 };
+            m.call(Operation::InterruptGet, &[at(slot::INTERRUPT_CONTROL), number.into(), flags, line]).ok();
+            let rights = Rights::WRITE.bits().into();
+            m.call(Operation::Mint, &[0, self.notifications[notification], 0, badged, rights, bits]).ok();
+            m.call(Operation::InterruptBind, &[line, badged]).ok();
+            m.call(Operation::Delete, &[0, badged]).ok();
+            self.lines.push(line);
+            let signals = Some((notification, bits));
+            self.world.lines.push(Line { signals, automatic, is_rung: false, is_let_in: true });
         }
     }
 
@@ -185,6 +208,7 @@ impl Pair {
         match source.below(16) {
             0 => self.pass_time(source.below(60) * SPACING),
             1 => self.manage(source),
+            2 | 3 => self.ring(source),
             _ => match self.current() {
                 Some(me) => self.call(me, source),
                 None if source.one_in(2) => self.pass_time(source.below(200) * SPACING),
@@ -194,12 +218,21 @@ impl Pair {
         // What was due already when its wait began is noticed with the next interrupt, which is due at once.
         self.machine.pass_time(0);
         self.world.pass_time(0);
+        self.world.interrupt();
     }
 
     fn pass_time(&mut self, ticks: u64) {
         self.log.push(format!("{ticks} ticks pass"));
         self.machine.pass_time(ticks);
         self.world.pass_time(ticks);
+    }
+
+    /// The core is rung.
+    fn ring(&mut self, source: &mut Bytes<'_>) {
+        let line = source.below(RUNG.len() as u64) as usize;
+        self.log.push(format!("line {} is rung", RUNG[line].0));
+        self.machine.raise(RUNG[line].0);
+        self.world.ring(line);
     }
 
     /// The manager wakes up, does something to the others, and waits again.
@@ -209,7 +242,7 @@ impl Pair {
         assert!(self.machine.current() == self.machine.first, "the manager was not woken");
         let thread = source.below(PRIORITIES.len() as u64) as usize;
         let address = self.threads[thread].1;
-        match source.below(12) {
+        match source.below(16) {
             0..3 => {
                 self.log.push(format!("thread {thread} is suspended"));
                 self.machine.call(Operation::ThreadSuspend, &[address]).ok();
@@ -220,7 +253,13 @@ impl Pair {
                 self.machine.call(Operation::ThreadResume, &[address]).ok();
                 self.world.resume(thread);
             }
-            _ => self.destroy(source),
+            11 => self.destroy(source),
+            _ => {
+                let line = source.below(RUNG.len() as u64) as usize;
+                self.log.push(format!("line {} is acknowledged", RUNG[line].0));
+                self.machine.call(Operation::InterruptAcknowledge, &[self.lines[line]]).ok();
+                self.world.acknowledge(line);
+            }
         }
         self.machine.call(Operation::InterruptAcknowledge, &[line]).ok();
         self.machine.call(Operation::Receive, &[notification]);
@@ -335,6 +374,12 @@ impl Pair {
                 let word = self.machine.kernel().get(notification).word;
                 assert_eq!(word, self.world.notifications[i].0, "signals of notification {i}");
             }
+        }
+        for (expected, (number, ..)) in self.world.lines.iter().zip(RUNG) {
+            let host = self.machine.host();
+            let (is_let_in, is_rung) = (host.enabled.contains(&number), host.pending.contains(&number));
+            assert_eq!(is_let_in, expected.is_let_in, "whether line {number} is let in");
+            assert_eq!(is_rung, expected.is_rung, "whether line {number} was rung and is waiting");
         }
         self.compare_space();
         self.machine.check();

@@ -232,7 +232,34 @@ pub fn user_interrupt<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     scheduler::leave(k)
 }
 
-/// An interrupt inside a window, or while idle. Switching is left to the window.
+/// The idle thread has waited until an interrupt was pending, which it serves without ever letting it in: there is nothing to save.
+/// Whoever became ready runs; this returns when nobody can again.
+#[inline(never)]
+pub fn idle<A: Arch>(k: &mut Kernel<A>) {
+    let idle = k.current();
+    let next = wake_somebody(k, idle);
+    if next != idle {
+        // SAFETY: the idle thread runs in the kernel alone, on its own kernel stack; `next` waited, or came from the scheduler, so it is
+        // alive; this function holds no reference.
+        unsafe { A::switch(idle, next) };
+        watch::goes_on(k, stretch::IDLE);
+    }
+}
+
+/// Serves an interrupt in the place of the idle thread. Answers who runs next.
+#[inline]
+fn wake_somebody<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) -> Ref<Thread> {
+    if let Some((notification, bits)) = interrupt::serve(k) {
+        if let Some(waiter) = fast::wake_alone(k, idle, notification, bits) {
+            scheduler::hand_to(k, idle, waiter);
+            return waiter;
+        }
+        notification::signal(k, notification, bits);
+    }
+    if k.state().highest_ready < 0 { idle } else { scheduler::switch::<A, false>(k) }
+}
+
+/// An interrupt inside a window. Switching is left to the window.
 pub fn kernel_interrupt<A: Arch>(k: &mut Kernel<A>) {
     k.state().nesting += 1;
     if let Some((notification, bits)) = interrupt::serve(k) {

@@ -17,7 +17,7 @@ use crate::entry::clear;
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::slot::{Slot, flag};
 use crate::thread::{Binding, Purpose, Thread, ThreadState, slow};
-use crate::{Arch, Kernel, endpoint, fault, notification, scheduler, space};
+use crate::{Arch, Kernel, endpoint, fault, interrupt, notification, scheduler, space};
 
 /// Who runs next, and with what.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,9 @@ pub enum Fast {
     Resume(Ref<Thread>),
     /// The same, and its budget is to be timed before it does ([`depletion::begin`](crate::depletion::begin)).
     Begin(Ref<Thread>),
+    /// Nothing was written. What lies in this slot and is to be signalled is no notification, but perhaps a doorbell, so [`ring`]
+    /// decides.
+    Other(Ref<Slot>),
     /// Nothing was written; the slow path decides.
     Slow,
 }
@@ -268,7 +271,7 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> 
     let Some(slot) = slot(k, thread, address) else { return INVALID };
     let cap = &k.get(slot).cap;
     if cap.kind != Kind::Notification || !cap.allows(Rights::WRITE) || cap.flags & flag::ZOMBIE != 0 {
-        return Fast::Slow;
+        return Fast::Other(slot);
     }
     let (object, badge) = (cap.object, cap.badge);
     // SAFETY: a live notification capability names a live notification.
@@ -285,6 +288,19 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> 
     }
     // ── Point of no return ──
     n.word |= bits;
+    Fast::Answer(0)
+}
+
+/// `Signal` of a doorbell, if that is what the slot holds.
+#[inline(always)]
+pub fn ring<A: Arch>(k: &mut Kernel<A>, slot: Ref<Slot>) -> Fast {
+    let cap = &k.get(slot).cap;
+    if cap.kind != Kind::Doorbell || !cap.allows(Rights::WRITE) || cap.flags & flag::ZOMBIE != 0 {
+        return Fast::Slow;
+    }
+    let bell = cap.object;
+    // ── Point of no return ──
+    interrupt::ring(k, bell);
     Fast::Answer(0)
 }
 
@@ -306,9 +322,39 @@ pub fn wake<A: Arch>(
     // ── Point of no return ──
     k.get(notification).word |= bits;
     notification::unqueue(k, notification, waiter);
-    notification::deliver(k, notification, waiter);
+    notification::deliver_first(k, notification, waiter);
     k.get(waiter).state = ThreadState::Ready;
     scheduler::preempt(k, thread);
+    Some(waiter)
+}
+
+/// The same while nobody runs and nobody else is ready, for a thread that has no budget and no deadline: the first waiter, or the
+/// thread to which the notification is bound. `None`: nothing was written.
+#[inline]
+pub fn wake_alone<A: Arch>(
+    k: &mut Kernel<A>,
+    idle: Ref<Thread>,
+    notification: Ref<Notification>,
+    bits: u64,
+) -> Option<Ref<Thread>> {
+    let n = k.get(notification);
+    let (first, bound) = (n.head, n.bound);
+    let waiter = first.or(bound)?;
+    let w = k.get(waiter);
+    let waits = first.is_some() || matches!(w.state, ThreadState::Receiving(_));
+    if !waits || w.slow != 0 || w.priority < 0 || k.state().highest_ready >= 0 {
+        return None;
+    }
+    // ── Point of no return ──
+    k.get(notification).word |= bits;
+    if first.is_some() {
+        notification::unqueue(k, notification, waiter);
+    } else {
+        endpoint::leave_queue(k, waiter);
+    }
+    notification::deliver(k, notification, waiter);
+    k.get(waiter).state = ThreadState::Ready;
+    scheduler::end_idleness(k, idle);
     Some(waiter)
 }
 

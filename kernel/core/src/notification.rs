@@ -2,7 +2,7 @@
 
 use tench_abi::{Error, Kind, Rights, Tag};
 
-use crate::entry::{Outcome, argument, capability_slot, clear};
+use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::{Notification, Ref};
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, endpoint, interrupt, scheduler, space, timers};
@@ -56,15 +56,34 @@ fn wake<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref
     scheduler::make_ready(k, thread);
 }
 
-/// Hands the word to a thread: it becomes the result of its system call.
+/// Whether somebody waits for a signal, who would have it at once.
+#[inline]
+pub fn is_awaited<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) -> bool {
+    let n = k.get(notification);
+    let (head, bound) = (n.head, n.bound);
+    head.is_some() || bound.is_some_and(|thread| matches!(k.get(thread).state, ThreadState::Receiving(_)))
+}
+
+/// Hands the word to a thread: it becomes the result of its system call. Lines that were held until then are let in again.
 pub fn deliver<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
+    if k.get(notification).held != 0 {
+        interrupt::let_in(k, notification);
+    }
+    deliver_first(k, notification, thread);
+}
+
+/// The same for a signal that somebody waited for: there was none before it, so no line is held.
+#[inline]
+pub fn deliver_first<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     let word = core::mem::take(&mut k.get(notification).word);
     let t = k.get(thread);
-    t.slow &= !slow::SIGNALLED;
+    // Of another notification than the bound one, it says nothing about that.
+    if t.notification == Some(notification) {
+        t.slow &= !slow::SIGNALLED;
+    }
     let x = &mut t.registers.x;
-    clear(x);
-    x[1] = Tag::NOTIFICATION;
-    x[10] = word;
+    (x[0], x[1], x[10]) = (0, Tag::NOTIFICATION, word);
+    x[2..10].fill(0);
 }
 
 /// The bound notification's signal, if there is one: delivered to the thread that is about to receive.

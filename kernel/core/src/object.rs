@@ -111,6 +111,9 @@ pub struct Notification {
     pub bound: Option<Ref<Thread>>,
     /// First interrupt that signals this notification, as its number plus 1; 0 if none. See `State::interrupts`.
     pub first_interrupt: u16,
+    /// Lines that are let in again when `word` is taken, a bit for each: of those that are acknowledged so
+    /// ([`InterruptLine::automatic`]), the ones that have fired when nobody waited. While there are any, `word` is not 0.
+    pub held: u16,
 }
 
 /// The right to processor time: at which priority, how long at a stretch, and how much in each period.
@@ -148,6 +151,9 @@ pub struct InterruptLine {
     pub previous: u16,
     /// Whether a capability for it exists.
     pub taken: bool,
+    /// Whether to take its signal acknowledges it. Then it is one of those that can be rung, which have bits in
+    /// [`Notification::held`].
+    pub automatic: bool,
 }
 
 /// A page table: what the hardware walks, and the kernel's books about each entry.

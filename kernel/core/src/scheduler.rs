@@ -237,6 +237,13 @@ pub fn preempt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.state().slice_end = 0;
 }
 
+/// The idle thread makes room for the only one who is ready.
+#[inline]
+pub fn end_idleness<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) {
+    charge_to(k, idle);
+    k.state().statistics.switches += 1;
+}
+
 /// The first thread of a priority, if it can be switched to without timing a budget.
 #[inline]
 pub fn first_unlimited<A: Arch>(k: &mut Kernel<A>, priority: i32) -> Option<Ref<Thread>> {

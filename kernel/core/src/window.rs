@@ -90,16 +90,3 @@ pub fn nested<A: Arch>(k: &mut Kernel<A>) {
         s.statistics.deepest_nesting = s.statistics.deepest_nesting.max(depth + 1);
     }
 }
-
-/// The idle thread's window: always lets interrupts in, and switches to whoever became ready.
-#[cfg_attr(feature = "watch", inline(never))]
-pub fn idle<A: Arch>(k: &mut Kernel<A>) {
-    let path = open(k);
-    let current = k.current();
-    let next = scheduler::switch::<A, false>(k);
-    if next != current {
-        // SAFETY: as in `pass`; the idle thread runs in the kernel alone, on its own kernel stack.
-        unsafe { A::switch(current, next) };
-        watch::goes_on(k, path);
-    }
-}

@@ -8,8 +8,8 @@ use common::{capabilities, check};
 use tench_abi::boot::BootInfo;
 use tench_abi::layout::address::PROCESS_INFO;
 use tench_abi::layout::slot;
-use tench_abi::object::{CorePower, DOORBELLS};
-use tench_abi::{Error, Kind, Operation, Rights};
+use tench_abi::object::{CorePower, DOORBELLS, Statistic, line_flags};
+use tench_abi::{Error, Kind, Operation, Rights, Tag};
 use tench_arch_host::Machine;
 use tench_arch_host::host::{CORES, TIMER_INTERRUPT};
 use tench_arch_host::machine::{Answer, RAM, at};
@@ -46,10 +46,16 @@ fn weak(m: &mut Machine, cap: u64, rights: u64) -> u64 {
 /// A line of the own core, bound to a notification: the capabilities to both.
 #[track_caller]
 fn listen(m: &mut Machine, number: u64, badge: u64) -> (u64, u64) {
+    listen_as(m, number, badge, line_flags::EDGE)
+}
+
+/// The same for a line of this kind.
+#[track_caller]
+fn listen_as(m: &mut Machine, number: u64, badge: u64, flags: u64) -> (u64, u64) {
     let (notification, line) = (m.make(Kind::Notification, 0), m.take_free());
     let badged = m.take_free();
     m.call(Operation::Mint, &[0, notification, 0, badged, WRITE, badge]).ok();
-    m.call(Operation::InterruptGet, &[CONTROL, number, 1, line]).ok();
+    m.call(Operation::InterruptGet, &[CONTROL, number, flags, line]).ok();
     m.call(Operation::InterruptBind, &[line, badged]).ok();
     (line, notification)
 }
@@ -232,6 +238,161 @@ fn a_ring_that_nobody_hears_waits_for_whoever_takes_the_line() {
     let (_, notification) = listen(&mut m, 9, 1);
     m.pass_time(0);
     assert_eq!(heard(&mut m, notification), Ok(1));
+}
+
+/// The kind of line that is acknowledged by taking its signal.
+const BELL: u64 = line_flags::EDGE | line_flags::AUTOMATIC;
+
+/// Interrupts that the kernel has taken.
+fn interrupts(m: &mut Machine) -> u64 {
+    m.call(Operation::KernelQuery, &[KERNEL, Statistic::Interrupts as u64]).ok()[1]
+}
+
+#[test]
+fn to_take_the_signal_acknowledges_a_line_that_says_so() {
+    let mut m = Machine::new();
+    let ((line, notification), bell) = (listen_as(&mut m, 5, 0x50, BELL), doorbell(&mut m, 0, 5));
+    for _ in 0..3 {
+        ring(&mut m, bell);
+        assert!(!m.host().enabled.contains(&5), "nobody waited, so it is held");
+        // However often: one more is kept by the machine, and interrupts nobody before the signal is taken.
+        let before = interrupts(&mut m);
+        (0..4).for_each(|_| ring(&mut m, bell));
+        m.call(Operation::InterruptAcknowledge, &[line]).ok();
+        m.pass_time(0);
+        assert_eq!(interrupts(&mut m), before);
+        assert_eq!(heard(&mut m, notification), Ok(0x50));
+        m.pass_time(0);
+        assert_eq!(interrupts(&mut m), before + 1);
+        assert_eq!(heard(&mut m, notification), Ok(0x50), "the one that was kept");
+        assert!(m.host().enabled.contains(&5), "nothing is held any more");
+        assert_eq!(heard(&mut m, notification), Err(Error::WouldBlock));
+        check(&mut m);
+    }
+}
+
+/// A thread that waits in one of these ways is woken at once, and the line is never masked.
+#[test]
+fn a_line_that_somebody_waits_for_is_not_masked() {
+    for (fast, busy, bound) in (0..8).map(|i| (i & 1 != 0, i & 2 != 0, i & 4 != 0)) {
+        let mut m = Machine::new();
+        m.fast = fast;
+        let ((_, notification), bell) = (listen_as(&mut m, 7, 0x70, BELL), doorbell(&mut m, 0, 7));
+        let (first, thread) = (m.first, m.free);
+        let waiter = m.make_thread(255);
+        let endpoint = m.make(Kind::Endpoint, 0);
+        if bound {
+            m.call(Operation::ThreadBind, &[thread, 0, 0, notification]).ok();
+        }
+        for _ in 0..3 {
+            let from = if bound { endpoint } else { notification };
+            m.call_as(waiter, Operation::Receive, &[from]);
+            m.check();
+            assert!(m.waits(waiter));
+            if busy {
+                ring(&mut m, bell);
+            } else {
+                // Nobody runs.
+                m.call_as(first, Operation::ThreadSuspend, &[at(slot::THREAD)]);
+                assert!(m.idle());
+                m.raise(7);
+            }
+            m.check();
+            assert!(m.host().enabled.contains(&7));
+            assert!(m.current() == waiter || busy, "fast {fast}, busy {busy}, bound {bound}");
+            m.run(waiter);
+            let answer = m.answer(waiter);
+            assert_eq!((answer.ok()[1], answer.x[10]), (Tag::NOTIFICATION, 0x70));
+            assert_eq!(answer.x[2..10], [0; 8]);
+            // The next comes before he waits again, and is kept for him.
+            ring(&mut m, bell);
+            assert!(!m.host().enabled.contains(&7));
+            assert_eq!(m.call(Operation::Receive, &[from]).x[10], 0x70);
+            assert!(m.host().enabled.contains(&7));
+            if !busy {
+                m.call(Operation::ThreadResume, &[at(slot::THREAD)]).ok();
+            }
+            check(&mut m);
+        }
+    }
+}
+
+/// What a thread takes from one notification says nothing about another, which is bound to it.
+#[test]
+fn a_bound_signal_is_not_forgotten_for_another() {
+    for (fast, reply) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut m = Machine::new();
+        m.fast = fast;
+        let (bound, other, endpoint) =
+            (m.make(Kind::Notification, 0), m.make(Kind::Notification, 0), m.make(Kind::Endpoint, 0));
+        let address = m.free;
+        let server = m.make_thread(255);
+        let client = m.make_thread(255);
+        m.call(Operation::ThreadBind, &[address, 0, 0, bound]).ok();
+        if reply {
+            // A caller waits for an answer, so that the answer can take the fast path.
+            m.call_as(server, Operation::Receive, &[endpoint]);
+            m.call_as(client, Operation::Call, &[endpoint]);
+        }
+        let first = m.first;
+        m.run(first);
+        m.call(Operation::Signal, &[bound]).ok();
+        m.call(Operation::Signal, &[other]).ok();
+        m.call_as(server, Operation::Receive, &[other]).ok();
+        let operation = if reply { Operation::ReplyReceive } else { Operation::Receive };
+        let answer = m.call_as(server, operation, &[endpoint]);
+        assert_eq!((answer.ok()[1], m.waits(server)), (Tag::NOTIFICATION, false), "fast {fast}, reply {reply}");
+        check(&mut m);
+    }
+}
+
+#[test]
+fn a_held_line_is_let_go_with_its_notification() {
+    for delete in [false, true] {
+        let mut m = Machine::new();
+        let ((line, notification), bell) = (listen_as(&mut m, 2, 4, BELL), doorbell(&mut m, 0, 2));
+        let (other, _) = listen_as(&mut m, 3, 8, BELL);
+        m.call(Operation::InterruptBind, &[other, 0]).ok();
+        m.call(Operation::InterruptBind, &[other, notification]).ok();
+        ring(&mut m, bell);
+        m.raise(3);
+        check(&mut m);
+        if delete {
+            m.call(Operation::Revoke, &[0, notification]).ok();
+            m.call(Operation::Delete, &[0, notification]).ok();
+        } else {
+            m.call(Operation::InterruptBind, &[line, 0]).ok();
+            check(&mut m);
+            assert_eq!(heard(&mut m, notification), Ok(4 | 1), "what was signalled stays");
+            assert!(m.host().enabled.contains(&3) && !m.host().enabled.contains(&2));
+        }
+        check(&mut m);
+        let again = m.make(Kind::Notification, 0);
+        m.call(Operation::InterruptBind, &[line, again]).ok();
+        ring(&mut m, bell);
+        assert_eq!(heard(&mut m, again), Ok(1));
+    }
+}
+
+#[test]
+fn lines_of_devices_are_acknowledged_by_their_drivers() {
+    let mut m = Machine::new();
+    let address = m.take_free();
+    for (number, flags) in [(DOORBELLS - 1, 4), (40, 2), (40, 3), (40, 4), (40, u64::MAX)] {
+        assert_eq!(m.call(Operation::InterruptGet, &[CONTROL, number, flags, address]).err(), Error::InvalidArgument);
+    }
+    // What a line is like is said by whoever gets it, each time.
+    let get = |m: &mut Machine, flags| m.call(Operation::InterruptGet, &[CONTROL, 1, flags, address]).ok();
+    get(&mut m, BELL);
+    m.call(Operation::Delete, &[0, address]).ok();
+    check(&mut m);
+    get(&mut m, line_flags::EDGE);
+    let notification = m.make(Kind::Notification, 0);
+    m.call(Operation::InterruptBind, &[address, notification]).ok();
+    m.raise(1);
+    assert_eq!(heard(&mut m, notification), Ok(1));
+    assert!(!m.host().enabled.contains(&1), "it waits for its driver");
+    check(&mut m);
 }
 
 #[test]

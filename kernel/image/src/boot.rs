@@ -15,7 +15,7 @@ use tench_arch_aarch64::{BASE, Machine, early, fatal, plan, start, timer, trap};
 use tench_kernel::boot::{Plan, first_process};
 use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
 use tench_kernel::watch::{self, edge};
-use tench_kernel::{Arch, Kernel, State, scheduler, window};
+use tench_kernel::{Arch, Kernel, State, entry, scheduler};
 
 /// Memory that starts as zeros and is used by one core through one reference.
 #[repr(C, align(8192))]
@@ -195,11 +195,11 @@ extern "C" fn idle_loop() -> ! {
     loop {
         let mut kernel: Kernel<Machine> = trap::token();
         watch::end(&mut kernel, edge::WINDOW);
-        // SAFETY: waits until an interrupt is pending; they are masked, so it is taken in the window below.
+        // SAFETY: waits until an interrupt is pending; they are masked, so it stays so until it is served below.
         unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
-        let entry: extern "C" fn() -> ! = idle_loop;
-        watch::begin(&mut kernel, stretch::IDLE, entry as usize);
-        window::idle(&mut kernel);
+        let here: extern "C" fn() -> ! = idle_loop;
+        watch::begin(&mut kernel, stretch::IDLE, here as usize);
+        entry::idle(&mut kernel);
     }
 }
 

@@ -2,12 +2,15 @@
 //! with several the cases run on the first, and the monitor has line 0 of each.
 
 use tench::abi::layout::slot;
-use tench::abi::object::{CorePower, DOORBELLS};
-use tench::sys::{Cap, CapAddress, Doorbell, Interrupt, InterruptControl, Machine, Notification, Rights, Trigger};
+use tench::abi::object::{CorePower, DOORBELLS, Statistic};
+use tench::sys::thread::{Binding, Bindings};
+use tench::sys::{
+    Cap, CapAddress, Doorbell, Error, Interrupt, InterruptControl, Machine, Notification, Rights, Trigger, Wait,
+};
 
 use crate::case::{Case, Outcome};
 use crate::kernel::CONTROL;
-use crate::stage::{EMPTY_INDEX, HIGH, KERNEL, Stage, identify, is_empty};
+use crate::stage::{EMPTY_INDEX, HIGH, KERNEL, RTC_LINE, Stage, identify, is_empty};
 use crate::worker::{Equipment, patience, soon};
 
 /// The cases.
@@ -23,6 +26,10 @@ pub const CASES: &[Case] = &[
     Case::new("COR0009", "a core that runs or is not there is not started", start),
     Case::new("COR0010", "the kernel knows its core and the device tree", machine),
     Case::new("COR0011", "cores that run are on, and of no other it is said", power),
+    Case::new("COR0012", "a bell whose signal was taken is heard again, without acknowledging", taken),
+    Case::new("COR0013", "a bell is kept, but once, until its signal is taken", kept_until_taken),
+    Case::new("COR0014", "a bell wakes who waits for messages", woken),
+    Case::new("COR0015", "no line of a device is a bell", no_bell),
 ];
 
 /// A line on which the cases ring where nobody listens.
@@ -47,9 +54,14 @@ struct Ear {
 
 /// Listens on a line of the own core.
 fn listen(stage: &mut Stage, number: u64, badge: u64) -> Outcome<Ear> {
+    listen_to(stage, Trigger::Edge, number, badge)
+}
+
+/// The same on a line of this kind.
+fn listen_to(stage: &mut Stage, trigger: Trigger, number: u64, badge: u64) -> Outcome<Ear> {
     let (place, notification) = (stage.slot(), stage.notification()?);
     let badged = stage.mint(notification, Rights::WRITE, badge)?;
-    let line = CONTROL.get(number, Trigger::Edge, place)?;
+    let line = CONTROL.get(number, trigger, place)?;
     line.bind(Some(badged))?;
     Ok(Ear { line, notification })
 }
@@ -213,6 +225,66 @@ fn power(stage: &mut Stage) -> Outcome {
     let weak = stage.mint(KERNEL, Rights::WRITE, 0)?;
     refused!(weak.core_power(OWN), MissingRights);
     weak.delete()?;
+    Ok(())
+}
+
+fn taken(stage: &mut Stage) -> Outcome {
+    let (ear, bell) = (listen_to(stage, Trigger::Bell, LINE, 0x50)?, doorbell(stage, LINE)?);
+    for _ in 0..3 {
+        bell.ring()?;
+        equal!(ear.notification.wait_until(patience())?, 0x50);
+        refused!(ear.notification.poll(), WouldBlock);
+    }
+    let listen = move || (0..3).try_fold(0, |sum, _| Ok(sum + ear.notification.wait_until(patience())?));
+    let listener = stage.spawn_with(Equipment::at(HIGH), move || -> Result<u64, Error> { listen() })?;
+    for _ in 0..3 {
+        bell.ring()?;
+    }
+    equal!(listener.join()?, Ok(3 * 0x50));
+    finish(&ear, bell)
+}
+
+fn kept_until_taken(stage: &mut Stage) -> Outcome {
+    let (ear, bell) = (listen_to(stage, Trigger::Bell, LINE, 0)?, doorbell(stage, LINE)?);
+    let before = KERNEL.query(Statistic::Interrupts)?;
+    for _ in 0..100 {
+        bell.ring()?;
+        ear.line.acknowledge()?;
+    }
+    // The timer's may be among them.
+    check!(KERNEL.query(Statistic::Interrupts)? - before < 20);
+    equal!(ear.notification.wait_until(patience())?, 1);
+    equal!(ear.notification.wait_until(patience())?, 1);
+    refused!(ear.notification.wait_until(soon()), TimedOut);
+    finish(&ear, bell)
+}
+
+fn woken(stage: &mut Stage) -> Outcome {
+    let (ear, bell) = (listen_to(stage, Trigger::Bell, LINE, 0x40)?, doorbell(stage, LINE)?);
+    let (endpoint, heard) = (stage.endpoint()?, stage.word(0)?);
+    let listen = move || -> Result<(), Error> {
+        for round in 1..=4 {
+            let received = endpoint.receive(Wait::FOREVER)?;
+            heard.set(if received.is_notification() { received.badge() + round } else { 0 });
+        }
+        Ok(())
+    };
+    let listener = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, listen)?;
+    listener.thread.bind(Bindings { notification: Binding::To(ear.notification), ..Bindings::KEEP })?;
+    listener.thread.resume()?;
+    for round in 1..=4 {
+        bell.ring()?;
+        equal!(heard.get(), 0x40 + round);
+    }
+    equal!(listener.join()?, Ok(()));
+    finish(&ear, bell)
+}
+
+fn no_bell(stage: &mut Stage) -> Outcome {
+    let place = stage.slot();
+    refused!(CONTROL.get(RTC_LINE, Trigger::Bell, place), InvalidArgument);
+    refused!(CONTROL.get(27, Trigger::Bell, place), InvalidInterrupt);
+    check!(is_empty(Cap::<Interrupt>::new(place)));
     Ok(())
 }
 

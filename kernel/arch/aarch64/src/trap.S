@@ -52,7 +52,7 @@ vector el1_sp0_error
 vector el1_sync
     b fatal_4
 vector el1_irq
-    // In a window or while idle: the interrupted code is Rust, so what a call preserves is preserved by the handler.
+    // In a window: the interrupted code is Rust, so what a call preserves is preserved by the handler.
     sub sp, sp, #192
     stp x0, x1, [sp, #0]
     stp x2, x3, [sp, #16]

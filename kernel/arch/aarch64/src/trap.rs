@@ -16,6 +16,7 @@ use core::ptr::NonNull;
 use tench_abi::Operation;
 use tench_abi::fault::{Class, Registers, Report};
 use tench_abi::object::stretch;
+use tench_kernel::slot::Slot;
 use tench_kernel::thread::Thread;
 use tench_kernel::watch::{self, Watch, edge};
 use tench_kernel::{Kernel, Ref, State, depletion, entry, fast};
@@ -93,6 +94,13 @@ pub fn token() -> Kernel<Machine> {
 #[inline(always)]
 fn thread(address: usize) -> Ref<Thread> {
     // SAFETY: the vectors pass the kernel stack pointer of user mode, which is the address of a live thread.
+    unsafe { Ref::at_unchecked(address) }
+}
+
+/// The slot that one fast path passes to another.
+#[inline(always)]
+fn slot(address: usize) -> Ref<Slot> {
+    // SAFETY: the address is that of a slot in the running thread's space, found in this system call.
     unsafe { Ref::at_unchecked(address) }
 }
 
@@ -242,6 +250,17 @@ unsafe fn resume(next: Ref<Thread>, old: usize) -> ! {
     }
 }
 
+/// Goes on with another kind of message, or of signal. Each kind is a function of its own, so that none pays for what others need.
+macro_rules! go_on_in {
+    ($function:literal, $address:ident, $tag:ident, $old:ident $(, $slot:ident)?) => {
+        // SAFETY: the function takes what this one was given, and perhaps the slot that it has found.
+        unsafe {
+            core::arch::asm!(concat!("b ", $function), in("x0") $address, in("x1") $tag, in("x2") $old,
+                $(in("x3") $slot.address(),)? options(noreturn))
+        }
+    };
+}
+
 /// Leaves by whichever way a fast path has found.
 ///
 /// # Safety
@@ -265,6 +284,7 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
         fast::Fast::Begin(next) => unsafe {
             core::arch::asm!("b tench_begin", in("x0") next.address(), in("x2") old, options(noreturn))
         },
+        fast::Fast::Other(slot) => go_on_in!("tench_fast_ring", address, tag, old, slot),
         // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which the slow path gets back here.
         fast::Fast::Slow => unsafe {
             core::arch::asm!("b tench_slow_call", in("x0") address, in("x1") tag, in("x2") old, in("x10") OPERATION,
@@ -279,17 +299,6 @@ unsafe extern "C" fn tench_begin(next: usize, _: u64, old: usize) -> ! {
     depletion::begin(&mut token(), thread(next));
     // SAFETY: a fast path chose `next` for the thread at `old`.
     unsafe { resume(thread(next), old) }
-}
-
-/// Goes on with another kind of message. Each kind is a function of its own, so that none pays for what others need.
-macro_rules! go_on_in {
-    ($function:literal, $address:ident, $tag:ident, $old:ident) => {
-        // SAFETY: the function takes what this one was given.
-        unsafe {
-            core::arch::asm!(concat!("b ", $function), in("x0") $address, in("x1") $tag, in("x2") $old,
-                options(noreturn))
-        }
-    };
 }
 
 /// Defines the three functions of an operation that sends a message: without words, with words in registers, and with
@@ -342,6 +351,14 @@ unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! 
     unsafe { conclude::<{ Operation::Signal as u64 }, true>(fast, address, tag, old) }
 }
 
+/// `Signal` of what is no notification, likewise.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_fast_ring(address: u64, tag: u64, old: usize, slot: usize) -> ! {
+    let fast = fast::ring(&mut token(), self::slot(slot));
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::Signal as u64 }, true>(fast, address, tag, old) }
+}
+
 /// `Receive`, likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> ! {
@@ -380,7 +397,7 @@ extern "C" fn tench_user_interrupt(address: usize) -> usize {
     entry::user_interrupt(&mut enter(address)).address()
 }
 
-/// An interrupt in a window or while idle.
+/// An interrupt in a window.
 #[unsafe(no_mangle)]
 extern "C" fn tench_kernel_interrupt() {
     let mut kernel = token();

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tench_abi::Kind;
-use tench_abi::object::SLOT_SIZE;
+use tench_abi::object::{DOORBELLS, SLOT_SIZE};
 use tench_kernel::kernel::NEVER;
 use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
 use tench_kernel::slot::{SECOND_LEVEL, flag};
@@ -410,7 +410,11 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
         ensure!(k.get(context).thread == Some(thread), "it runs on {context:?}, which is another's");
     }
     if let Some(notification) = k.get(thread).notification {
-        ensure!(k.get(notification).bound == Some(thread), "it has {notification:?} bound, which is another's");
+        let n = k.get(notification);
+        let (bound, word) = (n.bound, n.word);
+        ensure!(bound == Some(thread), "it has {notification:?} bound, which is another's");
+        let is_marked = k.get(thread).slow & slow::SIGNALLED != 0;
+        ensure!(word == 0 || is_marked, "its notification has signals {word:#x}, and it is not marked");
     }
     Ok(())
 }
@@ -427,6 +431,7 @@ fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
             ensure!(line.previous == previous, "line {}: previous is {}, not {previous}", at - 1, line.previous);
             (previous, at) = (at, line.next);
         }
+        check_held(k, notification)?;
     }
     let named = inventory.slots.iter().filter(|(_, cap)| cap.kind == Kind::Interrupt);
     let named: HashSet<usize> = named.map(|(_, cap)| cap.object).collect();
@@ -434,6 +439,24 @@ fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         let bound = listed.contains(&(number as u16 + 1));
         ensure!(line.notification.is_some() == bound, "line {number} is bound, but not listed");
         ensure!(line.taken == named.contains(&number), "line {number}: taken is {}", line.taken);
+        ensure!(line.taken || !line.automatic, "line {number} is automatic, and nobody's");
+    }
+    Ok(())
+}
+
+/// Of the automatic lines that signal a notification, it holds those that are masked; then there is a signal, whose taking lets them in.
+fn check_held(k: &mut Kernel<Host>, notification: Ref<Notification>) -> Checked {
+    let n = k.get(notification);
+    let (held, word) = (n.held, n.word);
+    ensure!(held == 0 || word != 0, "{notification:?} holds lines {held:#x}, and has no signal");
+    for number in 0..DOORBELLS as u32 {
+        let line = k.state().interrupts[number as usize];
+        let is_one = line.automatic && line.notification == Some(notification);
+        let (is_held, is_masked) = (held >> number & 1 != 0, !k.arch().enabled.contains(&number));
+        ensure!(
+            is_held == (is_one && is_masked),
+            "line {number}: held by {notification:?}: {is_held}; masked: {is_masked}"
+        );
     }
     Ok(())
 }

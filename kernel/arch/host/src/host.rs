@@ -61,7 +61,7 @@ pub struct Host {
     pub stopped: BTreeSet<u64>,
     /// Lines of other cores that were rung, in order.
     pub rung: Vec<(u64, u32)>,
-    /// Run at each window of an operation and of the idle thread, after pending interrupts.
+    /// Run at each window of an operation, after pending interrupts.
     pub hook: Option<WindowHook>,
     /// Run at each window of an interrupt's handler, before pending interrupts. Nobody else can run there.
     pub nested_hook: Option<WindowHook>,

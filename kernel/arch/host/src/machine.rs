@@ -27,7 +27,7 @@ use tench_kernel::fast::{self, Fast};
 use tench_kernel::kernel::{Kernel, State};
 use tench_kernel::object::Ref;
 use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState, slow};
-use tench_kernel::{Arch, depletion, entry, scheduler, window};
+use tench_kernel::{Arch, depletion, entry, scheduler};
 
 use crate::host::{Host, PowerOff};
 use crate::stack::Stacks;
@@ -241,19 +241,19 @@ impl Machine {
         self.enter(scheduler::leave);
     }
 
-    /// The idle thread, which must be the running one, passes its window.
-    pub fn idle_window(&mut self) {
+    /// The idle thread, which must be the running one, serves an interrupt, if one is pending.
+    pub fn idle_turn(&mut self) {
         assert!(self.idle(), "somebody runs");
         self.enter(|k| {
-            window::idle(k);
+            entry::idle(k);
             k.current()
         });
     }
 
-    /// Serves pending interrupts as if they arrived in user mode.
+    /// Serves pending interrupts as if they arrived in user mode, or while nobody runs.
     fn interrupts(&mut self) {
         while self.host().interrupted() {
-            self.enter(entry::user_interrupt);
+            if self.idle() { self.idle_turn() } else { self.enter(entry::user_interrupt) }
         }
     }
 
@@ -335,6 +335,7 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         Operation::Yield => fast::give_way(k, thread),
         _ => return None,
     };
+    let found = if let Fast::Other(slot) = found { fast::ring(k, slot) } else { found };
     let handoff = match found {
         Fast::HandOff(handoff) => handoff,
         Fast::Answer(answer) => {
@@ -348,7 +349,7 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
             depletion::begin(k, next);
             return Some(exchange(k, thread, next));
         }
-        Fast::Slow => return None,
+        Fast::Other(_) | Fast::Slow => return None,
     };
     let words: [u64; 8] = std::array::from_fn(|i| k.get(thread).registers.x[i + 2]);
     let length = Tag(handoff.tag).length();

@@ -203,10 +203,10 @@ fn interrupts_nest_while_nobody_runs() {
     let first = at(slot::THREAD);
     w.m.call(Operation::ThreadSuspend, &[first]);
     assert!(w.m.idle());
-    w.m.idle_window();
+    w.m.idle_turn();
     assert!(w.m.idle(), "nothing came");
     w.m.host().time = 1000;
-    w.m.idle_window();
+    w.m.idle_turn();
     assert_eq!(seen.borrow().depths, [1, 1]);
     assert!(w.m.current() == w.driver);
     assert_eq!(w.m.kernel().state().statistics.deepest_nesting, 2);

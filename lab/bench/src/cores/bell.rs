@@ -1,7 +1,7 @@
 //! A channel between two threads of this core that sleep whenever there is nothing to do, and wake each other by doorbells.
 //!
 //! A core hears its own doorbells as it hears those of others, so this is what a round trip between two cores takes that do nothing
-//! else: each side rings, is interrupted, is woken, and acknowledges. What the monitors do besides is what `sleep_1` has more.
+//! else: each side rings, is interrupted and is woken. What the monitors do besides is what `sleep_1` has more.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use tench::abi::layout::slot;
 use tench::memory;
-use tench::sys::{Cap, Doorbell, Interrupt, InterruptControl, Notification, Trigger};
+use tench::sys::{Cap, Doorbell, InterruptControl, Notification, Trigger};
 use tench::thread;
 use tench_channel::{Bell, Calls, Frame, Idle, Incoming, Side};
 
@@ -30,25 +30,21 @@ const END: u16 = 2;
 
 /// Where a thread is rung.
 #[derive(Clone, Copy)]
-struct Ear {
-    line: Cap<Interrupt>,
-    notification: Cap<Notification>,
-}
+struct Ear(Cap<Notification>);
 
 impl Ear {
     fn new(line: u64) -> Result<Ear, String> {
         let place = memory::take_slot().map_err(|_| "cores: no slot")?;
-        let taken = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(line, Trigger::Edge, place);
+        let taken = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(line, Trigger::Bell, place);
         let line = taken.map_err(problem("taking a line"))?;
         let notification = memory::make::<Notification>(0).map_err(|_| "cores: no notification")?.leak();
         line.bind(Some(notification)).map_err(problem("binding a line"))?;
-        Ok(Ear { line, notification })
+        Ok(Ear(notification))
     }
 
     /// Waits until it is rung.
     fn listen(self) -> Result<(), String> {
-        self.notification.wait().map_err(problem("waiting for a bell"))?;
-        self.line.acknowledge().map_err(problem("acknowledging a line"))
+        self.0.wait().map(drop).map_err(problem("waiting for a bell"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Interrupts, other cores, and the kernel itself.
 
-use tench_abi::object::{CorePower, Statistic, Stretches, stretch};
+use tench_abi::object::{CorePower, Statistic, Stretches, line_flags, stretch};
 use tench_abi::{CapAddress, Error, Operation};
 
 use crate::cap::{Cap, objects};
@@ -25,15 +25,22 @@ pub enum Trigger {
     Level,
     /// When the line goes high.
     Edge,
+    /// When the core is rung; whoever takes the signal acknowledges it by that. For lines that can be rung.
+    Bell,
 }
 
 impl Cap<InterruptControl> {
     /// Makes the capability to an interrupt line, in an empty slot.
-    /// Errors: `InvalidInterrupt`, `Busy` (it was made before), `SlotOccupied`, `NoSuchSlot`.
+    /// Errors: `InvalidInterrupt`, `InvalidArgument` (a line that cannot be rung, as a bell), `Busy` (it was made before), `SlotOccupied`,
+    /// `NoSuchSlot`.
     pub fn get(self, number: u64, trigger: Trigger, slot: CapAddress) -> Result<Cap<Interrupt>, Error> {
-        let edge = u64::from(trigger == Trigger::Edge);
+        let flags = match trigger {
+            Trigger::Level => 0,
+            Trigger::Edge => line_flags::EDGE,
+            Trigger::Bell => line_flags::EDGE | line_flags::AUTOMATIC,
+        };
         // SAFETY: no memory of the program changes.
-        unsafe { raw::call2(Operation::InterruptGet, self.raw(), number, edge, u64::from(slot.0)) }.done()?;
+        unsafe { raw::call2(Operation::InterruptGet, self.raw(), number, flags, u64::from(slot.0)) }.done()?;
         Ok(Cap::new(slot))
     }
 
@@ -63,7 +70,7 @@ impl Cap<Interrupt> {
         unsafe { raw::call0(Operation::InterruptBind, self.raw(), notification) }.done()
     }
 
-    /// Lets the line's next interrupt in. Rights: `WRITE`.
+    /// Lets the line's next interrupt in. For a [bell](Trigger::Bell) it does nothing. Rights: `WRITE`.
     pub fn acknowledge(self) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::InterruptAcknowledge, self.raw(), 0) }.done()

@@ -330,6 +330,11 @@ impl Endpoints {
         self.books.released(core, number);
     }
 
+    /// Whether a core is to be told that it need not hold something.
+    pub fn has_releases(&self) -> bool {
+        self.books.has_releases()
+    }
+
     /// What a core is to be told next that it need not hold any more.
     pub fn next_release(&self, core: u64) -> Option<u64> {
         self.books.next_release(core)

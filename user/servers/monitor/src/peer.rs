@@ -85,6 +85,8 @@ pub struct Peer {
     unasked: VecDeque<(Waiting, Words)>,
     /// Something else could not be sent for lack of room.
     wants_room: bool,
+    /// It knows that this side sleeps, and rings when it writes.
+    knows: bool,
     /// What waits for the channel, which was asked for.
     parked: Option<Vec<Parked>>,
 }
@@ -115,6 +117,7 @@ impl Peer {
             unsent: VecDeque::new(),
             unasked: VecDeque::new(),
             wants_room: false,
+            knows: false,
             parked: None,
         }
     }
@@ -131,7 +134,7 @@ impl Peer {
 
     /// Here is its channel.
     pub fn open(&mut self, channel: Channel, books: &mut Books, port: &mut Port) {
-        (self.channel, self.state) = (Some(channel), State::Running);
+        (self.channel, self.state, self.knows) = (Some(channel), State::Running, false);
         for parked in self.parked.take().into_iter().flatten() {
             match parked {
                 Parked::Gift(gift) => self.admit(gift, books),
@@ -169,6 +172,9 @@ impl Peer {
 
     /// Takes in what it has written, and sends what there was no room for.
     pub fn take_in(&mut self, desk: &mut Desk, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
+        // First: what is written from now on is taken in below, or before the next sleep.
+        self.knows = false;
+        self.channel.as_mut().into_iter().for_each(|channel| channel.awake());
         for _ in 0..BATCH {
             let Some(channel) = &mut self.channel else { break };
             let received = channel.receive();
@@ -322,12 +328,17 @@ impl Peer {
         }
     }
 
-    /// Says that this side sleeps from now on. Answers false if there is something to do already.
+    /// Says that this side sleeps from now on, unless that is known. Answers false if there is something to do already.
+    #[inline]
     pub fn may_sleep(&mut self) -> bool {
         let wants_room = core::mem::take(&mut self.wants_room) || !self.unsent.is_empty() || !self.unasked.is_empty();
+        if self.knows && !wants_room {
+            return true;
+        }
         let Some(channel) = &mut self.channel else { return true };
         let empty = if wants_room { channel.prepare_sleep_for_room() } else { channel.prepare_sleep() };
-        empty.unwrap_or(false)
+        self.knows = empty.unwrap_or(false);
+        self.knows
     }
 
     /// Asks whether it answers.

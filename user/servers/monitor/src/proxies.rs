@@ -451,6 +451,11 @@ impl<K: Kernel> Proxies<K> {
         }
     }
 
+    /// Whether a core is to be told that.
+    pub fn has_releases(&self) -> bool {
+        !self.released.is_empty()
+    }
+
     /// What a core is to be told next that it need not hold any more.
     pub fn next_release(&self, core: u64) -> Option<u64> {
         self.released.get(&core)?.front().copied()

@@ -29,8 +29,8 @@ use tench_names_client::Names;
 use tench_protocol::{Event, Later, Pending, Port, again};
 use tench_sys::thread::{Binding, Bindings};
 use tench_sys::{
-    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Instant, Interrupt, InterruptControl, Kernel, Machine,
-    Notification, Rights, Thread, Trigger, Wait,
+    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Instant, InterruptControl, Kernel, Machine, Notification,
+    Rights, Thread, Trigger, Wait,
 };
 use tench_system::{ARCHIVE_PATH, Program, System};
 
@@ -63,7 +63,6 @@ const LINKS: u64 = 10;
 pub struct Server {
     machine: Machine,
     peers: Vec<Peer>,
-    line: Cap<Interrupt>,
     /// Work for others.
     desk: Desk,
     /// What programs here ask of other cores, and those of what is here.
@@ -82,8 +81,12 @@ pub struct Server {
     attention: Attention,
     /// Where a capability lies that leaves with an answer.
     outgoing: CapAddress,
-    /// A signal may be lost since the line was looked at.
+    /// A signal may be lost since the last was received.
     may_have_missed: bool,
+    /// There may be something in the channels to take in.
+    is_rung: bool,
+    /// A core may not have answered since it was started.
+    is_starting: bool,
     /// The other threads have signalled since what they did was looked at.
     is_woken: bool,
 }
@@ -93,7 +96,7 @@ impl Server {
     pub fn new() -> Result<Server> {
         memory::serve_without_faults(GROWTH).map_err(no_memory)?;
         let machine = Cap::<Kernel>::new(slot::KERNEL).machine()?;
-        let (line, [wake, remind]) = listen()?;
+        let [wake, remind] = listen()?;
         let files = if machine.core == 0 { Some(Files::open()?) } else { None };
         let absent = files.as_ref().map_or(Vec::new(), |files| absent_elsewhere(&files.archive));
         let services = Arc::new(Services::new(absent));
@@ -106,7 +109,6 @@ impl Server {
         let mut server = Server {
             machine,
             peers: Vec::new(),
-            line,
             desk,
             endpoints,
             books,
@@ -118,6 +120,8 @@ impl Server {
             attention,
             outgoing: memory::take_slot().map_err(no_memory)?,
             may_have_missed: false,
+            is_rung: true,
+            is_starting: true,
             is_woken: false,
         };
         match files {
@@ -174,16 +178,26 @@ impl Server {
     }
 
     /// Answers requests for ever.
+    ///
+    /// While this monitor sleeps the others know it, and whoever writes something rings. That is taken in when the signal has come, and
+    /// only then is it said that this monitor does not sleep any more; what comes otherwise is carried out without a look at the
+    /// channels. Nothing is missed by that. Who has not rung for a sleep rings as soon as he writes; who has rung is heard, because the
+    /// signal stays until it is received, and after it everything is taken in that was written before the next sleep began
+    /// ([`may_sleep`](Self::may_sleep) looks once more). Where a signal may have gone to somebody else, it counts as received.
     pub fn serve(&mut self) -> ! {
         let mut port: Port = tench::server::port(1);
         loop {
-            self.work(&mut port);
-            let event = match self.may_sleep() {
-                true => port.next(self.deadline()),
-                false => port.next(Wait::until(Instant::now())),
+            if core::mem::take(&mut self.is_rung) {
+                self.take_in(&mut port);
+            }
+            let is_quiet = self.pass_on(&mut port);
+            self.is_rung = !self.may_sleep();
+            let wait = match (self.is_rung, is_quiet) {
+                (true, _) => Wait::until(Instant::now()),
+                (false, true) => Wait::FOREVER,
+                (false, false) => self.deadline(),
             };
-            self.peers.iter_mut().filter_map(|peer| peer.channel.as_mut()).for_each(|channel| channel.awake());
-            match event {
+            match port.next(wait) {
                 Event::Request => {
                     port.carry_out(|request, context, answer| Monitor::dispatch(self, request, context, answer));
                     if core::mem::take(&mut self.may_have_missed) {
@@ -191,10 +205,7 @@ impl Server {
                     }
                 }
                 Event::Signal(bits) => {
-                    if bits & !(WAKE | REMIND) != 0 {
-                        // The line can be rung again before what was written is taken in.
-                        let _ = self.line.acknowledge();
-                    }
+                    self.is_rung |= bits & !(WAKE | REMIND) != 0;
                     self.is_woken |= bits & WAKE != 0;
                     if bits & REMIND != 0 {
                         self.look(&mut port);
@@ -205,18 +216,16 @@ impl Server {
         }
     }
 
-    /// Takes in what the other monitors have written and what the other threads have done, and passes it on.
-    fn work(&mut self, port: &mut Port) {
-        self.endpoints.look();
-        while let Some(process) = self.endpoints.parted() {
-            if !self.desk.forget(process) {
-                self.endpoints.put_back(process);
-                break;
-            }
-        }
+    /// Takes in what the other monitors have written.
+    fn take_in(&mut self, port: &mut Port) {
         for peer in &mut self.peers {
             peer.take_in(&mut self.desk, &mut self.endpoints, &mut self.books, port);
         }
+    }
+
+    /// Passes on what was taken in, what programs here have asked, and what the other threads have done. Answers whether nothing of all
+    /// that has a time at which it is to be looked at again.
+    fn pass_on(&mut self, port: &mut Port) -> bool {
         let is_woken = core::mem::take(&mut self.is_woken);
         while is_woken && let Some((origin, product)) = self.desk.finished() {
             if let Origin::Peer(core, number) = origin {
@@ -238,20 +247,42 @@ impl Server {
                 }
             }
         }
-        self.desk.resume();
-        self.exchange(port);
-        while is_woken && let Some((core, waiting, words)) = self.endpoints.next() {
+        if self.desk.is_waiting() {
+            self.desk.resume();
+        }
+        let is_quiet = self.exchange(port) && !self.is_starting && !self.desk.is_waiting();
+        self.look_after_endpoints();
+        if is_woken {
+            self.forward();
+        }
+        is_quiet && self.endpoints.deadline().is_none()
+    }
+
+    /// Sends on what programs here ask servers and endpoints of other cores.
+    fn forward(&mut self) {
+        while let Some((core, waiting, words)) = self.endpoints.next() {
             match self.peers.iter_mut().find(|peer| peer.core == core) {
                 Some(peer) => peer.forward(waiting, words, &mut self.endpoints),
                 None => self.endpoints.refuse(waiting),
             }
         }
-        for peer in &mut self.peers {
-            peer.release(&mut self.endpoints, &self.books);
+    }
+
+    /// Lets go what is not needed any more of endpoints: proxies here, and what is held for those that others have let go.
+    fn look_after_endpoints(&mut self) {
+        self.endpoints.look();
+        while let Some(process) = self.endpoints.parted() {
+            if !self.desk.forget(process) {
+                self.endpoints.put_back(process);
+                break;
+            }
+        }
+        if self.endpoints.has_releases() {
+            self.peers.iter_mut().for_each(|peer| peer.release(&mut self.endpoints, &self.books));
         }
     }
 
-    /// Tells the others that this monitor sleeps from now on. Answers false if something has arrived meanwhile.
+    /// Tells those others that do not know it that this monitor sleeps from now on. Answers false if something has arrived meanwhile.
     fn may_sleep(&mut self) -> bool {
         let (mut may, mut waits) = (true, self.rounds.await_any());
         for peer in &mut self.peers {
@@ -281,13 +312,13 @@ impl Server {
 
     /// Whoever asks whether somebody still waits may have lost a signal to that: what it would have told is done.
     fn make_up_for_missed(&mut self) {
-        let _ = self.line.acknowledge();
         self.attention.was_reminded();
-        self.is_woken = true;
+        (self.is_rung, self.is_woken) = (true, true);
     }
 
     /// Until when a core that was started may be silent, or what is being cancelled is left alone.
-    fn deadline(&self) -> Wait {
+    fn deadline(&mut self) -> Wait {
+        self.is_starting = self.peers.iter().any(|peer| matches!(peer.state, State::Starting));
         let waiting = self.peers.iter().filter(|peer| matches!(peer.state, State::Starting));
         let soon = || Instant::now().after(tench::time::frequency() / LOOKS);
         let look = (self.desk.is_waiting() || self.books.has_deletions()).then(soon);
@@ -394,16 +425,16 @@ fn absent_elsewhere(archive: &Archive<'static>) -> Vec<&'static str> {
     programs.filter(Program::is_absent_elsewhere).map(|program| program.name).collect()
 }
 
-/// Lets this core be rung: the line signals the main thread. Answers also what wakes that thread otherwise, and what reminds it.
-fn listen() -> Result<(Cap<Interrupt>, [Cap<Notification>; 2])> {
+/// Lets this core be rung: the line signals the main thread. Answers what wakes that thread otherwise, and what reminds it.
+fn listen() -> Result<[Cap<Notification>; 2]> {
     let slot = memory::take_slot().map_err(no_memory)?;
-    let line = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(LINE, Trigger::Edge, slot)?;
+    let line = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(LINE, Trigger::Bell, slot)?;
     let notification = memory::make::<Notification>(0).map_err(no_memory)?.leak();
     let bindings = Bindings { notification: Binding::To(notification), ..Bindings::KEEP };
     Cap::<Thread>::new(slot::THREAD).bind(bindings)?;
     line.bind(Some(notification))?;
     let mint = |badge| notification.mint_to(memory::take_slot().map_err(no_memory)?, Rights::WRITE, badge);
-    Ok((line, [mint(WAKE)?, mint(REMIND)?]))
+    Ok([mint(WAKE)?, mint(REMIND)?])
 }
 
 /// The frame in the first of the slots for extra capabilities.

@@ -44,13 +44,20 @@ impl Server {
         }
     }
 
-    /// Passes on what the books of capabilities have to say, to whomever.
-    pub(super) fn exchange(&mut self, port: &mut Port) {
+    /// Passes on what the books of capabilities have to say, to whomever. Answers whether there was nothing at all.
+    #[inline]
+    pub(super) fn exchange(&mut self, port: &mut Port) -> bool {
         let has_own = self.links.waiting() > 0 || !self.refused.is_empty() || !self.returned.is_empty();
         // Most of what a monitor does has nothing to do with capabilities.
         if self.books.is_quiet() && self.rounds.is_over() && !has_own {
-            return;
+            return true;
         }
+        self.exchange_all(port);
+        false
+    }
+
+    #[cold]
+    fn exchange_all(&mut self, port: &mut Port) {
         if !self.books.is_idle() {
             // If there is none, what is left of the reserve is used.
             let _ = make_room();
