@@ -16,7 +16,7 @@
 //! | `sleep_1_of_N` | the same for each of `N` threads that ping at the same time |
 //! | `spawn_local`, `spawn_remote` | `hello`, started and awaited by the monitor on the own core, and on another |
 //! | `spawn_percent` | the second in percent of the first |
-//! | `server_local`, `server_remote` | a request without arguments to the process server of the own core and of another, which has something to look up and nothing to wait for |
+//! | `server_local`, `server_remote` | a request to the process server of the own core and of another, by a capability to its endpoint |
 //! | `work_N` | a unit of independent work on each of `N` cores of eight |
 //! | `work_percent` | `work_8` in percent of `work_1` |
 //! | `copy_N` | a frame is sent to a process of each of `N` other cores, one after another |
