@@ -34,6 +34,8 @@ use crate::slots::{Arrivals, Caps, discard};
 const LIMIT: usize = 56;
 /// Requests of the process server that wait: it gives up after a moment, and may ask again.
 const OWN_LIMIT: u32 = 4;
+/// Who asks in the place of all processes of another core.
+const UNKNOWN: u64 = u64::MAX;
 /// Bytes of a thread's stack.
 const STACK: usize = 16 * 1024;
 
@@ -226,7 +228,11 @@ impl Inbox {
     fn arrives(&self, source: Source, received: &Received, arrivals: &mut Arrivals, reply: Made<Reply>) -> Made<Reply> {
         let mut message = Message::new(0);
         let badge = received.badge();
-        let counts_as = |proxy: u64| first(self.core) | proxy & u64::from(u32::MAX);
+        let counts_as = |proxy: u64| match first(self.core) | proxy & u64::from(u32::MAX) {
+            // It was another core's as a whole, on the first.
+            0 => UNKNOWN,
+            process => process,
+        };
         let (via, asker) = match source {
             Source::Server(service) => (Via::Server(service, badge), badge),
             Source::Common => (Via::Proxy(badge, 0), counts_as(badge)),

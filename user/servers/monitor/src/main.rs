@@ -4,7 +4,7 @@
 //! start         memory, kernel and init for another core, and starting it
 //! channel       the channel to another core's monitor, and the bell that wakes it
 //! attention     reminds of looking whether other cores still answer
-//! peer          another core, and what was asked of it
+//! peer          another core, and (peer/asked) what was asked of it and what it asks
 //! forward       receives what local programs ask servers of the first core, and endpoints of other cores
 //! endpoints     those: what is held for other cores, and proxies of what they hold
 //! slots         for capabilities that messages carry
