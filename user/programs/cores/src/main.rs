@@ -40,7 +40,7 @@ const USAGE: &str =
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
     leave CORE [TIMES] | call CORE [TIMES] | abandon CORE TIMES |
-    named CORE CORE | mute CORE TIMES | hoard | look-up TIMES |
+    named CORE CORE | mute CORE TIMES | unheard CORE TIMES | hoard | look-up TIMES |
     lose CORE PROGRAM | refusals CORE |
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
@@ -91,6 +91,8 @@ fn main() -> Result<(), String> {
         ["prepare", core] => processes::prepare(several()?, number(core)?),
         ["named", core, other] => names::named(several()?, number(core)?, number(other)?),
         ["mute", core, times] => names::mute(several()?, number(core)?, number(times)?),
+        ["unheard", core, times] => names::unheard(several()?, number(core)?, number(times)?),
+        ["unheard-of"] => names::unheard_of(several()?),
         ["hoard"] => names::hoard(),
         ["look-up", times] => names::drop_all(number(times)?),
         ["badge"] => names::badge(),

@@ -19,6 +19,10 @@ use crate::share::{take_slot, until};
 const NAME: &str = "cores.badge";
 /// How long a guest waits in vain before it is killed.
 const MOMENT: Duration = Duration::from_millis(5);
+/// When a message that nobody receives is kept no longer.
+const FORGOTTEN: Duration = Duration::from_secs(11);
+/// Messages that a guest sends: more than one process has places for.
+const MESSAGES: u32 = 40;
 /// What a capability is for.
 const CALL: u64 = 6;
 
@@ -124,6 +128,30 @@ pub fn mute(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     until(|| monitor.exchanged().is_ok_and(|books| books.endpoints == 0 && books.proxies == 0))?;
     println!("{times} processes of core {core} were killed while they waited here, and nobody waits for them any more");
     Ok(())
+}
+
+/// Guests on another core send messages to an endpoint at which nobody receives, as many as are accepted, and end.
+pub fn unheard(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
+    let endpoint = memory::make::<Endpoint>(0).map_err(wrong)?;
+    let slot = take_slot()?;
+    endpoint.cap().mint_to(slot, Rights::WRITE | Rights::CALL, 1).map_err(wrong)?;
+    for _ in 0..times {
+        let guest = spawn(monitor, core, &["cores", "unheard-of"])?;
+        monitor.give(guest, CALL, Cap::new(slot)).map_err(text)?;
+        ended_well(monitor, guest)?;
+    }
+    // Nobody waits for these messages, but they are not kept for ever, although the endpoint is there still.
+    time::sleep(FORGOTTEN);
+    println!("{times} processes of core {core} sent messages that nobody heard");
+    crate::call::call(monitor, core, 1)
+}
+
+/// The guest: sends all that it can.
+pub fn unheard_of(monitor: Monitor) -> Result<(), String> {
+    let slot = take_slot()?;
+    monitor.take(slot).map_err(text)?;
+    let endpoint = Cap::<Endpoint>::new(slot);
+    (0..MESSAGES).try_for_each(|_| endpoint.send(&Message::new(0), Wait::FOREVER).map_err(wrong))
 }
 
 /// The guest: calls what it gets.

@@ -26,6 +26,9 @@ use crate::workers::{Product, Worker};
 const ATTEMPTS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// How long a message is kept that nobody waits for and nobody takes. Of whoever sent it nothing is known any more.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What process servers tell others of a process that has ended, or lives: the only requests without a badge that are
 /// forwarded. The first word is the process.
 const ABOUT_PROCESSES: [u64; 5] =
@@ -270,7 +273,7 @@ fn call(
     worker.is_calling.store(true, Ordering::Release);
     let called = match answer {
         Some(answer) => endpoint.call_into(message, answer),
-        None => endpoint.send(message, Wait::FOREVER),
+        None => endpoint.send(message, Wait::until(time::deadline(PATIENCE))),
     };
     worker.is_calling.store(false, Ordering::Release);
     called
