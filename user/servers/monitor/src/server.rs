@@ -70,6 +70,8 @@ pub struct Server {
     /// Capabilities that left their core.
     books: Books,
     rounds: Rounds,
+    /// Nothing was to be done about capabilities when that was looked at last. It still is so unless the books were touched.
+    is_settled: bool,
     /// Channels between further cores; nothing where this is one.
     links: Links,
     /// Who asked for memory when nobody could find out about it.
@@ -113,6 +115,7 @@ impl Server {
             endpoints,
             books,
             rounds: Rounds::new(),
+            is_settled: false,
             links: Links::new(),
             refused: Vec::new(),
             returned: Vec::new(),
@@ -231,7 +234,7 @@ impl Server {
             if let Origin::Peer(core, number) = origin {
                 let peer = self.peers.iter_mut().find(|peer| peer.core == core && peer.channel.is_some());
                 match peer {
-                    Some(peer) => peer.answer(number, self.endpoints.answer(core, product)),
+                    Some(peer) => peer.answer(number, &self.endpoints.answer(core, product)),
                     None => discard(&product.caps),
                 }
                 continue;
@@ -251,11 +254,14 @@ impl Server {
             self.desk.resume();
         }
         let is_quiet = self.exchange(port) && !self.is_starting && !self.desk.is_waiting();
-        self.look_after_endpoints();
+        let has_endpoints = !self.endpoints.is_quiet();
+        if has_endpoints {
+            self.look_after_endpoints();
+        }
         if is_woken {
             self.forward();
         }
-        is_quiet && self.endpoints.deadline().is_none()
+        is_quiet && !has_endpoints
     }
 
     /// Sends on what programs here ask servers and endpoints of other cores.
@@ -269,6 +275,7 @@ impl Server {
     }
 
     /// Lets go what is not needed any more of endpoints: proxies here, and what is held for those that others have let go.
+    #[inline(never)]
     fn look_after_endpoints(&mut self) {
         self.endpoints.look();
         while let Some(process) = self.endpoints.parted() {
@@ -376,7 +383,7 @@ impl Server {
             let task = processes::Task::Vouch(about.asker);
             self.desk.ask_here(task, || Ok(Origin::Vouched(Box::new(about), keep()?)))?;
         } else {
-            self.peer(core)?.ok_or(Error::NotConnected)?.ask(&about, || keep().map(Origin::Here))?;
+            self.peer(core)?.ok_or(Error::NotConnected)?.ask(&about, keep)?;
         }
         Ok(None)
     }
@@ -384,7 +391,7 @@ impl Server {
     /// Asks another core, now that it is known what whoever asks may do.
     fn ask_again(&mut self, port: &mut Port, about: &About, asker: Asker) {
         let mut asker = Some(asker);
-        let keep = || Ok(asker.take().map_or(Origin::Nobody, Origin::Here));
+        let keep = || asker.take().ok_or(Refusal::Aborted);
         let peer = self.peer(about.core()).and_then(|peer| peer.ok_or(Error::NotConnected));
         let asked = peer.and_then(|peer| peer.ask(about, keep));
         if let (Err(error), Some(asker)) = (asked, asker) {
