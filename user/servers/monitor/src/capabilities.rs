@@ -163,6 +163,10 @@ impl Books_ for Machine {
         }
     }
 
+    fn is_wanted(&self, slot: CapAddress) -> bool {
+        KERNEL.holders(OWN_SPACE, slot).is_ok_and(|found| found.wanted)
+    }
+
     fn delete(&mut self, slot: CapAddress) {
         // Somebody may have taken it back meanwhile; then the slot is empty.
         match OWN_SPACE.delete_at(slot) {
@@ -258,7 +262,7 @@ pub enum Work {
     Donation(CapAddress, u64),
     /// To give memory back to the memory server.
     Return,
-    /// To know which memory of those who have ended other cores have something of.
+    /// To free memory of those who have ended that other cores had something of.
     Reclaim,
 }
 
@@ -276,7 +280,7 @@ pub enum Task {
     Donate(CapAddress),
     /// Gives the block at an address back to the memory server.
     Return(u64),
-    /// Has the memory server free what other cores had something of, and answers of what they still have.
+    /// Has the memory server free what other cores had something of. What they still have is taken back, because it was tried.
     Reclaim,
 }
 
@@ -291,7 +295,10 @@ pub fn carry_out(task: &Task) -> Words {
             }
             Words::new()
         }
-        Task::Reclaim => reclaim(),
+        Task::Reclaim => {
+            reclaim();
+            Words::new()
+        }
         Task::Free => Mem::STANDARD.totals().ok().map(|totals| totals.free).into_iter().collect(),
         Task::Take(growth) => match take(growth) {
             Ok(block) => block.into_iter().collect(),
@@ -333,19 +340,13 @@ fn donate(memory: CapAddress) -> Option<()> {
     added
 }
 
-/// Addresses and sizes of blocks that cannot be freed yet.
-fn reclaim() -> Words {
-    let (mut words, mut from) = (Words::new(), 0);
+fn reclaim() {
+    let mut from = 0;
     while let Ok(block) = Mem::STANDARD.abroad(from) {
-        if Mem::STANDARD.reclaim(block.address).is_err() {
-            words.extend([block.address, 1 << block.size_bits]);
-        }
+        // If it cannot be freed yet, it is tried again.
+        let _ = Mem::STANDARD.reclaim(block.address);
         from = block.address + 1;
-        if words.len() >= MOST_ASKED {
-            break;
-        }
     }
-    words
 }
 
 /// Whether a process of this core has not ended.
@@ -386,19 +387,13 @@ pub fn finish(books: &mut Books, own: Core, work: Work, words: &[u64]) -> Option
         Work::Deletion(object) => books.deleted(object),
         Work::Sweep => end(books, words),
         // These are the server's.
-        Work::Growth(..) | Work::Gift(..) | Work::Return => {}
+        Work::Growth(..) | Work::Gift(..) | Work::Return | Work::Reclaim => {}
         Work::Donation(slot, base) => {
             if !words.is_empty() {
                 books.keep_memory(base);
             }
             // The slot is empty, or what was not taken in goes back when it is found to be unused.
             books.discard(slot);
-        }
-        Work::Reclaim => {
-            for block in words.as_chunks().0 {
-                let [base, bytes] = *block;
-                books.reclaim(base, bytes);
-            }
         }
     }
     None

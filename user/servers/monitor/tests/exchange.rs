@@ -30,6 +30,29 @@ fn a_frame_arrives_with_its_word_and_is_taken_back() {
     world.check_empty();
 }
 
+/// Whoever revokes meets copies on other cores, and need ask nobody else to have them taken back.
+#[test]
+fn what_somebody_wanted_to_delete_is_taken_back() {
+    let mut world = World::new(3);
+    let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
+    let other = world.make(0, Kind::Frame, 0x20_0000, PAGE);
+    for (at, what) in [(1, frame), (2, frame), (1, other)] {
+        let taker = world.take(at, RECEIVER);
+        let given = world.give(0, SENDER, what, at, RECEIVER, 0);
+        assert_eq!(world.answer(given), Ok(()));
+        world.letter(taker);
+    }
+    world.poll();
+    assert_eq!(world.kernel(0).revoke(frame), Err(tench_abi::Error::ForeignCopies));
+    assert_eq!((world.kernel(1).caps.len(), world.kernel(2).caps.len()), (4, 2), "nobody has looked yet");
+    world.poll();
+    assert_eq!(world.kernel(0).revoke(frame), Ok(()));
+    assert_eq!((world.kernel(1).caps.len(), world.kernel(2).caps.len()), (2, 0), "the other frame is there still");
+    assert_eq!(world.kernel(0).revoke(other), Err(tench_abi::Error::ForeignCopies));
+    world.poll();
+    world.check_empty();
+}
+
 #[test]
 fn what_nobody_uses_any_more_goes_back() {
     let mut world = World::new(2);
