@@ -51,6 +51,8 @@ pub enum Waiter {
     Grown { core: u64, number: Number, block: (u64, u64) },
     /// This monitor itself, which sends two others the channel between them: to which, and to which it leads.
     Link(Core, Core),
+    /// A message that waits for memory which goes along, under this number.
+    Message(u64),
 }
 
 impl Waiter {
@@ -59,7 +61,7 @@ impl Waiter {
         match self {
             Waiter::Done(pending) => watch.has_gone(pending),
             Waiter::Letter(pending) => watch.has_gone(pending),
-            Waiter::Link(..) | Waiter::Grown { .. } => false,
+            Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_) => false,
         }
     }
 
@@ -68,13 +70,22 @@ impl Waiter {
         match self {
             Waiter::Done(pending) => replies.forget(pending),
             Waiter::Letter(pending) => replies.forget(pending),
-            Waiter::Link(..) | Waiter::Grown { .. } => {}
+            Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_) => {}
         }
     }
 }
 
 /// Memory that was given to another core, whose request it was, or was not: its address and size.
 pub type Grown = (u64, Number, (u64, u64), Result<(), Error>);
+
+/// What was done for this monitor itself.
+#[derive(Default)]
+pub struct Own {
+    /// Memory for other cores.
+    pub grown: Vec<Grown>,
+    /// Memory for messages: under which number.
+    pub freight: Vec<(u64, Result<(), Error>)>,
+}
 
 /// The books.
 pub type Books = Exchange<Machine, Waiter>;
@@ -411,7 +422,7 @@ fn admit(books: &mut Books, sender: Core, from: u64, admission: &Admission, ende
 }
 
 /// Answers those for whom something is done.
-pub fn answer(books: &mut Books, links: &mut Links, grown: &mut Vec<Grown>, port: &mut Port) {
+pub fn answer(books: &mut Books, links: &mut Links, own: &mut Own, port: &mut Port) {
     while let Some(done) = books.done() {
         match done {
             Done::Answer(Waiter::Done(pending), result) => port.finish(pending, &result),
@@ -421,13 +432,18 @@ pub fn answer(books: &mut Books, links: &mut Links, grown: &mut Vec<Grown>, port
             }
             Done::Letter(Waiter::Letter(pending), letter) => deliver(books, port, pending, letter),
             Done::Answer(Waiter::Link(to, other), result) => links.sent(to, other, result),
-            Done::Answer(Waiter::Grown { core, number, block }, result) => grown.push((core, number, block, result)),
+            Done::Answer(Waiter::Grown { core, number, block }, result) => {
+                own.grown.push((core, number, block, result));
+            }
+            Done::Answer(Waiter::Message(number), result) => own.freight.push((number, result)),
             // Nobody waits so.
             Done::Letter(Waiter::Done(pending), letter) => {
                 port.finish(pending, &Err(Error::Internal));
                 books.put_back(letter);
             }
-            Done::Letter(Waiter::Link(..) | Waiter::Grown { .. }, letter) => books.put_back(letter),
+            Done::Letter(Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_), letter) => {
+                books.put_back(letter)
+            }
         }
     }
 }

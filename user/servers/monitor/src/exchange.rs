@@ -381,7 +381,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         if self.hands.stand_ins.is_empty() {
             return 0;
         }
-        self.hands.stand_ins.values().filter(|stand_in| stand_in.giver != MONITOR).count()
+        self.hands.stand_ins.values().filter(|stand_in| !stand_in.is_own()).count()
     }
 
     fn roots(&self) -> usize {

@@ -152,12 +152,12 @@ impl Inbox {
         self.state.lock().arrived.pop_front()
     }
 
-    /// Answers whoever waits with a label, words, and copies of capabilities.
+    /// Answers whoever waits with a label, words, and capabilities, which go there.
     pub fn answer(&self, waiting: Waiting, label: u64, caps: &[CapAddress], words: &[u64]) {
         let mut message = Message::new(label);
         message.extend(words);
         for cap in caps {
-            message.copy_cap(*cap);
+            message.move_cap(*cap);
         }
         self.finish(waiting, &message);
     }
