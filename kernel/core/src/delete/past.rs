@@ -12,7 +12,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use super::{BUDGET, Scope, Step, step};
 use crate::entry::Outcome;
-use crate::slot::{Cap, EXPORTED, SlotRef, flag};
+use crate::slot::{Cap, EXPORTED, SlotRef, WANTED, flag};
 use crate::{Arch, Kernel, derivation, space, tree, window};
 
 /// What looking at one that stays costs.
@@ -24,8 +24,8 @@ pub(super) fn is_same(now: &Cap, then: &Cap) -> bool {
     let plain = |cap: &Cap| {
         let flags = cap.flags & !flag::EMBEDDED;
         match cap.kind {
-            Kind::Untyped => Cap { flags, rights: then.rights, ..*cap },
-            Kind::Frame | Kind::Endpoint => Cap { flags, extra: cap.extra & !EXPORTED, ..*cap },
+            Kind::Untyped => Cap { flags, rights: then.rights, aux: cap.aux & !WANTED, ..*cap },
+            Kind::Frame | Kind::Endpoint => Cap { flags, extra: cap.extra & !(EXPORTED | u64::from(WANTED)), ..*cap },
             _ => *cap,
         }
     };
@@ -33,12 +33,6 @@ pub(super) fn is_same(now: &Cap, then: &Cap) -> bool {
 }
 
 impl Scope {
-    /// Whether what comes right before `cap` goes when that is revoked. A stand-in comes before its equals, so nothing that goes
-    /// comes before it.
-    fn takes_before(self, before: &Cap, cap: &Cap) -> bool {
-        self.takes(before, cap) && !before.is_exported()
-    }
-
     /// Whether what comes somewhere behind `cap` goes when that is revoked, or stays because it stands for copies.
     fn takes_behind(self, behind: &Cap, cap: &Cap) -> bool {
         match self {
@@ -70,9 +64,14 @@ impl Walk {
     fn next<A: Arch>(&mut self, k: &mut Kernel<A>, slot: SlotRef, at: &mut SlotRef, budget: &mut isize) -> Found {
         let revoked = k.slot(slot).cap;
         if let Some(before) = tree::previous(k, slot)
-            && self.scope.takes_before(&k.slot(before).cap, &revoked)
+            && self.scope.takes(&k.slot(before).cap, &revoked)
         {
-            return Found::Victim(before);
+            let cap = &mut k.slot(before).cap;
+            if !cap.is_exported() {
+                return Found::Victim(before);
+            }
+            // It comes before its equals, so nothing that goes comes before it.
+            cap.want();
         }
         loop {
             let Some(next) = tree::next(k, *at) else { return Found::End };
@@ -88,6 +87,7 @@ impl Walk {
                     return Found::Window;
                 }
                 *budget -= LOOK_COST;
+                k.slot(next).cap.want();
                 self.passed = Some((next, cap));
             }
             *at = next;
@@ -158,7 +158,19 @@ pub(super) fn revoke<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, cap: 
             }
         }
         if walk.work(k, slot, at) {
-            return Err(Error::ForeignCopies);
+            return Err(stays(k, space, address, cap));
         }
     }
+}
+
+/// What was revoked is a stand-in itself, or such have stayed. Answers the error that says so.
+#[cold]
+pub(super) fn stays<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, cap: &Cap) -> Error {
+    if let Ok(slot) = space::lookup_in(k, space, address, Rights::WRITE) {
+        let now = &mut k.slot(slot).cap;
+        if now.is_exported() && is_same(now, cap) {
+            now.want();
+        }
+    }
+    Error::ForeignCopies
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! main       the cores and the way to them
 //! call       endpoints that are called from another core
+//! luggage    memory that goes along with requests to another core
 //! names      endpoints that are found by name, hoarded, and never answered
 //! processes  programs on any core
 //! refusals   what cannot be sent
@@ -16,6 +17,7 @@
 extern crate alloc;
 
 mod call;
+mod luggage;
 mod names;
 mod processes;
 mod refusals;
@@ -39,9 +41,9 @@ const USAGE: &str =
     kill|suspend|resume|status|wait [CORE:]PID | killall [CORE] NAME | find NAME |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
-    leave CORE [TIMES] | call CORE [TIMES] | abandon CORE TIMES |
+    leave CORE [TIMES] | call CORE [TIMES] | luggage CORE [TIMES] | abandon CORE TIMES |
     named CORE CORE | mute CORE TIMES | unheard CORE TIMES | hoard | look-up TIMES |
-    lose CORE PROGRAM | refusals CORE |
+    lose CORE PROGRAM | keep CORE PROGRAM | refusals CORE |
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
 fn main() -> Result<(), String> {
@@ -87,6 +89,9 @@ fn main() -> Result<(), String> {
         ["leave", core, times] => share::leave(several()?, number(core)?, number(times)?),
         ["call", core] => call::call(several()?, number(core)?, 1),
         ["call", core, times] => call::call(several()?, number(core)?, number(times)?),
+        ["luggage", core] => luggage::luggage(several()?, number(core)?, 1),
+        ["luggage", core, times] => luggage::luggage(several()?, number(core)?, number(times)?),
+        ["luggage-of", whose] => luggage::guest(several()?, whose == "there"),
         ["abandon", core, times] => processes::abandon(several()?, number(core)?, number(times)?),
         ["prepare", core] => processes::prepare(several()?, number(core)?),
         ["named", core, other] => names::named(several()?, number(core)?, number(other)?),
@@ -100,6 +105,7 @@ fn main() -> Result<(), String> {
         ["muted"] => names::muted(several()?),
         ["caller"] => call::caller(several()?),
         ["lose", core, program] => share::lose(several()?, number(core)?, program),
+        ["keep", core, program] => share::keep(several()?, number(core)?, program),
         ["refusals", core] => refusals::all(several()?, number(core)?),
         ["traffic", steps] => traffic::traffic(several()?, steps, 1, false),
         ["traffic", steps, seed] => traffic::traffic(several()?, steps, number(seed)?, false),

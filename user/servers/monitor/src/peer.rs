@@ -174,7 +174,7 @@ impl Peer {
                     continue;
                 }
                 Ok(Some(Incoming::Event(operation::RELEASE, words))) if let Ok(number) = decode_number(words) => {
-                    endpoints.released(self.core, number);
+                    endpoints.released(self.core, number, books);
                     continue;
                 }
                 Ok(Some(Incoming::Event(operation::ALIVE, _))) => {
@@ -195,7 +195,7 @@ impl Peer {
                 Ok(Some(Incoming::Answer(number, words))) => {
                     let Some(asked) = self.asked.take(number) else {
                         if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
-                            endpoints.finish_nothing(self.core, words);
+                            endpoints.finish_nothing(self.core, words, books);
                         }
                         continue;
                     };
@@ -216,7 +216,8 @@ impl Peer {
         self.send_unsent(endpoints);
     }
 
-    /// Nothing that it says is believed any more, or it says nothing any more.
+    /// Nothing that it says is believed any more, or it says nothing any more. What it has of others' memory is taken back only if it is
+    /// off: otherwise it may use it still, whatever its monitor says or does not say.
     pub fn close(&mut self, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
         let why = if capabilities::is_off(self.core) { Error::Stopped } else { Error::Broken };
         self.state = if matches!(why, Error::Stopped) { State::Stopped } else { State::Broken };
@@ -225,7 +226,8 @@ impl Peer {
         endpoints.lose(self.core);
         self.refuse_all(why, endpoints, books, port);
         self.parked = None;
-        capabilities::core(self.core).into_iter().for_each(|core| books.lose(core));
+        let off = capabilities::core(self.core).filter(|_| matches!(why, Error::Stopped));
+        off.into_iter().for_each(|core| books.lose(core));
     }
 
     /// Says what the books have to say to it, as far as there is room.
@@ -411,7 +413,8 @@ impl Peer {
     /// Whether somebody waits for it.
     pub fn is_waited_for(&self) -> bool {
         let is_parked = self.parked.as_ref().is_some_and(|parked| !parked.is_empty());
-        is_parked || !(self.asked.is_empty() && self.unasked.is_empty()) && !matches!(self.state, State::Silent)
+        let is_asked = !self.asked.is_empty() || !self.unasked.is_empty();
+        is_parked || is_asked && !matches!(self.state, State::Silent)
     }
 
     /// Called now and then while somebody waits for it, or the books do: if it has said nothing since the last time, and is not off, it is
@@ -453,9 +456,10 @@ impl Peer {
     /// Nobody waits for it any more.
     fn refuse_all(&mut self, why: Error, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
         for (waiting, words) in self.unasked.drain(..) {
-            endpoints.not_sent(&words);
+            endpoints.not_sent(self.core, &words);
             endpoints.refuse(waiting);
         }
+        endpoints.give_up(self.core);
         for asked in self.asked.drain() {
             asked.refuse(why, &mut self.places, endpoints, books, port);
         }
@@ -486,7 +490,7 @@ impl Peer {
                 return Some((waiting, words));
             }
             Err(_) => {
-                endpoints.not_sent(&words);
+                endpoints.not_sent(self.core, &words);
                 endpoints.refuse(waiting);
             }
         }

@@ -105,7 +105,8 @@ impl Server {
         services.find_all();
         let watch = Watch::new().map_err(no_memory)?;
         let attention = Attention::new(remind).map_err(no_memory)?;
-        let endpoints = Endpoints::open(Inbox::new(machine.core, watch, wake), Arc::clone(&services))?;
+        let inbox = Inbox::new(machine.core, watch, wake);
+        let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services))?;
         let desk = Desk::new(machine.core, services, wake);
         let books = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
         let mut server = Server {
@@ -234,7 +235,10 @@ impl Server {
             if let Origin::Peer(core, number) = origin {
                 let peer = self.peers.iter_mut().find(|peer| peer.core == core && peer.channel.is_some());
                 match peer {
-                    Some(peer) => peer.answer(number, &self.endpoints.answer(core, product)),
+                    Some(peer) => {
+                        let words = self.endpoints.answer(core, number, product);
+                        words.iter().for_each(|words| peer.answer(number, words));
+                    }
                     None => discard(&product.caps),
                 }
                 continue;
@@ -253,15 +257,16 @@ impl Server {
         if self.desk.is_waiting() {
             self.desk.resume();
         }
-        let is_quiet = self.exchange(port) && !self.is_starting && !self.desk.is_waiting();
-        let has_endpoints = !self.endpoints.is_quiet();
-        if has_endpoints {
-            self.look_after_endpoints();
-        }
         if is_woken {
             self.forward();
+            self.ship();
         }
-        is_quiet && !has_endpoints
+        let is_quiet = self.exchange(port) && !self.is_starting && !self.desk.is_waiting();
+        if self.endpoints.is_quiet() {
+            return is_quiet;
+        }
+        self.look_after_endpoints();
+        false
     }
 
     /// Sends on what programs here ask servers and endpoints of other cores.
