@@ -1,5 +1,5 @@
-//! Endpoints that are reached from other cores: the system calls around the books ([`tench_monitor::proxies`]), and what is asked of
-//! them.
+//! Endpoints and notifications that are reached from other cores: the system calls around the books ([`tench_monitor::proxies`]), and what
+//! is asked of them.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use tench::memory;
 use tench::time;
 use tench_monitor::message::{Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer};
-use tench_monitor::proxies::{self, Carried, Found, Proxies, Server};
+use tench_monitor::proxies::{self, Carried, Common, Found, Proxies, Server, What};
 use tench_monitor_client::protocol::{Error as Refused, first, place};
 use tench_protocol::{RESTARTED, Rejection};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Instant, Kind, OWN_SPACE, Rights};
@@ -16,6 +16,7 @@ use crate::capabilities::KERNEL;
 use crate::forward::{Arrived, Inbox, Source, Via, Waiting};
 use crate::processes;
 use crate::services::{Request, Services};
+use crate::signals::Signals;
 use crate::slots::{Caps, discard};
 use crate::workers::Product;
 use crate::{Result, no_memory};
@@ -26,9 +27,10 @@ const LOOK: u64 = 1;
 /// The kernel of this core.
 struct Machine {
     inbox: Inbox,
+    signals: Signals,
     common: Cap<Endpoint>,
-    /// Proxies that are endpoints of their own.
-    own: BTreeMap<u64, CapAddress>,
+    /// Proxies that are endpoints or notifications of their own.
+    own: BTreeMap<u64, (What, CapAddress)>,
 }
 
 fn copy(from: Cap<Endpoint>, rights: Rights, badge: u64) -> core::result::Result<CapAddress, Error> {
@@ -38,9 +40,14 @@ fn copy(from: Cap<Endpoint>, rights: Rights, badge: u64) -> core::result::Result
 
 impl proxies::Kernel for Machine {
     fn look(&self, slot: CapAddress) -> Option<Found> {
-        let found = OWN_SPACE.identify_at(slot).ok().filter(|found| found.kind == Kind::Endpoint)?;
+        let found = OWN_SPACE.identify_at(slot).ok()?;
+        let what = match found.kind {
+            Kind::Endpoint => What::Endpoint,
+            Kind::Notification => What::Notification,
+            _ => return None,
+        };
         let place = KERNEL.holders(OWN_SPACE, slot).ok()?.place;
-        Some(Found { place, badge: found.badge, rights: found.rights })
+        Some(Found { what, place, badge: found.badge, rights: found.rights })
     }
 
     fn is_used(&self, slot: CapAddress) -> bool {
@@ -65,20 +72,44 @@ impl proxies::Kernel for Machine {
         copy(self.common, rights, badge)
     }
 
-    fn open(&mut self, proxy: u64) -> core::result::Result<(CapAddress, u64), Error> {
-        let endpoint = memory::make::<Endpoint>(0).map_err(|_| Error::OutOfMemory)?;
-        let slot = endpoint.cap().address();
-        let place = KERNEL.holders(OWN_SPACE, slot)?.place;
-        self.inbox.open_until_deleted(Source::Own(proxy), endpoint).map_err(|_| Error::OutOfMemory)?;
-        self.own.insert(proxy, slot);
+    fn bits(&mut self, bits: u64) -> core::result::Result<CapAddress, Error> {
+        self.signals.bits(bits)
+    }
+
+    fn open(&mut self, proxy: u64, what: What) -> core::result::Result<(CapAddress, u64), Error> {
+        let (slot, place) = match what {
+            What::Endpoint => {
+                let endpoint = memory::make::<Endpoint>(0).map_err(|_| Error::OutOfMemory)?;
+                let slot = endpoint.cap().address();
+                let place = KERNEL.holders(OWN_SPACE, slot)?.place;
+                self.inbox.open_until_deleted(Source::Own(proxy), endpoint).map_err(|_| Error::OutOfMemory)?;
+                (slot, place)
+            }
+            What::Notification => self.signals.open(proxy)?,
+        };
+        self.own.insert(proxy, (what, slot));
         Ok((slot, place))
     }
 
-    fn close(&mut self, proxy: u64) {
+    fn close(&mut self, proxy: u64) -> bool {
         // The thread that receives at it ends, and gives the slot back.
-        if let Some(slot) = self.own.remove(&proxy) {
-            let _ = OWN_SPACE.delete_at(slot);
+        match self.own.remove(&proxy) {
+            Some((What::Endpoint, slot)) => drop(OWN_SPACE.delete_at(slot)),
+            Some((What::Notification, slot)) => {
+                self.signals.close(proxy, slot);
+                return false;
+            }
+            None => {}
         }
+        true
+    }
+
+    fn drain(&mut self) -> u64 {
+        self.signals.drain()
+    }
+
+    fn signal(&mut self, slot: CapAddress, bits: u64) {
+        self.signals.signal(slot, bits);
     }
 }
 
@@ -92,12 +123,13 @@ pub struct Endpoints {
 
 impl Endpoints {
     /// Receives at the proxy that most endpoints of other cores will have in common.
-    pub fn open(inbox: Inbox, services: Arc<Services>) -> Result<Endpoints> {
+    pub fn open(inbox: Inbox, services: Arc<Services>, signals: Signals) -> Result<Endpoints> {
         let common = memory::make::<Endpoint>(0).map_err(no_memory)?.leak();
-        let place = KERNEL.holders(OWN_SPACE, common.address())?.place;
+        let endpoint = KERNEL.holders(OWN_SPACE, common.address())?.place;
+        let places = Common { endpoint, notification: signals.place()? };
         inbox.open(Source::Common, common).map_err(no_memory)?;
-        let machine = Machine { inbox: inbox.clone(), common, own: BTreeMap::new() };
-        Ok(Endpoints { inbox, books: Proxies::new(machine, place), services, next: None })
+        let machine = Machine { inbox: inbox.clone(), signals, common, own: BTreeMap::new() };
+        Ok(Endpoints { inbox, books: Proxies::new(machine, places), services, next: None })
     }
 
     /// Receives in the place of a server from now on.
@@ -228,6 +260,57 @@ impl Endpoints {
             }
             (Err(_), _) => tench_monitor::message::ended(Outcome::Capabilities, 0),
         }
+    }
+
+    // ── Signals ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// These bits were signalled to the main thread.
+    #[cold]
+    pub fn signalled(&mut self, bits: u64) {
+        self.books.signalled(bits);
+    }
+
+    /// Takes in what was signalled, wherever it lies.
+    pub fn hear(&mut self) {
+        let machine = self.books.kernel();
+        let bits = machine.signals.drain();
+        self.books.signalled(bits);
+        self.hear_others();
+    }
+
+    /// Takes in what was signalled at notifications at which threads wait.
+    pub fn hear_others(&mut self) {
+        while let Some((name, bits, is_over)) = self.books.kernel().signals.next() {
+            self.books.signalled_at(name, bits);
+            if is_over {
+                self.books.closed(name);
+            }
+        }
+    }
+
+    /// Whether signals of the main thread that are about something else were taken with those since this was asked last.
+    pub fn took_others(&mut self) -> bool {
+        self.books.kernel().signals.took_others()
+    }
+
+    /// Whether a core is to be told that something was signalled.
+    pub const fn has_signals(&self) -> bool {
+        self.books.has_signals()
+    }
+
+    /// What a core is to be told next.
+    pub fn next_signal(&self, core: u64) -> Option<(u64, u64)> {
+        self.books.next_signal(core)
+    }
+
+    /// It was told.
+    pub fn said(&mut self, core: u64) {
+        self.books.said(core);
+    }
+
+    /// Another core says that something was signalled there that is held for it.
+    pub fn signal(&mut self, core: u64, number: u64, bits: u64) {
+        self.books.signal(core, number, bits);
     }
 
     // ── Capabilities ─────────────────────────────────────────────────────────────────────────────────────────────────

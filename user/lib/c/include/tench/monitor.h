@@ -279,7 +279,7 @@ static inline const char *tench_monitor_error_text(uint64_t code)
     case TENCH_MONITOR_ERROR_ESSENTIAL:
         return "nothing would go on without it";
     case TENCH_MONITOR_ERROR_NOT_SENDABLE:
-        return "only frames, untyped memory and endpoints to call can be sent to a process";
+        return "only frames, untyped memory, endpoints to call and notifications to signal can be sent to a process";
     case TENCH_MONITOR_ERROR_DEVICE_MEMORY:
         return "memory of devices stays on its core";
     case TENCH_MONITOR_ERROR_MAILBOX_FULL:
