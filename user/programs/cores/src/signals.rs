@@ -137,7 +137,12 @@ impl Host {
                 answer.copy_cap(self.arrival);
                 self.signal_guest(Cap::new(self.arrival))
             }
-            (label::REVOKE, []) => OWN_SPACE.revoke_at(self.given).map(drop).map_err(kernel),
+            (label::REVOKE, []) => {
+                let revoked = OWN_SPACE.revoke_at(self.given).map(drop).map_err(kernel);
+                // What was on its way.
+                let _ = plain.poll();
+                revoked
+            }
             (label::SILENT, []) => match plain.poll() {
                 Err(Error::WouldBlock) => Ok(()),
                 other => Err(format!("what was revoked signalled: {other:x?}")),

@@ -1,18 +1,23 @@
 //! Endpoints and notifications that are reached from other cores: the system calls around the books ([`tench_monitor::proxies`]), and what
 //! is asked of them.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 
 use tench::memory;
 use tench::time;
-use tench_monitor::message::{Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer};
+use tench_abi::message::MAX_CAPS;
+use tench_channel::Request as Number;
+use tench_monitor::freight::{Freight, UNCLAIMED, answerer};
+use tench_monitor::message::{
+    self, Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer,
+};
 use tench_monitor::proxies::{self, Carried, Common, Found, Proxies, Server, What};
 use tench_monitor_client::protocol::{Error as Refused, first, place};
-use tench_protocol::{RESTARTED, Rejection};
+use tench_protocol::{ArrayVec, RESTARTED, Rejection};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Instant, Kind, OWN_SPACE, Rights};
 
-use crate::capabilities::KERNEL;
+use crate::capabilities::{self, Books, KERNEL};
 use crate::forward::{Arrived, Inbox, Source, Via, Waiting};
 use crate::processes;
 use crate::services::{Request, Services};
@@ -113,23 +118,52 @@ impl proxies::Kernel for Machine {
     }
 }
 
+/// A message to another core.
+pub enum Outgoing {
+    /// A request of a program here, who waits, or waits no more.
+    Request(Option<Waiting>, Words),
+    /// The answer to a request of that core.
+    Answer(Number, Words),
+}
+
+/// Memory that goes along with a message: under which number, and where it lies.
+type Cargo = ArrayVec<(u64, CapAddress), MAX_CAPS>;
+
+/// Memory that is to be sent.
+pub struct Shipment {
+    /// To which core.
+    pub core: u64,
+    /// Under which number.
+    pub number: u64,
+    /// Where it lies.
+    pub slot: CapAddress,
+    /// Whose it counts as.
+    pub from: u64,
+}
+
 /// What is forwarded, and what is reached so.
 pub struct Endpoints {
+    core: u64,
     inbox: Inbox,
     books: Proxies<Machine>,
     services: Arc<Services>,
     next: Option<Instant>,
+    /// Messages to cores, which wait for their memory.
+    freight: Freight<(u64, Outgoing), Refused>,
+    /// Memory that is to be sent: to which core, under which number.
+    shipments: VecDeque<Shipment>,
 }
 
 impl Endpoints {
     /// Receives at the proxy that most endpoints of other cores will have in common.
-    pub fn open(inbox: Inbox, services: Arc<Services>, signals: Signals) -> Result<Endpoints> {
+    pub fn open(core: u64, inbox: Inbox, services: Arc<Services>, signals: Signals) -> Result<Endpoints> {
         let common = memory::make::<Endpoint>(0).map_err(no_memory)?.leak();
         let endpoint = KERNEL.holders(OWN_SPACE, common.address())?.place;
         let places = Common { endpoint, notification: signals.place()? };
         inbox.open(Source::Common, common).map_err(no_memory)?;
         let machine = Machine { inbox: inbox.clone(), signals, common, own: BTreeMap::new() };
-        Ok(Endpoints { inbox, books: Proxies::new(machine, places), services, next: None })
+        let (books, freight) = (Proxies::new(machine, places), Freight::new());
+        Ok(Endpoints { core, inbox, books, services, next: None, freight, shipments: VecDeque::new() })
     }
 
     /// Receives in the place of a server from now on.
@@ -139,7 +173,8 @@ impl Endpoints {
 
     // ── Asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// The request that has waited longest, with the core that is to be asked, and in which words. Those that lead nowhere are refused.
+    /// The request that has waited longest, with the core that is to be asked, and in which words. Those that lead nowhere are refused,
+    /// and those with memory [wait](Self::shipment).
     pub fn next(&mut self) -> Option<(u64, Waiting, Words)> {
         while let Some(arrived) = self.inbox.take() {
             let Arrived { waiting, via, label, words, caps } = arrived;
@@ -155,10 +190,17 @@ impl Endpoints {
                 },
             };
             match self.send(caps, core) {
-                Ok(caps) => {
+                Ok((caps, cargo)) => {
                     let is_one_way = waiting.is_one_way;
-                    let forward = Forward { to, is_one_way, label, caps, words: &words };
-                    return Some((core, waiting, forward.encode()));
+                    let forward = Forward { to, is_one_way, label, caps, words: &words }.encode();
+                    if cargo.is_empty() {
+                        return Some((core, waiting, forward));
+                    }
+                    let from = match place(waiting.asker) {
+                        (own, 1..) if own == self.core => waiting.asker,
+                        _ => answerer(self.core, core),
+                    };
+                    self.wait(core, from, cargo, Outgoing::Request(Some(waiting), forward));
                 }
                 Err(proxies::Error::Full) => self.inbox.refuse(waiting, Rejection::Busy),
                 Err(_) => self.inbox.refuse(waiting, Rejection::OtherCore),
@@ -167,17 +209,63 @@ impl Endpoints {
         None
     }
 
-    /// A request was not sent: what was to go along is not needed.
-    pub fn not_sent(&mut self, words: &[u64]) {
-        if let Ok(caps) = tench_monitor::message::capabilities(words) {
-            self.books.take_back(&caps);
+    /// A request was not sent to a core: what was to go along is not needed.
+    pub fn not_sent(&mut self, to: u64, words: &[u64]) {
+        if let Ok(caps) = message::capabilities(words) {
+            self.books.take_back(&caps, to);
+        }
+    }
+
+    // ── Memory that goes along ───────────────────────────────────────────────────────────────────────────────────────
+
+    fn wait(&mut self, core: u64, from: u64, cargo: Cargo, message: Outgoing) {
+        self.freight.wait((core, message), cargo.len() as u64);
+        self.shipments.extend(cargo.into_iter().map(|(number, slot)| Shipment { core, number, slot, from }));
+    }
+
+    /// What is to be sent as a letter next.
+    pub fn shipment(&mut self) -> Option<Shipment> {
+        self.shipments.pop_front()
+    }
+
+    /// A core does not answer: nobody waits for it any more. What is under way goes on.
+    pub fn give_up(&mut self, core: u64) {
+        for (to, message) in self.freight.messages() {
+            if *to == core
+                && let Outgoing::Request(waiting, _) = message
+                && let Some(waiting) = waiting.take()
+            {
+                self.inbox.refuse(waiting, Rejection::Unreachable);
+            }
+        }
+    }
+
+    /// It has arrived, or cannot be sent. Answers the message to a core that goes now. A request that does not go is refused.
+    pub fn shipped(&mut self, number: u64, result: core::result::Result<(), Refused>) -> Option<(u64, Outgoing)> {
+        let ((core, message), result) = self.freight.arrived(number, result)?;
+        let Err(why) = result else { return Some((core, message)) };
+        let is_full = matches!(why, Refused::Full | Refused::MailboxFull | Refused::TooManyObjects);
+        match message {
+            Outgoing::Request(waiting, words) => {
+                self.not_sent(core, &words);
+                let why = if is_full { Rejection::Busy } else { Rejection::OtherCore };
+                waiting.into_iter().for_each(|waiting| self.inbox.refuse(waiting, why));
+                None
+            }
+            Outgoing::Answer(asked, words) => {
+                if let Ok(Answer::Answered(_, caps, _)) = decode_answer(&words) {
+                    self.books.take_back(&caps, core);
+                }
+                let outcome = if is_full { Outcome::Busy } else { Outcome::Capabilities };
+                Some((core, Outgoing::Answer(asked, message::ended(outcome, 0))))
+            }
         }
     }
 
     /// Another core has answered.
-    pub fn finish(&mut self, waiting: Waiting, from: u64, words: &[u64]) {
+    pub fn finish(&mut self, waiting: Waiting, from: u64, words: &[u64], letters: &mut Books) {
         match decode_answer(words) {
-            Ok(Answer::Answered(label, caps, words)) => match self.receive(&caps, from, waiting.asker) {
+            Ok(Answer::Answered(label, caps, words)) => match self.receive(&caps, from, waiting.asker, letters) {
                 Ok(caps) => {
                     self.inbox.answer(waiting, label, &caps, words);
                     discard(&caps);
@@ -205,9 +293,12 @@ impl Endpoints {
     }
 
     /// Another core has answered what nobody waits for any more.
-    pub fn finish_nothing(&mut self, from: u64, words: &[u64]) {
+    pub fn finish_nothing(&mut self, from: u64, words: &[u64], letters: &mut Books) {
         if let Ok(Answer::Answered(_, caps, _)) = decode_answer(words) {
-            caps.iter().for_each(|carried| self.books.take_in_vain(carried, from));
+            for carried in &caps {
+                self.books.take_in_vain(carried, from);
+                discard(claim(carried, from, letters).as_slice());
+            }
         }
     }
 
@@ -219,13 +310,18 @@ impl Endpoints {
     // ── Being asked ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// What another core asks, to be made here.
-    pub fn request(&mut self, from: u64, forward: &Forward<'_>) -> core::result::Result<Request, (Outcome, u64)> {
+    pub fn request(
+        &mut self,
+        from: u64,
+        forward: &Forward<'_>,
+        letters: &mut Books,
+    ) -> core::result::Result<Request, (Outcome, u64)> {
         let asker = match forward.to {
             To::Server(_, process) => process,
             To::Held(..) => first(from),
         };
         let malformed = |why: Malformed| (Outcome::Malformed, why as u64);
-        let caps = self.receive(&forward.caps, from, asker).map_err(|why| match why {
+        let caps = self.receive(&forward.caps, from, asker, letters).map_err(|why| match why {
             proxies::Error::Full => (Outcome::Busy, 0),
             _ => (Outcome::Capabilities, 0),
         })?;
@@ -246,20 +342,26 @@ impl Endpoints {
         }
     }
 
-    /// What came of it, for the core that asked.
-    pub fn answer(&mut self, to: u64, product: Product) -> Words {
+    /// What came of it, for the core that asked. An answer with memory [waits](Self::shipment).
+    pub fn answer(&mut self, to: u64, number: Number, product: Product) -> Option<Words> {
         let Product { words, caps } = product;
         if caps.is_empty() {
-            return words;
+            return Some(words);
         }
-        match (self.send(caps, to), decode_answer(&words)) {
-            (Ok(caps), Ok(Answer::Answered(label, _, words))) => answered(label, &caps, words),
-            (Ok(caps), _) => {
-                self.books.take_back(&caps);
-                words
-            }
-            (Err(_), _) => tench_monitor::message::ended(Outcome::Capabilities, 0),
+        let Ok((caps, cargo)) = self.send(caps, to) else {
+            return Some(message::ended(Outcome::Capabilities, 0));
+        };
+        // Nothing else has capabilities.
+        let answer = decode_answer(&words).ok().and_then(|answer| match answer {
+            Answer::Answered(label, _, words) => Some(answered(label, &caps, words)),
+            Answer::Ended(..) => None,
+        });
+        let words = answer.unwrap_or(words);
+        if cargo.is_empty() {
+            return Some(words);
         }
+        self.wait(to, answerer(self.core, to), cargo, Outgoing::Answer(number, words));
+        None
     }
 
     // ── Signals ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -315,21 +417,29 @@ impl Endpoints {
 
     // ── Capabilities ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// What to say of capabilities to a core. Their slots are taken, whatever comes of it.
-    fn send(&mut self, caps: Caps, to: u64) -> core::result::Result<Capabilities, proxies::Error> {
-        let (mut sent, mut refused) = (Capabilities::new(), None);
+    /// What to say of capabilities to a core, and which memory is to be there before that is said. Their slots are taken, whatever comes of
+    /// it.
+    fn send(&mut self, caps: Caps, to: u64) -> core::result::Result<(Capabilities, Cargo), proxies::Error> {
+        let (mut sent, mut cargo, mut refused) = (Capabilities::new(), Cargo::new(), None);
         if !caps.is_empty() && has_no_room() {
             discard(&caps);
             return Err(proxies::Error::Full);
         }
         for cap in caps {
+            if is_memory(cap) {
+                let number = self.freight.number();
+                sent.push(Carried::Memory { number });
+                cargo.push((number, cap));
+                continue;
+            }
             match self.send_one(cap, to) {
                 Ok(carried) => sent.push(carried),
                 Err(why) => refused = Some(why),
             }
         }
-        let Some(why) = refused else { return Ok(sent) };
-        self.books.take_back(&sent);
+        let Some(why) = refused else { return Ok((sent, cargo)) };
+        self.books.take_back(&sent, to);
+        cargo.iter().for_each(|(_, slot)| discard(&[*slot]));
         Err(why)
     }
 
@@ -366,10 +476,20 @@ impl Endpoints {
     }
 
     /// Makes capabilities of what another core says, for whoever asks.
-    fn receive(&mut self, carried: &[Carried], from: u64, asker: u64) -> core::result::Result<Caps, proxies::Error> {
+    fn receive(
+        &mut self,
+        carried: &[Carried],
+        from: u64,
+        asker: u64,
+        letters: &mut Books,
+    ) -> core::result::Result<Caps, proxies::Error> {
         let (mut caps, mut refused) = (Caps::new(), None);
         for carried in carried {
-            match self.receive_one(carried, from, asker) {
+            let received = match carried {
+                Carried::Memory { .. } => claim(carried, from, letters).ok_or(proxies::Error::Gone),
+                _ => self.receive_one(carried, from, asker),
+            };
+            match received {
                 Ok(cap) => caps.push(cap),
                 Err(why) => refused = Some(why),
             }
@@ -409,7 +529,11 @@ impl Endpoints {
     }
 
     /// A core does not need any more what is held for it.
-    pub fn released(&mut self, core: u64, number: u64) {
+    pub fn released(&mut self, core: u64, number: u64, letters: &mut Books) {
+        if number & UNCLAIMED != 0 {
+            let carried = Carried::Memory { number: number & !UNCLAIMED };
+            return discard(claim(&carried, core, letters).as_slice());
+        }
         self.books.released(core, number);
     }
 
@@ -418,9 +542,11 @@ impl Endpoints {
         self.books.has_releases()
     }
 
-    /// What a core is to be told next that it need not hold any more.
-    pub fn next_release(&self, core: u64) -> Option<u64> {
-        self.books.next_release(core)
+    /// What a core is to be told next that it need not hold any more. What a message names that waits is needed until that is sent.
+    pub fn next_release(&mut self, core: u64) -> Option<u64> {
+        let number = self.books.next_release(core)?;
+        let is_named = self.freight.messages().any(|(to, message)| *to == core && message.names(number));
+        (!is_named).then_some(number)
     }
 
     /// It was told.
@@ -454,6 +580,37 @@ impl Endpoints {
     pub const fn deadline(&self) -> Option<Instant> {
         self.next
     }
+}
+
+impl Outgoing {
+    /// Whether what the other core holds under a number is meant by it.
+    fn names(&self, number: u64) -> bool {
+        let caps = match self {
+            Outgoing::Request(_, words) => {
+                if message::is_for(words, number) {
+                    return true;
+                }
+                message::capabilities(words).ok()
+            }
+            Outgoing::Answer(_, words) => match decode_answer(words) {
+                Ok(Answer::Answered(_, caps, _)) => Some(caps),
+                _ => None,
+            },
+        };
+        let is_it = |carried: &Carried| matches!(carried, Carried::Returned { number: other, .. } if *other == number);
+        caps.is_some_and(|caps| caps.iter().any(is_it))
+    }
+}
+
+/// Whether it is memory that lies in a slot.
+fn is_memory(slot: CapAddress) -> bool {
+    OWN_SPACE.identify_at(slot).is_ok_and(|found| matches!(found.kind, Kind::Frame | Kind::Untyped))
+}
+
+/// The memory that has come from a core before what it says of it. `None` also if it says of something else.
+fn claim(carried: &Carried, from: u64, letters: &mut Books) -> Option<CapAddress> {
+    let Carried::Memory { number } = carried else { return None };
+    letters.claim(capabilities::core(from)?, *number)
 }
 
 /// Whether there is no memory for the books.

@@ -142,9 +142,9 @@ impl Inbox {
             inbox.receive(source, endpoint, own, arrivals, reply);
             made.into_iter().for_each(Made::deleted);
         };
-        let opened = Arrivals::new()
-            .map_or(Err(memory::Error::NoSlots), |arrivals| Ok(builder.spawn(move || receive(arrivals))?.detach()));
-        opened.inspect_err(|_| memory::free_slot(own))
+        let arrivals = Arrivals::new().ok_or(memory::Error::NoSlots);
+        let opened = arrivals.and_then(|arrivals| builder.spawn(move || receive(arrivals)));
+        opened.map(|thread| thread.detach()).inspect_err(|_| memory::free_slot(own))
     }
 
     /// The request that has waited longest, and has not been taken out.
@@ -152,12 +152,12 @@ impl Inbox {
         self.state.lock().arrived.pop_front()
     }
 
-    /// Answers whoever waits with a label, words, and copies of capabilities.
+    /// Answers whoever waits with a label, words, and capabilities, which go there.
     pub fn answer(&self, waiting: Waiting, label: u64, caps: &[CapAddress], words: &[u64]) {
         let mut message = Message::new(label);
         message.extend(words);
         for cap in caps {
-            message.copy_cap(*cap);
+            message.move_cap(*cap);
         }
         self.finish(waiting, &message);
     }

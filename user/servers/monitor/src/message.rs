@@ -10,7 +10,7 @@
 //! event
 //! HELLO
 //! CANCEL        place of the request
-//! RELEASE       number of what is not needed any more
+//! RELEASE       number of what is not needed any more: held here, or a letter with memory for a message (crate::freight)
 //! SIGNAL        number of what is to be signalled, bits
 //! ALIVE
 //! HERE
@@ -41,7 +41,7 @@ pub mod operation {
     pub const ALIVE: u16 = 17;
     /// Event: this core answers.
     pub const HERE: u16 = 18;
-    /// Event: what is held under a number is not needed any more.
+    /// Event: what is held under a number, or has arrived under it, is not needed any more.
     pub const RELEASE: u16 = 19;
     /// Request of a process for the endpoint of a core's process server.
     pub const PROCESSES: u16 = 20;
@@ -176,6 +176,11 @@ impl<'a> Forward<'a> {
         let (label, caps, words) = decode_body(label, rest)?;
         Ok(Forward { to, is_one_way, label, caps, words })
     }
+}
+
+/// Whether a request that is forwarded is for what the other core holds under a number.
+pub fn is_for(words: &[u64], number: u64) -> bool {
+    words.first().is_some_and(|target| target & !ONE_WAY == number | HELD)
 }
 
 /// The capabilities of a request that is forwarded, from whatever core.
@@ -372,10 +377,12 @@ mod tests {
         }
         assert_eq!(Forward::decode(&[0, 0, 5 << 48], 1), Err(Malformed::Label));
         assert_eq!(Forward::decode(&[0, 0, 1 << 48, 0], 1), Err(Malformed::TooShort));
-        // Kinds, rights, a server and a badge of a server that there are not; a notification that is called, and one of a server's.
+        // Kinds, rights, a server and a badge of a server that there are not; memory with rights; a notification that is called, and one of a
+        // server's.
         for words in [
-            [4 << 56, 0],
             [7 << 56, 0],
+            [4 << 56, 1],
+            [4 << 56 | 2 << 48, 0],
             [1 << 56 | 1 << 48, 0],
             [1 << 56 | 16 << 48, 0],
             [2 << 56, 0x101],

@@ -173,7 +173,7 @@ impl Peer {
                     continue;
                 }
                 Ok(Some(Incoming::Event(operation::RELEASE, words))) if let Ok(number) = decode_number(words) => {
-                    endpoints.released(self.core, number);
+                    endpoints.released(self.core, number, books);
                     continue;
                 }
                 Ok(Some(Incoming::Event(operation::SIGNAL, words)))
@@ -200,7 +200,7 @@ impl Peer {
                 Ok(Some(Incoming::Answer(number, words))) => {
                     let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else {
                         if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
-                            endpoints.finish_nothing(self.core, words);
+                            endpoints.finish_nothing(self.core, words, books);
                         }
                         continue;
                     };
@@ -431,7 +431,8 @@ impl Peer {
     /// Whether somebody waits for it.
     pub fn is_waited_for(&self) -> bool {
         let is_parked = self.parked.as_ref().is_some_and(|parked| !parked.is_empty());
-        is_parked || !(self.asked.is_empty() && self.unasked.is_empty()) && !matches!(self.state, State::Silent)
+        let is_asked = !self.asked.is_empty() || !self.unasked.is_empty();
+        is_parked || is_asked && !matches!(self.state, State::Silent)
     }
 
     /// Called now and then while somebody waits for it, or the books do: if it has said nothing since the last time, and is not off, it is
@@ -473,9 +474,10 @@ impl Peer {
     /// Nobody waits for it any more.
     fn refuse_all(&mut self, why: Error, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
         for (waiting, words) in self.unasked.drain(..) {
-            endpoints.not_sent(&words);
+            endpoints.not_sent(self.core, &words);
             endpoints.refuse(waiting);
         }
+        endpoints.give_up(self.core);
         for (_, asked) in self.asked.drain(..) {
             asked.refuse(why, &mut self.places, endpoints, books, port);
         }
@@ -506,7 +508,7 @@ impl Peer {
                 return Some((waiting, words));
             }
             Err(_) => {
-                endpoints.not_sent(&words);
+                endpoints.not_sent(self.core, &words);
                 endpoints.refuse(waiting);
             }
         }

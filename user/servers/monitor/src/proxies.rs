@@ -34,6 +34,8 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_places::Places;
 
+use crate::exchange::mail::LETTERS;
+use crate::freight::UNCLAIMED;
 use crate::message::Malformed;
 use held::{Held, Holdings};
 use signals::Signals;
@@ -48,6 +50,9 @@ pub const FIRST_BIT: u32 = 8;
 pub const BITS: usize = (u64::BITS - FIRST_BIT) as usize;
 /// Copies that it holds for each other core at most: as many as there can be proxies of it, and some that are on their way.
 const HELD: usize = 2 * PROXIES;
+/// Numbers that a core is to be told it need not keep, at most: as many as are held there for this one, and letters with memory for messages
+/// that were not sent.
+const RELEASED: usize = HELD + LETTERS;
 /// What can be done with an endpoint of another core: not receive.
 const RIGHTS: Rights = Rights::WRITE.union(Rights::CALL).union(Rights::GRANT);
 
@@ -133,6 +138,11 @@ pub enum Carried {
         /// The badge that it was given since, or 0.
         badge: u64,
     },
+    /// To memory, which has arrived before the message as a letter with this number ([`freight`](crate::freight)).
+    Memory {
+        /// The number.
+        number: u64,
+    },
 }
 
 /// One of the servers that cores know by number.
@@ -167,6 +177,7 @@ impl Carried {
                 [number | (rights.bits() as u64) << NUMBER | kind << 56, server]
             }
             Carried::Returned { number, rights, badge } => [number | (rights.bits() as u64) << NUMBER | 3 << 56, badge],
+            Carried::Memory { number } => [number | 4 << 56, 0],
         }
     }
 
@@ -189,6 +200,7 @@ impl Carried {
                 Ok(Carried::Held { what: What::Notification, number, rights, is_plain: kind == 6, server })
             }
             3 => Ok(Carried::Returned { number, rights, badge: second }),
+            4 if rights.is_empty() && second == 0 => Ok(Carried::Memory { number }),
             _ => Err(Malformed::Capability),
         }
     }
@@ -348,12 +360,16 @@ impl<K: Kernel> Proxies<K> {
         name.and_then(|name| self.proxies.get(name)).copied()
     }
 
-    /// What was to be sent has not been: it is not held any more.
-    pub fn take_back(&mut self, carried: &[Carried]) {
+    /// What was to be sent to a core has not been: it is not held any more, and what has arrived there already is not needed.
+    pub fn take_back(&mut self, carried: &[Carried], to: u64) {
         for carried in carried {
-            if let Carried::Held { number, .. } = carried {
-                let held = self.held.let_go(*number);
-                self.drop_held(held);
+            match carried {
+                Carried::Held { number, .. } => {
+                    let held = self.held.let_go(*number);
+                    self.drop_held(held);
+                }
+                Carried::Memory { number } => self.release(to, number | UNCLAIMED),
+                Carried::Returned { .. } => {}
             }
         }
     }
@@ -386,6 +402,8 @@ impl<K: Kernel> Proxies<K> {
                 }
                 made
             }
+            // It is the mail's.
+            Carried::Memory { .. } => Err(Error::NotSendable),
         }
     }
 

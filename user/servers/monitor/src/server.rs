@@ -110,7 +110,7 @@ impl Server {
         let watch = Watch::new().map_err(no_memory)?;
         let attention = Attention::new(remind).map_err(no_memory)?;
         let (inbox, signals) = (Inbox::new(machine.core, watch, wake), Signals::new(main, wake)?);
-        let endpoints = Endpoints::open(inbox, Arc::clone(&services), signals)?;
+        let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services), signals)?;
         let desk = Desk::new(machine.core, services, wake);
         let books = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
         let mut server = Server {
@@ -241,7 +241,10 @@ impl Server {
             if let Origin::Peer(core, number) = origin {
                 let peer = self.peers.iter_mut().find(|peer| peer.core == core && peer.channel.is_some());
                 match peer {
-                    Some(peer) => peer.answer(number, self.endpoints.answer(core, product)),
+                    Some(peer) => {
+                        let words = self.endpoints.answer(core, number, product);
+                        words.into_iter().for_each(|words| peer.answer(number, words));
+                    }
                     None => discard(&product.caps),
                 }
                 continue;
@@ -260,14 +263,16 @@ impl Server {
         if self.desk.is_waiting() {
             self.desk.resume();
         }
-        let is_quiet = self.exchange(port) && !self.is_starting && !self.desk.is_waiting();
         if is_woken {
             self.endpoints.hear_others();
         }
-        self.look_after_endpoints();
+        self.say_signals();
         if is_woken {
             self.forward();
+            self.ship();
         }
+        let is_quiet = self.exchange(port) && !self.is_starting && !self.desk.is_waiting();
+        self.look_after_endpoints();
         is_quiet && self.endpoints.deadline().is_none()
     }
 
@@ -281,16 +286,21 @@ impl Server {
         }
     }
 
-    /// Says what was signalled, and lets go what is not needed any more of endpoints and notifications: proxies here, and what is held for
-    /// those that others have let go.
+    /// Says what was signalled here at notifications of other cores.
+    fn say_signals(&mut self) {
+        if self.endpoints.has_signals() {
+            self.peers.iter_mut().for_each(|peer| peer.signal(&mut self.endpoints));
+        }
+    }
+
+    /// Lets go what is not needed any more of endpoints and notifications: proxies here, and what is held for those that others have let go.
     fn look_after_endpoints(&mut self) {
         self.endpoints.look();
         if self.endpoints.took_others() {
             self.make_up_for_missed();
         }
-        if self.endpoints.has_signals() {
-            self.peers.iter_mut().for_each(|peer| peer.signal(&mut self.endpoints));
-        }
+        // What was found when proxies were let go.
+        self.say_signals();
         while let Some(process) = self.endpoints.parted() {
             if !self.desk.forget(process) {
                 self.endpoints.put_back(process);

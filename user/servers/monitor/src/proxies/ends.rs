@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Form, HELD, Kernel, Proxies, Proxy};
+use super::{Form, Kernel, Proxies, Proxy, RELEASED};
 
 impl<K: Kernel> Proxies<K> {
     /// Finds the proxies that nobody has any more.
@@ -55,7 +55,7 @@ impl<K: Kernel> Proxies<K> {
         }
         let numbers = self.released.entry(core).or_default();
         // A monitor that keeps to the protocol holds no more. What one says that does not is not remembered without end.
-        if numbers.len() < HELD {
+        if numbers.len() < RELEASED {
             numbers.push_back(number);
         }
     }
