@@ -119,6 +119,7 @@ fn end_shell() -> Result<(), String> {
     killed.map_err(|failure| failure.to_string())?;
     found.delete().map_err(|error| error.to_string())?;
     memory::free_slot(slot);
+    println!("the first core's shell has ended");
     let asked = Procs::STANDARD.find("end-shell", 0);
     asked.and_then(|asked| Procs::STANDARD.kill(asked)).map_err(|failure| failure.to_string())
 }
