@@ -1,7 +1,9 @@
 //! Endpoints and notifications that are reached from other cores: the system calls around the books ([`tench_monitor::proxies`]), and what
 //! is asked of them.
 
-use alloc::collections::{BTreeMap, VecDeque};
+mod machine;
+
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
 use tench::memory;
@@ -12,10 +14,10 @@ use tench_monitor::freight::{Freight, UNCLAIMED, answerer};
 use tench_monitor::message::{
     self, Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer,
 };
-use tench_monitor::proxies::{self, Carried, Common, Found, Proxies, Server, What};
+use tench_monitor::proxies::{self, Carried, Common, Proxies, Server};
 use tench_monitor_client::protocol::{Error as Refused, first, place};
 use tench_protocol::{ArrayVec, RESTARTED, Rejection};
-use tench_sys::{Cap, CapAddress, Endpoint, Error, Instant, Kind, OWN_SPACE, Rights};
+use tench_sys::{Cap, CapAddress, Endpoint, Instant, Kind, OWN_SPACE, Rights};
 
 use crate::capabilities::{self, Books, KERNEL};
 use crate::forward::{Arrived, Inbox, Source, Via, Waiting};
@@ -25,98 +27,10 @@ use crate::signals::Signals;
 use crate::slots::{Caps, discard};
 use crate::workers::Product;
 use crate::{Result, no_memory};
+use machine::{Machine, copy};
 
 /// Seconds until the kernel is asked which proxies nobody has any more.
 const LOOK: u64 = 1;
-
-/// The kernel of this core.
-struct Machine {
-    inbox: Inbox,
-    signals: Signals,
-    common: Cap<Endpoint>,
-    /// Proxies that are endpoints or notifications of their own.
-    own: BTreeMap<u64, (What, CapAddress)>,
-}
-
-fn copy(from: Cap<Endpoint>, rights: Rights, badge: u64) -> core::result::Result<CapAddress, Error> {
-    let slot = memory::take_slot().map_err(|_| Error::OutOfMemory)?;
-    from.mint_to(slot, rights, badge).map(|_| slot).inspect_err(|_| memory::free_slot(slot))
-}
-
-impl proxies::Kernel for Machine {
-    fn look(&self, slot: CapAddress) -> Option<Found> {
-        let found = OWN_SPACE.identify_at(slot).ok()?;
-        let what = match found.kind {
-            Kind::Endpoint => What::Endpoint,
-            Kind::Notification => What::Notification,
-            _ => return None,
-        };
-        let place = KERNEL.holders(OWN_SPACE, slot).ok()?.place;
-        Some(Found { what, place, badge: found.badge, rights: found.rights })
-    }
-
-    fn is_used(&self, slot: CapAddress) -> bool {
-        match KERNEL.holders(OWN_SPACE, slot) {
-            Ok(found) => found.others,
-            // Somebody has revoked all that are like it: nobody has it.
-            Err(Error::InvalidCapability) => false,
-            // What the kernel does not say is not known to be unused.
-            Err(_) => true,
-        }
-    }
-
-    fn delete(&mut self, slot: CapAddress) {
-        discard(&[slot]);
-    }
-
-    fn copy(&mut self, slot: CapAddress, rights: Rights, badge: u64) -> core::result::Result<CapAddress, Error> {
-        copy(Cap::new(slot), rights, badge)
-    }
-
-    fn common(&mut self, badge: u64, rights: Rights) -> core::result::Result<CapAddress, Error> {
-        copy(self.common, rights, badge)
-    }
-
-    fn bits(&mut self, bits: u64) -> core::result::Result<CapAddress, Error> {
-        self.signals.bits(bits)
-    }
-
-    fn open(&mut self, proxy: u64, what: What) -> core::result::Result<(CapAddress, u64), Error> {
-        let (slot, place) = match what {
-            What::Endpoint => {
-                let endpoint = memory::make::<Endpoint>(0).map_err(|_| Error::OutOfMemory)?;
-                let slot = endpoint.cap().address();
-                let place = KERNEL.holders(OWN_SPACE, slot)?.place;
-                self.inbox.open_until_deleted(Source::Own(proxy), endpoint).map_err(|_| Error::OutOfMemory)?;
-                (slot, place)
-            }
-            What::Notification => self.signals.open(proxy)?,
-        };
-        self.own.insert(proxy, (what, slot));
-        Ok((slot, place))
-    }
-
-    fn close(&mut self, proxy: u64) -> bool {
-        // The thread that receives at it ends, and gives the slot back.
-        match self.own.remove(&proxy) {
-            Some((What::Endpoint, slot)) => drop(OWN_SPACE.delete_at(slot)),
-            Some((What::Notification, slot)) => {
-                self.signals.close(proxy, slot);
-                return false;
-            }
-            None => {}
-        }
-        true
-    }
-
-    fn drain(&mut self) -> u64 {
-        self.signals.drain()
-    }
-
-    fn signal(&mut self, slot: CapAddress, bits: u64) {
-        self.signals.signal(slot, bits);
-    }
-}
 
 /// A message to another core.
 pub enum Outgoing {
@@ -161,7 +75,7 @@ impl Endpoints {
         let endpoint = KERNEL.holders(OWN_SPACE, common.address())?.place;
         let places = Common { endpoint, notification: signals.place()? };
         inbox.open(Source::Common, common).map_err(no_memory)?;
-        let machine = Machine { inbox: inbox.clone(), signals, common, own: BTreeMap::new() };
+        let machine = Machine::new(inbox.clone(), signals, common);
         let (books, freight) = (Proxies::new(machine, places), Freight::new());
         Ok(Endpoints { core, inbox, books, services, next: None, freight, shipments: VecDeque::new() })
     }

@@ -6,7 +6,7 @@
 //! attention     reminds of looking whether other cores still answer
 //! peer          another core, and (peer/asked) what was asked of it and what it asks
 //! forward       receives what local programs ask servers of the first core, and endpoints of other cores
-//! endpoints     those: what is held for other cores, and proxies of what they hold
+//! endpoints     those: what is held for other cores, and proxies of what they hold; (endpoints/machine) the system calls for it
 //! signals       notifications of other cores
 //! slots         for capabilities that messages carry
 //! services      the servers of this core, as those of other cores reach them
