@@ -46,7 +46,7 @@ const USAGE: &str =
     leave CORE [TIMES] | call CORE [TIMES] | luggage CORE [TIMES] | signal CORE [TIMES] |
     abandon CORE TIMES |
     named CORE CORE | mute CORE TIMES | unheard CORE TIMES | hoard | look-up TIMES |
-    lose CORE PROGRAM | refusals CORE |
+    lose CORE PROGRAM | keep CORE PROGRAM | refusals CORE |
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
 fn main() -> Result<(), String> {
@@ -111,6 +111,7 @@ fn main() -> Result<(), String> {
         ["caller"] => call::caller(several()?),
         ["signaller"] => signals::signaller(several()?),
         ["lose", core, program] => share::lose(several()?, number(core)?, program),
+        ["keep", core, program] => share::keep(several()?, number(core)?, program),
         ["refusals", core] => refusals::all(several()?, number(core)?),
         ["traffic", steps] => traffic::traffic(several()?, steps, 1, false),
         ["traffic", steps, seed] => traffic::traffic(several()?, steps, number(seed)?, false),
