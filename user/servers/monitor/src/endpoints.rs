@@ -100,6 +100,11 @@ impl Endpoints {
         Ok(Endpoints { inbox, books: Proxies::new(machine, place), services, next: None })
     }
 
+    /// Registers a name that this core has for itself.
+    pub fn register(&self, name: &str, process: u64, service: Cap<Endpoint>) -> Result<()> {
+        self.inbox.register(name, process, service)
+    }
+
     /// Receives in the place of a server from now on.
     pub fn stand_in(&self, service: u64, endpoint: Cap<Endpoint>) -> Result<()> {
         self.inbox.open(Source::Server(service), endpoint).map_err(no_memory)
@@ -374,6 +379,6 @@ impl Endpoints {
 }
 
 /// Whether there is no memory for the books.
-fn has_no_room() -> bool {
+pub fn has_no_room() -> bool {
     memory::reserve_heap(crate::server::GROWTH).is_err()
 }
