@@ -259,7 +259,8 @@ operations! {
     KernelImport = 106;
     /// **Ask who else has an object.** `cap` kernel (`WRITE`), x1 space (`READ`), x2 address. Answers x1 = 1 if there is anything else to
     /// the same object: another capability (if this one has a badge, another with that badge), a mapping, for an untyped something made
-    /// of it; else 0. x2 = 1 if x2 is a stand-in, else 0. x3 = 1 if it was imported or is a copy of what was, else 0. x4 = for an
+    /// of it; else 0. x2 = 1 if x2 is a stand-in, 2 if somebody has also tried to delete it, as `Delete` or what a `Revoke` comes to, since it
+    /// was exported, else 0. x3 = 1 if it was imported or is a copy of what was, else 0. x4 = for an
     /// endpoint or a notification, the physical address of the object, by which it is told from others; else 0. Takes the same time
     /// whatever there is.
     KernelHolders = 107;

@@ -267,7 +267,7 @@ pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
         }
     }
     if cap.is_exported() {
-        return Err(Error::ForeignCopies);
+        return Err(past::stays(k, space, address, &cap));
     }
     count += k.state().removed - since;
     Ok(Outcome::results(k, thread, &[count]))
@@ -346,7 +346,9 @@ fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 /// If this is a thread's binding, the thread forgets it, and the slot is one like any other. Apart, because most are none.
 #[inline(never)]
 fn unbind_embedded<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
-    if k.slot(slot).cap.is_exported() {
+    let cap = &mut k.slot(slot).cap;
+    if cap.is_exported() {
+        cap.want();
         return false;
     }
     thread::binding::unbind(k, slot);

@@ -14,7 +14,8 @@
 //! ```
 //! A stand-in stays until the mark is taken away, and keeps its object: so memory is not used again while a copy of it is on
 //! another core. Whatever deletes has to ask before it takes a stand-in away. It asks nothing new: a stand-in has the flag that
-//! thread bindings have, which do not go without more ado either. In the same way an exported untyped has no `WRITE`, and a retype
+//! thread bindings have, which do not go without more ado either. That somebody asked in vain is remembered in the stand-in, for the monitor, which then takes the
+//! copies back. In the same way an exported untyped has no `WRITE`, and a retype
 //! that is refused for that looks why. A stand-in is the first of its equals in the order of derivation, so there is one,
 //! and who walks over copies meets it in one place.
 //!
@@ -27,7 +28,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::Ref;
-use crate::slot::{BORROWED, Cap, EXPORTED, SlotRef, flag};
+use crate::slot::{BORROWED, Cap, EXPORTED, SlotRef, WANTED, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, derivation, space};
 
@@ -78,12 +79,15 @@ pub fn export<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome
             return Err(Error::Busy);
         }
         // ── Point of no return ──
-        k.slot(slot).cap.rights &= !Rights::WRITE.bits();
+        let cap = &mut k.slot(slot).cap;
+        cap.rights &= !Rights::WRITE.bits();
+        cap.aux &= !WANTED;
     } else {
         if !derivation::lead(k, slot, Cap::is_exported) {
             return Err(Error::Lent);
         }
-        k.slot(slot).cap.extra |= EXPORTED;
+        // An ordinary one has nothing there.
+        k.slot(slot).cap.extra = EXPORTED;
     }
     k.slot(slot).cap.flags |= flag::EMBEDDED;
     Ok(Outcome::Done)
@@ -106,8 +110,9 @@ pub fn unexport<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     if is_untyped {
         // Nothing makes an untyped with fewer rights, so it had this one.
         cap.rights |= Rights::WRITE.bits();
+        cap.aux &= !WANTED;
     } else {
-        cap.extra &= !EXPORTED;
+        cap.extra = 0;
     }
     Ok(Outcome::Done)
 }
@@ -171,6 +176,7 @@ pub fn holders<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
         Kind::Endpoint | Kind::Notification => k.physical(cap.object),
         _ => 0,
     };
-    let answer = [u64::from(others), u64::from(cap.is_exported()), u64::from(cap.is_borrowed()), place];
+    let stands_in = u64::from(cap.is_exported()) + u64::from(cap.is_wanted());
+    let answer = [u64::from(others), stands_in, u64::from(cap.is_borrowed()), place];
     Ok(Outcome::results(k, thread, &answer))
 }

@@ -63,17 +63,19 @@ pub const SECOND_LEVEL: u32 = 1 << 31;
 pub const BORROWED: u32 = 1;
 /// Set in [`Cap::extra`] of a frame or endpoint that is a stand-in. Copies do not have it.
 pub const EXPORTED: u64 = 1;
+/// Set in the same place, of an untyped in [`Cap::aux`], when somebody wanted to delete a stand-in.
+pub const WANTED: u32 = 2;
 
 /// What a slot holds.
 ///
 /// | kind        | `object`                      | `badge`                  | `aux`                | `extra`         |
 /// |-------------|-------------------------------|--------------------------|----------------------|-----------------|
-/// | Untyped     | kernel virtual address        | watermark                | [`BORROWED`]         | highest placed  |
+/// | Untyped     | kernel virtual address        | watermark                | [`BORROWED`], [`WANTED`] | highest placed |
 /// | CapNode     | kernel virtual address        | –                        | log2 of slots, [`SECOND_LEVEL`] | zombie: progress|
-/// | Frame       | kernel virtual address        | –                        | [`BORROWED`]         | [`EXPORTED`]    |
+/// | Frame       | kernel virtual address        | –                        | [`BORROWED`]         | [`EXPORTED`], [`WANTED`] |
 /// | PageTable   | kernel virtual address        | –                        | level                | –               |
 /// | Mapping     | address of its *frame*        | address of the table     | first, count << 16   | offset, flags   |
-/// | Endpoint    | address                       | badge                    | –                    | [`EXPORTED`]    |
+/// | Endpoint    | address                       | badge                    | –                    | [`EXPORTED`], [`WANTED`] |
 /// | Notification | address                      | badge                    | –                    | –               |
 /// | Interrupt   | number                        | –                        | –                    | –               |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +147,23 @@ impl Cap {
                 Kind::Untyped => true,
                 Kind::Frame | Kind::Endpoint => self.extra & EXPORTED != 0,
                 _ => false,
+            }
+    }
+
+    /// Marks a stand-in that somebody wanted to delete.
+    pub const fn want(&mut self) {
+        match self.kind {
+            Kind::Untyped => self.aux |= WANTED,
+            _ => self.extra |= WANTED as u64,
+        }
+    }
+
+    /// Whether it is a stand-in that somebody wanted to delete.
+    pub const fn is_wanted(&self) -> bool {
+        self.is_exported()
+            && match self.kind {
+                Kind::Untyped => self.aux & WANTED != 0,
+                _ => self.extra & WANTED as u64 != 0,
             }
     }
 

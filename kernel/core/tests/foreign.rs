@@ -193,7 +193,7 @@ fn a_stand_in_is_not_deleted() {
         let address = m.make(kind, size);
         assert_eq!(export(&mut m, address), Ok(()));
         assert_eq!(delete(&mut m, address), Err(Error::ForeignCopies), "{kind:?}");
-        assert_eq!(holders(&mut m, address), [0, 1, 0], "nothing has changed");
+        assert_eq!(holders(&mut m, address), [0, 2, 0], "nothing has changed, but that it is wanted");
         let moved = m.take_free();
         m.call(Operation::Move, &[0, address, 0, moved]).ok();
         assert_eq!(delete(&mut m, moved), Err(Error::ForeignCopies), "{kind:?}, moved");
@@ -201,6 +201,38 @@ fn a_stand_in_is_not_deleted() {
         assert_eq!(delete(&mut m, moved), Ok(1));
         check(&mut m);
     }
+}
+
+/// Whoever exports it anew asks nobody to take it back.
+#[test]
+fn a_stand_in_is_wanted_until_it_is_none() {
+    let mut m = Machine::new();
+    for (kind, size) in [(Kind::Untyped, 14), (Kind::Frame, 12), (Kind::Endpoint, 0)] {
+        let address = m.make(kind, size);
+        for _ in 0..2 {
+            assert_eq!(export(&mut m, address), Ok(()));
+            assert_eq!(holders(&mut m, address), [0, 1, 0], "{kind:?}");
+            assert_eq!(revoke(&mut m, address), Err(Error::ForeignCopies), "{kind:?}: of the stand-in itself");
+            assert_eq!(holders(&mut m, address), [0, 2, 0], "{kind:?}");
+            assert_eq!(unexport(&mut m, address), Ok(()));
+            assert_eq!(holders(&mut m, address), [0, 0, 0], "{kind:?}");
+        }
+        check(&mut m);
+    }
+}
+
+/// A revocation that deletes nothing, because it is of a copy, asks for nothing of the others either.
+#[test]
+fn whoever_may_not_delete_a_stand_in_cannot_want_it() {
+    let mut m = Machine::new();
+    let frame = m.make(Kind::Frame, 12);
+    let other = copy(&mut m, frame);
+    assert_eq!(export(&mut m, frame), Ok(()));
+    assert_eq!(revoke(&mut m, other), Ok(0));
+    assert_eq!(holders(&mut m, frame), [1, 1, 0]);
+    let kept = copy(&mut m, frame);
+    assert_eq!(delete(&mut m, kept), Ok(0));
+    assert_eq!(holders(&mut m, frame), [1, 1, 0]);
 }
 
 #[test]
@@ -399,7 +431,7 @@ fn revoking_memory_deletes_all_but_stand_ins() {
         assert!(!holds(&mut m, address), "{address} is left");
     }
     for address in &stay {
-        assert_eq!(holders(&mut m, *address), [0, 1, 0]);
+        assert_eq!(holders(&mut m, *address), [0, 2, 0]);
         assert_eq!(unexport(&mut m, *address), Ok(()));
     }
     assert_eq!(revoke(&mut m, outer), Ok(stay.len() as u64));
@@ -494,7 +526,7 @@ fn mappings_of_what_stays_are_deleted() {
     assert_eq!(export(&mut m, frame), Ok(()));
     assert_eq!(holders(&mut m, frame), [1, 1, 0]);
     assert_eq!(revoke(&mut m, outer), Err(Error::ForeignCopies));
-    assert_eq!(holders(&mut m, frame), [0, 1, 0]);
+    assert_eq!(holders(&mut m, frame), [0, 2, 0]);
     assert!(!holds(&mut m, to));
     check(&mut m);
 }

@@ -12,7 +12,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use super::{BUDGET, Scope, Step, step};
 use crate::entry::Outcome;
-use crate::slot::{Cap, EXPORTED, SlotRef, flag};
+use crate::slot::{Cap, EXPORTED, SlotRef, WANTED, flag};
 use crate::{Arch, Kernel, derivation, space, tree, window};
 
 /// What looking at one that stays costs.
@@ -24,8 +24,8 @@ pub(super) fn is_same(now: &Cap, then: &Cap) -> bool {
     let plain = |cap: &Cap| {
         let flags = cap.flags & !flag::EMBEDDED;
         match cap.kind {
-            Kind::Untyped => Cap { flags, rights: then.rights, ..*cap },
-            Kind::Frame | Kind::Endpoint => Cap { flags, extra: cap.extra & !EXPORTED, ..*cap },
+            Kind::Untyped => Cap { flags, rights: then.rights, aux: cap.aux & !WANTED, ..*cap },
+            Kind::Frame | Kind::Endpoint => Cap { flags, extra: cap.extra & !(EXPORTED | u64::from(WANTED)), ..*cap },
             _ => *cap,
         }
     };
@@ -88,6 +88,7 @@ impl Walk {
                     return Found::Window;
                 }
                 *budget -= LOOK_COST;
+                k.slot(next).cap.want();
                 self.passed = Some((next, cap));
             }
             *at = next;
@@ -158,7 +159,19 @@ pub(super) fn revoke<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, cap: 
             }
         }
         if walk.work(k, slot, at) {
-            return Err(Error::ForeignCopies);
+            return Err(stays(k, space, address, cap));
         }
     }
+}
+
+/// What was revoked is a stand-in itself, or such have stayed. Answers the error that says so.
+#[cold]
+pub(super) fn stays<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, cap: &Cap) -> Error {
+    if let Ok(slot) = space::lookup_in(k, space, address, Rights::WRITE) {
+        let now = &mut k.slot(slot).cap;
+        if now.is_exported() && is_same(now, cap) {
+            now.want();
+        }
+    }
+    Error::ForeignCopies
 }

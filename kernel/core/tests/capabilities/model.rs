@@ -43,6 +43,7 @@ pub struct Known {
     badge_origin: bool,
     /// It stands for copies on other cores.
     pub exported: bool,
+    pub wanted: bool,
 }
 
 /// The model.
@@ -67,6 +68,7 @@ impl Model {
             original: true,
             badge_origin: false,
             exported: false,
+            wanted: false,
         };
         self.caps.insert(address, known);
     }
@@ -186,7 +188,7 @@ impl Model {
         }
         known.original = false;
         known.badge_origin = false;
-        known.exported = false;
+        (known.exported, known.wanted) = (false, false);
         known.rights &= mask as u8;
         if badge != 0 {
             if !matches!(kind, Kind::Endpoint | Kind::Notification) || known.badge != 0 {
@@ -230,6 +232,7 @@ impl Model {
 
     pub fn delete(&mut self, address: u64) -> Answer {
         if self.cap(address)?.exported {
+            self.want(address);
             return Err(Error::ForeignCopies);
         }
         Ok(match self.remove(address) {
@@ -266,7 +269,14 @@ impl Model {
         for victim in &go {
             self.remove(*victim);
         }
-        if known.exported || !stay.is_empty() { Err(Error::ForeignCopies) } else { Ok(vec![go.len() as u64]) }
+        let all = stay.iter().copied().chain(known.exported.then_some(address));
+        let is_over = all.map(|stays| self.want(stays)).count() == 0;
+        if is_over { Ok(vec![go.len() as u64]) } else { Err(Error::ForeignCopies) }
+    }
+
+    /// Somebody wanted to delete a stand-in.
+    fn want(&mut self, address: u64) {
+        self.caps.get_mut(&address).expect("it exists").wanted = true;
     }
 
     pub fn identify(&self, address: u64) -> Answer {
@@ -329,7 +339,7 @@ impl Model {
     /// Makes a capability a stand-in, or none.
     fn mark(&mut self, address: u64, exported: bool) {
         let known = self.caps.get_mut(&address).expect("it exists");
-        known.exported = exported;
+        (known.exported, known.wanted) = (exported, false);
         if self.objects[&known.object].kind == Kind::Untyped {
             known.rights ^= Rights::WRITE.bits();
         }
@@ -394,6 +404,7 @@ impl Model {
             }
         };
         let place = if matches!(object.kind, Kind::Endpoint | Kind::Notification) { object.start } else { 0 };
-        Ok([others, known.exported, object.borrowed].map(u64::from).into_iter().chain([place]).collect())
+        let stands_in = u64::from(known.exported) + u64::from(known.wanted);
+        Ok(vec![u64::from(others), stands_in, u64::from(object.borrowed), place])
     }
 }

@@ -15,6 +15,8 @@ pub struct Holders {
     pub others: bool,
     /// The capability stands for copies on other cores.
     pub exported: bool,
+    /// Somebody wanted to delete it, and was told that there are such copies.
+    pub wanted: bool,
     /// The object belongs to another core.
     pub borrowed: bool,
     /// Physical address of an endpoint or a notification, by which it is told from others; otherwise 0.
@@ -66,6 +68,12 @@ impl Cap<Kernel> {
         let answer =
             unsafe { raw::call1(Operation::KernelHolders, self.raw(), space.raw(), u64::from(address.0)) }.check()?;
         let [exported, borrowed, place, ..] = answer.words;
-        Ok(Holders { others: answer.first != 0, exported: exported != 0, borrowed: borrowed != 0, place })
+        Ok(Holders {
+            others: answer.first != 0,
+            exported: exported != 0,
+            wanted: exported > 1,
+            borrowed: borrowed != 0,
+            place,
+        })
     }
 }

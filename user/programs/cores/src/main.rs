@@ -3,6 +3,7 @@
 //! ```text
 //! main       the cores and the way to them
 //! call       endpoints that are called from another core
+//! luggage    memory that goes along with requests to another core
 //! names      endpoints that are found by name, hoarded, and never answered
 //! processes  programs on any core
 //! refusals   what cannot be sent
@@ -16,6 +17,7 @@
 extern crate alloc;
 
 mod call;
+mod luggage;
 mod names;
 mod processes;
 mod refusals;
@@ -39,7 +41,7 @@ const USAGE: &str =
     kill|suspend|resume|status|wait [CORE:]PID | killall [CORE] NAME | find NAME |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
-    leave CORE [TIMES] | call CORE [TIMES] | abandon CORE TIMES |
+    leave CORE [TIMES] | call CORE [TIMES] | luggage CORE [TIMES] | abandon CORE TIMES |
     named CORE CORE | own CORE CORE NAME | mute CORE TIMES | unheard CORE TIMES | hoard | look-up TIMES |
     lose CORE PROGRAM | refusals CORE |
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
@@ -87,6 +89,9 @@ fn main() -> Result<(), String> {
         ["leave", core, times] => share::leave(several()?, number(core)?, number(times)?),
         ["call", core] => call::call(several()?, number(core)?, 1),
         ["call", core, times] => call::call(several()?, number(core)?, number(times)?),
+        ["luggage", core] => luggage::luggage(several()?, number(core)?, 1),
+        ["luggage", core, times] => luggage::luggage(several()?, number(core)?, number(times)?),
+        ["luggage-of", whose] => luggage::guest(several()?, whose == "there"),
         ["abandon", core, times] => processes::abandon(several()?, number(core)?, number(times)?),
         ["prepare", core] => processes::prepare(several()?, number(core)?),
         ["named", core, other] => names::named(several()?, number(core)?, number(other)?),

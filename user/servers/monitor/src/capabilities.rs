@@ -51,6 +51,8 @@ pub enum Waiter {
     Grown { core: u64, number: Number, block: (u64, u64) },
     /// This monitor itself, which sends two others the channel between them: to which, and to which it leads.
     Link(Core, Core),
+    /// A message that waits for memory which goes along, under this number.
+    Message(u64),
 }
 
 impl Waiter {
@@ -59,7 +61,7 @@ impl Waiter {
         match self {
             Waiter::Done(pending) => watch.has_gone(pending),
             Waiter::Letter(pending) => watch.has_gone(pending),
-            Waiter::Link(..) | Waiter::Grown { .. } => false,
+            Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_) => false,
         }
     }
 
@@ -68,13 +70,22 @@ impl Waiter {
         match self {
             Waiter::Done(pending) => replies.forget(pending),
             Waiter::Letter(pending) => replies.forget(pending),
-            Waiter::Link(..) | Waiter::Grown { .. } => {}
+            Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_) => {}
         }
     }
 }
 
 /// Memory that was given to another core, whose request it was, or was not: its address and size.
 pub type Grown = (u64, Number, (u64, u64), Result<(), Error>);
+
+/// What was done for this monitor itself.
+#[derive(Default)]
+pub struct Own {
+    /// Memory for other cores.
+    pub grown: Vec<Grown>,
+    /// Memory for messages: under which number.
+    pub freight: Vec<(u64, Result<(), Error>)>,
+}
 
 /// The books.
 pub type Books = Exchange<Machine, Waiter>;
@@ -161,6 +172,10 @@ impl Books_ for Machine {
             // What the kernel does not say is not known to be unused.
             Err(_) => true,
         }
+    }
+
+    fn is_wanted(&self, slot: CapAddress) -> bool {
+        KERNEL.holders(OWN_SPACE, slot).is_ok_and(|found| found.wanted)
     }
 
     fn delete(&mut self, slot: CapAddress) {
@@ -258,7 +273,7 @@ pub enum Work {
     Donation(CapAddress, u64),
     /// To give memory back to the memory server.
     Return,
-    /// To know which memory of those who have ended other cores have something of.
+    /// To free memory of those who have ended that other cores had something of.
     Reclaim,
 }
 
@@ -276,7 +291,7 @@ pub enum Task {
     Donate(CapAddress),
     /// Gives the block at an address back to the memory server.
     Return(u64),
-    /// Has the memory server free what other cores had something of, and answers of what they still have.
+    /// Has the memory server free what other cores had something of. What they still have is taken back, because it was tried.
     Reclaim,
 }
 
@@ -291,7 +306,10 @@ pub fn carry_out(task: &Task) -> Words {
             }
             Words::new()
         }
-        Task::Reclaim => reclaim(),
+        Task::Reclaim => {
+            reclaim();
+            Words::new()
+        }
         Task::Free => Mem::STANDARD.totals().ok().map(|totals| totals.free).into_iter().collect(),
         Task::Take(growth) => match take(growth) {
             Ok(block) => block.into_iter().collect(),
@@ -333,19 +351,13 @@ fn donate(memory: CapAddress) -> Option<()> {
     added
 }
 
-/// Addresses and sizes of blocks that cannot be freed yet.
-fn reclaim() -> Words {
-    let (mut words, mut from) = (Words::new(), 0);
+fn reclaim() {
+    let mut from = 0;
     while let Ok(block) = Mem::STANDARD.abroad(from) {
-        if Mem::STANDARD.reclaim(block.address).is_err() {
-            words.extend([block.address, 1 << block.size_bits]);
-        }
+        // If it cannot be freed yet, it is tried again.
+        let _ = Mem::STANDARD.reclaim(block.address);
         from = block.address + 1;
-        if words.len() >= MOST_ASKED {
-            break;
-        }
     }
-    words
 }
 
 /// Whether a process of this core has not ended.
@@ -386,19 +398,13 @@ pub fn finish(books: &mut Books, own: Core, work: Work, words: &[u64]) -> Option
         Work::Deletion(object) => books.deleted(object),
         Work::Sweep => end(books, words),
         // These are the server's.
-        Work::Growth(..) | Work::Gift(..) | Work::Return => {}
+        Work::Growth(..) | Work::Gift(..) | Work::Return | Work::Reclaim => {}
         Work::Donation(slot, base) => {
             if !words.is_empty() {
                 books.keep_memory(base);
             }
             // The slot is empty, or what was not taken in goes back when it is found to be unused.
             books.discard(slot);
-        }
-        Work::Reclaim => {
-            for block in words.as_chunks().0 {
-                let [base, bytes] = *block;
-                books.reclaim(base, bytes);
-            }
         }
     }
     None
@@ -416,7 +422,7 @@ fn admit(books: &mut Books, sender: Core, from: u64, admission: &Admission, ende
 }
 
 /// Answers those for whom something is done.
-pub fn answer(books: &mut Books, links: &mut Links, grown: &mut Vec<Grown>, port: &mut Port) {
+pub fn answer(books: &mut Books, links: &mut Links, own: &mut Own, port: &mut Port) {
     while let Some(done) = books.done() {
         match done {
             Done::Answer(Waiter::Done(pending), result) => port.finish(pending, &result),
@@ -426,13 +432,18 @@ pub fn answer(books: &mut Books, links: &mut Links, grown: &mut Vec<Grown>, port
             }
             Done::Letter(Waiter::Letter(pending), letter) => deliver(books, port, pending, letter),
             Done::Answer(Waiter::Link(to, other), result) => links.sent(to, other, result),
-            Done::Answer(Waiter::Grown { core, number, block }, result) => grown.push((core, number, block, result)),
+            Done::Answer(Waiter::Grown { core, number, block }, result) => {
+                own.grown.push((core, number, block, result));
+            }
+            Done::Answer(Waiter::Message(number), result) => own.freight.push((number, result)),
             // Nobody waits so.
             Done::Letter(Waiter::Done(pending), letter) => {
                 port.finish(pending, &Err(Error::Internal));
                 books.put_back(letter);
             }
-            Done::Letter(Waiter::Link(..) | Waiter::Grown { .. }, letter) => books.put_back(letter),
+            Done::Letter(Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_), letter) => {
+                books.put_back(letter)
+            }
         }
     }
 }

@@ -1,18 +1,21 @@
 //! Endpoints that are reached from other cores: the system calls around the books ([`tench_monitor::proxies`]), and what is asked of
 //! them.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 
 use tench::memory;
 use tench::time;
+use tench_abi::message::MAX_CAPS;
+use tench_channel::Request as Number;
+use tench_monitor::freight::{Freight, UNCLAIMED};
 use tench_monitor::message::{Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer};
 use tench_monitor::proxies::{self, Carried, Found, Proxies, Server};
 use tench_monitor_client::protocol::{Error as Refused, first, place};
-use tench_protocol::{RESTARTED, Rejection};
+use tench_protocol::{ArrayVec, RESTARTED, Rejection};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Instant, Kind, OWN_SPACE, Rights};
 
-use crate::capabilities::KERNEL;
+use crate::capabilities::{self, Books, KERNEL};
 use crate::forward::{Arrived, Inbox, Source, Via, Waiting};
 use crate::processes;
 use crate::services::{Request, Services};
@@ -82,12 +85,27 @@ impl proxies::Kernel for Machine {
     }
 }
 
+/// A message to another core.
+pub enum Outgoing {
+    /// A request of a program here, who waits.
+    Request(Waiting, Words),
+    /// The answer to a request of that core.
+    Answer(Number, Words),
+}
+
+/// Memory that goes along with a message: under which number, and where it lies.
+type Cargo = ArrayVec<(u64, CapAddress), MAX_CAPS>;
+
 /// What is forwarded, and what is reached so.
 pub struct Endpoints {
     inbox: Inbox,
     books: Proxies<Machine>,
     services: Arc<Services>,
     next: Option<Instant>,
+    /// Messages to cores, which wait for their memory.
+    freight: Freight<(u64, Outgoing), Refused>,
+    /// Memory that is to be sent: to which core, under which number.
+    gifts: VecDeque<(u64, u64, CapAddress)>,
 }
 
 impl Endpoints {
@@ -97,7 +115,8 @@ impl Endpoints {
         let place = KERNEL.holders(OWN_SPACE, common.address())?.place;
         inbox.open(Source::Common, common).map_err(no_memory)?;
         let machine = Machine { inbox: inbox.clone(), common, own: BTreeMap::new() };
-        Ok(Endpoints { inbox, books: Proxies::new(machine, place), services, next: None })
+        let (books, freight) = (Proxies::new(machine, place), Freight::new());
+        Ok(Endpoints { inbox, books, services, next: None, freight, gifts: VecDeque::new() })
     }
 
     /// Registers a name that this core has for itself.
@@ -112,7 +131,8 @@ impl Endpoints {
 
     // ── Asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// The request that has waited longest, with the core that is to be asked, and in which words. Those that lead nowhere are refused.
+    /// The request that has waited longest, with the core that is to be asked, and in which words. Those that lead nowhere are refused,
+    /// and those with memory [wait](Self::gift).
     pub fn next(&mut self) -> Option<(u64, Waiting, Words)> {
         while let Some(arrived) = self.inbox.take() {
             let Arrived { waiting, via, label, words, caps } = arrived;
@@ -128,10 +148,13 @@ impl Endpoints {
                 },
             };
             match self.send(caps, core) {
-                Ok(caps) => {
+                Ok((caps, cargo)) => {
                     let is_one_way = waiting.is_one_way;
-                    let forward = Forward { to, is_one_way, label, caps, words: &words };
-                    return Some((core, waiting, forward.encode()));
+                    let forward = Forward { to, is_one_way, label, caps, words: &words }.encode();
+                    if cargo.is_empty() {
+                        return Some((core, waiting, forward));
+                    }
+                    self.wait(core, cargo, Outgoing::Request(waiting, forward));
                 }
                 Err(proxies::Error::Full) => self.inbox.refuse(waiting, Rejection::Busy),
                 Err(_) => self.inbox.refuse(waiting, Rejection::OtherCore),
@@ -140,17 +163,50 @@ impl Endpoints {
         None
     }
 
-    /// A request was not sent: what was to go along is not needed.
-    pub fn not_sent(&mut self, words: &[u64]) {
+    /// A request was not sent to a core: what was to go along is not needed.
+    pub fn not_sent(&mut self, to: u64, words: &[u64]) {
         if let Ok(caps) = tench_monitor::message::capabilities(words) {
-            self.books.take_back(&caps);
+            self.books.take_back(&caps, to);
+        }
+    }
+
+    // ── Memory that goes along ───────────────────────────────────────────────────────────────────────────────────────
+
+    fn wait(&mut self, core: u64, cargo: Cargo, message: Outgoing) {
+        self.freight.wait((core, message), cargo.len() as u64);
+        self.gifts.extend(cargo.into_iter().map(|(number, slot)| (core, number, slot)));
+    }
+
+    /// Memory that is to be sent as a letter next: to which core, under which number, and where it lies.
+    pub fn gift(&mut self) -> Option<(u64, u64, CapAddress)> {
+        self.gifts.pop_front()
+    }
+
+    /// It has arrived, or cannot be sent. Answers the message to a core that goes now. A request that does not go is refused.
+    pub fn shipped(&mut self, number: u64, result: core::result::Result<(), Refused>) -> Option<(u64, Outgoing)> {
+        let ((core, message), result) = self.freight.arrived(number, result)?;
+        let Err(why) = result else { return Some((core, message)) };
+        let is_full = matches!(why, Refused::Full | Refused::MailboxFull | Refused::TooManyObjects);
+        match message {
+            Outgoing::Request(waiting, words) => {
+                self.not_sent(core, &words);
+                self.inbox.refuse(waiting, if is_full { Rejection::Busy } else { Rejection::OtherCore });
+                None
+            }
+            Outgoing::Answer(asked, words) => {
+                if let Ok(Answer::Answered(_, caps, _)) = decode_answer(&words) {
+                    self.books.take_back(&caps, core);
+                }
+                let outcome = if is_full { Outcome::Busy } else { Outcome::Capabilities };
+                Some((core, Outgoing::Answer(asked, tench_monitor::message::ended(outcome, 0))))
+            }
         }
     }
 
     /// Another core has answered.
-    pub fn finish(&mut self, waiting: Waiting, from: u64, words: &[u64]) {
+    pub fn finish(&mut self, waiting: Waiting, from: u64, words: &[u64], letters: &mut Books) {
         match decode_answer(words) {
-            Ok(Answer::Answered(label, caps, words)) => match self.receive(&caps, from, waiting.asker) {
+            Ok(Answer::Answered(label, caps, words)) => match self.receive(&caps, from, waiting.asker, letters) {
                 Ok(caps) => {
                     self.inbox.answer(waiting, label, &caps, words);
                     discard(&caps);
@@ -178,9 +234,12 @@ impl Endpoints {
     }
 
     /// Another core has answered what nobody waits for any more.
-    pub fn finish_nothing(&mut self, from: u64, words: &[u64]) {
+    pub fn finish_nothing(&mut self, from: u64, words: &[u64], letters: &mut Books) {
         if let Ok(Answer::Answered(_, caps, _)) = decode_answer(words) {
-            caps.iter().for_each(|carried| self.books.take_in_vain(carried, from));
+            for carried in &caps {
+                self.books.take_in_vain(carried, from);
+                discard(claim(carried, from, letters).as_slice());
+            }
         }
     }
 
@@ -192,13 +251,18 @@ impl Endpoints {
     // ── Being asked ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// What another core asks, to be made here.
-    pub fn request(&mut self, from: u64, forward: &Forward<'_>) -> core::result::Result<Request, (Outcome, u64)> {
+    pub fn request(
+        &mut self,
+        from: u64,
+        forward: &Forward<'_>,
+        letters: &mut Books,
+    ) -> core::result::Result<Request, (Outcome, u64)> {
         let asker = match forward.to {
             To::Server(_, process) => process,
             To::Held(..) => first(from),
         };
         let malformed = |why: Malformed| (Outcome::Malformed, why as u64);
-        let caps = self.receive(&forward.caps, from, asker).map_err(|why| match why {
+        let caps = self.receive(&forward.caps, from, asker, letters).map_err(|why| match why {
             proxies::Error::Full => (Outcome::Busy, 0),
             _ => (Outcome::Capabilities, 0),
         })?;
@@ -219,39 +283,53 @@ impl Endpoints {
         }
     }
 
-    /// What came of it, for the core that asked.
-    pub fn answer(&mut self, to: u64, product: Product) -> Words {
+    /// What came of it, for the core that asked. An answer with memory [waits](Self::gift).
+    pub fn answer(&mut self, to: u64, number: Number, product: Product) -> Option<Words> {
         let Product { words, caps } = product;
         if caps.is_empty() {
-            return words;
+            return Some(words);
         }
-        match (self.send(caps, to), decode_answer(&words)) {
-            (Ok(caps), Ok(Answer::Answered(label, _, words))) => answered(label, &caps, words),
-            (Ok(caps), _) => {
-                self.books.take_back(&caps);
-                words
-            }
-            (Err(_), _) => tench_monitor::message::ended(Outcome::Capabilities, 0),
+        let Ok((caps, cargo)) = self.send(caps, to) else {
+            return Some(tench_monitor::message::ended(Outcome::Capabilities, 0));
+        };
+        // Nothing else has capabilities.
+        let answer = decode_answer(&words).ok().and_then(|answer| match answer {
+            Answer::Answered(label, _, words) => Some(answered(label, &caps, words)),
+            Answer::Ended(..) => None,
+        });
+        let words = answer.unwrap_or(words);
+        if cargo.is_empty() {
+            return Some(words);
         }
+        self.wait(to, cargo, Outgoing::Answer(number, words));
+        None
     }
 
     // ── Capabilities ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// What to say of capabilities to a core. Their slots are taken, whatever comes of it.
-    fn send(&mut self, caps: Caps, to: u64) -> core::result::Result<Capabilities, proxies::Error> {
-        let (mut sent, mut refused) = (Capabilities::new(), None);
+    /// What to say of capabilities to a core, and which memory is to be there before that is said. Their slots are taken, whatever comes of
+    /// it.
+    fn send(&mut self, caps: Caps, to: u64) -> core::result::Result<(Capabilities, Cargo), proxies::Error> {
+        let (mut sent, mut cargo, mut refused) = (Capabilities::new(), Cargo::new(), None);
         if !caps.is_empty() && has_no_room() {
             discard(&caps);
             return Err(proxies::Error::Full);
         }
         for cap in caps {
+            if is_memory(cap) {
+                let number = self.freight.number();
+                sent.push(Carried::Memory { number });
+                cargo.push((number, cap));
+                continue;
+            }
             match self.send_one(cap, to) {
                 Ok(carried) => sent.push(carried),
                 Err(why) => refused = Some(why),
             }
         }
-        let Some(why) = refused else { return Ok(sent) };
-        self.books.take_back(&sent);
+        let Some(why) = refused else { return Ok((sent, cargo)) };
+        self.books.take_back(&sent, to);
+        cargo.iter().for_each(|(_, slot)| discard(&[*slot]));
         Err(why)
     }
 
@@ -288,10 +366,20 @@ impl Endpoints {
     }
 
     /// Makes capabilities of what another core says, for whoever asks.
-    fn receive(&mut self, carried: &[Carried], from: u64, asker: u64) -> core::result::Result<Caps, proxies::Error> {
+    fn receive(
+        &mut self,
+        carried: &[Carried],
+        from: u64,
+        asker: u64,
+        letters: &mut Books,
+    ) -> core::result::Result<Caps, proxies::Error> {
         let (mut caps, mut refused) = (Caps::new(), None);
         for carried in carried {
-            match self.receive_one(carried, from, asker) {
+            let received = match carried {
+                Carried::Memory { .. } => claim(carried, from, letters).ok_or(proxies::Error::Gone),
+                _ => self.receive_one(carried, from, asker),
+            };
+            match received {
                 Ok(cap) => caps.push(cap),
                 Err(why) => refused = Some(why),
             }
@@ -331,7 +419,11 @@ impl Endpoints {
     }
 
     /// A core does not need any more what is held for it.
-    pub fn released(&mut self, core: u64, number: u64) {
+    pub fn released(&mut self, core: u64, number: u64, letters: &mut Books) {
+        if number & UNCLAIMED != 0 {
+            let carried = Carried::Memory { number: number & !UNCLAIMED };
+            return discard(claim(&carried, core, letters).as_slice());
+        }
         self.books.released(core, number);
     }
 
@@ -376,6 +468,17 @@ impl Endpoints {
     pub const fn deadline(&self) -> Option<Instant> {
         self.next
     }
+}
+
+/// Whether it is memory that lies in a slot.
+fn is_memory(slot: CapAddress) -> bool {
+    OWN_SPACE.identify_at(slot).is_ok_and(|found| matches!(found.kind, Kind::Frame | Kind::Untyped))
+}
+
+/// The memory that has come from a core before what it says of it. `None` also if it says of something else.
+fn claim(carried: &Carried, from: u64, letters: &mut Books) -> Option<CapAddress> {
+    let Carried::Memory { number } = carried else { return None };
+    letters.claim(capabilities::core(from)?, *number)
 }
 
 /// Whether there is no memory for the books.

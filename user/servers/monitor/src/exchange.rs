@@ -67,6 +67,8 @@ pub trait Kernel {
     fn copy(&mut self, slot: CapAddress, kind: Kind, rights: Rights) -> Result<CapAddress, Refusal>;
     /// Whether anybody else has it, or something was made of it.
     fn is_used(&self, slot: CapAddress) -> bool;
+    /// Whether somebody wanted to delete a stand-in, and was told that there are copies.
+    fn is_wanted(&self, slot: CapAddress) -> bool;
     /// Deletes it, and gives the slot back.
     fn delete(&mut self, slot: CapAddress);
     /// Whether another core is off: it executes nothing, and never will.
@@ -261,31 +263,25 @@ impl<K: Kernel, P> Exchange<K, P> {
         if found.is_borrowed {
             return self.hands.done.push_back(Done::Answer(who, Err(Error::Borrowed)));
         }
-        self.take_back(from, Some(who), |_, shape| *shape == found.shape);
+        let objects = self.given(|_, shape| *shape == found.shape);
+        self.take_back(from, Some(who), objects);
     }
 
     /// Takes back from all other cores what somebody has sent of a range of memory.
     pub fn recall(&mut self, giver: u64, base: u64, bytes: u64, who: P) {
         let end = base.saturating_add(bytes);
         let lies_in = |shape: &Shape| base <= shape.base && shape.base.saturating_add(shape.bytes) <= end;
-        self.take_back(giver, Some(who), |sender, shape| sender == giver && lies_in(shape));
+        let objects = self.given(|sender, shape| sender == giver && lies_in(shape));
+        self.take_back(giver, Some(who), objects);
     }
 
-    /// Takes back all that was sent of a range of memory, whoever did. Answers whether there is any.
-    pub fn reclaim(&mut self, base: u64, bytes: u64) -> bool {
-        let end = base.saturating_add(bytes);
-        let lies_in = |shape: &Shape| base <= shape.base && shape.base.saturating_add(shape.bytes) <= end;
-        let is_any = self.hands.stand_ins.values().any(|stand_in| lies_in(&stand_in.shape));
-        if is_any {
-            self.take_back(0, None, |_, shape| lies_in(shape));
-        }
-        is_any
-    }
-
-    fn take_back(&mut self, from: u64, who: Option<P>, wanted: impl Fn(u64, &Shape) -> bool) {
+    /// What other cores have: by who gave it, and what it is.
+    fn given(&self, is_it: impl Fn(u64, &Shape) -> bool) -> Vec<ObjectId> {
         let all = self.hands.stand_ins.iter();
-        let objects: Vec<ObjectId> =
-            all.filter(|(_, stand_in)| wanted(stand_in.giver, &stand_in.shape)).map(|(object, _)| *object).collect();
+        all.filter(|(_, stand_in)| is_it(stand_in.giver, &stand_in.shape)).map(|(object, _)| *object).collect()
+    }
+
+    fn take_back(&mut self, from: u64, who: Option<P>, objects: Vec<ObjectId>) {
         let number = self.hands.name();
         let left = objects.len();
         if left == 0 {
@@ -323,7 +319,7 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     // ── The kernel ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Asks the kernel which roots nobody uses any more.
+    /// Asks the kernel which roots nobody uses any more, and takes back of what is on other cores that somebody here wanted to delete.
     pub fn poll(&mut self) {
         let kernel = &self.hands.kernel;
         let unused = |copy: &&tench_foreign::Copy| {
@@ -334,6 +330,10 @@ impl<K: Kernel, P> Exchange<K, P> {
         for object in objects {
             self.step(Input::Unused { object });
         }
+        let kernel = &self.hands.kernel;
+        let wanted = self.hands.stand_ins.iter().filter(|(_, stand_in)| kernel.is_wanted(stand_in.slot));
+        let wanted = wanted.map(|(object, _)| *object).collect();
+        self.take_back(0, None, wanted);
         for slot in core::mem::take(&mut self.hands.stubborn) {
             if !self.hands.release(slot) {
                 self.hands.stubborn.push(slot);
@@ -381,7 +381,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         if self.hands.stand_ins.is_empty() {
             return 0;
         }
-        self.hands.stand_ins.values().filter(|stand_in| stand_in.giver != MONITOR).count()
+        self.hands.stand_ins.values().filter(|stand_in| !stand_in.is_own()).count()
     }
 
     fn roots(&self) -> usize {

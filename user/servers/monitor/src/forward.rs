@@ -169,7 +169,7 @@ impl Inbox {
         self.state.lock().arrived.pop_front()
     }
 
-    /// Answers whoever waits with a label, words, and copies of capabilities.
+    /// Answers whoever waits with a label, words, and capabilities, which go there.
     pub fn answer(&self, mut waiting: Waiting, label: u64, caps: &[CapAddress], words: &[u64]) {
         if let Some((service, after)) = waiting.listing.take() {
             let listed = self.local.lock().listed(&after, label, words);
@@ -182,7 +182,7 @@ impl Inbox {
         let mut message = Message::new(label);
         message.extend(words);
         for cap in caps {
-            message.copy_cap(*cap);
+            message.move_cap(*cap);
         }
         self.finish(waiting, &message);
     }

@@ -12,6 +12,7 @@ pub mod about;
 pub mod askers;
 pub mod boot;
 pub mod exchange;
+pub mod freight;
 pub mod message;
 pub mod names;
 pub mod proxies;

@@ -10,7 +10,7 @@
 //! event
 //! HELLO
 //! CANCEL        place of the request
-//! RELEASE       number of what is not needed any more
+//! RELEASE       number of what is not needed any more: held here, or a letter with memory for a message (crate::freight)
 //! ALIVE
 //! HERE
 //! ```
@@ -40,7 +40,7 @@ pub mod operation {
     pub const ALIVE: u16 = 17;
     /// Event: this core answers.
     pub const HERE: u16 = 18;
-    /// Event: what is held under a number is not needed any more.
+    /// Event: what is held under a number, or has arrived under it, is not needed any more.
     pub const RELEASE: u16 = 19;
     /// Request of a process for the endpoint of a core's process server.
     pub const PROCESSES: u16 = 20;
@@ -354,9 +354,15 @@ mod tests {
         assert_eq!(Forward::decode(&[0, 0, 5 << 48], 1), Err(Malformed::Label));
         assert_eq!(Forward::decode(&[0, 0, 1 << 48, 0], 1), Err(Malformed::TooShort));
         // A kind, rights, a server and a badge of a server that there are not.
-        for words in
-            [[4 << 56, 0], [1 << 56 | 1 << 48, 0], [1 << 56 | 16 << 48, 0], [2 << 56, 0x101], [1 << 56, 2 << 16 | 1]]
-        {
+        for words in [
+            [5 << 56, 0],
+            [4 << 56, 1],
+            [4 << 56 | 2 << 48, 0],
+            [1 << 56 | 1 << 48, 0],
+            [1 << 56 | 16 << 48, 0],
+            [2 << 56, 0x101],
+            [1 << 56, 2 << 16 | 1],
+        ] {
             let message = [0, 0, 1 << 48, words[0], words[1]];
             assert_eq!(Forward::decode(&message, 1), Err(Malformed::Capability), "{words:x?}");
         }

@@ -173,7 +173,7 @@ impl Peer {
                     continue;
                 }
                 Ok(Some(Incoming::Event(operation::RELEASE, words))) if let Ok(number) = decode_number(words) => {
-                    endpoints.released(self.core, number);
+                    endpoints.released(self.core, number, books);
                     continue;
                 }
                 Ok(Some(Incoming::Event(operation::ALIVE, _))) => {
@@ -194,7 +194,7 @@ impl Peer {
                 Ok(Some(Incoming::Answer(number, words))) => {
                     let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else {
                         if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
-                            endpoints.finish_nothing(self.core, words);
+                            endpoints.finish_nothing(self.core, words, books);
                         }
                         continue;
                     };
@@ -455,7 +455,7 @@ impl Peer {
     /// Nobody waits for it any more.
     fn refuse_all(&mut self, why: Error, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
         for (waiting, words) in self.unasked.drain(..) {
-            endpoints.not_sent(&words);
+            endpoints.not_sent(self.core, &words);
             endpoints.refuse(waiting);
         }
         for (_, asked) in self.asked.drain(..) {
@@ -488,7 +488,7 @@ impl Peer {
                 return Some((waiting, words));
             }
             Err(_) => {
-                endpoints.not_sent(&words);
+                endpoints.not_sent(self.core, &words);
                 endpoints.refuse(waiting);
             }
         }

@@ -26,6 +26,8 @@ use alloc::vec::Vec;
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_places::Places;
 
+use crate::exchange::mail::LETTERS;
+use crate::freight::UNCLAIMED;
 use crate::message::Malformed;
 
 /// Proxies that a monitor has at most, for those who asked for them.
@@ -34,6 +36,9 @@ pub const PROXIES: usize = 512;
 pub const OWN_PROXIES: usize = 64;
 /// Copies that it holds for each other core at most: as many as there can be proxies of it, and some that are on their way.
 const HELD: usize = 2 * PROXIES;
+/// Numbers that a core is to be told it need not keep, at most: as many as are held there for this one, and letters with memory for messages
+/// that were not sent.
+const RELEASED: usize = HELD + LETTERS;
 /// What can be done with an endpoint of another core: not receive.
 const RIGHTS: Rights = Rights::WRITE.union(Rights::CALL).union(Rights::GRANT);
 
@@ -89,6 +94,11 @@ pub enum Carried {
         /// The badge that it was given since, or 0.
         badge: u64,
     },
+    /// To memory, which has arrived before the message as a letter with this number ([`freight`](crate::freight)).
+    Memory {
+        /// The number.
+        number: u64,
+    },
 }
 
 /// One of the servers that cores know by number.
@@ -120,6 +130,7 @@ impl Carried {
                 [number | (rights.bits() as u64) << NUMBER | kind << 56, server]
             }
             Carried::Returned { number, rights, badge } => [number | (rights.bits() as u64) << NUMBER | 3 << 56, badge],
+            Carried::Memory { number } => [number | 4 << 56, 0],
         }
     }
 
@@ -139,6 +150,7 @@ impl Carried {
         match kind {
             1 | 2 => Ok(Carried::Held { number, rights, is_plain: kind == 2, server }),
             3 => Ok(Carried::Returned { number, rights, badge: second }),
+            4 if rights.is_empty() && second == 0 => Ok(Carried::Memory { number }),
             _ => Err(Malformed::Capability),
         }
     }
@@ -294,11 +306,13 @@ impl<K: Kernel> Proxies<K> {
         key.and_then(|key| self.proxies.get(key)).copied()
     }
 
-    /// What was to be sent has not been: it is not held any more.
-    pub fn take_back(&mut self, carried: &[Carried]) {
+    /// What was to be sent to a core has not been: it is not held any more, and what has arrived there already is not needed.
+    pub fn take_back(&mut self, carried: &[Carried], to: u64) {
         for carried in carried {
-            if let Carried::Held { number, .. } = carried {
-                self.drop_held(*number);
+            match carried {
+                Carried::Held { number, .. } => self.drop_held(*number),
+                Carried::Memory { number } => self.release(to, number | UNCLAIMED),
+                Carried::Returned { .. } => {}
             }
         }
     }
@@ -334,6 +348,8 @@ impl<K: Kernel> Proxies<K> {
                 }
                 made
             }
+            // It is the mail's.
+            Carried::Memory { .. } => Err(Error::NotSendable),
         }
     }
 
@@ -398,7 +414,7 @@ impl<K: Kernel> Proxies<K> {
     }
 
     fn may_make(&self, is_plain: bool, asker: u64) -> bool {
-        self.askers.may_take(asker) && !(is_plain && !self.openers.may_take(asker))
+        self.askers.may_take(asker) && (!is_plain || self.openers.may_take(asker))
     }
 
     /// A name for a proxy, which is a badge. Who asked is in it, so that whoever receives knows whose request counts.
@@ -446,7 +462,7 @@ impl<K: Kernel> Proxies<K> {
         }
         let numbers = self.released.entry(core).or_default();
         // A monitor that keeps to the protocol holds no more. What one says that does not is not remembered without end.
-        if numbers.len() < HELD {
+        if numbers.len() < RELEASED {
             numbers.push_back(number);
         }
     }

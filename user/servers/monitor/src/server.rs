@@ -235,7 +235,10 @@ impl Server {
             if let Origin::Peer(core, number) = origin {
                 let peer = self.peers.iter_mut().find(|peer| peer.core == core && peer.channel.is_some());
                 match peer {
-                    Some(peer) => peer.answer(number, self.endpoints.answer(core, product)),
+                    Some(peer) => {
+                        let words = self.endpoints.answer(core, number, product);
+                        words.into_iter().for_each(|words| peer.answer(number, words));
+                    }
                     None => discard(&product.caps),
                 }
                 continue;
@@ -254,11 +257,12 @@ impl Server {
         if self.desk.is_waiting() {
             self.desk.resume();
         }
-        let is_quiet = self.exchange(port) && !self.is_starting && !self.desk.is_waiting();
-        self.look_after_endpoints();
         if is_woken {
             self.forward();
+            self.ship();
         }
+        let is_quiet = self.exchange(port) && !self.is_starting && !self.desk.is_waiting();
+        self.look_after_endpoints();
         is_quiet && self.endpoints.deadline().is_none()
     }
 

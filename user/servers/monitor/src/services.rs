@@ -173,7 +173,7 @@ impl Services {
         room.message.restart(request.label);
         room.message.extend(&request.words);
         for cap in &request.caps {
-            room.message.copy_cap(*cap);
+            room.message.move_cap(*cap);
         }
         offer_slots(arrivals.slots());
         let answer_to = if request.is_one_way { None } else { Some(&mut *room.answer) };

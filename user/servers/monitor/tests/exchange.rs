@@ -4,8 +4,9 @@ mod world;
 
 use tench_abi::{CapAddress, Rights};
 use tench_foreign::{Cores, Kind};
-use tench_monitor::exchange::Kernel;
 use tench_monitor::exchange::line::Line;
+use tench_monitor::exchange::{Kernel, MONITOR};
+use tench_monitor::freight::FREIGHT;
 use tench_monitor_client::protocol::{Error, first};
 use world::{Heard, PAGE, World, core};
 
@@ -28,6 +29,87 @@ fn a_frame_arrives_with_its_word_and_is_taken_back() {
     assert!(!world.kernel(1).caps.contains_key(&copy.0), "it survived");
     assert_eq!(world.kernel(0).revoke(frame), Ok(()));
     world.check_empty();
+}
+
+/// Whoever revokes meets copies on other cores, and need ask nobody else to have them taken back.
+#[test]
+fn what_somebody_wanted_to_delete_is_taken_back() {
+    let mut world = World::new(3);
+    let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
+    let other = world.make(0, Kind::Frame, 0x20_0000, PAGE);
+    for (at, what) in [(1, frame), (2, frame), (1, other)] {
+        let taker = world.take(at, RECEIVER);
+        let given = world.give(0, SENDER, what, at, RECEIVER, 0);
+        assert_eq!(world.answer(given), Ok(()));
+        world.letter(taker);
+    }
+    world.poll();
+    assert_eq!(world.kernel(0).revoke(frame), Err(tench_abi::Error::ForeignCopies));
+    assert_eq!((world.kernel(1).caps.len(), world.kernel(2).caps.len()), (4, 2), "nobody has looked yet");
+    world.poll();
+    assert_eq!(world.kernel(0).revoke(frame), Ok(()));
+    assert_eq!((world.kernel(1).caps.len(), world.kernel(2).caps.len()), (2, 0), "the other frame is there still");
+    assert_eq!(world.kernel(0).revoke(other), Err(tench_abi::Error::ForeignCopies));
+    world.poll();
+    world.check_empty();
+}
+
+/// What goes along with a message lies in the mail until the message comes, and is nobody else's.
+#[test]
+fn memory_for_a_message_is_claimed_by_its_number() {
+    let mut world = World::new(3);
+    let frame = world.make(1, Kind::Frame, 0x10_0000, PAGE);
+    let other = world.make(2, Kind::Frame, 0x20_0000, PAGE);
+    for (at, what, number) in [(1, frame, 7), (1, frame, 8), (2, other, 7)] {
+        let given = world.give(at, FREIGHT, what, 0, MONITOR, number);
+        assert_eq!(world.answer(given), Ok(()));
+    }
+    let books = &mut world.cores[0];
+    assert!(books.own_letter().is_none() && books.receivers().is_empty());
+    assert_eq!((books.claim(core(1), 9), books.claim(core(2), 8)), (None, None));
+    let [first, second] = [core(1), core(2)].map(|from| books.claim(from, 7).expect("it is there"));
+    assert_eq!(books.claim(core(1), 7), None, "it was taken out");
+    assert_eq!([first, second].map(|slot| world.kernel(0).caps[&slot.0].shape.base), [0x10_0000, 0x20_0000]);
+    [first, second].into_iter().for_each(|slot| world.kernel(0).delete(slot));
+    let unneeded = world.cores[0].claim(core(1), 8).expect("it is there");
+    world.kernel(0).delete(unneeded);
+    world.check_empty();
+}
+
+/// A core that stops sends no message any more for which its memory came.
+#[test]
+fn memory_for_messages_of_a_core_that_stops_is_dropped() {
+    let mut world = World::new(2);
+    let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
+    let taker = world.take(1, RECEIVER);
+    let given = world.give(0, SENDER, frame, 1, RECEIVER, 0);
+    assert_eq!(world.answer(given), Ok(()));
+    let (.., copy) = world.letter(taker);
+    // It is the owner's own memory that comes home: the mail alone would keep it.
+    let given = world.give(1, FREIGHT, copy, 0, MONITOR, 1);
+    assert_eq!(world.answer(given), Ok(()));
+    assert_eq!(world.cores[0].count().2, 1);
+    world.cores[0].lose(core(1));
+    assert_eq!((world.cores[0].claim(core(1), 1), world.cores[0].count().2), (None, 0));
+    world.settle();
+    assert_eq!(world.kernel(0).revoke(frame), Ok(()), "nobody else has it");
+}
+
+/// Memory that a monitor itself has lent is told when it has come back, on whichever core.
+#[test]
+fn memory_that_a_monitor_has_lent_comes_back_to_it() {
+    for at in [0, 1] {
+        let mut world = World::new(2);
+        let memory = world.make(at, Kind::Untyped, 0x40_0000, 16 * PAGE);
+        let given = world.give(at, MONITOR, memory, 1 - at, MONITOR, 0);
+        assert_eq!(world.answer(given), Ok(()));
+        assert_eq!((world.cores[at].has_exports(), world.cores[at].returned()), (false, None));
+        let letter = world.cores[1 - at].own_letter().expect("it has come");
+        world.kernel(1 - at).delete(letter.slot);
+        world.poll();
+        assert_eq!((at, world.cores[at].returned()), (at, Some(0x40_0000)));
+        world.check_empty();
+    }
 }
 
 #[test]

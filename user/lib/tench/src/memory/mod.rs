@@ -253,7 +253,7 @@ pub fn donate(untyped: Cap<Untyped>, bits: u8) -> Result<(), Error> {
 }
 
 /// A kernel object that this process made. Dropping it deletes it and every copy of the capability; its memory and slot
-/// are free again then.
+/// are free again then, or as soon as no other core has it any more.
 #[derive(Debug)]
 pub struct Made<T> {
     cap: Cap<T>,

@@ -10,6 +10,8 @@
 //! Both are found without a search, however many pieces there are. Each free piece has a node. There are always as many
 //! unused nodes as pieces were given out, so that each of them can come back: [`take`](Pieces::take) refuses otherwise,
 //! and nothing is ever forgotten. Nodes come from the books ([`array`](Pieces::array)) before a piece is taken.
+//!
+//! A piece in which something lies still that other cores have, and that is wanted no more, waits in a queue until they do not have it.
 
 use tench_abi::CapAddress;
 use tench_paging::pool::{Array, Node, Pool};
@@ -82,7 +84,7 @@ pub struct Free {
     /// The next and the previous one of the same size.
     next: u32,
     previous: u32,
-    /// The next one of the same bucket; in an unused node, the next unused one.
+    /// The next one of the same bucket; in an unused node, the next unused one. In the queue, the slot of what lies there still.
     chain: u32,
 }
 
@@ -112,6 +114,8 @@ pub struct Pieces<const N: usize> {
     blocks: usize,
     /// Pieces that were given out and may come back.
     owed: usize,
+    /// The queue of those that cannot be used yet: how many, the first and the last.
+    kept: (usize, u32, u32),
 }
 
 impl<const N: usize> Pieces<N> {
@@ -124,6 +128,7 @@ impl<const N: usize> Pieces<N> {
             present: 0,
             blocks: 0,
             owed: 0,
+            kept: (0, 0, 0),
         }
     }
 
@@ -192,6 +197,33 @@ impl<const N: usize> Pieces<N> {
             piece = Piece { offset: piece.offset & !(1 << piece.bits), bits: piece.bits + 1, ..piece };
         }
         Some(piece)
+    }
+
+    /// Keeps a piece that was taken, and in which something lies that a slot names, until that can be deleted.
+    pub fn keep(&mut self, slot: CapAddress, piece: Piece) {
+        self.owed = self.owed.saturating_sub(1);
+        let link = self.nodes.take(Free { piece, chain: slot.0, ..Free::NONE }) as u32 + 1;
+        let (count, first, last) = self.kept;
+        if let Some(last) = last.checked_sub(1) {
+            self.nodes.get_mut(last as usize).next = link;
+        }
+        self.kept = (count + 1, if count == 0 { link } else { first }, link);
+    }
+
+    /// Takes the piece that was kept longest, with the slot, out of the queue. It is given out again.
+    pub fn take_kept(&mut self) -> Option<(CapAddress, Piece)> {
+        let (count, first, last) = self.kept;
+        let place = first.checked_sub(1)? as usize;
+        let Free { piece, next, chain, .. } = *self.nodes.get(place);
+        self.nodes.give(place);
+        self.owed += 1;
+        self.kept = (count - 1, next, if next == 0 { 0 } else { last });
+        Some((CapAddress(chain), piece))
+    }
+
+    /// How many are kept.
+    pub const fn kept(&self) -> usize {
+        self.kept.0
     }
 
     /// Adds a block. There is room for it, or it was answered by [`free`](Self::free).
@@ -270,6 +302,9 @@ impl<const N: usize> Pieces<N> {
     /// Panics unless each free piece is in both of its lists, and is no half of a larger free one.
     #[cfg(test)]
     fn check_invariants(&self) {
+        extern crate std;
+        use std::vec::Vec;
+
         self.nodes.check_invariants();
         let mut count = 0;
         let mut blocks = 0;
@@ -286,7 +321,19 @@ impl<const N: usize> Pieces<N> {
                 (previous, next) = (next, node.next);
             }
         }
-        assert_eq!((count, blocks), (self.nodes.used(), self.blocks), "each node is of a free piece");
+        let mut kept = Vec::new();
+        let mut next = self.kept.1;
+        while next != 0 {
+            kept.push(next);
+            next = self.nodes.get(next as usize - 1).next;
+        }
+        assert_eq!((kept.len(), kept.last().copied().unwrap_or(0)), (self.kept.0, self.kept.2), "the queue is whole");
+        count += kept.len();
+        assert_eq!(
+            (count, blocks),
+            (self.nodes.used(), self.blocks),
+            "each node is of a free piece, or of one that is kept"
+        );
         assert!(self.nodes.left() >= self.owed, "what was given out can come back");
     }
 }
@@ -390,6 +437,37 @@ mod tests {
         assert!([6, 1, 4, 3, 0, 7, 2].iter().all(|number| pieces.free(part(*number)).is_none()));
         pieces.check_invariants();
         assert_eq!((pieces.free(part(5)), pieces.owed), (Some(BLOCK), 0));
+    }
+
+    #[test]
+    fn what_cannot_be_used_yet_waits_its_turn() {
+        let mut pieces = Pieces::<128>::new();
+        pieces.push(BLOCK);
+        let taken: Vec<Piece> = (0..16).map(|_| pieces.take(12).unwrap()).collect();
+        assert_eq!(pieces.take_kept(), None);
+        for (slot, piece) in (1..).zip(&taken) {
+            pieces.keep(CapAddress(slot), *piece);
+            pieces.check_invariants();
+        }
+        assert_eq!((pieces.kept(), pieces.owed, pieces.take(12)), (16, 0, None), "none of them is free");
+        // The first goes to the end, the second is free, and so on.
+        for slot in 1..=8 {
+            let (first, piece) = pieces.take_kept().unwrap();
+            assert_eq!((first, piece), (CapAddress(2 * slot - 1), taken[2 * slot as usize - 2]));
+            pieces.keep(first, piece);
+            let (second, piece) = pieces.take_kept().unwrap();
+            assert_eq!(second, CapAddress(2 * slot));
+            assert_eq!(pieces.free(piece), None);
+            pieces.check_invariants();
+        }
+        let rest: Vec<u32> = core::iter::from_fn(|| {
+            let (slot, piece) = pieces.take_kept()?;
+            assert_eq!(pieces.free(piece), (slot.0 == 15).then_some(BLOCK));
+            pieces.check_invariants();
+            Some(slot.0)
+        })
+        .collect();
+        assert_eq!((rest, pieces.kept(), pieces.nodes.used()), (vec![1, 3, 5, 7, 9, 11, 13, 15], 0, 0));
     }
 
     #[test]

@@ -140,6 +140,11 @@ impl Resources {
         if let Some(piece) = self.pieces.take(bits) {
             return Ok(piece);
         }
+        if self.destroy_kept(usize::MAX)
+            && let Some(piece) = self.pieces.take(bits)
+        {
+            return Ok(piece);
+        }
         if !self.pieces.has_room() {
             return Err(Error::NoBooks);
         }
@@ -317,12 +322,38 @@ impl Resources {
         }
     }
 
-    /// Destroys an object that `make` made, and every capability to it.
+    /// Destroys an object that `make` made, and every capability to it. If other cores have it, they are asked for it by that, and it is
+    /// destroyed when they do not have it any more: until then its slot and memory are kept.
     pub(super) fn destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), Error> {
+        match self.try_to_destroy(place, piece) {
+            Err(tench_abi::Error::ForeignCopies) => {
+                // For each that comes, two may go: so there are no more of them than there have to be.
+                self.destroy_kept(2);
+                self.pieces.keep(place, piece);
+                Ok(())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    fn try_to_destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), tench_abi::Error> {
         OWN_SPACE.revoke_at(place)?;
         OWN_SPACE.delete_at(place)?;
         self.was_destroyed(place, piece);
         Ok(())
+    }
+
+    /// Tries to destroy so many of those that other cores had, or all. Answers whether any was.
+    fn destroy_kept(&mut self, most: usize) -> bool {
+        let mut is_any = false;
+        for _ in 0..self.pieces.kept().min(most) {
+            let Some((place, piece)) = self.pieces.take_kept() else { break };
+            match self.try_to_destroy(place, piece) {
+                Ok(()) => is_any = true,
+                Err(_) => self.pieces.keep(place, piece),
+            }
+        }
+        is_any
     }
 
     /// An object is gone.

@@ -11,7 +11,7 @@ use super::line::Line;
 use super::mail::{Mail, Name};
 use super::{Kernel, LIMITS, MONITOR, Parcel, reason};
 use crate::proxies::Carried;
-use tench_monitor_client::protocol::Error as Why;
+use tench_monitor_client::protocol::{Error as Why, place};
 
 /// The original's side: what stands for copies on other cores.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,13 @@ pub(super) struct StandIn {
     pub shape: Shape,
     /// Who sent it first: core and process.
     pub giver: u64,
+}
+
+impl StandIn {
+    /// Whether the monitor itself sent it.
+    pub const fn is_own(&self) -> bool {
+        place(self.giver).1 == MONITOR
+    }
 }
 
 /// The copy's side: what all copies here were made of.
@@ -282,7 +289,7 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
         self.givers.give_back(stand_in.giver);
         if !self.release(stand_in.slot) {
             self.stubborn.push(stand_in.slot);
-        } else if stand_in.giver == MONITOR && stand_in.shape.kind == Kind::Untyped {
+        } else if stand_in.is_own() && stand_in.shape.kind == Kind::Untyped {
             self.returned.push(stand_in.shape.base);
         }
     }

@@ -10,8 +10,10 @@ use alloc::vec::Vec;
 
 use tench_abi::CapAddress;
 use tench_foreign::{Core, RequestId};
-use tench_monitor_client::protocol::Error;
+use tench_monitor_client::protocol::{Error, place};
 use tench_places::Places;
+
+use crate::freight::FREIGHT;
 
 /// Letters that there can be on a core.
 pub const LETTERS: usize = 256;
@@ -52,6 +54,11 @@ struct Place {
 }
 
 impl Place {
+    /// Whether it is memory for a message that follows.
+    const fn is_freight(&self) -> bool {
+        self.process == super::MONITOR && place(self.from).1 == FREIGHT
+    }
+
     /// Whether what comes under a name is for it.
     fn waits_for(&self, (sender, request): Name) -> bool {
         self.sender == sender && self.slot.is_none() && self.name.is_some_and(|(name, _)| name == request)
@@ -162,7 +169,8 @@ impl<P> Mail<P> {
         letter
     }
 
-    /// A core has stopped: what it sends, and what it owns, comes no more. Answers what came already for letters without a name.
+    /// A core has stopped: what it sends, and what it owns, comes no more. Answers what came already for letters without a name, and for
+    /// messages of its.
     pub fn lose(&mut self, core: Core) -> Vec<CapAddress> {
         let comes_from_there =
             |letter: &Place| letter.sender == core || letter.name.is_some_and(|(_, owner)| owner == core);
@@ -171,7 +179,11 @@ impl<P> Mail<P> {
             self.remove(place);
         }
         let gone = self.early.extract_if(.., |((sender, _), owner, _)| *sender == core || *owner == core);
-        gone.map(|(.., slot)| slot).collect()
+        let mut slots: Vec<CapAddress> = gone.map(|(.., slot)| slot).collect();
+        while let Some(place) = self.letters.iter().position(|letter| letter.is_freight() && letter.sender == core) {
+            slots.extend(self.remove(place).slot);
+        }
+        slots
     }
 
     /// Somebody waits for a letter. Gives whoever it is back if too many do.
@@ -216,11 +228,18 @@ impl<P> Mail<P> {
     /// The next letter to the monitor itself.
     pub fn take_own(&mut self) -> Option<Letter> {
         let mut letters = self.letters.iter().enumerate();
-        let is_own = |letter: &Place| letter.process == super::MONITOR;
+        let is_own = |letter: &Place| letter.process == super::MONITOR && !letter.is_freight();
         let (place, slot) =
             letters.find_map(|(place, letter)| Some((place, letter.slot.filter(|_| is_own(letter))?)))?;
         let Place { ticket, sender, from, word, process, .. } = self.remove(place);
         Some(Letter { from, word, process, slot, ticket, sender })
+    }
+
+    /// Takes out what a core has sent for a message of its, under a number.
+    pub fn claim(&mut self, sender: Core, number: u64) -> Option<CapAddress> {
+        let is_it = |letter: &Place| letter.is_freight() && (letter.sender, letter.word) == (sender, number);
+        let place = self.letters.iter().position(|letter| letter.slot.is_some() && is_it(letter))?;
+        self.remove(place).slot
     }
 
     /// What the next letter for which somebody waits holds.

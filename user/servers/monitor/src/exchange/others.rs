@@ -71,6 +71,11 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.hands.mail.take_own()
     }
 
+    /// Takes out what a core has sent for a message of its, under a number.
+    pub fn claim(&mut self, sender: Core, number: u64) -> Option<CapAddress> {
+        self.hands.mail.claim(sender, number)
+    }
+
     /// Whether there is.
     pub fn is_connected(&self, core: Core) -> bool {
         self.hands.connected.has(core)

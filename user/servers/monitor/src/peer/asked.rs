@@ -39,14 +39,14 @@ pub fn carry_out(
     words: &[u64],
     desk: &mut Desk,
     endpoints: &mut Endpoints,
-    books: &Books,
+    books: &mut Books,
 ) -> Option<Words> {
     let at_once = |why| (why, 0);
     let accepted = match number.operation() {
         operation::PING => return Some(Words::new()),
         operation::FORWARD => Forward::decode(words, core)
             .map_err(malformed)
-            .and_then(|forward| endpoints.request(core, &forward))
+            .and_then(|forward| endpoints.request(core, &forward, books))
             .and_then(|request| desk.serve(core, number, request).map_err(at_once)),
         operation::PROCESSES => {
             let made = decode_asker(words, core)
@@ -92,7 +92,7 @@ impl Asked {
                     asker.finish(port, words);
                 }
             }
-            Asked::Forward(waiting) => endpoints.finish(waiting, from, words),
+            Asked::Forward(waiting) => endpoints.finish(waiting, from, words, books),
             Asked::Endpoint(asker, pending) => {
                 let made = endpoints.made(words, from, asker);
                 if let Some(pending) = pending {

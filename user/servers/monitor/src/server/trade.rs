@@ -7,6 +7,7 @@ use tench_channel::{Request as Number, Side};
 use tench_foreign::Core;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::line::Growth;
+use tench_monitor::freight::FREIGHT;
 use tench_monitor::message::{Outcome, ended};
 use tench_monitor::proxies;
 use tench_monitor_client::protocol::{Error, State, first, place};
@@ -14,9 +15,10 @@ use tench_protocol::{Arrived, Caller, Later, Port};
 use tench_sys::{Cap, CapAddress, Error as Refusal, OWN_SPACE};
 
 use super::Server;
-use crate::capabilities::{self, Gift, Grown, Task, Waiter, Work};
+use crate::capabilities::{self, Gift, Grown, Own, Task, Waiter, Work};
 use crate::channel;
 use crate::desk::Asker;
+use crate::endpoints::Outgoing;
 use crate::links;
 use crate::peer::Peer;
 
@@ -92,9 +94,10 @@ impl Server {
         self.pass_endpoints();
         self.link(port);
         self.refused.drain(..).for_each(|asker| asker.refuse(port, Error::Full));
-        let mut grown = Vec::new();
-        capabilities::answer(&mut self.books, &mut self.links, &mut grown, port);
-        self.settle(grown);
+        let mut own = Own::default();
+        capabilities::answer(&mut self.books, &mut self.links, &mut own, port);
+        self.settle(own.grown);
+        own.freight.into_iter().for_each(|(number, result)| self.shipped(number, result));
         for peer in &mut self.peers {
             peer.say(&mut self.books);
         }
@@ -125,6 +128,40 @@ impl Server {
                 }
             };
             self.books.arrived(from, ticket, made);
+        }
+    }
+
+    /// Sends memory that goes along with messages before these.
+    pub(super) fn ship(&mut self) {
+        let own = self.machine.core;
+        while let Some((core, number, slot)) = self.endpoints.gift() {
+            let who = Waiter::Message(number);
+            let (peer, to) = (self.peers.iter_mut().find(|peer| peer.core == core), capabilities::core(core));
+            match (peer, to) {
+                (Some(peer), Some(to)) => {
+                    let from = (own, first(own) | FREIGHT);
+                    peer.admit(Gift::new(who, slot, from, (to, MONITOR), number), &mut self.books);
+                }
+                _ => self.books.refuse(Some(who), slot, Error::NotConnected),
+            }
+        }
+    }
+
+    /// Memory for a message has arrived, or cannot: if it was the last that the message waited for, this goes now.
+    fn shipped(&mut self, number: u64, result: Result<(), Error>) {
+        let Some((core, message)) = self.endpoints.shipped(number, result) else { return };
+        let peer = self.peers.iter_mut().find(|peer| peer.core == core);
+        match (message, peer) {
+            // Whoever has ended meanwhile asks nothing any more: the server may have heard of its end already.
+            (Outgoing::Request(waiting, words), _) if waiting.has_gone(self.watch) => {
+                self.make_up_for_missed();
+                self.endpoints.not_sent(core, &words);
+                self.endpoints.refuse(waiting);
+            }
+            (Outgoing::Request(waiting, words), Some(peer)) => peer.forward(waiting, words, &mut self.endpoints),
+            (Outgoing::Request(waiting, _), None) => self.endpoints.refuse(waiting),
+            (Outgoing::Answer(number, words), Some(peer)) => peer.answer(number, words),
+            (Outgoing::Answer(..), None) => {}
         }
     }
 

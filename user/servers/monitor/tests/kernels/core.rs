@@ -46,6 +46,8 @@ pub struct Held {
     pub is_used: bool,
     /// It stands for copies on other cores.
     pub is_exported: bool,
+    /// Somebody wanted to delete it then.
+    pub is_wanted: bool,
     /// It belongs to another core.
     pub is_borrowed: bool,
 }
@@ -60,6 +62,8 @@ struct Inner {
     /// The local address of its memory.
     pool: u64,
     free: Vec<u64>,
+    /// Its monitor is not told of what somebody wanted to delete.
+    is_deaf: bool,
 }
 
 fn result(error: Option<Error>) -> Result<(), Error> {
@@ -82,7 +86,12 @@ impl Core {
         let memory = machine.take_free();
         machine.retype(RAM, Kind::Untyped, POOL_BITS, 1, memory).ok();
         let pool = machine.call(Operation::Identify, &[0, memory]).ok()[5];
-        (Core(Rc::new(RefCell::new(Inner { machine, number, pool, free }))), CapAddress(memory as u32))
+        (Core(Rc::new(RefCell::new(Inner { machine, number, pool, free, is_deaf: false }))), CapAddress(memory as u32))
+    }
+
+    /// From now on, its monitor is not told of what somebody wanted to delete: only clients take back.
+    pub fn deafen(&self) {
+        self.0.borrow_mut().is_deaf = true;
     }
 
     /// Another core is off from now on.
@@ -135,6 +144,7 @@ impl Core {
             rights: Rights::from_bits_truncate(rights as _),
             is_used: used != 0,
             is_exported: exported != 0,
+            is_wanted: exported > 1,
             is_borrowed: borrowed != 0,
         })
     }
@@ -235,6 +245,10 @@ impl Kernel for Core {
 
     fn is_used(&self, slot: CapAddress) -> bool {
         self.held(slot).is_some_and(|found| found.is_used)
+    }
+
+    fn is_wanted(&self, slot: CapAddress) -> bool {
+        !self.0.borrow().is_deaf && self.held(slot).is_some_and(|found| found.is_wanted)
     }
 
     fn delete(&mut self, slot: CapAddress) {

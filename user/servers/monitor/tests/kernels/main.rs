@@ -53,7 +53,7 @@ fn play(found: &[u64], run: impl Fn(u64) -> World) -> usize {
 #[test]
 fn traffic_among_kernels_leaves_nothing() {
     let looked = play(&[], |seed| {
-        let mut world = World::new(3, seed);
+        let mut world = World::asking(3, seed);
         (0..STEPS).for_each(|_| world.act());
         world.end();
         world
@@ -61,24 +61,31 @@ fn traffic_among_kernels_leaves_nothing() {
     assert_eq!(looked, 0, "none has stopped");
 }
 
+/// The same if nobody asks a monitor to take anything back: that somebody revokes is enough. One of them may stop.
+#[test]
+fn what_is_revoked_comes_back_by_itself() {
+    for count in [0, 1] {
+        play(&[], |seed| with_ends(World::wanting(4, seed), count, World::stop_one));
+    }
+}
+
 /// The same with four, one of which stops at some step, and of which the others hear at some later one.
 #[test]
 fn a_core_that_stops_takes_nothing_with_it() {
-    play(&FOUND, |seed| with_ends(seed, 1, World::stop_one));
+    play(&FOUND, |seed| with_ends(World::asking(4, seed), 1, World::stop_one));
 }
 
 /// The same with one or two that stop without a word: nobody waits for them for ever, and all memory comes back.
 #[test]
 fn cores_that_stop_without_a_word_are_found_by_who_waits_for_them() {
     for count in [1, 2] {
-        let looked = play(&FOUND, |seed| with_ends(seed, count, World::stop_one_silently));
+        let looked = play(&FOUND, |seed| with_ends(World::asking(4, seed), count, World::stop_one_silently));
         assert!(looked > 10, "hardly anybody waited");
     }
 }
 
 /// So many of four stop, each at some step.
-fn with_ends(seed: u64, count: usize, stop: impl Fn(&mut World)) -> World {
-    let mut world = World::new(4, seed);
+fn with_ends(mut world: World, count: usize, stop: impl Fn(&mut World)) -> World {
     let ends: Vec<usize> = (0..count).map(|_| world.random(STEPS)).collect();
     for step in 0..STEPS {
         ends.iter().filter(|end| **end == step).for_each(|_| stop(&mut world));

@@ -60,6 +60,8 @@ struct Node {
 pub struct World {
     nodes: Vec<Node>,
     channels: BTreeMap<(usize, usize), VecDeque<Line>>,
+    /// Clients ask the monitors to take back.
+    asks: bool,
     /// Who has not heard yet that a core has stopped: who, and which.
     unaware: Vec<(usize, usize)>,
     /// The cores that have stopped without a word.
@@ -74,11 +76,20 @@ fn number(at: usize) -> Number {
 }
 
 impl World {
-    pub fn new(count: u8, seed: u64) -> World {
+    /// Clients ask the monitors to take back what they have revoked in vain, and they do it for no other reason.
+    pub fn asking(count: u8, seed: u64) -> World {
+        let world = World::wanting(count, seed);
+        world.nodes.iter().for_each(|node| node.core.deafen());
+        World { asks: true, ..world }
+    }
+
+    /// The monitors hear from their kernels what somebody has revoked in vain. Nobody asks them.
+    pub fn wanting(count: u8, seed: u64) -> World {
         let nodes = (0..count).map(|at| Node::new(at, count)).collect();
         let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
         let tally = Tally::default();
-        World { nodes, channels: BTreeMap::new(), unaware: Vec::new(), silent: Vec::new(), state, steps: 0, tally }
+        let (unaware, silent) = (Vec::new(), Vec::new());
+        World { nodes, channels: BTreeMap::new(), asks: false, unaware, silent, state, steps: 0, tally }
     }
 
     /// A number below `below`.
@@ -217,6 +228,7 @@ impl World {
         let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
         let (steps, node) = (self.nodes[at].gifts, &mut self.nodes[at]);
         if node.core.revoke(slot) == Err(Refusal::ForeignCopies)
+            && self.asks
             && let Some(found) = node.core.held(slot)
         {
             let (base, bytes) = (found.base, 1 << found.bits);
@@ -348,7 +360,11 @@ impl World {
                 assert_eq!(why, Refusal::ForeignCopies);
                 rounds += 1;
                 assert!(rounds < 5, "core {at} does not get its memory back");
-                self.nodes[*at].books.recall(first(*at as u64) | CLIENT, base, bytes, Who::Giver);
+                if self.asks {
+                    self.nodes[*at].books.recall(first(*at as u64) | CLIENT, base, bytes, Who::Giver);
+                } else {
+                    self.nodes[*at].books.poll();
+                }
                 self.settle();
             }
         }

@@ -300,7 +300,7 @@ impl World {
         assert_eq!(matches!(carried, Carried::Returned { .. }), meaning.has_come_back(at, to), "{carried:?}");
         if self.happens(16) {
             // There is no room in the channel, or it is closed.
-            self.nodes[at].books.take_back(&[carried]);
+            self.nodes[at].books.take_back(&[carried], to as u64);
             return Ok(());
         }
         self.say(at, to, Message::Cap { words: carried.encode(), meaning: Some(meaning), asker });

@@ -21,6 +21,8 @@ pub struct Cap {
     pub rights: Rights,
     pub borrowed: bool,
     pub exported: bool,
+    /// Somebody wanted to delete the stand-in.
+    pub wanted: bool,
     /// In whose slot it lies: of the monitor, or of a client.
     pub client: bool,
     /// How often memory of the same extent was made of memory: deeper is made of what is less deep.
@@ -79,8 +81,13 @@ impl Fake {
             _ => other.shape == cap.shape,
         };
         self.caps.retain(|number, other| *number == slot.0 || other.exported || !goes(other));
-        let stays = self.caps.iter().any(|(number, other)| *number != slot.0 && other.exported && goes(other));
-        if stays || cap.exported { Err(Refusal::ForeignCopies) } else { Ok(()) }
+        let mut stays = false;
+        for (number, other) in &mut self.caps {
+            if other.exported && (*number == slot.0 || goes(other)) {
+                (other.wanted, stays) = (true, true);
+            }
+        }
+        if stays { Err(Refusal::ForeignCopies) } else { Ok(()) }
     }
 }
 
@@ -106,7 +113,8 @@ impl Kernel for Fake {
         if cap.shape.kind == Kind::Untyped && self.is_used(slot) {
             return Err(Refusal::Busy);
         }
-        self.caps.get_mut(&slot.0).unwrap().exported = true;
+        let cap = self.caps.get_mut(&slot.0).unwrap();
+        (cap.exported, cap.wanted) = (true, false);
         Ok(())
     }
 
@@ -135,7 +143,15 @@ impl Kernel for Fake {
         let rights = Rights::all();
         let around = self.caps.values().filter(|other| overlaps(other)).map(|other| other.depth + 1).max();
         let depth = around.unwrap_or(0);
-        Ok(self.add(Cap { shape: *shape, rights, borrowed: true, exported: false, client: false, depth }))
+        Ok(self.add(Cap {
+            shape: *shape,
+            rights,
+            borrowed: true,
+            exported: false,
+            wanted: false,
+            client: false,
+            depth,
+        }))
     }
 
     fn copy(&mut self, slot: CapAddress, kind: Kind, rights: Rights) -> Result<CapAddress, Refusal> {
@@ -145,7 +161,7 @@ impl Kernel for Fake {
         let borrowed = cap.borrowed && !child;
         let rights = if child { Rights::all() } else { cap.rights & rights };
         let depth = cap.depth + u32::from(child);
-        Ok(self.add(Cap { rights, borrowed, exported: false, depth, ..cap }))
+        Ok(self.add(Cap { rights, borrowed, exported: false, wanted: false, depth, ..cap }))
     }
 
     fn is_used(&self, slot: CapAddress) -> bool {
@@ -157,6 +173,10 @@ impl Kernel for Fake {
                     _ => other.shape == cap.shape,
                 }
         })
+    }
+
+    fn is_wanted(&self, slot: CapAddress) -> bool {
+        self.get(slot).is_ok_and(|cap| cap.exported && cap.wanted)
     }
 
     fn delete(&mut self, slot: CapAddress) {
@@ -220,7 +240,15 @@ impl World {
     pub fn make(&mut self, at: usize, kind: Kind, base: u64, bytes: u64) -> CapAddress {
         let shape = Shape { kind, base, bytes, badge: 0 };
         let rights = Rights::all();
-        self.kernel(at).add(Cap { shape, rights, borrowed: false, exported: false, client: true, depth: 0 })
+        self.kernel(at).add(Cap {
+            shape,
+            rights,
+            borrowed: false,
+            exported: false,
+            wanted: false,
+            client: true,
+            depth: 0,
+        })
     }
 
     /// A copy of a client's, as it arrives at the monitor; untyped memory moves.
@@ -230,7 +258,7 @@ impl World {
         if cap.shape.kind == Kind::Untyped {
             kernel.caps.remove(&slot.0);
         }
-        kernel.add(Cap { exported: false, client: false, ..cap })
+        kernel.add(Cap { exported: false, wanted: false, client: false, ..cap })
     }
 
     fn who(&mut self) -> Who {
@@ -268,6 +296,12 @@ impl World {
         let who = self.who();
         self.cores[at].recall(first(at as u64) | from, base, bytes, who);
         who
+    }
+
+    /// All monitors look at their kernels, and what comes of that happens.
+    pub fn poll(&mut self) {
+        self.cores.iter_mut().for_each(Exchange::poll);
+        self.settle();
     }
 
     /// Collects answers, lines and deletions.

@@ -1,0 +1,106 @@
+//! Memory that goes along with a message to another core: the messages that wait for it.
+//!
+//! ```text
+//!   monitor that sends                                     monitor that receives
+//!   message with memory ─ waits                             mail: for the monitor itself, from FREIGHT
+//!        └─ each piece of memory, as a letter ═══ agreed ═▶ letter, with a number as its word
+//!   message ─ goes, with the number ══════════════════════▶ takes the letter out: the capability is the message's
+//!   or fails: what has arrived is not needed ═ RELEASE ═══▶ takes the letter out, and drops it
+//! ```
+//! Frames and untyped memory leave their core by the protocol of `user/lib/foreign` alone, which takes a while; the message follows when all
+//! has arrived. A number is never used again.
+
+use alloc::collections::BTreeMap;
+
+/// Who sends and gets such letters: no process. Above it is the core.
+pub const FREIGHT: u64 = u32::MAX as u64;
+
+/// Set in the number of a [release](crate::message::operation::RELEASE) to say that a letter is not needed.
+pub const UNCLAIMED: u64 = 1 << 47;
+
+/// The message, and what became of its memory so far.
+struct Waiting<M, E> {
+    message: M,
+    left: u64,
+    result: Result<(), E>,
+}
+
+/// Messages that wait.
+pub struct Freight<M, E> {
+    /// By the first of their numbers.
+    waiting: BTreeMap<u64, Waiting<M, E>>,
+    last: u64,
+}
+
+impl<M, E> Freight<M, E> {
+    /// None.
+    pub const fn new() -> Freight<M, E> {
+        Freight { waiting: BTreeMap::new(), last: 0 }
+    }
+
+    /// A number for a piece of memory. Those of a message come one after the other.
+    pub const fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// A message waits for `count` pieces of memory, whose numbers were the last.
+    pub fn wait(&mut self, message: M, count: u64) {
+        let first = self.last + 1 - count;
+        self.waiting.insert(first, Waiting { message, left: count, result: Ok(()) });
+    }
+
+    /// A piece has arrived or cannot. Answers its message if that waits for nothing more, with what went wrong first.
+    pub fn arrived(&mut self, number: u64, result: Result<(), E>) -> Option<(M, Result<(), E>)> {
+        let (&first, waiting) = self.waiting.range_mut(..=number).next_back()?;
+        waiting.left = waiting.left.saturating_sub(1);
+        if waiting.result.is_ok() {
+            waiting.result = result;
+        }
+        if waiting.left > 0 {
+            return None;
+        }
+        self.waiting.remove(&first).map(|waiting| (waiting.message, waiting.result))
+    }
+
+    /// How many wait.
+    pub fn count(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+impl<M, E> Default for Freight<M, E> {
+    fn default() -> Freight<M, E> {
+        Freight::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_goes_when_all_its_memory_has_arrived() {
+        let mut freight: Freight<char, u8> = Freight::new();
+        let numbers: [u64; 3] = core::array::from_fn(|_| freight.number());
+        freight.wait('a', 3);
+        let single = freight.number();
+        freight.wait('b', 1);
+        assert_eq!(freight.arrived(numbers[2], Ok(())), None);
+        assert_eq!(freight.arrived(single, Ok(())), Some(('b', Ok(()))));
+        assert_eq!(freight.arrived(numbers[0], Ok(())), None);
+        assert_eq!((freight.arrived(numbers[1], Ok(())), freight.count()), (Some(('a', Ok(()))), 0));
+    }
+
+    #[test]
+    fn a_message_fails_with_the_first_of_its_memory_that_does_but_waits_for_the_rest() {
+        let mut freight: Freight<char, u8> = Freight::new();
+        let numbers: [u64; 4] = core::array::from_fn(|_| freight.number());
+        freight.wait('a', 4);
+        assert_eq!(freight.arrived(numbers[0], Ok(())), None);
+        assert_eq!(freight.arrived(numbers[1], Err(7)), None);
+        assert_eq!(freight.arrived(numbers[3], Err(8)), None);
+        assert_eq!(freight.arrived(numbers[2], Ok(())), Some(('a', Err(7))));
+        assert_eq!(freight.arrived(numbers[2], Ok(())), None, "nobody waits any more");
+    }
+}
