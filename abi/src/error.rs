@@ -97,7 +97,7 @@ errors! {
     /// The firmware refused to start the core, or to say whether it is on.
     CoreRefused = 34, "the firmware refused what was asked of this core; the others can go on without it";
     /// What was to be deleted is the stand-in of copies on other cores, or contains such.
-    ForeignCopies = 35, "there are copies on other cores; ask the monitor to revoke them, and begin again";
+    ForeignCopies = 35, "there are copies on other cores, which are being taken back now; try again, or have the monitor wait for it";
     /// The memory is lent to another core, or the object has a stand-in already.
     Lent = 36, "another core has it, and there is a stand-in for that; take it back first";
     /// The object belongs to another core.

@@ -33,12 +33,6 @@ pub(super) fn is_same(now: &Cap, then: &Cap) -> bool {
 }
 
 impl Scope {
-    /// Whether what comes right before `cap` goes when that is revoked. A stand-in comes before its equals, so nothing that goes
-    /// comes before it.
-    fn takes_before(self, before: &Cap, cap: &Cap) -> bool {
-        self.takes(before, cap) && !before.is_exported()
-    }
-
     /// Whether what comes somewhere behind `cap` goes when that is revoked, or stays because it stands for copies.
     fn takes_behind(self, behind: &Cap, cap: &Cap) -> bool {
         match self {
@@ -70,9 +64,14 @@ impl Walk {
     fn next<A: Arch>(&mut self, k: &mut Kernel<A>, slot: SlotRef, at: &mut SlotRef, budget: &mut isize) -> Found {
         let revoked = k.slot(slot).cap;
         if let Some(before) = tree::previous(k, slot)
-            && self.scope.takes_before(&k.slot(before).cap, &revoked)
+            && self.scope.takes(&k.slot(before).cap, &revoked)
         {
-            return Found::Victim(before);
+            let cap = &mut k.slot(before).cap;
+            if !cap.is_exported() {
+                return Found::Victim(before);
+            }
+            // It comes before its equals, so nothing that goes comes before it.
+            cap.want();
         }
         loop {
             let Some(next) = tree::next(k, *at) else { return Found::End };

@@ -10,7 +10,7 @@ use tench::memory::{self, Made, Window};
 use tench::sync::Mutex;
 use tench::sys::{
     Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, Message, OWN_SPACE, Place, Reply, Rights,
-    Untyped, Wait,
+    Untyped, Wait, offer_slots,
 };
 use tench::time::{self, Duration};
 use tench::{println, process, thread};
@@ -135,11 +135,21 @@ fn word_of(badge: u64) -> u64 {
     ENDPOINT | process::id() << 8 | badge
 }
 
-/// Answers everybody, for ever.
-fn answer_all(endpoint: Cap<Endpoint>, reply: &Made<Reply>) {
-    while let Ok(received) = endpoint.receive(Wait::FOREVER.with_reply(reply.cap())) {
-        // Who asked may have gone.
-        let _ = reply.cap().reply(&Message::with_words(0, &[word_of(received.badge())]));
+/// Answers everybody, for ever: with a word, and what came along.
+fn answer_all(endpoint: Cap<Endpoint>, reply: &Made<Reply>, arrival: CapAddress) {
+    loop {
+        offer_slots(&[arrival]);
+        let Ok(received) = endpoint.receive(Wait::FOREVER.with_reply(reply.cap())) else { break };
+        let mut answer = Message::with_words(0, &[word_of(received.badge())]);
+        let alone = answer.clone();
+        for cap in received.caps() {
+            answer.copy_cap(*cap);
+        }
+        // It may have been taken back meanwhile, and who asked may have gone.
+        if reply.cap().reply(&answer).is_err() {
+            let _ = reply.cap().reply(&alone);
+        }
+        let _ = OWN_SPACE.delete_at(arrival);
     }
 }
 
@@ -174,7 +184,9 @@ pub fn agent(monitor: Monitor, steps: &str, seed: &str) -> Result<(), String> {
     thread::Builder::new().spawn(move || take_all(monitor, &taken)).map_err(|error| error.to_string())?.detach();
     let endpoint = memory::make::<Endpoint>(0).map_err(|error| error.to_string())?;
     let (serves, reply) = (endpoint.cap(), memory::make::<Reply>(0).map_err(|error| error.to_string())?);
-    thread::Builder::new().spawn(move || answer_all(serves, &reply)).map_err(|error| error.to_string())?.detach();
+    let arrival = take_slot()?;
+    let answers = move || answer_all(serves, &reply, arrival);
+    thread::Builder::new().spawn(answers).map_err(|error| error.to_string())?.detach();
     let badges = (0..OWN).map(|_| take_slot()).collect::<Result<_, _>>()?;
     let (random, held) = (seed, vec![]);
     let mut agent = Agent { monitor, random, others, own, lent: None, endpoint, badges, arrivals, held, sent: 0 };
@@ -357,7 +369,7 @@ impl Agent {
         self.send(word_of(place as u64 + 1), self.badges[place])
     }
 
-    /// Calls one of somebody: whoever answers is who was promised.
+    /// Calls one of somebody, perhaps with a frame: whoever answers is who was promised, and what comes back is that frame.
     fn call_one(&mut self) -> Result<(), String> {
         let endpoints: Vec<(u64, CapAddress)> =
             self.held.iter().copied().filter(|(word, _)| word & ENDPOINT != 0).collect();
@@ -365,7 +377,25 @@ impl Agent {
             return self.send_endpoint();
         }
         let (word, slot) = endpoints[self.below(endpoints.len())];
-        match Cap::<Endpoint>::new(slot).call(&Message::new(0)) {
+        let (frame, back) = (self.some_frame(), take_slot()?);
+        let address = |slot: CapAddress| OWN_SPACE.identify_at(slot).map_or(0, |found| found.address);
+        let was = frame.map_or(0, address);
+        let mut request = Message::new(0);
+        if let Some(frame) = frame {
+            request.copy_cap(frame);
+        }
+        offer_slots(&[back]);
+        let answer = Cap::<Endpoint>::new(slot).call(&request);
+        let (is_back, now) = (answer.as_ref().is_ok_and(|answer| !answer.caps().is_empty()), address(back));
+        if is_back {
+            self.sent += 1;
+            self.held.push((FRAME, back));
+        } else {
+            memory::free_slot(back);
+        }
+        match answer {
+            // What was taken back meanwhile is nothing.
+            Ok(_) if is_back && ![0, was].contains(&now) => Err(format!("{now:#x} came back in the place of {was:#x}")),
             Ok(answer) if answer.label() == 0 && answer.words() == [word] => Ok(()),
             // Too many requests wait, or the other core was not reached.
             Ok(answer) if Rejection::from_code(answer.label(), 0).is_some() => Ok(()),
@@ -373,6 +403,18 @@ impl Agent {
             // It was taken back, or whose it is has ended.
             Err(Refusal::Aborted | Refusal::InvalidCapability) => Ok(()),
             Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// A frame that goes along, or none.
+    fn some_frame(&mut self) -> Option<CapAddress> {
+        let frames: Vec<CapAddress> =
+            self.held.iter().filter(|(word, _)| *word == FRAME).map(|(_, slot)| *slot).collect();
+        let (choice, own, other) = (self.below(4), self.below(OWN), self.below(frames.len()));
+        match choice {
+            0 => self.own.get(own).map(|frame| frame.cap().address()),
+            1 => frames.get(other).copied(),
+            _ => None,
         }
     }
 

@@ -8,8 +8,10 @@ use tench::memory;
 use tench::time;
 use tench_abi::message::MAX_CAPS;
 use tench_channel::Request as Number;
-use tench_monitor::freight::{Freight, UNCLAIMED};
-use tench_monitor::message::{Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer};
+use tench_monitor::freight::{Freight, UNCLAIMED, answerer};
+use tench_monitor::message::{
+    self, Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer,
+};
 use tench_monitor::proxies::{self, Carried, Found, Proxies, Server};
 use tench_monitor_client::protocol::{Error as Refused, first, place};
 use tench_protocol::{ArrayVec, RESTARTED, Rejection};
@@ -87,8 +89,8 @@ impl proxies::Kernel for Machine {
 
 /// A message to another core.
 pub enum Outgoing {
-    /// A request of a program here, who waits.
-    Request(Waiting, Words),
+    /// A request of a program here, who waits, or waits no more.
+    Request(Option<Waiting>, Words),
     /// The answer to a request of that core.
     Answer(Number, Words),
 }
@@ -96,8 +98,21 @@ pub enum Outgoing {
 /// Memory that goes along with a message: under which number, and where it lies.
 type Cargo = ArrayVec<(u64, CapAddress), MAX_CAPS>;
 
+/// Memory that is to be sent.
+pub struct Shipment {
+    /// To which core.
+    pub core: u64,
+    /// Under which number.
+    pub number: u64,
+    /// Where it lies.
+    pub slot: CapAddress,
+    /// Whose it counts as.
+    pub from: u64,
+}
+
 /// What is forwarded, and what is reached so.
 pub struct Endpoints {
+    core: u64,
     inbox: Inbox,
     books: Proxies<Machine>,
     services: Arc<Services>,
@@ -105,18 +120,18 @@ pub struct Endpoints {
     /// Messages to cores, which wait for their memory.
     freight: Freight<(u64, Outgoing), Refused>,
     /// Memory that is to be sent: to which core, under which number.
-    gifts: VecDeque<(u64, u64, CapAddress)>,
+    shipments: VecDeque<Shipment>,
 }
 
 impl Endpoints {
     /// Receives at the proxy that most endpoints of other cores will have in common.
-    pub fn open(inbox: Inbox, services: Arc<Services>) -> Result<Endpoints> {
+    pub fn open(core: u64, inbox: Inbox, services: Arc<Services>) -> Result<Endpoints> {
         let common = memory::make::<Endpoint>(0).map_err(no_memory)?.leak();
         let place = KERNEL.holders(OWN_SPACE, common.address())?.place;
         inbox.open(Source::Common, common).map_err(no_memory)?;
         let machine = Machine { inbox: inbox.clone(), common, own: BTreeMap::new() };
         let (books, freight) = (Proxies::new(machine, place), Freight::new());
-        Ok(Endpoints { inbox, books, services, next: None, freight, gifts: VecDeque::new() })
+        Ok(Endpoints { core, inbox, books, services, next: None, freight, shipments: VecDeque::new() })
     }
 
     /// Registers a name that this core has for itself.
@@ -132,7 +147,7 @@ impl Endpoints {
     // ── Asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// The request that has waited longest, with the core that is to be asked, and in which words. Those that lead nowhere are refused,
-    /// and those with memory [wait](Self::gift).
+    /// and those with memory [wait](Self::shipment).
     pub fn next(&mut self) -> Option<(u64, Waiting, Words)> {
         while let Some(arrived) = self.inbox.take() {
             let Arrived { waiting, via, label, words, caps } = arrived;
@@ -154,7 +169,11 @@ impl Endpoints {
                     if cargo.is_empty() {
                         return Some((core, waiting, forward));
                     }
-                    self.wait(core, cargo, Outgoing::Request(waiting, forward));
+                    let from = match place(waiting.asker) {
+                        (own, 1..) if own == self.core => waiting.asker,
+                        _ => answerer(self.core, core),
+                    };
+                    self.wait(core, from, cargo, Outgoing::Request(Some(waiting), forward));
                 }
                 Err(proxies::Error::Full) => self.inbox.refuse(waiting, Rejection::Busy),
                 Err(_) => self.inbox.refuse(waiting, Rejection::OtherCore),
@@ -165,21 +184,33 @@ impl Endpoints {
 
     /// A request was not sent to a core: what was to go along is not needed.
     pub fn not_sent(&mut self, to: u64, words: &[u64]) {
-        if let Ok(caps) = tench_monitor::message::capabilities(words) {
+        if let Ok(caps) = message::capabilities(words) {
             self.books.take_back(&caps, to);
         }
     }
 
     // ── Memory that goes along ───────────────────────────────────────────────────────────────────────────────────────
 
-    fn wait(&mut self, core: u64, cargo: Cargo, message: Outgoing) {
+    fn wait(&mut self, core: u64, from: u64, cargo: Cargo, message: Outgoing) {
         self.freight.wait((core, message), cargo.len() as u64);
-        self.gifts.extend(cargo.into_iter().map(|(number, slot)| (core, number, slot)));
+        self.shipments.extend(cargo.into_iter().map(|(number, slot)| Shipment { core, number, slot, from }));
     }
 
-    /// Memory that is to be sent as a letter next: to which core, under which number, and where it lies.
-    pub fn gift(&mut self) -> Option<(u64, u64, CapAddress)> {
-        self.gifts.pop_front()
+    /// What is to be sent as a letter next.
+    pub fn shipment(&mut self) -> Option<Shipment> {
+        self.shipments.pop_front()
+    }
+
+    /// A core does not answer: nobody waits for it any more. What is under way goes on.
+    pub fn give_up(&mut self, core: u64) {
+        for (to, message) in self.freight.messages() {
+            if *to == core
+                && let Outgoing::Request(waiting, _) = message
+                && let Some(waiting) = waiting.take()
+            {
+                self.inbox.refuse(waiting, Rejection::Unreachable);
+            }
+        }
     }
 
     /// It has arrived, or cannot be sent. Answers the message to a core that goes now. A request that does not go is refused.
@@ -190,7 +221,8 @@ impl Endpoints {
         match message {
             Outgoing::Request(waiting, words) => {
                 self.not_sent(core, &words);
-                self.inbox.refuse(waiting, if is_full { Rejection::Busy } else { Rejection::OtherCore });
+                let why = if is_full { Rejection::Busy } else { Rejection::OtherCore };
+                waiting.into_iter().for_each(|waiting| self.inbox.refuse(waiting, why));
                 None
             }
             Outgoing::Answer(asked, words) => {
@@ -198,7 +230,7 @@ impl Endpoints {
                     self.books.take_back(&caps, core);
                 }
                 let outcome = if is_full { Outcome::Busy } else { Outcome::Capabilities };
-                Some((core, Outgoing::Answer(asked, tench_monitor::message::ended(outcome, 0))))
+                Some((core, Outgoing::Answer(asked, message::ended(outcome, 0))))
             }
         }
     }
@@ -283,14 +315,14 @@ impl Endpoints {
         }
     }
 
-    /// What came of it, for the core that asked. An answer with memory [waits](Self::gift).
+    /// What came of it, for the core that asked. An answer with memory [waits](Self::shipment).
     pub fn answer(&mut self, to: u64, number: Number, product: Product) -> Option<Words> {
         let Product { words, caps } = product;
         if caps.is_empty() {
             return Some(words);
         }
         let Ok((caps, cargo)) = self.send(caps, to) else {
-            return Some(tench_monitor::message::ended(Outcome::Capabilities, 0));
+            return Some(message::ended(Outcome::Capabilities, 0));
         };
         // Nothing else has capabilities.
         let answer = decode_answer(&words).ok().and_then(|answer| match answer {
@@ -301,7 +333,7 @@ impl Endpoints {
         if cargo.is_empty() {
             return Some(words);
         }
-        self.wait(to, cargo, Outgoing::Answer(number, words));
+        self.wait(to, answerer(self.core, to), cargo, Outgoing::Answer(number, words));
         None
     }
 
@@ -432,9 +464,11 @@ impl Endpoints {
         self.books.has_releases()
     }
 
-    /// What a core is to be told next that it need not hold any more.
-    pub fn next_release(&self, core: u64) -> Option<u64> {
-        self.books.next_release(core)
+    /// What a core is to be told next that it need not hold any more. What a message names that waits is needed until that is sent.
+    pub fn next_release(&mut self, core: u64) -> Option<u64> {
+        let number = self.books.next_release(core)?;
+        let is_named = self.freight.messages().any(|(to, message)| *to == core && message.names(number));
+        (!is_named).then_some(number)
     }
 
     /// It was told.
@@ -467,6 +501,26 @@ impl Endpoints {
     /// Until when the main thread may sleep.
     pub const fn deadline(&self) -> Option<Instant> {
         self.next
+    }
+}
+
+impl Outgoing {
+    /// Whether what the other core holds under a number is meant by it.
+    fn names(&self, number: u64) -> bool {
+        let caps = match self {
+            Outgoing::Request(_, words) => {
+                if message::is_for(words, number) {
+                    return true;
+                }
+                message::capabilities(words).ok()
+            }
+            Outgoing::Answer(_, words) => match decode_answer(words) {
+                Ok(Answer::Answered(_, caps, _)) => Some(caps),
+                _ => None,
+            },
+        };
+        let is_it = |carried: &Carried| matches!(carried, Carried::Returned { number: other, .. } if *other == number);
+        caps.is_some_and(|caps| caps.iter().any(is_it))
     }
 }
 

@@ -159,9 +159,9 @@ impl Inbox {
             inbox.receive(source, endpoint, own, arrivals, reply);
             made.into_iter().for_each(Made::deleted);
         };
-        let opened = Arrivals::new()
-            .map_or(Err(memory::Error::NoSlots), |arrivals| Ok(builder.spawn(move || receive(arrivals))?.detach()));
-        opened.inspect_err(|_| memory::free_slot(own))
+        let arrivals = Arrivals::new().ok_or(memory::Error::NoSlots);
+        let opened = arrivals.and_then(|arrivals| builder.spawn(move || receive(arrivals)));
+        opened.map(|thread| thread.detach()).inspect_err(|_| memory::free_slot(own))
     }
 
     /// The request that has waited longest, and has not been taken out.

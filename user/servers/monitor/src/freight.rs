@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   monitor that sends                                     monitor that receives
-//!   message with memory ─ waits                             mail: for the monitor itself, from FREIGHT
-//!        └─ each piece of memory, as a letter ═══ agreed ═▶ letter, with a number as its word
+//!   message with memory ─ waits                             mail: for the monitor itself
+//!        └─ each piece of memory, as a letter ═══ agreed ═▶ letter, with FREIGHT and a number as its word
 //!   message ─ goes, with the number ══════════════════════▶ takes the letter out: the capability is the message's
 //!   or fails: what has arrived is not needed ═ RELEASE ═══▶ takes the letter out, and drops it
 //! ```
@@ -12,8 +12,18 @@
 
 use alloc::collections::BTreeMap;
 
-/// Who sends and gets such letters: no process. Above it is the core.
-pub const FREIGHT: u64 = u32::MAX as u64;
+use tench_monitor_client::protocol::{CORE_SHIFT, first};
+
+/// Set in the word of such a letter.
+pub const FREIGHT: u64 = 1 << 63;
+
+/// Who sends what goes along with the answers to a core: no process.
+pub const fn answerer(own: u64, core: u64) -> u64 {
+    first(own) | NOBODY | core
+}
+
+/// Set in the number of what is no process.
+const NOBODY: u64 = 1 << (CORE_SHIFT - 1);
 
 /// Set in the number of a [release](crate::message::operation::RELEASE) to say that a letter is not needed.
 pub const UNCLAIMED: u64 = 1 << 47;
@@ -21,6 +31,8 @@ pub const UNCLAIMED: u64 = 1 << 47;
 /// The message, and what became of its memory so far.
 struct Waiting<M, E> {
     message: M,
+    /// Pieces of memory, and how many of them are still to come.
+    count: u64,
     left: u64,
     result: Result<(), E>,
 }
@@ -47,12 +59,15 @@ impl<M, E> Freight<M, E> {
     /// A message waits for `count` pieces of memory, whose numbers were the last.
     pub fn wait(&mut self, message: M, count: u64) {
         let first = self.last + 1 - count;
-        self.waiting.insert(first, Waiting { message, left: count, result: Ok(()) });
+        self.waiting.insert(first, Waiting { message, count, left: count, result: Ok(()) });
     }
 
     /// A piece has arrived or cannot. Answers its message if that waits for nothing more, with what went wrong first.
     pub fn arrived(&mut self, number: u64, result: Result<(), E>) -> Option<(M, Result<(), E>)> {
         let (&first, waiting) = self.waiting.range_mut(..=number).next_back()?;
+        if number - first >= waiting.count {
+            return None;
+        }
         waiting.left = waiting.left.saturating_sub(1);
         if waiting.result.is_ok() {
             waiting.result = result;
@@ -63,9 +78,9 @@ impl<M, E> Freight<M, E> {
         self.waiting.remove(&first).map(|waiting| (waiting.message, waiting.result))
     }
 
-    /// How many wait.
-    pub fn count(&self) -> usize {
-        self.waiting.len()
+    /// Those that wait.
+    pub fn messages(&mut self) -> impl Iterator<Item = &mut M> {
+        self.waiting.values_mut().map(|waiting| &mut waiting.message)
     }
 }
 
@@ -89,7 +104,7 @@ mod tests {
         assert_eq!(freight.arrived(numbers[2], Ok(())), None);
         assert_eq!(freight.arrived(single, Ok(())), Some(('b', Ok(()))));
         assert_eq!(freight.arrived(numbers[0], Ok(())), None);
-        assert_eq!((freight.arrived(numbers[1], Ok(())), freight.count()), (Some(('a', Ok(()))), 0));
+        assert_eq!((freight.arrived(numbers[1], Ok(())), freight.messages().count()), (Some(('a', Ok(()))), 0));
     }
 
     #[test]
@@ -101,6 +116,9 @@ mod tests {
         assert_eq!(freight.arrived(numbers[1], Err(7)), None);
         assert_eq!(freight.arrived(numbers[3], Err(8)), None);
         assert_eq!(freight.arrived(numbers[2], Ok(())), Some(('a', Err(7))));
-        assert_eq!(freight.arrived(numbers[2], Ok(())), None, "nobody waits any more");
+        let numbers: [u64; 2] = core::array::from_fn(|_| freight.number());
+        freight.wait('b', 2);
+        assert_eq!(freight.arrived(numbers[1] + 1, Ok(())), None, "nobody waits for that");
+        assert_eq!(freight.messages().map(|message| *message).collect::<alloc::vec::Vec<_>>(), ['b']);
     }
 }

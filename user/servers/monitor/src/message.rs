@@ -173,6 +173,11 @@ impl<'a> Forward<'a> {
     }
 }
 
+/// Whether a request that is forwarded is for what the other core holds under a number.
+pub fn is_for(words: &[u64], number: u64) -> bool {
+    words.first().is_some_and(|target| target & !ONE_WAY == number | HELD)
+}
+
 /// The capabilities of a request that is forwarded, from whatever core.
 pub fn capabilities(words: &[u64]) -> Result<Capabilities, Malformed> {
     let ([_, _, label], rest) = split::<HEAD>(words, 2 * MAX_CAPS + MAX_WORDS)?;

@@ -413,7 +413,8 @@ impl Peer {
     /// Whether somebody waits for it.
     pub fn is_waited_for(&self) -> bool {
         let is_parked = self.parked.as_ref().is_some_and(|parked| !parked.is_empty());
-        is_parked || !(self.asked.is_empty() && self.unasked.is_empty()) && !matches!(self.state, State::Silent)
+        let is_asked = !self.asked.is_empty() || !self.unasked.is_empty();
+        is_parked || is_asked && !matches!(self.state, State::Silent)
     }
 
     /// Called now and then while somebody waits for it, or the books do: if it has said nothing since the last time, and is not off, it is
@@ -458,6 +459,7 @@ impl Peer {
             endpoints.not_sent(self.core, &words);
             endpoints.refuse(waiting);
         }
+        endpoints.give_up(self.core);
         for (_, asked) in self.asked.drain(..) {
             asked.refuse(why, &mut self.places, endpoints, books, port);
         }

@@ -108,7 +108,8 @@ impl Server {
         services.find_all();
         let watch = Watch::new().map_err(no_memory)?;
         let attention = Attention::new(remind).map_err(no_memory)?;
-        let endpoints = Endpoints::open(Inbox::new(machine.core, watch, own, wake), Arc::clone(&services))?;
+        let inbox = Inbox::new(machine.core, watch, own, wake);
+        let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services))?;
         let desk = Desk::new(machine.core, services, wake);
         let books = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
         let mut server = Server {

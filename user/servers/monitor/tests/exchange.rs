@@ -61,7 +61,7 @@ fn memory_for_a_message_is_claimed_by_its_number() {
     let frame = world.make(1, Kind::Frame, 0x10_0000, PAGE);
     let other = world.make(2, Kind::Frame, 0x20_0000, PAGE);
     for (at, what, number) in [(1, frame, 7), (1, frame, 8), (2, other, 7)] {
-        let given = world.give(at, FREIGHT, what, 0, MONITOR, number);
+        let given = world.give(at, SENDER, what, 0, MONITOR, FREIGHT | number);
         assert_eq!(world.answer(given), Ok(()));
     }
     let books = &mut world.cores[0];
@@ -86,7 +86,7 @@ fn memory_for_messages_of_a_core_that_stops_is_dropped() {
     assert_eq!(world.answer(given), Ok(()));
     let (.., copy) = world.letter(taker);
     // It is the owner's own memory that comes home: the mail alone would keep it.
-    let given = world.give(1, FREIGHT, copy, 0, MONITOR, 1);
+    let given = world.give(1, SENDER, copy, 0, MONITOR, FREIGHT | 1);
     assert_eq!(world.answer(given), Ok(()));
     assert_eq!(world.cores[0].count().2, 1);
     world.cores[0].lose(core(1));

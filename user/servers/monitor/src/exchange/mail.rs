@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use tench_abi::CapAddress;
 use tench_foreign::{Core, RequestId};
-use tench_monitor_client::protocol::{Error, place};
+use tench_monitor_client::protocol::Error;
 use tench_places::Places;
 
 use crate::freight::FREIGHT;
@@ -56,7 +56,7 @@ struct Place {
 impl Place {
     /// Whether it is memory for a message that follows.
     const fn is_freight(&self) -> bool {
-        self.process == super::MONITOR && place(self.from).1 == FREIGHT
+        self.process == super::MONITOR && self.word & FREIGHT != 0
     }
 
     /// Whether what comes under a name is for it.
@@ -237,7 +237,7 @@ impl<P> Mail<P> {
 
     /// Takes out what a core has sent for a message of its, under a number.
     pub fn claim(&mut self, sender: Core, number: u64) -> Option<CapAddress> {
-        let is_it = |letter: &Place| letter.is_freight() && (letter.sender, letter.word) == (sender, number);
+        let is_it = |letter: &Place| letter.is_freight() && (letter.sender, letter.word) == (sender, FREIGHT | number);
         let place = self.letters.iter().position(|letter| letter.slot.is_some() && is_it(letter))?;
         self.remove(place).slot
     }

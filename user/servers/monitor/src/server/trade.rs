@@ -18,7 +18,7 @@ use super::Server;
 use crate::capabilities::{self, Gift, Grown, Own, Task, Waiter, Work};
 use crate::channel;
 use crate::desk::Asker;
-use crate::endpoints::Outgoing;
+use crate::endpoints::{Outgoing, Shipment};
 use crate::links;
 use crate::peer::Peer;
 
@@ -133,14 +133,13 @@ impl Server {
 
     /// Sends memory that goes along with messages before these.
     pub(super) fn ship(&mut self) {
-        let own = self.machine.core;
-        while let Some((core, number, slot)) = self.endpoints.gift() {
+        while let Some(Shipment { core, number, slot, from }) = self.endpoints.shipment() {
             let who = Waiter::Message(number);
             let (peer, to) = (self.peers.iter_mut().find(|peer| peer.core == core), capabilities::core(core));
             match (peer, to) {
                 (Some(peer), Some(to)) => {
-                    let from = (own, first(own) | FREIGHT);
-                    peer.admit(Gift::new(who, slot, from, (to, MONITOR), number), &mut self.books);
+                    let (from, word) = ((self.machine.core, from), FREIGHT | number);
+                    peer.admit(Gift::new(who, slot, from, (to, MONITOR), word), &mut self.books);
                 }
                 _ => self.books.refuse(Some(who), slot, Error::NotConnected),
             }
@@ -151,17 +150,21 @@ impl Server {
     fn shipped(&mut self, number: u64, result: Result<(), Error>) {
         let Some((core, message)) = self.endpoints.shipped(number, result) else { return };
         let peer = self.peers.iter_mut().find(|peer| peer.core == core);
-        match (message, peer) {
+        // All cores to which something was sent are known.
+        let Some(peer) = peer else { return };
+        match message {
+            Outgoing::Answer(number, words) => peer.answer(number, words),
+            Outgoing::Request(None, words) => self.endpoints.not_sent(core, &words),
             // Whoever has ended meanwhile asks nothing any more: the server may have heard of its end already.
-            (Outgoing::Request(waiting, words), _) if waiting.has_gone(self.watch) => {
-                self.make_up_for_missed();
+            Outgoing::Request(Some(waiting), words) if waiting.has_gone(self.watch) => {
                 self.endpoints.not_sent(core, &words);
                 self.endpoints.refuse(waiting);
+                self.make_up_for_missed();
             }
-            (Outgoing::Request(waiting, words), Some(peer)) => peer.forward(waiting, words, &mut self.endpoints),
-            (Outgoing::Request(waiting, _), None) => self.endpoints.refuse(waiting),
-            (Outgoing::Answer(number, words), Some(peer)) => peer.answer(number, words),
-            (Outgoing::Answer(..), None) => {}
+            Outgoing::Request(Some(waiting), words) => {
+                peer.forward(waiting, words, &mut self.endpoints);
+                self.make_up_for_missed();
+            }
         }
     }
 
