@@ -438,7 +438,12 @@ fn servers(system: &System<'static>, are: fn(&Program<'static>) -> bool) -> Vec<
 /// The names that a further core has for itself, and where it is asked for them. `absent` are the servers that run on the first only.
 fn own(system: &System<'static>, absent: &[&str]) -> (Option<u64>, Vec<&'static str>) {
     let names = absent.iter().position(|name| *name == NAMES).map(|number| number as u64);
-    (names, servers(system, Program::is_on_each_core))
+    let mut own = servers(system, Program::is_on_each_core);
+    if !own.contains(&Monitor::NAME) {
+        // However the description calls the monitor: each core has one.
+        own.push(Monitor::NAME);
+    }
+    (names, own)
 }
 
 /// Lets this core be rung: the line signals the main thread. Answers what wakes that thread otherwise, and what reminds it.
