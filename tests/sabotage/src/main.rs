@@ -9,6 +9,7 @@
 //! | `empty-monitor` | all memory is taken from the core's monitor, its threads too; nobody is told |
 //! | `end-slowly` | the same, and 15 seconds later the core stops |
 //! | `end-kernel` | the core stops, in the middle of whatever it does |
+//! | `break-channel` | the core's side of its channel to the first is overwritten, and 5 seconds later the core stops |
 //!
 //! `divide-memory` does it itself, where `./tench test crash` has broken what it calls: it asks the memory server to divide a block, which
 //! nobody else does.
@@ -24,10 +25,10 @@ use alloc::string::{String, ToString};
 
 use tench::abi::layout::slot;
 use tench::mem::Mem;
-use tench::memory;
+use tench::memory::{self, Window};
 use tench::println;
 use tench::procs::Procs;
-use tench::sys::{Cap, Kernel};
+use tench::sys::{Cap, CapAddress, Kernel, MapFlags, OWN_SPACE};
 use tench::time::{self, Duration};
 
 tench::entry!(main);
@@ -44,6 +45,12 @@ const MONITOR: &str = "monitor";
 const BLOCK_BITS: u32 = 16;
 /// How long a core goes on without its monitor: longer than others wait for it.
 const SILENCE: Duration = Duration::from_secs(15);
+/// How long a core goes on whose channel is broken.
+const REST: Duration = Duration::from_secs(5);
+/// Where the saboteur has the channel, behind the memory server's authority.
+const CHANNEL: CapAddress = CapAddress(slot::EXTRA.0 + 1);
+/// Bytes of a line.
+const LINE: usize = 64;
 /// How often the saboteur looks.
 const PERIOD: Duration = Duration::from_millis(20);
 
@@ -51,11 +58,12 @@ const PERIOD: Duration = Duration::from_millis(20);
 type Deed = fn() -> Result<(), String>;
 
 /// What it does for whom.
-const DEEDS: [(&str, Deed); 4] = [
+const DEEDS: [(&str, Deed); 5] = [
     ("end-monitor", end_monitor),
     ("empty-monitor", empty_monitor),
     ("end-slowly", end_slowly),
     ("end-kernel", end_kernel),
+    ("break-channel", break_channel),
 ];
 
 fn main() -> Result<(), String> {
@@ -103,6 +111,18 @@ fn empty_monitor() -> Result<(), String> {
 fn end_slowly() -> Result<(), String> {
     empty_monitor()?;
     time::sleep(SILENCE);
+    end_kernel()
+}
+
+/// The monitor goes on, and so does whatever else runs here.
+fn break_channel() -> Result<(), String> {
+    let bits = OWN_SPACE.identify_at(CHANNEL).map_err(|error| error.to_string())?.size_bits;
+    let flags = MapFlags::READ | MapFlags::WRITE;
+    let channel = Window::new(Cap::new(CHANNEL), bits, flags).map_err(|error| error.to_string())?;
+    // This core's is the second half, and its first line says what it has taken in.
+    let half = channel.size() / 2;
+    (half + LINE..channel.size()).step_by(size_of::<u64>()).for_each(|offset| channel.write64(offset, u64::MAX));
+    time::sleep(REST);
     end_kernel()
 }
 

@@ -43,7 +43,7 @@ const USAGE: &str =
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
     leave CORE [TIMES] | call CORE [TIMES] | luggage CORE [TIMES] | abandon CORE TIMES |
     named CORE CORE | own CORE CORE NAME | mute CORE TIMES | unheard CORE TIMES | hoard | look-up TIMES |
-    lose CORE PROGRAM | refusals CORE |
+    lose CORE PROGRAM | keep CORE PROGRAM | refusals CORE |
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
 fn main() -> Result<(), String> {
@@ -108,6 +108,7 @@ fn main() -> Result<(), String> {
         ["muted"] => names::muted(several()?),
         ["caller"] => call::caller(several()?),
         ["lose", core, program] => share::lose(several()?, number(core)?, program),
+        ["keep", core, program] => share::keep(several()?, number(core)?, program),
         ["refusals", core] => refusals::all(several()?, number(core)?),
         ["traffic", steps] => traffic::traffic(several()?, steps, 1, false),
         ["traffic", steps, seed] => traffic::traffic(several()?, steps, number(seed)?, false),

@@ -224,6 +224,33 @@ pub fn lose(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Shares a frame with a guest, and starts a program on its core that breaks the channel to it, and later stops it. As long as the core is on,
+/// it may use the frame.
+pub fn keep(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
+    let guest = spawn(monitor, core, &["cores", "guest"])?;
+    let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?;
+    let window = Window::new(frame.cap(), FRAME_BITS, RW).map_err(|error| error.to_string())?;
+    window.write64(0, HERE);
+    monitor.give(guest, SHARE, Cap::new(frame.cap().address())).map_err(text)?;
+    until(|| window.read64(8) == THERE)?;
+    spawn(monitor, core, &[program])?;
+    time::sleep(END);
+    // It is noticed when something is taken in.
+    until(|| monitor.ping(core).is_err())?;
+    let why = monitor.ping(core).err().map_or("it answers".to_string(), text);
+    window.write64(0, HERE + 1);
+    until(|| window.read64(8) == THERE + 1)?;
+    match frame.cap().revoke() {
+        Err(Refusal::ForeignCopies) => {
+            println!("core {core}: {why}; a process there has a frame of this core, and uses it")
+        }
+        other => return Err(format!("the frame was taken back from a core that is on: {other:?}")),
+    }
+    until(|| frame.cap().revoke().is_ok())?;
+    println!("when the core had stopped, the frame was taken back");
+    Ok(())
+}
+
 /// Shares a frame with a guest, and ends.
 pub fn giver(monitor: Monitor, guest: u64) -> Result<(), String> {
     let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?.leak();

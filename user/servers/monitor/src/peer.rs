@@ -216,7 +216,8 @@ impl Peer {
         self.send_unsent(endpoints);
     }
 
-    /// Nothing that it says is believed any more, or it says nothing any more.
+    /// Nothing that it says is believed any more, or it says nothing any more. What it has of others' memory is taken back only if it is
+    /// off: otherwise it may use it still, whatever its monitor says or does not say.
     pub fn close(&mut self, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
         let why = if capabilities::is_off(self.core) { Error::Stopped } else { Error::Broken };
         self.state = if matches!(why, Error::Stopped) { State::Stopped } else { State::Broken };
@@ -225,7 +226,8 @@ impl Peer {
         endpoints.lose(self.core);
         self.refuse_all(why, endpoints, books, port);
         self.parked = None;
-        capabilities::core(self.core).into_iter().for_each(|core| books.lose(core));
+        let off = capabilities::core(self.core).filter(|_| matches!(why, Error::Stopped));
+        off.into_iter().for_each(|core| books.lose(core));
     }
 
     /// Says what the books have to say to it, as far as there is room.

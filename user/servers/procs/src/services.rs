@@ -170,8 +170,9 @@ impl Server {
             (Ok(()), None) => {
                 preparation.abandon();
                 let by_init = self.records.get(process).is_ok_and(|record| pid::place(record.parent).1 == pid::INIT);
-                let has_channel = || program.is_some_and(|entry| entry.capabilities.contains(Capability::Channel));
-                if by_init && own_core() != 0 && has_channel() {
+                // Who answers in the place of the first core's servers.
+                let is_link = || program.is_some_and(|entry| entry.capabilities.contains(Capability::AbsentServices));
+                if by_init && own_core() != 0 && is_link() {
                     self.link = Some(process);
                 }
                 Ok(None)

@@ -71,7 +71,7 @@ impl Server {
         let has_lost = self.books.has_lost();
         for peer in self.peers.iter_mut().filter(|_| has_lost) {
             let has_stopped = capabilities::core(peer.core).is_some_and(|core| self.books.is_closed(core));
-            if has_stopped && (peer.channel.is_some() || peer.is_awaited()) {
+            if has_stopped && (peer.channel.is_some() || peer.is_awaited() || matches!(peer.state, State::Broken)) {
                 peer.close(&mut self.endpoints, &mut self.books, port);
                 if self.machine.core == 0 && matches!(peer.state, State::Stopped) {
                     println!("monitor: core {} has stopped", peer.core);
