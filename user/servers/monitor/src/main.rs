@@ -6,6 +6,7 @@
 //! attention     reminds of looking whether other cores still answer
 //! peer          another core, and (peer/asked) what was asked of it and what it asks
 //! forward       receives what local programs ask servers of the first core, and endpoints of other cores
+//! local         names that this core has for itself
 //! endpoints     those: what is held for other cores, and proxies of what they hold
 //! slots         for capabilities that messages carry
 //! services      the servers of this core, as those of other cores reach them
@@ -16,6 +17,7 @@
 //! workers       threads that make calls which take time
 //! server        takes in what local programs (server/interface) and other monitors ask, also about capabilities (server/trade)
 //! message       what monitors say to each other            (library)
+//! names         which names each core has for itself (library)
 //! exchange      the books of capabilities that left their core (library)
 //! ```
 
@@ -30,6 +32,7 @@ mod desk;
 mod endpoints;
 mod forward;
 mod links;
+mod local;
 mod peer;
 mod processes;
 mod server;

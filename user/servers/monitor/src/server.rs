@@ -48,6 +48,8 @@ use crate::slots::discard;
 use crate::start::Starter;
 use crate::{Result, no_memory};
 
+/// The name server, as the system description calls it.
+const NAMES: &str = "names";
 /// What the other threads signal.
 const WAKE: u64 = 1 << 1;
 /// What reminds of those for whom somebody waits.
@@ -97,13 +99,16 @@ impl Server {
         memory::serve_without_faults(GROWTH).map_err(no_memory)?;
         let machine = Cap::<Kernel>::new(slot::KERNEL).machine()?;
         let [wake, remind] = listen()?;
-        let files = if machine.core == 0 { Some(Files::open()?) } else { None };
-        let absent = files.as_ref().map_or(Vec::new(), |files| absent_elsewhere(&files.archive));
+        let files = Files::open(machine.core)?;
+        let system = description(&files.archive).ok_or(Refusal::InvalidArgument)?;
+        let absent = servers(&system, Program::is_absent_elsewhere);
+        let is_first = machine.core == 0;
+        let (own, absent) = if is_first { ((None, Vec::new()), absent) } else { (own(&system, &absent), Vec::new()) };
         let services = Arc::new(Services::new(absent));
         services.find_all();
         let watch = Watch::new().map_err(no_memory)?;
         let attention = Attention::new(remind).map_err(no_memory)?;
-        let inbox = Inbox::new(machine.core, watch, wake);
+        let inbox = Inbox::new(machine.core, watch, own, wake);
         let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services))?;
         let desk = Desk::new(machine.core, services, wake);
         let books = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
@@ -125,12 +130,11 @@ impl Server {
             is_starting: true,
             is_woken: false,
         };
-        match files {
-            Some(files) => {
-                server.start_others(&files)?;
-                server.register()?;
-            }
-            None => server.connect()?,
+        if is_first {
+            server.start_others(&files, &system)?;
+            server.register()?;
+        } else {
+            server.connect()?;
         }
         Ok(server)
     }
@@ -144,10 +148,9 @@ impl Server {
     }
 
     /// Starts the other cores. One that cannot be started is reported, and the others go on.
-    fn start_others(&mut self, files: &Files) -> Result<()> {
+    fn start_others(&mut self, files: &Files, system: &System<'_>) -> Result<()> {
         let starter = Starter::new(self.machine, &files.archive, files.place)?;
         let free = Mem::STANDARD.totals().map_err(no_memory)?.free;
-        let system = description(&files.archive).ok_or(Refusal::InvalidArgument)?;
         let shares = divide(free, self.machine.cores, 1 << BLOCK_BITS, system.shares());
         for (core, share) in (1..self.machine.cores).zip(shares.into_iter().skip(1)) {
             let peer = start_one(&starter, core, share);
@@ -173,6 +176,7 @@ impl Server {
         (first.channel, first.state) = (Some(channel), State::Running);
         self.peers.push(first);
         capabilities::core(0).into_iter().for_each(|core| self.books.connect(core));
+        self.endpoints.register(Monitor::NAME, tench::process::id(), Cap::new(slot::SERVICE))?;
         (0..)
             .zip(processes::endpoints().skip(1))
             .try_for_each(|(service, endpoint)| self.endpoints.stand_in(service, endpoint))
@@ -412,10 +416,12 @@ struct Files {
 }
 
 impl Files {
-    fn open() -> Result<Files> {
+    /// On a further core it lies behind the frame of the channel.
+    fn open(core: u64) -> Result<Files> {
+        let first = if core == 0 { slot::EXTRA } else { CapAddress(slot::EXTRA.0 + 1) };
         let mut random = Randomness::new(Default::default());
-        let (shown, archive) = tench_boot::map(slot::EXTRA, &mut random).map_err(no_memory)?;
-        Ok(Files { archive, place: (first_frame(slot::EXTRA)?.identify()?.address, shown.size()) })
+        let (shown, archive) = tench_boot::map(first, &mut random).map_err(no_memory)?;
+        Ok(Files { archive, place: (first_frame(first)?.identify()?.address, shown.size()) })
     }
 }
 
@@ -424,10 +430,20 @@ fn description(archive: &Archive<'static>) -> Option<System<'static>> {
     System::parse(archive.find(ARCHIVE_PATH)?.contents).ok()
 }
 
-/// The servers that run on the first core only.
-fn absent_elsewhere(archive: &Archive<'static>) -> Vec<&'static str> {
-    let programs = description(archive).into_iter().flat_map(|system| system.programs());
-    programs.filter(Program::is_absent_elsewhere).map(|program| program.name).collect()
+/// The names of such servers.
+fn servers(system: &System<'static>, are: fn(&Program<'static>) -> bool) -> Vec<&'static str> {
+    system.programs().filter(are).map(|program| program.name).collect()
+}
+
+/// The names that a further core has for itself, and where it is asked for them. `absent` are the servers that run on the first only.
+fn own(system: &System<'static>, absent: &[&str]) -> (Option<u64>, Vec<&'static str>) {
+    let names = absent.iter().position(|name| *name == NAMES).map(|number| number as u64);
+    let mut own = servers(system, Program::is_on_each_core);
+    if !own.contains(&Monitor::NAME) {
+        // However the description calls the monitor: each core has one.
+        own.push(Monitor::NAME);
+    }
+    (names, own)
 }
 
 /// Lets this core be rung: the line signals the main thread. Answers what wakes that thread otherwise, and what reminds it.
