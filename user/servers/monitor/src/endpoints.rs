@@ -498,6 +498,12 @@ impl Endpoints {
         }
     }
 
+    /// Whether there is nothing to be looked after: nothing that others hold, no reason to tell anybody anything, and no time for it.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.next.is_none() && self.books.is_quiet()
+    }
+
     /// Until when the main thread may sleep.
     pub const fn deadline(&self) -> Option<Instant> {
         self.next

@@ -13,6 +13,7 @@
 //! processes     starting, awaiting, killing and listing processes
 //! capabilities  sending them to processes of any core
 //! links         channels between any two further cores
+//! marked        what remembers whether it was touched
 //! desk          who gets a worker, and who is answered when it is done
 //! workers       threads that make calls which take time
 //! server        takes in what local programs (server/interface) and other monitors ask, also about capabilities (server/trade)
@@ -33,6 +34,7 @@ mod endpoints;
 mod forward;
 mod links;
 mod local;
+mod marked;
 mod peer;
 mod processes;
 mod server;

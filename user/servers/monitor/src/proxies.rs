@@ -532,6 +532,11 @@ impl<K: Kernel> Proxies<K> {
         !self.proxies.is_empty()
     }
 
+    /// Whether there are none, and nobody is to be told anything.
+    pub fn is_quiet(&self) -> bool {
+        self.proxies.is_empty() && self.parted.is_empty() && self.released.is_empty()
+    }
+
     /// Whether it may find something that it did not before, because of what is held no longer.
     pub const fn is_stale(&self) -> bool {
         self.is_stale

@@ -72,6 +72,8 @@ pub struct Server {
     /// Capabilities that left their core.
     books: Books,
     rounds: Rounds,
+    /// Nothing was to be done about capabilities when that was looked at last. It still is so unless the books were touched.
+    is_settled: bool,
     /// Channels between further cores; nothing where this is one.
     links: Links,
     /// Who asked for memory when nobody could find out about it.
@@ -119,6 +121,7 @@ impl Server {
             endpoints,
             books,
             rounds: Rounds::new(),
+            is_settled: false,
             links: Links::new(),
             refused: Vec::new(),
             returned: Vec::new(),
@@ -238,7 +241,7 @@ impl Server {
                 match peer {
                     Some(peer) => {
                         let words = self.endpoints.answer(core, number, product);
-                        words.into_iter().for_each(|words| peer.answer(number, words));
+                        words.iter().for_each(|words| peer.answer(number, words));
                     }
                     None => discard(&product.caps),
                 }
@@ -263,8 +266,11 @@ impl Server {
             self.ship();
         }
         let is_quiet = self.exchange(port) && !self.is_starting && !self.desk.is_waiting();
+        if self.endpoints.is_quiet() {
+            return is_quiet;
+        }
         self.look_after_endpoints();
-        is_quiet && self.endpoints.deadline().is_none()
+        false
     }
 
     /// Sends on what programs here ask servers and endpoints of other cores.
@@ -278,6 +284,7 @@ impl Server {
     }
 
     /// Lets go what is not needed any more of endpoints: proxies here, and what is held for those that others have let go.
+    #[inline(never)]
     fn look_after_endpoints(&mut self) {
         self.endpoints.look();
         while let Some(process) = self.endpoints.parted() {
@@ -385,7 +392,7 @@ impl Server {
             let task = processes::Task::Vouch(about.asker);
             self.desk.ask_here(task, || Ok(Origin::Vouched(Box::new(about), keep()?)))?;
         } else {
-            self.peer(core)?.ok_or(Error::NotConnected)?.ask(&about, || keep().map(Origin::Here))?;
+            self.peer(core)?.ok_or(Error::NotConnected)?.ask(&about, keep)?;
         }
         Ok(None)
     }
@@ -393,7 +400,7 @@ impl Server {
     /// Asks another core, now that it is known what whoever asks may do.
     fn ask_again(&mut self, port: &mut Port, about: &About, asker: Asker) {
         let mut asker = Some(asker);
-        let keep = || Ok(asker.take().map_or(Origin::Nobody, Origin::Here));
+        let keep = || asker.take().ok_or(Refusal::Aborted);
         let peer = self.peer(about.core()).and_then(|peer| peer.ok_or(Error::NotConnected));
         let asked = peer.and_then(|peer| peer.ask(about, keep));
         if let (Err(error), Some(asker)) = (asked, asker) {
