@@ -65,10 +65,10 @@ impl Tag {
         (self.0 >> 8 & 0xf) as usize
     }
 
-    /// Whether the whole message is in registers: at most eight words, no capabilities, and no flags.
+    /// Whether the whole message is in registers: at most eight words, and no capabilities.
     #[inline(always)]
     pub const fn is_in_registers(self) -> bool {
-        (self.0 & 0xffff) as usize <= REGISTER_WORDS
+        (self.0 & 0xfff) as usize <= REGISTER_WORDS
     }
 
     /// Whether the kernel wrote this message (a fault or a foreign system call).

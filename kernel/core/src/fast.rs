@@ -1,12 +1,12 @@
 //! The two message paths that matter most: a call to a waiting server, and the reply that waits for the next call.
 //!
-//! And the small ones: a signal, whether somebody waits for it or not; giving way to an equal; a call through an empty
-//! slot.
+//! And the small ones: a signal, whether somebody waits for it or not; waiting for one, or for a message; giving way to an equal; a
+//! call through an empty slot.
 //!
 //! Each function checks everything first and writes nothing; then it commits. [`Fast::Slow`] means "take the slow path",
 //! which answers every case, these included; a fast path is nothing but the slow path's commonest case in few
-//! instructions. Messages must have no deadline and name no reply object; partners must be where they should be, and able
-//! to run at once. What does not fit into registers, or carries capabilities, is written where it belongs at the end.
+//! instructions. Messages must have no deadline and, but for a wait that sends nothing, name no reply object; partners must be where they
+//! should be, and able to run at once. What does not fit into registers, or carries capabilities, is written where it belongs at the end.
 
 use tench_abi::fault::Class;
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
@@ -41,8 +41,8 @@ pub enum Fast {
     Resume(Ref<Thread>),
     /// The same, and its budget is to be timed before it does ([`depletion::begin`](crate::depletion::begin)).
     Begin(Ref<Thread>),
-    /// Nothing was written. What lies in this slot and is to be signalled is no notification, but perhaps a doorbell, so [`ring`]
-    /// decides.
+    /// Nothing was written. What lies in this slot is no notification, but perhaps what else the operation takes, so another function
+    /// decides: [`ring`] or [`receive_message`].
     Other(Ref<Slot>),
     /// Nothing was written; the slow path decides.
     Slow,
@@ -70,6 +70,9 @@ fn slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option
     // SAFETY: a capability to a node that is not being deleted names a live node, and this one has 256 slots.
     Some(unsafe { Ref::<Slot>::at_unchecked(node + ((address as usize & (NODE_SLOTS - 1)) << 6)) })
 }
+
+/// The bits of a tag that say how a message is sent or received.
+const FLAGS: u64 = 0xf000;
 
 /// The bits of a tag that say what a message consists of, and how it is sent.
 pub const SHAPE: u64 = 0xffff;
@@ -256,12 +259,24 @@ fn wait_again<A: Arch>(
 ) {
     k.get(caller).state = ThreadState::Ready;
     k.get(reply).caller = None;
+    await_message(k, server, endpoint, reply, Some(reply));
+}
+
+/// A thread waits at an endpoint where nobody waits, with a reply object that it has claimed. `fast_reply` is that if it is the bound one.
+#[inline(always)]
+fn await_message<A: Arch>(
+    k: &mut Kernel<A>,
+    server: Ref<Thread>,
+    endpoint: Ref<Endpoint>,
+    reply: Ref<Reply>,
+    fast_reply: Option<Ref<Reply>>,
+) {
     let queue = k.get(endpoint);
     queue.head = server.address() | 1;
     queue.tail = server.address();
     let t = k.get(server);
     t.state = ThreadState::Receiving(endpoint);
-    t.fast_reply = Some(reply);
+    t.fast_reply = fast_reply;
     t.receive_reply = Some(reply);
 }
 
@@ -364,8 +379,8 @@ pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, ta
     let Some(slot) = slot(k, thread, address) else { return INVALID };
     let cap = &k.get(slot).cap;
     let is_usable = cap.allows(Rights::READ) && cap.flags & flag::ZOMBIE == 0;
-    if cap.kind != Kind::Notification || !is_usable || tag & 0xf000 != 0 {
-        return Fast::Slow;
+    if cap.kind != Kind::Notification || !is_usable || tag & FLAGS != 0 {
+        return Fast::Other(slot);
     }
     let object = cap.object;
     // SAFETY: a live notification capability names a live notification.
@@ -377,6 +392,53 @@ pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, ta
     notification::enqueue(k, notification, thread);
     let next = scheduler::leave_to_first(k, thread);
     if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
+}
+
+/// `Receive` from an endpoint, if the slot holds one, where nobody waits, with the bound reply object or with another that is empty. (If
+/// the bound notification had a signal, the thread would have a reason against this path.)
+#[inline(always)]
+pub fn receive_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
+    let cap = &k.get(slot).cap;
+    if cap.flags & flag::RECEIVABLE == 0 {
+        return Fast::Slow;
+    }
+    let object = cap.object;
+    // SAFETY: a live endpoint capability names a live endpoint.
+    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
+    let is_empty = k.get(endpoint).head == 0;
+    let t = k.get(thread);
+    let (bound, flags, named) = (t.bound_reply, t.slow, t.registers.x[11]);
+    if !is_empty || flags != 0 {
+        return Fast::Slow;
+    }
+    let reply = match tag & FLAGS {
+        0 => bound,
+        Tag::REPLY => reply_at(k, thread, named),
+        _ => None,
+    };
+    let Some(reply) = reply else { return Fast::Slow };
+    let r = k.get(reply);
+    if r.caller.is_some() || r.claimed.is_some_and(|other| other != thread) {
+        return Fast::Slow;
+    }
+    // ── Point of no return ──
+    r.claimed = Some(thread);
+    await_message(k, thread, endpoint, reply, bound.filter(|bound| *bound == reply));
+    let next = scheduler::leave_to_first(k, thread);
+    if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
+}
+
+/// The reply object at an address in the space of `thread`, if it is there and can be used.
+#[inline(always)]
+fn reply_at<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<Ref<Reply>> {
+    let slot = slot(k, thread, address)?;
+    let cap = &k.get(slot).cap;
+    let is_usable = cap.kind == Kind::Reply && cap.allows(Rights::WRITE) && cap.flags & flag::ZOMBIE == 0;
+    if !is_usable {
+        return None;
+    }
+    // SAFETY: a live capability of this kind names a live reply object.
+    unsafe { Ref::at(cap.object) }
 }
 
 /// `Yield`: the first thread of the same priority runs, and this one goes behind the last.

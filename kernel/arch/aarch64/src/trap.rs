@@ -284,7 +284,10 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
         fast::Fast::Begin(next) => unsafe {
             core::arch::asm!("b tench_begin", in("x0") next.address(), in("x2") old, options(noreturn))
         },
-        fast::Fast::Other(slot) => go_on_in!("tench_fast_ring", address, tag, old, slot),
+        fast::Fast::Other(slot) if OPERATION == Operation::Signal as u64 => {
+            go_on_in!("tench_fast_ring", address, tag, old, slot)
+        }
+        fast::Fast::Other(slot) => go_on_in!("tench_fast_receive_message", address, tag, old, slot),
         // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which the slow path gets back here.
         fast::Fast::Slow => unsafe {
             core::arch::asm!("b tench_slow_call", in("x0") address, in("x1") tag, in("x2") old, in("x10") OPERATION,
@@ -363,6 +366,14 @@ unsafe extern "C" fn tench_fast_ring(address: u64, tag: u64, old: usize, slot: u
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> ! {
     let fast = fast::receive(&mut token(), thread(old), address, tag);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::Receive as u64 }, true>(fast, address, tag, old) }
+}
+
+/// `Receive` from what is no notification, likewise.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_fast_receive_message(address: u64, tag: u64, old: usize, slot: usize) -> ! {
+    let fast = fast::receive_message(&mut token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::Receive as u64 }, true>(fast, address, tag, old) }
 }

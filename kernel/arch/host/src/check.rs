@@ -237,6 +237,15 @@ fn check_replies(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
             ensure!(exists, "{thread:?} awaits a reply through {reply:?}, which does not live");
             ensure!(k.get(reply).caller == Some(*thread), "{thread:?} is not the caller in {reply:?}");
         }
+        let t = k.get(*thread);
+        if let (ThreadState::Receiving(_), Some(reply)) = (t.state, t.receive_reply) {
+            let (fast, bound) = (t.fast_reply, t.bound_reply);
+            ensure!(k.get(reply).claimed == Some(*thread), "{thread:?} waits with {reply:?}, which it has not claimed");
+            ensure!(
+                fast.is_none() || fast == bound,
+                "{thread:?} waits with {reply:?} on the fast path, not bound to it"
+            );
+        }
     }
     Ok(())
 }

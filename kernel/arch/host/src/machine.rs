@@ -335,7 +335,11 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         Operation::Yield => fast::give_way(k, thread),
         _ => return None,
     };
-    let found = if let Fast::Other(slot) = found { fast::ring(k, slot) } else { found };
+    let found = match (found, Operation::from_code(number)?) {
+        (Fast::Other(slot), Operation::Signal) => fast::ring(k, slot),
+        (Fast::Other(slot), _) => fast::receive_message(k, thread, slot, tag),
+        (found, _) => found,
+    };
     let handoff = match found {
         Fast::HandOff(handoff) => handoff,
         Fast::Answer(answer) => {

@@ -241,6 +241,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
 
     /// For whoever waits for more than this channel: says that this side sleeps from now on, and looks once more. Answers whether
     /// there is nothing to do, and it may sleep until the bell rings; whatever it does, it calls [`awake`](Self::awake) then.
+    #[inline]
     pub fn prepare_sleep(&mut self) -> Result<bool, Broken> {
         match self.prepare(false) {
             Ok(ready) => Ok(!ready),
@@ -249,6 +250,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
     }
 
     /// The same for whoever has also been refused with `Full`: the bell rings when there is room, too.
+    #[inline(never)]
     pub fn prepare_sleep_for_room(&mut self) -> Result<bool, Broken> {
         match self.prepare(true) {
             Ok(ready) => Ok(!ready),
@@ -263,6 +265,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
     }
 
     /// Says that this side is about to sleep; answers whether there is something to do already.
+    #[inline(always)]
     fn prepare(&mut self, room: bool) -> Result<bool, Broken> {
         let has_line = !self.receiver.prepare_sleep()?;
         let has_room = (room || self.sender.is_partial()) && !self.sender.prepare_wait()?;

@@ -63,14 +63,18 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
     pub(crate) fn fetch(&mut self) -> Result<Option<(Kind, Header)>, Broken> {
         let line = self.peer.line(self.place.line);
         let header = look(line);
-        if header.lap() == self.place.lap
-            && self.missing == 0
-            && header.length() <= PAYLOAD
-            && let Ok(kind) = header.kind()
-        {
-            copy(line, &mut self.buffer[0]);
-            self.go_on();
-            return Ok(Some((kind, header)));
+        if self.missing == 0 {
+            if header.lap() == self.place.lap
+                && header.length() <= PAYLOAD
+                && let Ok(kind) = header.kind()
+            {
+                copy(line, &mut self.buffer[0]);
+                self.go_on();
+                return Ok(Some((kind, header)));
+            }
+            if header.lap() == self.place.lap.wrapping_sub(1) {
+                return Ok(None);
+            }
         }
         self.fetch_slowly(header)
     }
@@ -141,11 +145,16 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
     /// Tells the sender of the room that there is.
     #[cold]
     fn give_back(&mut self) {
+        self.tell();
+        self.waits.ring_if_asleep(&self.peer);
+    }
+
+    #[inline]
+    fn tell(&mut self) {
         self.told = self.told.wrapping_add((self.batch - self.quiet) as u64);
         self.quiet = self.batch;
         // Release: the lines were read before this. Pairs with the acquire in `Ring::refresh`.
         self.own.control(TAKEN).store(self.told, Release);
-        self.waits.ring_if_asleep(&self.peer);
     }
 
     /// Whether there is something to receive: a line, or a reason to close the channel.
@@ -158,14 +167,20 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
 
     /// Says that this side is about to sleep until a line arrives. If the answer is true, it may: the peer rings when it has
     /// written one. Otherwise there is one already. After either, whoever slept calls [`awake`](Self::awake).
+    #[inline]
     pub fn prepare_sleep(&mut self) -> Result<bool, Broken> {
         if let Some(broken) = self.broken {
             return Err(broken);
         }
-        if self.quiet < self.batch {
-            self.give_back();
+        let has_told = self.quiet < self.batch;
+        if has_told {
+            self.tell();
         }
         self.asleep.begin(&self.own);
+        if has_told {
+            // The fence of the sleep comes after both stores.
+            self.waits.ring_if_seen_asleep(&self.peer);
+        }
         let has_line = self.has_line();
         if has_line {
             self.awake();
@@ -214,7 +229,7 @@ fn look<W: Word>(line: &[W; WORDS]) -> Header {
 #[inline(always)]
 fn copy<W: Word>(line: &[W; WORDS], words: &mut [u64; PAYLOAD]) {
     for (word, shared) in words.iter_mut().zip(&line[1..]) {
-        // Relaxed: the acquire of the header puts it after the header, the release in `Receiver::give_back` before the sender's next
+        // Relaxed: the acquire of the header puts it after the header, the release in `Receiver::tell` before the sender's next
         // use of the line. A word of a hostile peer may be anything, but it is read once.
         *word = shared.load(Relaxed);
     }

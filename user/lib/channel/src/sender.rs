@@ -65,7 +65,7 @@ impl<M: Memory> Ring<M> {
     /// Looks how much room the peer has made.
     fn refresh(&mut self) -> Result<(), Broken> {
         // Acquire: the peer has read the lines that it gives back before it said so, and what is written to them from now on
-        // cannot be what it read. Pairs with the release in `Receiver::give_back`.
+        // cannot be what it read. Pairs with the release in `Receiver::tell`.
         let taken = self.peer.control(TAKEN).load(Acquire);
         let outstanding = (self.place.lines - self.room) as u64;
         let newly = taken.wrapping_sub(self.taken);

@@ -83,6 +83,12 @@ impl<B: Bell, const WORD: usize> Peer<B, WORD> {
     pub fn ring_if_asleep<M: Memory>(&mut self, peer: &Half<M>) {
         // Pairs with the fence in `Own::begin`; see there.
         peer.fence();
+        self.ring_if_seen_asleep(peer);
+    }
+
+    /// The same if there was a fence since.
+    #[inline(always)]
+    pub fn ring_if_seen_asleep<M: Memory>(&mut self, peer: &Half<M>) {
         // Relaxed: the value is only compared, and whatever the peer wrote, the worst is a bell that nobody needs.
         let value = peer.control(WORD).load(Relaxed);
         if value & 1 != 0 && value != self.rung {

@@ -45,7 +45,7 @@ const USAGE: &str =
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
     leave CORE [TIMES] | call CORE [TIMES] | luggage CORE [TIMES] | signal CORE [TIMES] |
     abandon CORE TIMES |
-    named CORE CORE | mute CORE TIMES | unheard CORE TIMES | hoard | look-up TIMES |
+    named CORE CORE | own CORE CORE NAME | mute CORE TIMES | unheard CORE TIMES | hoard | look-up TIMES |
     lose CORE PROGRAM | keep CORE PROGRAM | refusals CORE |
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
@@ -100,6 +100,9 @@ fn main() -> Result<(), String> {
         ["abandon", core, times] => processes::abandon(several()?, number(core)?, number(times)?),
         ["prepare", core] => processes::prepare(several()?, number(core)?),
         ["named", core, other] => names::named(several()?, number(core)?, number(other)?),
+        ["own", core, other, name] => names::own(several()?, [number(core)?, number(other)?], name),
+        ["own-server", name] => names::own_server(name),
+        ["own-client", name] => names::own_client(name),
         ["mute", core, times] => names::mute(several()?, number(core)?, number(times)?),
         ["unheard", core, times] => names::unheard(several()?, number(core)?, number(times)?),
         ["unheard-of"] => names::unheard_of(several()?),

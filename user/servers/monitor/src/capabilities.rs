@@ -28,6 +28,7 @@ use tench_sys::{Cap, CapAddress, Error as Refusal, Frame, Instant, Kernel, Kind,
 
 use crate::desk::Asker;
 use crate::links::Links;
+use crate::marked::Marked;
 
 /// How long until the kernel is asked what is not used any more, in parts of a second.
 const LOOKS: u64 = 10;
@@ -88,11 +89,11 @@ pub struct Own {
 }
 
 /// The books.
-pub type Books = Exchange<Machine, Waiter>;
+pub type Books = Marked<Exchange<Machine, Waiter>>;
 
 /// Opens the books of a core.
 pub fn open(core: u64, cores: u64) -> Option<Books> {
-    Exchange::new(core, cores, Machine)
+    Exchange::new(core, cores, Machine).map(Marked::new)
 }
 
 /// The core of this number; there is none of a higher one than the books know.

@@ -119,22 +119,6 @@ pub enum Origin {
     Nobody,
 }
 
-impl Origin {
-    /// Refuses whoever waits here.
-    pub fn refuse(self, port: &mut Port, why: Error) {
-        if let Origin::Here(asker) = self {
-            asker.refuse(port, why);
-        }
-    }
-
-    /// Takes it back from who has gone.
-    pub fn forget(self, replies: &mut Replies) {
-        if let Origin::Here(asker) = self {
-            asker.forget(replies);
-        }
-    }
-}
-
 /// Who works on what.
 pub struct Desk {
     /// This core.

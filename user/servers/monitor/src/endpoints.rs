@@ -80,6 +80,11 @@ impl Endpoints {
         Ok(Endpoints { core, inbox, books, services, next: None, freight, shipments: VecDeque::new() })
     }
 
+    /// Registers a name that this core has for itself.
+    pub fn register(&self, name: &str, process: u64, service: Cap<Endpoint>) -> Result<()> {
+        self.inbox.register(name, process, service)
+    }
+
     /// Receives in the place of a server from now on.
     pub fn stand_in(&self, service: u64, endpoint: Cap<Endpoint>) -> Result<()> {
         self.inbox.open(Source::Server(service), endpoint).map_err(no_memory)
@@ -490,6 +495,12 @@ impl Endpoints {
         }
     }
 
+    /// Whether there is nothing to be looked after: nothing that others hold, no reason to tell anybody anything, and no time for it.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.next.is_none() && self.books.is_quiet()
+    }
+
     /// Until when the main thread may sleep.
     pub const fn deadline(&self) -> Option<Instant> {
         self.next
@@ -528,6 +539,6 @@ fn claim(carried: &Carried, from: u64, letters: &mut Books) -> Option<CapAddress
 }
 
 /// Whether there is no memory for the books.
-fn has_no_room() -> bool {
+pub fn has_no_room() -> bool {
     memory::reserve_heap(crate::server::GROWTH).is_err()
 }

@@ -6,6 +6,7 @@
 //! attention     reminds of looking whether other cores still answer
 //! peer          another core, and (peer/asked) what was asked of it and what it asks
 //! forward       receives what local programs ask servers of the first core, and endpoints of other cores
+//! local         names that this core has for itself
 //! endpoints     those: what is held for other cores, and proxies of what they hold; (endpoints/machine) the system calls for it
 //! signals       notifications of other cores
 //! slots         for capabilities that messages carry
@@ -13,10 +14,12 @@
 //! processes     starting, awaiting, killing and listing processes
 //! capabilities  sending them to processes of any core
 //! links         channels between any two further cores
+//! marked        what remembers whether it was touched
 //! desk          who gets a worker, and who is answered when it is done
 //! workers       threads that make calls which take time
 //! server        takes in what local programs (server/interface) and other monitors ask, also about capabilities (server/trade)
 //! message       what monitors say to each other            (library)
+//! names         which names each core has for itself (library)
 //! exchange      the books of capabilities that left their core (library)
 //! ```
 
@@ -31,6 +34,8 @@ mod desk;
 mod endpoints;
 mod forward;
 mod links;
+mod local;
+mod marked;
 mod peer;
 mod processes;
 mod server;

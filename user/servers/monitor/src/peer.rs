@@ -2,6 +2,7 @@
 
 mod asked;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -17,10 +18,10 @@ use tench_sys::{Error as Refusal, Instant};
 
 use crate::capabilities::{self, Books, Gift};
 use crate::channel::{Channel, IN_FLIGHT};
-use crate::desk::{Asker, Desk, Origin};
+use crate::desk::{Asker, Desk};
 use crate::endpoints::Endpoints;
 use crate::forward::Waiting;
-use asked::{Asked, ToProcesses, carry_out};
+use asked::{Asked, Table, ToProcesses, carry_out};
 
 /// Seconds in which a core that was started has to answer.
 const PATIENCE: u64 = 10;
@@ -59,7 +60,7 @@ pub struct Peer {
     /// It has said something since the last reminder; how many there have been since it has.
     heard: bool,
     silence: u32,
-    asked: Vec<(Number, Asked)>,
+    asked: Table,
     /// Who waits for ends of its processes.
     places: Places,
     /// Answers for which there was no room yet.
@@ -78,7 +79,7 @@ pub struct Peer {
 enum Parked {
     Ping(Pending<u64, Error>),
     Endpoint(u64, Pending<ToProcesses, Error>),
-    Processes(About, Origin),
+    Processes(About, Asker),
     Gift(Gift),
     Growth(Asker, Growth),
 }
@@ -95,7 +96,7 @@ impl Peer {
             started: Instant::now(),
             heard: false,
             silence: 0,
-            asked: Vec::new(),
+            asked: Table::new(),
             places: Places::new(PLACES),
             unsent: VecDeque::new(),
             unasked: VecDeque::new(),
@@ -194,17 +195,16 @@ impl Peer {
                 }
                 Ok(Some(Incoming::Request(number, words))) => {
                     let answer = carry_out(self.core, number, words, desk, endpoints, books);
-                    answer.into_iter().for_each(|words| self.answer(number, words));
+                    answer.iter().for_each(|words| self.answer(number, words));
                     continue;
                 }
                 Ok(Some(Incoming::Answer(number, words))) => {
-                    let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else {
+                    let Some(asked) = self.asked.take(number) else {
                         if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
                             endpoints.finish_nothing(self.core, words, books);
                         }
                         continue;
                     };
-                    let (_, asked) = self.asked.swap_remove(place);
                     asked.finish(self.core, words, &mut self.places, endpoints, books, port);
                     continue;
                 }
@@ -257,9 +257,8 @@ impl Peer {
             Some(Err(why)) => return asker.refuse(port, why),
             None => {}
         }
-        let asked = self.asked.try_reserve(1).map_err(|_| Error::Full);
-        match asked.and_then(|()| self.request(exchange::GROW, &growth.encode())) {
-            Ok(number) => self.asked.push((number, Asked::Processes(0, false, Origin::Here(asker)))),
+        match self.request(exchange::GROW, &growth.encode()) {
+            Ok(number) => self.asked.put(number, Asked::Processes(0, false, Some(asker))),
             Err(why) => asker.refuse(port, why),
         }
     }
@@ -271,20 +270,19 @@ impl Peer {
             Some(Err(why)) => return gift.refuse(books, why),
             None => {}
         }
-        let asked = self.asked.try_reserve(1).map_err(|_| Error::Full);
-        match asked.and_then(|()| self.request(exchange::ADMIT, &gift.admission().encode())) {
-            Ok(number) => self.asked.push((number, Asked::Gift(gift))),
+        match self.request(exchange::ADMIT, &gift.admission().encode()) {
+            Ok(number) => self.asked.put(number, Asked::Gift(Box::new(gift))),
             Err(why) => gift.refuse(books, why),
         }
     }
 
     /// Answers a request of its, now or when there is room.
-    pub fn answer(&mut self, number: Number, words: Words) {
+    pub fn answer(&mut self, number: Number, words: &Words) {
         // Of a channel that is closed nobody hears an answer.
         let Some(channel) = &mut self.channel else { return };
         // What is broken is noticed when something is taken in.
-        if !self.unsent.is_empty() || matches!(channel.answer(number, &words), Err(Refused::Full)) {
-            self.unsent.push_back((number, words));
+        if !self.unsent.is_empty() || matches!(channel.answer(number, words), Err(Refused::Full)) {
+            self.unsent.push_back((number, words.clone()));
         }
     }
 
@@ -350,11 +348,9 @@ impl Peer {
             room?.push(Parked::Ping(keep().map_err(|_| Error::Full)?));
             return Ok(());
         }
-        self.asked.try_reserve(1).map_err(|_| Error::Full)?;
         let since = Instant::now();
         let number = self.request(operation::PING, &[])?;
-        let asked = keep().map_or(Asked::Processes(0, false, Origin::Nobody), |pending| Asked::Ping(since, pending));
-        self.asked.push((number, asked));
+        self.asked.put(number, Asked::Ping(since, keep().ok()));
         Ok(())
     }
 
@@ -368,46 +364,45 @@ impl Peer {
             room?.push(Parked::Endpoint(asker, keep().map_err(|_| Error::Full)?));
             return Ok(());
         }
-        self.asked.try_reserve(1).map_err(|_| Error::Full)?;
         let number = self.request(operation::PROCESSES, &[asker])?;
-        self.asked.push((number, Asked::Endpoint(asker, keep().ok())));
+        self.asked.put(number, Asked::Endpoint(asker, keep().ok()));
         Ok(())
     }
 
     /// Asks it for something about processes. Who asks is kept if that was possible.
-    pub fn ask(&mut self, about: &About, keep: impl FnOnce() -> Result<Origin, Refusal>) -> Result<(), Error> {
+    pub fn ask(&mut self, about: &About, keep: impl FnOnce() -> Result<Asker, Refusal>) -> Result<(), Error> {
         if let Some(room) = self.waiting_room() {
             room?.push(Parked::Processes(about.clone(), keep().map_err(|_| Error::Full)?));
             return Ok(());
         }
         let (asker, waits) = (about.asker, about.operation.waits());
-        if waits && !self.places.may_take(asker) || self.asked.try_reserve(1).is_err() {
+        if waits && !self.places.may_take(asker) {
             return Err(Error::Full);
         }
         let number = self.request(about.operation as u16, &about.encode())?;
-        let kept = keep();
-        let is_kept = kept.is_ok();
+        let kept = keep().ok();
+        let is_kept = kept.is_some();
         if waits {
             self.places.take(asker);
         }
-        self.asked.push((number, Asked::Processes(asker, waits, kept.unwrap_or(Origin::Nobody))));
+        self.asked.put(number, Asked::Processes(asker, waits, kept));
         if is_kept { Ok(()) } else { Err(Error::Full) }
     }
 
     /// Takes out those who wait for the end of a process and have gone without a word, and cancels their waits.
     pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
         let Some(channel) = &mut self.channel else { return };
-        for (number, asked) in &mut self.asked {
-            let Asked::Processes(asker, waits @ true, origin) = asked else { continue };
-            if !matches!(origin, Origin::Here(asker) if asker.has_gone(watch)) {
+        for (place, asked) in self.asked.iter_mut() {
+            let Asked::Processes(process, waits @ true, asker) = asked else { continue };
+            if !asker.as_ref().is_some_and(|asker| asker.has_gone(watch)) {
                 continue;
             }
-            if channel.event(operation::CANCEL, &[number.place() as u64]).is_err() {
+            if channel.event(operation::CANCEL, &[place]).is_err() {
                 return;
             }
             *waits = false;
-            self.places.give_back(*asker);
-            core::mem::replace(origin, Origin::Nobody).forget(replies);
+            self.places.give_back(*process);
+            asker.take().into_iter().for_each(|asker| asker.forget(replies));
         }
     }
 
@@ -416,6 +411,8 @@ impl Peer {
         self.places.may_take(asker) && self.asked.len() < IN_FLIGHT as usize
     }
 
+    /// Asks something, whose number is to be put in the table.
+    #[inline]
     fn request(&mut self, operation: u16, words: &[u64]) -> Result<Number, Error> {
         match self.state {
             State::Broken => return Err(Error::Broken),
@@ -424,6 +421,7 @@ impl Peer {
             _ => {}
         }
         let channel = self.channel.as_mut().ok_or(Error::NotConnected)?;
+        self.asked.make_room()?;
         channel.request(operation, words).map_err(|refused| match refused {
             Refused::Broken(_) => Error::Broken,
             _ => Error::Full,
@@ -480,7 +478,7 @@ impl Peer {
             endpoints.refuse(waiting);
         }
         endpoints.give_up(self.core);
-        for (_, asked) in self.asked.drain(..) {
+        for asked in self.asked.drain() {
             asked.refuse(why, &mut self.places, endpoints, books, port);
         }
         for parked in self.parked.iter_mut().flat_map(|parked| parked.drain(..)) {
@@ -504,7 +502,7 @@ impl Peer {
     /// Gives it back if there is no room.
     fn try_forward(&mut self, waiting: Waiting, words: Words, endpoints: &mut Endpoints) -> Option<(Waiting, Words)> {
         match self.request(operation::FORWARD, &words) {
-            Ok(number) => self.asked.push((number, Asked::Forward(waiting))),
+            Ok(number) => self.asked.put(number, Asked::Forward(waiting)),
             Err(Error::Full) => {
                 self.wants_room = true;
                 return Some((waiting, words));
@@ -520,10 +518,10 @@ impl Peer {
     /// Says of those who have gone without a word that nobody waits any more for what they asked there.
     fn cancel_gone(&mut self, watch: Watch) {
         let Some(channel) = &mut self.channel else { return };
-        for (number, asked) in &self.asked {
+        for (place, asked) in self.asked.iter_mut() {
             if matches!(asked, Asked::Forward(waiting) if waiting.has_gone(watch)) {
                 // If there is no room for it, or it comes too early, it is said again.
-                let _ = channel.event(operation::CANCEL, &[number.place() as u64]);
+                let _ = channel.event(operation::CANCEL, &[place]);
             }
         }
     }

@@ -517,6 +517,12 @@ impl<K: Kernel> Proxies<K> {
         !self.proxies.is_empty()
     }
 
+    /// Whether there are none, and nobody is to be told anything.
+    pub fn is_quiet(&self) -> bool {
+        let is_settled = self.closing.is_empty() && !self.has_signals() && !self.held.has_parted();
+        self.proxies.is_empty() && is_settled && self.released.is_empty()
+    }
+
     /// Whether it may find something that it did not before, because of what is held no longer.
     pub const fn is_stale(&self) -> bool {
         self.is_stale

@@ -50,6 +50,8 @@ use crate::slots::discard;
 use crate::start::Starter;
 use crate::{Result, no_memory};
 
+/// The name server, as the system description calls it.
+const NAMES: &str = "names";
 /// What the line signals.
 const RING: u64 = 1;
 /// What the other threads signal.
@@ -76,6 +78,8 @@ pub struct Server {
     /// Capabilities that left their core.
     books: Books,
     rounds: Rounds,
+    /// Nothing was to be done about capabilities when that was looked at last. It still is so unless the books were touched.
+    is_settled: bool,
     /// Channels between further cores; nothing where this is one.
     links: Links,
     /// Who asked for memory when nobody could find out about it.
@@ -103,13 +107,16 @@ impl Server {
         memory::serve_without_faults(GROWTH).map_err(no_memory)?;
         let machine = Cap::<Kernel>::new(slot::KERNEL).machine()?;
         let [main, wake, remind] = listen()?;
-        let files = if machine.core == 0 { Some(Files::open()?) } else { None };
-        let absent = files.as_ref().map_or(Vec::new(), |files| absent_elsewhere(&files.archive));
+        let files = Files::open(machine.core)?;
+        let system = description(&files.archive).ok_or(Refusal::InvalidArgument)?;
+        let absent = servers(&system, Program::is_absent_elsewhere);
+        let is_first = machine.core == 0;
+        let (own, absent) = if is_first { ((None, Vec::new()), absent) } else { (own(&system, &absent), Vec::new()) };
         let services = Arc::new(Services::new(absent));
         services.find_all();
         let watch = Watch::new().map_err(no_memory)?;
         let attention = Attention::new(remind).map_err(no_memory)?;
-        let (inbox, signals) = (Inbox::new(machine.core, watch, wake), Signals::new(main, wake)?);
+        let (inbox, signals) = (Inbox::new(machine.core, watch, own, wake), Signals::new(main, wake)?);
         let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services), signals)?;
         let desk = Desk::new(machine.core, services, wake);
         let books = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
@@ -120,6 +127,7 @@ impl Server {
             endpoints,
             books,
             rounds: Rounds::new(),
+            is_settled: false,
             links: Links::new(),
             refused: Vec::new(),
             returned: Vec::new(),
@@ -131,12 +139,11 @@ impl Server {
             is_starting: true,
             is_woken: false,
         };
-        match files {
-            Some(files) => {
-                server.start_others(&files)?;
-                server.register()?;
-            }
-            None => server.connect()?,
+        if is_first {
+            server.start_others(&files, &system)?;
+            server.register()?;
+        } else {
+            server.connect()?;
         }
         Ok(server)
     }
@@ -150,10 +157,9 @@ impl Server {
     }
 
     /// Starts the other cores. One that cannot be started is reported, and the others go on.
-    fn start_others(&mut self, files: &Files) -> Result<()> {
+    fn start_others(&mut self, files: &Files, system: &System<'_>) -> Result<()> {
         let starter = Starter::new(self.machine, &files.archive, files.place)?;
         let free = Mem::STANDARD.totals().map_err(no_memory)?.free;
-        let system = description(&files.archive).ok_or(Refusal::InvalidArgument)?;
         let shares = divide(free, self.machine.cores, 1 << BLOCK_BITS, system.shares());
         for (core, share) in (1..self.machine.cores).zip(shares.into_iter().skip(1)) {
             let peer = start_one(&starter, core, share);
@@ -179,6 +185,7 @@ impl Server {
         (first.channel, first.state) = (Some(channel), State::Running);
         self.peers.push(first);
         capabilities::core(0).into_iter().for_each(|core| self.books.connect(core));
+        self.endpoints.register(Monitor::NAME, tench::process::id(), Cap::new(slot::SERVICE))?;
         (0..)
             .zip(processes::endpoints().skip(1))
             .try_for_each(|(service, endpoint)| self.endpoints.stand_in(service, endpoint))
@@ -243,7 +250,7 @@ impl Server {
                 match peer {
                     Some(peer) => {
                         let words = self.endpoints.answer(core, number, product);
-                        words.into_iter().for_each(|words| peer.answer(number, words));
+                        words.iter().for_each(|words| peer.answer(number, words));
                     }
                     None => discard(&product.caps),
                 }
@@ -272,8 +279,11 @@ impl Server {
             self.ship();
         }
         let is_quiet = self.exchange(port) && !self.is_starting && !self.desk.is_waiting();
+        if self.endpoints.is_quiet() {
+            return is_quiet;
+        }
         self.look_after_endpoints();
-        is_quiet && self.endpoints.deadline().is_none()
+        false
     }
 
     /// Sends on what programs here ask servers and endpoints of other cores.
@@ -294,6 +304,7 @@ impl Server {
     }
 
     /// Lets go what is not needed any more of endpoints and notifications: proxies here, and what is held for those that others have let go.
+    #[inline(never)]
     fn look_after_endpoints(&mut self) {
         self.endpoints.look();
         if self.endpoints.took_others() {
@@ -407,7 +418,7 @@ impl Server {
             let task = processes::Task::Vouch(about.asker);
             self.desk.ask_here(task, || Ok(Origin::Vouched(Box::new(about), keep()?)))?;
         } else {
-            self.peer(core)?.ok_or(Error::NotConnected)?.ask(&about, || keep().map(Origin::Here))?;
+            self.peer(core)?.ok_or(Error::NotConnected)?.ask(&about, keep)?;
         }
         Ok(None)
     }
@@ -415,7 +426,7 @@ impl Server {
     /// Asks another core, now that it is known what whoever asks may do.
     fn ask_again(&mut self, port: &mut Port, about: &About, asker: Asker) {
         let mut asker = Some(asker);
-        let keep = || Ok(asker.take().map_or(Origin::Nobody, Origin::Here));
+        let keep = || asker.take().ok_or(Refusal::Aborted);
         let peer = self.peer(about.core()).and_then(|peer| peer.ok_or(Error::NotConnected));
         let asked = peer.and_then(|peer| peer.ask(about, keep));
         if let (Err(error), Some(asker)) = (asked, asker) {
@@ -438,10 +449,12 @@ struct Files {
 }
 
 impl Files {
-    fn open() -> Result<Files> {
+    /// On a further core it lies behind the frame of the channel.
+    fn open(core: u64) -> Result<Files> {
+        let first = if core == 0 { slot::EXTRA } else { CapAddress(slot::EXTRA.0 + 1) };
         let mut random = Randomness::new(Default::default());
-        let (shown, archive) = tench_boot::map(slot::EXTRA, &mut random).map_err(no_memory)?;
-        Ok(Files { archive, place: (first_frame(slot::EXTRA)?.identify()?.address, shown.size()) })
+        let (shown, archive) = tench_boot::map(first, &mut random).map_err(no_memory)?;
+        Ok(Files { archive, place: (first_frame(first)?.identify()?.address, shown.size()) })
     }
 }
 
@@ -450,10 +463,20 @@ fn description(archive: &Archive<'static>) -> Option<System<'static>> {
     System::parse(archive.find(ARCHIVE_PATH)?.contents).ok()
 }
 
-/// The servers that run on the first core only.
-fn absent_elsewhere(archive: &Archive<'static>) -> Vec<&'static str> {
-    let programs = description(archive).into_iter().flat_map(|system| system.programs());
-    programs.filter(Program::is_absent_elsewhere).map(|program| program.name).collect()
+/// The names of such servers.
+fn servers(system: &System<'static>, are: fn(&Program<'static>) -> bool) -> Vec<&'static str> {
+    system.programs().filter(are).map(|program| program.name).collect()
+}
+
+/// The names that a further core has for itself, and where it is asked for them. `absent` are the servers that run on the first only.
+fn own(system: &System<'static>, absent: &[&str]) -> (Option<u64>, Vec<&'static str>) {
+    let names = absent.iter().position(|name| *name == NAMES).map(|number| number as u64);
+    let mut own = servers(system, Program::is_on_each_core);
+    if !own.contains(&Monitor::NAME) {
+        // However the description calls the monitor: each core has one.
+        own.push(Monitor::NAME);
+    }
+    (names, own)
 }
 
 /// Lets this core be rung: the line signals the main thread. Answers the notification that is bound to that thread, what wakes it

@@ -202,8 +202,8 @@ fn finish(me: Tid) {
         }
         SESSION.give_reply(place);
     }
+    // It is inside until its thread waits or is given up: before that nobody is to begin a task with this identifier.
     SESSION.table.exit(me);
-    events::INSIDE.store(0, Relaxed);
 }
 
 /// Sets the priority of a task's thread. It has no time slice.

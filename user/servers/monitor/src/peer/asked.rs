@@ -1,5 +1,8 @@
 //! What was asked of another core, and what it asks.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use tench_channel::Request as Number;
 use tench_monitor::about::{About, Operation};
 use tench_monitor::exchange::line::{Admission, Growth, operation as exchange};
@@ -10,23 +13,91 @@ use tench_protocol::{Given, Pending, Port, Sent};
 use tench_sys::{Cap, Endpoint, Instant};
 
 use crate::capabilities::{self, Books, Gift, Task, Work};
-use crate::desk::{Desk, Origin, malformed};
+use crate::channel::IN_FLIGHT;
+use crate::desk::{Asker, Desk, malformed};
 use crate::endpoints::Endpoints;
 use crate::forward::Waiting;
 use crate::slots::discard;
 
-/// What was asked of another core.
+/// What was asked of another core. It is small, because it is moved with each request and each answer.
 pub enum Asked {
-    /// Whether it answers; since when.
-    Ping(Instant, Pending<u64, Error>),
-    /// Something about processes, by whom; whether it waits for the end of one; and who is answered.
-    Processes(u64, bool, Origin),
+    /// Whether it answers; since when, and who is answered, if somebody is.
+    Ping(Instant, Option<Pending<u64, Error>>),
+    /// Something about processes, by whom; whether it waits for the end of one; and who is answered, if somebody is.
+    Processes(u64, bool, Option<Asker>),
     /// Something of a server there.
     Forward(Waiting),
     /// Its process server, for this process, if it could be kept.
     Endpoint(u64, Option<Pending<ToProcesses, Error>>),
     /// Whether a process there takes what somebody here sends.
-    Gift(Gift),
+    Gift(Box<Gift>),
+}
+
+/// What a core was asked and has not answered, at the places of the requests in the channel. The channel lets in only answers to what is in
+/// flight, so what is at the place of an answer is what it answers, or nothing if nobody waits any more.
+pub struct Table {
+    /// As many as can be in flight, from the first request on.
+    places: Vec<Option<Asked>>,
+    count: usize,
+}
+
+impl Table {
+    /// Nothing was asked.
+    pub const fn new() -> Table {
+        Table { places: Vec::new(), count: 0 }
+    }
+
+    /// How many.
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether nobody waits for an answer.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// To be called before something is asked. Errors: `OutOfMemory`.
+    #[inline]
+    pub fn make_room(&mut self) -> Result<(), Error> {
+        if self.places.is_empty() { self.make_places() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn make_places(&mut self) -> Result<(), Error> {
+        self.places.try_reserve_exact(IN_FLIGHT as usize).map_err(|_| Error::OutOfMemory)?;
+        self.places.resize_with(IN_FLIGHT as usize, || None);
+        Ok(())
+    }
+
+    /// Keeps what was asked until it is answered.
+    #[inline]
+    pub fn put(&mut self, number: Number, asked: Asked) {
+        // There is such a place: no channel has more.
+        if let Some(place) = self.places.get_mut(number.place()) {
+            self.count += usize::from(place.is_none());
+            *place = Some(asked);
+        }
+    }
+
+    /// Takes out what was answered, unless nobody waits for it any more.
+    #[inline]
+    pub fn take(&mut self, number: Number) -> Option<Asked> {
+        let asked = self.places.get_mut(number.place())?.take()?;
+        self.count -= 1;
+        Some(asked)
+    }
+
+    /// Everything, with its place.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut Asked)> {
+        (0..).zip(&mut self.places).filter_map(|(place, asked)| Some((place, asked.as_mut()?)))
+    }
+
+    /// Takes everything out.
+    pub fn drain(&mut self) -> impl Iterator<Item = Asked> {
+        self.count = 0;
+        self.places.iter_mut().filter_map(Option::take)
+    }
 }
 
 /// The capability to a process server.
@@ -83,12 +154,15 @@ impl Asked {
         port: &mut Port,
     ) {
         match self {
-            Asked::Ping(since, pending) => port.finish(pending, &Ok(Instant::now().ticks() - since.ticks())),
-            Asked::Processes(asker, waits, origin) => {
+            Asked::Ping(since, pending) => {
+                let passed = Instant::now().ticks() - since.ticks();
+                pending.into_iter().for_each(|pending| port.finish(pending, &Ok(passed)));
+            }
+            Asked::Processes(process, waits, asker) => {
                 if waits {
-                    places.give_back(asker);
+                    places.give_back(process);
                 }
-                if let Origin::Here(asker) = origin {
+                if let Some(asker) = asker {
                     asker.finish(port, words);
                 }
             }
@@ -115,7 +189,7 @@ impl Asked {
         port: &mut Port,
     ) {
         match self {
-            Asked::Ping(_, pending) => port.finish(pending, &Err(why)),
+            Asked::Ping(_, pending) => pending.into_iter().for_each(|pending| port.finish(pending, &Err(why))),
             Asked::Processes(..) => {
                 self.finish(0, &ended(Outcome::Refused, why as u64), places, endpoints, books, port);
             }

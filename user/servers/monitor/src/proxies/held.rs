@@ -111,6 +111,11 @@ impl Holdings {
         None
     }
 
+    /// Whether there may be any.
+    pub const fn has_parted(&self) -> bool {
+        !self.parted.is_empty()
+    }
+
     /// It is to be dealt with later.
     pub fn put_back(&mut self, process: u64) {
         self.parted.push(process);

@@ -42,24 +42,29 @@ impl Server {
         if let Some((core, number, answer)) = capabilities::finish(&mut self.books, own, work, words)
             && let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core)
         {
-            peer.answer(number, answer);
+            peer.answer(number, &answer);
         }
     }
 
     /// Passes on what the books of capabilities have to say, to whomever. Answers whether there was nothing at all.
     #[inline]
     pub(super) fn exchange(&mut self, port: &mut Port) -> bool {
-        let has_own = self.links.waiting() > 0 || !self.refused.is_empty() || !self.returned.is_empty();
-        // Most of what a monitor does has nothing to do with capabilities.
-        if self.books.is_quiet() && self.rounds.is_over() && !has_own {
+        // Most of what a monitor does has nothing to do with capabilities. (All else that makes work here is done below.)
+        if self.is_settled && !self.books.is_touched() && self.refused.is_empty() {
             return true;
         }
         self.exchange_all(port);
-        false
+        self.is_settled
     }
 
-    #[cold]
+    #[inline(never)]
     fn exchange_all(&mut self, port: &mut Port) {
+        self.books.take_mark();
+        let has_own = self.links.waiting() > 0 || !self.refused.is_empty() || !self.returned.is_empty();
+        self.is_settled = self.books.is_quiet() && self.rounds.is_over() && !has_own;
+        if self.is_settled {
+            return;
+        }
         if !self.books.is_idle() {
             // If there is none, what is left of the reserve is used.
             let _ = make_room();
@@ -153,7 +158,7 @@ impl Server {
         // All cores to which something was sent are known.
         let Some(peer) = peer else { return };
         match message {
-            Outgoing::Answer(number, words) => peer.answer(number, words),
+            Outgoing::Answer(number, words) => peer.answer(number, &words),
             Outgoing::Request(None, words) => self.endpoints.not_sent(core, &words),
             // Whoever has ended meanwhile asks nothing any more: the server may have heard of its end already.
             Outgoing::Request(Some(waiting), words) if waiting.has_gone(self.watch) => {
@@ -191,8 +196,8 @@ impl Server {
                 let own = (self.machine.core, MONITOR);
                 peer.admit(Gift::new(who, slot, own, (to, MONITOR), links::MEMORY), &mut self.books);
             }
-            [why] => peer.answer(number, ended(Outcome::Refused, why)),
-            _ => peer.answer(number, ended(Outcome::Refused, Error::Internal as u64)),
+            [why] => peer.answer(number, &ended(Outcome::Refused, why)),
+            _ => peer.answer(number, &ended(Outcome::Refused, Error::Internal as u64)),
         }
     }
 
@@ -208,7 +213,7 @@ impl Server {
             }
             let peer = self.peers.iter_mut().find(|peer| peer.core == core);
             if let Some(peer) = peer {
-                peer.answer(number, words);
+                peer.answer(number, &words);
             }
         }
         self.returned.extend(core::iter::from_fn(|| self.books.returned()));
@@ -286,12 +291,19 @@ impl Server {
     }
 
     /// Sees to it that there is a channel to a core, or that one is asked for.
+    #[inline]
     pub(super) fn reach(&mut self, core: u64) -> Result<(), Error> {
+        if self.peers.iter().any(|peer| peer.core == core) { Ok(()) } else { self.reach_out(core) }
+    }
+
+    /// The same for a core that was not asked for anything yet, or is this one.
+    #[cold]
+    fn reach_out(&mut self, core: u64) -> Result<(), Error> {
         if core >= self.machine.cores {
             return Err(Error::NoSuchCore);
         }
         let name = capabilities::core(core).ok_or(Error::NoSuchCore)?;
-        if core == self.machine.core || self.peers.iter().any(|peer| peer.core == core) {
+        if core == self.machine.core {
             return Ok(());
         }
         if self.machine.core == 0 || self.books.is_closed(name) {

@@ -1,0 +1,100 @@
+//! Waiting for a message with a reply object that is named: the same by the fast path and without it.
+
+use tench_abi::layout::slot;
+use tench_abi::{Error, Kind, Operation, Rights, Tag};
+use tench_arch_host::machine::at;
+use tench_arch_host::{Answer, Machine};
+use tench_kernel::object::Ref;
+use tench_kernel::thread::{Thread, ThreadState};
+
+/// Threads that share everything, an endpoint and a reply object that belongs to nobody.
+struct Stage {
+    machine: Machine,
+    server: Ref<Thread>,
+    other: Ref<Thread>,
+    client: Ref<Thread>,
+    endpoint: u64,
+    /// Where the second server receives.
+    elsewhere: u64,
+    reply: u64,
+}
+
+/// Plays with the fast path and without it.
+fn both(play: fn(Stage)) {
+    for fast in [true, false] {
+        let mut machine = Machine::new();
+        machine.fast = fast;
+        machine.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), 255, 255, 0]).ok();
+        let [server, other, client] = [50, 50, 40].map(|priority| machine.make_thread(priority));
+        let [endpoint, elsewhere] = [0; 2].map(|_| machine.make(Kind::Endpoint, 0));
+        let reply = machine.make(Kind::Reply, 0);
+        play(Stage { machine, server, other, client, endpoint, elsewhere, reply });
+    }
+}
+
+impl Stage {
+    /// A thread receives with a reply object.
+    fn receive(&mut self, thread: Ref<Thread>, endpoint: u64, reply: u64) -> Answer {
+        let mut x = [0; 13];
+        (x[0], x[1], x[11]) = (endpoint, Tag::REPLY, reply);
+        self.machine.run(thread);
+        let answer = self.machine.system_call(Operation::Receive as u64, &x);
+        self.machine.check();
+        answer
+    }
+
+    fn receives(&mut self, thread: Ref<Thread>) -> bool {
+        matches!(self.machine.thread(thread).state, ThreadState::Receiving(_))
+    }
+}
+
+#[test]
+fn a_reply_object_with_which_somebody_waits_is_in_use() {
+    both(|mut stage| {
+        stage.receive(stage.server, stage.endpoint, stage.reply);
+        assert!(stage.receives(stage.server));
+        assert_eq!(stage.receive(stage.other, stage.elsewhere, stage.reply).err(), Error::ReplyInUse);
+        assert!(!stage.receives(stage.other));
+    });
+}
+
+#[test]
+fn it_is_free_for_others_when_its_caller_was_answered() {
+    both(|mut stage| {
+        stage.receive(stage.server, stage.endpoint, stage.reply);
+        stage.machine.call_as(stage.client, Operation::Call, &[stage.endpoint, Tag::new(7, 0).0]);
+        stage.machine.check();
+        assert_eq!(stage.receive(stage.other, stage.elsewhere, stage.reply).err(), Error::ReplyInUse);
+        stage.machine.call_as(stage.server, Operation::Reply, &[stage.reply, 0]).ok();
+        assert!(!stage.machine.waits(stage.client));
+        stage.receive(stage.other, stage.elsewhere, stage.reply);
+        assert!(stage.receives(stage.other));
+    });
+}
+
+#[test]
+fn it_takes_the_right_to_answer() {
+    both(|mut stage| {
+        let weaker = stage.machine.take_free();
+        stage.machine.call(Operation::Mint, &[0, stage.reply, 0, weaker, Rights::READ.bits().into(), 0]).ok();
+        assert_eq!(stage.receive(stage.server, stage.endpoint, weaker).err(), Error::MissingRights);
+        assert!(!stage.receives(stage.server));
+    });
+}
+
+#[test]
+fn a_signal_that_came_before_is_received_first() {
+    both(|mut stage| {
+        let notification = stage.machine.make(Kind::Notification, 0);
+        let server = stage.machine.free;
+        let thread = stage.machine.make_thread(50);
+        stage.machine.call(Operation::ThreadBind, &[server, 0, 0, notification]).ok();
+        stage.machine.call(Operation::Signal, &[notification]).ok();
+        let answer = stage.receive(thread, stage.endpoint, stage.reply);
+        assert!(!stage.receives(thread));
+        assert_eq!(answer.x[1], Tag::NOTIFICATION);
+        // And with none, it waits.
+        stage.receive(thread, stage.endpoint, stage.reply);
+        assert!(stage.receives(thread));
+    });
+}
