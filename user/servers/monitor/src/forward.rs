@@ -37,7 +37,7 @@ const OWN_LIMIT: u32 = 4;
 /// Who asks in the place of all processes of another core.
 const UNKNOWN: u64 = u64::MAX;
 /// Bytes of a thread's stack.
-const STACK: usize = 16 * 1024;
+pub const STACK: usize = 16 * 1024;
 
 /// At which endpoint something is received.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,8 @@
 //! peer          another core, and (peer/asked) what was asked of it and what it asks
 //! forward       receives what local programs ask servers of the first core, and endpoints of other cores
 //! local         names that this core has for itself
-//! endpoints     those: what is held for other cores, and proxies of what they hold
+//! endpoints     those: what is held for other cores, and proxies of what they hold; (endpoints/machine) the system calls for it
+//! signals       notifications of other cores
 //! slots         for capabilities that messages carry
 //! services      the servers of this core, as those of other cores reach them
 //! processes     starting, awaiting, killing and listing processes
@@ -39,6 +40,7 @@ mod peer;
 mod processes;
 mod server;
 mod services;
+mod signals;
 mod slots;
 mod start;
 mod workers;

@@ -22,6 +22,7 @@ use tench_mem_client::Mem;
 use tench_monitor::about::About;
 use tench_monitor::boot::BLOCK_BITS;
 use tench_monitor::message::operation;
+use tench_monitor::proxies;
 use tench_monitor::share::divide;
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{Error, State};
@@ -44,16 +45,21 @@ use crate::links::Links;
 use crate::peer::{Peer, Seen};
 use crate::processes;
 use crate::services::Services;
+use crate::signals::Signals;
 use crate::slots::discard;
 use crate::start::Starter;
 use crate::{Result, no_memory};
 
 /// The name server, as the system description calls it.
 const NAMES: &str = "names";
+/// What the line signals.
+const RING: u64 = 1;
 /// What the other threads signal.
 const WAKE: u64 = 1 << 1;
 /// What reminds of those for whom somebody waits.
 const REMIND: u64 = 1 << 2;
+/// Not what stands for notifications of other cores.
+const OWN: u64 = (1 << proxies::FIRST_BIT) - 1;
 /// Ticks of the system counter in a second are so many times those after which something that is being cancelled is looked at again.
 const LOOKS: u64 = 1000;
 /// Bytes of heap that are kept for what a client's request and a batch of other monitors' messages put into the books.
@@ -100,7 +106,7 @@ impl Server {
     pub fn new() -> Result<Server> {
         memory::serve_without_faults(GROWTH).map_err(no_memory)?;
         let machine = Cap::<Kernel>::new(slot::KERNEL).machine()?;
-        let [wake, remind] = listen()?;
+        let [main, wake, remind] = listen()?;
         let files = Files::open(machine.core)?;
         let system = description(&files.archive).ok_or(Refusal::InvalidArgument)?;
         let absent = servers(&system, Program::is_absent_elsewhere);
@@ -110,8 +116,8 @@ impl Server {
         services.find_all();
         let watch = Watch::new().map_err(no_memory)?;
         let attention = Attention::new(remind).map_err(no_memory)?;
-        let inbox = Inbox::new(machine.core, watch, own, wake);
-        let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services))?;
+        let (inbox, signals) = (Inbox::new(machine.core, watch, own, wake), Signals::new(main, wake)?);
+        let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services), signals)?;
         let desk = Desk::new(machine.core, services, wake);
         let books = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
         let mut server = Server {
@@ -199,7 +205,7 @@ impl Server {
                 self.take_in(&mut port);
             }
             let is_quiet = self.pass_on(&mut port);
-            self.is_rung = !self.may_sleep();
+            self.is_rung |= !self.may_sleep();
             let wait = match (self.is_rung, is_quiet) {
                 (true, _) => Wait::until(Instant::now()),
                 (false, true) => Wait::FOREVER,
@@ -213,10 +219,13 @@ impl Server {
                     }
                 }
                 Event::Signal(bits) => {
-                    self.is_rung |= bits & !(WAKE | REMIND) != 0;
+                    self.is_rung |= bits & RING != 0;
                     self.is_woken |= bits & WAKE != 0;
                     if bits & REMIND != 0 {
                         self.look(&mut port);
+                    }
+                    if bits & !OWN != 0 {
+                        self.endpoints.signalled(bits);
                     }
                 }
                 Event::Nothing => self.expire(),
@@ -262,6 +271,10 @@ impl Server {
             self.desk.resume();
         }
         if is_woken {
+            self.endpoints.hear_others();
+        }
+        self.say_signals();
+        if is_woken {
             self.forward();
             self.ship();
         }
@@ -283,10 +296,22 @@ impl Server {
         }
     }
 
-    /// Lets go what is not needed any more of endpoints: proxies here, and what is held for those that others have let go.
+    /// Says what was signalled here at notifications of other cores.
+    fn say_signals(&mut self) {
+        if self.endpoints.has_signals() {
+            self.peers.iter_mut().for_each(|peer| peer.signal(&mut self.endpoints));
+        }
+    }
+
+    /// Lets go what is not needed any more of endpoints and notifications: proxies here, and what is held for those that others have let go.
     #[inline(never)]
     fn look_after_endpoints(&mut self) {
         self.endpoints.look();
+        if self.endpoints.took_others() {
+            self.make_up_for_missed();
+        }
+        // What was found when proxies were let go.
+        self.say_signals();
         while let Some(process) = self.endpoints.parted() {
             if !self.desk.forget(process) {
                 self.endpoints.put_back(process);
@@ -329,6 +354,7 @@ impl Server {
     /// Whoever asks whether somebody still waits may have lost a signal to that: what it would have told is done.
     fn make_up_for_missed(&mut self) {
         self.attention.was_reminded();
+        self.endpoints.hear();
         (self.is_rung, self.is_woken) = (true, true);
     }
 
@@ -453,8 +479,9 @@ fn own(system: &System<'static>, absent: &[&str]) -> (Option<u64>, Vec<&'static 
     (names, own)
 }
 
-/// Lets this core be rung: the line signals the main thread. Answers what wakes that thread otherwise, and what reminds it.
-fn listen() -> Result<[Cap<Notification>; 2]> {
+/// Lets this core be rung: the line signals the main thread. Answers the notification that is bound to that thread, what wakes it
+/// otherwise, and what reminds it.
+fn listen() -> Result<[Cap<Notification>; 3]> {
     let slot = memory::take_slot().map_err(no_memory)?;
     let line = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(LINE, Trigger::Bell, slot)?;
     let notification = memory::make::<Notification>(0).map_err(no_memory)?.leak();
@@ -462,7 +489,7 @@ fn listen() -> Result<[Cap<Notification>; 2]> {
     Cap::<Thread>::new(slot::THREAD).bind(bindings)?;
     line.bind(Some(notification))?;
     let mint = |badge| notification.mint_to(memory::take_slot().map_err(no_memory)?, Rights::WRITE, badge);
-    Ok([mint(WAKE)?, mint(REMIND)?])
+    Ok([notification, mint(WAKE)?, mint(REMIND)?])
 }
 
 /// The frame in the first of the slots for extra capabilities.
