@@ -9,6 +9,7 @@
 //! | `empty-monitor` | all memory is taken from the core's monitor, its threads too; nobody is told |
 //! | `end-slowly` | the same, and 15 seconds later the core stops |
 //! | `end-kernel` | the core stops, in the middle of whatever it does |
+//! | `end-shell` | the first core's shell is killed: the terminal is nobody's then |
 //! | `break-channel` | the core's side of its channel to the first is overwritten, and 5 seconds later the core stops |
 //!
 //! `divide-memory` does it itself, where `./tench test crash` has broken what it calls: it asks the memory server to divide a block, which
@@ -26,10 +27,12 @@ use alloc::string::{String, ToString};
 use tench::abi::layout::slot;
 use tench::mem::Mem;
 use tench::memory::{self, Window};
+use tench::names::Names;
 use tench::println;
 use tench::procs::Procs;
 use tench::sys::{Cap, CapAddress, Kernel, MapFlags, OWN_SPACE};
 use tench::time::{self, Duration};
+use tench_monitor_client::Monitor;
 
 tench::entry!(main);
 
@@ -58,11 +61,12 @@ const PERIOD: Duration = Duration::from_millis(20);
 type Deed = fn() -> Result<(), String>;
 
 /// What it does for whom.
-const DEEDS: [(&str, Deed); 5] = [
+const DEEDS: [(&str, Deed); 6] = [
     ("end-monitor", end_monitor),
     ("empty-monitor", empty_monitor),
     ("end-slowly", end_slowly),
     ("end-kernel", end_kernel),
+    ("end-shell", end_shell),
     ("break-channel", break_channel),
 ];
 
@@ -112,6 +116,20 @@ fn end_slowly() -> Result<(), String> {
     empty_monitor()?;
     time::sleep(SILENCE);
     end_kernel()
+}
+
+/// Who asked for it ends as well, so that it is done once.
+fn end_shell() -> Result<(), String> {
+    let slot = memory::take_slot().map_err(|error| error.to_string())?;
+    let found = Names::STANDARD.look_up(Monitor::NAME, slot).map_err(|failure| failure.to_string())?;
+    let monitor = Monitor::at(found);
+    let killed = monitor.find("shell", 0).and_then(|process| monitor.kill(process));
+    killed.map_err(|failure| failure.to_string())?;
+    found.delete().map_err(|error| error.to_string())?;
+    memory::free_slot(slot);
+    println!("the first core's shell has ended");
+    let asked = Procs::STANDARD.find("end-shell", 0);
+    asked.and_then(|asked| Procs::STANDARD.kill(asked)).map_err(|failure| failure.to_string())
 }
 
 /// The monitor goes on, and so does whatever else runs here.

@@ -253,7 +253,7 @@ impl fmt::Display for Rejection {
             Rejection::NotAttached => f.write_str("no memory is shared with the server; attach a buffer first"),
             Rejection::NoBuffer => f.write_str("the server shares no such buffer; ask for a smaller one, or later"),
             Rejection::OtherCore => f.write_str(
-                "the server runs on another core, to which only endpoints and memory can be sent; run the program there",
+                "the server runs on another core, to which only endpoints, notifications and memory can be sent; run the program there",
             ),
             Rejection::Unreachable => f.write_str("the server runs on another core, which does not answer"),
         }

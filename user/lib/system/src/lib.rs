@@ -194,6 +194,11 @@ impl Program<'_> {
     pub fn is_absent_elsewhere(&self) -> bool {
         self.server && matches!(self.cores, Cores::First)
     }
+
+    /// Whether it is a server of which each core has its own, if there are several: then its name is that of the own core's one.
+    pub fn is_on_each_core(&self) -> bool {
+        self.server && !matches!(self.cores, Cores::First)
+    }
 }
 
 /// Iterator over the programs of a [`System`].

@@ -52,6 +52,17 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
+fn a_server_is_on_the_first_core_only_or_on_each() {
+    let [mem, hello] = sample();
+    for (cores, is_on_each) in [(Cores::First, false), (Cores::Every, true), (Cores::Several, true)] {
+        let server = Program { cores, ..mem };
+        assert_eq!((server.is_on_each_core(), server.is_absent_elsewhere()), (is_on_each, !is_on_each));
+        let program = Program { cores, ..hello };
+        assert!(!program.is_on_each_core() && !program.is_absent_elsewhere());
+    }
+}
+
+#[test]
 fn every_shorter_prefix_is_refused() {
     let bytes = System::write(&sample(), shares());
     for length in 0..bytes.len() {

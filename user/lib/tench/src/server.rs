@@ -1,6 +1,7 @@
 //! What a server receives with: slots and reply objects of this process; and what it keeps when it is started again.
 
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
@@ -48,6 +49,15 @@ fn delete(reply: Cap<Reply>) {
     }
 }
 
+/// What was signalled and taken by a [`Watch`].
+static MISSED: AtomicU64 = AtomicU64::new(0);
+
+/// The bits of the bound notification that were received by [`Watch`]es since this was asked last. Of a process in which several threads
+/// have one, nobody knows whose they were.
+pub fn missed_signals() -> u64 {
+    MISSED.swap(0, Ordering::Relaxed)
+}
+
 /// Finds out whether those whom a server has not answered yet still wait. Somebody who waits can give up, at its own deadline, or
 /// because the thread has ended; the server hears nothing of it.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +74,7 @@ impl Watch {
 
     /// Whether nobody waits any more for the answer to a request. (The kernel says of a reply object whether somebody waits in it
     /// when somebody tries to receive with it, here where there is nothing to receive. A thread with a bound notification can lose
-    /// a signal of it to this: it looks afterwards at what the signal would have told it.)
+    /// a signal of it to this: it looks afterwards at what the signal would have told it, or [which it was](missed_signals).)
     pub fn has_gone<T, E>(&self, pending: &Pending<T, E>) -> bool {
         self.is_empty(pending.reply())
     }
@@ -72,6 +82,10 @@ impl Watch {
     /// The same for somebody who waits in a reply object.
     pub fn is_empty(&self, reply: Cap<Reply>) -> bool {
         let tried = self.quiet.try_receive(Wait::FOREVER.with_reply(reply));
+        if let Ok(received) = &tried {
+            // Nobody sends here.
+            MISSED.fetch_or(received.badge(), Ordering::Relaxed);
+        }
         !matches!(tried, Err(Error::ReplyInUse))
     }
 }

@@ -8,6 +8,7 @@
 //! processes  programs on any core
 //! refusals   what cannot be sent
 //! share      memory that cores share, and lend each other
+//! signals    notifications that are signalled from another core
 //! traffic    capabilities sent and taken back by all cores at random
 //! ```
 
@@ -22,6 +23,7 @@ mod names;
 mod processes;
 mod refusals;
 mod share;
+mod signals;
 mod traffic;
 
 use alloc::format;
@@ -41,8 +43,9 @@ const USAGE: &str =
     kill|suspend|resume|status|wait [CORE:]PID | killall [CORE] NAME | find NAME |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
-    leave CORE [TIMES] | call CORE [TIMES] | luggage CORE [TIMES] | abandon CORE TIMES |
-    named CORE CORE | mute CORE TIMES | unheard CORE TIMES | hoard | look-up TIMES |
+    leave CORE [TIMES] | call CORE [TIMES] | luggage CORE [TIMES] | signal CORE [TIMES] |
+    abandon CORE TIMES |
+    named CORE CORE | own CORE CORE NAME | mute CORE TIMES | unheard CORE TIMES | hoard | look-up TIMES |
     lose CORE PROGRAM | keep CORE PROGRAM | refusals CORE |
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
@@ -92,9 +95,14 @@ fn main() -> Result<(), String> {
         ["luggage", core] => luggage::luggage(several()?, number(core)?, 1),
         ["luggage", core, times] => luggage::luggage(several()?, number(core)?, number(times)?),
         ["luggage-of", whose] => luggage::guest(several()?, whose == "there"),
+        ["signal", core] => signals::signal(several()?, number(core)?, 1),
+        ["signal", core, times] => signals::signal(several()?, number(core)?, number(times)?),
         ["abandon", core, times] => processes::abandon(several()?, number(core)?, number(times)?),
         ["prepare", core] => processes::prepare(several()?, number(core)?),
         ["named", core, other] => names::named(several()?, number(core)?, number(other)?),
+        ["own", core, other, name] => names::own(several()?, [number(core)?, number(other)?], name),
+        ["own-server", name] => names::own_server(name),
+        ["own-client", name] => names::own_client(name),
         ["mute", core, times] => names::mute(several()?, number(core)?, number(times)?),
         ["unheard", core, times] => names::unheard(several()?, number(core)?, number(times)?),
         ["unheard-of"] => names::unheard_of(several()?),
@@ -104,6 +112,7 @@ fn main() -> Result<(), String> {
         ["badge-of", core] => names::badge_of(number(core)?),
         ["muted"] => names::muted(several()?),
         ["caller"] => call::caller(several()?),
+        ["signaller"] => signals::signaller(several()?),
         ["lose", core, program] => share::lose(several()?, number(core)?, program),
         ["keep", core, program] => share::keep(several()?, number(core)?, program),
         ["refusals", core] => refusals::all(several()?, number(core)?),

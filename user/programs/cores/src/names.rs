@@ -8,7 +8,7 @@ use tench::memory;
 use tench::sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_SPACE, Reply, Rights, Wait};
 use tench::{again, println, process, time};
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Letter};
+use tench_monitor_client::protocol::{Condition, Letter, place};
 use tench_names_client::{Failure as NamesFailure, Names};
 use tench_procs_client::pid::Shown;
 
@@ -49,13 +49,18 @@ pub fn named(monitor: Monitor, core: u64, other: u64) -> Result<(), String> {
 
 /// The server: answers one request with its badge.
 pub fn badge() -> Result<(), String> {
+    serve_once(NAME, |badge| [badge])
+}
+
+/// Registers a name, and answers one request with words that are made of its badge.
+fn serve_once<const N: usize>(name: &str, words: impl FnOnce(u64) -> [u64; N]) -> Result<(), String> {
     let endpoint = memory::make::<Endpoint>(0).map_err(wrong)?;
     let reply = memory::make::<Reply>(0).map_err(wrong)?;
     let public = take_slot()?;
     endpoint.cap().mint_to(public, Rights::WRITE | Rights::CALL, 0).map_err(wrong)?;
-    again(|| Names::STANDARD.register(NAME, Cap::new(public))).map_err(wrong)?;
+    again(|| Names::STANDARD.register(name, Cap::new(public))).map_err(wrong)?;
     let received = endpoint.cap().receive(Wait::FOREVER.with_reply(reply.cap())).map_err(wrong)?;
-    reply.cap().reply(&Message::with_words(0, &[received.badge()])).map_err(wrong)
+    reply.cap().reply(&Message::with_words(0, &words(received.badge()))).map_err(wrong)
 }
 
 /// The client.
@@ -69,6 +74,38 @@ pub fn badge_of(core: u64) -> Result<(), String> {
     }
     println!("a server of core {core} was found by its name, and saw that process {} asked", Shown(own));
     Ok(())
+}
+
+/// Servers on two cores register the same name, which each core has for itself, and a client on each, which waits for that, finds its own
+/// core's. When they have ended, the name is free.
+pub fn own(monitor: Monitor, cores: [u64; 2], name: &str) -> Result<(), String> {
+    let start = |what| cores.map(|core| spawn(monitor, core, &["cores", what, name]));
+    let clients = start("own-client");
+    // They wait meanwhile.
+    time::sleep(10 * MOMENT);
+    let servers = start("own-server");
+    for process in clients.into_iter().chain(servers) {
+        ended_well(monitor, process?)?;
+    }
+    let [core, other] = cores;
+    println!("cores {core} and {other} each had a {name} of their own, which saw who asked");
+    Ok(())
+}
+
+/// The server: answers one request with its badge and its own number.
+pub fn own_server(name: &str) -> Result<(), String> {
+    serve_once(name, |badge| [badge, process::id()])
+}
+
+/// The client.
+pub fn own_client(name: &str) -> Result<(), String> {
+    let found: Cap<Endpoint> =
+        again(|| Names::STANDARD.wait_for(name, take_slot().unwrap_or(CapAddress::NULL))).map_err(wrong)?;
+    let (answer, own) = (found.call(&Message::new(0)).map_err(wrong)?, process::id());
+    match *answer.words() {
+        [badge, server] if badge == own && place(server).0 == place(own).0 => Ok(()),
+        ref other => Err(format!("process {} asked its own core's {name}, and was answered {other:?}", Shown(own))),
+    }
 }
 
 /// Looks a name up, again and again, and keeps what it gets until that is refused.

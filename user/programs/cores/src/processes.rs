@@ -5,8 +5,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tench::println;
-use tench::time;
+use tench::sys::{Cap, Notification};
+use tench::{memory, println, thread, time};
 use tench_monitor_client::protocol::{Condition, Error, Process, first};
 use tench_monitor_client::{Failure, Monitor};
 use tench_procs_client::Procs;
@@ -18,11 +18,21 @@ use crate::share::{take_slot, until};
 /// How long a program runs before it is killed: long enough to wait for something.
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// Starts a program and says what became of it.
+/// Starts a program and says what became of it. Ctrl-C is passed on to it.
 pub fn run(monitor: Monitor, core: u64, program: &[&str]) -> Result<(), String> {
     let process = spawn(monitor, core, program)?;
+    // Without memory for it, Ctrl-C ends this program alone.
+    let _ = memory::make::<Notification>(0).map(|keys| thread::spawn(move || pass_on(monitor, process, keys.cap())));
     report(&monitor.wait(process).map_err(text)?);
     Ok(())
+}
+
+/// Ends a process as Ctrl-C does, whenever that is typed: it may have asked to be told first.
+fn pass_on(monitor: Monitor, process: u64, keys: Cap<Notification>) {
+    while Procs::STANDARD.on_interrupt(keys).is_ok() && keys.wait().is_ok() {
+        // It may just have ended by itself.
+        let _ = monitor.interrupt(process);
+    }
 }
 
 /// The same, and kills it when it runs for too long.

@@ -11,12 +11,15 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tench::abi::layout::slot;
 use tench::memory::{self, Made, make};
+use tench::names::protocol::Error::Unknown;
+use tench::names::{Failure, Names};
 use tench::procs::Procs;
+use tench::reserve::{Reserve, Wish};
 use tench::runtime::text;
-use tench::sys::{Cap, Error, Instant, Kind, Notification, OWN_SPACE, Rights, SchedulingContext};
+use tench::sys::{Cap, Endpoint, Error, Instant, Kind, Notification, OWN_SPACE, Rights, SchedulingContext};
 use tench::thread::{Builder, JoinHandle};
 use tench::time::{self, Duration};
-use tench::{fs, print, println};
+use tench::{again, fs, print, println};
 use tench_cyclic::live::Live;
 use tench_cyclic::{Figures, Histogram, Options, Statistics, drawing, period, report};
 
@@ -27,6 +30,10 @@ const INTERRUPTED: u64 = 2;
 const LEAD: Duration = Duration::from_millis(1);
 /// How often the lines on the terminal are renewed.
 const RENEWAL: Duration = Duration::from_millis(250);
+
+/// How long a server is looked for that does not run, and how often.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What all threads share.
 #[derive(Default)]
@@ -133,6 +140,31 @@ fn start(options: &Options, number: u64, course: &Arc<Course>, watcher: Cap<Noti
     Ok(Worker { live, gate, thread })
 }
 
+/// The reservation server of the core on which this runs. One that is being started again is waited for.
+fn reservation_server() -> Result<Reserve<Cap<Endpoint>>, String> {
+    let slot = memory::take_slot().map_err(text)?;
+    let given_up = time::deadline(PATIENCE);
+    loop {
+        match again(|| Names::STANDARD.look_up(Reserve::NAME, slot)) {
+            Ok(found) => return Ok(Reserve::at(found)),
+            Err(Failure::Refused(Unknown)) if Instant::now() < given_up => time::sleep(PAUSE),
+            Err(Failure::Refused(Unknown)) => return Err("no reservation server runs on this core".into()),
+            Err(failure) => return Err(text(failure)),
+        }
+    }
+}
+
+/// Reserves for each thread what it is to have in each of its intervals. It ends with this process.
+fn reserve(options: &Options, budget: u64, workers: &[Worker]) -> Result<(), String> {
+    let server = reservation_server()?;
+    for (number, worker) in (0..).zip(workers) {
+        let context = worker.thread.scheduling().ok_or_else(|| format!("thread {number} has ended"))?;
+        let wish = Wish::new(Duration::from_nanos(budget), Duration::from_nanos(options.interval_of(number)));
+        server.wish(context, &wish).map_err(|refusal| format!("thread {number}: {refusal}"))?;
+    }
+    Ok(())
+}
+
 /// Measures, and says what came of it.
 pub fn measure(options: &Options) -> Result<(), String> {
     let signals = make::<Notification>(0).map_err(text)?;
@@ -141,6 +173,7 @@ pub fn measure(options: &Options) -> Result<(), String> {
     let course = Arc::new(Course::default());
     let workers: Vec<Worker> =
         (0..options.threads).map(|number| start(options, number, &course, watcher)).collect::<Result<_, _>>()?;
+    options.reserve.map_or(Ok(()), |budget| reserve(options, budget, &workers))?;
     let start = time::deadline(LEAD);
     let end = options.duration.map(|duration| start.after(tench::sys::time::ticks(duration, time::frequency())));
     course.start.store(start.ticks(), Ordering::Relaxed);

@@ -19,6 +19,7 @@ const ENTRIES: &[Entry] = &[
     Entry::valued(Some('p'), "priority", "N", "priority of the first; each next one has one less (the ceiling)"),
     Entry::valued(Some('i'), "interval", "US", "microseconds between the first one's times (1000)"),
     Entry::valued(Some('d'), "distance", "US", "how much longer the interval of each next one is (500)"),
+    Entry::valued(Some('r'), "reserve", "US", "microseconds reserved in each interval; gives the priority"),
     Entry::valued(Some('l'), "loops", "N", "turns of each thread (no end)"),
     Entry::valued(Some('D'), "duration", "TIME", "ends after 500ms, 10s, 2m (no end)"),
     Entry::valued(Some('h'), "histogram", "N", "counts how often a thread was how late, up to N units"),
@@ -53,6 +54,8 @@ pub struct Options {
     pub interval: u64,
     /// What the interval of each next one is longer.
     pub distance: u64,
+    /// What each thread reserves of the processor in each of its intervals. Then the reservation gives its priority.
+    pub reserve: Option<u64>,
     /// Turns of each thread; 0: no end.
     pub loops: u64,
     /// When it ends.
@@ -98,6 +101,9 @@ impl Options {
         let threads = words.number("threads", 1..=MAX_THREADS.min(u64::from(ceiling)))?.unwrap_or(1);
         // The last one's must not be 0, with which it would run when nobody else wants to.
         let priority = words.number("priority", threads..=u64::from(ceiling))?.unwrap_or(u64::from(ceiling));
+        if words.has("priority") && words.has("reserve") {
+            return Err("--priority and --reserve exclude each other: a reservation gives the priority".into());
+        }
         let microseconds = |name, least, otherwise| -> Result<u64, String> {
             Ok(words.number(name, least..=INTERVALS.1)?.unwrap_or(otherwise) * 1000)
         };
@@ -106,6 +112,7 @@ impl Options {
             priority: priority as u8,
             interval: microseconds("interval", INTERVALS.0, 1000)?,
             distance: microseconds("distance", 0, 500)?,
+            reserve: words.number("reserve", 1..=INTERVALS.1)?.map(|microseconds| microseconds * 1000),
             loops: words.number("loops", 0..=u64::MAX)?.unwrap_or(0),
             duration: words.time("duration")?,
             histogram: buckets(&words, unit)?,
@@ -170,6 +177,7 @@ mod tests {
             priority: 180,
             interval: 1_000_000,
             distance: 500_000,
+            reserve: None,
             loops: 0,
             duration: None,
             histogram: None,
@@ -190,6 +198,7 @@ mod tests {
             priority: 90,
             interval: 200_000,
             distance: 50_000,
+            reserve: None,
             loops: 1000,
             duration: Some(Duration::from_secs(2)),
             histogram: Some((4000, 25)),
@@ -202,6 +211,7 @@ mod tests {
         assert_eq!((options.interval_of(2), options.priority_of(2)), (300_000, 88));
         let options = parsed("-N --histogram 1000 --break 500").unwrap();
         assert_eq!((options.histogram, options.limit, options.unit), (Some((1, 1000)), Some(500), Unit::Nanoseconds));
+        assert_eq!(parsed("-r 250 -t 2").unwrap().reserve, Some(250_000));
         assert_eq!(parsed("--instructions").unwrap().unit, Unit::Instructions);
         assert_eq!(parsed("-h 10 -w 4").unwrap().histogram, Some((4000, 3)), "the last bucket may reach further");
         assert!(parsed("-t 32 -p 32 -d 2000").is_ok(), "the last one has priority 1");
@@ -233,6 +243,8 @@ mod tests {
             ("--svg -", "--histogram N says how far"),
             ("--svg= -h 5", "--svg takes the name of a file"),
             ("-N --instructions", "exclude each other"),
+            ("-r 0", "--reserve takes a number from 1 to 60000000"),
+            ("-r 100 -p 100", "a reservation gives the priority"),
             ("--foo", "there is no option --foo"),
         ];
         for (line, part) in mistakes {

@@ -21,10 +21,12 @@ pub fn line(options: &Options, thread: u64, figures: &Figures) -> String {
         Some(value) => format!("{}", unit.count(value)),
         None => UNKNOWN.into(),
     };
+    // That of a reservation changes when others come.
+    let priority = options.reserve.map_or_else(|| format!("{}", options.priority_of(thread)), |_| UNKNOWN.into());
     let has_run = |value| shown((figures.cycles > 0).then_some(value));
     format!(
-        "T:{thread:2} P:{:3} I:{:6} C:{:7} Min:{:>6} Act:{:>6} Avg:{:>6} Max:{:>6} Overruns:{:4}",
-        options.priority_of(thread),
+        "T:{thread:2} P:{:>3} I:{:6} C:{:7} Min:{:>6} Act:{:>6} Avg:{:>6} Max:{:>6} Overruns:{:4}",
+        priority,
         options.interval_of(thread) / 1000,
         figures.cycles,
         has_run(figures.least),

@@ -203,9 +203,9 @@ fn the_system_is_shown() {
     check("uptime", "up 5.000 s, 66.6 % idle\n");
     check(
         "reservations",
-        "ID  PID   SHARE    BUDGET     PERIOD  DEADLINE  RESPONSE  PRIORITY     USED  PROCESS\n\
-         \x203    5  10.0 %  1.000 ms  10.000 ms  5.000 ms  1.260 ms       155  2.500 s  console\n\
-         \x208   77   2.5 %  1.000 ms  10.000 ms  5.000 ms  1.260 ms       142  2.500 s  -\n\
+        "ID   PID   SHARE    BUDGET     PERIOD  DEADLINE  RESPONSE  PRIORITY     USED  PROCESS\n\
+         \x203     5  10.0 %  1.000 ms  10.000 ms  5.000 ms  1.260 ms       155  2.500 s  console\n\
+         \x208  1:77   2.5 %  1.000 ms  10.000 ms  5.000 ms  1.260 ms       142  2.500 s  -\n\
          12.5 % of the processor reserved\n",
     );
     check("reservations all", "reservations: it takes no argument, but all was given; usage: reservations\n");

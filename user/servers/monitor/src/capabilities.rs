@@ -123,7 +123,8 @@ impl Books_ for Machine {
         let (kind, base) = match found.kind {
             Kind::Frame => (Sendable::Frame, found.address),
             Kind::Untyped => (Sendable::Untyped, found.address),
-            Kind::Endpoint => (Sendable::Endpoint, holders.place),
+            // Both stay on their core, and are sent in the same way.
+            Kind::Endpoint | Kind::Notification => (Sendable::Endpoint, holders.place),
             _ => return None,
         };
         let bytes = 1u64.checked_shl(found.size_bits)?;

@@ -1,7 +1,9 @@
-//! Endpoints that are reached from other cores: the system calls around the books ([`tench_monitor::proxies`]), and what is asked of
-//! them.
+//! Endpoints and notifications that are reached from other cores: the system calls around the books ([`tench_monitor::proxies`]), and what
+//! is asked of them.
 
-use alloc::collections::{BTreeMap, VecDeque};
+mod machine;
+
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
 use tench::memory;
@@ -12,80 +14,23 @@ use tench_monitor::freight::{Freight, UNCLAIMED, answerer};
 use tench_monitor::message::{
     self, Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer,
 };
-use tench_monitor::proxies::{self, Carried, Found, Proxies, Server};
+use tench_monitor::proxies::{self, Carried, Common, Proxies, Server};
 use tench_monitor_client::protocol::{Error as Refused, first, place};
 use tench_protocol::{ArrayVec, RESTARTED, Rejection};
-use tench_sys::{Cap, CapAddress, Endpoint, Error, Instant, Kind, OWN_SPACE, Rights};
+use tench_sys::{Cap, CapAddress, Endpoint, Instant, Kind, OWN_SPACE, Rights};
 
 use crate::capabilities::{self, Books, KERNEL};
 use crate::forward::{Arrived, Inbox, Source, Via, Waiting};
 use crate::processes;
 use crate::services::{Request, Services};
+use crate::signals::Signals;
 use crate::slots::{Caps, discard};
 use crate::workers::Product;
 use crate::{Result, no_memory};
+use machine::{Machine, copy};
 
 /// Seconds until the kernel is asked which proxies nobody has any more.
 const LOOK: u64 = 1;
-
-/// The kernel of this core.
-struct Machine {
-    inbox: Inbox,
-    common: Cap<Endpoint>,
-    /// Proxies that are endpoints of their own.
-    own: BTreeMap<u64, CapAddress>,
-}
-
-fn copy(from: Cap<Endpoint>, rights: Rights, badge: u64) -> core::result::Result<CapAddress, Error> {
-    let slot = memory::take_slot().map_err(|_| Error::OutOfMemory)?;
-    from.mint_to(slot, rights, badge).map(|_| slot).inspect_err(|_| memory::free_slot(slot))
-}
-
-impl proxies::Kernel for Machine {
-    fn look(&self, slot: CapAddress) -> Option<Found> {
-        let found = OWN_SPACE.identify_at(slot).ok().filter(|found| found.kind == Kind::Endpoint)?;
-        let place = KERNEL.holders(OWN_SPACE, slot).ok()?.place;
-        Some(Found { place, badge: found.badge, rights: found.rights })
-    }
-
-    fn is_used(&self, slot: CapAddress) -> bool {
-        match KERNEL.holders(OWN_SPACE, slot) {
-            Ok(found) => found.others,
-            // Somebody has revoked all that are like it: nobody has it.
-            Err(Error::InvalidCapability) => false,
-            // What the kernel does not say is not known to be unused.
-            Err(_) => true,
-        }
-    }
-
-    fn delete(&mut self, slot: CapAddress) {
-        discard(&[slot]);
-    }
-
-    fn copy(&mut self, slot: CapAddress, rights: Rights, badge: u64) -> core::result::Result<CapAddress, Error> {
-        copy(Cap::new(slot), rights, badge)
-    }
-
-    fn common(&mut self, badge: u64, rights: Rights) -> core::result::Result<CapAddress, Error> {
-        copy(self.common, rights, badge)
-    }
-
-    fn open(&mut self, proxy: u64) -> core::result::Result<(CapAddress, u64), Error> {
-        let endpoint = memory::make::<Endpoint>(0).map_err(|_| Error::OutOfMemory)?;
-        let slot = endpoint.cap().address();
-        let place = KERNEL.holders(OWN_SPACE, slot)?.place;
-        self.inbox.open_until_deleted(Source::Own(proxy), endpoint).map_err(|_| Error::OutOfMemory)?;
-        self.own.insert(proxy, slot);
-        Ok((slot, place))
-    }
-
-    fn close(&mut self, proxy: u64) {
-        // The thread that receives at it ends, and gives the slot back.
-        if let Some(slot) = self.own.remove(&proxy) {
-            let _ = OWN_SPACE.delete_at(slot);
-        }
-    }
-}
 
 /// A message to another core.
 pub enum Outgoing {
@@ -125,13 +70,19 @@ pub struct Endpoints {
 
 impl Endpoints {
     /// Receives at the proxy that most endpoints of other cores will have in common.
-    pub fn open(core: u64, inbox: Inbox, services: Arc<Services>) -> Result<Endpoints> {
+    pub fn open(core: u64, inbox: Inbox, services: Arc<Services>, signals: Signals) -> Result<Endpoints> {
         let common = memory::make::<Endpoint>(0).map_err(no_memory)?.leak();
-        let place = KERNEL.holders(OWN_SPACE, common.address())?.place;
+        let endpoint = KERNEL.holders(OWN_SPACE, common.address())?.place;
+        let places = Common { endpoint, notification: signals.place()? };
         inbox.open(Source::Common, common).map_err(no_memory)?;
-        let machine = Machine { inbox: inbox.clone(), common, own: BTreeMap::new() };
-        let (books, freight) = (Proxies::new(machine, place), Freight::new());
+        let machine = Machine::new(inbox.clone(), signals, common);
+        let (books, freight) = (Proxies::new(machine, places), Freight::new());
         Ok(Endpoints { core, inbox, books, services, next: None, freight, shipments: VecDeque::new() })
+    }
+
+    /// Registers a name that this core has for itself.
+    pub fn register(&self, name: &str, process: u64, service: Cap<Endpoint>) -> Result<()> {
+        self.inbox.register(name, process, service)
     }
 
     /// Receives in the place of a server from now on.
@@ -330,6 +281,57 @@ impl Endpoints {
         }
         self.wait(to, answerer(self.core, to), cargo, Outgoing::Answer(number, words));
         None
+    }
+
+    // ── Signals ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// These bits were signalled to the main thread.
+    #[cold]
+    pub fn signalled(&mut self, bits: u64) {
+        self.books.signalled(bits);
+    }
+
+    /// Takes in what was signalled, wherever it lies.
+    pub fn hear(&mut self) {
+        let machine = self.books.kernel();
+        let bits = machine.signals.drain();
+        self.books.signalled(bits);
+        self.hear_others();
+    }
+
+    /// Takes in what was signalled at notifications at which threads wait.
+    pub fn hear_others(&mut self) {
+        while let Some((name, bits, is_over)) = self.books.kernel().signals.next() {
+            self.books.signalled_at(name, bits);
+            if is_over {
+                self.books.closed(name);
+            }
+        }
+    }
+
+    /// Whether signals of the main thread that are about something else were taken with those since this was asked last.
+    pub fn took_others(&mut self) -> bool {
+        self.books.kernel().signals.took_others()
+    }
+
+    /// Whether a core is to be told that something was signalled.
+    pub const fn has_signals(&self) -> bool {
+        self.books.has_signals()
+    }
+
+    /// What a core is to be told next.
+    pub fn next_signal(&self, core: u64) -> Option<(u64, u64)> {
+        self.books.next_signal(core)
+    }
+
+    /// It was told.
+    pub fn said(&mut self, core: u64) {
+        self.books.said(core);
+    }
+
+    /// Another core says that something was signalled there that is held for it.
+    pub fn signal(&mut self, core: u64, number: u64, bits: u64) {
+        self.books.signal(core, number, bits);
     }
 
     // ── Capabilities ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -537,6 +539,6 @@ fn claim(carried: &Carried, from: u64, letters: &mut Books) -> Option<CapAddress
 }
 
 /// Whether there is no memory for the books.
-fn has_no_room() -> bool {
+pub fn has_no_room() -> bool {
     memory::reserve_heap(crate::server::GROWTH).is_err()
 }

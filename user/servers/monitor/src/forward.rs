@@ -2,8 +2,10 @@
 //!
 //! A thread for each of those servers receives at its endpoint, one at the proxy that most endpoints of other cores have in common, and
 //! one at each other [proxy](tench_monitor::proxies). They hand what arrives to the main thread, together with the reply object in which
-//! whoever asked waits. So programs find the capabilities that they always find, and no thread waits for an answer.
+//! whoever asked waits. So programs find the capabilities that they always find, and no thread waits for an answer. What is asked about
+//! names that this core has for itself they [answer](crate::local) at once.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,27 +19,25 @@ use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
 use tench_monitor::askers::Askers;
-use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::first;
 use tench_names_client::Names;
-use tench_names_client::protocol::MAX_NAME;
 use tench_places::Places;
-use tench_protocol::wire::Source as Reader;
 use tench_protocol::{ArrayVec, DONE, Encode, Rejection};
 use tench_sys::{
-    Cap, CapAddress, Endpoint, Error, Message, Notification, OWN_SPACE, Received, Reply, Rights, Wait, offer_slots,
+    Cap, CapAddress, Endpoint, Error, Message, Notification, OWN_SPACE, Received, Reply, Wait, offer_slots,
 };
 
+use crate::local::{Answered, Listing, Local, listing, next_after};
 use crate::slots::{Arrivals, Caps, discard};
 
 /// Requests of programs that wait for their answers. The channel has room for more, which are the process server's.
-const LIMIT: usize = 56;
+pub const LIMIT: usize = 56;
 /// Requests of the process server that wait: it gives up after a moment, and may ask again.
 const OWN_LIMIT: u32 = 4;
 /// Who asks in the place of all processes of another core.
 const UNKNOWN: u64 = u64::MAX;
 /// Bytes of a thread's stack.
-const STACK: usize = 16 * 1024;
+pub const STACK: usize = 16 * 1024;
 
 /// At which endpoint something is received.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +66,8 @@ pub struct Waiting {
     pub asker: u64,
     /// Nobody waits: it was sent, not called with.
     pub is_one_way: bool,
+    /// It lists names, of which some are this core's own.
+    listing: Option<Listing>,
 }
 
 impl Waiting {
@@ -108,16 +110,31 @@ pub struct Inbox {
     core: u64,
     watch: Watch,
     state: Arc<Mutex<State>>,
+    /// The name server's number; none on the first core, where it is asked itself.
+    names: Option<u64>,
+    /// Names that this core has for itself. Who has this locked may lock the state, not the other way round.
+    local: Arc<Mutex<Local>>,
     /// Wakes the main thread.
     wake: Cap<Notification>,
 }
 
 impl Inbox {
-    /// Nothing arrives yet.
-    pub fn new(core: u64, watch: Watch, wake: Cap<Notification>) -> Inbox {
+    /// Nothing arrives yet. These names this core has for itself; it is asked about them in the place of the server of this number.
+    pub fn new(
+        core: u64,
+        watch: Watch,
+        (names, own): (Option<u64>, Vec<&'static str>),
+        wake: Cap<Notification>,
+    ) -> Inbox {
         let (arrived, places, spare) = (VecDeque::new(), Places::new(LIMIT), Vec::new());
         let state = State { arrived, places, own: 0, askers: Askers::default(), spare };
-        Inbox { core, watch, state: Arc::new(Mutex::new(state)), wake }
+        let (state, local) = (Arc::new(Mutex::new(state)), Arc::new(Mutex::new(Local::new(own))));
+        Inbox { core, watch, state, names, local, wake }
+    }
+
+    /// Registers a name that this core has for itself.
+    pub fn register(&self, name: &str, process: u64, service: Cap<Endpoint>) -> crate::Result<()> {
+        self.local.lock().register(name, process, service)
     }
 
     /// Receives at an endpoint from now on.
@@ -153,7 +170,15 @@ impl Inbox {
     }
 
     /// Answers whoever waits with a label, words, and capabilities, which go there.
-    pub fn answer(&self, waiting: Waiting, label: u64, caps: &[CapAddress], words: &[u64]) {
+    pub fn answer(&self, mut waiting: Waiting, label: u64, caps: &[CapAddress], words: &[u64]) {
+        if let Some((service, after)) = waiting.listing.take() {
+            let listed = self.local.lock().listed(&after, label, words);
+            match listed {
+                Ok(None) => {}
+                Ok(Some(message)) => return self.finish(waiting, &message),
+                Err(after) => return self.list_further(waiting, service, after),
+            }
+        }
         let mut message = Message::new(label);
         message.extend(words);
         for cap in caps {
@@ -175,9 +200,26 @@ impl Inbox {
         drop(waiting.reply);
     }
 
-    fn finish(&self, waiting: Waiting, message: &Message) {
+    /// Asks the name server for the next name after one that is not to be seen here.
+    fn list_further(&self, mut waiting: Waiting, service: u64, after: Box<str>) {
+        let words = next_after(&after).map(|message| Received::from_message(&message, 0));
+        let words = words.iter().flat_map(|received| received.words().iter().copied()).collect();
+        waiting.listing = Some((service, after));
+        let via = Via::Server(service, waiting.asker);
+        self.state.lock().arrived.push_back(Arrived { waiting, via, label: Names::NEXT, words, caps: Caps::new() });
+        // It is there as long as this process.
+        let _ = self.wake.signal();
+    }
+
+    /// Answers whoever waits.
+    pub fn finish(&self, waiting: Waiting, message: &Message) {
         // Who asked may have gone.
         let _ = waiting.reply.cap().reply(message);
+        self.forget(waiting);
+    }
+
+    /// Nobody waits any more.
+    pub fn forget(&self, waiting: Waiting) {
         let mut state = self.state.lock();
         state.leave(waiting.asker);
         state.spare.push(waiting.reply);
@@ -214,14 +256,70 @@ impl Inbox {
                 Err(Error::Aborted | Error::InvalidCapability) => break,
                 Err(error) => panic!("receiving for another core: {error}"),
             }
-            if matches!(source, Source::Server(_)) && is_for_this(&received) {
-                answer_here(&received, own, reply.cap());
-            } else {
-                reply = self.arrives(source, &received, &mut arrivals, reply);
+            if self.is_names(source) {
+                let mut local = self.local.lock();
+                if local.has(&received) {
+                    reply = self.answer_here(&mut local, &received, own, reply);
+                    continue;
+                }
             }
+            reply = self.arrives(source, &received, &mut arrivals, reply);
         }
         self.state.lock().spare.push(reply);
         memory::free_slot(own);
+    }
+
+    /// Whether something is received in the place of the name server.
+    fn is_names(&self, source: Source) -> bool {
+        matches!(source, Source::Server(service) if self.names == Some(service))
+    }
+
+    /// Answers what is asked about a name of this core alone, or keeps who waits for it. Answers with which reply object to receive the
+    /// next.
+    fn answer_here(&self, local: &mut Local, received: &Received, own: CapAddress, reply: Made<Reply>) -> Made<Reply> {
+        let answered = local.answer(received, self, own, reply.cap());
+        for cap in received.caps() {
+            // It is there: what is kept of it is a copy.
+            let _ = OWN_SPACE.delete_at(*cap);
+        }
+        let asker = received.badge();
+        let next = match answered {
+            Answered::Now => return reply,
+            Answered::Waits => self.make_place(local, asker).and_then(|()| match self.take_reply() {
+                Ok(next) => Some(next),
+                Err(_) => {
+                    self.state.lock().leave(asker);
+                    None
+                }
+            }),
+        };
+        let Some(next) = next else {
+            let mut message = Message::new(0);
+            reject(&mut message, Rejection::Busy);
+            let _ = reply.cap().reply(&message);
+            return reply;
+        };
+        local.keep(received, Waiting { reply, asker, is_one_way: false, listing: None });
+        next
+    }
+
+    /// Takes a place for somebody who waits for a name, if need be that of one who has gone.
+    fn make_place(&self, local: &mut Local, asker: u64) -> Option<()> {
+        if !self.state.lock().admit(asker) {
+            local.take_out(asker, self.watch).into_iter().for_each(|gone| self.forget(gone));
+            return self.state.lock().admit(asker).then_some(());
+        }
+        Some(())
+    }
+
+    /// If the name server is told that a process has ended, its names here are free.
+    fn forget_ended(&self, source: Source, received: &Received) {
+        if let (true, 0, Names::PROCESS_ENDED, [process]) =
+            (self.is_names(source), received.badge(), received.label(), received.words())
+        {
+            let waiting = self.local.lock().process_ended(*process);
+            waiting.into_iter().for_each(|waiting| self.forget(waiting));
+        }
     }
 
     /// Hands a request on, or refuses it. Answers with which reply object to receive the next.
@@ -233,6 +331,8 @@ impl Inbox {
             0 => UNKNOWN,
             process => process,
         };
+        self.forget_ended(source, received);
+        let listing = self.names.filter(|_| self.is_names(source)).and_then(|names| listing(names, received));
         let (via, asker) = match source {
             Source::Server(service) => (Via::Server(service, badge), badge),
             Source::Common => (Via::Proxy(badge, 0), counts_as(badge)),
@@ -253,7 +353,7 @@ impl Inbox {
                 let words = received.words().iter().copied().collect();
                 // Whoever calls waits already.
                 let is_one_way = self.watch.is_empty(reply.cap());
-                let (waiting, label) = (Waiting { reply, asker, is_one_way }, received.label());
+                let (waiting, label) = (Waiting { reply, asker, is_one_way, listing }, received.label());
                 state.arrived.push_back(Arrived { waiting, via, label, words, caps });
                 drop(state);
                 // It is there as long as this process.
@@ -269,27 +369,6 @@ impl Inbox {
         let _ = reply.cap().reply(&message);
         reply
     }
-}
-
-/// Whether somebody looks up the monitor of this core: that is nobody else's business.
-fn is_for_this(received: &Received) -> bool {
-    let kept = core::cell::Cell::new(0);
-    let mut words = Reader::new(received.words(), &[], &kept);
-    let is_look_up = matches!(received.label(), Names::LOOK_UP | Names::WAIT_FOR) && received.caps().is_empty();
-    is_look_up && words.text(MAX_NAME) == Some(Monitor::NAME) && words.is_done()
-}
-
-/// Answers with the monitor's own endpoint, with the number of the process that asks.
-fn answer_here(received: &Received, slot: CapAddress, reply: Cap<Reply>) {
-    let mut message = Message::new(DONE);
-    let service = Cap::<Endpoint>::new(tench_abi::layout::slot::SERVICE);
-    match service.mint_to(slot, Rights::WRITE | Rights::CALL | Rights::GRANT, received.badge()) {
-        Ok(_) => drop(message.move_cap(slot)),
-        Err(_) => reject(&mut message, Rejection::Busy),
-    }
-    // Who asked may have gone, or have no slot for it.
-    let _ = reply.reply(&message);
-    let _ = OWN_SPACE.delete_at(slot);
 }
 
 impl State {

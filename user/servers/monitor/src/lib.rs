@@ -1,5 +1,6 @@
 //! What of the monitor makes no system call: where things lie in the memory that a core is started with, how memory is divided,
-//! what monitors say to each other, and what they keep books of about capabilities that left their core.
+//! what monitors say to each other, which names each core has for itself, and what they keep books of about capabilities that left
+//! their core.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -13,5 +14,6 @@ pub mod boot;
 pub mod exchange;
 pub mod freight;
 pub mod message;
+pub mod names;
 pub mod proxies;
 pub mod share;

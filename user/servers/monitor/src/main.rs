@@ -6,7 +6,9 @@
 //! attention     reminds of looking whether other cores still answer
 //! peer          another core, and (peer/asked) what was asked of it and what it asks
 //! forward       receives what local programs ask servers of the first core, and endpoints of other cores
-//! endpoints     those: what is held for other cores, and proxies of what they hold
+//! local         names that this core has for itself
+//! endpoints     those: what is held for other cores, and proxies of what they hold; (endpoints/machine) the system calls for it
+//! signals       notifications of other cores
 //! slots         for capabilities that messages carry
 //! services      the servers of this core, as those of other cores reach them
 //! processes     starting, awaiting, killing and listing processes
@@ -17,6 +19,7 @@
 //! workers       threads that make calls which take time
 //! server        takes in what local programs (server/interface) and other monitors ask, also about capabilities (server/trade)
 //! message       what monitors say to each other            (library)
+//! names         which names each core has for itself (library)
 //! exchange      the books of capabilities that left their core (library)
 //! ```
 
@@ -31,11 +34,13 @@ mod desk;
 mod endpoints;
 mod forward;
 mod links;
+mod local;
 mod marked;
 mod peer;
 mod processes;
 mod server;
 mod services;
+mod signals;
 mod slots;
 mod start;
 mod workers;

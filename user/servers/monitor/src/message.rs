@@ -11,6 +11,7 @@
 //! HELLO
 //! CANCEL        place of the request
 //! RELEASE       number of what is not needed any more: held here, or a letter with memory for a message (crate::freight)
+//! SIGNAL        number of what is to be signalled, bits
 //! ALIVE
 //! HERE
 //! ```
@@ -44,6 +45,8 @@ pub mod operation {
     pub const RELEASE: u16 = 19;
     /// Request of a process for the endpoint of a core's process server.
     pub const PROCESSES: u16 = 20;
+    /// Event: what is held under a number was signalled.
+    pub const SIGNAL: u16 = 21;
 }
 
 /// Words before those of the message that is forwarded.
@@ -88,6 +91,8 @@ tench_protocol::codes! {
         Authority = 10, "whether a process manages others is 0 or 1";
         /// More than a message can have, or words that name none.
         Capability = 11, "a capability in a message between monitors is none";
+        /// No bit.
+        Signal = 12, "a signal has no bits";
     }
 }
 
@@ -244,6 +249,12 @@ pub fn decode_number(words: &[u64]) -> Result<u64, Malformed> {
     Ok(number)
 }
 
+/// Under which number that is held which was signalled, and the bits.
+pub fn decode_signal(words: &[u64]) -> Result<(u64, u64), Malformed> {
+    let ([number, bits], _) = split::<2>(words, 0)?;
+    if bits == 0 { Err(Malformed::Signal) } else { Ok((number, bits)) }
+}
+
 /// Which process asks, of the core from which that has come.
 pub fn decode_asker(words: &[u64], from: u64) -> Result<u64, Malformed> {
     let ([asker], _) = split::<1>(words, 0)?;
@@ -309,23 +320,31 @@ mod tests {
     use tench_abi::Rights;
 
     use super::*;
-    use crate::proxies::Server;
+    use crate::proxies::{Server, What};
 
     /// Some of each kind.
     fn carried() -> impl Iterator<Item = Carried> {
         let rights = Rights::WRITE | Rights::CALL;
         let server = Some(Server { number: 63, is_personal: true });
         let held = [(true, None), (false, server), (false, Some(Server { number: 0, is_personal: false }))];
-        let held = held.map(|(is_plain, server)| Carried::Held { number: 5, rights, is_plain, server });
+        let what = What::Endpoint;
+        let held = held.map(|(is_plain, server)| Carried::Held { what, number: 5, rights, is_plain, server });
         let returned = Carried::Returned { number: (1 << 48) - 1, rights: Rights::WRITE, badge: u64::MAX };
-        [returned].into_iter().chain(held)
+        let (what, rights) = (What::Notification, Rights::WRITE);
+        let signalled = Carried::Held { what, number: 6, rights, is_plain: true, server: None };
+        [returned, signalled].into_iter().chain(held)
     }
 
     #[test]
     fn messages_arrive_as_they_were_sent() {
         let words: Vec<u64> = (0..64).collect();
         for length in [0, 1, 8, 63, 64] {
-            for (count, to) in [(0, To::Server(3, 2 << 32 | 77)), (4, To::Held(77, u64::MAX)), (1, To::Held(0, 0))] {
+            for (count, to) in [
+                (0, To::Server(3, 2 << 32 | 77)),
+                (2, To::Held(1, 0)),
+                (4, To::Held(77, u64::MAX)),
+                (1, To::Held(0, 0)),
+            ] {
                 let caps: Capabilities = carried().take(count).collect();
                 let is_one_way = length % 2 == 1;
                 let forward =
@@ -358,15 +377,18 @@ mod tests {
         }
         assert_eq!(Forward::decode(&[0, 0, 5 << 48], 1), Err(Malformed::Label));
         assert_eq!(Forward::decode(&[0, 0, 1 << 48, 0], 1), Err(Malformed::TooShort));
-        // A kind, rights, a server and a badge of a server that there are not.
+        // Kinds, rights, a server and a badge of a server that there are not; memory with rights; a notification that is called, and one of a
+        // server's.
         for words in [
-            [5 << 56, 0],
+            [7 << 56, 0],
             [4 << 56, 1],
             [4 << 56 | 2 << 48, 0],
             [1 << 56 | 1 << 48, 0],
             [1 << 56 | 16 << 48, 0],
             [2 << 56, 0x101],
             [1 << 56, 2 << 16 | 1],
+            [5 << 56 | u64::from(Rights::CALL.bits()) << 48, 0],
+            [6 << 56, 1],
         ] {
             let message = [0, 0, 1 << 48, words[0], words[1]];
             assert_eq!(Forward::decode(&message, 1), Err(Malformed::Capability), "{words:x?}");
@@ -384,6 +406,11 @@ mod tests {
             (Err(Malformed::Process), Err(Malformed::TooLong))
         );
         assert_eq!((decode_number(&[7]), decode_number(&[])), (Ok(7), Err(Malformed::TooShort)));
+        assert_eq!((decode_signal(&[7, 5]), decode_signal(&[7])), (Ok((7, 5)), Err(Malformed::TooShort)));
+        assert_eq!(
+            (decode_signal(&[7, 0]), decode_signal(&[7, 1, 0])),
+            (Err(Malformed::Signal), Err(Malformed::TooLong))
+        );
         assert_eq!((decode_place(&[63]), decode_place(&[64])), (Ok(63), Err(Malformed::Place)));
         assert_eq!((decode_place(&[]), decode_place(&[1, 1])), (Err(Malformed::TooShort), Err(Malformed::TooLong)));
         for bytes in [&b""[..], b"\0", b"\0x\0", b"hello", b"\xff\0"] {

@@ -10,7 +10,7 @@ use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
 use tench_monitor::about::About;
 use tench_monitor::exchange::line::{Growth, operation as exchange};
-use tench_monitor::message::{Words, decode_number, decode_place, operation};
+use tench_monitor::message::{Words, decode_number, decode_place, decode_signal, operation};
 use tench_monitor_client::protocol::{Error, State};
 use tench_places::Places;
 use tench_protocol::{Pending, Port, Replies};
@@ -177,6 +177,12 @@ impl Peer {
                     endpoints.released(self.core, number, books);
                     continue;
                 }
+                Ok(Some(Incoming::Event(operation::SIGNAL, words)))
+                    if let Ok((number, bits)) = decode_signal(words) =>
+                {
+                    endpoints.signal(self.core, number, bits);
+                    continue;
+                }
                 Ok(Some(Incoming::Event(operation::ALIVE, _))) => {
                     // Without room for it there is something else that says it.
                     let _ = channel.event(operation::HERE, &[]);
@@ -292,6 +298,18 @@ impl Peer {
             if let Some(back) = self.try_forward(waiting, words, endpoints) {
                 return self.unasked.push_front(back);
             }
+        }
+    }
+
+    /// Says what was signalled here.
+    pub fn signal(&mut self, endpoints: &mut Endpoints) {
+        while let Some((number, bits)) = endpoints.next_signal(self.core) {
+            let said = self.channel.as_mut().map(|channel| channel.event(operation::SIGNAL, &[number, bits]));
+            if matches!(said, Some(Err(Refused::Full))) {
+                self.wants_room = true;
+                return;
+            }
+            endpoints.said(self.core);
         }
     }
 

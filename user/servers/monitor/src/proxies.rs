@@ -1,4 +1,4 @@
-//! Endpoints that are reached from other cores: the books of one monitor.
+//! Endpoints and notifications that are reached from other cores: the books of one monitor.
 //!
 //! ```text
 //!       core of the endpoint                                 core of who calls
@@ -15,13 +15,21 @@
 //! endpoint like any other, which is held here. A badge that was made at a proxy is revoked where it was made: there, and on all cores
 //! that reach the endpoint over that one. What has come back from there has nothing to do with it any more.
 //!
+//! Notifications are reached in the same way: what is signalled at a proxy is [said](Proxies::next_signal) to their core, where it is signalled with the
+//! copy that is held. Whoever has one with a badge can signal nothing else, so all such have one notification between them, which is
+//! bound to the monitor's main thread: each is a bit of it. One without a badge gets a notification of its own, at which a thread waits,
+//! and the bits travel. Before a proxy is let go it is looked what was signalled there, so that nothing that was is lost.
+//!
 //! Proxies that nobody has any more are found by asking the kernel ([`sweep`](Proxies::sweep)). Their owner is told, and holds the copy no
 //! longer. A number is never used again; what is said about it goes through one channel, in the order in which it happens.
 //!
 //! What makes system calls is behind [`Kernel`].
 
+mod ends;
+mod held;
+mod signals;
+
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::vec::Vec;
 
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_places::Places;
@@ -29,11 +37,17 @@ use tench_places::Places;
 use crate::exchange::mail::LETTERS;
 use crate::freight::UNCLAIMED;
 use crate::message::Malformed;
+use held::{Held, Holdings};
+use signals::Signals;
 
 /// Proxies that a monitor has at most, for those who asked for them.
 pub const PROXIES: usize = 512;
-/// Those of them that are endpoints of their own, at each of which a thread receives.
+/// Those of them that are endpoints or notifications of their own, at each of which a thread receives.
 pub const OWN_PROXIES: usize = 64;
+/// The first bit of the common notification that can be a proxy. Those before are the monitor's.
+pub const FIRST_BIT: u32 = 8;
+/// How many there can be.
+pub const BITS: usize = (u64::BITS - FIRST_BIT) as usize;
 /// Copies that it holds for each other core at most: as many as there can be proxies of it, and some that are on their way.
 const HELD: usize = 2 * PROXIES;
 /// Numbers that a core is to be told it need not keep, at most: as many as are held there for this one, and letters with memory for messages
@@ -42,10 +56,31 @@ const RELEASED: usize = HELD + LETTERS;
 /// What can be done with an endpoint of another core: not receive.
 const RIGHTS: Rights = Rights::WRITE.union(Rights::CALL).union(Rights::GRANT);
 
-/// What lies in a slot, if it is a capability to an endpoint with which something can be sent.
+/// What is reached from other cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// An endpoint, to be asked.
+    Endpoint,
+    /// A notification, to be signalled.
+    Notification,
+}
+
+impl What {
+    /// What can be done with it on other cores.
+    const fn rights(self) -> Rights {
+        match self {
+            What::Endpoint => RIGHTS,
+            What::Notification => Rights::WRITE,
+        }
+    }
+}
+
+/// What lies in a slot, if it is a capability to something that is reached from other cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Which endpoint.
+    /// To what.
+    pub what: What,
+    /// Where that lies, by which it is told from others.
     pub place: u64,
     /// 0 if it has none.
     pub badge: u64,
@@ -53,9 +88,9 @@ pub struct Found {
     pub rights: Rights,
 }
 
-/// The kernel, as far as endpoints are concerned. Slots are the monitor's own.
+/// The kernel, as far as endpoints and notifications are concerned. Slots are the monitor's own.
 pub trait Kernel {
-    /// What lies in a slot. `None` if it is no endpoint.
+    /// What lies in a slot. `None` if it is neither.
     fn look(&self, slot: CapAddress) -> Option<Found>;
     /// Whether anybody else has it.
     fn is_used(&self, slot: CapAddress) -> bool;
@@ -65,17 +100,26 @@ pub trait Kernel {
     fn copy(&mut self, slot: CapAddress, rights: Rights, badge: u64) -> Result<CapAddress, Refusal>;
     /// A capability with a badge to the proxy that all such have in common.
     fn common(&mut self, badge: u64, rights: Rights) -> Result<CapAddress, Refusal>;
-    /// Makes a proxy of its own, at which the monitor receives from now on: the only capability to it, and which endpoint it is.
-    fn open(&mut self, proxy: u64) -> Result<(CapAddress, u64), Refusal>;
-    /// Deletes it, because nobody else has it.
-    fn close(&mut self, proxy: u64);
+    /// A capability that signals these bits at the notification that all proxies of notifications with badges have in common.
+    fn bits(&mut self, bits: u64) -> Result<CapAddress, Refusal>;
+    /// Makes a proxy of its own, at which the monitor receives from now on: the only capability to it, and where it lies.
+    fn open(&mut self, proxy: u64, what: What) -> Result<(CapAddress, u64), Refusal>;
+    /// Deletes it, because nobody else has it. Answers false if something that was signalled there may still come; when it has,
+    /// [that is said](Proxies::closed).
+    fn close(&mut self, proxy: u64) -> bool;
+    /// What has been signalled at the common notification, and was not [taken in](Proxies::signalled) yet.
+    fn drain(&mut self) -> u64;
+    /// Signals with what lies in a slot; if it has no badge, these bits.
+    fn signal(&mut self, slot: CapAddress, bits: u64);
 }
 
 /// A capability in a message between monitors, in two words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// To an endpoint of the core that sends it, where it is held under a number.
+    /// To something of the core that sends it, where it is held under a number.
     Held {
+        /// To what.
+        what: What,
         /// The number.
         number: u64,
         /// What it allows.
@@ -85,7 +129,7 @@ pub enum Carried {
         /// The server whose endpoint it is, if the core that sends it has told the other of it.
         server: Option<Server>,
     },
-    /// To an endpoint of the core that receives it, under the number that this one gave it.
+    /// To something of the core that receives it, under the number that this one gave it.
     Returned {
         /// The number.
         number: u64,
@@ -121,8 +165,11 @@ impl Carried {
     /// Its words.
     pub const fn encode(&self) -> [u64; 2] {
         match *self {
-            Carried::Held { number, rights, is_plain, server } => {
-                let kind = if is_plain { 2 } else { 1 };
+            Carried::Held { what, number, rights, is_plain, server } => {
+                let kind = match what {
+                    What::Endpoint => 1 + is_plain as u64,
+                    What::Notification => 5 + is_plain as u64,
+                };
                 let server = match server {
                     Some(Server { number, is_personal }) => (1 + number as u64) | (is_personal as u64) << 16,
                     None => 0,
@@ -141,14 +188,17 @@ impl Carried {
         let (rights, kind) = (rights.ok_or(Malformed::Capability)?, first >> 56);
         let server = match (second & 0xffff, second >> 16) {
             (0, 0) => None,
-            (server @ 1..=0x100, personal @ 0..=1) => {
+            (server @ 1..=0x100, personal @ 0..=1) if kind < 3 => {
                 Some(Server { number: (server - 1) as u8, is_personal: personal == 1 })
             }
             _ if kind == 3 => None,
             _ => return Err(Malformed::Capability),
         };
         match kind {
-            1 | 2 => Ok(Carried::Held { number, rights, is_plain: kind == 2, server }),
+            1 | 2 => Ok(Carried::Held { what: What::Endpoint, number, rights, is_plain: kind == 2, server }),
+            5 | 6 if What::Notification.rights().contains(rights) => {
+                Ok(Carried::Held { what: What::Notification, number, rights, is_plain: kind == 6, server })
+            }
             3 => Ok(Carried::Returned { number, rights, badge: second }),
             4 if rights.is_empty() && second == 0 => Ok(Carried::Memory { number }),
             _ => Err(Malformed::Capability),
@@ -159,42 +209,34 @@ impl Carried {
 tench_protocol::codes! {
     /// Why a capability does not reach another core.
     pub enum Error {
-        /// It is not to an endpoint, or does not allow to send anything to it.
-        NotSendable = 1, "only endpoints can be sent with a message to another core, to call them";
+        /// It is to something else than an endpoint or a notification, or does not allow to send or signal anything to it.
+        NotSendable = 1, "only endpoints, to call them, and notifications, to signal them, can be sent with a message to another core";
         /// There is no room for more.
-        Full = 2, "too many endpoints of other cores are in use";
+        Full = 2, "too many endpoints and notifications of other cores are in use";
         /// It has been revoked meanwhile, another monitor names something that it does not have, or the core has stopped.
         Gone = 3, "the capability was revoked on its way, or the other core has stopped";
     }
 }
 
-/// A copy of a capability of this core, with which another core's requests are made.
+/// How a proxy is made.
 #[derive(Clone, Copy, Debug)]
-struct Held {
-    slot: CapAddress,
-    to: u64,
-    badge: u64,
-    server: Option<Server>,
-    /// It is a proxy.
-    is_proxy: bool,
+enum Form {
+    /// As a badge of the common endpoint.
+    Badge,
+    /// As these bits of the common notification.
+    Bits(u64),
+    /// As an endpoint or a notification of its own, which lies here.
+    Own(u64),
 }
 
-impl Held {
-    /// Whether it is to the process server.
-    fn asks_processes(&self) -> bool {
-        self.server.is_some_and(|server| server.number == PROCESSES)
-    }
-}
-
-/// A proxy of an endpoint of another core, or what in the common proxy is one.
+/// A proxy of something of another core's.
 #[derive(Clone, Copy, Debug)]
 struct Proxy {
     owner: u64,
     number: u64,
     /// The first capability to it, of which all others are copies.
     slot: CapAddress,
-    /// Where an endpoint of its own lies.
-    place: Option<u64>,
+    form: Form,
     asker: u64,
 }
 
@@ -207,51 +249,62 @@ pub struct Target {
     pub number: u64,
 }
 
+/// Where the endpoint and the notification lie that most proxies have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Common {
+    /// Of capabilities with badges to endpoints.
+    pub endpoint: u64,
+    /// Of capabilities with badges to notifications.
+    pub notification: u64,
+}
+
 /// The books.
 pub struct Proxies<K> {
     kernel: K,
-    /// Where the common proxy lies.
-    common: u64,
-    held: BTreeMap<u64, Held>,
-    /// How many are held for each core.
-    counts: BTreeMap<u64, usize>,
+    /// Where the common endpoint and the common notification lie.
+    common: Common,
+    held: Holdings,
     proxies: BTreeMap<u64, Proxy>,
-    /// Those with an endpoint of their own, by where it lies.
+    /// Those that are endpoints or notifications of their own, by where these lie.
     places: BTreeMap<u64, u64>,
+    /// Those that are bits of the common notification, by these.
+    bits: BTreeMap<u64, u64>,
+    /// Nobody has them any more, and something that was signalled there may still come.
+    closing: BTreeMap<u64, Proxy>,
+    signals: Signals,
     askers: Places,
-    /// The same of those with an endpoint of their own.
+    /// The same of those that are endpoints or notifications of their own.
     openers: Places,
+    /// And of those that are bits.
+    signallers: Places,
     /// A proxy may have been let go by what was held here.
     is_stale: bool,
     /// What is not needed any more, and whose owner is not told yet.
     released: BTreeMap<u64, VecDeque<u64>>,
-    /// Processes that cannot ask the process server any more.
-    parted: Vec<u64>,
     /// Cores that have stopped.
     lost: BTreeSet<u64>,
-    /// The last number under which something was held.
-    last: u64,
     /// The upper half of the last proxy's name.
     named: u32,
 }
 
 impl<K: Kernel> Proxies<K> {
-    /// None. The endpoint that all proxies of capabilities with badges have in common lies at `common`.
-    pub fn new(kernel: K, common: u64) -> Proxies<K> {
+    /// None.
+    pub fn new(kernel: K, common: Common) -> Proxies<K> {
         Proxies {
             kernel,
             common,
-            held: BTreeMap::new(),
-            counts: BTreeMap::new(),
+            held: Holdings::new(),
             proxies: BTreeMap::new(),
             places: BTreeMap::new(),
+            bits: BTreeMap::new(),
+            closing: BTreeMap::new(),
+            signals: Signals::new(),
             askers: Places::new(PROXIES),
             openers: Places::new(OWN_PROXIES),
+            signallers: Places::new(BITS),
             is_stale: false,
             released: BTreeMap::new(),
-            parted: Vec::new(),
             lost: BTreeSet::new(),
-            last: 0,
             named: 0,
         }
     }
@@ -281,49 +334,50 @@ impl<K: Kernel> Proxies<K> {
             self.kernel.delete(slot);
             return Err(Error::Gone);
         }
-        let rights = found.rights & RIGHTS;
+        let (what, rights) = (found.what, found.rights & found.what.rights());
         let proxy = self.proxy_of(&found);
         if let Some(proxy) = proxy.filter(|proxy| proxy.owner == to) {
             self.kernel.delete(slot);
-            let badge = if proxy.place.is_some() { found.badge } else { 0 };
+            let badge = if matches!(proxy.form, Form::Own(_)) { found.badge } else { 0 };
             return Ok(Carried::Returned { number: proxy.number, rights, badge });
         }
-        let count = self.counts.entry(to).or_default();
-        if *count >= HELD {
+        if !self.held.has_room(to) {
             self.kernel.delete(slot);
             return Err(Error::Full);
         }
-        *count += 1;
-        self.last += 1;
-        let server = server(&found);
-        self.held.insert(self.last, Held { slot, to, badge: found.badge, server, is_proxy: proxy.is_some() });
-        Ok(Carried::Held { number: self.last, rights, is_plain: found.badge == 0, server })
+        let server = if what == What::Endpoint { server(&found) } else { None };
+        let held = Held { slot, what, to, badge: found.badge, server, is_proxy: proxy.is_some() };
+        Ok(Carried::Held { what, number: self.held.hold(held), rights, is_plain: found.badge == 0, server })
     }
 
     /// Which proxy a capability is to, if it is to one.
     fn proxy_of(&self, found: &Found) -> Option<Proxy> {
-        let key = if found.place == self.common { Some(&found.badge) } else { self.places.get(&found.place) };
-        key.and_then(|key| self.proxies.get(key)).copied()
+        let name = match found.place {
+            place if place == self.common.endpoint => Some(&found.badge),
+            place if place == self.common.notification => self.bits.get(&found.badge),
+            place => self.places.get(&place),
+        };
+        name.and_then(|name| self.proxies.get(name)).copied()
     }
 
     /// What was to be sent to a core has not been: it is not held any more, and what has arrived there already is not needed.
     pub fn take_back(&mut self, carried: &[Carried], to: u64) {
         for carried in carried {
             match carried {
-                Carried::Held { number, .. } => self.drop_held(*number),
+                Carried::Held { number, .. } => {
+                    let held = self.held.let_go(*number);
+                    self.drop_held(held);
+                }
                 Carried::Memory { number } => self.release(to, number | UNCLAIMED),
                 Carried::Returned { .. } => {}
             }
         }
     }
 
-    fn drop_held(&mut self, number: u64) {
-        let Some(held) = self.held.remove(&number) else { return };
+    fn drop_held(&mut self, held: Option<Held>) {
+        let Some(held) = held else { return };
         self.kernel.delete(held.slot);
         self.is_stale |= held.is_proxy;
-        if let Some(count) = self.counts.get_mut(&held.to) {
-            *count -= 1;
-        }
     }
 
     // ── Receiving ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -341,8 +395,8 @@ impl<K: Kernel> Proxies<K> {
                 self.kernel.delete(made);
                 copy.map_err(|_| Error::Full)
             }
-            Carried::Held { number, rights, is_plain, .. } => {
-                let made = self.make(from, number, rights, is_plain, asker);
+            Carried::Held { what, number, rights, is_plain, .. } => {
+                let made = self.make((from, number), what, rights, is_plain, asker);
                 if made.is_err() {
                     self.release(from, number);
                 }
@@ -362,7 +416,7 @@ impl<K: Kernel> Proxies<K> {
 
     /// A copy of what is held under a number for a core.
     pub fn copy(&mut self, number: u64, core: u64, rights: Rights, badge: u64) -> Result<CapAddress, Error> {
-        let held = self.held.get(&number).filter(|held| held.to == core).ok_or(Error::Gone)?;
+        let held = self.held.held_for(core, number).ok_or(Error::Gone)?;
         self.kernel.copy(held.slot, rights, badge).map_err(|refusal| match refusal {
             Refusal::OutOfMemory => Error::Full,
             _ => Error::Gone,
@@ -371,50 +425,74 @@ impl<K: Kernel> Proxies<K> {
 
     /// The server whose endpoint is held under a number, and the process for which that was made, if both are known.
     pub fn client(&self, number: u64) -> Option<(u8, u64)> {
-        let held = self.held.get(&number)?;
+        let held = self.held.at(number)?;
         held.server.filter(|server| server.is_personal).map(|server| (server.number, held.badge))
     }
 
     fn make(
         &mut self,
-        owner: u64,
-        number: u64,
+        (owner, number): (u64, u64),
+        what: What,
         rights: Rights,
         is_plain: bool,
         asker: u64,
     ) -> Result<CapAddress, Error> {
-        if !self.may_make(is_plain, asker) {
+        if !self.may_make(what, is_plain, asker) {
             self.sweep();
         }
-        if !self.may_make(is_plain, asker) {
+        if !self.may_make(what, is_plain, asker) {
             return Err(Error::Full);
         }
-        let proxy = self.name(asker);
-        let full = |_| Error::Full;
-        let (slot, place) = if is_plain {
-            let (slot, place) = self.kernel.open(proxy).map_err(full)?;
-            (slot, Some(place))
-        } else {
-            (self.kernel.common(proxy, RIGHTS).map_err(full)?, None)
-        };
-        let Ok(copy) = self.kernel.copy(slot, rights & RIGHTS, 0) else {
-            match is_plain {
-                true => self.kernel.close(proxy),
-                false => self.kernel.delete(slot),
+        let name = self.name(asker);
+        let (slot, form) = self.form(name, what, is_plain)?;
+        let Ok(copy) = self.kernel.copy(slot, rights & what.rights(), 0) else {
+            match form {
+                // Nobody has had it, so nothing comes.
+                Form::Own(_) => drop(self.kernel.close(name)),
+                Form::Badge | Form::Bits(_) => self.kernel.delete(slot),
             }
             return Err(Error::Full);
         };
         self.askers.take(asker);
-        if is_plain {
-            self.openers.take(asker);
+        match form {
+            Form::Badge => {}
+            Form::Bits(bits) => {
+                self.signallers.take(asker);
+                self.bits.insert(bits, name);
+            }
+            Form::Own(place) => {
+                self.openers.take(asker);
+                self.places.insert(place, name);
+            }
         }
-        self.proxies.insert(proxy, Proxy { owner, number, slot, place, asker });
-        self.places.extend(place.map(|place| (place, proxy)));
+        if what == What::Notification {
+            self.signals.begin(name, owner, number);
+        }
+        self.proxies.insert(name, Proxy { owner, number, slot, form, asker });
         Ok(copy)
     }
 
-    fn may_make(&self, is_plain: bool, asker: u64) -> bool {
-        self.askers.may_take(asker) && (!is_plain || self.openers.may_take(asker))
+    /// Makes what a proxy of this name consists of.
+    fn form(&mut self, name: u64, what: What, is_plain: bool) -> Result<(CapAddress, Form), Error> {
+        let made = match (is_plain, what) {
+            (true, what) => self.kernel.open(name, what).map(|(slot, place)| (slot, Form::Own(place))),
+            (false, What::Endpoint) => self.kernel.common(name, RIGHTS).map(|slot| (slot, Form::Badge)),
+            (false, What::Notification) => {
+                let mut all = (FIRST_BIT..u64::BITS).map(|bit| 1 << bit);
+                let bits = all.find(|bits| !self.bits.contains_key(bits)).ok_or(Error::Full)?;
+                self.kernel.bits(bits).map(|slot| (slot, Form::Bits(bits)))
+            }
+        };
+        made.map_err(|_| Error::Full)
+    }
+
+    fn may_make(&self, what: What, is_plain: bool, asker: u64) -> bool {
+        let may_take = match (is_plain, what) {
+            (true, _) => self.openers.may_take(asker),
+            (false, What::Notification) => self.signallers.may_take(asker),
+            (false, What::Endpoint) => true,
+        };
+        may_take && self.askers.may_take(asker)
     }
 
     /// A name for a proxy, which is a badge. Who asked is in it, so that whoever receives knows whose request counts.
@@ -422,7 +500,8 @@ impl<K: Kernel> Proxies<K> {
         loop {
             self.named = self.named.wrapping_add(1);
             let name = u64::from(self.named) << 32 | asker & u64::from(u32::MAX);
-            if name != 0 && !self.proxies.contains_key(&name) {
+            let is_used = self.proxies.contains_key(&name) || self.closing.contains_key(&name);
+            if name != 0 && !is_used {
                 return name;
             }
         }
@@ -433,100 +512,6 @@ impl<K: Kernel> Proxies<K> {
         self.proxies.get(&proxy).map(|proxy| Target { core: proxy.owner, number: proxy.number })
     }
 
-    // ── What is not needed any more ──────────────────────────────────────────────────────────────────────────────────
-
-    /// Finds the proxies that nobody has any more.
-    pub fn sweep(&mut self) {
-        self.is_stale = false;
-        let kernel = &self.kernel;
-        let unused: Vec<u64> =
-            self.proxies.iter().filter(|(_, proxy)| !kernel.is_used(proxy.slot)).map(|(proxy, _)| *proxy).collect();
-        for key in unused {
-            let Some(proxy) = self.proxies.remove(&key) else { continue };
-            match proxy.place {
-                Some(place) => {
-                    self.places.remove(&place);
-                    self.kernel.close(key);
-                    self.openers.give_back(proxy.asker);
-                }
-                None => self.kernel.delete(proxy.slot),
-            }
-            self.askers.give_back(proxy.asker);
-            self.release(proxy.owner, proxy.number);
-        }
-    }
-
-    fn release(&mut self, core: u64, number: u64) {
-        if self.lost.contains(&core) {
-            return;
-        }
-        let numbers = self.released.entry(core).or_default();
-        // A monitor that keeps to the protocol holds no more. What one says that does not is not remembered without end.
-        if numbers.len() < RELEASED {
-            numbers.push_back(number);
-        }
-    }
-
-    /// Whether a core is to be told that.
-    pub fn has_releases(&self) -> bool {
-        !self.released.is_empty()
-    }
-
-    /// What a core is to be told next that it need not hold any more.
-    pub fn next_release(&self, core: u64) -> Option<u64> {
-        self.released.get(&core)?.front().copied()
-    }
-
-    /// It was told.
-    pub fn told(&mut self, core: u64) {
-        if let Some(numbers) = self.released.get_mut(&core) {
-            numbers.pop_front();
-            if numbers.is_empty() {
-                self.released.remove(&core);
-            }
-        }
-    }
-
-    /// A core does not need any more what is held for it under a number.
-    pub fn released(&mut self, core: u64, number: u64) {
-        let Some(held) = self.held.get(&number).copied().filter(|held| held.to == core) else { return };
-        self.drop_held(number);
-        if held.asks_processes() && !self.can_ask(held.badge) {
-            self.parted.push(held.badge);
-        }
-    }
-
-    /// Whether this core's process server can be asked as this process.
-    fn can_ask(&self, process: u64) -> bool {
-        self.held.values().any(|held| held.asks_processes() && held.badge == process)
-    }
-
-    /// A core has stopped: what is held for it is not needed any more. Who asks its endpoints is refused until nobody has them.
-    pub fn lose(&mut self, core: u64) {
-        let numbers: Vec<u64> =
-            self.held.iter().filter(|(_, held)| held.to == core).map(|(number, _)| *number).collect();
-        numbers.into_iter().for_each(|number| self.released(core, number));
-        self.released.remove(&core);
-        self.counts.remove(&core);
-        self.lost.insert(core);
-    }
-
-    /// A process that could ask this core's process server, and cannot any more.
-    pub fn parted(&mut self) -> Option<u64> {
-        // It may have asked for it again meanwhile.
-        while let Some(process) = self.parted.pop() {
-            if !self.can_ask(process) {
-                return Some(process);
-            }
-        }
-        None
-    }
-
-    /// It is to be dealt with later.
-    pub fn put_back(&mut self, process: u64) {
-        self.parted.push(process);
-    }
-
     /// Whether there are proxies that [`sweep`](Self::sweep) would look at.
     pub fn has_proxies(&self) -> bool {
         !self.proxies.is_empty()
@@ -534,7 +519,8 @@ impl<K: Kernel> Proxies<K> {
 
     /// Whether there are none, and nobody is to be told anything.
     pub fn is_quiet(&self) -> bool {
-        self.proxies.is_empty() && self.parted.is_empty() && self.released.is_empty()
+        let is_settled = self.closing.is_empty() && !self.has_signals() && !self.held.has_parted();
+        self.proxies.is_empty() && is_settled && self.released.is_empty()
     }
 
     /// Whether it may find something that it did not before, because of what is held no longer.
@@ -544,6 +530,6 @@ impl<K: Kernel> Proxies<K> {
 
     /// Copies that are held, and proxies.
     pub fn count(&self) -> (usize, usize) {
-        (self.held.len(), self.proxies.len())
+        (self.held.count(), self.proxies.len() + self.closing.len())
     }
 }

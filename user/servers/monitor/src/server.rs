@@ -22,6 +22,7 @@ use tench_mem_client::Mem;
 use tench_monitor::about::About;
 use tench_monitor::boot::BLOCK_BITS;
 use tench_monitor::message::operation;
+use tench_monitor::proxies;
 use tench_monitor::share::divide;
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{Error, State};
@@ -44,14 +45,21 @@ use crate::links::Links;
 use crate::peer::{Peer, Seen};
 use crate::processes;
 use crate::services::Services;
+use crate::signals::Signals;
 use crate::slots::discard;
 use crate::start::Starter;
 use crate::{Result, no_memory};
 
+/// The name server, as the system description calls it.
+const NAMES: &str = "names";
+/// What the line signals.
+const RING: u64 = 1;
 /// What the other threads signal.
 const WAKE: u64 = 1 << 1;
 /// What reminds of those for whom somebody waits.
 const REMIND: u64 = 1 << 2;
+/// Not what stands for notifications of other cores.
+const OWN: u64 = (1 << proxies::FIRST_BIT) - 1;
 /// Ticks of the system counter in a second are so many times those after which something that is being cancelled is looked at again.
 const LOOKS: u64 = 1000;
 /// Bytes of heap that are kept for what a client's request and a batch of other monitors' messages put into the books.
@@ -98,15 +106,18 @@ impl Server {
     pub fn new() -> Result<Server> {
         memory::serve_without_faults(GROWTH).map_err(no_memory)?;
         let machine = Cap::<Kernel>::new(slot::KERNEL).machine()?;
-        let [wake, remind] = listen()?;
-        let files = if machine.core == 0 { Some(Files::open()?) } else { None };
-        let absent = files.as_ref().map_or(Vec::new(), |files| absent_elsewhere(&files.archive));
+        let [main, wake, remind] = listen()?;
+        let files = Files::open(machine.core)?;
+        let system = description(&files.archive).ok_or(Refusal::InvalidArgument)?;
+        let absent = servers(&system, Program::is_absent_elsewhere);
+        let is_first = machine.core == 0;
+        let (own, absent) = if is_first { ((None, Vec::new()), absent) } else { (own(&system, &absent), Vec::new()) };
         let services = Arc::new(Services::new(absent));
         services.find_all();
         let watch = Watch::new().map_err(no_memory)?;
         let attention = Attention::new(remind).map_err(no_memory)?;
-        let inbox = Inbox::new(machine.core, watch, wake);
-        let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services))?;
+        let (inbox, signals) = (Inbox::new(machine.core, watch, own, wake), Signals::new(main, wake)?);
+        let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services), signals)?;
         let desk = Desk::new(machine.core, services, wake);
         let books = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
         let mut server = Server {
@@ -128,12 +139,11 @@ impl Server {
             is_starting: true,
             is_woken: false,
         };
-        match files {
-            Some(files) => {
-                server.start_others(&files)?;
-                server.register()?;
-            }
-            None => server.connect()?,
+        if is_first {
+            server.start_others(&files, &system)?;
+            server.register()?;
+        } else {
+            server.connect()?;
         }
         Ok(server)
     }
@@ -147,10 +157,9 @@ impl Server {
     }
 
     /// Starts the other cores. One that cannot be started is reported, and the others go on.
-    fn start_others(&mut self, files: &Files) -> Result<()> {
+    fn start_others(&mut self, files: &Files, system: &System<'_>) -> Result<()> {
         let starter = Starter::new(self.machine, &files.archive, files.place)?;
         let free = Mem::STANDARD.totals().map_err(no_memory)?.free;
-        let system = description(&files.archive).ok_or(Refusal::InvalidArgument)?;
         let shares = divide(free, self.machine.cores, 1 << BLOCK_BITS, system.shares());
         for (core, share) in (1..self.machine.cores).zip(shares.into_iter().skip(1)) {
             let peer = start_one(&starter, core, share);
@@ -176,6 +185,7 @@ impl Server {
         (first.channel, first.state) = (Some(channel), State::Running);
         self.peers.push(first);
         capabilities::core(0).into_iter().for_each(|core| self.books.connect(core));
+        self.endpoints.register(Monitor::NAME, tench::process::id(), Cap::new(slot::SERVICE))?;
         (0..)
             .zip(processes::endpoints().skip(1))
             .try_for_each(|(service, endpoint)| self.endpoints.stand_in(service, endpoint))
@@ -195,7 +205,7 @@ impl Server {
                 self.take_in(&mut port);
             }
             let is_quiet = self.pass_on(&mut port);
-            self.is_rung = !self.may_sleep();
+            self.is_rung |= !self.may_sleep();
             let wait = match (self.is_rung, is_quiet) {
                 (true, _) => Wait::until(Instant::now()),
                 (false, true) => Wait::FOREVER,
@@ -209,10 +219,13 @@ impl Server {
                     }
                 }
                 Event::Signal(bits) => {
-                    self.is_rung |= bits & !(WAKE | REMIND) != 0;
+                    self.is_rung |= bits & RING != 0;
                     self.is_woken |= bits & WAKE != 0;
                     if bits & REMIND != 0 {
                         self.look(&mut port);
+                    }
+                    if bits & !OWN != 0 {
+                        self.endpoints.signalled(bits);
                     }
                 }
                 Event::Nothing => self.expire(),
@@ -258,6 +271,10 @@ impl Server {
             self.desk.resume();
         }
         if is_woken {
+            self.endpoints.hear_others();
+        }
+        self.say_signals();
+        if is_woken {
             self.forward();
             self.ship();
         }
@@ -279,10 +296,22 @@ impl Server {
         }
     }
 
-    /// Lets go what is not needed any more of endpoints: proxies here, and what is held for those that others have let go.
+    /// Says what was signalled here at notifications of other cores.
+    fn say_signals(&mut self) {
+        if self.endpoints.has_signals() {
+            self.peers.iter_mut().for_each(|peer| peer.signal(&mut self.endpoints));
+        }
+    }
+
+    /// Lets go what is not needed any more of endpoints and notifications: proxies here, and what is held for those that others have let go.
     #[inline(never)]
     fn look_after_endpoints(&mut self) {
         self.endpoints.look();
+        if self.endpoints.took_others() {
+            self.make_up_for_missed();
+        }
+        // What was found when proxies were let go.
+        self.say_signals();
         while let Some(process) = self.endpoints.parted() {
             if !self.desk.forget(process) {
                 self.endpoints.put_back(process);
@@ -325,6 +354,7 @@ impl Server {
     /// Whoever asks whether somebody still waits may have lost a signal to that: what it would have told is done.
     fn make_up_for_missed(&mut self) {
         self.attention.was_reminded();
+        self.endpoints.hear();
         (self.is_rung, self.is_woken) = (true, true);
     }
 
@@ -419,10 +449,12 @@ struct Files {
 }
 
 impl Files {
-    fn open() -> Result<Files> {
+    /// On a further core it lies behind the frame of the channel.
+    fn open(core: u64) -> Result<Files> {
+        let first = if core == 0 { slot::EXTRA } else { CapAddress(slot::EXTRA.0 + 1) };
         let mut random = Randomness::new(Default::default());
-        let (shown, archive) = tench_boot::map(slot::EXTRA, &mut random).map_err(no_memory)?;
-        Ok(Files { archive, place: (first_frame(slot::EXTRA)?.identify()?.address, shown.size()) })
+        let (shown, archive) = tench_boot::map(first, &mut random).map_err(no_memory)?;
+        Ok(Files { archive, place: (first_frame(first)?.identify()?.address, shown.size()) })
     }
 }
 
@@ -431,14 +463,25 @@ fn description(archive: &Archive<'static>) -> Option<System<'static>> {
     System::parse(archive.find(ARCHIVE_PATH)?.contents).ok()
 }
 
-/// The servers that run on the first core only.
-fn absent_elsewhere(archive: &Archive<'static>) -> Vec<&'static str> {
-    let programs = description(archive).into_iter().flat_map(|system| system.programs());
-    programs.filter(Program::is_absent_elsewhere).map(|program| program.name).collect()
+/// The names of such servers.
+fn servers(system: &System<'static>, are: fn(&Program<'static>) -> bool) -> Vec<&'static str> {
+    system.programs().filter(are).map(|program| program.name).collect()
 }
 
-/// Lets this core be rung: the line signals the main thread. Answers what wakes that thread otherwise, and what reminds it.
-fn listen() -> Result<[Cap<Notification>; 2]> {
+/// The names that a further core has for itself, and where it is asked for them. `absent` are the servers that run on the first only.
+fn own(system: &System<'static>, absent: &[&str]) -> (Option<u64>, Vec<&'static str>) {
+    let names = absent.iter().position(|name| *name == NAMES).map(|number| number as u64);
+    let mut own = servers(system, Program::is_on_each_core);
+    if !own.contains(&Monitor::NAME) {
+        // However the description calls the monitor: each core has one.
+        own.push(Monitor::NAME);
+    }
+    (names, own)
+}
+
+/// Lets this core be rung: the line signals the main thread. Answers the notification that is bound to that thread, what wakes it
+/// otherwise, and what reminds it.
+fn listen() -> Result<[Cap<Notification>; 3]> {
     let slot = memory::take_slot().map_err(no_memory)?;
     let line = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(LINE, Trigger::Bell, slot)?;
     let notification = memory::make::<Notification>(0).map_err(no_memory)?.leak();
@@ -446,7 +489,7 @@ fn listen() -> Result<[Cap<Notification>; 2]> {
     Cap::<Thread>::new(slot::THREAD).bind(bindings)?;
     line.bind(Some(notification))?;
     let mint = |badge| notification.mint_to(memory::take_slot().map_err(no_memory)?, Rights::WRITE, badge);
-    Ok([mint(WAKE)?, mint(REMIND)?])
+    Ok([notification, mint(WAKE)?, mint(REMIND)?])
 }
 
 /// The frame in the first of the slots for extra capabilities.

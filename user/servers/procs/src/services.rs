@@ -20,6 +20,7 @@ use tench_procs_client::pid::{self, Shown};
 use tench_procs_client::protocol::{Defect, Error, State as ProcessState};
 use tench_protocol::{Failure, Given, Later, Pending, Replies, Sent};
 use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, Kernel, OWN_SPACE, Rights};
+use tench_system::Capability;
 
 use crate::patient::Patient;
 use crate::report;
@@ -143,8 +144,8 @@ impl Server {
         if let Some(service) = service {
             preparation.serve_at(Cap::new(service));
         }
-        let entry = preparation.entry();
-        let entry = entry.filter(|entry| service.is_some() && entry.restart > 0);
+        let program = preparation.entry();
+        let entry = program.filter(|entry| service.is_some() && entry.restart > 0);
         let kept = match entry.map_or(Ok(None), |entry| keep(entry.keep, entry.keep_nodes)) {
             Ok(kept) => kept,
             Err(_) => {
@@ -169,7 +170,9 @@ impl Server {
             (Ok(()), None) => {
                 preparation.abandon();
                 let by_init = self.records.get(process).is_ok_and(|record| pid::place(record.parent).1 == pid::INIT);
-                if by_init && service.is_some() && own_core() != 0 {
+                // Who answers in the place of the first core's servers.
+                let is_link = || program.is_some_and(|entry| entry.capabilities.contains(Capability::AbsentServices));
+                if by_init && own_core() != 0 && is_link() {
                     self.link = Some(process);
                 }
                 Ok(None)

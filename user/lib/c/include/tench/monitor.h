@@ -172,7 +172,7 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_NOT_ALLOWED = 39,
     /* The process is `init`, `mem`, `procs` or the monitor of its core. */
     TENCH_MONITOR_ERROR_ESSENTIAL = 40,
-    /* Only memory and endpoints can be sent. */
+    /* Only memory, endpoints and notifications can be sent. */
     TENCH_MONITOR_ERROR_NOT_SENDABLE = 64,
     /* Memory of devices stays on its core. */
     TENCH_MONITOR_ERROR_DEVICE_MEMORY = 65,
@@ -279,7 +279,7 @@ static inline const char *tench_monitor_error_text(uint64_t code)
     case TENCH_MONITOR_ERROR_ESSENTIAL:
         return "nothing would go on without it";
     case TENCH_MONITOR_ERROR_NOT_SENDABLE:
-        return "only frames, untyped memory and endpoints to call can be sent to a process";
+        return "only frames, untyped memory, endpoints to call and notifications to signal can be sent to a process";
     case TENCH_MONITOR_ERROR_DEVICE_MEMORY:
         return "memory of devices stays on its core";
     case TENCH_MONITOR_ERROR_MAILBOX_FULL:
@@ -353,7 +353,7 @@ struct tench_monitor_exchanged {
     uint64_t letters;
     /* What other monitors said and none says. */
     uint64_t faults;
-    /* Capabilities to endpoints that other cores have, as they were sent. */
+    /* Capabilities to endpoints and notifications that other cores have, as they were sent. */
     uint64_t endpoints;
     /* The same of other cores that this one has. */
     uint64_t proxies;
@@ -841,9 +841,9 @@ static inline int tench_monitor_find(tench_cap server, const char *name, size_t 
 #define TENCH_MONITOR_LABEL_GIVE UINT64_C(0x6cb500010014)
 
 /*
- * Sends a copy of a capability to a frame or an endpoint to a process of any core, with a word that says what it is for. Answered when
- * it lies there, or is on its way there, for the process to `take`. The copy allows what the caller's allows; on another core, an
- * endpoint can be called and sent to, not received at.
+ * Sends a copy of a capability to a frame, an endpoint or a notification to a process of any core, with a word that says what it is for.
+ * Answered when it lies there, or is on its way there, for the process to `take`. The copy allows what the caller's allows; on another
+ * core, an endpoint can be called and sent to, not received at, and a notification be signalled, not waited for.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`, `MailboxFull`,
  * `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
  */
@@ -974,7 +974,8 @@ struct tench_monitor_exchanged_answer {
 
 /*
  * What this core's monitor keeps books of: objects of this core that others have, objects of others that this one has, capabilities
- * that were sent and not taken, how often another monitor said what none says, and endpoints that are used from other cores.
+ * that were sent and not taken, how often another monitor said what none says, and endpoints and
+ * notifications that are used from other cores.
  */
 static inline int tench_monitor_exchanged(tench_cap server, struct tench_monitor_exchanged_answer *answer)
 {

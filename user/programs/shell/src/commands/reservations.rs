@@ -3,6 +3,8 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
+use tench_procs_client::pid::Shown;
+
 use super::{Action, Call, Command, Outcome};
 use crate::completion::Candidates;
 use crate::format::{Side, Table, Time};
@@ -13,7 +15,7 @@ pub const COMMANDS: &[Command] = &[Command {
     name: "reservations",
     usage: "",
     summary: "list the reserved shares of the processor",
-    help: "A job may begin once in every PERIOD, and has its BUDGET within DEADLINE, with all the others that there are even within \
+    help: "Of the core on which the shell runs; each has its own. A job may begin once in every PERIOD, and has its BUDGET within DEADLINE, with all the others that there are even within \
            RESPONSE. SHARE is what could be used: the budget in what the deadline leaves of the period. USED is all processor time \
            that the thread with the reservation has used.",
     arguments: Candidates::Nothing,
@@ -34,7 +36,7 @@ fn reservations(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
         let time = |nanoseconds| Time { ticks: nanoseconds, per_second: 1_000_000_000 }.to_string();
         table.row([
             found.id.to_string(),
-            found.process.to_string(),
+            Shown(found.process).to_string(),
             percent(found.share),
             time(found.budget),
             time(found.period),

@@ -335,7 +335,7 @@ impl System for Fake {
             response: 1_260_000,
             used: 2_500_000_000,
         };
-        let second = Reservation { id: 8, process: 77, share: 25_001, priority: 142, ..reservation };
+        let second = Reservation { id: 8, process: (1 << 32) + 77, share: 25_001, priority: 142, ..reservation };
         Ok([reservation, second].into_iter().find(|found| found.id > after))
     }
 

@@ -119,9 +119,9 @@ pub trait MonitorService {
         name: Text<'_, MAX_NAME>,
         after: u64,
     ) -> Result<Option<u64>, Error>;
-    /// Sends a copy of a capability to a frame or an endpoint to a process of any core, with a word that says what it is for. Answered when
-    /// it lies there, or is on its way there, for the process to `take`. The copy allows what the caller's allows; on another core, an
-    /// endpoint can be called and sent to, not received at.
+    /// Sends a copy of a capability to a frame, an endpoint or a notification to a process of any core, with a word that says what it is for.
+    /// Answered when it lies there, or is on its way there, for the process to `take`. The copy allows what the caller's allows; on another
+    /// core, an endpoint can be called and sent to, not received at, and a notification be signalled, not waited for.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`, `MailboxFull`,
     /// `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
     #[method(20)]
@@ -186,7 +186,8 @@ pub trait MonitorService {
     fn give_back(&mut self, address: u64) -> Result<(), Error>;
 
     /// What this core's monitor keeps books of: objects of this core that others have, objects of others that this one has, capabilities
-    /// that were sent and not taken, how often another monitor said what none says, and endpoints that are used from other cores.
+    /// that were sent and not taken, how often another monitor said what none says, and endpoints and
+    /// notifications that are used from other cores.
     #[method(26)]
     fn exchanged(&mut self) -> Result<Exchanged, Error>;
 
@@ -236,7 +237,7 @@ pub struct Exchanged {
     pub letters: u64,
     /// What other monitors said and none says.
     pub faults: u64,
-    /// Capabilities to endpoints that other cores have, as they were sent.
+    /// Capabilities to endpoints and notifications that other cores have, as they were sent.
     pub endpoints: u64,
     /// The same of other cores that this one has.
     pub proxies: u64,
@@ -373,8 +374,8 @@ tench_protocol::codes! {
         NotAllowed = 39, "not one of your processes, and you may not manage others";
         /// The process is `init`, `mem`, `procs` or the monitor of its core.
         Essential = 40, "nothing would go on without it";
-        /// Only memory and endpoints can be sent.
-        NotSendable = 64, "only frames, untyped memory and endpoints to call can be sent to a process";
+        /// Only memory, endpoints and notifications can be sent.
+        NotSendable = 64, "only frames, untyped memory, endpoints to call and notifications to signal can be sent to a process";
         /// Memory of devices stays on its core.
         DeviceMemory = 65, "memory of devices stays on its core";
         /// Too much lies at that core that was sent by the caller and not taken, or that nobody expects.

@@ -8,7 +8,7 @@
 //! DROP       ticket                      nothing will come for it
 //! LOST       core                        the first core's monitor says that this core has stopped
 //! LINK       core                        to the first core's monitor: the sender needs a channel to this core
-//! ENDPOINT   ticket, a capability        an endpoint for who holds the ticket (crate::proxies)
+//! ENDPOINT   ticket, a capability        an endpoint or a notification for who holds the ticket (crate::proxies)
 //!
 //! request    words                       answer
 //! ADMIT      asker, process, word        what became of it, ticket
@@ -41,7 +41,7 @@ pub mod operation {
     pub const GROW: u16 = 38;
     /// Event: a channel to another core is needed.
     pub const LINK: u16 = 37;
-    /// Event: an endpoint for a process.
+    /// Event: an endpoint or a notification for a process.
     pub const ENDPOINT: u16 = 39;
 }
 
@@ -58,7 +58,7 @@ pub enum Line {
     Lost(Core),
     /// The sender needs a channel to this core.
     Link(Core),
-    /// This endpoint is for who holds the ticket.
+    /// This endpoint or notification is for who holds the ticket.
     Endpoint(u64, Carried),
 }
 

@@ -1,4 +1,4 @@
-//! A kernel that is none: endpoints, and who has which capability to them.
+//! A kernel that is none: endpoints and notifications, and who has which capability to them.
 //!
 //! Slots and the places of endpoints are used again as soon as they are free, the last that was freed first. So whoever remembers one for too
 //! long finds something else there.
@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tench_abi::{CapAddress, Error as Refusal, Rights};
-use tench_monitor::proxies::{Found, Kernel};
+use tench_monitor::proxies::{Common, FIRST_BIT, Found, Kernel, What};
 
 /// Slots of processes begin here.
 const PROCESSES: u32 = 1 << 20;
@@ -20,6 +20,37 @@ pub enum Receiver {
     Common,
     /// The monitor, at the proxy of this name.
     Own(u64),
+    /// A process, what is signalled at the notification that it knows by this number.
+    Signalled(usize),
+    /// The monitor's main thread, what is signalled at the proxies that are bits.
+    Bits,
+    /// A thread of the monitor, what is signalled at the proxy of this name.
+    Listener(u64),
+}
+
+impl Receiver {
+    const fn what(self) -> What {
+        match self {
+            Receiver::Process(_) | Receiver::Common | Receiver::Own(_) => What::Endpoint,
+            Receiver::Signalled(_) | Receiver::Bits | Receiver::Listener(_) => What::Notification,
+        }
+    }
+
+    /// What was opened has to be closed.
+    const fn is_opened(self) -> bool {
+        matches!(self, Receiver::Own(_) | Receiver::Listener(_))
+    }
+}
+
+/// A thread of the monitor that waits at a notification.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Listener {
+    /// What it has received, and the main thread does not know of.
+    pub hand: u64,
+    /// What was signalled when the notification was closed, and nobody had received.
+    pub rest: u64,
+    /// The notification is gone.
+    pub is_closed: bool,
 }
 
 /// What goes when a capability is revoked.
@@ -47,6 +78,9 @@ pub struct Cap<M> {
 pub struct Fake<M> {
     pub caps: BTreeMap<u32, Cap<M>>,
     pub endpoints: BTreeMap<u64, Receiver>,
+    /// Of notifications, what was signalled there and not received.
+    pub words: BTreeMap<u64, u64>,
+    pub listeners: BTreeMap<u64, Listener>,
     /// Slots that the monitor has. They may be empty.
     taken: BTreeSet<u32>,
     free_slots: Vec<u32>,
@@ -55,6 +89,9 @@ pub struct Fake<M> {
     last_process_slot: u32,
     last_place: u64,
     common: u32,
+    signals: u32,
+    /// What processes were told by signals of the monitor: at which notifications, and which bits.
+    pub told: Vec<(usize, u64)>,
     /// Every name that a proxy was ever given.
     pub names: BTreeSet<u64>,
     /// Calls until there is no memory for one.
@@ -64,11 +101,13 @@ pub struct Fake<M> {
 }
 
 impl<M: Clone> Fake<M> {
-    /// With the proxy that all capabilities with badges have in common; answers where it lies.
-    pub fn new() -> (Fake<M>, u64) {
+    /// With what all proxies of capabilities with badges have in common; answers where that lies.
+    pub fn new() -> (Fake<M>, Common) {
         let mut fake = Fake {
             caps: BTreeMap::new(),
             endpoints: BTreeMap::new(),
+            words: BTreeMap::new(),
+            listeners: BTreeMap::new(),
             taken: BTreeSet::new(),
             free_slots: Vec::new(),
             free_places: Vec::new(),
@@ -76,14 +115,19 @@ impl<M: Clone> Fake<M> {
             last_process_slot: PROCESSES,
             last_place: 0,
             common: 0,
+            signals: 0,
+            told: Vec::new(),
             names: BTreeSet::new(),
             patience: None,
             refusals: 0,
         };
-        let place = fake.make(Receiver::Common);
-        fake.common = fake.take_slot();
-        fake.caps.insert(fake.common, Cap::original(place));
-        (fake, place)
+        let [(endpoint, common), (notification, signals)] = [Receiver::Common, Receiver::Bits].map(|receiver| {
+            let (place, slot) = (fake.make(receiver), fake.take_slot());
+            fake.caps.insert(slot, Cap::original(place));
+            (place, slot)
+        });
+        (fake.common, fake.signals) = (common, signals);
+        (fake, Common { endpoint, notification })
     }
 
     /// Makes an endpoint.
@@ -109,6 +153,7 @@ impl<M: Clone> Fake<M> {
         let Some(cap) = self.caps.remove(&slot) else { return };
         if !self.caps.values().any(|other| other.place == cap.place) {
             self.endpoints.remove(&cap.place);
+            self.words.remove(&cap.place);
             self.free_places.push(cap.place);
         }
     }
@@ -137,9 +182,9 @@ impl<M: Clone> Fake<M> {
         self.give(copy)
     }
 
-    /// A process makes an endpoint.
-    pub fn make_endpoint(&mut self, number: usize, meaning: M) -> CapAddress {
-        let place = self.make(Receiver::Process(number));
+    /// A process makes an endpoint or a notification.
+    pub fn make_object(&mut self, receiver: Receiver, meaning: M) -> CapAddress {
+        let place = self.make(receiver);
         self.give(Cap { meaning: Some(meaning), ..Cap::original(place) })
     }
 
@@ -172,9 +217,34 @@ impl<M: Clone> Fake<M> {
         self.caps.range(PROCESSES..).map(|(slot, _)| CapAddress(*slot)).collect()
     }
 
-    /// Slots of the monitor other than that of the common proxy.
+    /// Slots of the monitor other than those of the common proxies.
     pub fn slots(&self) -> Vec<u32> {
-        self.taken.iter().copied().filter(|slot| *slot != self.common).collect()
+        self.taken.iter().copied().filter(|slot| ![self.common, self.signals].contains(slot)).collect()
+    }
+
+    /// Signals with what lies in a slot. Answers if a process is to hear of that: at which notification, and which bits.
+    pub fn signal_with(&mut self, slot: CapAddress, bits: u64) -> Option<(usize, u64)> {
+        let cap = self.caps.get(&slot.0).filter(|cap| cap.rights.contains(Rights::WRITE))?;
+        let (place, bits) = (cap.place, if cap.badge == 0 { bits } else { cap.badge });
+        match self.endpoints[&place] {
+            Receiver::Signalled(number) => Some((number, bits)),
+            receiver => {
+                assert_eq!(receiver.what(), What::Notification, "an endpoint is signalled");
+                *self.words.entry(place).or_default() |= bits;
+                None
+            }
+        }
+    }
+
+    /// The thread that waits at the proxy of a name receives what was signalled.
+    pub fn listen(&mut self, name: u64) {
+        let place = self.place_of(Receiver::Listener(name));
+        let word = place.and_then(|place| self.words.remove(&place)).unwrap_or(0);
+        self.listeners.get_mut(&name).expect("it waits").hand |= word;
+    }
+
+    fn place_of(&self, receiver: Receiver) -> Option<u64> {
+        self.endpoints.iter().find_map(|(place, at)| (*at == receiver).then_some(*place))
     }
 
     /// Who receives at what lies in a slot.
@@ -211,7 +281,7 @@ impl<M> Cap<M> {
 impl<M: Clone> Kernel for Fake<M> {
     fn look(&self, slot: CapAddress) -> Option<Found> {
         let cap = self.caps.get(&slot.0)?;
-        Some(Found { place: cap.place, badge: cap.badge, rights: cap.rights })
+        Some(Found { what: self.endpoints[&cap.place].what(), place: cap.place, badge: cap.badge, rights: cap.rights })
     }
 
     fn is_used(&self, slot: CapAddress) -> bool {
@@ -222,7 +292,7 @@ impl<M: Clone> Kernel for Fake<M> {
 
     fn delete(&mut self, slot: CapAddress) {
         let is_opened = self.caps.get(&slot.0).is_some_and(|cap| cap.origin == Origin::Endpoint)
-            && matches!(self.receiver(slot), Some(Receiver::Own(_)));
+            && self.receiver(slot).is_some_and(Receiver::is_opened);
         assert!(!is_opened, "what was opened is closed");
         self.remove(slot.0);
         self.free(slot.0);
@@ -247,20 +317,49 @@ impl<M: Clone> Kernel for Fake<M> {
         Ok(made)
     }
 
-    fn open(&mut self, proxy: u64) -> Result<(CapAddress, u64), Refusal> {
+    fn bits(&mut self, bits: u64) -> Result<CapAddress, Refusal> {
+        assert!(bits.is_power_of_two() && bits >= 1 << FIRST_BIT, "{bits:#x} is no bit of a proxy's");
+        let is_it = |cap: &Cap<M>| cap.place == self.caps[&self.signals].place && cap.badge == bits;
+        assert!(!self.caps.values().any(is_it), "{bits:#x} is in use");
+        self.copy(CapAddress(self.signals), Rights::WRITE, bits)
+    }
+
+    fn open(&mut self, proxy: u64, what: What) -> Result<(CapAddress, u64), Refusal> {
         self.may()?;
         assert!(self.names.insert(proxy), "{proxy:#x} was the name of another");
-        let place = self.make(Receiver::Own(proxy));
+        let receiver = match what {
+            What::Endpoint => Receiver::Own(proxy),
+            What::Notification => {
+                self.listeners.insert(proxy, Listener::default());
+                Receiver::Listener(proxy)
+            }
+        };
+        let place = self.make(receiver);
         Ok((self.hand_in(Cap::original(place)), place))
     }
 
-    fn close(&mut self, proxy: u64) {
-        let at = |(place, receiver): (&u64, &Receiver)| (*receiver == Receiver::Own(proxy)).then_some(*place);
-        let place = self.endpoints.iter().find_map(at).expect("what is closed was opened");
+    fn close(&mut self, proxy: u64) -> bool {
+        let places = [Receiver::Own(proxy), Receiver::Listener(proxy)].map(|receiver| self.place_of(receiver));
+        let place = places.into_iter().flatten().next().expect("what is closed was opened");
+        let rest = self.words.remove(&place).unwrap_or(0);
+        let listener = self.listeners.get_mut(&proxy);
+        let is_endpoint = listener.is_none();
+        listener.into_iter().for_each(|listener| (listener.rest, listener.is_closed) = (rest, true));
         let is_own =
             |(slot, cap): (&u32, &Cap<M>)| (cap.place == place && cap.origin == Origin::Endpoint).then_some(*slot);
         let own = self.caps.iter().find_map(is_own).expect("the monitor has it");
         self.destroy(place);
         self.free(own);
+        is_endpoint
+    }
+
+    fn drain(&mut self) -> u64 {
+        let place = self.caps[&self.signals].place;
+        self.words.remove(&place).unwrap_or(0)
+    }
+
+    fn signal(&mut self, slot: CapAddress, bits: u64) {
+        let told = self.signal_with(slot, bits);
+        self.told.extend(told);
     }
 }

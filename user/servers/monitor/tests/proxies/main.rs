@@ -1,11 +1,12 @@
-//! Endpoints that are reached from other cores: several cores in one process, each with a monitor's books and a kernel that is none,
-//! whose processes send, copy, mint, drop, revoke and call in an order that a seed decides.
+//! Endpoints and notifications that are reached from other cores: several cores in one process, each with a monitor's books and a kernel that is none,
+//! whose processes send, copy, mint, drop, revoke, call and signal in an order that a seed decides.
 //!
 //! What went wrong is played again by its seed: `TENCH_SEED=N cargo test -p tench-monitor --test proxies`. `TENCH_RUNS=N` plays so
 //! many.
 
 mod kernel;
 mod rules;
+mod signals;
 mod world;
 
 use world::World;

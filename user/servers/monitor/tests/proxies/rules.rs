@@ -2,21 +2,21 @@
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::message::Malformed;
-use tench_monitor::proxies::{Carried, Error, Kernel, OWN_PROXIES, PROCESSES, PROXIES, Server};
+use tench_monitor::proxies::{Carried, Error, Kernel, OWN_PROXIES, PROCESSES, PROXIES, Server, What};
 
-use crate::world::{SENDABLE, World};
+use crate::world::{SENDABLE, World, sendable};
 
 /// More than are held for a core.
 const MANY: usize = 4 * PROXIES;
 
-fn calm(count: usize) -> World {
+pub fn calm(count: usize) -> World {
     let mut world = World::new(count, 0);
     world.is_calm = true;
     world
 }
 
 const fn held(number: u64, is_plain: bool) -> Carried {
-    Carried::Held { number, rights: SENDABLE, is_plain, server: None }
+    Carried::Held { what: What::Endpoint, number, rights: SENDABLE, is_plain, server: None }
 }
 
 const fn returned(number: u64, badge: u64) -> Carried {
@@ -24,7 +24,7 @@ const fn returned(number: u64, badge: u64) -> Carried {
 }
 
 /// A copy of a process's capability, in a slot of the monitor.
-fn hand_in(world: &mut World, at: usize, slot: CapAddress) -> CapAddress {
+pub fn hand_in(world: &mut World, at: usize, slot: CapAddress) -> CapAddress {
     let cap = world.kernel(at).caps[&slot.0].clone();
     world.kernel(at).hand_in(cap)
 }
@@ -330,7 +330,7 @@ fn a_monitor_names_what_it_does_not_have() {
     }
     // It gives more rights than can be given.
     for is_plain in [false, true] {
-        let all = Carried::Held { number: 7, rights: Rights::all(), is_plain, server: None };
+        let all = Carried::Held { what: What::Endpoint, number: 7, rights: Rights::all(), is_plain, server: None };
         let slot = world.nodes[1].books.receive(&all, 0, 1).unwrap();
         assert_eq!(world.kernel(1).caps[&slot.0].rights, SENDABLE);
     }
@@ -497,9 +497,9 @@ fn whatever_two_words_say_is_said_with_them() {
     let mut world = World::new(1, 3);
     let mut random =
         || (world.random(1 << 31) as u64) << 40 ^ (world.random(1 << 31) as u64) << 20 ^ world.random(1 << 31) as u64;
-    let (mut held, mut returned, mut memory, mut plain, mut known) = (0, 0, 0, 0, 0);
+    let (mut held, mut returned, mut memory, mut plain, mut known, mut signalled) = (0, 0, 0, 0, 0, 0);
     for _ in 0..2_000_000 {
-        let (first, second, kind) = (random(), random(), random() % 6);
+        let (first, second, kind) = (random(), random(), random() % 8);
         // Words without sense, and some that nearly have one.
         let first = if first % 8 == 0 { first } else { first >> 8 & !(0xf1 << 48) | kind << 56 };
         let second = if second % 4 == 0 { second } else { second & 0x1_01ff >> (second >> 60) };
@@ -512,8 +512,10 @@ fn whatever_two_words_say_is_said_with_them() {
                 };
                 assert!(SENDABLE.contains(rights) && number < 1 << 48, "{carried:?}");
                 match carried {
-                    Carried::Held { is_plain, server, .. } => {
+                    Carried::Held { what, is_plain, server, .. } => {
                         held += 1;
+                        signalled += usize::from(what == What::Notification);
+                        assert!(sendable(what).contains(rights), "{carried:?}");
                         plain += usize::from(is_plain);
                         known += usize::from(server.is_some());
                     }
@@ -526,21 +528,30 @@ fn whatever_two_words_say_is_said_with_them() {
                 let (kind, rights) = (first >> 56, first >> 48 & 0xff);
                 let is_no_server = second & 0xffff == 0 || second & 0xffff > 256 || second >> 16 > 1;
                 let is_said = second != 0 && is_no_server && kind != 3;
-                let is_none = !(1..=4).contains(&kind) || kind == 4 && (rights != 0 || second != 0);
-                assert!(is_none || rights & 0xf1 != 0 || is_said, "{first:#x} {second:#x}");
+                let is_none = match kind {
+                    1..=3 => rights & 0xf1 != 0 || is_said,
+                    4 => rights != 0 || second != 0,
+                    5 | 6 => rights & !u64::from(Rights::WRITE.bits()) != 0 || second != 0,
+                    _ => true,
+                };
+                assert!(is_none, "{first:#x} {second:#x}");
             }
         }
     }
     assert!(
-        [held, returned, memory, plain, known].into_iter().all(|count| count > 5_000),
-        "{held} {returned} {memory} {plain} {known}"
+        [held, returned, memory, plain, known, signalled].into_iter().all(|count| count > 4_000),
+        "{held} {returned} {memory} {plain} {known} {signalled}"
     );
     // And the other way round.
     for server in
         [None, Some(Server { number: 0, is_personal: true }), Some(Server { number: 255, is_personal: false })]
     {
         for is_plain in [false, true] {
-            let carried = Carried::Held { number: (1 << 48) - 1, rights: SENDABLE, is_plain, server };
+            let what = What::Endpoint;
+            let carried = Carried::Held { what, number: (1 << 48) - 1, rights: SENDABLE, is_plain, server };
+            assert_eq!(Carried::decode(carried.encode()), Ok(carried));
+            let carried =
+                Carried::Held { what: What::Notification, number: 3, rights: Rights::WRITE, is_plain, server: None };
             assert_eq!(Carried::decode(carried.encode()), Ok(carried));
         }
     }

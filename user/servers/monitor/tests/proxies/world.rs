@@ -1,24 +1,34 @@
 //! Some cores with their books, the channels between them, and what their processes do; and what every capability ought to be.
 
 mod judge;
+mod signals;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tench_abi::{CapAddress, Rights};
-use tench_monitor::proxies::{Carried, Error, Kernel, Proxies, Target};
+use tench_monitor::proxies::{Carried, Error, Kernel, Proxies, Target, What};
 use tench_monitor_client::protocol::first;
 
 use crate::kernel::{Cap, Fake, Origin, Receiver};
 
 /// What is left of the rights to an endpoint on other cores.
 pub const SENDABLE: Rights = Rights::WRITE.union(Rights::CALL).union(Rights::GRANT);
+
+/// The same for whatever it is.
+pub const fn sendable(what: What) -> Rights {
+    match what {
+        What::Endpoint => SENDABLE,
+        What::Notification => Rights::WRITE,
+    }
+}
 /// Longest way that a process makes on purpose.
 const LONGEST: usize = 8;
 
 /// What a capability ought to be, from whatever was done with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meaning {
-    /// To which endpoint, and with which badge.
+    /// To which endpoint or notification, and with which badge.
+    pub what: What,
     pub endpoint: usize,
     pub badge: u64,
     pub rights: Rights,
@@ -45,6 +55,7 @@ struct Call {
 enum Message {
     Cap { words: [u64; 2], meaning: Option<Meaning>, asker: u64 },
     Call { number: u64, badge: u64, call: Call },
+    Signal { number: u64, bits: u64 },
     Release(u64),
 }
 
@@ -68,12 +79,15 @@ pub struct Tally {
     gone: usize,
     calls: usize,
     revoked: usize,
+    /// Signals with capabilities of other cores, and what was heard of them.
+    signals: usize,
+    heard: usize,
 }
 
 impl Tally {
-    fn all(&mut self) -> [&mut usize; 7] {
-        let Tally { sent, home, far, refused, gone, calls, revoked } = self;
-        [sent, home, far, refused, gone, calls, revoked]
+    fn all(&mut self) -> [&mut usize; 9] {
+        let Tally { sent, home, far, refused, gone, calls, revoked, signals, heard } = self;
+        [sent, home, far, refused, gone, calls, revoked, signals, heard]
     }
 
     pub fn add(&mut self, other: &mut Tally) {
@@ -93,10 +107,16 @@ impl Tally {
 pub struct World {
     pub nodes: Vec<Node>,
     channels: BTreeMap<(usize, usize), VecDeque<Message>>,
-    /// Endpoints: whether each is there, and how often all other capabilities to it were revoked.
+    /// Endpoints and notifications: whether each is there, and how often all other capabilities to it were revoked.
     endpoints: Vec<(bool, usize)>,
     /// Mintings of badges: how often each was revoked.
     mints: Vec<usize>,
+    /// Signals that somebody is to hear of.
+    due: Vec<(Meaning, u64)>,
+    /// How often each bit of a notification was signalled, and nobody has heard of it.
+    credit: BTreeMap<(usize, u32), usize>,
+    /// Notifications that a monitor can signal which says anything.
+    tainted: BTreeSet<usize>,
     /// A core whose monitor says anything besides.
     hostile: Option<usize>,
     /// Who has not heard yet that a core has stopped: who, and which.
@@ -115,6 +135,9 @@ impl World {
             channels: BTreeMap::new(),
             endpoints: Vec::new(),
             mints: Vec::new(),
+            due: Vec::new(),
+            credit: BTreeMap::new(),
+            tainted: BTreeSet::new(),
             hostile: None,
             unaware: Vec::new(),
             is_calm: false,
@@ -159,6 +182,7 @@ impl World {
         }
         let slot = self.some_cap(at);
         match (self.random(32), slot) {
+            (0, _) | (_, None) if self.random(2) == 0 => drop(self.make_notification(at)),
             (0, _) | (_, None) => drop(self.make(at)),
             (1..3, Some(slot)) => drop(self.copy(at, slot)),
             (3..6, Some(slot)) => drop(self.mint(at, slot)),
@@ -166,8 +190,10 @@ impl World {
             (9, Some(slot)) => self.revoke(at, slot),
             (10, Some(slot)) if self.random(3) == 0 => self.end_server(at, slot),
             (10..18, Some(slot)) => self.send_somewhere(at, slot),
-            (18..20, Some(slot)) => self.call(at, slot),
+            (18..20, Some(slot)) if self.meaning(at, slot).what == What::Endpoint => self.call(at, slot),
+            (18..20, Some(slot)) => self.signal(at, slot),
             (20, _) => self.nodes[at].books.sweep(),
+            (23, _) => self.hear(at),
             (21, _) => self.tell(at),
             (22, _) if self.hostile == Some(at) => self.lie(at),
             _ => drop(self.go_on()),
@@ -184,11 +210,24 @@ impl World {
 
     /// A process makes an endpoint.
     pub fn make(&mut self, at: usize) -> CapAddress {
+        self.make_object(at, What::Endpoint)
+    }
+
+    /// A process makes a notification.
+    pub fn make_notification(&mut self, at: usize) -> CapAddress {
+        self.make_object(at, What::Notification)
+    }
+
+    fn make_object(&mut self, at: usize, what: What) -> CapAddress {
         let endpoint = self.endpoints.len();
         self.endpoints.push((true, 0));
         let (rights, route) = (Rights::all(), vec![at]);
-        let meaning = Meaning { endpoint, badge: 0, rights, route, is_origin: true, mint: None, revoked: (0, 0) };
-        self.kernel(at).make_endpoint(endpoint, meaning)
+        let meaning = Meaning { what, endpoint, badge: 0, rights, route, is_origin: true, mint: None, revoked: (0, 0) };
+        let receiver = match what {
+            What::Endpoint => Receiver::Process(endpoint),
+            What::Notification => Receiver::Signalled(endpoint),
+        };
+        self.kernel(at).make_object(receiver, meaning)
     }
 
     /// Copies a capability, with fewer rights at times.
@@ -215,8 +254,14 @@ impl World {
         if cap.badge != 0 || self.meaning(at, slot).badge != 0 {
             return slot;
         }
+        let is_bit = self.meaning(at, slot).what == What::Notification;
+        // One bit each, so that it is known of every bit who signals it.
+        let count = self.mints.len() as u32;
+        if is_bit && count >= u64::BITS {
+            return slot;
+        }
         self.mints.push(0);
-        let badge = (self.mints.len() as u64) << 32 | self.random(3) as u64;
+        let badge = if is_bit { 1 << count } else { (self.mints.len() as u64) << 32 | self.random(3) as u64 };
         let mut meaning = self.meaning(at, slot);
         (meaning.badge, meaning.is_origin) = (badge, true);
         meaning.mint = Some((self.mints.len() - 1, meaning.route.len()));
@@ -248,7 +293,7 @@ impl World {
     /// The process ends that receives at an endpoint, if it is one of this core.
     pub fn end_server(&mut self, at: usize, slot: CapAddress) {
         let place = self.cap(at, slot).place;
-        if let Some(Receiver::Process(endpoint)) = self.kernel(at).receiver(slot) {
+        if let Some(Receiver::Process(endpoint) | Receiver::Signalled(endpoint)) = self.kernel(at).receiver(slot) {
             self.kernel(at).destroy(place);
             self.endpoints[endpoint].0 = false;
         }
@@ -281,6 +326,9 @@ impl World {
         let handed_in = self.kernel(at).hand_in(cap);
         if is_moved {
             self.kernel(at).drop_one(slot);
+        }
+        if self.hostile.is_some_and(|hostile| hostile == to || meaning.route.contains(&hostile)) {
+            self.tainted.insert(meaning.endpoint);
         }
         let has_heard = self.nodes[at].lost.contains(&to);
         let sent = self.nodes[at].books.send(handed_in, to as u64, |_| None);
@@ -337,7 +385,7 @@ impl World {
                 self.finish(call);
             }
             Some(receiver) => {
-                let (name, badge) = proxy(receiver, badge);
+                let (name, badge) = self.proxy(at, receiver, badge);
                 match self.nodes[at].books.target(name) {
                     Some(target) => {
                         let (to, number) = (target.core as usize, target.number);
@@ -376,6 +424,9 @@ impl World {
     pub fn tell(&mut self, at: usize) {
         // There is no channel any more to a core of which it has heard that it stopped.
         for to in (0..self.nodes.len()).filter(|to| !self.nodes[at].lost.contains(to)).collect::<Vec<_>>() {
+            if !self.tell_signals(at, to) {
+                continue;
+            }
             while let Some(number) = self.nodes[at].books.next_release(to as u64) {
                 self.say(at, to, Message::Release(number));
                 self.nodes[at].books.told(to as u64);
@@ -407,6 +458,10 @@ impl World {
         let Some(message) = self.channels.get_mut(&(from, to)).and_then(VecDeque::pop_front) else { return false };
         match message {
             Message::Release(number) => self.nodes[to].books.released(from as u64, number),
+            Message::Signal { number, bits } => {
+                self.nodes[to].books.signal(from as u64, number, bits);
+                self.heard(to);
+            }
             Message::Cap { words, meaning, asker } => {
                 let carried = Carried::decode(words).expect("monitors say what can be understood");
                 self.take_in(from, to, &carried, meaning, asker);
@@ -466,10 +521,16 @@ impl World {
             return;
         }
         let badge = self.random(3) as u64;
-        let carried = match self.random(3) {
+        let what = if self.random(2) == 0 { What::Notification } else { What::Endpoint };
+        let rights = sendable(what);
+        let carried = match self.random(5) {
             0 => return self.say(from, to, Message::Release(number)),
-            1 => Carried::Returned { number, rights: SENDABLE, badge },
-            _ => Carried::Held { number, rights: SENDABLE, is_plain: badge == 0, server: None },
+            1 | 2 => {
+                let bits = 1 << self.random(64);
+                return self.say(from, to, Message::Signal { number, bits });
+            }
+            3 => Carried::Returned { number, rights, badge },
+            _ => Carried::Held { what, number, rights, is_plain: badge == 0, server: None },
         };
         self.say(from, to, Message::Cap { words: carried.encode(), meaning: None, asker: 1 });
     }
@@ -497,24 +558,15 @@ impl World {
     }
 }
 
-/// Which proxy is asked, and the badge that goes along.
-fn proxy(receiver: Receiver, badge: u64) -> (u64, u64) {
-    match receiver {
-        Receiver::Common => (badge, 0),
-        Receiver::Own(name) => (name, badge),
-        Receiver::Process(_) => unreachable!("it is none"),
-    }
-}
-
 impl Meaning {
     fn of_nothing(endpoint: usize, from: usize, at: usize) -> Meaning {
-        let (rights, route) = (SENDABLE, vec![from, at]);
-        Meaning { endpoint, badge: 0, rights, route, is_origin: false, mint: None, revoked: (0, 0) }
+        let (what, rights, route) = (What::Endpoint, SENDABLE, vec![from, at]);
+        Meaning { what, endpoint, badge: 0, rights, route, is_origin: false, mint: None, revoked: (0, 0) }
     }
 
     /// It goes to a core: one back, if that is where it came from.
     fn go(&mut self, to: usize) {
-        (self.rights, self.is_origin) = (self.rights & SENDABLE, false);
+        (self.rights, self.is_origin) = (self.rights & sendable(self.what), false);
         if self.route.len() > 1 && self.route[self.route.len() - 2] == to {
             self.route.pop();
             // Where its badge was made, nobody has it in his way any more.

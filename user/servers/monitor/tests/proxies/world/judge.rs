@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use tench_abi::{CapAddress, Rights};
-use tench_monitor::proxies::{Carried, Kernel, PROXIES, Target};
+use tench_monitor::proxies::{Carried, Kernel, PROXIES, Target, What};
 
-use super::{Meaning, Node, SENDABLE, World, proxy};
+use super::{Meaning, Node, SENDABLE, World};
 use crate::kernel::{Origin, Receiver};
 
 /// More hops than any way has.
@@ -30,10 +30,10 @@ impl World {
         let reached = loop {
             let badge = self.cap(at, slot).badge;
             let receiver = self.kernel(at).receiver(slot).expect("it is there");
-            if let Receiver::Process(endpoint) = receiver {
+            if let Receiver::Process(endpoint) | Receiver::Signalled(endpoint) = receiver {
                 break Some((endpoint, badge));
             }
-            let (name, badge) = proxy(receiver, badge);
+            let (name, badge) = self.proxy(at, receiver, badge);
             let Some(Target { core, number }) = self.nodes[at].books.target(name) else { break None };
             let there = core as usize;
             let is_cut = self.nodes[there].is_lost;
@@ -79,11 +79,14 @@ impl World {
             for at in 0..self.nodes.len() {
                 if !self.nodes[at].is_lost {
                     self.nodes[at].books.sweep();
-                    self.tell(at);
+                    while !self.is_quiet(at) {
+                        self.hear(at);
+                        self.tell(at);
+                    }
                 }
             }
             if self.channels.values().all(VecDeque::is_empty) && self.unaware.is_empty() {
-                return;
+                return self.judge_signals();
             }
         }
     }
@@ -109,10 +112,12 @@ impl World {
         }
     }
 
+    /// Nothing is left.
     pub fn check_empty(&mut self, at: usize) {
         let count = self.nodes[at].books.count();
         assert_eq!((at, count, self.kernel(at).slots()), (at, (0, 0), vec![]), "copies, proxies and slots are left");
-        assert_eq!(self.kernel(at).endpoints.len(), 1, "endpoints are left on core {at}");
+        assert_eq!(self.kernel(at).endpoints.len(), 2, "endpoints or notifications are left on core {at}");
+        assert!(self.kernel(at).listeners.is_empty(), "somebody still waits on core {at}");
         for to in 0..self.nodes.len() {
             assert_eq!(self.nodes[at].books.next_release(to as u64), None, "core {at} has something to say to {to}");
         }
@@ -125,7 +130,8 @@ impl World {
         let mut taken = 0;
         while taken < PROXIES {
             let number = 1 << 40 | taken as u64;
-            let carried = Carried::Held { number, rights: SENDABLE, is_plain: false, server: None };
+            let what = What::Endpoint;
+            let carried = Carried::Held { what, number, rights: SENDABLE, is_plain: false, server: None };
             let Ok(slot) = self.nodes[at].books.receive(&carried, from as u64, 1) else { break };
             self.endpoints.push((false, 0));
             let meaning = Meaning::of_nothing(self.endpoints.len() - 1, from, at);

@@ -1,0 +1,109 @@
+//! The system calls of the books ([`tench_monitor::proxies`]).
+
+use alloc::collections::BTreeMap;
+
+use tench::memory;
+use tench_monitor::proxies::{self, Found, What};
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Kind, OWN_SPACE, Rights};
+
+use crate::capabilities::KERNEL;
+use crate::forward::{Inbox, Source};
+use crate::signals::Signals;
+use crate::slots::discard;
+
+/// The kernel of this core.
+pub(super) struct Machine {
+    inbox: Inbox,
+    pub(super) signals: Signals,
+    common: Cap<Endpoint>,
+    /// Proxies that are endpoints or notifications of their own.
+    own: BTreeMap<u64, (What, CapAddress)>,
+}
+
+/// A copy in a slot of its own.
+pub(super) fn copy(from: Cap<Endpoint>, rights: Rights, badge: u64) -> core::result::Result<CapAddress, Error> {
+    let slot = memory::take_slot().map_err(|_| Error::OutOfMemory)?;
+    from.mint_to(slot, rights, badge).map(|_| slot).inspect_err(|_| memory::free_slot(slot))
+}
+
+impl Machine {
+    /// Receives at `common` what is asked of the proxies that have it in common.
+    pub(super) fn new(inbox: Inbox, signals: Signals, common: Cap<Endpoint>) -> Machine {
+        Machine { inbox, signals, common, own: BTreeMap::new() }
+    }
+}
+
+impl proxies::Kernel for Machine {
+    fn look(&self, slot: CapAddress) -> Option<Found> {
+        let found = OWN_SPACE.identify_at(slot).ok()?;
+        let what = match found.kind {
+            Kind::Endpoint => What::Endpoint,
+            Kind::Notification => What::Notification,
+            _ => return None,
+        };
+        let place = KERNEL.holders(OWN_SPACE, slot).ok()?.place;
+        Some(Found { what, place, badge: found.badge, rights: found.rights })
+    }
+
+    fn is_used(&self, slot: CapAddress) -> bool {
+        match KERNEL.holders(OWN_SPACE, slot) {
+            Ok(found) => found.others,
+            // Somebody has revoked all that are like it: nobody has it.
+            Err(Error::InvalidCapability) => false,
+            // What the kernel does not say is not known to be unused.
+            Err(_) => true,
+        }
+    }
+
+    fn delete(&mut self, slot: CapAddress) {
+        discard(&[slot]);
+    }
+
+    fn copy(&mut self, slot: CapAddress, rights: Rights, badge: u64) -> core::result::Result<CapAddress, Error> {
+        copy(Cap::new(slot), rights, badge)
+    }
+
+    fn common(&mut self, badge: u64, rights: Rights) -> core::result::Result<CapAddress, Error> {
+        copy(self.common, rights, badge)
+    }
+
+    fn bits(&mut self, bits: u64) -> core::result::Result<CapAddress, Error> {
+        self.signals.bits(bits)
+    }
+
+    fn open(&mut self, proxy: u64, what: What) -> core::result::Result<(CapAddress, u64), Error> {
+        let (slot, place) = match what {
+            What::Endpoint => {
+                let endpoint = memory::make::<Endpoint>(0).map_err(|_| Error::OutOfMemory)?;
+                let slot = endpoint.cap().address();
+                let place = KERNEL.holders(OWN_SPACE, slot)?.place;
+                self.inbox.open_until_deleted(Source::Own(proxy), endpoint).map_err(|_| Error::OutOfMemory)?;
+                (slot, place)
+            }
+            What::Notification => self.signals.open(proxy)?,
+        };
+        self.own.insert(proxy, (what, slot));
+        Ok((slot, place))
+    }
+
+    fn close(&mut self, proxy: u64) -> bool {
+        // The thread that receives at it ends, and gives the slot back.
+        match self.own.remove(&proxy) {
+            Some((What::Endpoint, slot)) => drop(OWN_SPACE.delete_at(slot)),
+            Some((What::Notification, slot)) => {
+                self.signals.close(proxy, slot);
+                return false;
+            }
+            None => {}
+        }
+        true
+    }
+
+    fn drain(&mut self) -> u64 {
+        self.signals.drain()
+    }
+
+    fn signal(&mut self, slot: CapAddress, bits: u64) {
+        self.signals.signal(slot, bits);
+    }
+}

@@ -1,0 +1,210 @@
+//! Names that each core has for itself.
+//!
+//! The name server runs on the first core, and what is registered there is found by programs of every core. But of a server that the
+//! system description starts on every core there is one on each, and a program is to find that of its own: it may have to give it
+//! something that does not leave the core, such as a scheduling context. So on a further core the monitor, which receives in the
+//! place of the name server, keeps these names itself, in the name server's own table, and forwards what is asked about all others.
+//!
+//! What always holds:
+//! - What is asked about such a name stays on its core, whoever asks, and whether somebody has registered it or not; what is asked about
+//!   another is never answered here. So no name can be registered both here and there, and none can be found in neither place.
+//! - Whoever lists names sees each once, in order, and such a name only if it is registered on his core, with who has registered it there.
+
+use alloc::vec::Vec;
+
+use tench_names::table::Table;
+use tench_names_client::Names;
+use tench_names_client::protocol::MAX_NAME;
+use tench_sys::Reader;
+
+/// The names of a core. `C` and `R` are those of the [`Table`].
+pub struct OwnNames<C, R> {
+    /// Those that stay on the core.
+    known: Vec<&'static str>,
+    /// Those of them that are registered, and who waits for one.
+    pub table: Table<C, R>,
+}
+
+/// What a request to the name server is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// This name.
+    Name(&'a str),
+    /// The name that comes next after this.
+    After(&'a str),
+}
+
+/// What somebody sees who lists names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed<'a> {
+    /// What the name server has answered.
+    There,
+    /// This name, which this process has registered here.
+    Here(&'a str, u64),
+    /// Nothing yet: the name server's is one that stays on its core. It is to be asked for the next after that.
+    Further,
+}
+
+/// What a request is about; `None` if it is none of a client of the name server's, or malformed.
+pub fn subject(label: u64, words: &[u64]) -> Option<Subject<'_>> {
+    let of = match label {
+        Names::REGISTER | Names::LOOK_UP | Names::WAIT_FOR | Names::UNREGISTER => Subject::Name,
+        Names::NEXT => Subject::After,
+        _ => return None,
+    };
+    let mut words = Reader::new(words);
+    let text = words.str(MAX_NAME)?;
+    words.rest().is_empty().then(|| of(text))
+}
+
+impl<C: Copy, R> OwnNames<C, R> {
+    /// These names stay on their core, and so many threads can wait for one.
+    pub const fn new(known: Vec<&'static str>, max_waiters: usize) -> OwnNames<C, R> {
+        let table = Table::new(known.len(), max_waiters);
+        OwnNames { known, table }
+    }
+
+    /// Whether a name stays on its core.
+    pub fn has(&self, name: &str) -> bool {
+        self.known.contains(&name)
+    }
+
+    /// What follows after a name, if `there` is what the name server has answered to that: a name, or none.
+    pub fn listed(&self, after: &str, there: Option<&str>) -> Listed<'_> {
+        match (self.table.next(after), there) {
+            (Some((name, owner)), Some(there)) if name <= there => Listed::Here(name, owner),
+            (Some((name, owner)), None) => Listed::Here(name, owner),
+            // Each time it goes on, so that it ends, whatever it is that answers.
+            (_, Some(there)) if self.has(there) && there > after => Listed::Further,
+            _ => Listed::There,
+        }
+    }
+
+    /// Panics if an invariant does not hold.
+    pub fn check_invariants(&self) {
+        self.table.check_invariants();
+        let mut after = "";
+        while let Some((name, _)) = self.table.next(after) {
+            assert!(self.has(name), "{name} does not stay here");
+            after = name;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::collections::BTreeMap;
+    use std::string::{String, ToString};
+    use std::vec;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+    use tench_names_client::protocol::Error;
+    use tench_sys::{Message, Received};
+
+    use super::*;
+
+    const OWN: [&str; 3] = ["mem", "monitor", "reserve"];
+    const OTHERS: [&str; 4] = ["a", "clock", "rather", "zebra"];
+
+    fn names() -> OwnNames<u32, u32> {
+        OwnNames::new(OWN.to_vec(), 4)
+    }
+
+    /// What a core's program sees that lists all names, if these are registered at the name server.
+    fn list(names: &OwnNames<u32, u32>, there: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
+        let (mut seen, mut asked) = (Vec::new(), 0);
+        let mut after = String::new();
+        loop {
+            let mut from = after.clone();
+            let next = loop {
+                asked += 1;
+                assert!(asked < 100, "it does not end");
+                let answer = there
+                    .range::<String, _>((std::ops::Bound::Excluded(from.clone()), std::ops::Bound::Unbounded))
+                    .next();
+                match names.listed(&from, answer.map(|(name, _)| name.as_str())) {
+                    Listed::Here(name, owner) => break Some((name.to_string(), owner)),
+                    Listed::There => break answer.map(|(name, owner)| (name.clone(), *owner)),
+                    Listed::Further => from = answer.unwrap().0.clone(),
+                }
+            };
+            let Some((name, owner)) = next else { return seen };
+            after = name.clone();
+            seen.push((name, owner));
+        }
+    }
+
+    #[test]
+    fn requests_about_names_are_told_from_others() {
+        let words = |name: &str| {
+            let mut message = Message::new(0);
+            message.push_text(name.as_bytes());
+            Received::from_message(&message, 0).words().to_vec()
+        };
+        for label in [Names::REGISTER, Names::LOOK_UP, Names::WAIT_FOR, Names::UNREGISTER] {
+            assert_eq!(subject(label, &words("reserve")), Some(Subject::Name("reserve")));
+        }
+        assert_eq!(subject(Names::NEXT, &words("")), Some(Subject::After("")));
+        assert_eq!(subject(Names::PROCESS_ENDED, &words("reserve")), None);
+        assert_eq!(subject(Names::LOOK_UP ^ 1 << 32, &words("reserve")), None, "another interface");
+        assert_eq!(subject(Names::LOOK_UP, &[words("reserve"), vec![0]].concat()), None, "too long");
+        assert_eq!(subject(Names::LOOK_UP, &[]), None);
+        assert_eq!(subject(Names::LOOK_UP, &[1 << 40]), None);
+        assert_eq!(subject(Names::LOOK_UP, &[1, 0xff]), None, "no text");
+    }
+
+    #[test]
+    fn a_name_is_its_cores_if_its_server_is() {
+        let mut names = names();
+        assert!(OWN.iter().all(|name| names.has(name)) && !OTHERS.iter().any(|name| names.has(name)));
+        assert!(!names.has("") && !names.has("reserves"));
+        for (name, owner) in OWN.into_iter().zip(5..) {
+            assert_eq!(names.table.check_register(name, owner), Ok(()), "each has a place");
+            assert_eq!(names.table.register(name, owner, 1), Ok(vec![]));
+        }
+        assert_eq!(names.table.check_register("reserve", 9), Err(Error::Taken));
+        names.check_invariants();
+    }
+
+    #[test]
+    fn who_lists_names_sees_his_own_cores() {
+        let mut names = names();
+        let there: BTreeMap<String, u64> =
+            [("clock", 5), ("monitor", 8), ("reserve", 9)].map(|(name, owner)| (name.to_string(), owner)).into();
+        let expected = |expected: &[(&str, u64)]| {
+            expected.iter().map(|(name, owner)| (name.to_string(), *owner)).collect::<Vec<_>>()
+        };
+        assert_eq!(list(&names, &there), expected(&[("clock", 5)]), "another core's are not this one's");
+        names.table.register("reserve", 105, 1).unwrap();
+        assert_eq!(list(&names, &there), expected(&[("clock", 5), ("reserve", 105)]));
+        names.table.register("mem", 103, 1).unwrap();
+        assert_eq!(list(&names, &there), expected(&[("clock", 5), ("mem", 103), ("reserve", 105)]));
+        assert_eq!(list(&names, &BTreeMap::new()), expected(&[("mem", 103), ("reserve", 105)]));
+        assert_eq!(names.listed("reserve", Some("mem")), Listed::There, "a name server that goes back ends the list");
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_has_each_name_once_and_in_order(here: Vec<(usize, u64)>, there: Vec<(usize, u64)>) {
+            let mut names = names();
+            for (which, owner) in here {
+                let _ = names.table.register(OWN[which % OWN.len()], owner, 0);
+            }
+            names.check_invariants();
+            let all: Vec<&str> = OWN.into_iter().chain(OTHERS).collect();
+            let there: BTreeMap<String, u64> =
+                there.into_iter().map(|(which, owner)| (all[which % all.len()].to_string(), owner)).collect();
+            let mut expected: BTreeMap<String, u64> = there.clone();
+            expected.retain(|name, _| !names.has(name));
+            let mut after = "";
+            while let Some((name, owner)) = names.table.next(after) {
+                expected.insert(name.to_string(), owner);
+                after = name;
+            }
+            prop_assert_eq!(list(&names, &there), expected.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

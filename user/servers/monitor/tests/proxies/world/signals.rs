@@ -1,0 +1,107 @@
+//! Signals: what processes signal, and what they ought to hear.
+
+use tench_abi::CapAddress;
+use tench_monitor::proxies::Kernel;
+
+use super::{Message, World};
+use crate::kernel::Receiver;
+
+impl World {
+    /// Which proxy is asked or signalled, and the badge that goes along.
+    pub(super) fn proxy(&self, at: usize, receiver: Receiver, badge: u64) -> (u64, u64) {
+        match receiver {
+            Receiver::Common => (badge, 0),
+            Receiver::Own(name) | Receiver::Listener(name) => (name, badge),
+            Receiver::Bits => (self.nodes[at].books.named(badge).expect("it is that of a proxy"), 0),
+            Receiver::Process(_) | Receiver::Signalled(_) => unreachable!("it is none"),
+        }
+    }
+
+    /// A process signals. It does not hear whether anybody else does.
+    pub fn signal(&mut self, at: usize, slot: CapAddress) {
+        let meaning = self.meaning(at, slot);
+        if !meaning.rights.contains(tench_abi::Rights::WRITE) {
+            return;
+        }
+        let bits = if meaning.badge == 0 { 1 } else { meaning.badge };
+        *self.credit.entry((meaning.endpoint, bits.trailing_zeros())).or_default() += 1;
+        self.tally.signals += usize::from(meaning.route.len() > 1);
+        if self.is_alive(&meaning, false) {
+            self.due.push((meaning, bits));
+        }
+        let told = self.kernel(at).signal_with(slot, 1);
+        self.kernel(at).told.extend(told);
+        self.heard(at);
+    }
+
+    /// What processes of a core have heard.
+    pub(super) fn heard(&mut self, at: usize) {
+        for (number, bits) in core::mem::take(&mut self.kernel(at).told) {
+            for bit in (0..u64::BITS).filter(|bit| bits >> bit & 1 != 0) {
+                self.tally.heard += 1;
+                let credit = self.credit.entry((number, bit)).or_default();
+                let is_true = *credit > 0 || self.tainted.contains(&number);
+                assert!(is_true, "notification {number} was not signalled with bit {bit}");
+                *credit = credit.saturating_sub(1);
+                self.due.retain(|(meaning, due)| meaning.endpoint != number || due & 1 << bit == 0);
+            }
+        }
+    }
+
+    /// The monitor takes in what was signalled, as far as its threads get.
+    pub fn hear(&mut self, at: usize) {
+        let names: Vec<u64> = self.kernel(at).listeners.keys().copied().collect();
+        for name in names {
+            if !self.happens(3) {
+                self.kernel(at).listen(name);
+            }
+            if self.happens(3) {
+                continue;
+            }
+            let listener = &mut self.kernel(at).listeners.get_mut(&name).expect("it is there");
+            let bits = core::mem::take(&mut listener.hand) | core::mem::take(&mut listener.rest);
+            let is_closed = listener.is_closed;
+            self.nodes[at].books.signalled_at(name, bits);
+            if is_closed {
+                self.kernel(at).listeners.remove(&name);
+                self.nodes[at].books.closed(name);
+            }
+        }
+        if !self.happens(3) {
+            let bits = self.kernel(at).drain();
+            self.nodes[at].books.signalled(bits);
+        }
+    }
+
+    /// Whether a monitor has taken in all that was signalled, and said it.
+    pub(super) fn is_quiet(&mut self, at: usize) -> bool {
+        let kernel = self.kernel(at);
+        let is_taken_in = kernel.words.is_empty()
+            && kernel.listeners.values().all(|listener| listener.hand | listener.rest == 0 && !listener.is_closed);
+        let books = &self.nodes[at].books;
+        is_taken_in && !books.has_signals() && !books.has_releases()
+    }
+
+    /// Says what was signalled, as far as there is room in the channel. Answers whether that was all.
+    pub(super) fn tell_signals(&mut self, at: usize, to: usize) -> bool {
+        while let Some((number, bits)) = self.nodes[at].books.next_signal(to as u64) {
+            if self.happens(4) {
+                let release = self.nodes[at].books.next_release(to as u64);
+                assert_eq!(release, None, "what is let go is still to be signalled");
+                return false;
+            }
+            self.say(at, to, Message::Signal { number, bits });
+            self.nodes[at].books.said(to as u64);
+        }
+        true
+    }
+
+    /// Nothing is on its way: everybody has heard what he was to hear.
+    pub(super) fn judge_signals(&mut self) {
+        for (meaning, bits) in core::mem::take(&mut self.due) {
+            assert!(!self.is_alive(&meaning, false), "nobody heard {bits:#x}: {meaning:?}");
+        }
+        // Several signals were heard as one.
+        self.credit.clear();
+    }
+}
