@@ -273,7 +273,9 @@ impl Server {
         if is_woken {
             self.endpoints.hear_others();
         }
-        self.say_signals();
+        if self.endpoints.has_signals() {
+            self.say_signals();
+        }
         if is_woken {
             self.forward();
             self.ship();
@@ -297,10 +299,9 @@ impl Server {
     }
 
     /// Says what was signalled here at notifications of other cores.
+    #[inline(never)]
     fn say_signals(&mut self) {
-        if self.endpoints.has_signals() {
-            self.peers.iter_mut().for_each(|peer| peer.signal(&mut self.endpoints));
-        }
+        self.peers.iter_mut().for_each(|peer| peer.signal(&mut self.endpoints));
     }
 
     /// Lets go what is not needed any more of endpoints and notifications: proxies here, and what is held for those that others have let go.
