@@ -78,8 +78,8 @@ errors! {
     NotConfigured = 24, "the thread has no capability space or no address space yet; configure it first";
     /// The memory is device memory, which cannot become this object.
     DeviceMemory = 25, "device memory can only become untyped memory or frames";
-    /// All address-space identifiers are in use.
-    NoAddressSpace = 26, "65,535 address spaces exist; delete one first";
+    /// The capability is no stand-in.
+    NotExported = 26, "it stands for no copies on other cores";
     /// A priority above the authority's ceiling was asked for.
     PriorityTooHigh = 27, "the priority exceeds the ceiling of the scheduling context that authorises it";
     /// The object is in use in a way that forbids this operation.
@@ -102,8 +102,6 @@ errors! {
     Lent = 36, "another core has it, and there is a stand-in for that; take it back first";
     /// The object belongs to another core.
     Borrowed = 37, "it belongs to another core; only that can send it on";
-    /// The capability is no stand-in.
-    NotExported = 38, "it stands for no copies on other cores";
 }
 
 impl core::fmt::Display for Error {

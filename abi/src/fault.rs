@@ -122,11 +122,8 @@ pub mod answer {
 pub mod timeout {
     /// The budget of its own scheduling context is used up.
     pub const OWN: u64 = 0;
-    /// The budget of the scheduling context that a caller has lent to it is used up.
-    pub const LOAN: u64 = 1;
-    /// The caller that had lent a scheduling context to it has stopped waiting, so it has none. It stays stopped until it is
-    /// given one and its fault is answered.
-    pub const LOST: u64 = 2;
+    /// The budget of the scheduling context of somebody for whom it works is used up.
+    pub const CALLER: u64 = 1;
 }
 
 /// Words of a fault message: those of [`Report`].

@@ -32,9 +32,11 @@ pub mod memory;
 pub mod message;
 pub mod object;
 pub mod operation;
+pub mod power;
 pub mod process;
 
 pub use error::Error;
 pub use message::Tag;
 pub use object::{CapAddress, Kind, Rights};
 pub use operation::Operation;
+pub use power::Powers;

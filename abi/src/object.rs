@@ -130,7 +130,7 @@ pub const PAGE_TABLE_BITS: u32 = 13;
 /// Log2 of a thread's size, kernel stack included.
 pub const THREAD_BITS: u32 = 13;
 /// Log2 of a scheduling context's size.
-pub const SCHEDULING_CONTEXT_BITS: u32 = 7;
+pub const SCHEDULING_CONTEXT_BITS: u32 = 8;
 /// Log2 of an endpoint's size.
 pub const ENDPOINT_BITS: u32 = 5;
 /// Log2 of a reply object's size.
@@ -152,7 +152,8 @@ bitflags! {
         const READ = 1;
         /// Endpoint: send. Notification: signal. Frame: map writable. Others: every changing operation.
         const WRITE = 2;
-        /// Endpoint: transfer capabilities along with a message.
+        /// Endpoint: transfer capabilities along with a message. Page table of level 0: decide who belongs to its account, and
+        /// whether they run.
         const GRANT = 4;
         /// Endpoint: call, that is, let the receiver reply once. Frame: map executable.
         const CALL = 8;
@@ -278,11 +279,13 @@ pub enum Statistic {
     DeepestNesting = 8,
     /// Interrupts taken while another was being handled.
     NestedInterrupts = 9,
+    /// Retired instructions on this core since the kernel's first, by kernel and programs.
+    Instructions = 10,
 }
 
 impl Statistic {
     /// Every statistic, in order of its number.
-    pub const ALL: [Statistic; 10] = [
+    pub const ALL: [Statistic; 11] = [
         Self::DeepestStack,
         Self::Windows,
         Self::Preemptions,
@@ -293,6 +296,7 @@ impl Statistic {
         Self::IdleTicks,
         Self::DeepestNesting,
         Self::NestedInterrupts,
+        Self::Instructions,
     ];
 
     /// The statistic with this number.

@@ -4,6 +4,10 @@
 //! capability space, or 0 for the caller's own; *address* arguments are [`CapAddress`](crate::CapAddress)es in it.
 //! Every operation can answer `InvalidCapability`, `WrongType` and `MissingRights` for its capability, and
 //! `InvalidArgument` for a number outside its range; only further errors are listed.
+//!
+//! A capability to the kernel that has no badge permits every operation for which it has the right. One that has a badge permits
+//! those for which a power is named beside the right, if its badge has that ([`Powers`](crate::Powers)); the others answer
+//! `MissingRights`.
 
 /// Defines [`Operation`] and its conversions from one list.
 macro_rules! operations {
@@ -43,7 +47,7 @@ operations! {
     /// **Reply** to the caller held in the reply object **and receive** the next message.
     /// `cap` endpoint (`READ`), tag and words of the reply; `x11` reply object if tag `R`, else the bound one; `x12`
     /// deadline of the receive if tag `D`. Answers badge, tag and words. An empty reply object is no error: there is
-    /// nothing to answer (the caller gave up). The same reply object then holds the next caller.
+    /// nothing to answer (the caller gave up). The same reply object then holds the next caller, who helps, unless `x11` lacks `CALL`.
     /// Errors: those of `Receive`, and `MessageTooLong`, `NoMessageArea`.
     ReplyReceive = 1;
     /// **Receive** from an endpoint, or wait for a notification.
@@ -78,7 +82,7 @@ operations! {
     /// the first of `count` empty slots of one node.
     /// Answers x1 = the offset of the first object. Memory that is not device memory is zero in the new objects.
     /// Errors: `OutOfMemory` (beyond the end), `Overlap` (`place` is in use), `Misaligned`, `DeviceMemory`,
-    /// `SlotOccupied`, `NoSuchSlot`, `NoAddressSpace`, `Lent` (to another core).
+    /// `SlotOccupied`, `NoSuchSlot`, `Lent` (to another core).
     UntypedRetype = 16;
     /// **Account** of an untyped. `cap` untyped (`READ`).
     /// Answers x1 log2 of size, x2 physical address, x3 watermark in bytes, x4 flags (bit 0: device memory).
@@ -101,7 +105,8 @@ operations! {
     /// **Copy** a capability. `cap` source space, x1 source address, x2 destination space, x3 destination address.
     /// Errors: `NotCopyable`, `SlotOccupied`, `NoSuchSlot`.
     Copy = 32;
-    /// **Mint**: copy with fewer rights and, for endpoints and notifications whose badge is 0, a badge.
+    /// **Mint**: copy with fewer rights and, for endpoints, notifications and the kernel, if the badge is 0, a badge. That of the kernel
+    /// says in bits 48 to 63 what the copy permits ([`Powers`](crate::Powers)).
     /// Arguments as `Copy`, then x4 mask of rights, x5 badge (0 keeps it; must be 0 for other kinds).
     /// Errors: as `Copy`; `InvalidArgument` for a badge on a badged capability.
     Mint = 33;
@@ -152,8 +157,9 @@ operations! {
     // ── Threads ──────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Configure** where a thread lives. `cap` thread (`WRITE`), x1 root node of its capability space, x2 table of
     /// level 0, x3 frame with its message area (0: none), x4 offset of the area in the frame (multiple of 1,024).
-    /// The thread must be suspended. The thread keeps copies of these capabilities. It belongs to the account of x2 from
-    /// now on, or, if that has none, to the caller's.
+    /// The thread must be suspended. The thread keeps copies of these capabilities. If it belongs to no account it
+    /// belongs to the caller's from now on. If x2 has an account and that is another, x2 has to have `GRANT`, and the thread belongs to
+    /// that; otherwise it is refused with `MissingRights`.
     /// Errors: `WrongState`, `Misaligned`, `DeviceMemory`.
     ThreadConfigure = 64;
     /// **Bind** a scheduling context, reply object and notification to a thread; 0 leaves as it is, all ones unbinds.
@@ -175,15 +181,14 @@ operations! {
     /// (bit 0: resume it afterwards). Errors: `NoMessageArea`, `WrongState`, `NotConfigured`.
     ThreadWriteRegisters = 70;
     /// **Describe** a thread. `cap` thread (`READ`). Answers x1 [`ThreadState`](crate::object::ThreadState),
-    /// x2 priority, x3 ticks of processor time used, x4 deepest use of its kernel stack in bytes,
-    /// x5 the fault address if it is `Faulted`, x6 the fault's instruction, x7 syndrome.
+    /// x2 the priority at which it runs (0 also if it cannot), x3 ticks that its own scheduling context has consumed,
+    /// x4 deepest use of its kernel stack in bytes, x5 the fault address if it is `Faulted`, x6 the fault's instruction, x7 syndrome.
     ThreadQuery = 71;
     /// **Return from an upcall**: loads all registers from the caller's message area and clears `upcall_running`.
     /// Errors: `NoMessageArea`.
     UpcallReturn = 72;
-    /// **Serve**: says that a thread serves an endpoint. From now on it runs at no lower a priority than whoever waits there to be
-    /// received, as it does for the caller whose message it has taken with its bound reply object. `cap` thread (`WRITE`), x1
-    /// endpoint (`READ`; 0: none). A thread serves one endpoint, and an endpoint has one thread.
+    /// **Serve**: says that a thread serves an endpoint. From now on the first who waits there to be received helps it: it runs on his
+    /// scheduling context, if that has a higher priority, as it does on that of the caller whose message it has taken last. `cap` thread (`WRITE`), x1 endpoint (`READ`; 0: none). A thread serves one endpoint, and an endpoint has one thread.
     /// Errors: `AlreadyBound` (the thread serves one, or the endpoint has a thread).
     ThreadServe = 73;
 
@@ -205,9 +210,9 @@ operations! {
     SchedulingReserve = 82;
 
     // ── Accounts ─────────────────────────────────────────────────────────────────────────────────────────────────
-    /// **Open** the account of an address space: the threads that are configured to live there belong to it from now on, and so do
-    /// those that one of them configures to live in a space without an account. `cap` table of level 0 (`WRITE`), x1 kernel
-    /// (`WRITE`). Errors: `AlreadyBound`.
+    /// **Open** the account of an address space where nobody lives yet: whoever does later belongs to it, and so do those whom one of
+    /// them configures to live in a space without an account. `cap` table of level 0 (`WRITE`), x1 kernel
+    /// (`WRITE`, no badge). Errors: `AlreadyBound`, `Busy` (a thread lives there).
     AccountOpen = 88;
     /// **Describe** an account. `cap` table of level 0 (`READ`). Answers x1 ticks that the scheduling contexts of its threads
     /// have used, those of threads that are gone included, x2 threads, x3 1 if it is suspended. Passes windows.
@@ -215,7 +220,7 @@ operations! {
     AccountQuery = 89;
     /// **Suspend** an account, or let it go on: none of its threads runs, nor any that joins it, until then. What they wait
     /// for goes on: a thread can be sent a message, answered, or time out, and runs when it may again. `cap` table of level 0
-    /// (`WRITE`), x1 1 or 0. Passes windows. Errors: `NotConfigured` (it has no account).
+    /// (`GRANT`), x1 1 or 0. Passes windows. Errors: `NotConfigured` (it has no account).
     AccountSuspend = 90;
 
     // ── Interrupts ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -237,7 +242,7 @@ operations! {
     InterruptDoorbell = 99;
 
     // ── Other cores' capabilities ────────────────────────────────────────────────────────────────────────────────
-    /// **Export**: marks a capability as the stand-in of copies on other cores. `cap` kernel (`WRITE`), x1 space (`WRITE`), x2
+    /// **Export**: marks a capability as the stand-in of copies on other cores. `cap` kernel (`WRITE`, no badge), x1 space (`WRITE`), x2
     /// address of a capability to a frame, to an endpoint, or to an untyped of which nothing was made. While it is marked it cannot be
     /// deleted; an untyped has no `WRITE` and cannot be retyped or split; and a `Revoke` that would delete it, or is of it, deletes all
     /// else and then answers `ForeignCopies`. It can be moved, and copies made of it are not marked. An object has one stand-in, an
@@ -245,10 +250,10 @@ operations! {
     /// Errors: `WrongType` (x2 is of another kind), `Lent` (there is a stand-in already), `Busy` (something was made of the untyped),
     /// `Borrowed` (x2 was imported, or is a copy of what was), `DeviceMemory`.
     KernelExport = 104;
-    /// **Take the mark away.** `cap` kernel (`WRITE`), x1 space (`WRITE`), x2 address of the stand-in.
+    /// **Take the mark away.** `cap` kernel (`WRITE`, no badge), x1 space (`WRITE`), x2 address of the stand-in.
     /// Errors: `NotExported`, `Busy` (part of the untyped was imported and is here still).
     KernelUnexport = 105;
-    /// **Import**: makes the capability to memory of another core's. `cap` kernel (`WRITE`), x1 kind (frame or untyped), x2 physical
+    /// **Import**: makes the capability to memory of another core's. `cap` kernel (`WRITE`, no badge), x1 kind (frame or untyped), x2 physical
     /// address, x3 log2 of size in bytes, x4 [`Rights`](crate::Rights) (all of them for an untyped), x5 destination space, x6 address of
     /// an empty slot there. It was made of nothing here; what lies in it stays as it is. It is used like any other, and revoking it
     /// deletes its copies, its mappings and what was made of it, but it cannot be exported; what was made of it can. Whether such memory is
@@ -257,7 +262,7 @@ operations! {
     /// Errors: `Overlap` (part of it is memory of this kernel's that is not lent, or was imported already), `Misaligned`,
     /// `InvalidArgument` (also if not all of it is RAM), `SlotOccupied`, `NoSuchSlot`.
     KernelImport = 106;
-    /// **Ask who else has an object.** `cap` kernel (`WRITE`), x1 space (`READ`), x2 address. Answers x1 = 1 if there is anything else to
+    /// **Ask who else has an object.** `cap` kernel (`WRITE`, no badge), x1 space (`READ`), x2 address. Answers x1 = 1 if there is anything else to
     /// the same object: another capability (if this one has a badge, another with that badge), a mapping, for an untyped something made
     /// of it; else 0. x2 = 1 if x2 is a stand-in, 2 if somebody has also tried to delete it, as `Delete` or what a `Revoke` comes to, since it
     /// was exported, else 0. x3 = 1 if it was imported or is a copy of what was, else 0. x4 = for an
@@ -266,14 +271,14 @@ operations! {
     KernelHolders = 107;
 
     // ── Kernel ───────────────────────────────────────────────────────────────────────────────────────────────────
-    /// **Power off** with an exit status; on a core that another has started, stop that core alone. `cap` kernel (`WRITE`), x1 status
-    /// (low 8 bits).
+    /// **Power off** with an exit status; on a core that another has started, stop that core alone. `cap` kernel (`WRITE`, `POWER`), x1
+    /// status (low 8 bits).
     KernelPowerOff = 112;
-    /// **Print** up to 64 bytes on the kernel's early output. `cap` kernel (`WRITE`), x1 length, x2..x9 bytes.
+    /// **Print** up to 64 bytes on the kernel's early output. `cap` kernel (`WRITE`, no badge), x1 length, x2..x9 bytes.
     KernelPrint = 113;
-    /// **Statistics**. `cap` kernel (`READ`), x1 which [`Statistic`](crate::object::Statistic). Answers x1.
+    /// **Statistics**. `cap` kernel (`READ`, `COUNTERS`), x1 which [`Statistic`](crate::object::Statistic). Answers x1.
     KernelQuery = 114;
-    /// **How long interrupts were off.** `cap` kernel (`READ`), x1 path ([`stretch`](crate::object::stretch)): an
+    /// **How long interrupts were off.** `cap` kernel (`READ`, `COUNTERS`), x1 path ([`stretch`](crate::object::stretch)): an
     /// operation's number or one of the other ways into the kernel; `u64::MAX` forgets everything so far.
     /// A stretch begins where interrupts go off (an exception, the end of a window) and ends where they come on (user mode,
     /// a window, waiting for one); it counts for the path on which it began. Answers x1 = the longest in retired
@@ -282,17 +287,21 @@ operations! {
     /// instructions when the last timer interrupt entered the kernel, and nothing else.
     /// Errors: `Unsupported` (the kernel does not measure: only those called `watching` do).
     KernelStretches = 115;
-    /// **The machine.** `cap` kernel (`READ`). Answers x1 = how many cores the device tree names, x2 = which of them this is, x3 = the
-    /// device tree's physical address, x4 = its size in bytes.
+    /// **The machine.** `cap` kernel (`READ`, any power). Answers x1 = how many cores the device tree names, x2 = which of them this is,
+    /// x3 = the device tree's physical address, x4 = its size in bytes; both are 0 if the capability has a badge.
     KernelMachine = 116;
-    /// **Start a core** that has not been started. `cap` kernel (`WRITE`), x1 core, x2 physical address of its kernel's image, x3
-    /// physical address of its [`CoreBoot`](crate::boot::CoreBoot). Who has this capability answers for what lies there: the core
-    /// runs it as a kernel. Errors: `NoSuchCore`, `CoreRunning`, `CoreRefused` (the firmware said no).
+    /// **Start a core** that has not been started. `cap` kernel (`WRITE`, no badge), x1 core, x2 physical address of its kernel's image,
+    /// x3 physical address of its [`CoreBoot`](crate::boot::CoreBoot). Who has this capability answers for what lies there: the core
+    /// runs it as a kernel, so this comes to the authority for everything, and no power stands for it. Errors: `NoSuchCore`, `CoreRunning`, `CoreRefused` (the firmware said no).
     KernelStartCore = 117;
-    /// **Whether a core is on**, as the firmware says. `cap` kernel (`READ`), x1 core. Answers x1 = a
+    /// **Whether a core is on**, as the firmware says. `cap` kernel (`READ`, `CORES`), x1 core. Answers x1 = a
     /// [`CorePower`](crate::object::CorePower). A core that was never started is off, and so is one that has stopped: it executes nothing
     /// until somebody starts it. Errors: `NoSuchCore`, `CoreRefused` (the firmware does not say).
     KernelCorePower = 118;
+    /// **Let programs count.** `cap` kernel (`WRITE`, `COUNTERS`), x1 1 or 0: whether all programs on this core may read the processor's
+    /// counters of events and cycles, which tell them what others do. Until somebody says so they may not: a program that reads one
+    /// has an exception. The system counter (`CNTVCT_EL0`) is everybody's, and `KernelQuery` tells the count of instructions.
+    KernelCounters = 119;
 }
 
 impl core::fmt::Display for Operation {

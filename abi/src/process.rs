@@ -6,6 +6,8 @@
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TENCHPRO");
 /// Pages for the information block, arguments and environment included.
 pub const INFO_PAGES: usize = 4;
+/// Priority and ceiling of a process for which its parent says none.
+pub const DEFAULT_PRIORITY: u8 = 100;
 /// Segments described in [`Info`].
 pub const MAX_SEGMENTS: usize = 16;
 

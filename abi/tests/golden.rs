@@ -10,7 +10,7 @@ use tench_abi::layout::{self, address, slot};
 use tench_abi::memory::MapFlags;
 use tench_abi::message::{self, MessageArea};
 use tench_abi::object::{self, CorePower, Statistic};
-use tench_abi::{Error, Kind, Operation, Rights, Tag, boot, memory, process};
+use tench_abi::{Error, Kind, Operation, Powers, Rights, Tag, boot, memory, power, process};
 
 /// Lines `name = value` of constants.
 macro_rules! constants {
@@ -39,6 +39,9 @@ fn numbers(dump: &mut String) {
     for right in Rights::all().iter_names() {
         writeln!(dump, "right {:#x} {}", right.1.bits(), right.0).unwrap();
     }
+    for power in Powers::all().iter_names() {
+        writeln!(dump, "power {:#x} {}", power.1.bits(), power.0).unwrap();
+    }
     for flag in MapFlags::all().iter_names() {
         writeln!(dump, "mapping flag {:#x} {}", flag.1.bits(), flag.0).unwrap();
     }
@@ -63,7 +66,8 @@ fn sizes(dump: &mut String) {
     use object::stretch;
     constants!(dump, stretch::USER_INTERRUPT, stretch::FAULT, stretch::FOREIGN_CALL, stretch::KERNEL_INTERRUPT);
     constants!(dump, stretch::IDLE, stretch::UNKNOWN, stretch::TIMER, stretch::LIMIT, stretch::RESET);
-    constants!(dump, fault::timeout::OWN, fault::timeout::LOAN, fault::timeout::LOST);
+    constants!(dump, fault::timeout::OWN, fault::timeout::CALLER);
+    constants!(dump, power::SHIFT);
     constants!(dump, fault::MESSAGE_WORDS, fault::FOREIGN_WORDS);
     constants!(dump, object::NODE_BITS, object::SLOT_SIZE, object::PRIORITIES, memory::PAGE_BITS, memory::USER_END);
     constants!(dump, object::MIN_BUDGET, object::MAX_PERIOD);

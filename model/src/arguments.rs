@@ -6,7 +6,7 @@ use tench_abi::layout::{UNBIND, WATERMARK, slot};
 use tench_abi::memory::entry_bits;
 use tench_abi::message::AREA_SIZE;
 use tench_abi::object::{DOORBELLS, MIN_BUDGET, NODE_SLOTS, SLOT_SIZE};
-use tench_abi::{Kind, Operation, Tag};
+use tench_abi::{Kind, Operation, Tag, power};
 use tench_arch_host::Host;
 use tench_arch_host::host::CORES;
 use tench_arch_host::machine::{DEVICE, FREE};
@@ -245,7 +245,12 @@ fn shape_capability(operation: Operation, x: &mut [u64; 13], known: &Catalogue, 
             x[2] = known.space(source);
             x[3] = known.empty(source);
             x[4] = if source.one_in(2) { 15 } else { source.below(16) };
-            x[5] = if source.one_in(2) { 0 } else { source.below(4) };
+            // Now and then with powers.
+            x[5] = match source.below(4) {
+                0 | 1 => 0,
+                2 => source.below(4),
+                _ => 1 << (power::SHIFT + source.below(10) as u32) | source.below(2),
+            };
         }
         Operation::NodeInstall => {
             x[0] = known.space(source);

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   messages      what messages, signals and replies mean
-//!   inheritance   who runs at whose priority meanwhile
+//!   helping       on whose time each thread runs, and at which priority
 //!   mappings      what frames, page tables and mappings mean
 //!   player        every system call with every shape of argument, and a check of the whole state after each
+//!   small_scope   every sequence of system calls in a small universe, and a check of each state
 //!   arguments     what it makes them with
 //!   source        random choices: from a seed, or from a fuzzer's bytes
 //! ```
@@ -12,8 +13,9 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
-mod inheritance;
+pub mod helping;
 pub mod mappings;
 pub mod messages;
 pub mod player;
+pub mod small_scope;
 pub mod source;

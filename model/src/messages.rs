@@ -10,6 +10,8 @@ use tench_abi::message::{MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
 use tench_abi::object::Rights;
 use tench_abi::{Error, Tag};
 
+use crate::helping::Standing;
+
 /// What a capability address leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Object {
@@ -82,18 +84,30 @@ pub struct Thread {
     pub receive_slots: [u64; MAX_CAPS],
     /// Whether it has a message area at all.
     pub has_area: bool,
-    /// The scheduling context that it runs on.
-    pub time: Option<usize>,
+    /// The scheduling context that is bound to it.
+    pub own: Option<usize>,
+    /// Highest priority at which that counts: it finishes what it has begun for somebody who cannot help any more.
+    pub cap: Option<u64>,
     /// When its wait ends.
     pub deadline: Option<u64>,
+    /// When the wait would have ended in which it received what it works on.
+    pub alarm: Option<u64>,
+    /// Whether that time has passed.
+    pub is_alarmed: bool,
+    /// Whether it waits to send to somebody who waits for it.
+    pub is_circular: bool,
+    /// Whether it waits to send where nobody served the endpoint when it came.
+    pub is_early: bool,
     /// The reply object bound to it.
     pub bound_reply: Option<usize>,
+    /// The reply object with which it has received last, if that is another.
+    pub other_reply: Option<usize>,
+    /// Whether it lays callers in that aside.
+    pub is_aside: bool,
     /// The notification bound to it.
     pub bound_notification: Option<usize>,
     /// The endpoint that it serves.
     pub serves: Option<usize>,
-    /// What it has inherited, if that is above its own priority; otherwise 0.
-    pub inherited: u64,
 }
 
 /// A reply object.
@@ -101,8 +115,6 @@ pub struct Thread {
 pub struct Reply {
     /// Who waits in it.
     pub caller: Option<usize>,
-    /// The scheduling context that the caller lent.
-    pub lent: Option<usize>,
 }
 
 /// Everything.
@@ -112,7 +124,9 @@ pub struct World {
     pub threads: Vec<Thread>,
     /// Priorities of scheduling contexts.
     pub priorities: Vec<u64>,
-    /// Who waits at an endpoint, first come first.
+    /// What each thread runs on.
+    pub standings: Vec<Standing>,
+    /// Who waits at an endpoint, in the order in which they came.
     pub endpoints: Vec<Vec<usize>>,
     /// Signals not yet received, and who waits for them.
     pub notifications: Vec<(u64, Vec<usize>)>,
@@ -184,6 +198,7 @@ impl World {
             Ok(Then::Leave) => {}
             Err(error) => self.answer(me, error as u64),
         }
+        self.settle();
     }
 
     /// Clears the registers of an answer, all but the code.
@@ -239,21 +254,40 @@ impl World {
         match receiver {
             Some(receiver) => {
                 let Doing::Receiving { reply, .. } = self.threads[receiver].doing else { unreachable!() };
+                let until = self.threads[receiver].deadline;
                 self.stop_waiting(receiver);
                 self.deliver(me, receiver, capability.badge);
                 if call {
-                    self.threads[me].deadline = deadline;
+                    self.wait_until(me, deadline);
                     self.hold(me, receiver, reply);
                 }
+                self.set_alarm(receiver, until);
             }
             None => {
                 self.threads[me].doing = Doing::Sending { endpoint, badge: capability.badge, call };
-                self.threads[me].deadline = deadline;
+                self.wait_until(me, deadline);
                 self.endpoints[endpoint].push(me);
-                self.pass_on(me);
+                self.threads[me].is_early = self.serving(endpoint).is_none();
+                self.join(me, endpoint);
             }
         }
         Ok(if call || receiver.is_none() { Then::Leave } else { Then::Clear })
+    }
+
+    /// A thread's wait ends at a deadline, if it has one. Then it has no alarm.
+    fn wait_until(&mut self, thread: usize, deadline: Option<u64>) {
+        self.threads[thread].deadline = deadline;
+        if deadline.is_some() {
+            self.threads[thread].alarm = None;
+        }
+    }
+
+    /// A thread has answered its caller, or receives: if it works for nobody, what it worked on limits it no more.
+    fn begin_anew(&mut self, thread: usize) {
+        let works = self.caller(thread).is_some();
+        let t = &mut self.threads[thread];
+        t.is_alarmed = false;
+        t.cap = t.cap.filter(|_| works);
     }
 
     /// Whether a thread waits to receive.
@@ -261,38 +295,50 @@ impl World {
         matches!(self.threads[thread].doing, Doing::Receiving { .. })
     }
 
-    /// `caller` waits for `server`'s answer from now on, in `reply`. A server without time runs on the caller's, who
-    /// then waits without a deadline.
-    fn hold(&mut self, caller: usize, server: usize, reply: usize) {
-        self.replies[reply] = Reply { caller: Some(caller), lent: None };
-        self.threads[caller].doing = Doing::AwaitingReply { reply };
-        if self.threads[server].time.is_none() && self.threads[caller].time.is_some() {
-            self.replies[reply].lent = self.threads[caller].time.take();
-            self.threads[server].time = self.replies[reply].lent;
-            self.threads[caller].deadline = None;
-            self.settle(caller);
-            self.outgrow(server);
+    /// A thread has received before the time until which it would have waited. If it works for somebody now, that is its alarm.
+    fn set_alarm(&mut self, thread: usize, until: Option<u64>) {
+        if self.caller(thread).is_some() {
+            self.threads[thread].alarm = until;
         }
-        self.pass_on(caller);
     }
 
-    /// The reply object for a receive.
-    fn reply_for(&self, me: usize) -> Result<usize, Error> {
-        let reply = if self.tag(me).0 & Tag::REPLY != 0 {
+    /// `caller` waits for `server`'s answer from now on, in `reply`, and the server works for him.
+    fn hold(&mut self, caller: usize, server: usize, reply: usize) {
+        self.replies[reply].caller = Some(caller);
+        self.threads[caller].doing = Doing::AwaitingReply { reply };
+        if self.works_for(caller) == Some(server) {
+            self.begin(server, caller);
+        }
+    }
+
+    /// A thread receives with a reply object: it is that thread's alone, if it is not bound to it anyway.
+    fn receive_with(&mut self, me: usize, (reply, may_help): (usize, bool)) {
+        for thread in &mut self.threads {
+            thread.other_reply = thread.other_reply.filter(|other| *other != reply);
+            thread.is_aside &= thread.other_reply.is_some();
+        }
+        let t = &mut self.threads[me];
+        t.other_reply = Some(reply).filter(|reply| t.bound_reply != Some(*reply));
+        t.is_aside = t.other_reply.is_some() && !may_help;
+    }
+
+    /// The reply object for a receive, and whether a caller in it may help.
+    fn reply_for(&self, me: usize) -> Result<(usize, bool), Error> {
+        let (reply, may_help) = if self.tag(me).0 & Tag::REPLY != 0 {
             let capability = self.named(me, 11)?;
             let Object::Reply(reply) = capability.object else { return Err(Error::WrongType) };
             if !capability.rights.contains(Rights::WRITE) {
                 return Err(Error::MissingRights);
             }
-            reply
+            (reply, capability.rights.contains(Rights::CALL))
         } else {
-            self.threads[me].bound_reply.ok_or(Error::NoReplyObject)?
+            (self.threads[me].bound_reply.ok_or(Error::NoReplyObject)?, true)
         };
         let others = self.threads.iter().enumerate().any(|(i, thread)| {
             let waits = matches!(thread.doing, Doing::Receiving { reply: with, .. } if with == reply);
             i != me && (thread.bound_reply == Some(reply) || waits)
         });
-        if others { Err(Error::ReplyInUse) } else { Ok(reply) }
+        if others { Err(Error::ReplyInUse) } else { Ok((reply, may_help)) }
     }
 
     /// What `x0` allows to receive from.
@@ -309,19 +355,17 @@ impl World {
 
     /// `Receive`, `TryReceive`.
     fn receive(&mut self, me: usize, blocking: bool) -> Outcome {
-        let received = match self.source(me)? {
+        match self.source(me)? {
             Object::Endpoint(endpoint) => {
                 let reply = self.reply_for(me)?;
-                if self.replies[reply].caller.is_some() {
+                if self.replies[reply.0].caller.is_some() {
                     return Err(Error::ReplyInUse);
                 }
                 self.receive_from(me, endpoint, reply, blocking)
             }
             Object::Notification(notification) => self.wait(me, notification, blocking),
             Object::Reply(_) => unreachable!(),
-        };
-        self.settle(me);
-        received
+        }
     }
 
     /// `ReplyReceive`.
@@ -329,25 +373,33 @@ impl World {
         let source = self.source(me)?;
         let reply = self.reply_for(me)?;
         self.check_message(me, true)?;
-        self.answer_caller(me, reply);
-        let received = match source {
+        self.answer_caller(me, reply.0);
+        if self.current_reply(me) == Some(reply.0) {
+            self.begin_anew(me);
+        }
+        match source {
             Object::Endpoint(endpoint) => self.receive_from(me, endpoint, reply, true),
             Object::Notification(notification) => self.wait(me, notification, true),
             Object::Reply(_) => unreachable!(),
-        };
-        self.settle(me);
-        received
+        }
     }
 
     /// The bound notification's signals come first, then the first sender, then waiting.
-    fn receive_from(&mut self, me: usize, endpoint: usize, reply: usize, blocking: bool) -> Outcome {
-        if let Some(bound) = self.threads[me].bound_notification
-            && self.notifications[bound].0 != 0
-        {
+    fn receive_from(&mut self, me: usize, endpoint: usize, reply: (usize, bool), blocking: bool) -> Outcome {
+        let bound = self.threads[me].bound_notification.filter(|bound| self.notifications[*bound].0 != 0);
+        let sender = self.senders(endpoint).first().copied();
+        if !blocking && bound.is_none() && sender.is_none() {
+            return Err(Error::WouldBlock);
+        }
+        self.receive_with(me, reply);
+        let (reply, _) = reply;
+        self.begin_anew(me);
+        self.threads[me].alarm = None;
+        if let Some(bound) = bound {
             self.deliver_signals(me, bound);
             return Ok(Then::Leave);
         }
-        let sender = self.endpoints[endpoint].first().copied().filter(|first| !self.receives(*first));
+        let until = self.deadline(me);
         if let Some(sender) = sender {
             let Doing::Sending { badge, call, .. } = self.threads[sender].doing else { unreachable!() };
             let deadline = self.threads[sender].deadline;
@@ -359,12 +411,10 @@ impl World {
             } else {
                 self.answer(sender, 0);
             }
+            self.set_alarm(me, until);
             return Ok(Then::Leave);
         }
-        if !blocking {
-            return Err(Error::WouldBlock);
-        }
-        self.threads[me].deadline = self.deadline(me);
+        self.wait_until(me, until);
         self.threads[me].doing = Doing::Receiving { endpoint, reply };
         self.endpoints[endpoint].push(me);
         Ok(Then::Leave)
@@ -379,7 +429,7 @@ impl World {
         if !blocking {
             return Err(Error::WouldBlock);
         }
-        self.threads[me].deadline = self.deadline(me);
+        self.wait_until(me, self.deadline(me));
         self.threads[me].doing = Doing::Waiting { notification };
         self.notifications[notification].1.push(me);
         Ok(Then::Leave)
@@ -402,7 +452,9 @@ impl World {
             return Err(Error::NoCaller);
         }
         self.answer_caller(me, reply);
-        self.settle(me);
+        if self.current_reply(me) == Some(reply) {
+            self.begin_anew(me);
+        }
         Ok(Then::Clear)
     }
 
@@ -433,6 +485,7 @@ impl World {
             self.stop_waiting(waiter);
             self.deliver_signals(waiter, notification);
         }
+        self.settle();
     }
 
     /// The core is rung. How often, between two interrupts, is not known to anybody.
@@ -506,43 +559,34 @@ impl World {
         count
     }
 
-    /// A thread no longer waits: it leaves every queue and gets back what it lent.
+    /// A thread no longer waits: it leaves every queue.
     fn stop_waiting(&mut self, thread: usize) {
-        let heir = self.heir(thread);
         for queue in &mut self.endpoints {
             queue.retain(|waiting| *waiting != thread);
         }
         for (_, queue) in &mut self.notifications {
             queue.retain(|waiting| *waiting != thread);
         }
-        for i in 0..self.replies.len() {
-            if self.replies[i].caller == Some(thread) {
-                self.replies[i].caller = None;
-                if let Some(lent) = self.replies[i].lent.take() {
-                    for holder in 0..self.threads.len() {
-                        if self.threads[holder].time == Some(lent) {
-                            self.threads[holder].time = None;
-                            self.settle(holder);
-                        }
-                    }
-                    self.threads[thread].time.get_or_insert(lent);
-                    self.outgrow(thread);
-                }
-            }
+        for reply in &mut self.replies {
+            reply.caller = reply.caller.filter(|caller| *caller != thread);
         }
         self.threads[thread].deadline = None;
+        self.threads[thread].is_circular = false;
+        self.threads[thread].is_early = false;
         self.threads[thread].doing = Doing::Ready;
-        if let Some(heir) = heir {
-            self.settle(heir);
-        }
     }
 
     /// A wait ends with an error.
     fn cancel(&mut self, thread: usize, error: Error) {
         if !matches!(self.threads[thread].doing, Doing::Ready | Doing::Suspended) {
+            let server = self.works_for(thread);
             self.stop_waiting(thread);
             self.answer(thread, error as u64);
+            if let Some(server) = server {
+                self.abandon(server, thread);
+            }
         }
+        self.settle();
     }
 
     /// Time passes. Waits end in the order of their deadlines; no two have the same.
@@ -550,18 +594,28 @@ impl World {
         self.now += ticks;
         let mut due: Vec<(u64, usize)> = Vec::new();
         for (number, thread) in self.threads.iter().enumerate() {
-            due.extend(thread.deadline.filter(|deadline| *deadline <= self.now).map(|deadline| (deadline, number)));
+            let time = thread.deadline.or(thread.alarm).filter(|time| *time <= self.now);
+            due.extend(time.map(|time| (time, number)));
         }
         due.sort_unstable();
         for (_, thread) in due {
-            self.cancel(thread, Error::TimedOut);
+            let t = &mut self.threads[thread];
+            if t.deadline.is_some() {
+                self.cancel(thread, Error::TimedOut);
+            } else {
+                t.alarm = None;
+                t.is_alarmed = true;
+                self.settle();
+            }
         }
+        self.settle();
     }
 
     /// `ThreadSuspend`.
     pub fn suspend(&mut self, thread: usize) {
         self.cancel(thread, Error::Aborted);
         self.threads[thread].doing = Doing::Suspended;
+        self.settle();
     }
 
     /// `ThreadResume`.
@@ -569,6 +623,7 @@ impl World {
         if self.threads[thread].doing == Doing::Suspended {
             self.threads[thread].doing = Doing::Ready;
         }
+        self.settle();
     }
 
     /// Every capability to an object goes, and so does the object: whoever waits for it learns that.
@@ -593,12 +648,11 @@ impl World {
                 self.cancel(thread, Error::Aborted);
             }
             let t = &mut self.threads[thread];
-            let loses_reply = t.bound_reply.is_some_and(|reply| object == Object::Reply(reply));
             t.bound_reply = t.bound_reply.filter(|reply| object != Object::Reply(*reply));
+            t.other_reply = t.other_reply.filter(|reply| object != Object::Reply(*reply));
+            t.is_aside &= t.other_reply.is_some();
             t.bound_notification = t.bound_notification.filter(|bound| object != Object::Notification(*bound));
-            if loses_reply {
-                self.settle(thread);
-            }
+            self.settle();
         }
     }
 }

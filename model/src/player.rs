@@ -11,7 +11,8 @@ use tench_abi::message::{MAX_CAPS, MessageArea};
 use tench_abi::{Error, Kind, Operation, Tag};
 use tench_arch_host::check::{Inventory, check};
 use tench_arch_host::{Host, Machine};
-use tench_kernel::thread::{Thread, ThreadState};
+use tench_kernel::slot::flag;
+use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState};
 use tench_kernel::{Kernel, Ref, account, endpoint, scheduler};
 
 use crate::arguments::{Catalogue, argument, sensible};
@@ -125,7 +126,7 @@ impl Player {
             _ => {
                 for _ in 0..8 {
                     let address = address(source);
-                    self.machine.host().access(address);
+                    self.machine.access(address);
                 }
             }
         }
@@ -150,7 +151,10 @@ impl Player {
         for thread in &inventory.threads[1..] {
             let t = k.get(*thread);
             let rests = !matches!(t.state, ThreadState::Ready) || t.parked;
-            if t.scheduling.is_some() && t.space_slots != 0 && rests {
+            // One that is being deleted is named by nobody any more.
+            let lives = inventory.objects.get(&(thread.address() - THREAD_OFFSET));
+            let lives = lives.is_some_and(|cap| cap.flags & flag::ZOMBIE == 0);
+            if t.base.context.is_some() && t.space_slots != 0 && rests && lives {
                 able.push(*thread);
             }
         }

@@ -9,7 +9,7 @@ use tench_abi::object::Rights;
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::machine::{DEVICE, LARGE_DEVICE, RAM};
 use tench_arch_host::{Answer, Machine};
-use tench_kernel::table;
+use tench_kernel::{Arch, table};
 use tench_model::mappings::{Frame, Object, World};
 use tench_model::source::{Bytes, Source};
 
@@ -224,7 +224,11 @@ impl Pair {
         }
         let roots: Vec<usize> = self.world.tables.iter().filter(|(_, t)| t.level == 0).map(|(n, _)| *n).collect();
         for root in roots {
-            let register = table::space_register(&mut self.machine.kernel(), self.objects[&root]);
+            let (mut k, object) = (self.machine.kernel(), self.objects[&root]);
+            let register = match table::space_register(&mut k, object) {
+                register if register == k.arch().empty_space_register() => table::share(&mut k, object),
+                register => register,
+            };
             for address in &self.visited {
                 let host = self.machine.host();
                 let found = host.cache.access(&host.memory, register, *address);

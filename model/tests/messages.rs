@@ -146,12 +146,18 @@ impl Pair {
             send_caps: [(0, false); MAX_CAPS],
             receive_slots: [0; MAX_CAPS],
             has_area: i != WITHOUT_AREA,
-            time: Some(i),
+            own: Some(i),
+            cap: None,
             deadline: None,
+            alarm: None,
+            is_alarmed: false,
+            is_circular: false,
+            is_early: false,
             bound_reply: Some(number),
+            other_reply: None,
+            is_aside: false,
             bound_notification,
             serves: (i < SERVERS).then_some(i),
-            inherited: 0,
         });
         if i < SERVERS {
             self.machine.call(Operation::ThreadServe, &[first, self.endpoints[i]]).ok();
@@ -194,7 +200,8 @@ impl Pair {
         self.machine.call(Operation::Receive, &[notification]);
         self.world.threads[PASSIVE].x[0] = self.endpoints[0];
         self.world.call(PASSIVE, Operation::Receive);
-        self.world.threads[PASSIVE].time = None;
+        self.world.threads[PASSIVE].own = None;
+        self.world.pass_time(0);
     }
 
     /// The number of the running thread.
@@ -399,7 +406,7 @@ impl Pair {
         };
         assert!(agree, "thread {i} is {state:?} instead of {:?}", expected.doing);
         let priority = self.machine.thread(thread).priority;
-        let expected = self.world.priority(i).map_or(-1, |priority| priority as i32);
+        let expected = self.world.priority(i).map_or(-1, |priority| priority as i16);
         assert_eq!(priority, expected, "priority of thread {i}");
         let expected = &self.world.threads[i];
         if matches!(expected.doing, Doing::Ready | Doing::Suspended) {

@@ -1,9 +1,15 @@
 //! Accounts: what all threads of a process have in common: the processor time that they have used, and whether they may run.
 //!
 //! An account is part of a root page table, because that is what every process has exactly one of that it did not make
-//! itself. Who holds the kernel's capability opens it. A thread joins the account of the address space in which it is
-//! configured to live, or, if that has none, the account of the thread that configures it: so a process cannot make
-//! threads that escape its account.
+//! itself. Who holds the kernel's capability opens it. Two rules leave no way around a suspension:
+//!
+//! - Whoever lives in a space with an account belongs to that. Only a capability to the root with `GRANT` lets a thread of another
+//!   account, or one that somebody of another account configures, live there. Processes have no such capability to their own root.
+//! - A thread that belongs to an account stays there as long as nobody with `GRANT` to another takes it over. One that belongs to none
+//!   joins, in a space without one, the account of the thread that configures it.
+//!
+//! So a thread that runs in a process's space, and one that the process has made, stop with it, whoever else helps. `GRANT` is also
+//! what suspending takes: otherwise a process's child could let it go on.
 //!
 //! ```text
 //!  root table ── members ─► thread ⇄ thread ⇄ thread ⇄ (round)
@@ -17,13 +23,13 @@
 
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument, capability, slot_at};
+use crate::entry::{Outcome, argument, capability};
 use crate::object::{PageTable, Ref, SchedulingContext};
-use crate::slot::flag;
+use crate::slot::{SlotRef, flag};
 use crate::thread::{Binding, Thread};
-use crate::{Arch, Kernel, scheduler, scheduling, window};
+use crate::{Arch, Kernel, helping, power, scheduler, window};
 
-/// Members visited between two windows, and threads that inherit from them.
+/// Members visited between two windows, and threads that they help.
 const BATCH: u32 = 6;
 
 /// What a root page table holds of an account.
@@ -52,14 +58,34 @@ pub struct Membership {
     pub previous: Option<Ref<Thread>>,
 }
 
-/// The account that a thread joins when `caller` lets it live in the address space with this root.
-pub fn of_new_thread<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, root: usize) -> Option<Ref<PageTable>> {
-    // SAFETY: the caller has the address from a live capability to a table.
-    let root = unsafe { Ref::<PageTable>::at(root) };
-    match root {
-        Some(table) if k.get(table).account.open => root,
-        _ => k.get(caller).membership.account,
+/// The account to which a thread belongs when `caller` lets it live in the address space whose root a capability names.
+///
+/// # Errors
+/// `MissingRights` if that space has an account, the thread would belong to another, and the capability lacks `GRANT`.
+pub fn of_configured<A: Arch>(
+    k: &mut Kernel<A>,
+    caller: Ref<Thread>,
+    thread: Ref<Thread>,
+    space: SlotRef,
+) -> Result<Option<Ref<PageTable>>, Error> {
+    let own = k.get(thread).membership.account.or(k.get(caller).membership.account);
+    let may_move = k.slot(space).cap.allows(Rights::GRANT);
+    match root_of(k, space) {
+        Some(table) if k.get(table).account.open => {
+            if own == Some(table) || may_move {
+                Ok(Some(table))
+            } else {
+                Err(Error::MissingRights)
+            }
+        }
+        _ => Ok(own),
     }
+}
+
+/// The root table that the capability in a slot names.
+fn root_of<A: Arch>(k: &mut Kernel<A>, space: SlotRef) -> Option<Ref<PageTable>> {
+    // SAFETY: the caller has a live capability to a table there.
+    unsafe { Ref::at(k.slot(space).cap.object) }
 }
 
 /// A thread belongs to this account from now on, and to none that it belonged to before.
@@ -123,7 +149,7 @@ pub fn own_context<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Re
 pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let Some(context) = own_context(k, thread) else { return };
     let current = k.current();
-    if k.get(context).thread == Some(current) {
+    if k.get(current).scheduling == Some(context) {
         scheduler::charge(k);
     }
     let c = k.get(context);
@@ -140,8 +166,11 @@ pub fn park<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, parked: bool) -> us
     if k.get(thread).parked == parked {
         return 0;
     }
-    k.get(thread).parked = parked;
-    scheduling::update(k, thread)
+    let t = k.get(thread);
+    t.parked = parked;
+    // It may be waiting to be called; the fast path would let it run.
+    t.fast_reply = None;
+    helping::settle_with_server(k, thread)
 }
 
 /// A thread may run or not, as its account says. Who visits the members leaves itself out, so this is owed to it whenever its visit
@@ -202,13 +231,17 @@ fn visit<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Res
 pub fn open<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let table = capability::<A, PageTable>(k, caller, Kind::PageTable, Rights::WRITE)?;
     let authority = argument(k, caller, 1);
-    slot_at(k, authority, Kind::Kernel, Rights::WRITE)?;
+    power::whole(k, authority)?;
     let t = k.get(table);
     if t.level != 0 {
         return Err(Error::WrongType);
     }
     if t.account.open {
         return Err(Error::AlreadyBound);
+    }
+    // They belong elsewhere, and would live here all the same.
+    if t.residents > 0 {
+        return Err(Error::Busy);
     }
     t.account.open = true;
     Ok(Outcome::Done)
@@ -228,9 +261,9 @@ pub fn suspend<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcom
         1 => true,
         _ => return Err(Error::InvalidArgument),
     };
-    let table = named(k, caller, Rights::WRITE)?;
+    let table = named(k, caller, Rights::GRANT)?;
     k.get(table).account.suspended = suspended;
-    visit(k, caller, Rights::WRITE)?;
+    visit(k, caller, Rights::GRANT)?;
     Ok(Outcome::Done)
 }
 

@@ -16,6 +16,9 @@ use tench_abi::object::CorePower;
 /// `base` must be such that `base() + p` is where physical address `p` can be read and written by the kernel for all
 /// memory that is made into untyped capabilities, and `switch` must preserve the caller's context until it is resumed.
 pub unsafe trait Arch: Sized {
+    /// Address-space identifiers that its translation caches know, 0 among them: 3 to [`ASIDS`](crate::kernel::ASIDS).
+    const ASIDS: usize;
+
     /// Kernel virtual address of physical address 0.
     fn base(&self) -> usize;
 
@@ -100,6 +103,8 @@ pub unsafe trait Arch: Sized {
     fn space_register(&self, physical: u64, asid: u16) -> u64;
     /// The value for a thread without an address space: nothing is mapped.
     fn empty_space_register(&self) -> u64;
+    /// The current translation register.
+    fn space(&self) -> u64;
     /// Makes this the current translation register (between threads, or when the current thread's space vanished).
     fn load_space(&mut self, register: u64);
     /// The thread-pointer register of user mode.
@@ -131,6 +136,8 @@ pub unsafe trait Arch: Sized {
     fn power_off(&mut self, status: u8) -> !;
     /// Retired instructions since boot.
     fn instructions(&self) -> u64;
+    /// Says whether programs may read the counters of events and cycles. At first they may not.
+    fn let_count(&mut self, readable: bool);
     /// The address of the call of the function that this is inlined into, for [`watch`](crate::watch); 0 if unknown.
     #[inline(always)]
     fn place() -> usize {

@@ -2,8 +2,18 @@
 //!
 //! A message area lies whole in a frame whose capability its thread holds, at an offset that was checked when it was
 //! bound, and is reached through the kernel's own addresses; the thread forgets it before the frame goes. So no address
-//! that a program names is ever followed. What is read here is believed by nobody: programs write it as they like, but
-//! on no other core (one kernel per core, and frames are not shared between cores while the kernel runs).
+//! that a program names is ever followed.
+//!
+//! Everything here is hostile, at every moment. Frames are shared between cores, and a program on another core can write an area
+//! while this kernel reads it: between two instructions, too. So
+//!
+//! - a word is read once, by one load, and its reader hands the value on. Nobody reads a field again after having checked it, and
+//!   nobody reads back what the kernel has written here;
+//! - what has to have a certain form is made so in the kernel's own copy, after it was read: a thread's flags
+//!   ([`load_registers`](crate::thread::load_registers)), a capability's address (looked up like an argument). How many words and
+//!   capabilities a message has comes from the tag, which travels in a register;
+//! - whatever is found is right. Words that change while they are copied arrive half old and half new, as if their sender had written
+//!   them so. `upcall_running` can be lied about: then the thread's own upcall is entered again, or its endpoint is asked.
 
 use core::mem::offset_of;
 

@@ -18,7 +18,8 @@ use crate::kernel::{NEVER, State};
 use crate::object::{Book, PageTable, Ref, SchedulingContext};
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::{THREAD_OFFSET, Thread};
-use crate::{Arch, Kernel, derivation, mapping, scheduler, scheduling, table, thread};
+use crate::timers::Timers;
+use crate::{Arch, Kernel, derivation, mapping, scheduler, table, thread};
 
 /// What the machine was booted with.
 pub struct Plan<'a> {
@@ -61,13 +62,15 @@ impl<A: Arch> State<A> {
         // SAFETY: as above.
         unsafe { field(offset_of!(State<A>, idle)).cast::<Ref<Thread>>().write(thread) };
         // SAFETY: as above.
-        unsafe { field(offset_of!(State<A>, highest_ready)).cast::<i64>().write(-1) };
+        unsafe { field(offset_of!(State<A>, highest_ready)).cast::<i32>().write(-1) };
         // SAFETY: as above.
         unsafe { field(offset_of!(State<A>, budget_end)).cast::<u64>().write(NEVER) };
+        // SAFETY: as above.
+        unsafe { field(offset_of!(State<A>, timers)).cast::<Timers>().write(Timers::EMPTY) };
         // SAFETY: the state is complete now, and this is its first token.
         let mut kernel = unsafe { Kernel::from_state(place) };
         thread::initialise(&mut kernel, idle);
-        kernel.state().asids[0] = 1;
+        kernel.state().asids[0] = table::RESERVED;
         Some(kernel)
     }
 }
@@ -133,7 +136,7 @@ pub fn first_process<A: Arch>(k: &mut Kernel<A>, plan: &Plan<'_>) -> Result<Ref<
     install(k, root_node, cap)?;
 
     let root = objects.take(k, PAGE_TABLE_BITS)?;
-    table::initialise(k, root, 0).map_err(|_| "no address space for the first process")?;
+    table::initialise(k, root, 0);
     put(k, node, slot::VSPACE, Cap::new(Kind::PageTable, root, PAGE_TABLE_BITS as u8))?;
     map_program(k, &mut objects, root, plan)?;
     let area = map_fresh(k, &mut objects, root, address::MESSAGE_AREAS, 0, Some(slot::MESSAGE_FRAME))?;
@@ -224,18 +227,17 @@ fn start_thread<A: Arch>(
         (thread::Binding::Scheduling, slot::SCHEDULING),
         (thread::Binding::Reply, slot::REPLY),
     ];
-    for (binding, address) in wanted {
-        let source = slot_in(k, node, address)?;
-        thread::binding::adopt(k, first, binding, source);
-    }
-    k.get(first).message_area = area;
     // SAFETY: the scheduling context is zeroed memory of its own, which is a valid one.
     let context = unsafe { Ref::<SchedulingContext>::at(context) }.ok_or("no scheduling context")?;
     let c = k.get(context);
     c.priority = u8::MAX;
     c.ceiling = u8::MAX;
     c.slice = plan.counter_frequency / SLICES_PER_SECOND;
-    scheduling::give(k, context, first);
+    for (binding, address) in wanted {
+        let source = slot_in(k, node, address)?;
+        thread::binding::adopt(k, first, binding, source);
+    }
+    k.get(first).message_area = area;
     let t = k.get(first);
     t.registers.pc = plan.header.entry;
     t.registers.sp = address::STACK_TOP;
@@ -359,7 +361,7 @@ fn new_table<A: Arch>(
     level: u32,
 ) -> Result<Ref<PageTable>, &'static str> {
     let object = objects.take(k, PAGE_TABLE_BITS)?;
-    table::initialise(k, object, level.into()).map_err(|_| "no table for the first process")?;
+    table::initialise(k, object, level.into());
     let mut cap = Cap::new(Kind::PageTable, object, PAGE_TABLE_BITS as u8);
     cap.aux = level;
     objects.keep(k, cap)?;

@@ -386,12 +386,15 @@ fn finalise_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
         Kind::Frame => first_mapping(k, slot).is_some(),
         Kind::Mapping | Kind::PageTable => true,
         Kind::Endpoint => !end_of(object, |object: Ref<Endpoint>| k.get(object).head == 0),
-        Kind::Reply => !end_of(object, |object: Ref<Reply>| k.get(object).claimed.is_none()),
+        Kind::Reply => !end_of(object, |object: Ref<Reply>| {
+            let r = k.get(object);
+            r.claimed.is_none() && r.caller.is_none()
+        }),
         Kind::Notification => !end_of(object, |object: Ref<Notification>| {
             let n = k.get(object);
             n.head.is_none() && n.first_interrupt == 0
         }),
-        Kind::SchedulingContext => !end_of(object, |object: Ref<SchedulingContext>| k.get(object).thread.is_none()),
+        Kind::SchedulingContext => !end_of(object, |object: Ref<SchedulingContext>| k.get(object).owner.is_none()),
         Kind::Interrupt | Kind::Doorbell => false,
     };
     if in_use { END_USE_COST } else { FINALISE_COST }

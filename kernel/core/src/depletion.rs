@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            begin                    timer: ended                       timer: replenish
-//!  ready ──────────► runs, timed ─────────────────────► depleted ────────────────────────► ready
+//!  ready ──────────► runs, timed ─────────────────────► used up ──────────────────────────► ready
 //!            pause ◄──────┘      └──► timeout fault, if somebody handles it; then the same
 //! ```
 //! A thread that runs on a limited context has `BUDGETED` in [`Thread::slow`], so no fast path switches to or from it
@@ -10,38 +10,22 @@
 //! it is once it runs, by a timer that fires before its first instruction. So waking somebody costs the same whether
 //! it has a budget or not, and no loop looks for somebody who has.
 //!
-//! A depleted thread waits for nothing, so its links in the timer queue are free; there it waits for the next refill.
+//! A context that is used up waits in the timer queue for its next refill. Whoever runs on it runs on another meanwhile, if
+//! somebody else helps ([`helping`](crate::helping)), or not at all.
 
 use crate::kernel::NEVER;
 use crate::object::{Ref, SchedulingContext};
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, fault, scheduler, scheduling, timers};
 
-/// A thread runs on a limited context from now on.
+/// The running thread, whose time is charged, stops running on its limited context, or that changes.
 #[cold]
 #[inline(never)]
-pub fn adopt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    let t = k.get(thread);
-    t.slow |= slow::BUDGETED;
-    // It may be waiting to be called.
-    t.fast_reply = None;
-    if thread == k.current() {
-        begin(k, thread);
+pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    if let Some(context) = k.get(thread).scheduling {
+        settle(k, context);
     }
-}
-
-/// A thread stops running on the limited context that it runs on, or that changes. What it has used is charged already.
-#[cold]
-#[inline(never)]
-pub fn part<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>, thread: Ref<Thread>) {
-    settle(k, context);
-    if k.get(thread).slow & slow::DEPLETED != 0 {
-        timers::remove(k, thread);
-    }
-    k.get(thread).slow &= !slow::OF_BUDGET;
-    if thread == k.current() {
-        k.state().budget_end = NEVER;
-    }
+    k.state().budget_end = NEVER;
 }
 
 /// Tells a context's budget what was consumed since it was last told. Until then whoever runs on it ran without a break.
@@ -82,15 +66,15 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// The running thread, whose context is limited, is about to be switched away from, to `leave` the kernel or in a window.
-/// If its budget is used up, it cannot go on.
+/// If its budget is used up, it cannot go on with that.
 #[cold]
 #[inline(never)]
 pub fn pause<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
     scheduler::charge(k);
+    leave(k, thread);
     let Some(context) = k.get(thread).scheduling else { return };
-    settle(k, context);
-    k.state().budget_end = NEVER;
-    if !matches!(k.get(thread).state, ThreadState::Ready) {
+    // A server may have come back to its own context, which it had used up before somebody helped it.
+    if k.get(context).is_used_up || !matches!(k.get(thread).state, ThreadState::Ready) {
         return;
     }
     let is_empty = usable(k, context) == 0;
@@ -99,7 +83,9 @@ pub fn pause<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
         report(k, thread, leaves);
     }
     if is_empty && matches!(k.get(thread).state, ThreadState::Ready) && k.get(thread).scheduling == Some(context) {
-        deplete(k, thread, context);
+        use_up(k, context);
+        // It may have another now, which is timed when it is switched to.
+        k.state().budget_end = NEVER;
     }
 }
 
@@ -116,13 +102,14 @@ fn report<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
     }
 }
 
-/// A thread that is ready cannot run until its budget's next refill.
-fn deplete<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, context: Ref<SchedulingContext>) {
+/// Nobody can run on a context until its next refill.
+fn use_up<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
     let now = k.state().charged_until;
-    let refill = k.get(context).budget.next_refill(now).unwrap_or(NEVER);
-    k.get(thread).slow |= slow::DEPLETED;
-    timers::insert(k, thread, refill);
-    scheduling::apply(k, thread);
+    let c = k.get(context);
+    let refill = c.budget.next_refill(now).unwrap_or(NEVER);
+    c.is_used_up = true;
+    timers::await_refill(k, context, refill);
+    scheduling::refresh(k, context);
 }
 
 /// The timer: the running thread's budget has ended, or so it was expected.
@@ -143,29 +130,25 @@ pub fn ended<A: Arch>(k: &mut Kernel<A>) {
     }
 }
 
-/// The timer: a depleted thread's refill is due, and it can run, unless an overrun that was charged later has moved that.
+/// The timer: a context's refill is due, and it can be used, unless an overrun that was charged later has moved that.
 #[cold]
 #[inline(never)]
-pub fn replenish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    timers::remove(k, thread);
+pub fn replenish<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
+    timers::forget_refill(k, context);
     let now = k.arch().now();
-    let Some(context) = k.get(thread).scheduling else { return };
     let budget = &k.get(context).budget;
     if budget.usable(now) == 0
         && let Some(refill) = budget.next_refill(now)
     {
-        timers::insert(k, thread, refill);
+        timers::await_refill(k, context, refill);
         return;
     }
-    k.get(thread).slow &= !slow::DEPLETED;
-    scheduling::apply(k, thread);
+    release(k, context);
 }
 
-/// A depleted thread is no longer ready: it waits for no refill.
-#[cold]
-#[inline(never)]
-pub fn release<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    timers::remove(k, thread);
-    k.get(thread).slow &= !slow::DEPLETED;
-    scheduling::apply(k, thread);
+/// A context's budget does not keep anybody from running on it any more.
+pub fn release<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
+    timers::forget_refill(k, context);
+    k.get(context).is_used_up = false;
+    scheduling::refresh(k, context);
 }

@@ -68,7 +68,7 @@ const fn size_and_kind(cap: &Cap) -> u32 {
 /// The badge, where that distinguishes capabilities (elsewhere the field has another meaning).
 #[inline(always)]
 pub const fn badge(cap: &Cap) -> u64 {
-    if matches!(cap.kind, Kind::Endpoint | Kind::Notification) { cap.badge } else { 0 }
+    if matches!(cap.kind, Kind::Endpoint | Kind::Notification | Kind::Kernel) { cap.badge } else { 0 }
 }
 
 /// Whether `a` comes before `b`, or they are equal in order.

@@ -1,6 +1,6 @@
-//! Endpoints: a message moves from one thread to another when both are there.
-//!
-//! Queues are first in, first out. A thread that waits is unlinked in constant time, whatever ends its wait.
+//! Endpoints: a message moves from one thread to another when both are there. Who comes first waits ([`queue`]).
+
+pub mod queue;
 
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
 use tench_abi::{Error, Kind, Rights, Tag};
@@ -9,64 +9,8 @@ use crate::area::Area;
 use crate::entry::{Outcome, argument, clear};
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::thread::{Purpose, Thread, ThreadState, slow};
-use crate::{Arch, Kernel, fault, inherit, notification, reply, scheduler, space, timers};
-
-/// First queued thread and whether it is a receiver.
-#[inline]
-fn head<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> Option<(Ref<Thread>, bool)> {
-    let head = k.get(endpoint).head;
-    // SAFETY: the head of a queue is a live thread (queues are left before a thread goes).
-    unsafe { Ref::at(head & !1) }.map(|thread| (thread, head & 1 != 0))
-}
-
-/// Appends a thread. The queue is empty or of the same direction.
-pub fn enqueue<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>, receiver: bool) {
-    let queue = k.get(endpoint);
-    let tail = if queue.head == 0 {
-        queue.head = thread.address() | usize::from(receiver);
-        None
-    } else {
-        // SAFETY: a queue that is not empty has a live last thread.
-        unsafe { Ref::<Thread>::at(queue.tail) }
-    };
-    queue.tail = thread.address();
-    if let Some(last) = tail {
-        k.get(last).next = Some(thread);
-    }
-    let t = k.get(thread);
-    t.next = None;
-    t.previous = tail;
-}
-
-/// Takes a sending or receiving thread out of its endpoint's queue.
-pub fn leave_queue<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    let t = k.get(thread);
-    let (ThreadState::Sending(endpoint) | ThreadState::Receiving(endpoint)) = t.state else { return };
-    let receiver = matches!(t.state, ThreadState::Receiving(_));
-    let (next, previous) = (t.next.take(), t.previous.take());
-    t.fast_reply = None;
-    if receiver {
-        release_reply(k, thread);
-    }
-    match previous {
-        Some(previous) => k.get(previous).next = next,
-        None => k.get(endpoint).head = next.map_or(0, |next| next.address() | usize::from(receiver)),
-    }
-    match next {
-        Some(next) => k.get(next).previous = previous,
-        None => k.get(endpoint).tail = previous.map_or(0, Ref::address),
-    }
-}
-
-/// The reply object with which a thread waited is free for others again, unless it is bound or holds a caller.
-fn release_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    if let Some(object) = k.get(thread).receive_reply.take() {
-        let r = k.get(object);
-        if !r.bound && r.caller.is_none() {
-            r.claimed = None;
-        }
-    }
-}
+use crate::{Arch, Kernel, fault, helping, notification, reply, scheduler, space, timers};
+use queue::{Waiting, enqueue_receiver, enqueue_sender, first_sender, unqueue_receiver, waiting};
 
 /// What a message needs of its sender; checked before anything is written.
 pub fn check_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag, may_grant: bool) -> Result<(), Error> {
@@ -124,7 +68,7 @@ fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, purpose: Purpose, block
     let tag = Tag(argument(k, thread, 1));
     check_message(k, thread, tag, may_grant)?;
     let deadline = deadline(k, thread, tag);
-    if !blocking && !matches!(head(k, endpoint), Some((_, true))) {
+    if !blocking && !matches!(waiting(k, endpoint), Waiting::Receiver(_)) {
         return Err(Error::WouldBlock);
     }
     let t = k.get(thread);
@@ -141,27 +85,45 @@ fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, purpose: Purpose, block
 
 /// Hands the message of `sender` (whose badge and purpose are set) to the first receiver, or queues the sender.
 pub fn rendezvous<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, endpoint: Ref<Endpoint>, deadline: Option<u64>) {
-    match head(k, endpoint) {
-        Some((receiver, true)) => {
+    match waiting(k, endpoint) {
+        Waiting::Receiver(receiver) => {
             let object = k.get(receiver).receive_reply;
-            leave_queue(k, receiver);
-            if k.get(receiver).slow & slow::DEADLINE != 0 {
-                timers::remove(k, receiver);
-            }
+            queue::leave(k, receiver);
             hand_over(k, sender, receiver, object);
-            // A caller that has lent its time waits without a deadline (see `reply::hold`).
-            let s = k.get(sender);
-            if !matches!(s.state, ThreadState::Ready) && s.scheduling.is_some() {
+            if k.get(receiver).slow & slow::DEADLINE != 0 {
+                set_alarm(k, receiver);
+            }
+            if !matches!(k.get(sender).state, ThreadState::Ready) {
                 timers::wait_until(k, sender, deadline);
+                let helped = k.get(receiver).scheduling;
+                if helped == k.get(sender).scheduling {
+                    return scheduler::go_on_with(k, receiver);
+                }
             }
             scheduler::make_ready(k, receiver);
         }
         _ => {
+            let server = k.get(endpoint).server;
+            if let Some(server) = server {
+                helping::look_for_ring(k, sender, server);
+            }
             k.get(sender).state = ThreadState::Sending(endpoint);
-            enqueue(k, endpoint, sender, false);
+            enqueue_sender(k, endpoint, sender);
             timers::wait_until(k, sender, deadline);
-            inherit::pass_on(k, sender);
+            if let Some(server) = server {
+                helping::join(k, sender, server);
+            }
         }
+    }
+}
+
+/// A receiver that waited with a deadline has received: if it works for a caller now, the deadline is its alarm.
+#[cold]
+fn set_alarm<A: Arch>(k: &mut Kernel<A>, receiver: Ref<Thread>) {
+    if helping::caller_of(k, receiver).is_some() {
+        k.get(receiver).slow |= slow::ALARM;
+    } else {
+        timers::disarm(k, receiver);
     }
 }
 
@@ -190,33 +152,39 @@ pub fn try_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
 fn receive_from_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, blocking: bool) -> Result<Outcome, Error> {
     let tag = Tag(argument(k, thread, 1));
     let deadline = deadline(k, thread, tag);
-    let received = match source(k, thread)? {
+    match source(k, thread)? {
+        // Whom it works for stays the same.
         Source::Notification(notification) => notification::wait(k, notification, thread, deadline, blocking),
         Source::Endpoint(endpoint) => {
-            let object = reply::named(k, thread, tag)?;
-            if k.get(object).caller.is_some() {
+            let reply = reply::named(k, thread, tag)?;
+            if k.get(reply.0).caller.is_some() {
                 return Err(Error::ReplyInUse);
             }
-            receive(k, thread, endpoint, object, deadline, blocking)
+            let before = k.get(thread).slow;
+            let received = receive(k, thread, endpoint, reply, deadline, blocking);
+            helping::settle_receiver(k, thread, before);
+            received
         }
-    };
-    inherit::settle(k, thread);
-    received
+    }
 }
 
 /// `ReplyReceive`.
 pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let before = k.get(thread).slow;
     let tag = Tag(argument(k, thread, 1));
     let deadline = deadline(k, thread, tag);
     let source = source(k, thread)?;
-    let object = reply::named(k, thread, tag)?;
+    let (object, aside) = reply::named(k, thread, tag)?;
     check_message(k, thread, tag, true)?;
     reply::answer(k, object, thread, tag);
+    if helping::current_reply(k, thread) == Some(object) {
+        helping::begin_anew(k, thread);
+    }
     let received = match source {
         Source::Notification(notification) => notification::wait(k, notification, thread, deadline, true),
-        Source::Endpoint(endpoint) => receive(k, thread, endpoint, object, deadline, true),
+        Source::Endpoint(endpoint) => receive(k, thread, endpoint, (object, aside), deadline, true),
     };
-    inherit::settle(k, thread);
+    helping::settle_receiver(k, thread, before);
     received
 }
 
@@ -255,42 +223,60 @@ fn receive<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
     endpoint: Ref<Endpoint>,
-    object: Ref<Reply>,
+    (object, aside): (Ref<Reply>, bool),
     deadline: Option<u64>,
     blocking: bool,
 ) -> Result<Outcome, Error> {
+    let sender = first_sender(k, endpoint);
+    if !blocking && sender.is_none() && !notification::has_bound(k, thread) {
+        return Err(Error::WouldBlock);
+    }
+    helping::receive_with(k, thread, (object, aside));
+    helping::begin_anew(k, thread);
+    timers::disarm(k, thread);
     if notification::take_bound(k, thread) {
         return Ok(Outcome::Written);
     }
-    if let Some((sender, false)) = head(k, endpoint) {
-        leave_queue(k, sender);
-        if k.get(sender).slow & slow::DEADLINE != 0 && k.get(sender).purpose == Purpose::Send {
-            timers::remove(k, sender);
-        }
-        // First: the sender may inherit from it in turn, and what it inherits is worked out if its time is lent.
-        if let Some(other) = k.get(endpoint).server.filter(|server| *server != thread) {
-            inherit::settle_soon(k, other);
-        }
-        hand_over(k, sender, thread, Some(object));
-        if k.get(sender).purpose == Purpose::Send {
-            finish(k, sender);
-            scheduler::make_ready(k, sender);
-        }
+    if let Some(sender) = sender {
+        take(k, thread, endpoint, sender, object, deadline);
         return Ok(Outcome::Written);
     }
-    if !blocking {
-        return Err(Error::WouldBlock);
-    }
-    k.get(object).claimed = Some(thread);
-    // The fast path leaves `claimed` as it is, which is right for a bound reply object only.
-    let fast = deadline.is_none() && k.get(object).bound && k.get(thread).slow & slow::BUDGETED == 0;
+    // The fast path lets the thread run on the caller's time.
+    let fast = deadline.is_none() && !aside && k.get(thread).slow & slow::OF_HELPING == 0;
     let t = k.get(thread);
     t.state = ThreadState::Receiving(endpoint);
     t.receive_reply = Some(object);
     t.fast_reply = if fast { Some(object) } else { None };
-    enqueue(k, endpoint, thread, true);
+    enqueue_receiver(k, endpoint, thread);
     timers::wait_until(k, thread, deadline);
     Ok(Outcome::Written)
+}
+
+/// Takes the message of the first sender. If the receive has a deadline, that is the thread's alarm while it works for the caller.
+fn take<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    endpoint: Ref<Endpoint>,
+    sender: Ref<Thread>,
+    object: Ref<Reply>,
+    deadline: Option<u64>,
+) {
+    queue::leave(k, sender);
+    if k.get(sender).purpose == Purpose::Send {
+        timers::end_wait(k, sender);
+    }
+    hand_over(k, sender, thread, Some(object));
+    if k.get(endpoint).server != Some(thread) {
+        settle_server(k, endpoint);
+    }
+    if k.get(sender).purpose == Purpose::Send {
+        finish(k, sender);
+        scheduler::make_ready(k, sender);
+    }
+    if deadline.is_some() {
+        timers::wait_until(k, thread, deadline);
+        set_alarm(k, thread);
+    }
 }
 
 /// The system call in which a thread waited succeeds without an answer.
@@ -300,40 +286,86 @@ fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// Ends a thread's wait, whatever it is, with an error. A thread that waited in a fault stays stopped.
 pub fn cancel<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
-    let t = k.get(thread);
-    let (state, fault) = (t.state, t.slow & slow::FAULT != 0);
-    let heir = inherit::heir(k, thread);
-    match state {
-        ThreadState::Ready | ThreadState::Suspended | ThreadState::Faulted => return,
-        ThreadState::Sending(_) | ThreadState::Receiving(_) => leave_queue(k, thread),
-        ThreadState::AwaitingReply(object) => reply::forget_caller(k, object),
-        ThreadState::Waiting(object) => notification::unqueue(k, object, thread),
-    }
-    if k.get(thread).slow & slow::DEADLINE != 0 {
-        timers::remove(k, thread);
-    }
-    let t = k.get(thread);
-    if fault {
-        t.slow &= !slow::FAULT;
-        t.state = ThreadState::Faulted;
-    } else {
-        clear(&mut t.registers.x);
-        t.registers.x[0] = error as u64;
-        scheduler::make_ready(k, thread);
-    }
-    if let Some(heir) = heir {
-        inherit::settle(k, heir);
+    match k.get(thread).state {
+        ThreadState::Ready | ThreadState::Suspended | ThreadState::Faulted => {}
+        ThreadState::Receiving(endpoint) => {
+            unqueue_receiver(k, endpoint, thread);
+            wake(k, thread, error);
+        }
+        ThreadState::Waiting(object) => {
+            notification::unqueue(k, object, thread);
+            wake(k, thread, error);
+        }
+        ThreadState::Sending(endpoint) => cancel_sender(k, thread, endpoint, error),
+        ThreadState::AwaitingReply(object) => cancel_caller(k, thread, object, error),
     }
 }
 
-/// One step of the end of an endpoint: wakes one waiting thread with `Aborted`. Answers whether none is left.
+/// Ends the wait of a thread at an endpoint, and its help for whoever serves that.
+#[inline(never)]
+fn cancel_sender<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, endpoint: Ref<Endpoint>, error: Error) {
+    queue::leave(k, thread);
+    wake(k, thread, error);
+    settle_server(k, endpoint);
+}
+
+/// Ends the wait of a thread for an answer, and its help for whoever owes that.
+#[inline(never)]
+fn cancel_caller<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: Ref<Reply>, error: Error) {
+    let server = helping::server_of(k, thread);
+    reply::forget_caller(k, object);
+    wake(k, thread, error);
+    if let Some(server) = server {
+        helping::abandon(k, server, thread);
+    }
+}
+
+/// A thread's wait has ended with an error.
+#[inline]
+fn wake<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
+    if k.get(thread).slow & (slow::DEADLINE | slow::FAULT) != 0 {
+        return wake_from_more(k, thread, error);
+    }
+    fail(k, thread, error);
+}
+
+/// The same where its deadline is forgotten, too, or it waited in a fault.
+#[inline(never)]
+fn wake_from_more<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
+    timers::end_wait(k, thread);
+    let t = k.get(thread);
+    if t.slow & slow::FAULT != 0 {
+        t.slow &= !slow::FAULT;
+        t.state = ThreadState::Faulted;
+    } else {
+        fail(k, thread, error);
+    }
+}
+
+/// The system call in which a thread waited fails.
+#[inline]
+fn fail<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
+    let t = k.get(thread);
+    clear(&mut t.registers.x);
+    t.registers.x[0] = error as u64;
+    scheduler::make_ready(k, thread);
+}
+
+/// Another sender comes first at an endpoint: whoever serves it may be helped by that one.
+fn settle_server<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) {
+    if let Some(server) = k.get(endpoint).server {
+        helping::settle(k, server);
+    }
+}
+
+/// One step of the end of an endpoint: wakes one waiting thread with `Aborted`. Returns whether none is left.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> bool {
-    match head(k, endpoint) {
-        Some((thread, _)) => {
+    match waiting(k, endpoint) {
+        Waiting::Sender(thread) | Waiting::Receiver(thread) => {
             cancel(k, thread, Error::Aborted);
             false
         }
-        None => true,
+        Waiting::Nobody => true,
     }
 }
 
@@ -373,8 +405,8 @@ pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receive
                 from.copy_words(k, to, length);
                 arrived = transfer_caps(k, (sender, from), (receiver, to), tag.caps());
             }
-            (None, Some(_)) => {}
-            (_, None) => length = length.min(REGISTER_WORDS),
+            // What would be read there is a former message's.
+            _ => length = length.min(REGISTER_WORDS),
         }
     }
     k.get(receiver).registers.x[1] = Tag::new(tag.label(), length).with_caps(arrived).0;

@@ -43,11 +43,16 @@ const ANSWER: usize = 11;
 /// Clears the registers of an answer.
 #[inline(always)]
 pub fn clear(x: &mut [u64; 31]) {
-    for register in &mut x[..ANSWER] {
-        // SAFETY: a valid reference. Volatile, because the compiler would call a routine that fills memory, which for
-        // so few words takes five times as long.
-        unsafe { core::ptr::from_mut(register).write_volatile(0) };
+    let first = x.as_mut_ptr().cast::<u128>();
+    debug_assert!(first.is_aligned(), "registers are what a thread begins with");
+    for pair in 0..ANSWER / 2 {
+        // SAFETY: two of the registers.
+        let two = unsafe { first.add(pair) };
+        // SAFETY: as above, and they are aligned. Volatile, because the compiler would call a routine that fills memory, which for so few
+        // words takes five times as long.
+        unsafe { two.write_volatile(0) };
     }
+    x[ANSWER - 1] = 0;
 }
 
 /// Argument `i` of the system call, as the user named it: register `x(i)`.
@@ -192,6 +197,7 @@ impl<A: Arch> Table<A> {
         table[Operation::KernelMachine as usize] = crate::power::machine::<A>;
         table[Operation::KernelStartCore as usize] = crate::power::start_core::<A>;
         table[Operation::KernelCorePower as usize] = crate::power::core_power::<A>;
+        table[Operation::KernelCounters as usize] = crate::power::counters::<A>;
         table
     };
 }
@@ -266,6 +272,13 @@ pub fn kernel_interrupt<A: Arch>(k: &mut Kernel<A>) {
         notification::signal(k, notification, bits);
     }
     k.state().nesting -= 1;
+}
+
+/// The running thread, whose registers have all been saved, could not fetch an instruction. If that is because its address space was
+/// not loaded, it is now: then the thread goes on, and this returns true.
+pub fn space_was_missing<A: Arch>(k: &mut Kernel<A>) -> bool {
+    let thread = k.current();
+    table::load_shared(k, thread)
 }
 
 /// A fault or foreign system call of the running thread; all its registers are saved. Answers who runs next.

@@ -8,6 +8,8 @@
 //! instructions. Messages must have no deadline and, but for a wait that sends nothing, name no reply object; partners must be where they
 //! should be, and able to run at once. What does not fit into registers, or carries capabilities, is written where it belongs at the end.
 
+use core::hint::cold_path;
+
 use tench_abi::fault::Class;
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
@@ -16,8 +18,8 @@ use tench_abi::{Error, Kind, Rights, Tag};
 use crate::entry::clear;
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::slot::{Slot, flag};
-use crate::thread::{Binding, Purpose, Thread, ThreadState, slow};
-use crate::{Arch, Kernel, endpoint, fault, interrupt, notification, scheduler, space};
+use crate::thread::{Binding, COPY, Purpose, Thread, ThreadState, slow};
+use crate::{Arch, Kernel, endpoint, fault, helping, interrupt, notification, scheduler, space};
 
 /// Who runs next, and with what.
 #[derive(Clone, Copy, Debug)]
@@ -122,19 +124,45 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
     // SAFETY: an odd head is a live receiver's address plus 1.
     let receiver = unsafe { Ref::<Thread>::at_unchecked(head & !1) };
     let r = k.get(receiver);
-    let (priority, next) = (r.priority, r.next);
+    let next = r.next;
     let Some(reply) = r.fast_reply else { return Fast::Slow };
-    if LONG && r.message_area == 0 {
-        return Fast::Slow;
-    }
-    let t = k.get(thread);
-    if t.slow != 0 || priority < t.priority {
-        return Fast::Slow;
-    }
+    let Some(standing) = help(k, thread) else { return Fast::Slow };
     // ── Point of no return ──
+    k.get(receiver).set_standing(standing);
     meet(k, thread, endpoint, receiver, (reply, next));
     let handoff = Handoff { next: receiver, tag, badge };
     if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
+}
+
+/// Where the first word of a standing is less than this, there is no reason against the fast path: the reasons lie above the copies.
+const REASON: u64 = COPY * 2 * helping::COPIES as u64;
+const _: () = assert!(helping::COPIES.is_power_of_two());
+
+/// What whoever a thread waits for runs on, if the thread has no reason against the fast path: a copy of what it runs on itself.
+#[inline(always)]
+fn help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<[u64; 2]> {
+    let [mut standing, context] = k.get(thread).standing();
+    let limit = COPY * helping::COPIES as u64;
+    if standing >= limit {
+        standing = without_float(k, thread, standing)?;
+        if standing >= limit {
+            return None;
+        }
+    }
+    Some([standing + COPY, context])
+}
+
+/// The first word of a thread's standing, if the floating-point unit is the only reason against the fast path: that is switched off,
+/// as at any switch. The registers stay where they are until another thread uses the unit.
+#[inline(always)]
+fn without_float<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, standing: u64) -> Option<u64> {
+    cold_path();
+    if standing >> 32 & !u64::from(slow::FLOAT) != 0 {
+        return None;
+    }
+    k.get(thread).slow = 0;
+    k.arch().float_enable(false);
+    Some(standing & 0xffff_ffff)
 }
 
 /// A caller waits for its reply, and the first receiver leaves the queue: it has `reply`, and `next` waits behind it.
@@ -165,10 +193,11 @@ fn meet<A: Arch>(
 pub fn fault<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> Option<Ref<Thread>> {
     let t = k.get(thread);
     let cap = &t.bindings[Binding::fault(class) as usize].cap;
-    if cap.flags & flag::CALLABLE == 0 || t.slow != 0 {
+    if cap.flags & flag::CALLABLE == 0 {
         return None;
     }
-    let (object, badge, priority) = (cap.object, cap.badge, t.priority);
+    let (object, badge) = (cap.object, cap.badge);
+    let standing = help(k, thread)?;
     // SAFETY: a live endpoint capability names a live endpoint.
     let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
     let head = k.get(endpoint).head;
@@ -180,10 +209,8 @@ pub fn fault<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> O
     let r = k.get(receiver);
     let next = r.next;
     let reply = r.fast_reply?;
-    if r.priority < priority {
-        return None;
-    }
     // ── Point of no return ──
+    r.set_standing(standing);
     let t = k.get(thread);
     t.badge = badge;
     t.may_grant = false;
@@ -222,13 +249,15 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     }
     let t = k.get(thread);
     let Some(reply) = t.bound_reply else { return Fast::Slow };
-    if t.slow != 0 {
+    let [standing, context] = t.standing();
+    if standing >= REASON && without_float(k, thread, standing).is_none() {
         return Fast::Slow;
     }
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
     let c = k.get(caller);
-    let (slow, priority) = (c.slow, c.priority);
-    if i64::from(priority) < k.state().highest_ready || priority < 0 {
+    let ([_, helping], slow) = (c.standing(), c.slow);
+    // Whoever runs on his caller's context leaves it to him: nobody who is ready has a higher priority.
+    if helping != context {
         return Fast::Slow;
     }
     if slow != 0 {
@@ -239,9 +268,6 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
         fault::answer_now(k, caller, thread, Tag(tag));
         wait_again(k, thread, endpoint, (caller, reply));
         return Fast::Resume(caller);
-    }
-    if LONG && k.get(caller).message_area == 0 {
-        return Fast::Slow;
     }
     // ── Point of no return ──
     wait_again(k, thread, endpoint, (caller, reply));
@@ -259,24 +285,26 @@ fn wait_again<A: Arch>(
 ) {
     k.get(caller).state = ThreadState::Ready;
     k.get(reply).caller = None;
-    await_message(k, server, endpoint, reply, Some(reply));
+    let base = k.get(server).base.standing();
+    k.get(server).set_standing(base);
+    await_message(k, server, endpoint, reply, true);
 }
 
-/// A thread waits at an endpoint where nobody waits, with a reply object that it has claimed. `fast_reply` is that if it is the bound one.
+/// A thread waits at an endpoint where nobody waits, with a reply object that is its own. A call may take the fast path if it helps.
 #[inline(always)]
 fn await_message<A: Arch>(
     k: &mut Kernel<A>,
     server: Ref<Thread>,
     endpoint: Ref<Endpoint>,
     reply: Ref<Reply>,
-    fast_reply: Option<Ref<Reply>>,
+    helps: bool,
 ) {
     let queue = k.get(endpoint);
     queue.head = server.address() | 1;
     queue.tail = server.address();
     let t = k.get(server);
     t.state = ThreadState::Receiving(endpoint);
-    t.fast_reply = fast_reply;
+    t.fast_reply = if helps { Some(reply) } else { None };
     t.receive_reply = Some(reply);
 }
 
@@ -336,7 +364,7 @@ pub fn wake<A: Arch>(
     }
     // ── Point of no return ──
     k.get(notification).word |= bits;
-    notification::unqueue(k, notification, waiter);
+    notification::unqueue_first(k, notification, waiter);
     notification::deliver_first(k, notification, waiter);
     k.get(waiter).state = ThreadState::Ready;
     scheduler::preempt(k, thread);
@@ -365,7 +393,7 @@ pub fn wake_alone<A: Arch>(
     if first.is_some() {
         notification::unqueue(k, notification, waiter);
     } else {
-        endpoint::leave_queue(k, waiter);
+        endpoint::queue::leave(k, waiter);
     }
     notification::deliver(k, notification, waiter);
     k.get(waiter).state = ThreadState::Ready;
@@ -412,33 +440,40 @@ pub fn receive_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Re
         return Fast::Slow;
     }
     let reply = match tag & FLAGS {
-        0 => bound,
+        0 => bound.map(|bound| (bound, false)),
         Tag::REPLY => reply_at(k, thread, named),
         _ => None,
     };
-    let Some(reply) = reply else { return Fast::Slow };
+    let Some((reply, aside)) = reply else { return Fast::Slow };
+    let aside = aside && bound != Some(reply);
     let r = k.get(reply);
     if r.caller.is_some() || r.claimed.is_some_and(|other| other != thread) {
         return Fast::Slow;
     }
     // ── Point of no return ──
-    r.claimed = Some(thread);
-    await_message(k, thread, endpoint, reply, bound.filter(|bound| *bound == reply));
+    helping::receive_with(k, thread, (reply, aside));
+    await_message(k, thread, endpoint, reply, !aside);
     let next = scheduler::leave_to_first(k, thread);
+    if k.get(thread).copies != 0 {
+        // It works for nobody any more.
+        let base = k.get(thread).base.standing();
+        k.get(thread).set_standing(base);
+    }
     if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
-/// The reply object at an address in the space of `thread`, if it is there and can be used.
+/// The reply object at an address in the space of `thread`, if it is there and can be used; and whether callers in it are laid aside.
 #[inline(always)]
-fn reply_at<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<Ref<Reply>> {
+fn reply_at<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<(Ref<Reply>, bool)> {
     let slot = slot(k, thread, address)?;
     let cap = &k.get(slot).cap;
     let is_usable = cap.kind == Kind::Reply && cap.allows(Rights::WRITE) && cap.flags & flag::ZOMBIE == 0;
     if !is_usable {
         return None;
     }
+    let (object, aside) = (cap.object, !cap.allows(Rights::CALL));
     // SAFETY: a live capability of this kind names a live reply object.
-    unsafe { Ref::at(cap.object) }
+    unsafe { Ref::at(object) }.map(|reply| (reply, aside))
 }
 
 /// `Yield`: the first thread of the same priority runs, and this one goes behind the last.
@@ -449,7 +484,7 @@ pub fn give_way<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Fast {
     if flags != 0 || priority < 0 {
         return Fast::Slow;
     }
-    if i64::from(priority) != k.state().highest_ready {
+    if i32::from(priority) != k.state().highest_ready {
         return Fast::Answer(0);
     }
     let Some(first) = scheduler::first_unlimited(k, priority) else { return Fast::Slow };

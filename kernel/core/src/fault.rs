@@ -7,7 +7,7 @@ use tench_abi::{Kind, Rights, Tag};
 
 use crate::area::Area;
 use crate::endpoint::rendezvous;
-use crate::object::{Endpoint, Ref, SchedulingContext};
+use crate::object::{Endpoint, Ref};
 use crate::thread::{Binding, Purpose, Thread, ThreadState, slow};
 use crate::{Arch, Kernel, account, fast, scheduler, window};
 
@@ -54,40 +54,16 @@ pub fn timeout<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
         return;
     }
     let is_own = account::own_context(k, thread) == Some(context);
-    let cause = if is_own { timeout_cause::OWN } else { timeout_cause::LOAN };
-    let report = timeout_report(k, thread, context, cause);
+    let syndrome = if is_own { timeout_cause::OWN } else { timeout_cause::CALLER };
+    let address = k.get(context).consumed;
+    let instruction = k.get(thread).registers.pc;
+    let report = Report { class: Class::Timeout as u64, address, instruction, syndrome };
+    k.get(thread).fault = report;
     if upcall(k, thread, class, &report) {
         // It may have been about to return from a system call.
         k.get(thread).full_restore = 1;
     } else {
         send(k, thread, class);
-    }
-}
-
-/// What is said about a thread that cannot go on with a scheduling context; it becomes the thread's last fault.
-fn timeout_report<A: Arch>(
-    k: &mut Kernel<A>,
-    thread: Ref<Thread>,
-    context: Ref<SchedulingContext>,
-    syndrome: u64,
-) -> Report {
-    let address = k.get(context).consumed;
-    let t = k.get(thread);
-    t.fault = Report { class: Class::Timeout as u64, address, instruction: t.registers.pc, syndrome };
-    t.fault
-}
-
-/// A server has lost the context that a caller had lent to it, because the caller stopped waiting. If it was just serving, an
-/// endpoint for its timeouts is told: it cannot go on by itself. If it waits for something, or is in the middle of an
-/// operation of the kernel's, nobody is.
-#[cold]
-#[inline(never)]
-pub fn loan_lost<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>, context: Ref<SchedulingContext>) {
-    let t = k.get(server);
-    let is_serving = matches!(t.state, ThreadState::Ready) && t.scheduling.is_none() && t.kernel_stack_pointer == 0;
-    if is_serving && server != k.current() && is_handled(k, server, Class::Timeout) {
-        timeout_report(k, server, context, timeout_cause::LOST);
-        send(k, server, Class::Timeout);
     }
 }
 

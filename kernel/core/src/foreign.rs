@@ -30,7 +30,7 @@ use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::Ref;
 use crate::slot::{BORROWED, Cap, EXPORTED, SlotRef, WANTED, flag};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, derivation, space};
+use crate::{Arch, Kernel, derivation, power, space};
 
 /// The untyped that `x0` names, to make something of.
 #[inline(always)]
@@ -53,7 +53,8 @@ fn reason<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) -> Erro
 
 /// The capability that `x1` and `x2` name, if `x0` is the kernel's.
 fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, rights: Rights) -> Result<SlotRef, Error> {
-    capability_slot(k, thread, Kind::Kernel, Rights::WRITE)?;
+    let kernel = argument(k, thread, 0);
+    power::whole(k, kernel)?;
     let (space, address) = (argument(k, thread, 1), argument(k, thread, 2));
     space::lookup_in(k, space, address, rights)
 }
@@ -119,7 +120,8 @@ pub fn unexport<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
 
 /// What `KernelImport` is to make.
 fn decode_import<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Cap, Error> {
-    capability_slot(k, thread, Kind::Kernel, Rights::WRITE)?;
+    let kernel = argument(k, thread, 0);
+    power::whole(k, kernel)?;
     let [_, kind, physical, bits, rights, ..] = k.get(thread).registers.x;
     let kind = match Kind::from_code(kind) {
         Some(kind @ (Kind::Untyped | Kind::Frame)) => kind,

@@ -6,10 +6,11 @@ use crate::Arch;
 use crate::object::{InterruptLine, Ref};
 use crate::slot::{Slot, SlotRef};
 use crate::thread::Thread;
+use crate::timers::Timers;
 
 /// Interrupt lines that a kernel can serve.
 pub const INTERRUPTS: usize = 320;
-/// Address-space identifiers: 1 to 65,535; 0 is the empty space.
+/// Address-space identifiers that a machine can have at most: 1 to 65,535; 0 is the empty space.
 pub const ASIDS: usize = 1 << 16;
 
 /// A reading of the counter that no machine lives to see.
@@ -59,7 +60,7 @@ pub struct State<A> {
     /// The thread that runs when nothing else can.
     pub idle: Ref<Thread>,
     /// Highest priority with a ready thread, or -1.
-    pub highest_ready: i64,
+    pub highest_ready: i32,
     /// A thread that should run before `current` became ready.
     pub reschedule: bool,
     /// Interrupt handlers entered and not left; switching waits for 0.
@@ -74,8 +75,10 @@ pub struct State<A> {
     pub ready: [Queue; PRIORITIES],
     /// Which of them are not empty.
     pub ready_bitmap: [u64; PRIORITIES / 64],
-    /// Root of the timer queue: a thread's number (address / 64 relative to the base), 0 if empty.
-    pub timers: u32,
+    /// Who waits for a time.
+    pub timers: Timers,
+    /// Senders that have begun to wait at an endpoint since boot: their order among equals.
+    pub arrivals: u64,
     /// Root of the derivation tree: a slot's number, 0 if empty.
     pub derivation: u32,
     /// The last slot in the order of derivation, 0 if there is none.
@@ -90,8 +93,10 @@ pub struct State<A> {
     pub asids: [u64; ASIDS / 64],
     /// Which words of `asids` are full, so that the search for a free identifier is short.
     pub asids_full: [u64; ASIDS / 64 / 64],
-    /// Identifiers in use.
+    /// Identifiers in use by one space each.
     pub asids_used: usize,
+    /// The root of whose space something may be cached under [`SHARED`](crate::table::SHARED); 0 if there is none.
+    pub shared_space: usize,
     /// Physical address and size of the device tree.
     pub device_tree: (u64, u64),
     /// Counters.

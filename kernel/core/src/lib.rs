@@ -7,11 +7,11 @@
 //!   entry        decodes a trap into an operation, and decides who runs next
 //!   fast         the two message paths that matter most, checked first and short
 //!   endpoint, reply, notification, fault      messages
-//!   thread, scheduler, scheduling, inherit, timers, account     who runs, and when
+//!   thread, scheduler, scheduling, helping, timers, account     who runs, and when
 //!   budget, depletion                         for how long
 //!   space, untyped, delete, frame, table      capabilities and memory
 //!   foreign                                   capabilities that left their core
-//!   derivation, tree                          the ordered structure below them
+//!   derivation, tree, heap                    the ordered structures below them
 //!   kernel, object, slot                      the state, and how it is reached
 //! ```
 //!
@@ -35,7 +35,8 @@ pub mod fast;
 pub mod fault;
 pub mod foreign;
 pub mod frame;
-pub mod inherit;
+pub mod heap;
+pub mod helping;
 pub mod interrupt;
 pub mod kernel;
 pub mod mapping;

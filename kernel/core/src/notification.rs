@@ -5,7 +5,7 @@ use tench_abi::{Error, Kind, Rights, Tag};
 use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::{Notification, Ref};
 use crate::thread::{Thread, ThreadState, slow};
-use crate::{Arch, Kernel, endpoint, interrupt, scheduler, space, timers};
+use crate::{Arch, Kernel, endpoint, helping, interrupt, scheduler, space, timers};
 
 /// `Signal`.
 pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
@@ -39,19 +39,18 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, bits:
         wake(k, notification, waiter);
     } else if let Some(thread) = bound {
         if matches!(k.get(thread).state, ThreadState::Receiving(_)) {
-            endpoint::leave_queue(k, thread);
+            endpoint::queue::leave(k, thread);
             wake(k, notification, thread);
         } else {
             k.get(thread).slow |= slow::SIGNALLED;
+            helping::hurry(k, thread);
         }
     }
 }
 
 /// Hands the word to a thread that is no longer in any queue, and lets it run.
 fn wake<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
-    if k.get(thread).slow & slow::DEADLINE != 0 {
-        timers::remove(k, thread);
-    }
+    timers::end_wait(k, thread);
     deliver(k, notification, thread);
     scheduler::make_ready(k, thread);
 }
@@ -70,6 +69,13 @@ pub fn deliver<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thre
         interrupt::let_in(k, notification);
     }
     deliver_first(k, notification, thread);
+    if let Some(bound) = k.get(notification).bound
+        && k.get(bound).slow & slow::SIGNALLED != 0
+    {
+        // Somebody else has taken what was signalled to it.
+        k.get(bound).slow &= !slow::SIGNALLED;
+        helping::settle(k, bound);
+    }
 }
 
 /// The same for a signal that somebody waited for: there was none before it, so no line is held.
@@ -84,6 +90,12 @@ pub fn deliver_first<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>
     let x = &mut t.registers.x;
     (x[0], x[1], x[10]) = (0, Tag::NOTIFICATION, word);
     x[2..10].fill(0);
+}
+
+/// Whether the bound notification has a signal.
+#[inline]
+pub fn has_bound<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
+    k.get(thread).notification.is_some_and(|notification| k.get(notification).word != 0)
 }
 
 /// The bound notification's signal, if there is one: delivered to the thread that is about to receive.
@@ -133,6 +145,17 @@ pub fn enqueue<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thre
     k.get(notification).tail = Some(thread);
 }
 
+/// Takes the first waiting thread out of the queue.
+#[inline(always)]
+pub fn unqueue_first<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
+    let next = k.get(thread).next.take();
+    k.get(notification).head = next;
+    match next {
+        Some(next) => k.get(next).previous = None,
+        None => k.get(notification).tail = None,
+    }
+}
+
 /// Takes a waiting thread out of the queue.
 pub fn unqueue<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     let t = k.get(thread);
@@ -163,6 +186,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) -> 
         let t = k.get(thread);
         t.notification = None;
         t.slow &= !slow::SIGNALLED;
+        helping::settle(k, thread);
     }
     true
 }

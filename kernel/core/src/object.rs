@@ -9,6 +9,7 @@ use core::num::NonZeroUsize;
 
 use crate::account::Account;
 use crate::budget::Budget;
+use crate::heap::Node;
 use crate::slot::SlotRef;
 use crate::thread::Thread;
 
@@ -68,10 +69,11 @@ impl<T> core::fmt::Debug for Ref<T> {
     }
 }
 
-/// Where threads meet to pass messages: a queue of senders or of receivers, never both.
+/// Where threads meet to pass messages: senders, or a queue of receivers, never both.
 ///
-/// `head` is 0 (nobody waits), the address of the first sender, or the address of the first receiver plus 1: the fast
-/// path asks "is a receiver there" by one bit. `tail` is the last thread's address and has no meaning while `head` is 0.
+/// `head` is 0 (nobody waits), the address of the sender that comes first (the root of a [heap](crate::heap)), or the address of the first
+/// receiver plus 1: the fast path asks "is a receiver there" by one bit. `tail` is the address of the last receiver, or that of the sender
+/// behind whom the next of the same place is linked, 0 if there is none; it has no meaning while `head` is 0.
 #[derive(Default)]
 #[repr(C, align(32))]
 pub struct Endpoint {
@@ -79,7 +81,7 @@ pub struct Endpoint {
     pub head: usize,
     /// See above.
     pub tail: usize,
-    /// The thread that serves it, and inherits from the senders.
+    /// The thread that serves it, and is helped by the first of the senders.
     pub server: Option<Ref<Thread>>,
 }
 
@@ -89,10 +91,8 @@ pub struct Endpoint {
 pub struct Reply {
     /// The caller; its state is `AwaitingReply` of this object.
     pub caller: Option<Ref<Thread>>,
-    /// The thread that waits to receive with this object, or to which it is bound.
+    /// The thread to which it is bound, or which has received with it last, or waits to.
     pub claimed: Option<Ref<Thread>>,
-    /// The scheduling context that the caller lent to the server for this call.
-    pub lent: Option<Ref<SchedulingContext>>,
     /// Whether `claimed` is a binding that outlasts a receive.
     pub bound: bool,
 }
@@ -118,24 +118,28 @@ pub struct Notification {
 
 /// The right to processor time: at which priority, how long at a stretch, and how much in each period.
 #[derive(Default)]
-#[repr(C, align(128))]
+#[repr(C, align(256))]
 pub struct SchedulingContext {
     /// 0 to 255.
     pub priority: u8,
     /// Highest priority that it can authorise.
     pub ceiling: u8,
+    /// Whether its budget is used up: nobody runs on it, and it waits for its next refill.
+    pub is_used_up: bool,
     /// Ticks until the next thread of equal priority runs; 0: until it waits.
     pub slice: u64,
     /// Ticks consumed.
     pub consumed: u64,
-    /// The thread that runs on it (its own, or the server it was lent to).
-    pub thread: Option<Ref<Thread>>,
-    /// What of `consumed` is in its own thread's account already, or was used before it was bound.
+    /// The thread to which it is bound. Whom that waits for runs on it, too ([`helping`](crate::helping)).
+    pub owner: Option<Ref<Thread>>,
+    /// What of `consumed` is in its owner's account already, or was used before it was bound.
     pub accounted: u64,
     /// What of `consumed` the budget knows already.
     pub charged: u64,
     /// How much may be consumed, and when.
     pub budget: Budget,
+    /// Its place in the timer queue, where it waits for its next refill.
+    pub refill: Node,
 }
 
 /// What the kernel knows about one interrupt line.
@@ -178,6 +182,8 @@ pub struct PageTable {
     pub used: u16,
     /// While the table is being deleted: entries below this are free.
     pub cleared: u16,
+    /// Root: threads that live in the space.
+    pub residents: u32,
     /// Root: what its process's threads have in common.
     pub account: Account,
 }

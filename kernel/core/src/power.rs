@@ -1,17 +1,45 @@
 //! The kernel as an object: power, early output, statistics, and the other cores.
+//!
+//! A capability to it without a badge permits everything. One with a badge permits what the [`Powers`] in its badge say, and nothing
+//! else: so who may power the machine off need not be able to import memory.
 
 use tench_abi::object::Statistic;
-use tench_abi::{Error, Kind, Rights};
+use tench_abi::{Error, Kind, Powers, Rights};
 
-use crate::entry::{Outcome, argument, capability_slot};
+use crate::entry::{Outcome, argument, slot_at};
 use crate::object::Ref;
 use crate::thread::Thread;
 use crate::window::PREEMPTIBLE;
 use crate::{Arch, Kernel, scheduler, watch, window};
 
+/// Looks at the kernel's capability that `x0` names. Returns its badge.
+///
+/// # Errors
+/// `MissingRights` if it lacks one of `rights`, or has a badge with none of `powers`; those of [`slot_at`].
+fn authority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, rights: Rights, powers: Powers) -> Result<u64, Error> {
+    let address = argument(k, thread, 0);
+    permitted(k, address, rights, powers)
+}
+
+/// The same for the capability at an address in the running thread's space.
+fn permitted<A: Arch>(k: &mut Kernel<A>, address: u64, rights: Rights, powers: Powers) -> Result<u64, Error> {
+    let slot = slot_at(k, address, Kind::Kernel, rights)?;
+    let badge = k.slot(slot).cap.badge;
+    if badge == 0 || Powers::of_badge(badge).intersects(powers) { Ok(badge) } else { Err(Error::MissingRights) }
+}
+
+/// Checks that an address in the running thread's space names a kernel's capability that permits everything: it has `WRITE`, and no
+/// badge.
+///
+/// # Errors
+/// `MissingRights`; those of [`slot_at`].
+pub fn whole<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<(), Error> {
+    permitted(k, address, Rights::WRITE, Powers::empty()).map(drop)
+}
+
 /// `KernelPowerOff`.
 pub fn power_off<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    capability_slot(k, thread, Kind::Kernel, Rights::WRITE)?;
+    authority(k, thread, Rights::WRITE, Powers::POWER)?;
     let status = argument(k, thread, 1) as u8;
     k.arch().power_off(status)
 }
@@ -21,7 +49,7 @@ const PRINT_STEP: usize = 16;
 
 /// `KernelPrint`. Passes windows.
 pub fn print<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    capability_slot(k, thread, Kind::Kernel, Rights::WRITE)?;
+    authority(k, thread, Rights::WRITE, Powers::empty())?;
     let length = argument(k, thread, 1);
     if length > 64 {
         return Err(Error::InvalidArgument);
@@ -40,7 +68,7 @@ pub fn print<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
         if !window::pass(k) {
             return Ok(Outcome::Written);
         }
-        capability_slot(k, thread, Kind::Kernel, Rights::WRITE)?;
+        authority(k, thread, Rights::WRITE, Powers::empty())?;
         left = PRINT_STEP;
     }
     Ok(Outcome::Done)
@@ -48,7 +76,7 @@ pub fn print<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
 
 /// `KernelQuery`.
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    capability_slot(k, thread, Kind::Kernel, Rights::READ)?;
+    authority(k, thread, Rights::READ, Powers::COUNTERS)?;
     let Some(which) = Statistic::from_code(argument(k, thread, 1)) else { return Err(Error::InvalidArgument) };
     if which == Statistic::DeepestStack {
         let Some(depth) = crate::thread::stack_depth(k, |_| Ok(thread))? else { return Ok(Outcome::Written) };
@@ -56,6 +84,7 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
         s.deepest_stack = s.deepest_stack.max(depth);
     }
     scheduler::charge(k);
+    let instructions = k.arch().instructions();
     let s = &k.state().statistics;
     let value = match which {
         Statistic::DeepestStack => s.deepest_stack,
@@ -69,21 +98,34 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
         // Only those that interrupt others are counted as such when they come.
         Statistic::DeepestNesting => u64::from(s.deepest_nesting).max(s.interrupts.min(1)),
         Statistic::NestedInterrupts => s.nested_interrupts,
+        Statistic::Instructions => instructions,
     };
     Ok(Outcome::results(k, thread, &[value]))
 }
 
+/// `KernelCounters`.
+pub fn counters<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    authority(k, thread, Rights::WRITE, Powers::COUNTERS)?;
+    let readable = match argument(k, thread, 1) {
+        0 => false,
+        1 => true,
+        _ => return Err(Error::InvalidArgument),
+    };
+    k.arch().let_count(readable);
+    Ok(Outcome::Done)
+}
+
 /// `KernelMachine`.
 pub fn machine<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    capability_slot(k, thread, Kind::Kernel, Rights::READ)?;
-    let (tree, size) = k.state().device_tree;
+    let badge = authority(k, thread, Rights::READ, Powers::all())?;
+    let (tree, size) = if badge == 0 { k.state().device_tree } else { (0, 0) };
     let answer = [k.arch().cores(), k.arch().core(), tree, size];
     Ok(Outcome::results(k, thread, &answer))
 }
 
 /// `KernelStartCore`.
 pub fn start_core<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    capability_slot(k, thread, Kind::Kernel, Rights::WRITE)?;
+    authority(k, thread, Rights::WRITE, Powers::empty())?;
     let [core, image, boot] = core::array::from_fn(|i| argument(k, thread, i + 1));
     if core >= k.arch().cores() {
         return Err(Error::NoSuchCore);
@@ -94,7 +136,7 @@ pub fn start_core<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Out
 
 /// `KernelCorePower`.
 pub fn core_power<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    capability_slot(k, thread, Kind::Kernel, Rights::READ)?;
+    authority(k, thread, Rights::READ, Powers::CORES)?;
     let core = argument(k, thread, 1);
     if core >= k.arch().cores() {
         return Err(Error::NoSuchCore);
@@ -105,7 +147,7 @@ pub fn core_power<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Out
 
 /// `KernelStretches`.
 pub fn stretches<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    capability_slot(k, thread, Kind::Kernel, Rights::READ)?;
+    authority(k, thread, Rights::READ, Powers::COUNTERS)?;
     if !watch::WATCHING {
         return Err(Error::Unsupported);
     }

@@ -2,63 +2,49 @@
 
 use tench_abi::{Error, Kind, Rights, Tag};
 
-use crate::entry::{Outcome, argument, capability_at};
+use crate::entry::{Outcome, argument, capability_at, slot_at};
 use crate::object::{Ref, Reply};
 use crate::thread::{Thread, ThreadState, slow};
-use crate::{Arch, Kernel, endpoint, fault, inherit, scheduler, scheduling, timers};
+use crate::{Arch, Kernel, endpoint, fault, helping, scheduler, timers};
 
 /// The reply object that `cap` names in the space of the calling thread.
 fn at<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<Ref<Reply>, Error> {
     capability_at(k, address, Kind::Reply, Rights::WRITE)
 }
 
-/// The reply object for a receive: that in `x11` if the tag says so, else the bound one. It must not be another's.
-pub fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Result<Ref<Reply>, Error> {
-    let object = if tag.0 & Tag::REPLY != 0 {
+/// The reply object for a receive: that in `x11` if the tag says so, else the bound one. It must not be another's. And whether callers in it
+/// are laid aside.
+pub fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Result<(Ref<Reply>, bool), Error> {
+    let bound = k.get(thread).bound_reply;
+    let (object, may_help) = if tag.0 & Tag::REPLY != 0 {
         let address = k.get(thread).registers.x[11];
-        at(k, address)?
+        let slot = slot_at(k, address, Kind::Reply, Rights::WRITE)?;
+        let cap = &k.slot(slot).cap;
+        let (object, may_help) = (cap.object, cap.allows(Rights::CALL));
+        // SAFETY: a live capability of this kind names such an object.
+        (unsafe { Ref::at(object) }.ok_or(Error::InvalidCapability)?, may_help)
     } else {
-        k.get(thread).bound_reply.ok_or(Error::NoReplyObject)?
+        (bound.ok_or(Error::NoReplyObject)?, true)
     };
-    match k.get(object).claimed {
-        Some(other) if other != thread => Err(Error::ReplyInUse),
-        _ => Ok(object),
+    if k.get(object).claimed != Some(thread) && is_taken(k, object) {
+        return Err(Error::ReplyInUse);
     }
+    Ok((object, !may_help && bound != Some(object)))
 }
 
-/// `sender`'s message was taken by `receiver`: it waits in `object` from now on.
-pub fn hold<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, sender: Ref<Thread>, receiver: Ref<Thread>) {
+/// Whether a reply object is bound to a thread, or one waits to receive with it.
+pub fn is_taken<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) -> bool {
     let r = k.get(object);
-    r.caller = Some(sender);
-    r.lent = None;
-    if !r.bound {
-        r.claimed = None;
-    }
+    let (is_bound, claimed) = (r.bound, r.claimed);
+    is_bound || claimed.is_some_and(|thread| matches!(k.get(thread).state, ThreadState::Receiving(_)))
+}
+
+/// `sender`'s message was taken by `receiver`: it waits in `object`, the receiver's current one, from now on, and helps.
+pub fn hold<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, sender: Ref<Thread>, receiver: Ref<Thread>) {
     k.get(sender).state = ThreadState::AwaitingReply(object);
-    if k.get(receiver).scheduling.is_none() {
-        lend(k, object, sender, receiver);
-    }
-    inherit::pass_on(k, sender);
-}
-
-/// A server without processor time runs on its caller's. Then the caller waits without a deadline: the server could
-/// not go on if its time were taken back.
-fn lend<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, sender: Ref<Thread>, receiver: Ref<Thread>) {
-    let Some(context) = k.get(sender).scheduling else { return };
-    scheduling::take(k, context);
-    scheduling::give(k, context, receiver);
-    k.get(object).lent = Some(context);
-    if k.get(sender).slow & slow::DEADLINE != 0 {
-        timers::remove(k, sender);
-    }
-}
-
-/// Gives lent processor time back to the caller.
-fn give_back<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, caller: Ref<Thread>) {
-    let Some(context) = k.get(object).lent.take() else { return };
-    scheduling::take(k, context);
-    if k.get(caller).scheduling.is_none() {
-        scheduling::give(k, context, caller);
+    k.get(object).caller = Some(sender);
+    if helping::works_with(k, receiver) == Some(object) && helping::can_help(k, sender) {
+        helping::begin(k, receiver, sender);
     }
 }
 
@@ -71,22 +57,23 @@ pub fn reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     if k.get(object).caller.is_none() {
         return Err(Error::NoCaller);
     }
+    let before = k.get(thread).slow;
     answer(k, object, thread, tag);
-    inherit::settle(k, thread);
+    if helping::current_reply(k, thread) == Some(object) {
+        helping::begin_anew(k, thread);
+        helping::settle_receiver(k, thread, before);
+    }
     Ok(Outcome::Done)
 }
 
-/// Answers the caller in `object`, if there is one, with the message in `server`'s registers. What the server inherits from those
-/// who still wait is settled when it is known whom it serves next.
+/// Answers the caller in `object`, if there is one, with the message in `server`'s registers. What the server itself runs on then is
+/// settled when it is known whom it serves next.
 pub fn answer<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread>, tag: Tag) {
     let Some(caller) = k.get(object).caller.take() else { return };
-    give_back(k, object, caller);
     if let Some(other) = k.get(object).claimed.filter(|claimed| *claimed != server) {
-        inherit::settle_soon(k, other);
+        helping::settle(k, other);
     }
-    if k.get(caller).slow & slow::DEADLINE != 0 {
-        timers::remove(k, caller);
-    }
+    timers::end_wait(k, caller);
     if k.get(caller).slow & slow::FAULT != 0 {
         fault::answer(k, caller, server, tag);
         return;
@@ -100,13 +87,7 @@ pub fn answer<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread
 
 /// The caller no longer waits (deadline, suspension, deletion).
 pub fn forget_caller<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) {
-    let Some(caller) = k.get(object).caller.take() else { return };
-    let lent = k.get(object).lent;
-    let loan = lent.and_then(|context| k.get(context).thread.map(|server| (server, context)));
-    give_back(k, object, caller);
-    if let Some((server, context)) = loan {
-        fault::loan_lost(k, server, context);
-    }
+    k.get(object).caller = None;
 }
 
 /// The end of a reply object: the caller in it and the thread that waits with it get `Aborted`.
@@ -116,12 +97,14 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) -> bool {
     }
     if let Some(thread) = k.get(object).claimed.take() {
         let t = k.get(thread);
-        if t.bound_reply == Some(object) {
-            t.bound_reply = None;
+        t.bound_reply = t.bound_reply.filter(|bound| *bound != object);
+        if t.other_reply == Some(object) {
+            (t.other_reply, t.aside) = (None, false);
         }
         if t.receive_reply == Some(object) && matches!(t.state, ThreadState::Receiving(_)) {
             endpoint::cancel(k, thread, Error::Aborted);
         }
+        helping::settle(k, thread);
     }
     true
 }

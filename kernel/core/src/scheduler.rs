@@ -14,9 +14,9 @@ use crate::{Arch, Kernel, depletion, timers};
 
 /// Priority of the running thread; -1 for the idle thread, and for one whose time was taken away.
 #[inline]
-fn running_priority<A: Arch>(k: &mut Kernel<A>) -> i64 {
+fn running_priority<A: Arch>(k: &mut Kernel<A>) -> i32 {
     let current = k.current();
-    i64::from(k.get(current).priority)
+    i32::from(k.get(current).priority)
 }
 
 /// Whether a thread may run: it waits for nothing, has processor time, and is not parked (both: a priority).
@@ -26,7 +26,7 @@ pub fn runnable<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     matches!(t.state, ThreadState::Ready) && t.priority >= 0
 }
 
-/// Lets a thread run when its turn comes: sets it `Ready` and queues it behind its equals.
+/// Lets a thread run when its turn comes: sets it `Ready` and queues it behind its equals. It is in no queue.
 #[inline]
 pub fn make_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.get(thread).state = ThreadState::Ready;
@@ -35,14 +35,21 @@ pub fn make_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// Appends a thread to the ready queue of its priority, unless it is in it.
+/// The running thread waits, and this one goes on for it, on its time: it need not wait for its equals.
+#[inline]
+pub fn go_on_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    k.get(thread).state = ThreadState::Ready;
+    if k.get(thread).priority >= 0 && thread != k.current() {
+        enqueue_first(k, thread);
+    }
+}
+
+/// Appends a thread that is in no queue to the ready queue of its priority.
 #[inline]
 pub fn enqueue<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    if k.get(thread).queued {
-        return;
-    }
+    debug_assert!(!k.get(thread).queued, "a thread is in one queue");
     append(k, thread);
-    if i64::from(k.get(thread).priority) == running_priority(k) {
+    if i32::from(k.get(thread).priority) == running_priority(k) {
         start_slice(k);
     }
 }
@@ -94,7 +101,7 @@ fn mark_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, priority: u8) {
     let s = k.state();
     s.ready[priority as usize].head = Some(thread);
     s.ready_bitmap[priority as usize >> 6] |= 1 << (priority & 63);
-    s.highest_ready = s.highest_ready.max(i64::from(priority));
+    s.highest_ready = s.highest_ready.max(i32::from(priority));
 }
 
 /// Takes a thread out of the ready queue, if it is in it.
@@ -122,12 +129,12 @@ pub fn dequeue<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 fn mark_empty<A: Arch>(k: &mut Kernel<A>, priority: u8) {
     let s = k.state();
     s.ready_bitmap[priority as usize >> 6] &= !(1 << (priority & 63));
-    if s.highest_ready == i64::from(priority) {
+    if s.highest_ready == i32::from(priority) {
         s.highest_ready = -1;
         for word in (0..s.ready_bitmap.len()).rev() {
             let bits = s.ready_bitmap[word];
             if bits != 0 {
-                s.highest_ready = (word as i64) * 64 + 63 - i64::from(bits.leading_zeros());
+                s.highest_ready = (word as i32) * 64 + 63 - bits.leading_zeros() as i32;
                 break;
             }
         }
@@ -186,7 +193,7 @@ pub fn should_switch<A: Arch>(k: &mut Kernel<A>) -> bool {
     let t = k.get(current);
     let (state, priority) = (t.state, t.priority);
     let s = k.state();
-    s.reschedule || s.highest_ready > i64::from(priority) || !matches!(state, ThreadState::Ready) || priority < 0
+    s.reschedule || s.highest_ready > i32::from(priority) || !matches!(state, ThreadState::Ready) || priority < 0
 }
 
 /// Who runs when the kernel is left. The common answer, the thread that entered, takes a few comparisons.
@@ -246,7 +253,7 @@ pub fn end_idleness<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) {
 
 /// The first thread of a priority, if it can be switched to without timing a budget.
 #[inline]
-pub fn first_unlimited<A: Arch>(k: &mut Kernel<A>, priority: i32) -> Option<Ref<Thread>> {
+pub fn first_unlimited<A: Arch>(k: &mut Kernel<A>, priority: i16) -> Option<Ref<Thread>> {
     let first = k.state().ready[priority as u8 as usize].head?;
     if k.get(first).slow & slow::BUDGETED == 0 { Some(first) } else { None }
 }
@@ -295,6 +302,7 @@ fn take_highest<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     let highest = k.state().highest_ready;
     if highest < 0 {
         k.state().slice_end = 0;
+        timers::end_pause(k);
         return k.state().idle;
     }
     let priority = highest as u8;

@@ -6,8 +6,8 @@ use tench_abi::{Error, Kind, Rights};
 use crate::budget::Budget;
 use crate::entry::{Outcome, argument, capability, capability_at};
 use crate::object::{Ref, SchedulingContext};
-use crate::thread::{Thread, ThreadState, slow};
-use crate::{Arch, Kernel, depletion, inherit, scheduler};
+use crate::thread::{Base, Thread, slow};
+use crate::{Arch, Kernel, depletion, helping, scheduler, timers};
 
 /// `SchedulingConfigure`.
 pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
@@ -22,24 +22,18 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
         return Err(Error::PriorityTooHigh);
     }
     let context = k.get(scheduling);
-    let falls = priority < context.priority;
     context.priority = priority;
     context.ceiling = ceiling;
     context.slice = slice;
-    if let Some(holder) = context.thread {
-        if falls {
-            inherit::begin(k, holder);
-        }
-        update(k, holder);
-    }
+    refresh(k, scheduling);
     Ok(Outcome::Done)
 }
 
-/// The highest priority that the context authorises which argument `i` names: 0 is the thread's own.
+/// The highest priority that the context authorises which argument `i` names: 0 is the thread's own, whatever it runs on.
 fn highest_allowed<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> Result<u8, Error> {
     let address = argument(k, thread, i);
     if address == 0 {
-        let own = k.get(thread).scheduling.ok_or(Error::PriorityTooHigh)?;
+        let own = k.get(thread).base.context.ok_or(Error::PriorityTooHigh)?;
         return Ok(k.get(own).ceiling);
     }
     let authority = capability_at::<A, SchedulingContext>(k, address, Kind::SchedulingContext, Rights::WRITE)?;
@@ -61,20 +55,30 @@ pub fn reserve<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
     // ── Point of no return ──
     scheduler::charge(k);
     let now = k.state().charged_until;
-    let holder = k.get(scheduling).thread;
-    if let Some(holder) = holder {
-        depletion::part(k, scheduling, holder);
+    let current = k.current();
+    let is_running = k.get(current).scheduling == Some(scheduling);
+    if is_running {
+        depletion::leave(k, current);
     }
     let c = k.get(scheduling);
     c.charged = c.consumed;
     c.budget = if is_limit { Budget::new(budget, period, now) } else { Budget::default() };
-    if let Some(holder) = holder {
-        if is_limit {
-            depletion::adopt(k, holder);
-        }
-        apply(k, holder);
+    depletion::release(k, scheduling);
+    if is_running && k.get(current).slow & slow::BUDGETED != 0 {
+        depletion::begin(k, current);
     }
     Ok(Outcome::Done)
+}
+
+/// A context's priority has changed, or its limit, or whether it is used up: its owner, and whoever that helps, run on whatever is best
+/// now.
+pub fn refresh<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) {
+    let c = k.get(scheduling);
+    let Some(owner) = c.owner else { return };
+    let priority = if c.is_used_up { -1 } else { i16::from(c.priority) };
+    let slow = if c.budget.is_limited() { slow::BUDGETED } else { 0 };
+    k.get(owner).base = Base { slow, priority, context: Some(scheduling), ..Base::NONE };
+    helping::settle(k, owner);
 }
 
 /// `SchedulingQuery`.
@@ -90,78 +94,24 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     Ok(Outcome::results(k, thread, &answers))
 }
 
-/// The priority of the context on which a thread runs; 0 without one.
-#[inline]
-pub fn own_priority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> i32 {
-    k.get(thread).scheduling.map_or(0, |context| i32::from(k.get(context).priority))
+/// Makes a scheduling context that nobody has a thread's own.
+pub fn bind<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>, thread: Ref<Thread>) {
+    let c = k.get(scheduling);
+    c.owner = Some(thread);
+    c.accounted = c.consumed;
+    refresh(k, scheduling);
 }
 
-/// The priority at which a thread is to run: that of the context it runs on, or what it has inherited, if that is higher; -1
-/// without a context, while it is parked, and while the context's budget is used up.
-fn priority_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> i32 {
-    let t = k.get(thread);
-    let inherited = t.inherited;
-    match t.scheduling {
-        Some(context) if !t.parked && t.slow & slow::DEPLETED == 0 => i32::from(k.get(context).priority).max(inherited),
-        _ => -1,
-    }
-}
-
-/// Something has changed from which a thread's priority follows: it runs at that from now on, behind its equals, or not at all, and
-/// so does, if it waits and the priority has risen, whoever it waits for. Answers how many threads those were.
-pub fn update<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
-    inherit::outgrow(k, thread);
-    apply(k, thread);
-    inherit::pass_on(k, thread)
-}
-
-/// The same, but for those that it waits for.
-pub fn apply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    let priority = priority_of(k, thread);
-    if k.get(thread).priority == priority {
-        return;
-    }
-    scheduler::dequeue(k, thread);
-    let t = k.get(thread);
-    t.priority = priority;
-    if matches!(t.state, ThreadState::Ready) {
-        scheduler::make_ready(k, thread);
-        scheduler::time_again(k, thread);
-    }
-}
-
-/// Gives a scheduling context to a thread that has none, as its own or on loan.
-pub fn give<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>, to: Ref<Thread>) {
-    let is_limited = k.get(scheduling).budget.is_limited();
-    if is_limited {
-        // What the thread has used without a context is not this one's.
-        scheduler::charge(k);
-    }
-    k.get(scheduling).thread = Some(to);
-    k.get(to).scheduling = Some(scheduling);
-    if is_limited {
-        depletion::adopt(k, to);
-    }
-    update(k, to);
-}
-
-/// Takes a scheduling context from whoever runs on it. That thread can no longer run.
-pub fn take<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) {
-    let Some(holder) = k.get(scheduling).thread.take() else { return };
-    if holder == k.current() {
-        scheduler::charge(k);
-    }
-    if k.get(scheduling).budget.is_limited() {
-        depletion::part(k, scheduling, holder);
-    }
-    k.get(holder).scheduling = None;
-    let own = i32::from(k.get(scheduling).priority);
-    inherit::time_has_gone(k, holder, own);
-    apply(k, holder);
+/// Takes a scheduling context from its owner. Nobody runs on it any more, wherever it was copied to.
+pub fn unbind<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) {
+    let Some(owner) = k.get(scheduling).owner.take() else { return };
+    k.get(owner).base = Base::NONE;
+    helping::settle(k, owner);
 }
 
 /// The last capability goes.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) -> bool {
-    take(k, scheduling);
+    unbind(k, scheduling);
+    timers::forget_refill(k, scheduling);
     true
 }

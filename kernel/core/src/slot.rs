@@ -78,6 +78,7 @@ pub const WANTED: u32 = 2;
 /// | Endpoint    | address                       | badge                    | –                    | [`EXPORTED`], [`WANTED`] |
 /// | Notification | address                      | badge                    | –                    | –               |
 /// | Interrupt   | number                        | –                        | –                    | –               |
+/// | Kernel      | 0                             | badge, with powers       | –                    | –               |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Cap {

@@ -296,7 +296,7 @@ pub fn mint_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
         derivation::insert_equal(k, source, destination, &cap);
         return Ok(Outcome::Done);
     }
-    if !matches!(cap.kind, Kind::Endpoint | Kind::Notification) || cap.badge != 0 {
+    if !matches!(cap.kind, Kind::Endpoint | Kind::Notification | Kind::Kernel) || cap.badge != 0 {
         return Err(Error::InvalidArgument);
     }
     cap.badge = badge;

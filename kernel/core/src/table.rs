@@ -6,16 +6,25 @@
 //! ```
 //! A table hangs in at most one parent, so every table has at most one virtual address, found by walking up. Tables
 //! know nothing of capabilities but the slots of the mappings in them ([`mapping`]), which go when the table goes.
-//! Each root has an address-space identifier of its own for as long as it lives.
+//!
+//! Each root has an address-space identifier for as long as it lives: one of its own, or, if somebody has taken all of those, one that
+//! it shares. So nobody can keep others from making spaces. In caches only one space at a time is known by the shared identifier. What
+//! switches threads knows nothing of that: the translation register of a thread in such a space is that of the empty space, so that
+//! its first instruction cannot be fetched, and then [`load_shared`] loads its own.
 
 use tench_abi::memory::{TABLE_ENTRIES, USER_END, entry_bits};
 use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument, capability, capability_at};
-use crate::kernel::ASIDS;
 use crate::object::{Book, PageTable, Ref};
-use crate::thread::Thread;
+use crate::slot::flag;
+use crate::thread::{Binding, Thread};
 use crate::{Arch, Kernel, account, derivation, mapping};
+
+/// The identifier of the roots that found no other.
+pub const SHARED: u16 = 1;
+/// Identifiers that no root has for its own: that of the empty space, and the shared one.
+pub const RESERVED: u64 = 1 | 1 << SHARED;
 
 /// Where an entry lies in an address space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,49 +75,84 @@ pub fn virtual_address<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index:
     place(k, table, index).map(|place| place.address)
 }
 
-/// The translation register for the root table at `object`.
+/// The translation register for threads in the space of the root table at `object`.
 pub fn space_register<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
     let physical = k.physical(object);
     // SAFETY: the caller has it from a live capability to a table.
     match unsafe { Ref::<PageTable>::at(object) } {
-        Some(root) => {
+        Some(root) if k.get(root).asid != SHARED => {
             let asid = k.get(root).asid;
             k.arch().space_register(physical, asid)
         }
-        None => k.arch().empty_space_register(),
+        _ => k.arch().empty_space_register(),
     }
 }
 
-/// Address-space identifiers that can still be taken. Retyping asks before its point of no return.
-pub fn spaces_left<A: Arch>(k: &mut Kernel<A>) -> usize {
-    ASIDS - 1 - k.state().asids_used
+/// Loads the space of the running thread, if that has the shared identifier and is not loaded. Returns whether it was not.
+#[cold]
+pub fn load_shared<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
+    let empty = k.arch().empty_space_register();
+    let cap = &k.get(thread).bindings[Binding::AddressSpace as usize].cap;
+    let (object, is_bound) = (cap.object, cap.flags & flag::EMBEDDED != 0);
+    if k.arch().space() != empty || k.get(thread).space_register != empty || !is_bound {
+        return false;
+    }
+    let register = share(k, object);
+    k.arch().load_space(register);
+    true
 }
 
-/// Makes a page table of zeroed memory at `object`. A root takes an identifier.
-///
-/// # Errors
-/// `NoAddressSpace`, with nothing written, if a root finds none.
-pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize, level: u64) -> Result<(), Error> {
-    let asid = if level == 0 { take_identifier(k).ok_or(Error::NoAddressSpace)? } else { 0 };
+/// The translation register for the root table at `object`, whose space is the one that the shared identifier means from now on.
+pub fn share<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
+    if k.state().shared_space != object {
+        k.arch().invalidate_space(SHARED);
+        k.state().shared_space = object;
+    }
+    let physical = k.physical(object);
+    k.arch().space_register(physical, SHARED)
+}
+
+/// A thread lives in the space of the root table at `object` from now on. Returns the translation register for it.
+pub fn enter<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
+    // SAFETY: the caller has it from a live capability to a table.
+    if let Some(root) = unsafe { Ref::<PageTable>::at(object) } {
+        k.get(root).residents += 1;
+    }
+    space_register(k, object)
+}
+
+/// A thread that lived in the space of the root table at `object` does so no more.
+pub fn leave<A: Arch>(k: &mut Kernel<A>, object: usize) {
+    // SAFETY: the caller has it from the thread's capability to the table, which is still there.
+    if let Some(root) = unsafe { Ref::<PageTable>::at(object) } {
+        k.get(root).residents -= 1;
+    }
+}
+
+/// Makes a page table of zeroed memory at `object`. A root takes an identifier, or shares one.
+pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize, level: u64) {
+    let asid = if level == 0 { take_identifier(k).unwrap_or(SHARED) } else { 0 };
     // SAFETY: the caller has just made this memory a table; zero is valid for every field.
     if let Some(table) = unsafe { Ref::<PageTable>::at(object) } {
         let t = k.get(table);
         t.level = level as u8;
         t.asid = asid;
     }
-    Ok(())
 }
 
-/// Takes the lowest free identifier. 0 is never taken: it is the empty space's.
+/// Takes the lowest free identifier, if there is one. The reserved ones are never taken.
 fn take_identifier<A: Arch>(k: &mut Kernel<A>) -> Option<u16> {
     let s = k.state();
     let (group, full) = s.asids_full.iter().enumerate().find(|(_, full)| **full != u64::MAX)?;
     let word = group * 64 + full.trailing_ones() as usize;
     let used = s.asids.get_mut(word)?;
     if word == 0 {
-        *used |= 1;
+        *used |= RESERVED;
     }
     let bit = used.trailing_ones();
+    if word * 64 + bit as usize >= A::ASIDS {
+        return None;
+    }
     *used |= 1 << bit;
     if *used == u64::MAX {
         s.asids_full[group] |= 1 << (word % 64);
@@ -117,10 +161,16 @@ fn take_identifier<A: Arch>(k: &mut Kernel<A>) -> Option<u16> {
     Some((word * 64) as u16 + bit as u16)
 }
 
-/// Gives an identifier back. Nothing is cached under it any more.
-fn return_identifier<A: Arch>(k: &mut Kernel<A>, asid: u16) {
+/// Gives a root's identifier back. Nothing is cached under it any more.
+fn return_identifier<A: Arch>(k: &mut Kernel<A>, root: usize, asid: u16) {
     let word = usize::from(asid) / 64;
     let s = k.state();
+    if asid == SHARED {
+        if s.shared_space == root {
+            s.shared_space = 0;
+        }
+        return;
+    }
     s.asids[word] &= !(1 << (asid % 64));
     s.asids_full[word / 64] &= !(1 << (word % 64));
     s.asids_used -= 1;
@@ -246,7 +296,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
     }
     let (level, asid) = (t.level, t.asid);
     if level == 0 {
-        return_identifier(k, asid);
+        return_identifier(k, table.address(), asid);
     }
     true
 }

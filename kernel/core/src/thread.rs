@@ -13,15 +13,19 @@
 pub mod binding;
 pub mod control;
 
+use core::mem::offset_of;
+
 use tench_abi::fault::{Class, Registers, Report};
 use tench_abi::object::THREAD_BITS;
 use tench_abi::{Error, Kind, Rights};
 
 use crate::area::Area;
 use crate::entry::capability_slot;
+use crate::heap::Node;
+use crate::helping::UNCAPPED;
 use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::Slot;
-use crate::{Arch, Kernel, account, scheduling, window};
+use crate::{Arch, Kernel, account, helping, timers, window};
 
 /// Bytes of a thread object.
 pub const OBJECT_SIZE: usize = 1 << THREAD_BITS;
@@ -88,21 +92,31 @@ pub mod slow {
     pub const FAULT: u32 = 8;
     /// The thread was deleted while it runs.
     pub const DELETED: u32 = 16;
-    /// The thread has, or may have, inherited a priority above its own: when it answers, that is worked out again.
-    pub const INHERITS: u32 = 32;
-    /// What it has inherited was not passed on to whoever it waits for: too many threads wait for each other.
-    pub const CUT: u32 = 64;
+    /// Somebody waits at the endpoint that the thread serves, and may help it.
+    pub const HELPED: u32 = 32;
+    /// Its own time counts up to a priority alone ([`Thread::cap`](super::Thread::cap)).
+    pub const CAPPED: u32 = 64;
     /// The scheduling context that the thread runs on has a budget, which is timed while it runs.
     pub const BUDGETED: u32 = 128;
-    /// The budget is used up: the thread is ready, but has no priority, and is in the timer queue until more comes.
-    pub const DEPLETED: u32 = 256;
+    /// The deadline is the thread's alarm: it has received a request before, and works on that.
+    pub const ALARM: u32 = 256;
+    /// The alarm has gone off.
+    pub const ALARMED: u32 = 2048;
+    /// The thread waits for one that waits for it.
+    pub const CIRCULAR: u32 = 4096;
     /// The budget was used up in a window: the timeout fault is raised when the thread leaves the kernel.
     pub const TIMEOUT: u32 = 512;
     /// The timeout was reported, and the thread has not run since.
     pub const REPORTED: u32 = 1024;
 
     /// What a thread loses with the scheduling context that it runs on.
-    pub const OF_BUDGET: u32 = BUDGETED | DEPLETED | TIMEOUT | REPORTED;
+    pub const OF_BUDGET: u32 = BUDGETED | TIMEOUT | REPORTED;
+    /// The thread has something of its own to do.
+    pub const URGENT: u32 = SIGNALLED | ALARMED;
+    /// What a thread runs on depends on more than its caller.
+    pub const OF_HELPING: u32 = HELPED | CAPPED | URGENT;
+    /// All of it: somebody is being told that the budget is used up.
+    pub const TOLD: u32 = FAULT | REPORTED;
 }
 
 /// Where faults of one class go.
@@ -190,26 +204,32 @@ pub struct Thread {
     pub space_root: usize,
     /// Slots in the root node.
     pub space_slots: usize,
-    /// The reply object for a call that may take the fast path, or `None` if it may not (the receive has a deadline,
-    /// or the reply object is not the bound one). Meaningful in state `Receiving` only.
+    /// The reply object for a call that may take the fast path, or `None` if it may not (the receive has a deadline, or the call is not all
+    /// that counts for what the thread then runs on). Meaningful in state `Receiving` only.
     pub fast_reply: Option<Ref<Reply>>,
     /// The reply object for the receive it waits in. Meaningful in state `Receiving` only.
     pub receive_reply: Option<Ref<Reply>>,
     /// The reply object bound to the thread.
     pub bound_reply: Option<Ref<Reply>>,
+    /// Priority it runs at: that of `scheduling`, or less ([`cap`](Self::cap)); -1 without such, while parked and while its budget is used
+    /// up, which no fast path prefers to anybody.
+    pub priority: i16,
+    /// How many times `scheduling` was copied, from thread to thread, until this one had it; 0: it is its own.
+    pub copies: u8,
+    /// Always 0.
+    pub spare: u8,
     /// Reasons against the fast path.
     pub slow: u32,
-    /// Priority it runs at: the higher of that of `scheduling` and `inherited`; or -1 without the former, while parked and while
-    /// the budget is used up, which no fast path prefers to anybody.
-    pub priority: i32,
+    /// The scheduling context it runs on: its own, or that of somebody who waits for it ([`helping`](crate::helping)).
+    pub scheduling: Option<Ref<SchedulingContext>>,
+    /// What it runs on when it works for nobody.
+    pub base: Base,
     /// What it is doing.
     pub state: ThreadState,
     /// Next in the queue that `state` names.
     pub next: Option<Ref<Thread>>,
     /// Previous in that queue.
     pub previous: Option<Ref<Thread>>,
-    /// The scheduling context it runs on: its own, or one lent by a caller.
-    pub scheduling: Option<Ref<SchedulingContext>>,
     /// Badge of the capability that it sends through.
     pub badge: u64,
     /// Whether that capability may transfer capabilities.
@@ -218,24 +238,28 @@ pub struct Thread {
     pub purpose: Purpose,
     /// Whether it is in the ready queue.
     pub queued: bool,
+    /// Whether it works for nobody when it receives with `other_reply`: callers in that are laid aside.
+    pub aside: bool,
     /// Whether its account is suspended: its priority is -1, whatever it runs on.
     pub parked: bool,
-    /// Priority inherited from somebody who waits for it, if that is above the one of `scheduling`; otherwise 0.
-    pub inherited: i32,
+    /// Highest priority at which its own context counts: it finishes what it has begun for somebody who cannot help.
+    pub cap: i16,
     /// Kernel virtual address of the message area; 0 for none.
     pub message_area: usize,
     /// The bound notification.
     pub notification: Option<Ref<Notification>>,
     /// Ticks of its time slice that were left when it was switched away from against its will; 0: the next is a new one.
     pub slice_left: u64,
-    /// When its wait ends.
-    pub deadline: u64,
-    /// Links in the timer queue.
-    pub timer: crate::timers::TimerLinks,
-    /// Its account, and its neighbours there.
-    pub membership: crate::account::Membership,
     /// The last fault.
     pub fault: Report,
+    /// Its place in the timer queue, where its wait ends.
+    pub timer: Node,
+    /// Its place among the senders at an endpoint.
+    pub sending: Node,
+    /// The reply object with which it has received last, if that is not the bound one.
+    pub other_reply: Option<Ref<Reply>>,
+    /// Its account, and its neighbours there.
+    pub membership: crate::account::Membership,
     /// The endpoint that it serves.
     pub served: Option<Ref<Endpoint>>,
     /// Upcalls by class.
@@ -247,6 +271,67 @@ pub struct Thread {
 }
 
 const _: () = assert!(size_of::<Thread>() < 2048);
+
+/// What a thread runs on when it works for nobody: the fields are those of [`Thread`] from `priority` on, so that the fast path restores
+/// them at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Base {
+    /// The context's priority; -1 without one, and while it is used up.
+    pub priority: i16,
+    /// Always 0.
+    pub copies: u8,
+    /// Always 0.
+    pub spare: u8,
+    /// `BUDGETED`, if the context is limited.
+    pub slow: u32,
+    /// The scheduling context that is bound to the thread.
+    pub context: Option<Ref<SchedulingContext>>,
+}
+
+impl Base {
+    /// Nothing is bound.
+    pub const NONE: Base = Base { priority: -1, copies: 0, spare: 0, slow: 0, context: None };
+
+    /// As two words, as [`Thread::standing`].
+    #[inline(always)]
+    pub fn standing(&self) -> [u64; 2] {
+        // SAFETY: a valid reference to 16 bytes without padding.
+        unsafe { core::ptr::from_ref(self).cast::<[u64; 2]>().read() }
+    }
+}
+
+/// One copy more, in the first word of [`Thread::standing`].
+pub const COPY: u64 = 1 << 16;
+
+const _: () = {
+    let start = offset_of!(Thread, priority);
+    assert!(start.is_multiple_of(8) && size_of::<Base>() == 16 && align_of::<Base>() == 8);
+    assert!(offset_of!(Thread, copies) - start == offset_of!(Base, copies) && offset_of!(Base, copies) == 2);
+    assert!(offset_of!(Thread, slow) - start == offset_of!(Base, slow) && offset_of!(Base, slow) == 4);
+    assert!(offset_of!(Thread, scheduling) - start == offset_of!(Base, context));
+};
+
+impl Thread {
+    /// What the thread runs on, as two words: priority, copies and, in the high half, reasons against the fast path; the context.
+    #[inline(always)]
+    pub fn standing(&self) -> [u64; 2] {
+        // SAFETY: the offset of a field, in a valid reference.
+        let first = unsafe { core::ptr::from_ref(self).byte_add(offset_of!(Thread, priority)) };
+        // SAFETY: `priority`, `copies`, `spare`, `slow` and `scheduling` lie there without padding (asserted above).
+        unsafe { first.cast::<[u64; 2]>().read() }
+    }
+
+    /// Sets it. `standing` comes from another thread's, or from [`Base::standing`].
+    #[inline(always)]
+    pub fn set_standing(&mut self, standing: [u64; 2]) {
+        // SAFETY: the offset of a field, in a valid reference.
+        let first = unsafe { core::ptr::from_mut(self).byte_add(offset_of!(Thread, priority)) };
+        // SAFETY: as in `standing`; any such words are valid in these fields, the context being that of a live thread.
+        unsafe { first.cast::<[u64; 2]>().write(standing) };
+    }
+}
+
 /// Makes a thread of zeroed memory at `object`. It is suspended, and nothing is bound.
 pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize) {
     let empty = k.arch().empty_space_register();
@@ -260,6 +345,8 @@ pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize) {
     t.space_register = empty;
     t.full_restore = 1;
     t.priority = -1;
+    t.base = Base::NONE;
+    t.cap = UNCAPPED;
     // SAFETY: the lowest words of the object are the end of its kernel stack.
     unsafe { (object as *mut u64).write(CANARY) };
 }
@@ -325,17 +412,18 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: usize) -> bool {
     let Some(thread) = (unsafe { Ref::<Thread>::at(object + THREAD_OFFSET) }) else { return true };
     let has_deadline = k.get(thread).slow & slow::DEADLINE != 0;
     control::suspend(k, thread);
+    timers::disarm(k, thread);
     if has_deadline {
         // Leaving a wait takes long among many deadlines; the rest comes after a window.
         return false;
     }
+    helping::leave_other_reply(k, thread);
+    // Between here and the end of its bindings somebody else may run, and delete the context that it ran on for its caller.
+    helping::settle(k, thread);
     k.get(thread).state = ThreadState::Suspended;
     k.get(thread).kernel_stack_pointer = 0;
     if k.state().float_owner == Some(thread) {
         k.state().float_owner = None;
-    }
-    if let Some(context) = k.get(thread).scheduling {
-        scheduling::take(k, context);
     }
     account::leave(k, thread);
     if thread == k.current() {

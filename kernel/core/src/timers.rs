@@ -1,187 +1,230 @@
-//! The one timer queue: threads that wait with a deadline or for budget, the running time slice, and the running budget.
+//! The one timer: threads that wait with a deadline, scheduling contexts that wait for their next refill, the running time slice,
+//! and the running budget.
 //!
-//! The queue is a leftist heap through the threads themselves: entering, leaving from anywhere and finding the next
-//! deadline take O(log n) steps or fewer, and no memory. A node's *rank* is the distance to the nearest missing child;
-//! the right child's rank is at most the left child's, so a right spine has at most log2(n + 1) nodes.
+//! Deadlines stand in a queue for each *class* of priorities, so that those of many unimportant threads delay no important one:
+//!
+//! ```text
+//!   class 3   priorities 192 to 255   ┐ expired first, all that is due, a batch at a time, interrupts let in between;
+//!   class 2   128 to 191, say who runs┘ equal deadlines in the order of priorities
+//!   class 1    64 to 127              ┐ below who runs, nobody comes to run anyway: one batch, and then a pause that is
+//!   class 0     0 to  63              ┘ PAUSE times as long as that took, or until nobody is ready
+//! ```
+//! A thread's class is that of its priority when its wait began.
+//!
+//! A thread that receives with a deadline and is given a request before may have something of its own to do at that time. If it
+//! works for the caller then, the deadline stays in the queue as its *alarm*: when it goes off, the thread works at its own priority
+//! ([`helping`](crate::helping)) until it receives again.
+
+use core::mem::offset_of;
 
 use tench_abi::Error;
 
+use crate::heap::{self, EMPTY, Holder, Node};
 use crate::kernel::NEVER;
-use crate::object::Ref;
-use crate::thread::{Thread, slow};
-use crate::{Arch, Kernel, depletion, endpoint, inherit, scheduler};
+use crate::object::{Ref, SchedulingContext};
+use crate::thread::{Thread, ThreadState, slow};
+use crate::{Arch, Kernel, depletion, endpoint, helping, scheduler};
 
-/// Threads whose deadlines have passed that are woken with interrupts off, before others are let in.
+/// Classes of priorities with a queue each.
+pub const CLASSES: usize = 4;
+/// Log2 of the priorities in a class.
+const CLASS_BITS: u32 = 6;
+/// Nodes that are expired with interrupts off, before others are let in.
 const BATCH: usize = 2;
+/// How much longer than a batch of unimportant deadlines takes the next waits: they have at most this part of the processor.
+const PAUSE: u64 = 32;
 
-/// A thread's links in the queue. Threads are named by address / 64 relative to the base; 0 is nobody.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct TimerLinks {
-    /// Parent.
-    pub parent: u32,
-    /// Left child.
-    pub left: u32,
-    /// Right child.
-    pub right: u32,
-    /// Rank; 0 while the thread is not queued.
-    pub rank: u32,
+/// The queues.
+#[derive(Clone, Copy)]
+pub struct Timers {
+    /// Roots of the heaps.
+    roots: [u32; CLASSES],
+    /// The key of each root; [`NEVER`] where there is none.
+    first: [u64; CLASSES],
+    /// Classes below this have to wait until `paused_until`; 0: none has to, and that is [`NEVER`].
+    paused: usize,
+    paused_until: u64,
+    /// The first time at which something is to be expired: the lowest of `first`, or the end of the pause.
+    next: u64,
 }
 
-/// The thread with this number.
+impl Timers {
+    /// Empty queues.
+    pub const EMPTY: Timers =
+        Timers { roots: [EMPTY; CLASSES], first: [NEVER; CLASSES], paused: 0, paused_until: NEVER, next: NEVER };
+
+    /// The roots of the heaps, for tests.
+    pub const fn roots(&self) -> [u32; CLASSES] {
+        self.roots
+    }
+
+    /// Works out `next` anew.
+    #[inline]
+    fn look_ahead(&mut self) {
+        self.next = self.first.into_iter().fold(NEVER, u64::min);
+        if self.paused != 0 {
+            self.look_past_pause();
+        }
+    }
+
+    /// The same while classes wait.
+    #[cold]
+    fn look_past_pause(&mut self) {
+        let due = |(class, first): (usize, u64)| if class < self.paused { first.max(self.paused_until) } else { first };
+        self.next = self.first.into_iter().enumerate().map(due).fold(NEVER, u64::min);
+    }
+
+    /// Classes below this wait until a time.
+    fn pause(&mut self, classes: usize, until: u64) {
+        (self.paused, self.paused_until) = (classes, until);
+        self.look_ahead();
+    }
+}
+
+/// The class of a priority; that of no priority is the lowest.
 #[inline]
-fn named<A: Arch>(k: &mut Kernel<A>, number: u32) -> Option<Ref<Thread>> {
-    if number == 0 {
-        return None;
-    }
-    let address = k.arch().base() + ((number as usize) << 6);
-    // SAFETY: numbers in the queue are those of live threads (a thread leaves the queue before it goes).
-    unsafe { Ref::at(address) }
+fn class_of(priority: i16) -> usize {
+    usize::from(priority.max(0) as u8 >> CLASS_BITS)
 }
 
-/// A thread's number.
+/// Enters a node, which is in no queue.
 #[inline]
-fn number<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u32 {
-    ((thread.address() - k.arch().base()) >> 6) as u32
+fn insert<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>, time: u64, priority: i16) {
+    let class = class_of(priority);
+    let n = k.get(node);
+    n.key = time;
+    n.order = u32::from(!(priority.max(0) as u8));
+    n.class = class as u8;
+    if k.state().timers.roots[class] == EMPTY {
+        let root = heap::insert(k, EMPTY, node);
+        set_earlier_root(k, class, root, time);
+    } else {
+        insert_among(k, node);
+    }
 }
 
-/// Rank of a possibly missing node.
+/// The same where others wait.
+#[inline(never)]
+fn insert_among<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) {
+    let Node { class, key, .. } = *k.get(node);
+    let class = usize::from(class) % CLASSES;
+    let root = k.state().timers.roots[class];
+    let root = heap::insert(k, root, node);
+    if root == heap::number(k, node) {
+        set_earlier_root(k, class, root, key);
+    }
+}
+
+/// Another node, with this key, is the first of a class, and before that which was.
 #[inline]
-fn rank<A: Arch>(k: &mut Kernel<A>, node: u32) -> u32 {
-    named(k, node).map_or(0, |thread| k.get(thread).timer.rank)
+fn set_earlier_root<A: Arch>(k: &mut Kernel<A>, class: usize, root: u32, first: u64) {
+    let timers = &mut k.state().timers;
+    if timers.paused != 0 {
+        core::hint::cold_path();
+        return set_root(k, class, root, first);
+    }
+    (timers.roots[class], timers.first[class]) = (root, first);
+    if first < timers.next {
+        timers.next = first;
+        program(k);
+    }
 }
 
-/// Deadline of a node.
+/// Takes a node out of its queue.
+fn remove<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) {
+    let class = usize::from(k.get(node).class) % CLASSES;
+    let before = k.state().timers.roots[class];
+    let root = heap::remove(k, before, node);
+    if root != before {
+        let first = heap::node(k, root).map_or(NEVER, |node| k.get(node).key);
+        set_root(k, class, root, first);
+    }
+}
+
+/// Another node, with this key, is the first of a class.
+fn set_root<A: Arch>(k: &mut Kernel<A>, class: usize, root: u32, first: u64) {
+    let timers = &mut k.state().timers;
+    (timers.roots[class], timers.first[class]) = (root, first);
+    let before = timers.next;
+    timers.look_ahead();
+    if timers.next != before {
+        program(k);
+    }
+}
+
+/// The node of a thread.
 #[inline]
-fn deadline<A: Arch>(k: &mut Kernel<A>, node: u32) -> u64 {
-    named(k, node).map_or(NEVER, |thread| k.get(thread).deadline)
+fn of_thread(thread: Ref<Thread>) -> Ref<Node> {
+    // SAFETY: the field of a live thread.
+    unsafe { Ref::at_unchecked(thread.address() + offset_of!(Thread, timer)) }
 }
 
-/// Sets a node's parent, if the node exists.
-fn set_parent<A: Arch>(k: &mut Kernel<A>, node: u32, parent: u32) {
-    if let Some(thread) = named(k, node) {
-        k.get(thread).timer.parent = parent;
-    }
-}
-
-/// Restores the order of children and the rank of each node from `node` up, as far as anything changes.
-fn repair<A: Arch>(k: &mut Kernel<A>, mut node: u32) {
-    while let Some(thread) = named(k, node) {
-        let links = k.get(thread).timer;
-        let (left, right) = (rank(k, links.left), rank(k, links.right));
-        let t = &mut k.get(thread).timer;
-        if left < right {
-            t.left = links.right;
-            t.right = links.left;
-        }
-        let rank = left.min(right) + 1;
-        if rank == links.rank && left >= right {
-            return;
-        }
-        t.rank = rank;
-        node = links.parent;
-    }
-}
-
-/// Joins two heaps into one; answers its root.
-fn merge<A: Arch>(k: &mut Kernel<A>, mut a: u32, mut b: u32) -> u32 {
-    let mut root = 0;
-    let mut above = 0;
-    loop {
-        if a == 0 || b == 0 {
-            let rest = a | b;
-            attach_right(k, above, rest, &mut root);
-            break;
-        }
-        if deadline(k, b) < deadline(k, a) {
-            core::mem::swap(&mut a, &mut b);
-        }
-        attach_right(k, above, a, &mut root);
-        above = a;
-        a = named(k, above).map_or(0, |thread| k.get(thread).timer.right);
-    }
-    // Ranks change along the path just walked only; above it nothing is there.
-    while let Some(thread) = named(k, above) {
-        let links = k.get(thread).timer;
-        let (left, right) = (rank(k, links.left), rank(k, links.right));
-        let t = &mut k.get(thread).timer;
-        if left < right {
-            t.left = links.right;
-            t.right = links.left;
-        }
-        t.rank = left.min(right) + 1;
-        above = links.parent;
-    }
-    root
-}
-
-/// Makes `node` the right child of `above`, or the root if there is nothing above.
-fn attach_right<A: Arch>(k: &mut Kernel<A>, above: u32, node: u32, root: &mut u32) {
-    set_parent(k, node, above);
-    match named(k, above) {
-        Some(thread) => k.get(thread).timer.right = node,
-        None => *root = node,
-    }
+/// The node of a scheduling context.
+#[inline]
+fn of_context(context: Ref<SchedulingContext>) -> Ref<Node> {
+    // SAFETY: the field of a live scheduling context.
+    unsafe { Ref::at_unchecked(context.address() + offset_of!(SchedulingContext, refill)) }
 }
 
 /// If there is a deadline, the wait that the thread has just begun ends at it.
 #[inline]
 pub fn wait_until<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: Option<u64>) {
     if let Some(deadline) = deadline {
-        insert(k, thread, deadline);
+        arm(k, thread, deadline);
     }
 }
 
-/// Enters a thread into the queue.
-pub fn insert<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: u64) {
+/// Sets the time at which a thread's wait ends. An alarm that was set is forgotten.
+#[inline(never)]
+pub fn arm<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: u64) {
+    if k.get(thread).slow & slow::DEADLINE != 0 {
+        core::hint::cold_path();
+        disarm(k, thread);
+        return arm(k, thread, deadline);
+    }
     let t = k.get(thread);
     t.slow |= slow::DEADLINE;
-    t.deadline = deadline;
-    t.timer = TimerLinks { rank: 1, ..TimerLinks::default() };
-    let node = number(k, thread);
-    let root = k.state().timers;
-    let root = merge(k, root, node);
-    k.state().timers = root;
-    if root == node {
-        program(k);
-    }
+    let priority = t.priority;
+    insert(k, of_thread(thread), deadline, priority);
 }
 
-/// Takes a thread out of the queue.
-pub fn remove<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+/// Forgets the time at which a thread's wait ends, or its alarm, if there is one.
+pub fn disarm<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
-    if t.slow & slow::DEADLINE == 0 {
-        return;
-    }
-    t.slow &= !slow::DEADLINE;
-    let links = core::mem::take(&mut t.timer);
-    let node = number(k, thread);
-    set_parent(k, links.left, 0);
-    set_parent(k, links.right, 0);
-    let rest = merge(k, links.left, links.right);
-    set_parent(k, rest, links.parent);
-    match named(k, links.parent) {
-        Some(parent) => {
-            let p = &mut k.get(parent).timer;
-            if p.left == node {
-                p.left = rest;
-            } else {
-                p.right = rest;
-            }
-            repair(k, links.parent);
-        }
-        None => {
-            k.state().timers = rest;
-            program(k);
-        }
+    if t.slow & slow::DEADLINE != 0 {
+        t.slow &= !(slow::DEADLINE | slow::ALARM);
+        remove(k, of_thread(thread));
     }
 }
 
-/// Asks the machine for an interrupt at whichever comes first: the next deadline, the end of the time slice or that of the
+/// A thread's wait ends: so does its deadline. An alarm stays.
+#[inline]
+pub fn end_wait<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    if k.get(thread).slow & (slow::DEADLINE | slow::ALARM) == slow::DEADLINE {
+        disarm(k, thread);
+    }
+}
+
+/// Sets the time at which a scheduling context has budget again.
+pub fn await_refill<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>, time: u64) {
+    let c = k.get(context);
+    c.refill.holder = Holder::Context;
+    let priority = i16::from(c.priority);
+    insert(k, of_context(context), time, priority);
+}
+
+/// Forgets that time, if there is one.
+pub fn forget_refill<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
+    if k.get(context).refill.is_queued() {
+        remove(k, of_context(context));
+    }
+}
+
+/// Asks the machine for an interrupt at whichever comes first: the next deadline or refill, the end of the time slice or that of the
 /// budget.
 pub fn program<A: Arch>(k: &mut Kernel<A>) {
     let end = k.state().budget_end;
-    let next = next_without_budget(k).unwrap_or(NEVER).min(end);
+    let next = next_without_budget(k).min(end);
     k.arch().set_timer(Some(next));
 }
 
@@ -189,50 +232,59 @@ pub fn program<A: Arch>(k: &mut Kernel<A>) {
 #[inline]
 pub fn program_without_budget<A: Arch>(k: &mut Kernel<A>) {
     let next = next_without_budget(k);
-    k.arch().set_timer(next);
+    k.arch().set_timer(Some(next));
 }
 
-/// The next deadline or the end of the time slice.
+/// The next deadline or refill, or the end of the time slice.
 #[inline]
-fn next_without_budget<A: Arch>(k: &mut Kernel<A>) -> Option<u64> {
-    let root = k.state().timers;
-    let first = if root == 0 { None } else { Some(deadline(k, root)) };
-    let slice = match k.state().slice_end {
-        0 => None,
-        end => Some(end),
-    };
-    match (first, slice) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
+fn next_without_budget<A: Arch>(k: &mut Kernel<A>) -> u64 {
+    let s = k.state();
+    let next = s.timers.next;
+    if s.slice_end == 0 { next } else { next.min(s.slice_end) }
+}
+
+/// The first node of the highest class in which one is due, if no class that has to wait is looked at: what is due there comes last.
+#[inline]
+fn first_due<A: Arch>(k: &mut Kernel<A>, now: u64) -> Option<(usize, Ref<Node>)> {
+    let timers = &k.state().timers;
+    let class = (0..CLASSES).rev().find(|class| timers.first[*class] <= now)?;
+    let root = timers.roots[class];
+    heap::node(k, root).map(|node| (class, node))
+}
+
+/// Takes the first node of a class out of its queue. The machine is asked for the next interrupt when all is done.
+#[inline]
+fn take_first<A: Arch>(k: &mut Kernel<A>, class: usize, node: Ref<Node>) {
+    let root = heap::remove_first(k, node);
+    let first = heap::node(k, root).map_or(NEVER, |node| k.get(node).key);
+    let timers = &mut k.state().timers;
+    (timers.roots[class], timers.first[class]) = (root, first);
+    timers.look_ahead();
+}
+
+/// The class of whoever runs when the interrupt is left.
+fn class_of_next<A: Arch>(k: &mut Kernel<A>) -> usize {
+    let current = k.current();
+    let priority = k.get(current).priority;
+    class_of(priority.max(k.state().highest_ready as i16))
+}
+
+/// Nobody is ready: what is due delays nobody, and is expired at once.
+#[inline]
+pub fn end_pause<A: Arch>(k: &mut Kernel<A>) {
+    if k.state().timers.paused != 0 {
+        k.state().timers.pause(0, NEVER);
+        program(k);
     }
 }
 
-/// The thread that waits for the first deadline, if that has passed.
-#[inline]
-fn due<A: Arch>(k: &mut Kernel<A>, now: u64) -> Option<Ref<Thread>> {
-    let root = k.state().timers;
-    named(k, root).filter(|thread| k.get(*thread).deadline <= now)
-}
-
-/// The timer interrupt: ends waits whose deadline has passed, the time slice if it is over, and budgets. Answers whether it is
-/// done. If not, more deadlines have passed than one batch: it is called again, with interrupts let in between.
+/// The timer interrupt: ends waits whose deadline has passed, the time slice if it is over, and budgets. Returns whether it is
+/// done. If not, more is due than one batch: it is called again, with interrupts let in between.
 #[must_use]
 pub fn expire<A: Arch>(k: &mut Kernel<A>) -> bool {
     let now = k.arch().now();
-    let mut left = BATCH;
-    while let Some(thread) = due(k, now) {
-        if left == 0 {
-            return false;
-        }
-        if k.get(thread).slow & slow::DEPLETED != 0 {
-            depletion::replenish(k, thread);
-            left -= 1;
-            continue;
-        }
-        let inherited = inherit::heir(k, thread).is_some_and(|heir| k.get(heir).slow & slow::INHERITS != 0);
-        endpoint::cancel(k, thread, Error::TimedOut);
-        // What its heir inherits from the others is worked out then, which takes as long as all the rest.
-        left = if inherited { 0 } else { left - 1 };
+    if !expire_due(k, now) {
+        return false;
     }
     let end = k.state().slice_end;
     if end != 0 && end <= now {
@@ -245,20 +297,53 @@ pub fn expire<A: Arch>(k: &mut Kernel<A>) -> bool {
     true
 }
 
-/// Panics unless the queue is a leftist heap of threads that wait with a deadline. For tests.
-pub fn check_invariants<A: Arch>(k: &mut Kernel<A>) -> usize {
-    let root = k.state().timers;
-    check_below(k, root, 0, 0)
+/// Ends waits whose deadline has passed, one batch of them. Returns whether no more are to be ended now.
+#[inline]
+fn expire_due<A: Arch>(k: &mut Kernel<A>, now: u64) -> bool {
+    let mut left = BATCH;
+    while k.state().timers.next <= now {
+        let timers = &mut k.state().timers;
+        if timers.paused_until <= now {
+            core::hint::cold_path();
+            timers.pause(0, NEVER);
+        }
+        let Some((class, node)) = first_due(k, now) else { break };
+        if left == 0 {
+            let running = class_of_next(k);
+            if class >= running {
+                return false;
+            }
+            let end = k.arch().now();
+            k.state().timers.pause(running, end.saturating_add((end - now) * PAUSE));
+            break;
+        }
+        take_first(k, class, node);
+        left = if expire_one(k, node) { 0 } else { left - 1 };
+    }
+    true
 }
 
-/// Checks a subtree; answers how many threads it holds.
-fn check_below<A: Arch>(k: &mut Kernel<A>, node: u32, parent: u32, earliest: u64) -> usize {
-    let Some(thread) = named(k, node) else { return 0 };
-    let (links, deadline, flags) = (k.get(thread).timer, k.get(thread).deadline, k.get(thread).slow);
-    assert!(flags & slow::DEADLINE != 0, "a queued thread has the deadline flag");
-    assert!(links.parent == parent, "a child names its parent");
-    assert!(deadline >= earliest, "no child is due before its parent");
-    let (left, right) = (rank(k, links.left), rank(k, links.right));
-    assert!(left >= right && links.rank == right + 1, "ranks are leftist");
-    1 + check_below(k, links.left, node, deadline) + check_below(k, links.right, node, deadline)
+/// The time of a node has come that is in no queue any more. Returns whether that was as much as a batch.
+#[inline]
+fn expire_one<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) -> bool {
+    if k.get(node).holder == Holder::Context {
+        // SAFETY: the node of a context lies in a live one, which leaves the queue before it goes.
+        let context = unsafe { Ref::at_unchecked(node.address() - offset_of!(SchedulingContext, refill)) };
+        depletion::replenish(k, context);
+        return true;
+    }
+    // SAFETY: the node lies in a live thread, which leaves the queue before it goes.
+    let thread = unsafe { Ref::<Thread>::at_unchecked(node.address() - offset_of!(Thread, timer)) };
+    let t = k.get(thread);
+    let flags = t.slow;
+    t.slow = flags & !(slow::DEADLINE | slow::ALARM);
+    if flags & slow::ALARM != 0 {
+        t.slow |= slow::ALARMED;
+        helping::hurry(k, thread);
+        return true;
+    }
+    let may_help = matches!(t.state, ThreadState::Sending(_) | ThreadState::AwaitingReply(_));
+    endpoint::cancel(k, thread, Error::TimedOut);
+    // Whom it has helped works for somebody else then, which takes as long as all the rest.
+    may_help
 }

@@ -135,9 +135,6 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, P
     cap.object = start;
     let gap = derivation::room(k, untyped, start, start + length).ok_or(Error::Overlap)?;
     let first = space::destinations(k, space, address, count)?;
-    if matches!(cap.kind, Kind::PageTable) && cap.aux == 0 && table::spaces_left(k) < count {
-        return Err(Error::NoAddressSpace);
-    }
     let zero = !matches!(cap.kind, Kind::Untyped) && cap.flags & (flag::DEVICE | flag::PRESERVED) == 0;
     Ok((Request { start, length, count, cap, zero }, Place { untyped, gap, first }))
 }
@@ -185,20 +182,19 @@ fn make_at_once<A: Arch>(k: &mut Kernel<A>, request: &Request, place: &Place) ->
 fn make<A: Arch>(k: &mut Kernel<A>, request: &Request, i: usize, gap: Gap, first: SlotRef) -> Result<SlotRef, Error> {
     let destination = space::neighbour(first, i).ok_or(Error::NoSuchSlot)?;
     let cap = Cap { object: request.start + (i << request.cap.size_bits), ..request.cap };
-    initialise(k, &cap)?;
+    initialise(k, &cap);
     derivation::insert(k, gap, destination, &cap);
     Ok(destination)
 }
 
 /// Makes zeroed memory an object. For most kinds it is one already.
 #[inline(always)]
-fn initialise<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Result<(), Error> {
+fn initialise<A: Arch>(k: &mut Kernel<A>, cap: &Cap) {
     match cap.kind {
         Kind::Thread => thread::initialise(k, cap.object),
-        Kind::PageTable => table::initialise(k, cap.object, cap.aux.into())?,
+        Kind::PageTable => table::initialise(k, cap.object, cap.aux.into()),
         _ => {}
     }
-    Ok(())
 }
 
 /// Reserves, zeroes and makes the objects, with windows. Answers whether the running thread still exists.
@@ -292,16 +288,9 @@ fn make_from_last<A: Arch>(
         }
         i -= 1;
     }
-    match initialise(k, &request.cap) {
-        Ok(()) => {
-            k.slot(slot).cap = request.cap;
-            tree::raised(k, slot);
-        }
-        Err(error) => {
-            derivation::remove(k, slot);
-            return Err(error);
-        }
-    }
+    initialise(k, &request.cap);
+    k.slot(slot).cap = request.cap;
+    tree::raised(k, slot);
     Ok(true)
 }
 

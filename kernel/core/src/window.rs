@@ -6,8 +6,9 @@
 //!
 //! Handlers of interrupts have windows of their own ([`nested`]), in which nobody else runs.
 
+use crate::object::Ref;
 use crate::scheduler;
-use crate::thread::slow;
+use crate::thread::{Thread, slow};
 use crate::watch::{self, edge};
 use crate::{Arch, Kernel};
 
@@ -27,24 +28,31 @@ pub fn open<A: Arch>(k: &mut Kernel<A>) -> u64 {
 /// touched any more and the operation ends at once.
 #[must_use]
 #[cfg_attr(feature = "watch", inline(never))]
+#[cfg_attr(not(feature = "watch"), inline)]
 pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
     let current = k.current();
     if k.get(current).slow & slow::DELETED != 0 {
         return false;
     }
     k.state().statistics.windows += 1;
-    let mut first = true;
-    while PREEMPTIBLE {
-        let interrupts = k.state().statistics.interrupts;
+    if PREEMPTIBLE {
         let path = open(k);
-        let s = k.state();
-        let is_asked = first || s.statistics.interrupts != interrupts;
-        if s.nesting != 0 || !is_asked || !scheduler::should_switch(k) {
-            break;
+        if k.state().nesting == 0 && scheduler::should_switch(k) {
+            give_way(k, current, path);
         }
+    }
+    true
+}
+
+/// Lets others run, who should, until the running thread goes on. Apart, so that a window in which nothing happens stays short
+/// wherever it is.
+#[cold]
+#[inline(never)]
+fn give_way<A: Arch>(k: &mut Kernel<A>, current: Ref<Thread>, mut path: u64) {
+    loop {
         let next = scheduler::switch::<A, false>(k);
         if next == current {
-            break;
+            return;
         }
         k.state().statistics.preemptions += 1;
         // SAFETY: `current` owns the kernel stack in use, since windows are passed only by the running thread;
@@ -53,9 +61,13 @@ pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
         // Whoever switched back has had interrupts off for a while already, so they are let in before this goes on; and if one
         // has come, it is asked again who should run.
         watch::goes_on(k, path);
-        first = false;
+        let interrupts = k.state().statistics.interrupts;
+        path = open(k);
+        let s = k.state();
+        if s.nesting != 0 || s.statistics.interrupts == interrupts || !scheduler::should_switch(k) {
+            return;
+        }
     }
-    true
 }
 
 /// How often somebody else ran in a window. If that is the same before and after one, then capabilities, tables and threads

@@ -5,11 +5,12 @@ mod common;
 use common::{check, interrupt_at};
 use proptest::prelude::*;
 use tench_abi::layout::{UNBIND, slot};
-use tench_abi::{Error, Kind, Operation, Tag};
-use tench_arch_host::Machine;
+use tench_abi::{Error, Kind, Operation, Rights, Tag};
 use tench_arch_host::machine::at;
+use tench_arch_host::{Host, Machine};
+use tench_kernel::Kernel;
 use tench_kernel::object::Ref;
-use tench_kernel::thread::{Thread, ThreadState};
+use tench_kernel::thread::{Binding, Thread, ThreadState};
 
 /// A thread, by what lies in the first thread's space.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +63,13 @@ fn query(machine: &mut Machine, table: u64) -> [u64; 3] {
 fn suspend(machine: &mut Machine, table: u64, suspended: bool) {
     machine.call(Operation::AccountSuspend, &[table, u64::from(suspended)]).ok();
     check(machine);
+}
+
+/// A thread lives nowhere any more.
+fn move_out(k: &mut Kernel<Host>, thread: Ref<Thread>) {
+    let place = &raw const k.get(thread).bindings[Binding::AddressSpace as usize];
+    let slot = k.slot_at(place.addr()).expect("a slot");
+    tench_kernel::delete::delete(k, slot).expect("one of several");
 }
 
 /// The thread runs for so many ticks, and the first thread goes on.
@@ -187,6 +195,85 @@ fn threads_in_spaces_of_their_own_belong_to_who_made_them() {
     assert!(machine.thread(one.thread).parked);
 }
 
+/// A copy of a capability to a root, as a process has one to its own: without `GRANT`.
+fn without_grant(machine: &mut Machine, table: u64) -> u64 {
+    let to = machine.take_free();
+    let rights = (Rights::all() - Rights::GRANT).bits();
+    machine.call(Operation::Mint, &[0, table, 0, to, rights.into(), 0]).ok();
+    to
+}
+
+#[test]
+fn nobody_without_grant_suspends_or_lets_go_on() {
+    let mut machine = machine();
+    let table = account(&mut machine);
+    let parent = thread(&mut machine, table, 50);
+    suspend(&mut machine, table, true);
+    let child_table = account(&mut machine);
+    let (child, own) = (thread(&mut machine, child_table, 50), without_grant(&mut machine, table));
+    for suspended in [0, 1] {
+        let answer = machine.call_as(child.thread, Operation::AccountSuspend, &[own, suspended]);
+        assert_eq!(answer.err(), Error::MissingRights);
+        let query = machine.call_as(child.thread, Operation::AccountQuery, &[own]).ok();
+        assert_eq!(query[3], 1, "it is suspended still");
+    }
+    assert!(machine.thread(parent.thread).parked);
+    check(&mut machine);
+}
+
+#[test]
+fn a_child_does_not_run_what_is_suspended() {
+    let mut machine = machine();
+    let (table, child_table) = (account(&mut machine), account(&mut machine));
+    let (parent, child) = (thread(&mut machine, table, 50), thread(&mut machine, child_table, 50));
+    let (own, childs) = (without_grant(&mut machine, table), without_grant(&mut machine, child_table));
+    let empty = machine.make(Kind::PageTable, 0);
+    let new = machine.make(Kind::Thread, 0);
+    suspend(&mut machine, table, true);
+    // From now on the child is whom nobody interrupts.
+    machine.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), 10, 10, 0]);
+    assert!(machine.current() == child.thread);
+    let configure = |machine: &mut Machine, capability, space| {
+        machine.call(Operation::ThreadConfigure, &[capability, at(slot::CSPACE), space, 0, 0])
+    };
+    // A new thread in the parent's space.
+    assert_eq!(configure(&mut machine, new, own).err(), Error::MissingRights);
+    check(&mut machine);
+    // The parent's thread in the child's space: it would belong to the child.
+    machine.call(Operation::ThreadSuspend, &[parent.capability]).ok();
+    assert_eq!(configure(&mut machine, parent.capability, childs).err(), Error::MissingRights);
+    // In a space of nobody's it is what it was.
+    configure(&mut machine, parent.capability, empty).ok();
+    machine.call(Operation::ThreadResume, &[parent.capability]).ok();
+    assert!(machine.thread(parent.thread).parked);
+    assert_eq!(query(&mut machine, table)[1..], [1, 1]);
+    check(&mut machine);
+    // Its own space, and one of nobody's, are the child's to use.
+    configure(&mut machine, new, childs).ok();
+    configure(&mut machine, new, empty).ok();
+    assert_eq!(query(&mut machine, child_table)[1..], [2, 0]);
+    // Who may decide about the account takes it over.
+    machine.call(Operation::ThreadSuspend, &[parent.capability]).ok();
+    configure(&mut machine, parent.capability, child_table).ok();
+    machine.call(Operation::ThreadResume, &[parent.capability]).ok();
+    assert!(!machine.thread(parent.thread).parked);
+    assert_eq!((query(&mut machine, table)[1], query(&mut machine, child_table)[1]), (0, 3));
+    check(&mut machine);
+}
+
+#[test]
+fn an_account_is_opened_before_anybody_lives_there() {
+    let mut machine = machine();
+    let table = machine.make(Kind::PageTable, 0);
+    let made = thread(&mut machine, table, 50);
+    let open = |machine: &mut Machine| machine.call(Operation::AccountOpen, &[table, at(slot::KERNEL)]).error();
+    assert_eq!(open(&mut machine), Some(Error::Busy));
+    check(&mut machine);
+    machine.call(Operation::Delete, &[0, made.capability]).ok();
+    assert_eq!(open(&mut machine), None);
+    check(&mut machine);
+}
+
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn windows_disturb_nothing() {
@@ -206,6 +293,7 @@ fn windows_disturb_nothing() {
     let mut rest = made[..18].to_vec();
     machine.host().hook = Some(Box::new(move |k| {
         for made in rest.drain(..) {
+            move_out(k, made.thread);
             tench_kernel::account::leave(k, made.thread);
         }
     }));

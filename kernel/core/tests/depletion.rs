@@ -7,6 +7,7 @@ use tench_abi::{Error, Kind, Operation, Tag};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::RAM;
 use tench_kernel::thread::{Thread, ThreadState, slow};
+use tench_kernel::timers::CLASSES;
 use tench_kernel::{Ref, account, entry};
 
 /// A machine with a thread that runs, at a priority above the first's, on a budget.
@@ -58,7 +59,14 @@ impl Stage {
     }
 
     fn is_depleted(&mut self) -> bool {
-        self.machine.thread(self.thread).slow & slow::DEPLETED != 0
+        let context = self.machine.thread(self.thread).base.context.expect("it has time");
+        self.machine.kernel().get(context).is_used_up
+    }
+
+    /// Whether nobody waits for a time.
+    #[track_caller]
+    fn check_no_timer(&mut self) {
+        assert_eq!(self.machine.kernel().state().timers.roots(), [0; CLASSES]);
     }
 
     /// Budget, period, usable, refill.
@@ -194,7 +202,6 @@ fn while_depleted(then: impl FnOnce(&mut Stage)) {
 fn suspended_while_depleted() {
     while_depleted(|stage| {
         stage.machine.call(Operation::ThreadSuspend, &[stage.address]).ok();
-        assert_eq!(stage.machine.kernel().state().timers, 0);
         stage.machine.check();
         // Resumed, it is as depleted as before.
         stage.machine.call(Operation::ThreadResume, &[stage.address]).ok();
@@ -208,7 +215,6 @@ fn suspended_while_depleted() {
 fn deleted_while_depleted() {
     while_depleted(|stage| {
         stage.machine.call(Operation::Delete, &[0, stage.address]).ok();
-        assert_eq!(stage.machine.kernel().state().timers, 0);
     });
 }
 
@@ -216,7 +222,10 @@ fn deleted_while_depleted() {
 fn unbound_while_depleted() {
     while_depleted(|stage| {
         stage.machine.call(Operation::ThreadBind, &[stage.address, UNBIND, 0, 0]).ok();
-        assert_eq!(stage.machine.kernel().state().timers, 0);
+        // The context has its refill when nobody has it, and can be bound again before.
+        stage.machine.call(Operation::ThreadBind, &[stage.address, stage.time, 0, 0]).ok();
+        assert!(stage.is_depleted());
+        stage.machine.call(Operation::ThreadBind, &[stage.address, UNBIND, 0, 0]).ok();
     });
 }
 
@@ -226,7 +235,7 @@ fn the_context_deleted_while_depleted() {
         // The binding goes with the object.
         stage.machine.call(Operation::Revoke, &[0, stage.time]).ok();
         stage.machine.call(Operation::Delete, &[0, stage.time]).ok();
-        assert_eq!(stage.machine.kernel().state().timers, 0);
+        stage.check_no_timer();
     });
 }
 
@@ -234,7 +243,6 @@ fn the_context_deleted_while_depleted() {
 fn registers_read_while_depleted() {
     while_depleted(|stage| {
         stage.machine.call(Operation::ThreadReadRegisters, &[stage.address, 1]).ok();
-        assert_eq!(stage.machine.kernel().state().timers, 0);
     });
 }
 
@@ -334,8 +342,8 @@ fn a_handler_takes_the_server_away_from_a_client_without_budget() {
     assert_eq!(stage.machine.current(), server);
     stage.pass(BUDGET, false);
     assert_eq!(stage.machine.current(), handler);
-    assert_eq!(stage.machine.answer(handler).ok()[5], 1, "it ran on a loan");
-    // The client is answered out of the server's reply object, and has its context again.
+    assert_eq!(stage.machine.answer(handler).ok()[5], timeout::CALLER);
+    // The client is answered out of the server's reply object, and does not help any more.
     stage.machine.call(Operation::Reply, &[reply, 77 << 16]).ok();
     stage.machine.check();
     let (client, server) = (stage.thread, server);
@@ -458,7 +466,6 @@ fn deleted_in_a_window_while_depleted() {
     assert!(stage.is_depleted());
     stage.machine.call(Operation::Delete, &[0, stage.address]).ok();
     stage.machine.check();
-    assert_eq!(stage.machine.kernel().state().timers, 0);
 }
 
 #[test]
@@ -499,37 +506,100 @@ fn a_running_thread_that_is_parked_loses_no_budget() {
 }
 
 #[test]
-fn a_loan_ends_with_the_client() {
+fn a_server_on_a_budget_that_is_used_up_goes_on_for_the_next() {
+    let mut stage = Stage::new();
+    let (server, endpoint, _) = service(&mut stage);
+    let (first, server_address) = (stage.machine.first, thread_of(&stage.machine));
+    stage.machine.run(first);
+    stage.machine.call(Operation::ThreadServe, &[server_address, endpoint]).ok();
+    let other = stage.machine.make_thread(50);
+    let (client, other_time) = (stage.thread, thread_of(&stage.machine) + 1);
+    stage.machine.run(client);
+    stage.machine.call(Operation::Call, &[endpoint, 0]);
+    stage.pass(BUDGET, false);
+    assert_eq!(stage.machine.current(), first, "there is no budget, and nobody else helps");
+    stage.machine.call(Operation::SchedulingConfigure, &[other_time, 150, 150, 0]).ok();
+    assert_eq!(stage.machine.current(), other);
+    stage.machine.call(Operation::Call, &[endpoint, 0]);
+    stage.machine.check();
+    assert_eq!(stage.machine.current(), server, "it works on for the first client, on the other's time");
+    assert_eq!(stage.machine.thread(server).priority, 150);
+    // The refill comes while it does.
+    stage.pass(PERIOD - BUDGET, false);
+    assert_eq!((stage.machine.current(), stage.machine.thread(server).priority), (server, 200));
+    stage.pass(BUDGET, false);
+    assert_eq!(stage.machine.thread(server).priority, 150);
+    stage.machine.call(Operation::ReplyReceive, &[endpoint, 0]);
+    stage.machine.check();
+    assert_eq!((stage.machine.current(), stage.machine.thread(server).priority), (server, 150));
+    assert!(stage.is_depleted());
+}
+
+#[test]
+fn a_server_loses_a_budget_that_is_used_up_with_its_client() {
     let mut stage = Stage::new();
     let (server, endpoint, _) = service(&mut stage);
     stage.machine.call(Operation::Call, &[endpoint, 0]);
     stage.pass(BUDGET, false);
-    // The server is depleted on its client's context, and loses that.
-    assert!(stage.machine.thread(server).slow & slow::DEPLETED != 0);
-    stage.machine.call(Operation::Delete, &[0, stage.address]).ok();
+    assert_eq!(stage.machine.thread(server).slow & slow::BUDGETED, slow::BUDGETED);
+    stage.machine.call(Operation::Revoke, &[0, stage.time]).ok();
+    stage.machine.call(Operation::Delete, &[0, stage.time]).ok();
     stage.machine.check();
     assert_eq!(stage.machine.thread(server).slow & slow::OF_BUDGET, 0);
-    assert_eq!(stage.machine.kernel().state().timers, 0);
+    stage.check_no_timer();
 }
 
 #[test]
-fn a_server_that_loses_its_loan_while_it_serves_is_reported() {
+fn a_server_with_time_of_its_own_keeps_that_for_itself() {
     let mut stage = Stage::new();
-    let (server, endpoint, _) = service(&mut stage);
-    let server_address = thread_of(&stage.machine);
-    let (handler, _) = handler(&mut stage, server_address);
-    let busy = {
-        let first = stage.machine.first;
-        stage.machine.run(first);
-        stage.machine.make_thread(252)
+    let first = stage.machine.first;
+    stage.machine.run(first);
+    let endpoint = stage.machine.make(Kind::Endpoint, 0);
+    let server = stage.machine.make_thread(250);
+    stage.machine.run(server);
+    stage.machine.call(Operation::Receive, &[endpoint, 0]);
+    stage.check_current(true);
+    stage.machine.call(Operation::Call, &[endpoint, 0]);
+    assert_eq!(stage.machine.current(), server);
+    stage.pass(BUDGET, false);
+    assert_eq!(stage.machine.current(), first, "the server waits for its client's budget, though it has time");
+    stage.pass(PERIOD - BUDGET, false);
+    assert_eq!(stage.machine.current(), server);
+}
+
+#[test]
+fn many_unimportant_deadlines_keep_no_important_thread_waiting() {
+    let mut machine = Machine::new();
+    let first = machine.first;
+    let notification = machine.make(Kind::Notification, 0);
+    let sleepers: Vec<Ref<Thread>> = (0..18).map(|_| machine.make_thread(100)).collect();
+    let important = machine.make_thread(200);
+    machine.call(Operation::SchedulingConfigure, &[u64::from(slot::SCHEDULING.0), 150, 255, 0]).ok();
+    let mut x = [0; 13];
+    (x[0], x[1], x[12]) = (notification, Tag::DEADLINE, machine.host().time + 1000);
+    for thread in sleepers.iter().chain([&important]) {
+        machine.run(*thread);
+        machine.system_call(Operation::Receive as u64, &x);
+    }
+    assert_eq!(machine.current(), first);
+    // The interrupt wakes the important one first, and leaves the others for later.
+    machine.host().time += 1000;
+    machine.interrupt_once();
+    assert_eq!(machine.current(), important);
+    let awake = |machine: &mut Machine| {
+        sleepers.iter().filter(|thread| matches!(machine.thread(**thread).state, ThreadState::Ready)).count()
     };
-    let client = stage.thread;
-    stage.machine.call_as(client, Operation::Call, &[endpoint, 0]);
-    stage.machine.run(busy);
-    assert!(matches!(stage.machine.thread(server).state, ThreadState::Ready));
-    stage.machine.call(Operation::ThreadSuspend, &[stage.address]).ok();
-    stage.machine.check();
-    let x = stage.machine.answer(handler).x;
-    assert_eq!((Tag(x[1]).label(), x[5]), (Class::Timeout as u64, timeout::LOST));
-    assert!(matches!(stage.machine.thread(server).state, ThreadState::AwaitingReply(_)));
+    assert!(awake(&mut machine) <= 2, "{} were woken while somebody more important runs", awake(&mut machine));
+    machine.check();
+    // Nobody is forgotten.
+    machine.pass_time(1);
+    while !machine.idle() {
+        machine.call(Operation::ThreadSuspend, &[u64::from(slot::THREAD.0)]);
+        let current = machine.current();
+        tench_kernel::thread::control::suspend(&mut machine.kernel(), current);
+        machine.pass_time(1);
+        machine.reschedule();
+        machine.check();
+    }
+    assert_eq!(machine.kernel().state().timers.roots(), [0; CLASSES]);
 }

@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
+use tench::abi::Powers;
 use tench::abi::Rights;
 use tench::abi::layout::slot;
 use tench::memory::{self, Made, make};
@@ -26,7 +27,7 @@ impl Child {
             let spawn = Procs::STANDARD.prepare("bench")?;
             spawn.give_in(receive, slot::SERVICE)?;
             spawn.argument(argument)?;
-            spawn.configure(priority, priority, 0, false)?;
+            spawn.configure(priority, priority, 0, Powers::empty())?;
             spawn.start()
         };
         let process = starting().map_err(|error| problem(&error))?;

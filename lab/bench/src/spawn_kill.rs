@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 use core::time::Duration;
 
+use tench::abi::Powers;
 use tench::clock::Clock;
 use tench::mem::{Mem, Totals};
 use tench::names::Names;
@@ -92,7 +93,7 @@ fn take_memory() -> Option<()> {
 
 fn register_names() -> Option<()> {
     let endpoint = memory::make::<Endpoint>(0).ok()?;
-    let name = format!("spawn-kill {}", process::id());
+    let name = format!("spawn-kill/{}", process::id());
     loop {
         Names::STANDARD.register(&name, endpoint.cap()).ok()?;
         Names::STANDARD.unregister(&name).ok()?;
@@ -236,7 +237,7 @@ fn cycle(random: &mut Random, tally: &mut Tally) -> Result<(), String> {
     let (deed, _, ends) = DEEDS[index];
     let spawn = PROCS.prepare("bench").map_err(problem("preparing"))?;
     ["spawn-kill-child", deed].into_iter().try_for_each(|text| spawn.argument(text)).map_err(problem("an argument"))?;
-    spawn.configure(PRIORITY, PRIORITY, 0, false).map_err(problem("its priority"))?;
+    spawn.configure(PRIORITY, PRIORITY, 0, Powers::empty()).map_err(problem("its priority"))?;
     let child = spawn.start().map_err(problem("starting"))?;
     let waits = ends && random.once_in(2);
     if !waits {

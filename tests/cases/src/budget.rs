@@ -9,7 +9,6 @@ use tench::sys::{
     Cap, CapAddress, Endpoint, Error, Frame, Instant, Kind, Message, Rights, SchedulingContext, Untyped, Wait,
     ipc::BOUND_REPLY,
 };
-use tench::thread::current_thread;
 
 use crate::case::{Case, Outcome};
 use crate::stage::{HIGH, KERNEL, LOW, Stage, identify};
@@ -24,7 +23,7 @@ pub const CASES: &[Case] = &[
     Case::new("BUD0005", "who overruns does not delay an equal", equal_runs),
     Case::new("BUD0006", "a budget of 30 % is 30 % of a busy machine", share),
     Case::new("BUD0007", "a budget comes back a period after it was used", refill),
-    Case::new("BUD0008", "a server spends its client's budget, and hands it back", spent_by_server),
+    Case::new("BUD0008", "a server spends its client's budget, and no more than it uses", spent_by_server),
     Case::new("BUD0009", "without a handler a server waits for its client's budget", server_waits),
     Case::new("BUD0010", "a handler takes a server from a client without budget, and another is served at once", reset),
     Case::new("BUD0011", "a thread that is resumed waits for its budget, and is reported once", resumed),
@@ -59,13 +58,9 @@ fn hog(stage: &mut Stage, word: usize, priority: u64) -> Outcome<(Worker<()>, Sh
     Ok((worker, count))
 }
 
-/// The ticks that the running thread's scheduling context has consumed.
-fn consumed() -> u64 {
-    current_thread().query().map_or(0, |info| info.ticks)
-}
-
-/// Uses so many ticks of whatever context the running thread runs on.
-fn work(ticks: u64) {
+/// Works until so many ticks of a context were used.
+fn work(ticks: u64, context: Cap<SchedulingContext>) {
+    let consumed = || context.query().map_or(0, |info| info.consumed);
     let start = consumed();
     while consumed() - start < ticks {
         core::hint::spin_loop();
@@ -205,7 +200,7 @@ const PASSIVE: Equipment = Equipment { priority: None, start: false, ..Equipment
 /// Asks the server of the cases to work for ever.
 const FOREVER: u64 = 9;
 
-/// A server without time of its own: works for as many ticks as the first word says, or for ever.
+/// A server without time of its own: works for as many ticks as the first word says of the context that the second names, or for ever.
 fn serve(endpoint: Cap<Endpoint>) -> Result<(), Error> {
     let mut received = endpoint.receive(Wait::FOREVER)?;
     loop {
@@ -214,7 +209,7 @@ fn serve(endpoint: Cap<Endpoint>) -> Result<(), Error> {
                 core::hint::spin_loop();
             }
         }
-        work(received.word(0));
+        work(received.word(0), Cap::new(CapAddress(received.word(1) as u32)));
         received = endpoint.reply_receive(&Message::new(received.label()), Wait::FOREVER)?;
     }
 }
@@ -247,10 +242,12 @@ fn client(
     budget: (u64, u64),
 ) -> Outcome<Worker<Called>> {
     let (label, word) = message;
+    let place = stage.word(0)?;
     let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, move || {
-        let reply = endpoint.call(&Message::with_words(label, &[word]));
+        let reply = endpoint.call(&Message::with_words(label, &[word, place.get()]));
         (reply.map(|reply| reply.label()), Instant::now().ticks())
     })?;
+    place.set(u64::from(worker.scheduling.address().0));
     worker.scheduling.reserve(budget.0, budget.1, None)?;
     worker.thread.resume()?;
     Ok(worker)
@@ -297,7 +294,7 @@ fn reset(stage: &mut Stage) -> Outcome {
     check!(received.is_fault());
     equal!((received.label(), received.word(0), received.word(3)), (Class::Timeout as u64, Class::Timeout as u64, 1));
     check!(received.word(1) >= MOMENT / 2 && received.word(1) < MOMENT / 2 + GRAIN);
-    // The handler has the server's reply object: it answers the client, which has its time back, and may use none of it.
+    // The handler has the server's reply object: it answers the client, which can use nothing of its time.
     equal!(greedy.state()?, ThreadState::AwaitingReply);
     server.reply.reply(&Message::new(REFUSED))?;
     equal!((server.state()?, greedy.state()?), (ThreadState::AwaitingReply, ThreadState::Ready));
@@ -400,7 +397,7 @@ fn deleted(stage: &mut Stage) -> Outcome {
 fn suspended(stage: &mut Stage) -> Outcome {
     let (worker, count) = depleted(stage)?;
     worker.thread.suspend()?;
-    equal!((worker.state()?, worker.thread.query()?.priority), (ThreadState::Suspended, HIGH));
+    equal!((worker.state()?, worker.thread.query()?.priority), (ThreadState::Suspended, 0));
     let before = count.get();
     // Resumed early, it is where it was.
     worker.thread.resume()?;
@@ -411,7 +408,7 @@ fn suspended(stage: &mut Stage) -> Outcome {
     for _ in 0..11 {
         pause(stage)?;
     }
-    equal!(count.get(), before);
+    equal!((count.get(), worker.thread.query()?.priority), (before, HIGH));
     worker.thread.resume()?;
     check!(count.get() > before);
     Ok(())

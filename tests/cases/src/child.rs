@@ -1,7 +1,6 @@
 //! What the program does when a case starts it as a process of its own.
 
 use tench::abi::Operation;
-use tench::abi::layout::slot;
 use tench::mem::protocol::Error as Refusal;
 use tench::mem::{Failure, Mem};
 use tench::procs::protocol::Error as ProcsError;
@@ -40,6 +39,8 @@ pub fn run() -> Option<i32> {
         "reserve" => Some(reserve::child(number(arguments.next())?).unwrap_or(1)),
         "reserved" => Some(reserve::stay().unwrap_or(1)),
         "hostile" => Some(hostile::client(arguments.next()?, number(arguments.next())?).unwrap_or(1)),
+        "authority" => Some(hostile::authority::child(arguments.next()?, number(arguments.next())?).unwrap_or(1)),
+        "powerless" => Some(hostile::powers::child(arguments.next()?).unwrap_or(1)),
         "random" => {
             random(number(arguments.next())?, number(arguments.next())?);
             Some(0)
@@ -162,9 +163,6 @@ impl Random {
 /// Makes `count` system calls with any numbers and arguments. Whatever happens to this process is right.
 fn random(seed: u64, count: u64) {
     let mut random = Random::new(seed);
-    if lay_down_authority().is_none() {
-        return;
-    }
     furnish();
     for _ in 0..count {
         let (operation, x) = random.call();
@@ -174,11 +172,6 @@ fn random(seed: u64, count: u64) {
     }
     // So that the kernel's statistics know how deep this thread's kernel stack was.
     let _ = tench::thread::current_thread().query();
-}
-
-/// Deletes what the description gives this program, whoever starts it. With it, to power off would be no crime.
-pub fn lay_down_authority() -> Option<()> {
-    [slot::KERNEL, slot::INTERRUPT_CONTROL].into_iter().try_for_each(|slot| OWN_SPACE.delete_at(slot).ok().map(drop))
 }
 
 /// Gives the random child objects to play with.

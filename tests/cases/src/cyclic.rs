@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use tench::abi::Powers;
 use tench::abi::layout::slot;
 use tench::io::{self, Read};
 use tench::mem::Mem;
@@ -27,6 +28,10 @@ pub const CASES: &[Case] = &[
 
 const PROCS: Procs = Procs::STANDARD;
 
+/// Priority and ceiling of what measures, and of the load beside it, as the shell gives them.
+const CYCLIC: (u8, u8) = (110, 180);
+const HOG: (u8, u8) = (105, 118);
+
 /// A program that was started, and what it writes.
 struct Session {
     process: u64,
@@ -37,6 +42,8 @@ impl Session {
     fn start(program: &str, line: &str) -> Outcome<Session> {
         let (output, writer) = io::pipe()?;
         let child = PROCS.prepare(program)?;
+        let (priority, ceiling) = if program == "cyclic" { CYCLIC } else { HOG };
+        child.configure(priority, ceiling, 0, Powers::empty())?;
         line.split_whitespace().try_for_each(|word| child.argument(word))?;
         writer.give(&child, slot::STDOUT)?;
         writer.give(&child, slot::STDERR)?;

@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use tench::abi::Powers;
 use tench::abi::layout::slot;
 use tench::abi::memory::PAGE_SIZE;
 use tench::clock::Clock;
@@ -102,7 +103,7 @@ fn names(stage: &mut Stage) -> Outcome {
     let endpoint = stage.endpoint()?;
     let place = stage.slot();
     let names = Names::STANDARD;
-    let name = |number: usize| format!("{number:x>180}");
+    let name = |number: usize| format!("cases/{number:x>174}");
     let server = PROCS.find("names", 0)?;
     walk(server, || {
         let mut registered = 0;
@@ -187,7 +188,7 @@ fn processes(_: &mut Stage) -> Outcome {
         }
         // One that is there can still be started, or is refused and gone; one that runs can end.
         if let Some(spawn) = prepared.pop() {
-            spawn.configure(100, 100, 0, false)?;
+            spawn.configure(100, 100, 0, Powers::empty())?;
             match spawn.start() {
                 Ok(process) => {
                     let _ = PROCS.kill(process);
@@ -305,7 +306,7 @@ fn without_memory(endpoint: Cap<Endpoint>, clock: Clock) -> Outcome {
             Err(failure) => return Err(failure.into()),
             Ok(_) => return Err(Failure::new("a process was started without memory")),
         }
-        let name = ["soon", "gone"][number % 2];
+        let name = ["cases/soon", "cases/gone"][number % 2];
         match Names::STANDARD.register(name, endpoint) {
             Ok(()) => Names::STANDARD.unregister(name).map_err(|_| Failure::new("a name does not go"))?,
             Err(refusal) if is_full(&refusal) => {}

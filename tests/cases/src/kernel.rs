@@ -1,10 +1,13 @@
 //! The kernel as an object, and interrupts.
 
 use tench::abi::layout::slot;
-use tench::abi::object::Statistic;
+use tench::abi::object::{Statistic, ThreadState};
+use tench::abi::{Operation, Powers};
 use tench::memory::Window;
 use tench::println;
-use tench::sys::{Cap, CapAddress, Error, Frame, Interrupt, InterruptControl, MapFlags, Rights, Trigger};
+use tench::sys::{
+    Cap, CapAddress, Error, Frame, Interrupt, InterruptControl, Kind, MapFlags, PageTable, Rights, Trigger,
+};
 
 use crate::case::{Case, Outcome};
 use crate::space::RW;
@@ -25,6 +28,9 @@ pub const CASES: &[Case] = &[
     Case::new("KRN0002", "at most 64 bytes are printed at once", print),
     Case::new("KRN0003", "no kernel stack came near its end", stack_depth),
     Case::new("KRN0004", "switches and interrupts are counted", counted),
+    Case::new("KRN0005", "a badge with powers permits what they say and nothing else", powers),
+    Case::new("KRN0006", "powers are copied and never gained", no_more_powers),
+    Case::new("KRN0007", "counters are read by programs only while somebody with COUNTERS lets them", counting),
 ];
 
 /// All lines.
@@ -197,6 +203,92 @@ fn print(_: &mut Stage) -> Outcome {
         refused!(system_call(113, &[u64::from(slot::KERNEL.0), length]), InvalidArgument);
     }
     equal!(system_call(113, &[u64::from(slot::KERNEL.0), 0]), Ok::<_, Error>([0; 8]));
+    Ok(())
+}
+
+/// What this program's process is called in badges that it makes up.
+const PROCESS: u64 = 1;
+
+fn powers(stage: &mut Stage) -> Outcome {
+    let (frame, root) = (stage.make::<Frame>(12)?.address(), stage.make::<PageTable>(0)?);
+    for power in Powers::all().iter().chain([Powers::empty()]) {
+        let kernel = stage.mint(KERNEL, Rights::all(), power.badge(PROCESS))?;
+        let call = |operation: Operation, rest: [u64; 2]| {
+            system_call(operation as u64, &[u64::from(kernel.address().0), rest[0], rest[1]]).err()
+        };
+        let refusal = |may: Powers| (!power.intersects(may)).then_some(Error::MissingRights);
+        equal!((power, kernel.machine().err()), (power, refusal(Powers::all())));
+        equal!((power, kernel.query(Statistic::Windows).err()), (power, refusal(Powers::COUNTERS)));
+        equal!((power, kernel.let_count(true).err()), (power, refusal(Powers::COUNTERS)));
+        // Another refusal comes later than that of the capability.
+        let core = refusal(Powers::CORES).unwrap_or(Error::NoSuchCore);
+        equal!((power, kernel.core_power(u64::MAX).err()), (power, Some(core)));
+        equal!((power, kernel.start_core(u64::MAX, 0, 0).err()), (power, Some(Error::MissingRights)));
+        if power != Powers::POWER {
+            equal!((power, kernel.power_off(0)), (power, Error::MissingRights));
+        }
+        for operation in [Operation::KernelExport, Operation::KernelUnexport, Operation::KernelHolders] {
+            equal!((power, call(operation, [0, frame.0.into()])), (power, Some(Error::MissingRights)));
+        }
+        equal!((power, call(Operation::KernelImport, [Kind::Frame as u64, 0])), (power, Some(Error::MissingRights)));
+        equal!((power, kernel.print(b"never").err()), (power, Some(Error::MissingRights)));
+        equal!((power, root.open_account(kernel).err()), (power, Some(Error::MissingRights)));
+        if let Ok(machine) = kernel.machine() {
+            equal!((machine.device_tree, machine.device_tree_size), (0, 0));
+        }
+        kernel.delete()?;
+    }
+    Ok(())
+}
+
+fn no_more_powers(stage: &mut Stage) -> Outcome {
+    let narrow = stage.mint(KERNEL, Rights::all(), Powers::COUNTERS.badge(PROCESS))?;
+    let place = stage.slot();
+    for badge in [Powers::all().badge(PROCESS), Powers::COUNTERS.badge(PROCESS), 1] {
+        refused!(narrow.mint_to(place, Rights::all(), badge), InvalidArgument);
+    }
+    let copy = narrow.mint_to(place, Rights::all(), 0)?;
+    equal!(copy.identify()?.badge, Powers::COUNTERS.badge(PROCESS));
+    copy.query(Statistic::Windows)?;
+    refused!(copy.print(b"never"), MissingRights);
+    equal!(narrow.revoke()?, 1);
+    refused!(copy.query(Statistic::Windows), InvalidCapability);
+    narrow.delete()?;
+    Ok(())
+}
+
+/// Reads one of the processor's counters.
+macro_rules! counter {
+    ($register:literal) => {
+        || {
+            let count: u64;
+            // SAFETY: reads a register, or is an exception of this thread.
+            unsafe { core::arch::asm!(concat!("mrs {}, ", $register), out(reg) count, options(nomem, nostack)) };
+            count
+        }
+    };
+}
+
+fn counting(stage: &mut Stage) -> Outcome {
+    refused!(system_call(Operation::KernelCounters as u64, &[u64::from(slot::KERNEL.0), 2]), InvalidArgument);
+    let readers: [fn() -> u64; 2] = [counter!("pmevcntr0_el0"), counter!("pmccntr_el0")];
+    for reader in readers {
+        for readable in [false, true] {
+            KERNEL.let_count(readable)?;
+            let worker = stage.spawn(reader)?;
+            let state = worker.state()?;
+            // The cases after this one measure.
+            KERNEL.let_count(true)?;
+            equal!((readable, state == ThreadState::Faulted), (readable, !readable));
+            worker.thread.delete()?;
+        }
+    }
+    // Whoever may not read can know it, and ask the kernel.
+    KERNEL.let_count(false)?;
+    let (may_count, count) = (tench::time::may_count(), KERNEL.query(Statistic::Instructions));
+    KERNEL.let_count(true)?;
+    equal!((may_count, tench::time::may_count()), (false, true));
+    check!(count? > 0);
     Ok(())
 }
 

@@ -23,6 +23,7 @@ extern crate alloc;
 #[macro_use]
 mod case;
 
+mod accounts;
 mod assembly;
 mod stage;
 mod worker;
@@ -39,8 +40,9 @@ mod exhaustion;
 mod faults;
 mod foreign;
 mod handlers;
+mod helping;
 mod hostile;
-mod inherit;
+mod identifiers;
 mod kernel;
 mod killing;
 mod layout;
@@ -90,8 +92,10 @@ const CASES: &[&[Case]] = &[
     memory::CASES,
     thread::CASES,
     scheduling::CASES,
+    accounts::CASES,
     budget::CASES,
-    inherit::CASES,
+    helping::CASES,
+    helping::attacks::CASES,
     notification::CASES,
     registers::CASES,
     faults::CASES,
@@ -99,6 +103,7 @@ const CASES: &[&[Case]] = &[
     handlers::CASES,
     random::CASES,
     kernel::CASES,
+    identifiers::CASES,
     cores::CASES,
     foreign::CASES,
     nesting::CASES,
@@ -116,6 +121,8 @@ const CASES: &[&[Case]] = &[
     time::CASES,
     cyclic::CASES,
     hostile::CASES,
+    hostile::authority::CASES,
+    hostile::powers::CASES,
     watching::CASES,
     reserve::CASES,
     srr::CASES,
@@ -138,6 +145,8 @@ fn play() -> i32 {
             return 1;
         }
     };
+    // Some measure.
+    let _ = Cap::<Kernel>::new(slot::KERNEL).let_count(true);
     let (mut passed, mut failed) = (0, 0);
     for case in CASES.iter().copied().flatten().filter(|case| is_wanted(case)) {
         match stage.play(case) {

@@ -78,12 +78,13 @@ operations! {
     "OPS0042" UntypedChildren [Untyped];
     "OPS0043" AccountOpen [PageTable] WRITE;
     "OPS0044" AccountQuery [PageTable] READ;
-    "OPS0045" AccountSuspend [PageTable] WRITE;
+    "OPS0045" AccountSuspend [PageTable] GRANT;
     "OPS0048" ThreadServe [Thread] WRITE;
     "OPS0053" InterruptDoorbell [InterruptControl] WRITE;
     "OPS0054" KernelMachine [Kernel] READ;
     "OPS0055" KernelStartCore [Kernel] WRITE;
     "OPS0056" KernelCorePower [Kernel] READ;
+    "OPS0057" KernelCounters [Kernel] WRITE;
 }
 
 /// A capability of each kind.

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::vec;
 use core::hint::black_box;
 
+use tench::abi::Powers;
 use tench::abi::layout::{address, slot};
 use tench::abi::memory::{MapFlags, PAGE_SIZE};
 use tench::mem::Mem;
@@ -195,7 +196,7 @@ fn main_stack(_: &mut Stage) -> Outcome {
     // What the parent says is what there is.
     let child = procs.prepare("cases")?;
     let query = Cap::<Thread>::new(slot::THREAD).query()?;
-    child.configure(query.priority as u8, query.priority as u8, 64 << 10, false)?;
+    child.configure(query.priority as u8, query.priority as u8, 64 << 10, Powers::empty())?;
     child.argument("paging")?;
     child.argument("main-stack")?;
     let status = procs.wait(child.start()?)?;

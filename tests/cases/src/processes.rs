@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use tench::abi::Powers;
 use tench::abi::layout::slot;
 use tench::memory::make;
 use tench::procs::pid;
@@ -29,7 +30,7 @@ pub const CASES: &[Case] = &[
         interrupts,
     ),
     Case::new("PROC0008", "what runs counts as load, and what is suspended or has ended does not", load),
-    Case::new("PROC0009", "who may manage others is known, and not of whom there is not", may_manage),
+    Case::new("PROC0009", "what powers a process has is known, and not of whom there is not", powers),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -52,7 +53,7 @@ pub fn start_with(arguments: &[&str], endpoint: Option<Cap<Endpoint>>) -> Outcom
     for argument in arguments {
         child.argument(argument)?;
     }
-    child.configure(LOW as u8, LOW as u8, 0, false)?;
+    child.configure(LOW as u8, LOW as u8, 0, Powers::empty())?;
     Ok(child.start()?)
 }
 
@@ -171,16 +172,16 @@ fn load(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-fn may_manage(_: &mut Stage) -> Outcome {
+fn powers(_: &mut Stage) -> Outcome {
     let nobody = |error| Err(ProcsFailure::Refused(error));
-    check!(PROCS.may_manage(tench::procs::pid::INIT)?);
+    equal!(PROCS.powers(tench::procs::pid::INIT)?, u64::from(Powers::all().bits()));
     let child = start(&["spin"])?;
-    check!(!PROCS.may_manage(child)?);
+    equal!(PROCS.powers(child)?, 0);
     PROCS.kill(child)?;
-    equal!(PROCS.may_manage(child), nobody(ProcsError::WrongState));
-    equal!(PROCS.may_manage(child + 1000), nobody(ProcsError::NoSuchProcess));
+    equal!(PROCS.powers(child), nobody(ProcsError::WrongState));
+    equal!(PROCS.powers(child + 1000), nobody(ProcsError::NoSuchProcess));
     // Of a process of another core nothing is known here.
-    equal!(PROCS.may_manage(tench::procs::pid::first(7) | child), nobody(ProcsError::NoSuchProcess));
+    equal!(PROCS.powers(tench::procs::pid::first(7) | child), nobody(ProcsError::NoSuchProcess));
     Ok(())
 }
 
@@ -312,7 +313,7 @@ fn kill_all(_: &mut Stage) -> Outcome {
     for _ in 0..3 {
         let child = PROCS.prepare("hello")?;
         // It does not run before this thread waits.
-        child.configure(LOW as u8, LOW as u8, 0, false)?;
+        child.configure(LOW as u8, LOW as u8, 0, Powers::empty())?;
         running.push(child.start()?);
     }
     let prepared = PROCS.prepare("hello")?;

@@ -1,6 +1,7 @@
 //! Programs that do anything harm nobody.
 
 use alloc::vec::Vec;
+use tench::abi::Powers;
 use tench::abi::object::Statistic;
 
 use tench::mem::{Account, Mem};
@@ -33,7 +34,7 @@ fn play_one(stage: &mut Stage, seed: u64) -> Outcome<State> {
     for argument in ["random", &seed, CALLS] {
         spawn.argument(argument)?;
     }
-    spawn.configure(LOW as u8, LOW as u8, 0, false)?;
+    spawn.configure(LOW as u8, LOW as u8, 0, Powers::empty())?;
     // Nobody listens to what it prints.
     spawn.give_in(stage.endpoint()?, tench::abi::layout::slot::CONSOLE)?;
     let process = spawn.start()?;

@@ -3,6 +3,7 @@
 use alloc::format;
 use core::time::Duration;
 
+use tench::abi::Powers;
 use tench::abi::layout::slot;
 use tench::abi::object::Statistic;
 use tench::memory;
@@ -170,7 +171,7 @@ fn by_itself() -> Outcome {
     let spawn = PROCS.prepare("cases")?;
     spawn.argument("reserve")?;
     spawn.argument(&format!("{}", reservation.id))?;
-    spawn.configure(100, 120, 0, false)?;
+    spawn.configure(100, 120, 0, Powers::RESERVE)?;
     let status = PROCS.wait(spawn.start()?)?;
     equal!((status.state, status.exit_code()), (State::Exited, Some(OBEDIENT)));
     // What the child had is gone with it.
@@ -216,7 +217,10 @@ fn gone(stage: &mut Stage) -> Outcome {
     equal!(list(&server)?.len(), 0);
     equal!(settled()?.possible(1_000_000, 0).map_err(failed)?, all);
     // A process that is killed in the middle of its period.
-    let child = PROCS.spawn("cases", &["reserved"])?;
+    let spawn = PROCS.prepare("cases")?;
+    spawn.argument("reserved")?;
+    spawn.configure(100, 100, 0, Powers::RESERVE)?;
+    let child = spawn.start()?;
     while list(&server)?.is_empty() {
         time::sleep(ms(1));
     }
@@ -338,7 +342,7 @@ fn hostile(stage: &mut Stage) -> Outcome {
         for argument in ["hostile", "reserve", &format!("{seed}")] {
             spawn.argument(argument)?;
         }
-        spawn.configure(110, 110, 0, false)?;
+        spawn.configure(110, 110, 0, Powers::RESERVE)?;
         enemies.push(spawn.start()?);
     }
     let (jobs, missed, longest) = worker.join()?;

@@ -1,13 +1,13 @@
-//! Who runs: priorities, time slices, lent processor time.
+//! Who runs: priorities, time slices, servers without processor time.
 
 use tench::abi::layout::slot;
 use tench::abi::object::ThreadState;
 use tench::sys::thread::{Binding, Bindings, yield_now};
-use tench::sys::{Cap, Endpoint, Error, Message, Rights, SchedulingContext, Wait};
+use tench::sys::{Cap, Error, Message, Rights, SchedulingContext, Wait};
 
 use crate::case::{Case, Outcome};
 use crate::stage::{HIGH, LOW, PRIORITY, Stage};
-use crate::worker::{Equipment, MOMENT, Worker, pause, soon};
+use crate::worker::{Equipment, MOMENT, pause, soon};
 
 /// The cases.
 pub const CASES: &[Case] = &[
@@ -22,11 +22,10 @@ pub const CASES: &[Case] = &[
     Case::new("SCH0009", "changing a priority takes effect at once", change),
     Case::new("SCH0010", "processor time is accounted for", consumed),
     Case::new("SCH0011", "a thread stops when its scheduling context goes", deleted),
-    Case::new("SCH0012", "a server without processor time runs on its caller's", lent),
-    Case::new("SCH0013", "lent time returns when the caller is deleted", lent_to_deleted),
-    Case::new("SCH0014", "a caller that has lent its time waits without a deadline", lent_deadline),
+    Case::new("SCH0012", "a server without processor time runs on its caller's", on_callers),
     Case::new("SCH0015", "a deadline interrupts whoever runs below", deadline_preempts),
     Case::new("SCH0016", "a signal lets neither an equal nor a lower thread run first", signalled_equal),
+    Case::new("SCH0017", "a server without time stops when its caller goes, and goes on with the next's", caller_gone),
 ];
 
 /// The main thread's own.
@@ -229,7 +228,7 @@ fn deleted(stage: &mut Stage) -> Outcome {
 /// What a server has that runs on its callers' time.
 const PASSIVE: Equipment = Equipment { priority: None, ..Equipment::at(0) };
 
-fn lent(stage: &mut Stage) -> Outcome {
+fn on_callers(stage: &mut Stage) -> Outcome {
     let (endpoint, setup) = (stage.endpoint()?, stage.make::<SchedulingContext>(0)?);
     let server = stage.spawn_with(PASSIVE, move || -> Result<(), Error> {
         let mut received = endpoint.receive(Wait::FOREVER)?;
@@ -255,43 +254,40 @@ fn lent(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What a server has received.
-type Received = Worker<Result<u64, Error>>;
-
-/// A server that runs on its caller's time, and waits for ever while it serves.
-fn absent_server(stage: &mut Stage) -> Outcome<(Cap<Endpoint>, Received)> {
-    let (endpoint, never, setup) = (stage.endpoint()?, stage.notification()?, stage.make::<SchedulingContext>(0)?);
-    let server = stage.spawn_with(PASSIVE, move || {
+fn caller_gone(stage: &mut Stage) -> Outcome {
+    let (endpoint, setup) = (stage.endpoint()?, stage.make::<SchedulingContext>(0)?);
+    let (gate, rounds) = (stage.word(0)?, stage.word(1)?);
+    let server = stage.spawn_with(PASSIVE, move || -> Result<(), Error> {
         endpoint.receive(Wait::FOREVER)?;
-        never.wait()
+        loop {
+            while gate.get() == 0 {
+                rounds.fetch_add();
+            }
+            endpoint.reply_receive(&Message::new(3), Wait::FOREVER)?;
+        }
     })?;
     setup.configure(HIGH, HIGH, 0, None)?;
     server.thread.bind(Bindings { scheduling: Binding::To(setup), ..Bindings::KEEP })?;
     server.thread.bind(Bindings { scheduling: Binding::Unbind, ..Bindings::KEEP })?;
-    Ok((endpoint, server))
-}
-
-fn lent_to_deleted(stage: &mut Stage) -> Outcome {
-    let (endpoint, server) = absent_server(stage)?;
-    let caller = stage.spawn(move || endpoint.call(&Message::new(1)).map(drop))?;
-    equal!((server.state()?, server.thread.query()?.priority), (ThreadState::Waiting, HIGH));
-    equal!(caller.thread.query()?.priority, 0);
+    server.thread.serve(Some(endpoint))?;
+    let call = move || endpoint.call(&Message::new(1)).map(|reply| reply.label());
+    let caller = stage.spawn_with(Equipment::at(LOW), call)?;
+    pause(stage)?;
+    check!(rounds.get() > 0);
+    // The caller keeps what it has; the server has a copy of it.
+    equal!((server.thread.query()?.priority, caller.thread.query()?.priority), (LOW, LOW));
     caller.thread.suspend()?;
-    equal!((server.thread.query()?.priority, caller.thread.query()?.priority), (0, HIGH));
+    let before = rounds.get();
+    pause(stage)?;
+    equal!((rounds.get(), server.state()?, server.thread.query()?.priority), (before, ThreadState::Ready, 0));
+    // Whoever calls next waits for what was begun, so that is done on his time.
+    let next = stage.spawn_with(Equipment::at(LOW + 1), call)?;
+    pause(stage)?;
+    equal!(server.thread.query()?.priority, LOW + 1);
+    check!(rounds.get() > before);
+    gate.set(1);
+    equal!(next.join()?, Ok(3));
     caller.thread.resume()?;
-    equal!(caller.join()?, Err(Error::Aborted));
-    Ok(())
-}
-
-fn lent_deadline(stage: &mut Stage) -> Outcome {
-    let (endpoint, server) = absent_server(stage)?;
-    let caller = stage.spawn(move || endpoint.call_with(&Message::new(1), Wait::until(soon())).map(drop))?;
-    pause(stage)?;
-    pause(stage)?;
-    equal!(caller.state()?, ThreadState::AwaitingReply);
-    // The server's end gives the time back.
-    server.thread.delete()?;
-    server.reply.delete()?;
     equal!(caller.join()?, Err(Error::Aborted));
     Ok(())
 }

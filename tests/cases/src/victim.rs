@@ -20,7 +20,7 @@ use tench::thread;
 use tench::time::{self, Duration};
 
 /// The name under which it registers an endpoint at which it never receives.
-pub const NAME: &str = "victim";
+pub const NAME: &str = "cases/victim";
 /// How long it waits for something that does not happen: afterwards nobody remembers it, wherever it was.
 pub const PATIENCE: Duration = Duration::from_millis(2);
 
@@ -66,8 +66,8 @@ fn register() -> Option<Made<Endpoint>> {
 fn names() -> Option<Clock> {
     let clock = clock();
     let endpoint = make::<Endpoint>(0).ok()?;
-    let _ = Names::STANDARD.register("victim's other", endpoint.cap());
-    let _ = Names::STANDARD.unregister("victim's other");
+    let _ = Names::STANDARD.register("cases/other", endpoint.cap());
+    let _ = Names::STANDARD.unregister("cases/other");
     clock
 }
 

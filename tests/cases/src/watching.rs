@@ -42,7 +42,7 @@ fn counted(stage: &mut Stage) -> Outcome {
     for _ in 0..5 {
         stage.pool.query()?;
     }
-    refused!(system_call(119, &[]), UnknownOperation);
+    refused!(system_call(120, &[]), UnknownOperation);
     let one = KERNEL.stretches(Operation::UntypedQuery as u64)?;
     equal!(one.count, 5);
     check!(one.longest >= 50 && one.longest < 500);

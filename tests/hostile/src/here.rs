@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use tench_abi::message::{MAX_CAPS, MAX_WORDS};
 use tench_protocol::{
-    Attachments, Caller, Context, DONE, Factory, Failure, Flow, Memory, Rejection, Replies, Shares, Transport,
+    Attachments, Caller, Context, DONE, Factory, Failure, Flow, Memory, Powers, Rejection, Replies, Shares, Transport,
 };
 use tench_sys::{Cap, CapAddress, Error, Frame, Message, Received, Reply};
 
@@ -56,7 +56,8 @@ struct Here<P> {
     /// Decides what happens to messages on their way; without, nothing does.
     hostile: Option<Dice>,
     replies: Replies,
-    caller: Caller,
+    /// Of the capability that is used.
+    badge: u64,
     probe: PhantomData<P>,
 }
 
@@ -75,16 +76,16 @@ fn make() -> Result<Cap<Reply>, Error> {
 }
 
 impl<P: Probe> Here<P> {
-    fn new(tape: Dice, hostile: Option<Dice>, caller: Caller) -> Here<P> {
+    fn new(tape: Dice, hostile: Option<Dice>) -> Here<P> {
         let replies = Replies::new(Cap::new(CapAddress(1)), Factory { make, delete: |_| {} });
         let shared = Rc::new(Plain(RefCell::new(vec![0; SHARED])));
-        Here { shared, tape: Tape::new(tape), hostile, replies, caller, probe: PhantomData }
+        Here { shared, tape: Tape::new(tape), hostile, replies, badge: 0, probe: PhantomData }
     }
 
     /// Carries a message there and back.
     fn carry(&mut self, request: &Message) -> Result<Received, Error> {
         let disturbed = self.on_the_way(request, 3);
-        let (flow, answer) = self.serve(&arrive(&disturbed, self.caller.0)?);
+        let (flow, answer) = self.serve(&arrive(&disturbed, self.badge)?);
         if flow == Flow::Later {
             return Err(Error::Aborted);
         }
@@ -111,7 +112,7 @@ impl<P: Probe> Here<P> {
         self.tape.clear();
         let mut answer = Message::with_words(77, &[7, 7, 7]);
         let mut everybody = Everybody(self.shared.clone());
-        let mut context = Context::new(self.caller, &mut self.replies);
+        let mut context = Context::new(self.badge, &mut self.replies);
         context.kind_of = kind_of;
         context.attachments = Some(&mut everybody);
         let flow = P::dispatch(&mut self.tape, request, &mut context, &mut answer);
@@ -135,7 +136,7 @@ impl<P: Probe> Here<P> {
                 match rejection {
                     Rejection::BadArguments => assert!(method.is_some()),
                     Rejection::NotAllowed => {
-                        assert!(method.is_some_and(|method| method.authority) && self.caller != Caller::AUTHORITY);
+                        assert!(method.is_some_and(|method| !method.permits(self.badge)), "everybody may do this");
                     }
                     Rejection::OtherVersion(version) => assert!(method.is_none() && version == P::VERSION),
                     Rejection::NoSuchMethod | Rejection::OtherInterface(_) => assert!(method.is_none()),
@@ -153,7 +154,7 @@ impl<P: Probe> Here<P> {
                 self.tape.tails.iter().for_each(|(word, bits)| words[*word] &= (1 << bits) - 1);
                 assert_eq!(seen.words(), words, "every word is an argument's, or part of one");
                 assert_eq!(seen.caps(), request.caps(), "all capabilities belong to arguments");
-                assert!(!method.authority || self.caller == Caller::AUTHORITY, "not everybody may do this");
+                assert!(method.permits(self.badge), "not everybody may do this");
                 assert!(flow == Flow::Answer || method.later, "this is answered at once");
                 assert!(flow == Flow::Later || label == DONE || P::is_error(label), "an answer of the interface");
                 assert_eq!(flow == Flow::Answer, self.tape.answer.is_some(), "the server knows what becomes of it");
@@ -194,6 +195,18 @@ fn parts(bytes: &[u8]) -> [Dice; 3] {
     [Dice::new(&bytes[..third]), Dice::new(&bytes[third..2 * third]), Dice::new(&bytes[2 * third..])]
 }
 
+/// A badge: none, or that of a process with some powers, all, or none.
+fn badge(dice: &mut Dice) -> u64 {
+    let process = u64::from(dice.byte() % 4);
+    let powers = match dice.byte() % 4 {
+        _ if process == 0 => Powers::empty(),
+        0 => Powers::empty(),
+        1 => Powers::all(),
+        _ => Powers::from_bits_truncate(u16::from_le_bytes([dice.byte(), dice.byte()])),
+    };
+    powers.badge(process)
+}
+
 /// Whether two messages say the same.
 fn assert_equal(one: &Message, other: &Message) {
     let (one, other) = (Received::from_message(one, 0), Received::from_message(other, 0));
@@ -204,15 +217,15 @@ fn assert_equal(one: &Message, other: &Message) {
 /// were given. Answers the labels of the methods that were reached.
 pub fn round_trip<P: Probe>(bytes: &[u8]) -> BTreeSet<u64> {
     let [mut client, server, mut callers] = parts(bytes);
-    let here = RefCell::new(Here::<P>::new(server, None, Caller::AUTHORITY));
+    let here = RefCell::new(Here::<P>::new(server, None));
     let mut reached = BTreeSet::new();
     while !client.is_done() {
         let method = P::METHODS[client.below(P::METHODS.len())];
-        let caller = Caller(u64::from(callers.byte() % 4));
-        here.borrow_mut().caller = caller;
+        let badge = badge(&mut callers);
+        here.borrow_mut().badge = badge;
         let (sent, outcome) = P::call(method.label, &mut client, Way(&here));
         let tape = &here.borrow().tape;
-        if method.authority && caller != Caller::AUTHORITY {
+        if !method.permits(badge) {
             assert!(matches!(outcome, Outcome::Failed(Failure::Rejected(Rejection::NotAllowed))), "{outcome:?}");
             continue;
         }
@@ -233,11 +246,12 @@ pub fn round_trip<P: Probe>(bytes: &[u8]) -> BTreeSet<u64> {
 /// have reached the server.
 pub fn hostile<P: Probe>(bytes: &[u8]) -> usize {
     let [mut client, server, way] = parts(bytes);
-    let here = RefCell::new(Here::<P>::new(server, Some(way), Caller::AUTHORITY));
+    let here = RefCell::new(Here::<P>::new(server, Some(way)));
     let labels: Vec<u64> = P::METHODS.iter().map(|method| method.label).collect();
     let mut reached = 0;
     while !client.is_done() {
-        here.borrow_mut().caller = Caller(u64::from(client.byte() % 2));
+        let badge = badge(&mut client);
+        here.borrow_mut().badge = badge;
         if client.byte().is_multiple_of(2) {
             let message = client.message(&labels);
             if let Ok(request) = arrive(&message, 0) {

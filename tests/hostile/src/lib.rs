@@ -20,7 +20,7 @@ mod here;
 pub mod notes_protocol;
 mod random;
 
-use tench_protocol::{Context, Failure, Flow, Shares, probe};
+use tench_protocol::{Context, Failure, Flow, Powers, Shares, probe};
 use tench_sys::{CapAddress, Kind, Message, Received};
 
 pub use dice::Dice;
@@ -47,12 +47,23 @@ pub const SHARED: usize = 512;
 /// What is known about a method.
 #[derive(Clone, Copy, Debug)]
 pub struct Method {
+    /// Its name.
+    pub name: &'static str,
     /// Its label.
     pub label: u64,
     /// Whether only callers without a badge may use it.
     pub authority: bool,
+    /// The power that a caller with a badge needs.
+    pub power: Powers,
     /// Whether it may answer later.
     pub later: bool,
+}
+
+impl Method {
+    /// Whether somebody with this badge may use it.
+    pub const fn permits(&self, badge: u64) -> bool {
+        badge == 0 || !self.authority && Powers::of_badge(badge).contains(self.power)
+    }
 }
 
 /// An interface under test.

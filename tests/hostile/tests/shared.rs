@@ -107,7 +107,7 @@ impl Transport for Way<'_> {
     fn call(self, request: &Message, _: &[CapAddress], received: &mut Received) -> Result<(), Lost> {
         let Here { board, buffers, replies } = &mut *self.0.borrow_mut();
         let mut answer = Message::new(0);
-        let mut context = Context::new(self.1, replies);
+        let mut context = Context::new(self.1.0, replies);
         if let Some(buffers) = buffers {
             context.attachments = Some(buffers);
         }

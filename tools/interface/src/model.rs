@@ -37,6 +37,8 @@ pub struct Method {
     pub documentation: Vec<String>,
     /// Only for those with the capability without a badge.
     pub needs_authority: bool,
+    /// Only for those with this power, by its constant's name.
+    pub power: Option<Ident>,
     /// Parameters, in order.
     pub parameters: Vec<Parameter>,
     /// What it answers, several things one after another.
@@ -60,6 +62,8 @@ pub enum Of {
     Argument(Shape),
     /// Who asks.
     Caller,
+    /// What the badge permits besides.
+    Powers,
     /// How to answer later.
     Later,
     /// The server's reply objects.
@@ -110,7 +114,7 @@ impl Method {
     pub fn arguments(&self) -> impl Iterator<Item = (&Ident, &Shape)> {
         self.parameters.iter().filter_map(|parameter| match &parameter.of {
             Of::Argument(shape) => Some((&parameter.name, shape)),
-            Of::Caller | Of::Later | Of::Replies => None,
+            Of::Caller | Of::Powers | Of::Later | Of::Replies => None,
         })
     }
 }
@@ -236,19 +240,25 @@ pub(crate) fn documentation(attributes: &[Attribute]) -> Vec<String> {
 struct Marks {
     number: u16,
     needs_authority: bool,
+    power: Option<Ident>,
 }
 
 impl Parse for Marks {
     fn parse(input: ParseStream<'_>) -> Result<Marks> {
         let number = input.parse::<LitInt>()?.base10_parse()?;
-        let mut marks = Marks { number, needs_authority: false };
+        let mut marks = Marks { number, needs_authority: false, power: None };
         while !input.is_empty() {
             input.parse::<Token![,]>()?;
             let mark: Ident = input.parse()?;
-            if mark != "authority" {
-                return Err(syn::Error::new(mark.span(), "only `authority` is known here"));
+            if mark == "authority" {
+                marks.needs_authority = true;
+            } else if mark == "power" {
+                let content;
+                syn::parenthesized!(content in input);
+                marks.power = Some(content.parse()?);
+            } else {
+                return Err(syn::Error::new(mark.span(), "only `authority` and `power(…)` are known here"));
             }
-            marks.needs_authority = true;
         }
         Ok(marks)
     }
@@ -284,6 +294,7 @@ fn method(function: &mut TraitItemFn) -> Result<(Method, Type)> {
         number: marks.number,
         documentation: documentation(&function.attrs),
         needs_authority: marks.needs_authority,
+        power: marks.power,
         parameters,
         results,
         result,
@@ -349,6 +360,7 @@ fn parameter(input: &FnArg) -> Result<Parameter> {
     {
         match segment.ident.to_string().as_str() {
             "Caller" => return Ok(Parameter { name, of: Of::Caller }),
+            "Powers" => return Ok(Parameter { name, of: Of::Powers }),
             "Later" => return Ok(Parameter { name, of: Of::Later }),
             _ => {}
         }

@@ -71,6 +71,9 @@ fn section(page: &mut String, source: &Source, method: &Method) -> Result<()> {
     if method.needs_authority {
         page.push_str("\nOnly for those with the capability without a badge.\n");
     }
+    if let Some(power) = &method.power {
+        let _ = writeln!(page, "\nOnly for those with the power `{}`.", power.to_string().to_lowercase());
+    }
     if method.may_answer_later() {
         page.push_str("\nThe answer may come later.\n");
     }

@@ -98,7 +98,7 @@ fn recorded(interface: &Interface, method: &Method) -> TokenStream {
         _ => None,
     });
     let unused = method.parameters.iter().filter_map(|parameter| match parameter.of {
-        Of::Caller | Of::Replies => Some(&parameter.name),
+        Of::Caller | Of::Powers | Of::Replies => Some(&parameter.name),
         Of::Argument(_) | Of::Later => None,
     });
     let keep = later.map(|later| {
@@ -201,7 +201,18 @@ fn probe(source: &Source) -> TokenStream {
     let arms = interface.methods.iter().map(|method| arm(interface, method));
     let methods = interface.methods.iter().map(|method| {
         let (constant, authority, later) = (method.constant(), method.needs_authority, method.may_answer_later());
-        ours!(crate::Method { label: #client::<()>::#constant, authority: #authority, later: #later })
+        let power = match &method.power {
+            Some(power) => ours!(::tench_protocol::Powers::#power),
+            None => ours!(::tench_protocol::Powers::empty()),
+        };
+        let name = method.name.to_string();
+        ours!(crate::Method {
+            name: #name,
+            label: #client::<()>::#constant,
+            authority: #authority,
+            power: #power,
+            later: #later
+        })
     });
     ours! {
         /// Its side of the tests.

@@ -440,6 +440,13 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
             }
         }
     });
+    let power = method.power.as_ref().map(|power| {
+        ours! {
+            if !context.powers.contains(::tench_protocol::Powers::#power) {
+                return Rejection::NotAllowed.write(answer);
+            }
+        }
+    });
     let memory = method.shares().then(|| {
         ours! {
             let Some(memory) = ::tench_protocol::shared::memory_of(&context.attachments, context.caller) else {
@@ -462,6 +469,7 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
         match &parameter.of {
             Of::Argument(_) => ours!(#name),
             Of::Caller => ours!(context.caller),
+            Of::Powers => ours!(context.powers),
             Of::Later => ours!(::tench_protocol::Later::new(context.replies)),
             Of::Replies => ours!(context.replies),
         }
@@ -481,6 +489,7 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
     ours! {
         #number => {
             #authority
+            #power
             #memory
             #(#takes)*
             if !source.is_done() {

@@ -33,7 +33,10 @@ fn a_method_is_marked_and_has_no_body() {
         said("fn wait(&mut self) -> Result<(), Error>;"),
         "#[method(NUMBER)] is missing: its number in requests"
     );
-    assert_eq!(said("#[method(1, quick)] fn wait(&mut self) -> Result<(), Error>;"), "only `authority` is known here");
+    assert_eq!(
+        said("#[method(1, quick)] fn wait(&mut self) -> Result<(), Error>;"),
+        "only `authority` and `power(…)` are known here"
+    );
     assert_eq!(
         said("#[method(1)] fn wait(&mut self) -> Result<(), Error> { Ok(()) }"),
         "a method of an interface has no body"

@@ -34,6 +34,8 @@ impl Machine {
 // SAFETY: `BASE` is where start.S maps physical memory, and `tench_switch` saves what the procedure-call standard
 // preserves on the stack of the thread that it switches away from.
 unsafe impl Arch for Machine {
+    const ASIDS: usize = tench_kernel::kernel::ASIDS;
+
     #[inline(always)]
     fn base(&self) -> usize {
         BASE
@@ -152,6 +154,10 @@ unsafe impl Arch for Machine {
     fn empty_space_register(&self) -> u64 {
         self.empty_space
     }
+    #[inline]
+    fn space(&self) -> u64 {
+        paging::loaded()
+    }
     #[inline(always)]
     fn load_space(&mut self, register: u64) {
         paging::load(register);
@@ -195,6 +201,9 @@ unsafe impl Arch for Machine {
     #[inline]
     fn instructions(&self) -> u64 {
         crate::counter::instructions()
+    }
+    fn let_count(&mut self, readable: bool) {
+        crate::counter::let_count(readable);
     }
     #[inline(always)]
     fn place() -> usize {

@@ -95,6 +95,15 @@ pub fn load(register: u64) {
     unsafe { core::arch::asm!("msr ttbr0_el1, {}", in(reg) register, options(nostack, preserves_flags)) };
 }
 
+/// What `load` was last given.
+#[inline]
+pub fn loaded() -> u64 {
+    let register;
+    // SAFETY: reads a register.
+    unsafe { core::arch::asm!("mrs {}, ttbr0_el1", out(reg) register, options(nomem, nostack, preserves_flags)) };
+    register
+}
+
 /// The register's value for a root table and its identifier.
 #[inline]
 pub fn register(physical: u64, asid: u16) -> u64 {

@@ -17,15 +17,14 @@ tench_start:
     .ascii "ARM\x64"
     .long 0
 
-1:  // Count retired instructions from here on: event 8 in counter 0, in both modes; user mode may read it.
+1:  // Count retired instructions from here on: event 8 in counter 0, in both modes; user mode may not read it.
     mov x1, #0x08
     msr pmevtyper0_el0, x1
     mov x1, #1
     msr pmcntenset_el0, x1
     mov x1, #0x43                   // 64-bit counters, all reset, on
     msr pmcr_el0, x1
-    mov x1, #0xc                    // user mode reads event and cycle counters
-    msr pmuserenr_el0, x1
+    msr pmuserenr_el0, xzr
     mov x20, x0
 
     mrs x1, CurrentEL

@@ -464,6 +464,7 @@ extern "C" fn tench_exception(address: usize) -> usize {
                 syndrome: syndrome & 0xffff,
             },
         ),
+        class::INSTRUCTION_ABORT if entry::space_was_missing(&mut kernel) => current,
         class::INSTRUCTION_ABORT | class::DATA_ABORT => entry::exception(
             &mut kernel,
             Class::PageFault,

@@ -4,17 +4,19 @@
 //! sides: from its head, and from each thread that claims to be in it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::mem::offset_of;
 
 use tench_abi::Kind;
 use tench_abi::object::{DOORBELLS, SLOT_SIZE};
+use tench_kernel::heap::{self, Holder};
 use tench_kernel::kernel::NEVER;
 use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
 use tench_kernel::slot::{SECOND_LEVEL, flag};
 use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, canary_intact, slow};
-use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation, timers};
+use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};
 
 use crate::host::Host;
-use crate::{check_foreign, check_inherit, check_tables};
+use crate::{check_foreign, check_helping, check_tables};
 
 /// What a check answers: nothing, or what is wrong.
 pub type Checked = Result<(), String>;
@@ -102,7 +104,7 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
     check_queues(k, &inventory)?;
     check_replies(k, &inventory)?;
     check_scheduler(k, &inventory)?;
-    check_inherit::check_inheritance(k, &inventory)?;
+    check_helping::check_helping(k, &inventory)?;
     check_budgets(k, &inventory)?;
     check_accounts(k, &inventory)?;
     check_timers(k, &inventory)?;
@@ -121,7 +123,7 @@ fn check_slots(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     for cap in inventory.objects.values() {
         let (first, count) = match cap.kind {
             Kind::CapNode => (cap.object, cap.slots()),
-            Kind::Thread => (cap.object + THREAD_OFFSET + core::mem::offset_of!(Thread, bindings), BINDINGS),
+            Kind::Thread => (cap.object + THREAD_OFFSET + offset_of!(Thread, bindings), BINDINGS),
             _ => continue,
         };
         for i in 0..count {
@@ -175,6 +177,40 @@ fn queue(k: &mut Kernel<Host>, head: Option<Ref<Thread>>, tail: Option<Ref<Threa
     Ok(threads)
 }
 
+/// The senders at an endpoint, in runs of equal priority, the first of each of which is in the heap. Their keys say their priorities and
+/// the order in which they came. No two have the same. `tail` is the last of a run.
+fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) -> Result<BTreeSet<usize>, String> {
+    let mut nodes = Vec::new();
+    // SAFETY: the field of a live thread.
+    let root = unsafe { Ref::at(first.address() + offset_of!(Thread, sending)) }.ok_or("no node")?;
+    let root = heap::number(k, root);
+    // It panics rather than answers.
+    heap::check_invariants(k, root, &mut |node| nodes.push(node));
+    let (mut keys, mut threads, mut ends) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for node in nodes {
+        // SAFETY: nodes of senders lie in live threads (what is being checked).
+        let first = unsafe { Ref::<Thread>::at(node.address() - offset_of!(Thread, sending)) };
+        let (mut at, mut previous, mut before) = (first, None, 0);
+        while let Some(thread) = at {
+            let t = k.get(thread);
+            let key = t.sending.key;
+            let priority = if t.slow & slow::CIRCULAR != 0 { -1 } else { t.priority };
+            ensure!(keys.insert(key), "two senders have the key {key:x}");
+            let place = key >> 48;
+            let is_right = place == (256 - i64::from(priority)) as u64 || (place == 0 && t.slow & slow::CIRCULAR == 0);
+            ensure!(is_right, "{thread:?} waits with key {key:x}, and has {priority}");
+            ensure!(t.previous == previous, "{thread:?}: previous is {:?}, not {previous:?}", t.previous);
+            ensure!(previous.is_none() || !t.sending.is_queued(), "{thread:?} is in a run and in the heap");
+            ensure!(before < key && (before == 0 || before >> 48 == place), "{thread:?} is out of order: {key:x}");
+            threads.insert(thread.address());
+            (at, previous, before) = (t.next, at, key);
+        }
+        ends.extend(previous.map(Ref::address));
+    }
+    ensure!(tail.is_none_or(|tail| ends.contains(&tail.address())), "the tail {tail:?} is not the last of a run");
+    Ok(threads)
+}
+
 /// Queues of endpoints and notifications hold exactly the threads that wait there.
 fn check_queues(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut waiting: HashMap<(usize, u64), BTreeSet<usize>> = HashMap::new();
@@ -193,7 +229,10 @@ fn check_queues(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         let first = unsafe { Ref::at(head & !1) };
         // SAFETY: so is its tail; it is compared, not followed.
         let last = unsafe { Ref::at(tail) };
-        let threads: BTreeSet<usize> = queue(k, first, last)?.into_iter().collect();
+        let threads: BTreeSet<usize> = match first {
+            Some(first) if head & 1 == 0 => senders(k, first, last)?,
+            _ => queue(k, first, last)?.into_iter().collect(),
+        };
         let expected = waiting.remove(&(endpoint.address(), head as u64 & 1)).unwrap_or_default();
         ensure!(threads == expected, "{endpoint:?} queues {threads:x?}, but {expected:x?} wait there");
     }
@@ -213,7 +252,7 @@ fn check_queues(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
 fn check_replies(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     for reply in inventory.of::<Reply>(Kind::Reply) {
         let r = k.get(reply);
-        let (caller, claimed, lent, bound) = (r.caller, r.claimed, r.lent, r.bound);
+        let (caller, claimed, bound) = (r.caller, r.claimed, r.bound);
         if let Some(caller) = caller {
             ensure!(inventory.threads.contains(&caller), "{reply:?} holds {caller:?}, which does not live");
             let state = k.get(caller).state;
@@ -222,13 +261,9 @@ fn check_replies(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         if let Some(thread) = claimed {
             ensure!(inventory.threads.contains(&thread), "{reply:?} is claimed by {thread:?}, which does not live");
             let t = k.get(thread);
-            let waits = matches!(t.state, ThreadState::Receiving(_)) && t.receive_reply == Some(reply);
-            let own = t.bound_reply == Some(reply);
+            let (own, other) = (t.bound_reply == Some(reply), t.other_reply == Some(reply));
             ensure!(own == bound, "{reply:?}: bound is {bound}, but its thread's is {own}");
-            ensure!(own || waits, "{reply:?} is claimed by {thread:?}, which neither waits with it nor has it bound");
-        }
-        if lent.is_some() {
-            ensure!(caller.is_some(), "{reply:?} keeps lent time of nobody");
+            ensure!(own != other, "{reply:?} is claimed by {thread:?}: bound {own}, received with last {other}");
         }
     }
     for thread in &inventory.threads {
@@ -238,12 +273,21 @@ fn check_replies(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
             ensure!(k.get(reply).caller == Some(*thread), "{thread:?} is not the caller in {reply:?}");
         }
         let t = k.get(*thread);
+        ensure!(!t.aside || t.other_reply.is_some(), "{thread:?} lays callers in its bound reply object aside");
+        if let Some(other) = k.get(*thread).other_reply {
+            let exists = inventory.objects.get(&other.address()).is_some_and(|cap| cap.kind == Kind::Reply);
+            ensure!(exists, "{thread:?} has received last with {other:?}, which does not live");
+            let claimed = k.get(other).claimed;
+            ensure!(claimed == Some(*thread), "{thread:?} has received last with {other:?}, which is {claimed:?}'s");
+        }
+        let t = k.get(*thread);
         if let (ThreadState::Receiving(_), Some(reply)) = (t.state, t.receive_reply) {
-            let (fast, bound) = (t.fast_reply, t.bound_reply);
+            let (fast, current) = (t.fast_reply, t.other_reply.or(t.bound_reply));
+            ensure!(current == Some(reply), "{thread:?} waits with {reply:?}, its current one is {current:?}");
             ensure!(k.get(reply).claimed == Some(*thread), "{thread:?} waits with {reply:?}, which it has not claimed");
             ensure!(
-                fast.is_none() || fast == bound,
-                "{thread:?} waits with {reply:?} on the fast path, not bound to it"
+                fast.is_none() || fast == current,
+                "{thread:?} waits with {reply:?}, and {fast:?} on the fast path"
             );
         }
     }
@@ -260,7 +304,7 @@ fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         let bit = k.state().ready_bitmap[priority / 64] >> (priority % 64) & 1 != 0;
         ensure!(bit != threads.is_empty(), "priority {priority}: bitmap says {bit}, queue {threads:x?}");
         if bit {
-            highest = priority as i64;
+            highest = priority as i32;
         }
         queued.extend(threads.into_iter().map(|thread| (thread, priority as i32)));
     }
@@ -270,60 +314,36 @@ fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         let t = k.get(*thread);
         let place = queued.remove(&thread.address());
         ensure!(t.queued == place.is_some(), "{thread:?}: queued is {}, its queue {place:?}", t.queued);
-        let has_time = t.scheduling.is_some() && !t.parked && t.slow & slow::DEPLETED == 0;
-        let runnable = matches!(t.state, ThreadState::Ready) && has_time && *thread != idle;
-        let expected = (runnable && *thread != current).then_some(t.priority);
+        let runnable = matches!(t.state, ThreadState::Ready) && t.priority >= 0 && *thread != idle;
+        let expected = (runnable && *thread != current).then(|| i32::from(t.priority));
         ensure!(place == expected, "{thread:?} ({:?}): in queue {place:?}, belongs in {expected:?}", t.state);
     }
     ensure!(queued.is_empty(), "threads that do not live are ready: {queued:x?}");
     ensure!(inventory.threads.contains(&current), "the running thread {current:?} does not live");
-    for context in inventory.of::<SchedulingContext>(Kind::SchedulingContext) {
-        let c = k.get(context);
-        let (holder, priority) = (c.thread, i32::from(c.priority));
-        if let Some(holder) = holder {
-            ensure!(inventory.threads.contains(&holder), "{context:?} is held by {holder:?}, which does not live");
-            let t = k.get(holder);
-            let idle = t.parked || t.slow & slow::DEPLETED != 0;
-            let expected = if idle { -1 } else { priority.max(t.inherited) };
-            let agree = t.scheduling == Some(context) && t.priority == expected;
-            ensure!(agree, "{context:?} is held by {holder:?}, which runs on {:?} at {}", t.scheduling, t.priority);
-        }
-    }
     Ok(())
 }
 
 /// Budgets are whole, and who runs on one is known to, as is who has used one up.
 fn check_budgets(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let current = k.current();
+    let running = k.get(current).scheduling;
     for context in inventory.of::<SchedulingContext>(Kind::SchedulingContext) {
         let c = k.get(context);
         let (budget, consumed, charged) = (c.budget, c.consumed, c.charged);
-        let is_running = c.thread == Some(current);
         // It panics rather than answers.
         budget.check_invariants();
         ensure!(
-            !budget.is_limited() || is_running || consumed == charged,
+            !budget.is_limited() || running == Some(context) || consumed == charged,
             "{context:?} has used what it was not charged"
         );
     }
     for thread in &inventory.threads {
         let t = k.get(*thread);
-        let (flags, state, scheduling, fast) = (t.slow, t.state, t.scheduling, t.fast_reply);
+        let (flags, scheduling) = (t.slow, t.scheduling);
         let is_limited = scheduling.is_some_and(|context| k.get(context).budget.is_limited());
         let has = |bit: u32| flags & bit != 0;
         ensure!(has(slow::BUDGETED) == is_limited, "{thread:?}: flags {flags:#x}, but a budget is {is_limited}");
         ensure!(is_limited || !has(slow::OF_BUDGET), "{thread:?} has flags {flags:#x} of a budget that it has not");
-        let waits = matches!(state, ThreadState::Receiving(_));
-        ensure!(!is_limited || !waits || fast.is_none(), "{thread:?} has a budget and waits for the fast path");
-        if has(slow::DEPLETED) {
-            let is_queued = has(slow::DEADLINE) && matches!(state, ThreadState::Ready) && *thread != current;
-            ensure!(is_queued, "{thread:?} is depleted, {state:?}, flags {flags:#x}");
-        } else {
-            ensure!(
-                !has(slow::DEADLINE) || !matches!(state, ThreadState::Ready),
-                "{thread:?} is ready, with a deadline"
-            );
-        }
     }
     let (end, flags) = (k.state().budget_end, k.get(current).slow);
     ensure!(end == NEVER || flags & slow::BUDGETED != 0, "the budget of {current:?} is timed, which has none");
@@ -357,33 +377,65 @@ fn check_accounts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         ensure!(account.count as usize == found.len(), "{table:?} counts {} members", account.count);
     }
     ensure!(members.is_empty(), "threads belong to accounts that do not live: {members:x?}");
+    check_residents(k, inventory)
+}
+
+/// Each space counts who lives there, and whoever lives in one with an account belongs to that.
+fn check_residents(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let mut residents: HashMap<usize, u32> = HashMap::new();
+    for thread in &inventory.threads {
+        let t = k.get(*thread);
+        let (account, home) = (t.membership.account, t.bindings[Binding::AddressSpace as usize].cap);
+        let object = inventory.objects.get(&(thread.address() - THREAD_OFFSET));
+        let ends = object.is_some_and(|cap| cap.flags & flag::ZOMBIE != 0);
+        if home.kind == Kind::Null || home.flags & flag::EMBEDDED == 0 {
+            continue;
+        }
+        *residents.entry(home.object).or_default() += 1;
+        // SAFETY: the binding is a capability to a live table.
+        let root = unsafe { Ref::<PageTable>::at(home.object) }.ok_or("no table")?;
+        let belongs = account == Some(root) || ends || !k.get(root).account.open;
+        ensure!(belongs, "{thread:?} lives in the space of {root:?}, and belongs to {account:?}");
+    }
+    for table in inventory.of::<PageTable>(Kind::PageTable) {
+        let (counted, found) = (k.get(table).residents, residents.get(&table.address()).copied().unwrap_or(0));
+        ensure!(counted == found, "{found} threads live in the space of {table:?}, which counts {counted}");
+    }
     Ok(())
 }
 
-/// The timer queue is a heap of exactly the threads that wait with a deadline or for budget.
+/// The timer queues are heaps of exactly the threads that wait with a deadline or have an alarm, and the contexts that wait for a refill.
 fn check_timers(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let base = k.arch().base();
     let mut found = BTreeSet::new();
-    let mut pending = vec![(k.state().timers, 0, 0)];
-    while let Some((node, parent, earliest)) = pending.pop() {
-        if node == 0 {
-            continue;
+    for (class, root) in k.state().timers.roots().into_iter().enumerate() {
+        let mut nodes = Vec::new();
+        // It panics rather than answers.
+        heap::check_invariants(k, root, &mut |node| nodes.push(node));
+        for node in nodes {
+            let n = *k.get(node);
+            ensure!(usize::from(n.class) == class, "{n:?} is in class {class}");
+            let offset = match n.holder {
+                Holder::Thread => offset_of!(Thread, timer),
+                Holder::Context => offset_of!(SchedulingContext, refill),
+            };
+            ensure!(found.insert((n.holder == Holder::Context, node.address() - offset)), "{n:?} is queued twice");
         }
-        ensure!(found.insert(base + ((node as usize) << 6)), "thread {node:x} is twice in the timer queue");
-        // SAFETY: what is in the queue is a live thread (checked below, by the comparison).
-        let thread = unsafe { Ref::<Thread>::at(base + ((node as usize) << 6)) }.ok_or("no thread")?;
-        let (links, deadline) = (k.get(thread).timer, k.get(thread).deadline);
-        ensure!(links.parent == parent, "{thread:?}: timer parent is {:x}, not {parent:x}", links.parent);
-        ensure!(deadline >= earliest, "{thread:?}: deadline {deadline} is below its parent's {earliest}");
-        pending.push((links.left, node, deadline));
-        pending.push((links.right, node, deadline));
     }
-    let waiting = |thread: &&Ref<Thread>| k.get(**thread).slow & slow::DEADLINE != 0;
-    let expected: BTreeSet<usize> = inventory.threads.iter().filter(waiting).map(|t| t.address()).collect();
-    ensure!(found == expected, "the timer queue holds {found:x?}, but {expected:x?} have deadlines");
-    // Balance, too; it panics rather than answers.
-    let counted = timers::check_invariants(k);
-    ensure!(counted == found.len(), "the timer queue holds {counted} threads, not {}", found.len());
+    let mut expected = BTreeSet::new();
+    for thread in &inventory.threads {
+        let (flags, state) = (k.get(*thread).slow, k.get(*thread).state);
+        if flags & slow::DEADLINE != 0 {
+            expected.insert((false, thread.address()));
+            let waits = !matches!(state, ThreadState::Ready | ThreadState::Suspended | ThreadState::Faulted);
+            ensure!(waits || flags & slow::ALARM != 0, "{thread:?} has a deadline, and is {state:?}");
+        }
+    }
+    for context in inventory.of::<SchedulingContext>(Kind::SchedulingContext) {
+        if k.get(context).is_used_up {
+            expected.insert((true, context.address()));
+        }
+    }
+    ensure!(found == expected, "the timer queues hold {found:x?}, but {expected:x?} wait for a time");
     Ok(())
 }
 
@@ -409,14 +461,14 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
     ensure!(served == binding(Binding::Served).object, "it serves {served:x}");
     let notification = t.notification.map_or(0, Ref::address);
     ensure!(notification == binding(Binding::Notification).object, "bound notification {notification:x}");
-    let (register, scheduling, table) = (t.space_register, t.scheduling, binding(Binding::AddressSpace));
+    let (register, table) = (t.space_register, binding(Binding::AddressSpace));
     let own = if table.kind == Kind::Null { empty } else { tench_kernel::table::space_register(k, table.object) };
     ensure!(register == own, "space register {register:x}, not {own:x}");
     if thread == k.current() {
-        ensure!(k.arch().space == own, "it runs in space {:x}, not {own:x}", k.arch().space);
-    }
-    if let Some(context) = scheduling {
-        ensure!(k.get(context).thread == Some(thread), "it runs on {context:?}, which is another's");
+        let loaded = k.arch().space;
+        let is_shared = own == empty && table.kind != Kind::Null && k.state().shared_space == table.object;
+        let shared = if is_shared { tench_kernel::table::share(k, table.object) } else { own };
+        ensure!(loaded == own || loaded == shared, "it runs in space {loaded:x}, not {own:x}");
     }
     if let Some(notification) = k.get(thread).notification {
         let n = k.get(notification);

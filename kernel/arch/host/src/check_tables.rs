@@ -6,6 +6,7 @@ use tench_abi::Kind;
 use tench_abi::memory::entry_bits;
 use tench_kernel::mapping::{Mapping, allowed_flags};
 use tench_kernel::object::{Book, PageTable, Ref};
+use tench_kernel::table::{RESERVED, SHARED};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef};
 
 use crate::check::{Checked, Inventory, ensure};
@@ -124,13 +125,13 @@ fn check_table(
     Ok(())
 }
 
-/// Each root has an identifier of its own, and no other is taken.
+/// Each root has an identifier of its own, or the shared one if there was no other, and no other is taken.
 fn check_identifiers(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked {
     let mut taken = BTreeMap::new();
     for table in tables {
         let (level, asid) = (k.get(*table).level, k.get(*table).asid);
         ensure!((level == 0) == (asid != 0), "{table:?} of level {level} has identifier {asid}");
-        if asid != 0 {
+        if asid != 0 && asid != SHARED {
             let before = taken.insert(asid, *table);
             ensure!(before.is_none(), "{table:?} and {before:?} share identifier {asid}");
         }
@@ -143,7 +144,8 @@ fn check_identifiers(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked
         let mut rest = *used;
         while rest != 0 {
             let asid = (word * 64) as u16 + rest.trailing_zeros() as u16;
-            ensure!(asid == 0 || taken.contains_key(&asid), "identifier {asid} is taken by nobody");
+            let is_reserved = asid < 64 && RESERVED >> asid & 1 != 0;
+            ensure!(is_reserved != taken.contains_key(&asid), "identifier {asid} is taken by nobody");
             rest &= rest - 1;
         }
     }
@@ -155,7 +157,7 @@ fn check_cache(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked {
     let mut roots = HashMap::new();
     for table in tables {
         let (level, asid) = (k.get(*table).level, k.get(*table).asid);
-        if level == 0 {
+        if level == 0 && (asid != SHARED || k.state().shared_space == table.address()) {
             roots.insert(asid, k.physical(table.address()));
         }
     }

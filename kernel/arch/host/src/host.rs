@@ -1,6 +1,7 @@
 //! The host as a machine: [`Arch`] over a buffer, a counter and two sets of interrupt numbers.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 
@@ -41,8 +42,12 @@ pub struct Host {
     pub memory: Memory,
     /// The translation cache.
     pub cache: translation::Cache,
-    /// The counter. Nothing but the test moves it.
+    /// The counter. Nothing but the test moves it, unless looks take time.
     pub time: u64,
+    /// Ticks that each look at the clock takes.
+    pub look: u64,
+    /// Ticks that looks have taken.
+    looked: Cell<u64>,
     /// When the timer fires.
     pub timer: Option<u64>,
     /// Lines that have fired and are not acknowledged.
@@ -53,6 +58,8 @@ pub struct Host {
     pub active: Vec<u32>,
     /// The translation register.
     pub space: u64,
+    /// Whether programs may read the counters of events.
+    pub may_count: bool,
     /// What was printed.
     pub output: Vec<u8>,
     /// Cores that were started: the addresses of image and boot page.
@@ -77,11 +84,14 @@ impl Host {
             memory: Memory::new(memory),
             cache: translation::Cache::default(),
             time: 1,
+            look: 0,
+            looked: Cell::new(0),
             timer: None,
             pending: BTreeSet::new(),
             enabled: BTreeSet::from([TIMER_INTERRUPT]),
             active: Vec::new(),
             space: 0,
+            may_count: false,
             output: Vec::new(),
             started: BTreeMap::new(),
             stopped: BTreeSet::new(),
@@ -101,7 +111,8 @@ impl Host {
 
     /// Whether the timer's line is high, and let in.
     fn timer_is_due(&self) -> bool {
-        self.enabled.contains(&TIMER_INTERRUPT) && self.timer.is_some_and(|deadline| deadline <= self.time)
+        self.enabled.contains(&TIMER_INTERRUPT)
+            && self.timer.is_some_and(|deadline| deadline <= self.time + self.looked.get())
     }
 
     /// The line that would be acknowledged next.
@@ -120,6 +131,47 @@ impl Host {
     }
 }
 
+/// What of the machine's own state an [`Image`](crate::image::Image) contains.
+#[derive(Clone, Default)]
+pub struct Registers {
+    time: u64,
+    timer: Option<u64>,
+    pending: BTreeSet<u32>,
+    enabled: BTreeSet<u32>,
+    space: u64,
+    thread_pointer: u64,
+    float_enabled: bool,
+}
+
+impl Host {
+    /// The registers, for an image. Translations are not part of one, so nothing may be cached.
+    pub(crate) fn registers(&self) -> Registers {
+        assert!(self.cache.is_empty() && self.active.is_empty(), "translations are cached, or an interrupt is active");
+        Registers {
+            time: self.time,
+            timer: self.timer,
+            pending: self.pending.clone(),
+            enabled: self.enabled.clone(),
+            space: self.space,
+            thread_pointer: self.thread_pointer,
+            float_enabled: self.float_enabled,
+        }
+    }
+
+    /// Sets them.
+    pub(crate) fn set_registers(&mut self, registers: &Registers) {
+        self.cache = translation::Cache::default();
+        self.active.clear();
+        self.time = registers.time;
+        self.timer = registers.timer;
+        self.pending.clone_from(&registers.pending);
+        self.enabled.clone_from(&registers.enabled);
+        self.space = registers.space;
+        self.thread_pointer = registers.thread_pointer;
+        self.float_enabled = registers.float_enabled;
+    }
+}
+
 /// Runs a hook, which may put another in its place.
 fn run_hook(k: &mut Kernel<Host>, place: fn(&mut Host) -> &mut Option<WindowHook>) {
     if let Some(mut hook) = place(k.arch()).take() {
@@ -131,12 +183,15 @@ fn run_hook(k: &mut Kernel<Host>, place: fn(&mut Host) -> &mut Option<WindowHook
 // SAFETY: `base() + p` lies in the buffer for all of RAM, device memory is never touched, and `switch` suspends a
 // coroutine, which keeps its whole stack.
 unsafe impl Arch for Host {
+    const ASIDS: usize = 8;
+
     fn base(&self) -> usize {
         self.memory.base()
     }
 
     fn now(&self) -> u64 {
-        self.time
+        self.looked.set(self.looked.get() + self.look);
+        self.time + self.looked.get()
     }
 
     fn set_timer(&mut self, deadline: Option<u64>) {
@@ -279,6 +334,10 @@ unsafe impl Arch for Host {
         0
     }
 
+    fn space(&self) -> u64 {
+        self.space
+    }
+
     fn load_space(&mut self, register: u64) {
         self.space = register;
     }
@@ -317,5 +376,9 @@ unsafe impl Arch for Host {
 
     fn instructions(&self) -> u64 {
         self.time
+    }
+
+    fn let_count(&mut self, readable: bool) {
+        self.may_count = readable;
     }
 }

@@ -9,14 +9,18 @@
 //!   memory       the buffer
 //!   weave        operations of several threads in every order, switched at windows
 //!   snapshot     the state as text, to be compared
+//!   canonical    the state as a number, equal for states that are equal up to renaming
+//!   image        part of the memory and the kernel's state, to be put back
 //! ```
 
 mod boot;
+pub mod canonical;
 pub mod check;
 mod check_foreign;
-pub mod check_inherit;
+pub mod check_helping;
 mod check_tables;
 pub mod host;
+pub mod image;
 pub mod machine;
 pub mod memory;
 pub mod snapshot;

@@ -253,8 +253,32 @@ impl Machine {
     /// Serves pending interrupts as if they arrived in user mode, or while nobody runs.
     fn interrupts(&mut self) {
         while self.host().interrupted() {
-            if self.idle() { self.idle_turn() } else { self.enter(entry::user_interrupt) }
+            self.interrupt_once();
         }
+    }
+
+    /// Serves one interrupt, which is pending.
+    pub fn interrupt_once(&mut self) {
+        if self.idle() { self.idle_turn() } else { self.enter(entry::user_interrupt) }
+    }
+
+    /// How many threads are suspended in the kernel, or were when they went.
+    pub fn suspended(&self) -> usize {
+        self.stacks.suspended()
+    }
+
+    /// Forgets what is suspended in the kernel. Whoever continues there continues in user mode, as after its registers were written.
+    pub fn forget_suspended(&mut self) {
+        if self.stacks.suspended() > 0 {
+            self.stacks.forget();
+        }
+    }
+
+    /// The running thread accesses an address of its space. Returns what is mapped there.
+    pub fn access(&mut self, address: u64) -> Option<crate::translation::Page> {
+        // Its first instruction would not be fetched if the space were not loaded.
+        entry::space_was_missing(&mut self.kernel());
+        self.host().access(address)
     }
 
     /// A fault of the running thread.

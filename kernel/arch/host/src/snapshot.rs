@@ -53,7 +53,7 @@ pub fn snapshot(k: &mut Kernel<Host>, ours: &[Ref<Thread>]) -> Result<String, St
     }
     for object in inventory.of::<SchedulingContext>(Kind::SchedulingContext) {
         let c = k.get(object);
-        let thread = c.thread.map_or(0, |thread| thread.address() - base);
+        let thread = c.owner.map_or(0, |thread| thread.address() - base);
         let _ = writeln!(text, "time {:x}: {} {thread:x}", object.address() - base, c.priority);
     }
     for cap in inventory.objects.values().filter(|cap| cap.kind == Kind::Frame && cap.size() <= COMPARED) {

@@ -87,6 +87,11 @@ impl Stacks {
         }
     }
 
+    /// Forgets all that is suspended.
+    pub fn forget(&mut self) {
+        self.suspended.clear();
+    }
+
     /// Threads that are suspended in the kernel, or were when they went.
     pub fn suspended(&self) -> usize {
         self.suspended.len()

@@ -50,7 +50,7 @@ fn bind(m: &mut Machine, number: u32, notification: u64) -> u64 {
     line
 }
 
-/// Sleepers of the given priorities, whose deadlines all pass at time 1,000, and a driver of priority 200 that waits until
+/// Sleepers of the given priorities (of the same class as the first thread's or as the driver's, so that nobody need wait for a pause), whose deadlines all pass at time 1,000, and a driver of priority 200 that waits until
 /// time 1,000 at most if `impatient`.
 fn world(priorities: &[u64], impatient: bool) -> World {
     let mut m = Machine::new();
@@ -118,7 +118,7 @@ fn statistic(m: &mut Machine, which: Statistic) -> u64 {
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn many_deadlines_let_interrupts_in_between_batches() {
-    let mut w = world(&[50; 5 * BATCH - 1], false);
+    let mut w = world(&[70; 5 * BATCH - 1], false);
     let seen = watch(&mut w, |_, _| {});
     w.m.pass_time(1000);
     w.m.check();
@@ -134,7 +134,7 @@ fn many_deadlines_let_interrupts_in_between_batches() {
 
 #[test]
 fn a_single_batch_passes_no_window() {
-    let mut w = world(&[50; BATCH], false);
+    let mut w = world(&[70; BATCH], false);
     let seen = watch(&mut w, |_, _| {});
     w.m.pass_time(1000);
     w.m.check();
@@ -144,7 +144,7 @@ fn a_single_batch_passes_no_window() {
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn nobody_runs_before_the_outermost_handler_is_left() {
-    let mut w = world(&[150; 3 * BATCH], false);
+    let mut w = world(&[195; 3 * BATCH], false);
     let seen = watch(&mut w, |k, n| {
         if n == 1 {
             raise(k, LINE);
@@ -166,7 +166,7 @@ fn nobody_runs_before_the_outermost_handler_is_left() {
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_handler_in_a_window_of_an_operation_nests_and_leaves_switching_to_the_window() {
-    let mut w = world(&[50; 3 * BATCH], false);
+    let mut w = world(&[70; 3 * BATCH], false);
     let seen = watch(&mut w, |k, n| {
         if n == 2 {
             raise(k, LINE);
@@ -194,7 +194,7 @@ fn a_handler_in_a_window_of_an_operation_nests_and_leaves_switching_to_the_windo
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn interrupts_nest_while_nobody_runs() {
-    let mut w = world(&[150; 3 * BATCH], false);
+    let mut w = world(&[195; 3 * BATCH], false);
     let seen = watch(&mut w, |k, n| {
         if n == 1 {
             raise(k, LINE);
@@ -217,7 +217,7 @@ fn interrupts_nest_while_nobody_runs() {
 #[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn the_timer_does_not_interrupt_its_own_handler() {
     // The driver's wait has the first deadline; that it ends sets the timer to the next, which has passed, too.
-    let mut w = world(&[50; 3 * BATCH], true);
+    let mut w = world(&[195; 3 * BATCH], true);
     let seen = watch(&mut w, |k, n| {
         k.arch().time += 1;
         assert!(!k.arch().interrupted(), "window {n}: the timer is being served");
@@ -231,8 +231,8 @@ fn the_timer_does_not_interrupt_its_own_handler() {
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn deadlines_that_pass_in_a_handler_are_met_by_it() {
-    let mut w = world(&[50; 6], false);
-    let late = w.m.make_thread(60);
+    let mut w = world(&[70; 6], false);
+    let late = w.m.make_thread(90);
     let never = w.m.make(Kind::Notification, 0);
     wait(&mut w.m, late, never, Some(2000));
     watch(&mut w, |k, _| k.arch().time = 2000);
@@ -245,7 +245,7 @@ fn deadlines_that_pass_in_a_handler_are_met_by_it() {
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_slice_that_ends_in_a_handler_ends_when_it_is_left() {
-    let mut w = world(&[50; 3 * BATCH], false);
+    let mut w = world(&[70; 3 * BATCH], false);
     let rival = w.m.make_thread(100);
     let (first, time) = (w.m.first, at(slot::SCHEDULING));
     w.m.call(Operation::SchedulingConfigure, &[time, 100, 255, 600]).ok();

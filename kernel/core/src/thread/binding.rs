@@ -10,9 +10,9 @@ use tench_abi::{Error, Kind, Rights};
 
 use super::{Binding, FaultTarget, OBJECT_SIZE, THREAD_OFFSET, Thread, ThreadState, slow, target};
 use crate::entry::{Outcome, argument, slot_at};
-use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
+use crate::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
 use crate::slot::{Cap, Slot, SlotRef, flag};
-use crate::{Arch, Kernel, account, endpoint, inherit, scheduling, space, window};
+use crate::{Arch, Kernel, account, endpoint, helping, reply, scheduling, space, table, window};
 
 /// The thread that contains the binding slot at this kernel virtual address, and which binding it is.
 fn owner_of_binding<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<(Ref<Thread>, Binding)> {
@@ -37,6 +37,8 @@ struct Configuration {
     thread: Ref<Thread>,
     space: SlotRef,
     root: SlotRef,
+    /// What it belongs to from then on.
+    account: Option<Ref<PageTable>>,
     /// Frame and offset of the message area.
     area: Option<(SlotRef, usize)>,
 }
@@ -53,8 +55,9 @@ fn decode_configuration<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resu
     if k.slot(root).cap.aux != 0 {
         return Err(Error::WrongType);
     }
+    let account = account::of_configured(k, caller, thread, root)?;
     if frame_address == 0 {
-        return Ok(Configuration { thread, space, root, area: None });
+        return Ok(Configuration { thread, space, root, account, area: None });
     }
     let frame = slot_at(k, frame_address, Kind::Frame, Rights::READ.union(Rights::WRITE))?;
     let cap = &k.slot(frame).cap;
@@ -67,7 +70,7 @@ fn decode_configuration<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resu
     if offset >= cap.size() as u64 {
         return Err(Error::InvalidArgument);
     }
-    Ok(Configuration { thread, space, root, area: Some((frame, offset as usize)) })
+    Ok(Configuration { thread, space, root, account, area: Some((frame, offset as usize)) })
 }
 
 /// `ThreadConfigure`.
@@ -86,9 +89,7 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outc
             }
         }
     }
-    let root = k.slot(c.root).cap.object;
-    let account = account::of_new_thread(k, caller, root);
-    account::join(k, thread, account);
+    account::join(k, thread, c.account);
     adopt(k, thread, Binding::Space, c.space);
     adopt(k, thread, Binding::AddressSpace, c.root);
     if let Some((frame, offset)) = c.area {
@@ -151,7 +152,7 @@ fn decode_bindings<A: Arch>(
         if is_bound(k, thread, binding) {
             return Err(Error::AlreadyBound);
         }
-        check_free(k, thread, slot)?;
+        check_free(k, slot)?;
         sources[i] = Some(slot);
     }
     Ok((thread, sources))
@@ -177,17 +178,18 @@ pub fn bind<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, 
     Ok(Outcome::Done)
 }
 
-/// Whether the object in `slot` can be bound to `thread`: nobody else has it.
-fn check_free<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: SlotRef) -> Result<(), Error> {
+/// Whether the object in `slot` can be bound to a thread: nobody else has it.
+fn check_free<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<(), Error> {
     let (kind, object) = (k.slot(slot).cap.kind, k.slot(slot).cap.object);
     let taken = match kind {
-        // SAFETY: a live capability of this kind names such an object (also in the two below).
-        Kind::SchedulingContext => unsafe { Ref::<SchedulingContext>::at(object) }
-            .is_some_and(|o| k.get(o).thread.is_some() || k.get(thread).scheduling.is_some()),
+        Kind::SchedulingContext => {
+            // SAFETY: a live capability of this kind names such an object (also in the two below).
+            unsafe { Ref::<SchedulingContext>::at(object) }.is_some_and(|o| k.get(o).owner.is_some())
+        }
         // SAFETY: see above.
         Kind::Reply => match unsafe { Ref::<Reply>::at(object) } {
             Some(o) if k.get(o).caller.is_some() => return Err(Error::Busy),
-            Some(o) => k.get(o).claimed.is_some(),
+            Some(o) => reply::is_taken(k, o),
             None => true,
         },
         // SAFETY: see above.
@@ -206,7 +208,7 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
             t.space_slots = cap.slots();
         }
         Binding::AddressSpace => {
-            let register = crate::table::space_register(k, object);
+            let register = table::enter(k, object);
             k.get(thread).space_register = register;
             if thread == k.current() {
                 k.arch().load_space(register);
@@ -215,13 +217,12 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
         Binding::Scheduling => {
             // SAFETY: `object` comes from a live capability of the kind that goes with the binding (also below).
             let Some(context) = (unsafe { Ref::<SchedulingContext>::at(object) }) else { return };
-            let c = k.get(context);
-            c.accounted = c.consumed;
-            scheduling::give(k, context, thread);
+            scheduling::bind(k, context, thread);
         }
         Binding::Reply => {
             // SAFETY: as above.
             let Some(reply) = (unsafe { Ref::<Reply>::at(object) }) else { return };
+            helping::release(k, reply);
             let r = k.get(reply);
             r.claimed = Some(thread);
             r.bound = true;
@@ -237,6 +238,8 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
             t.notification = Some(notification);
             if pending {
                 t.slow |= slow::SIGNALLED;
+                t.fast_reply = None;
+                helping::settle(k, thread);
             }
         }
         Binding::Served => {
@@ -244,7 +247,8 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
             let Some(endpoint) = (unsafe { Ref::<Endpoint>::at(object) }) else { return };
             k.get(endpoint).server = Some(thread);
             k.get(thread).served = Some(endpoint);
-            inherit::begin(k, thread);
+            endpoint::queue::note_senders(k, endpoint);
+            helping::serve(k, thread, endpoint);
         }
         _ => {}
     }
@@ -261,6 +265,7 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
             t.space_slots = 0;
         }
         Binding::AddressSpace => {
+            table::leave(k, object);
             let empty = k.arch().empty_space_register();
             k.get(thread).space_register = empty;
             if thread == k.current() {
@@ -272,7 +277,7 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
             account::settle(k, thread);
             // SAFETY: the binding's capability is still alive, so is its object (also below).
             if let Some(context) = unsafe { Ref::<SchedulingContext>::at(object) } {
-                scheduling::take(k, context);
+                scheduling::unbind(k, context);
             }
         }
         Binding::Reply => unbind_reply(k, thread, object),
@@ -284,14 +289,17 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
             let t = k.get(thread);
             t.notification = None;
             t.slow &= !slow::SIGNALLED;
+            helping::settle(k, thread);
         }
         Binding::Served => {
             // SAFETY: as above.
             if let Some(endpoint) = unsafe { Ref::<Endpoint>::at(object) } {
                 k.get(endpoint).server = None;
             }
-            k.get(thread).served = None;
-            inherit::settle_soon(k, thread);
+            let t = k.get(thread);
+            t.served = None;
+            t.slow &= !slow::HELPED;
+            helping::settle(k, thread);
         }
         Binding::Fault0 | Binding::Fault1 | Binding::Fault2 | Binding::Fault3 => {}
     }
@@ -301,6 +309,8 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
 fn unbind_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: usize) {
     // SAFETY: see `unbind`.
     let Some(reply) = (unsafe { Ref::<Reply>::at(object) }) else { return };
+    let caller = k.get(reply).caller;
+    let caller = caller.filter(|caller| helping::server_of(k, *caller) == Some(thread));
     let t = k.get(thread);
     t.bound_reply = None;
     let waits = t.receive_reply == Some(reply) && matches!(t.state, ThreadState::Receiving(_));
@@ -310,7 +320,10 @@ fn unbind_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: usize) 
     if waits {
         endpoint::cancel(k, thread, Error::Aborted);
     }
-    inherit::settle_soon(k, thread);
+    match caller {
+        Some(caller) => helping::abandon(k, thread, caller),
+        None => drop(helping::settle(k, thread)),
+    }
 }
 
 /// All checks of `ThreadServe`. The slot means nothing after a window.

@@ -3,11 +3,11 @@
 use tench_abi::object::ThreadState as State;
 use tench_abi::{Error, Kind, Rights};
 
-use super::{Binding, Thread, ThreadState, load_registers, slow, stack_depth, target};
+use super::{Binding, Thread, ThreadState, load_registers, stack_depth, target};
 use crate::area::Area;
 use crate::entry::{Outcome, argument};
 use crate::object::Ref;
-use crate::{Arch, Kernel, account, depletion, endpoint, scheduler};
+use crate::{Arch, Kernel, account, endpoint, scheduler};
 
 /// Lets a suspended or faulted thread run.
 fn resume<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(), Error> {
@@ -35,9 +35,6 @@ pub fn suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
     if !matches!(t.state, ThreadState::Faulted) {
         t.state = ThreadState::Suspended;
-    }
-    if k.get(thread).slow & slow::DEPLETED != 0 {
-        depletion::release(k, thread);
     }
 }
 
@@ -110,7 +107,7 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome,
         ThreadState::Waiting(_) => State::Waiting,
         ThreadState::Faulted => State::Faulted,
     };
-    let (priority, fault, scheduling) = (t.priority.max(0) as u64, t.fault, t.scheduling);
+    let (priority, fault, scheduling) = (t.priority.max(0) as u64, t.fault, t.base.context);
     let consumed = scheduling.map_or(0, |context| k.get(context).consumed);
     let answers = [state as u64, priority, consumed, depth, fault.address, fault.instruction, fault.syndrome];
     Ok(Outcome::results(k, caller, &answers))

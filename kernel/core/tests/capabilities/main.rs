@@ -27,6 +27,9 @@ const HOLE: u64 = RAM_START + (8 << 20) + (64 << 10);
 /// What everything is made of.
 const UNTYPED: [u64; 3] = [RAM_SMALL, ARCHIVE, DEVICE];
 
+/// What the test begins with, and keeps.
+const KEPT: [u64; 4] = [RAM_SMALL, ARCHIVE, DEVICE, KERNEL];
+
 /// Mostly untyped memory.
 fn untyped() -> impl Strategy<Value = At> {
     prop_oneof![6 => any::<usize>().prop_map(At::Untyped), 1 => held()]
@@ -218,14 +221,16 @@ fn import() -> impl Strategy<Value = Plan> {
 
 fn plan() -> impl Strategy<Value = Plan> {
     let mask = prop_oneof![3 => Just(u64::MAX), 1 => 0..16u64];
-    let badge = prop_oneof![3 => Just(0), 2 => 1..4u64];
+    let badge = prop_oneof![3 => Just(0), 2 => 1..4u64, 1 => (0..3u64).prop_map(|bit| 1 << (48 + 4 * bit) | 1)];
+    let minted = prop_oneof![9 => held(), 1 => Just(At::Address(KERNEL))];
     prop_oneof![
         8 => retype(),
-        9 => (held(), empty(), mask, badge).prop_map(|(from, to, mask, badge)| Plan::Mint { from, to, mask, badge }),
+        9 => (minted, empty(), mask, badge).prop_map(|(from, to, mask, badge)| Plan::Mint { from, to, mask, badge }),
         2 => (held(), empty()).prop_map(|(from, to)| Plan::Move { from, to }),
         3 => (untyped(), empty()).prop_map(|(address, to)| Plan::Split { address, to }),
         4 => held().prop_map(Plan::Delete),
         2 => held().prop_map(Plan::Revoke),
+        1 => Just(Plan::Revoke(At::Address(KERNEL))),
         4 => prop_oneof![held(), untyped()].prop_map(Plan::Export),
         2 => exported().prop_map(Plan::Unexport),
         3 => import(),
@@ -285,7 +290,7 @@ fn compare(machine: &mut Machine, model: &Model, addresses: &BTreeSet<u64>) {
     }
 }
 
-/// Only the untyped capabilities that the test begins with are in the model.
+/// Only the untyped capabilities that the test begins with, and that to the kernel, are in the model.
 fn begin() -> (Machine, Model) {
     let mut machine = Machine::new();
     let mut model = Model::default();
@@ -296,24 +301,28 @@ fn begin() -> (Machine, Model) {
         let kind = Kind::Untyped;
         model.add(Object { kind, start, bits, parent: None, watermark: 0, kept, device, borrowed: false }, address);
     }
+    let kind = Kind::Kernel;
+    let kernel =
+        Object { kind, start: 0, bits: 0, parent: None, watermark: 0, kept: false, device: false, borrowed: false };
+    model.add(kernel, KERNEL);
     (machine, model)
 }
 
 /// Whether a step touches capabilities that the model does not know (the first process's own), or takes away what all
 /// others need.
 fn foreign(step: &Step) -> bool {
-    let ours = |address: u64| OWN.contains(&address) || UNTYPED.contains(&address);
+    let ours = |address: u64| OWN.contains(&address) || KEPT.contains(&address);
     let nowhere = |address: u64| address >= 256 || ours(address);
     match *step {
         Step::Retype { from, count, first, .. } => {
             !nowhere(from) || !nowhere(first) || (count <= 256 && first < 256 && !ours(first + count))
         }
         Step::Mint { from, to, .. } => !nowhere(from) || !nowhere(to),
-        Step::Move { from, to } => !nowhere(from) || !nowhere(to) || UNTYPED.contains(&from),
+        Step::Move { from, to } => !nowhere(from) || !nowhere(to) || KEPT.contains(&from),
         Step::Split { address, to } => !nowhere(address) || !nowhere(to),
-        Step::Delete(address) => !nowhere(address) || UNTYPED.contains(&address),
+        Step::Delete(address) => !nowhere(address) || KEPT.contains(&address),
         Step::Revoke(address) => !nowhere(address),
-        Step::Export(address) | Step::Unexport(address) => !nowhere(address) || UNTYPED.contains(&address),
+        Step::Export(address) | Step::Unexport(address) => !nowhere(address) || KEPT.contains(&address),
         Step::Import { to, .. } => !nowhere(to),
     }
 }
@@ -321,7 +330,7 @@ fn foreign(step: &Step) -> bool {
 fn run(plans: &[Plan]) {
     let (mut machine, mut model) = begin();
     let mut used: BTreeSet<u64> = OWN.collect();
-    used.extend(UNTYPED);
+    used.extend(KEPT);
     for plan in plans {
         let step = plan.step(&model);
         if foreign(&step) {

@@ -191,7 +191,7 @@ impl Model {
         (known.exported, known.wanted) = (false, false);
         known.rights &= mask as u8;
         if badge != 0 {
-            if !matches!(kind, Kind::Endpoint | Kind::Notification) || known.badge != 0 {
+            if !matches!(kind, Kind::Endpoint | Kind::Notification | Kind::Kernel) || known.badge != 0 {
                 return Err(Error::InvalidArgument);
             }
             known.badge = badge;

@@ -37,7 +37,7 @@ pub fn interrupt_at(machine: &mut Machine, other: Ref<Thread>, n: usize) {
             return;
         }
         left -= 1;
-        if left == 0 && k.current() != other {
+        if left == 0 && k.current() != other && !k.get(other).queued {
             scheduler::make_ready(k, other);
         }
     }));
@@ -67,7 +67,9 @@ pub fn take_over(machine: &mut Machine) {
     let first = machine.first;
     machine.host().hook = None;
     if machine.current() != first {
-        scheduler::make_ready(&mut machine.kernel(), first);
+        if !machine.kernel().get(first).queued {
+            scheduler::make_ready(&mut machine.kernel(), first);
+        }
         machine.run(first);
     }
 }

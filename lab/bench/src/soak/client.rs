@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
+use tench::abi::Powers;
 use tench::mem::Failure as MemFailure;
 use tench::mem::protocol::Error as Refusal;
 use tench::procs::{Failure, Procs};
@@ -38,10 +39,12 @@ const WRONG: i32 = 3;
 pub fn start(kind: &str, seed: u64, quota: Option<u64>, priority: u8) -> Result<u64, Failure> {
     let spawn = Procs::STANDARD.prepare("bench")?;
     let mut digits = [0; 20];
+    // These choose addresses, and how memory is managed.
+    let powers = if matches!(kind, "blocks" | "bundles") { Powers::MEMORY } else { Powers::empty() };
     let prepared = ["soak-client", kind, decimal(seed, &mut digits)]
         .into_iter()
         .try_for_each(|argument| spawn.argument(argument))
-        .and_then(|()| spawn.configure(priority, priority, 0, false))
+        .and_then(|()| spawn.configure(priority, priority, 0, powers))
         .and_then(|()| quota.map_or(Ok(()), |bytes| spawn.limit(bytes)));
     match prepared {
         Ok(()) => spawn.start(),

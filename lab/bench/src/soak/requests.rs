@@ -226,6 +226,7 @@ fn name(number: usize, buffer: &mut [u8; 24]) -> &str {
         *byte = b'a' + (rest % 16) as u8;
         rest /= 16;
     }
+    buffer[0] = b'/';
     core::str::from_utf8(buffer).unwrap_or("soak")
 }
 

@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
+use tench::abi::Powers;
 use tench::abi::layout::slot;
 use tench::procs::Procs;
 use tench::sync::shared::{Group, Member};
@@ -26,6 +27,8 @@ const LOCK: usize = 64;
 const COUNT: usize = 65;
 const READY: usize = 66;
 const CELLS: usize = 67;
+/// That of this process, whose threads take turns with the child's.
+const PRIORITY: u8 = 120;
 
 /// The turns of thread `number` of `threads`. Answers the readings of the first thread.
 fn take_turns(group: &Group, member: &Member<'_>, number: usize, threads: usize) -> Result<(u64, u64), String> {
@@ -79,6 +82,7 @@ fn measure(threads: usize) -> Result<String, String> {
         spawn.give(endpoint)?;
         spawn.argument("threads-child")?;
         spawn.argument(&alloc::format!("{threads}"))?;
+        spawn.configure(PRIORITY, PRIORITY, 0, Powers::empty())?;
         spawn.start()
     };
     let child = starting().map_err(problem("the child"))?;

@@ -166,7 +166,7 @@ fn processes(victim: &Victim, random: &mut Random, _: u64) -> Message {
 /// Names, and waits for names that never come.
 fn names(victim: &Victim, random: &mut Random, step: u64) -> Message {
     let waits = random.below(2) == 0;
-    let mut name = [b'!'; 24];
+    let mut name = [b'/'; 24];
     for (index, byte) in name.iter_mut().enumerate().take(16) {
         *byte = b'a' + (step >> (4 * index) & 15) as u8;
     }
@@ -210,7 +210,6 @@ fn pipes(victim: &Victim, _: &mut Random, _: u64) -> Message {
 
 /// Is such a client, of the server of this name.
 pub fn run(name: &str, seed: u64) -> Option<i32> {
-    child::lay_down_authority()?;
     // These are not the library's any more.
     while memory::take_slot().ok()?.0 < streams::LAST_SLOT.0 {}
     let victim = Victim::find(name)?;

@@ -5,8 +5,10 @@
 //! fixed piece of work and looks at every answer ([`work`]): it is right, and costs what it costs alone, as far as nobody of the same
 //! priority takes a time slice. When the hostile ones have been killed, the books say what they said before.
 
+pub mod authority;
 mod client;
 mod pager;
+pub mod powers;
 mod shares;
 mod streams;
 mod work;
@@ -15,6 +17,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use tench::abi::Powers;
 use tench::files::protocol::Usage;
 use tench::mem::{Mem, Totals};
 use tench::procs::Procs;
@@ -134,7 +137,7 @@ fn enemy(scene: &Scene<'_>, seed: u64, priority: u64) -> Outcome<u64> {
     for argument in ["hostile", scene.server, &format!("{seed}")] {
         spawn.argument(argument)?;
     }
-    spawn.configure(priority as u8, priority as u8, 0, false)?;
+    spawn.configure(priority as u8, priority as u8, 0, Powers::empty())?;
     spawn.limit(QUOTA)?;
     Ok(spawn.start()?)
 }

@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use tench::abi::Powers;
 use tench::abi::layout::slot;
 use tench::clock::Clock;
 use tench::console::protocol::{Console, Error as ConsoleError};
@@ -22,6 +23,7 @@ use tench_protocol::Failure as Refused;
 use super::now;
 use crate::case::{Failure, Outcome};
 use crate::child::OBEDIENT;
+use crate::stage::PRIORITY;
 
 /// Adds up instructions; the counter has 32 bits.
 pub struct Meter(pub u64);
@@ -66,7 +68,13 @@ pub fn blocks(number: u64) -> Outcome<u64> {
 /// A process that ends by itself, and one that is given up before it starts.
 pub fn processes(_: u64) -> Outcome<u64> {
     let (procs, mut meter) = (Procs::STANDARD, Meter(0));
-    let process = meter.of(|| procs.spawn("cases", &["obey"]))?;
+    let process = meter.of(|| {
+        let child = procs.prepare("cases")?;
+        child.argument("obey")?;
+        // As urgent as this program: it is part of the work.
+        child.configure(PRIORITY as u8, PRIORITY as u8, 0, Powers::empty())?;
+        child.start()
+    })?;
     let status = meter.of(|| procs.wait(process))?;
     equal!((status.process, status.state, status.exit_code()), (process, State::Exited, Some(OBEDIENT)));
     let spawn = meter.of(|| procs.prepare("cases"))?;
@@ -84,7 +92,7 @@ pub fn names(number: u64) -> Outcome<u64> {
     let (names, mut meter) = (Names::STANDARD, Meter(0));
     let (endpoint, place) = (memory::make::<Endpoint>(0)?, memory::take_slot()?);
     for index in 0..4 {
-        let name = format!("work {number} {index}");
+        let name = format!("work/{number}/{index}");
         meter.of(|| names.register(&name, endpoint.cap())).map_err(because("a name is not registered"))?;
         for waits in [false, true] {
             let found = meter.of(|| if waits { names.wait_for(&name, place) } else { names.look_up(&name, place) });

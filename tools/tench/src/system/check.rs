@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use miette::Result;
+use tench_abi::Powers;
 use tench_abi::layout::slot;
 use tench_system::{Capability, Cores, DEFAULT_PRIORITY, Device, FORMS, MAX_SHARES, MAX_WEIGHT, SIZES, Share};
 use toml::{Spanned, Value};
@@ -144,6 +145,7 @@ impl Checker<'_> {
             ) / SLOTS) as u32,
             arguments: text.arguments.iter().map(|argument| self.argument(argument)).collect(),
             environment: text.environment.iter().map(|entry| self.environment(entry)).collect(),
+            powers: text.powers.iter().map(|power| self.power(power)).collect(),
             capabilities: text.capabilities.iter().map(|capability| self.capability(capability)).collect(),
         }
     }
@@ -319,6 +321,16 @@ impl Checker<'_> {
         entry
     }
 
+    fn power(&mut self, value: &Spanned<Value>) -> Powers {
+        let allowed = Powers::WORDS.map(|(word, _)| word).join(", ");
+        let text = self.string("powers", value, &allowed);
+        let power = Powers::from_word(&text);
+        if matches!(value.get_ref(), Value::String(_)) && power.is_none() {
+            self.mistake(value.span(), format!("`powers` has {text:?}"), allowed);
+        }
+        power.unwrap_or_default()
+    }
+
     fn capability(&mut self, value: &Spanned<Value>) -> String {
         let forms: Vec<&str> = FORMS.iter().map(|(form, _)| *form).collect();
         let allowed = format!("{}; DEVICE is one of {}", forms.join(", "), Device::NAMES.join(", "));
@@ -371,14 +383,23 @@ impl Checker<'_> {
                     self.mistake(value.span(), message, "servers with `start = true`, but for mem and procs");
                 }
             }
+            if let Some(value) = text.get_ref().powers.first().filter(|_| !program.start) {
+                let message = format!("`powers` is said of {:?}, but init does not start this program", program.name);
+                self.mistake(
+                    value.span(),
+                    message,
+                    "programs with `start = true`; others get what whoever starts them gives",
+                );
+            }
             for (value, capability) in std::iter::zip(&text.get_ref().capabilities, &program.capabilities) {
                 match Capability::from_text(capability) {
-                    Some(Capability::Kernel | Capability::InterruptControl) | None => {}
+                    None => {}
                     Some(_) if !program.start => {
                         let message =
                             format!("`capabilities` has {capability:?}, but init does not start this program");
-                        self.mistake(value.span(), message, "kernel, interrupt-control; others with `start = true`");
+                        self.mistake(value.span(), message, "programs with `start = true`");
                     }
+                    Some(Capability::Kernel | Capability::InterruptControl) => {}
                     Some(Capability::Service(server)) if !servers.contains(&server) => {
                         let message = format!("`capabilities` has {capability:?}, but no server has that name");
                         self.mistake(value.span(), message, services(&servers));

@@ -12,6 +12,7 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use miette::Result;
+use tench_abi::Powers;
 use tench_system::{Capabilities, Cores, Program as Record, Shares, Strings};
 
 use crate::process;
@@ -67,6 +68,8 @@ pub struct Program {
     pub arguments: Vec<String>,
     /// Its environment, `NAME=value` each.
     pub environment: Vec<String>,
+    /// What its capabilities to servers permit beyond what everybody's do.
+    pub powers: Powers,
     /// Its capabilities, each understood by `tench_system::Capability::from_text`.
     pub capabilities: Vec<String>,
 }
@@ -125,6 +128,7 @@ impl System {
                 keep_nodes: program.keep_nodes,
                 arguments: Strings::new(arguments),
                 environment: Strings::new(environment),
+                powers: program.powers.bits(),
                 capabilities: Capabilities::new(Strings::new(capabilities)),
             })
             .collect();

@@ -67,6 +67,7 @@ fn a_good_description_survives_encoding() {
         package = "tench-shell"
         start = true
         ceiling = 150
+        powers = ["power", "memory"]
         arguments = ["-x", "two words"]
         environment = ["A=b=c"]
         capabilities = ["service:mem", "device:uart"]
@@ -87,6 +88,8 @@ fn a_good_description_survives_encoding() {
     assert_eq!((shell.priority, shell.ceiling, shell.start), (DEFAULT, 150, true));
     assert_eq!(shell.arguments.iter().collect::<Vec<_>>(), ["-x", "two words"]);
     assert_eq!(shell.environment.iter().collect::<Vec<_>>(), ["A=b=c"]);
+    assert_eq!(shell.powers(), Powers::POWER | Powers::MEMORY);
+    assert!(read.find("mem").unwrap().powers().is_empty());
     assert_eq!(shell.capabilities.iter().count(), 2);
 }
 

@@ -46,6 +46,8 @@ pub struct Program {
     #[serde(default)]
     pub environment: Vec<Spanned<Value>>,
     #[serde(default)]
+    pub powers: Vec<Spanned<Value>>,
+    #[serde(default)]
     pub capabilities: Vec<Spanned<Value>>,
 }
 

@@ -10,11 +10,13 @@
 //! | `cases/watching` | those about how long interrupts are off, with a kernel that measures it | [`cases`] |
 //! | `seed` | the same seed, the same addresses; another seed, others | [`seed`] |
 //! | `isolation` | two kernels in one machine share nothing that one of them writes | [`isolation`] |
+//! | `holders` | the capabilities of every process are those of the manual's table | [`authority`] |
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
 //!
 //! What several of them boot is built once, by one cargo invocation, after the tests of the host.
 
+mod authority;
 mod cases;
 mod crash;
 mod figures;
@@ -43,6 +45,7 @@ enum Test {
     Cases(cases::Boot),
     Seed,
     Isolation,
+    Authority,
     Scenario(scenario::Scenario),
     Figures(&'static lab::Experiment),
 }
@@ -55,6 +58,7 @@ impl Test {
             Test::Cases(boot) => boot.name(),
             Test::Seed => "seed".to_owned(),
             Test::Isolation => "isolation".to_owned(),
+            Test::Authority => "holders".to_owned(),
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
             Test::Figures(experiment) => format!("lab/{}", experiment.name),
         }
@@ -68,6 +72,7 @@ impl Test {
             Test::Cases(_) => vec![cases::SYSTEM],
             Test::Seed => vec![seed::SYSTEM],
             Test::Isolation => vec![isolation::SYSTEM],
+            Test::Authority => vec![authority::SYSTEM],
             Test::Scenario(scenario) => vec![scenario.system],
             Test::Figures(experiment) => experiment.boots().into_iter().collect(),
         }
@@ -118,7 +123,7 @@ impl<'w> Target<'w> {
 pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
     let mut tests = vec![Test::Host, Test::Crash];
     tests.extend(cases::Boot::ALL.map(Test::Cases));
-    tests.extend([Test::Seed, Test::Isolation]);
+    tests.extend([Test::Seed, Test::Isolation, Test::Authority]);
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
     if let Some(filter) = &options.filter {
@@ -138,6 +143,7 @@ pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
             Test::Cases(boot) => cases::run(&target, *boot, &mut report),
             Test::Seed => seed::run(&target, &mut report),
             Test::Isolation => isolation::run(&target, &mut report),
+            Test::Authority => authority::run(&target, options.bless, &mut report),
             Test::Scenario(scenario) => scenario.run(&target, options.bless, &mut report),
             Test::Figures(experiment) => figures::run(&target, experiment, &mut report),
         };

@@ -21,7 +21,7 @@ const MADE_BY_READERS: [&str; 3] = ["user/programs/greet", "user/programs/count"
 #[test]
 fn links_lead_somewhere() {
     let mut wrong = Vec::new();
-    let pages = source::files("docs", ".md").into_iter().chain(["README.md".to_owned()]);
+    let pages = source::files("docs", ".md").into_iter().chain(["README.md", "SECURITY.md"].map(str::to_owned));
     for page in pages {
         let text = read(&page);
         let folder = root().join(&page).parent().map(std::path::Path::to_path_buf).unwrap_or_default();

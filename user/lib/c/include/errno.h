@@ -9,6 +9,7 @@
 #define EBADF 9
 #define EAGAIN 11
 #define ENOMEM 12
+#define EACCES 13
 #define EBUSY 16
 #define EEXIST 17
 #define ENOTDIR 20

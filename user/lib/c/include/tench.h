@@ -140,7 +140,7 @@ void tench_delay_until(uint64_t time);            /* nanoseconds since then; at 
 uint32_t tench_notification(void);
 int tench_signal(uint32_t notification);
 int tench_await_event(uint32_t notification, uint64_t time, uint64_t *bits);
-uint64_t tench_instructions(void); /* that the processor has executed */
+uint64_t tench_instructions(void); /* that the processor has executed; 0 where programs may not count */
 uint64_t tench_process(void); /* the process identifier */
 
 #endif

@@ -16,6 +16,8 @@ pub const EBADF: c_int = 9;
 pub const EAGAIN: c_int = 11;
 /// There is no memory.
 pub const ENOMEM: c_int = 12;
+/// Another program's.
+pub const EACCES: c_int = 13;
 /// In use.
 pub const EBUSY: c_int = 16;
 /// Something lies there already.

@@ -72,6 +72,7 @@ fn number_of(error: &Error) -> c_int {
             FilesError::NotADirectory => errno::ENOTDIR,
             FilesError::IsDirectory => errno::EISDIR,
             FilesError::ReadOnly => errno::EROFS,
+            FilesError::NotAllowed => errno::EACCES,
             FilesError::Exists => errno::EEXIST,
             FilesError::NotEmpty => errno::ENOTEMPTY,
             FilesError::NoSpace => errno::ENOSPC,

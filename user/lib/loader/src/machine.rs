@@ -250,7 +250,6 @@ impl Process {
         for (to, from) in [
             (slot::CSPACE, root.address()),
             (slot::NODE0, node.address()),
-            (slot::VSPACE, process.space.address()),
             (slot::THREAD, process.thread.address()),
             (slot::SCHEDULING, process.scheduling.address()),
             (slot::REPLY, process.reply.address()),
@@ -258,6 +257,9 @@ impl Process {
         ] {
             root.copy_from(to, OWN_SPACE, from)?;
         }
+        // Without `GRANT`: a process does not say who belongs to its account, nor whether that is suspended.
+        let rights = Rights::READ | Rights::WRITE;
+        root.mint_from(slot::VSPACE, OWN_SPACE, process.space.address(), rights, 0)?;
         root.mint_from(slot::PROCESS_INFO, OWN_SPACE, image.information, Rights::READ, 0)?;
         Ok(process)
     }

@@ -38,7 +38,7 @@ impl<P: Policy> Server<P> {
     pub fn run(mut self) -> Pager<Frames> {
         let slots = Slots { take: || memory::take_slot().ok(), count: 1 };
         let mut port = Port::new(self.endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots);
-        // Whoever waits for a page lends the pager its priority. Refused if a thread serves the endpoint already.
+        // Whoever waits for a page helps the pager. Refused if a thread serves the endpoint already.
         let _ = current_thread().serve(Some(self.endpoint));
         while !self.stopped {
             if port.next(Wait::FOREVER) != Event::Request {

@@ -30,6 +30,7 @@ pub use arrayvec::{ArrayString, ArrayVec};
 pub use port::{Caller, Context, Event, Flow, Port, Slots};
 pub use replies::{Factory, Later, Pending, Replies};
 pub use shared::{Attachments, Memory, Region, Shared, SharedMut, Shares};
+pub use tench_abi::Powers;
 pub use tench_protocol_macros::{Words, interface, probe};
 pub use tench_sys as sys;
 use tench_sys::{Cap, Endpoint, Error, Message, Received, Tag};
@@ -155,7 +156,7 @@ pub enum Rejection {
     OtherVersion(u16),
     /// The server has another interface: the one with this number.
     OtherInterface(u16),
-    /// The method is for those with the capability without a badge.
+    /// The method is for those with the capability without a badge, or with a power that this one does not carry.
     NotAllowed,
     /// The server cannot remember one more request that it would answer later.
     Busy,
@@ -248,7 +249,9 @@ impl fmt::Display for Rejection {
             Rejection::OtherInterface(number) => {
                 write!(f, "another server answered, with interface {number:#06x}; check who was given which capability")
             }
-            Rejection::NotAllowed => f.write_str("only the servers that start the others may do this"),
+            Rejection::NotAllowed => f.write_str(
+                "this needs a power that the program was not given; start it with that power, if you have it",
+            ),
             Rejection::Busy => f.write_str("too many requests wait at the server; try again later"),
             Rejection::NotAttached => f.write_str("no memory is shared with the server; attach a buffer first"),
             Rejection::NoBuffer => f.write_str("the server shares no such buffer; ask for a smaller one, or later"),

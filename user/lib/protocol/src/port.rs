@@ -15,6 +15,7 @@
 use core::cell::Cell;
 
 use tench_abi::message::MAX_CAPS;
+use tench_abi::power::{self, Powers};
 use tench_sys::{
     Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received, Wait, first_offered_slot, offer_slots,
 };
@@ -24,8 +25,8 @@ use crate::shared::Attachments;
 use crate::wire::{Encode, KindOf, own_kind_of};
 use crate::{Code, DONE, Rejection};
 
-/// Who asks: the badge of the capability that was used. The process server gives each process capabilities with the
-/// process's number.
+/// Who asks: the process of the badge of the capability that was used. The process server gives each process capabilities
+/// with the process's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Caller(pub u64);
 
@@ -49,6 +50,8 @@ pub enum Flow {
 pub struct Context<'a> {
     /// Who asks.
     pub caller: Caller,
+    /// What the capability permits that was used, besides what everybody's does.
+    pub powers: Powers,
     /// Capabilities that the server keeps, a bit for each.
     pub kept: Cell<u8>,
     /// Reply objects.
@@ -60,9 +63,10 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Of a request from this caller.
-    pub const fn new(caller: Caller, replies: &'a mut Replies) -> Context<'a> {
-        Context { caller, kept: Cell::new(0), replies, kind_of: own_kind_of, attachments: None }
+    /// Of a request with this badge.
+    pub const fn new(badge: u64, replies: &'a mut Replies) -> Context<'a> {
+        let (caller, powers) = (Caller(power::identity(badge)), Powers::of_badge(badge));
+        Context { caller, powers, kept: Cell::new(0), replies, kind_of: own_kind_of, attachments: None }
     }
 }
 
@@ -219,8 +223,7 @@ impl Port {
             return;
         }
         let request = &self.received;
-        let caller = Caller(request.badge());
-        let mut context = Context::new(caller, &mut self.replies);
+        let mut context = Context::new(request.badge(), &mut self.replies);
         if let Some(attachments) = attachments {
             context.attachments = Some(attachments);
         }

@@ -160,7 +160,7 @@ impl Here {
         (self.disturb)(&mut request);
         let request = Received::from_message(&request, self.caller);
         let mut answer = Message::new(0);
-        let mut context = Context::new(Caller(self.caller), &mut self.replies);
+        let mut context = Context::new(self.caller, &mut self.replies);
         let flow = Everything::dispatch(&mut self.server, &request, &mut context, &mut answer);
         self.kept = context.kept.get();
         if flow == Flow::Answer { Ok(answer) } else { Err(Lost::Aborted) }

@@ -19,8 +19,8 @@ pub struct AccountInfo {
 }
 
 impl Cap<PageTable> {
-    /// Opens the account of the address space with this root: whatever thread lives there belongs to it from now on, and what
-    /// such a thread makes. Rights: `WRITE`, also on `authority`. Errors: `AlreadyBound`.
+    /// Opens the account of the address space with this root, where nobody lives yet: whatever thread does later belongs to it, and
+    /// what such a thread makes. Rights: `WRITE`, also on `authority`. Errors: `AlreadyBound`, `Busy` (a thread lives there).
     pub fn open_account(self, authority: Cap<Kernel>) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::AccountOpen, self.raw(), authority.raw()) }.done()
@@ -35,7 +35,7 @@ impl Cap<PageTable> {
     }
 
     /// Stops all threads of its account, and those that join it, or lets them go on. What they wait for goes on.
-    /// Rights: `WRITE`. Errors: `NotConfigured`.
+    /// Rights: `GRANT`, which a process lacks for its own. Errors: `NotConfigured`.
     pub fn suspend_account(self, suspended: bool) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::AccountSuspend, self.raw(), u64::from(suspended)) }.done()

@@ -122,6 +122,12 @@ impl Cap<Kernel> {
         Ok(unsafe { raw::call0(Operation::KernelQuery, self.raw(), statistic as u64) }.check()?.first)
     }
 
+    /// Lets all programs on this core read the processor's counters, or makes each attempt an exception. Rights: `WRITE`.
+    pub fn let_count(self, readable: bool) -> Result<(), Error> {
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call0(Operation::KernelCounters, self.raw(), u64::from(readable)) }.done()
+    }
+
     /// What machine this is. Rights: `READ`.
     pub fn machine(self) -> Result<Machine, Error> {
         // SAFETY: no memory of the program changes.

@@ -55,7 +55,7 @@ impl Cap<Untyped> {
     ///
     /// `size` is log2 of bytes for untyped memory and frames, log2 of slots for nodes, the level for page tables.
     /// Rights: `WRITE`. Errors: `OutOfMemory`, `Overlap`, `Misaligned`, `DeviceMemory`, `SlotOccupied`, `NoSuchSlot`,
-    /// `NoAddressSpace`, `InvalidArgument`.
+    /// `InvalidArgument`.
     pub fn retype_many(
         self,
         kind: Kind,

@@ -61,9 +61,9 @@ impl Bindings {
 pub struct ThreadInfo {
     /// What it is doing.
     pub state: ThreadState,
-    /// Its priority.
+    /// The priority at which it runs, its own or that of somebody who helps it.
     pub priority: u64,
-    /// Ticks of processor time used.
+    /// Ticks that its own scheduling context has consumed.
     pub ticks: u64,
     /// Deepest use of its kernel stack in bytes.
     pub kernel_stack: u64,
@@ -97,7 +97,7 @@ impl Cap<Thread> {
             .done()
     }
 
-    /// Says which endpoint a thread serves: it runs at no lower a priority than whoever waits there. `None`: no endpoint any more.
+    /// Says which endpoint a thread serves: whoever waits there helps it, with his time and priority. `None`: no endpoint any more.
     /// Rights: `WRITE`; `READ` on the endpoint. Errors: `AlreadyBound` (it serves one, or the endpoint has a thread).
     pub fn serve(self, endpoint: Option<Cap<Endpoint>>) -> Result<(), Error> {
         let endpoint = endpoint.map_or(0, Cap::raw);

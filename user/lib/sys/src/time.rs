@@ -69,8 +69,24 @@ fn counter() -> u64 {
     0
 }
 
-/// Retired instructions on this core, by kernel and programs. The count wraps at 2³² on some processors, so only
-/// differences mean something.
+/// Whether programs on this core may read its counters ([`let_count`](crate::Cap::let_count)).
+#[inline]
+pub fn may_count() -> bool {
+    #[cfg(all(target_arch = "aarch64", target_os = "none"))]
+    {
+        /// The bit for counters of events.
+        const EVENTS: u64 = 1 << 3;
+        let access: u64;
+        // SAFETY: reads a register that programs may always read.
+        unsafe { core::arch::asm!("mrs {}, pmuserenr_el0", out(reg) access, options(nomem, nostack, preserves_flags)) };
+        access & EVENTS != 0
+    }
+    #[cfg(not(all(target_arch = "aarch64", target_os = "none")))]
+    true
+}
+
+/// Retired instructions on this core, by kernel and programs. Where programs [may not count](may_count) this is an exception. The
+/// count wraps at 2³² on some processors, so only differences mean something.
 #[inline]
 pub fn instructions() -> u64 {
     #[cfg(all(target_arch = "aarch64", target_os = "none"))]

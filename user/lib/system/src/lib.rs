@@ -28,14 +28,16 @@ pub use capability::{Capabilities, Capability, Device, FORMS};
 use serde::{Deserialize, Serialize};
 pub use share::{MAX_SHARES, MAX_WEIGHT, SIZES, Share, Shares};
 pub use strings::{Iter as StringsIter, Strings};
+use tench_abi::Powers;
+pub use tench_abi::process::DEFAULT_PRIORITY;
 
+/// The quota of a program that may have as much memory as whoever starts it.
+pub const NO_QUOTA: u64 = u64::MAX;
 /// Where the description lies in the boot archive.
 pub const ARCHIVE_PATH: &str = "etc/system";
-/// Priority of a program that the description does not say one for.
-pub const DEFAULT_PRIORITY: u8 = 100;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TSYS");
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 #[derive(Serialize, Deserialize)]
 struct Header<'a> {
@@ -120,6 +122,8 @@ pub struct Program<'a> {
     /// Its environment, entries of the form `NAME=value`.
     #[serde(borrow)]
     pub environment: Strings<'a>,
+    /// What its capabilities to servers permit beyond what everybody's do, as [`Powers`](tench_abi::Powers).
+    pub powers: u16,
     /// What it gets besides what every process gets.
     #[serde(borrow)]
     pub capabilities: Capabilities<'a>,
@@ -145,7 +149,8 @@ impl<'a> System<'a> {
             let (program, after) = postcard::take_from_bytes::<Program<'_>>(rest).map_err(|_| Malformed)?;
             if !(program.arguments.is_well_formed()
                 && program.environment.is_well_formed()
-                && program.capabilities.is_well_formed())
+                && program.capabilities.is_well_formed()
+                && Powers::from_bits(program.powers).is_some())
             {
                 return Err(Malformed);
             }
@@ -190,6 +195,11 @@ impl<'a> System<'a> {
 }
 
 impl Program<'_> {
+    /// What its capabilities to servers permit beyond what everybody's do.
+    pub const fn powers(&self) -> Powers {
+        Powers::from_bits_truncate(self.powers)
+    }
+
     /// Whether it is a server that runs on the first core only: elsewhere its monitor answers in its place.
     pub fn is_absent_elsewhere(&self) -> bool {
         self.server && matches!(self.cores, Cores::First)

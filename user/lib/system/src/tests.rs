@@ -21,6 +21,7 @@ fn sample() -> [Program<'static>; 2] {
         keep_nodes: 1,
         arguments: Strings::new(b"--policy\0best fit\0"),
         environment: Strings::new(b"COLOUR=no\0"),
+        powers: 0b101,
         capabilities: Capabilities::new(Strings::new(b"untyped:all\0service:names\0interrupt:virtio7\0")),
     };
     let hello = Program { name: "hello", path: "bin/hello", start: false, server: false, ..mem };

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
-use tench_abi::{CapAddress, Kind};
+use tench_abi::{CapAddress, Kind, Rights};
 use tench_protocol::{Factory, Pending, Port, Replies, Slots};
 use tench_sys::{Cap, CapNode, Endpoint, Error, Frame, MapFlags, OWN_SPACE, Reply, Wait};
 
@@ -14,14 +14,24 @@ use crate::sync::Mutex;
 use crate::thread;
 
 /// Where the main thread of a server receives: at [`SERVICE`](slot::SERVICE), with requests that carry at most `caps`
-/// capabilities. From now on the calling thread runs at no lower a priority than whoever waits there.
+/// capabilities. A program that was given no endpoint there says so and ends: otherwise it would ask for requests for ever. From now on
+/// whoever waits there helps the calling thread.
 pub fn port(caps: usize) -> Port {
     let service = Cap::<Endpoint>::new(slot::SERVICE);
-    // Refused only if a thread of this server does so already; then it goes on inheriting.
+    if !can_receive(service) {
+        crate::eprintln!("this program serves others at an endpoint that its parent gives it, and it was given none");
+        crate::exit(1);
+    }
+    // Refused only if a thread of this server does so already; then that one goes on being helped.
     let _ = thread::current_thread().serve(Some(service));
     let slots = Slots { take: || memory::take_slot().ok(), count: caps };
     let replies = Replies::new(Cap::new(slot::REPLY), Factory { make, delete });
     Port::new(service, replies, slots)
+}
+
+/// Whether a capability is one to an endpoint at which its holder may receive.
+fn can_receive(service: Cap<Endpoint>) -> bool {
+    service.identify().is_ok_and(|found| found.kind == Kind::Endpoint && found.rights.contains(Rights::READ))
 }
 
 /// Reply objects that were made and are not used. They are used again, so that there are never more than once had to be at the

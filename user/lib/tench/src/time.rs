@@ -16,7 +16,7 @@
 
 pub use core::time::Duration;
 
-pub use tench_sys::time::instructions;
+pub use tench_sys::time::{instructions, may_count};
 pub use tench_sys::{Error, Instant};
 
 use tench_sys::{Cap, Interrupt, Notification, SchedulingContext};

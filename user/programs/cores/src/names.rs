@@ -12,11 +12,11 @@ use tench_monitor_client::protocol::{Condition, Letter, place};
 use tench_names_client::{Failure as NamesFailure, Names};
 use tench_procs_client::pid::Shown;
 
-use crate::processes::{spawn, text};
+use crate::processes::{spawn, spawn_with_powers, text};
 use crate::share::{take_slot, until};
 
 /// The name under which the server of this program registers.
-const NAME: &str = "cores.badge";
+const NAME: &str = "cores/badge";
 /// How long a guest waits in vain before it is killed.
 const MOMENT: Duration = Duration::from_millis(5);
 /// When a message that nobody receives is kept no longer.
@@ -79,11 +79,10 @@ pub fn badge_of(core: u64) -> Result<(), String> {
 /// Servers on two cores register the same name, which each core has for itself, and a client on each, which waits for that, finds its own
 /// core's. When they have ended, the name is free.
 pub fn own(monitor: Monitor, cores: [u64; 2], name: &str) -> Result<(), String> {
-    let start = |what| cores.map(|core| spawn(monitor, core, &["cores", what, name]));
-    let clients = start("own-client");
+    let clients = cores.map(|core| spawn(monitor, core, &["cores", "own-client", name]));
     // They wait meanwhile.
     time::sleep(10 * MOMENT);
-    let servers = start("own-server");
+    let servers = cores.map(|core| spawn_with_powers(monitor, core, &["cores", "own-server", name]));
     for process in clients.into_iter().chain(servers) {
         ended_well(monitor, process?)?;
     }

@@ -5,7 +5,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tench::sys::{Cap, Notification};
+use tench::abi::Powers;
+use tench::abi::layout::slot;
+use tench::abi::process::DEFAULT_PRIORITY;
+use tench::sys::{Cap, Notification, OWN_SPACE};
 use tench::{memory, println, thread, time};
 use tench_monitor_client::protocol::{Condition, Error, Process, first};
 use tench_monitor_client::{Failure, Monitor};
@@ -216,7 +219,25 @@ fn line(core: u64, process: &Process) -> String {
     format!("{core:>4} {:>8} {:>8} {milliseconds:>7} ms  {state:<9}  {name}", shown(*process), shown(*parent))
 }
 
-/// Starts a program with arguments.
+/// Starts a program with arguments and the powers of this one.
+pub fn spawn_with_powers(monitor: Monitor, core: u64, program: &[&str]) -> Result<u64, String> {
+    let [name, arguments @ ..] = program else { return Err("there is no program to start".into()) };
+    let own = OWN_SPACE.identify_at(slot::PROCS).map_err(|failure| failure.to_string())?;
+    let place = memory::take_slot().map_err(|failure| failure.to_string())?;
+    let procs = monitor.processes(core, place).map_err(|failure| failure.to_string())?;
+    let child = Procs::at(procs).prepare(name).map_err(|failure| failure.to_string())?;
+    arguments.iter().try_for_each(|argument| child.argument(argument)).map_err(|failure| failure.to_string())?;
+    child
+        .configure(DEFAULT_PRIORITY, DEFAULT_PRIORITY, 0, Powers::of_badge(own.badge))
+        .map_err(|failure| failure.to_string())?;
+    let process = child.start().map_err(|failure| failure.to_string());
+    // It is there: nobody else deletes it.
+    let _ = procs.delete();
+    memory::free_slot(place);
+    process
+}
+
+/// Starts a program on a core through its monitor; it gets no powers.
 pub fn spawn(monitor: Monitor, core: u64, program: &[&str]) -> Result<u64, String> {
     let strings: Vec<u8> = program.iter().flat_map(|string| string.bytes().chain([0])).collect();
     monitor.spawn(core, &strings).map_err(text)

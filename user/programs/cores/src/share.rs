@@ -8,7 +8,7 @@ use core::time::Duration;
 use tench::memory::{self, Window};
 use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_SPACE, Place, Untyped};
 use tench::{println, time};
-use tench_mem_client::Mem;
+use tench_mem_client::{Error as MemError, Failure as MemFailure, Mem};
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{Condition, Exchanged, Letter, Process};
 
@@ -180,7 +180,7 @@ fn leave_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     }
     crashed(&monitor.wait(guest).map_err(text)?)?;
     until(|| monitor.exchanged().is_ok_and(|books| books.exports == 0))?;
-    until(|| Mem::STANDARD.abroad(0).is_err())?;
+    until(|| matches!(Mem::STANDARD.abroad(0), Err(MemFailure::Refused(MemError::NoSuchBlock))))?;
     if aloud {
         println!("a process of core {own} ended, and what it had shared with core {core} is gone there, too");
     }

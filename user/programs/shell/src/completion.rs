@@ -3,6 +3,9 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use tench_abi::Powers;
+
+use crate::commands::is_option;
 use crate::editor::Completion;
 use crate::parse;
 use crate::system::Entry;
@@ -26,6 +29,8 @@ pub enum Candidates {
     Files,
     /// A directory.
     Directories,
+    /// Powers, with a comma between them.
+    Powers,
 }
 
 /// Where candidates come from.
@@ -67,8 +72,19 @@ fn kind_of_next(words: &[String], sources: &dyn Sources) -> Candidates {
     match sources.arguments(first) {
         None => Candidates::Files,
         Some(Candidates::CommandLine) => kind_of_next(rest, sources),
-        Some(Candidates::Programs) if !rest.is_empty() => Candidates::Files,
+        Some(Candidates::Programs) => kind_of_program(rest),
         Some(kind) => kind,
+    }
+}
+
+/// What the word after `run` and `words` can be: options have a value each, and then comes the program.
+fn kind_of_program(words: &[String]) -> Candidates {
+    match words {
+        [] => Candidates::Programs,
+        [option] if option == "--with" => Candidates::Powers,
+        [option] if is_option(option) => Candidates::Nothing,
+        [option, _, rest @ ..] if is_option(option) => kind_of_program(rest),
+        _ => Candidates::Files,
     }
 }
 
@@ -82,6 +98,11 @@ fn candidates(word: &str, kind: Candidates, sources: &mut dyn Sources) -> Vec<St
         }
         // A path is completed one part after the other.
         Candidates::Files | Candidates::Directories => return paths(word, kind, sources),
+        // All but the last is written already.
+        Candidates::Powers => {
+            let before = &word[..word.rfind(',').map_or(0, |comma| comma + 1)];
+            Powers::WORDS.iter().map(|(power, _)| [before, power].concat()).collect()
+        }
         _ => sources.words(kind),
     };
     words.into_iter().filter(|candidate| candidate.starts_with(word)).collect()

@@ -12,13 +12,14 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::mem::take;
 
+use tench_abi::Powers;
 use tench_procs_client::pid::{self, Shown};
 
-use crate::commands::{self, Action, Call, Command, Failure, Place};
+use crate::commands::{self, Action, Call, Command, Failure, Place, words_of};
 use crate::jobs::{Job, Member};
 use crate::parse::{Errors, Pipeline, Stage, Standard, Target};
 use crate::shell::{Shell, Sinks};
-use crate::system::{How, OnKey, Stream, Waited, base_name};
+use crate::system::{How, OnKey, Settings, Stream, Waited, base_name};
 
 /// What a stage is.
 enum Step<'a> {
@@ -107,7 +108,9 @@ impl Shell<'_> {
     fn step<'a>(&mut self, pipeline: &Pipeline, stage: &'a Stage) -> Result<Step<'a>, Trouble> {
         let Some((name, arguments)) = stage.words.split_first() else { return Err((None, self.unknown(""))) };
         let here = pid::place(self.system.own_pid()).0;
-        let Some(command) = commands::find(name) else { return self.program(None, here, &stage.words, None) };
+        let Some(command) = commands::find(name) else {
+            return self.program(None, here, &stage.words, Settings::default());
+        };
         let usage = |text: &str| Err((Some(command), Failure::Usage(text.into())));
         let is_alone = pipeline.stages.len() == 1;
         match command.action {
@@ -120,7 +123,8 @@ impl Shell<'_> {
                     Some(Place::Core(core)) => core,
                     Some(Place::Any) => self.system.least_loaded().map_err(|refusal| with(refusal.into()))?,
                 };
-                self.program(Some(command), core, wanted.words, wanted.quota)
+                self.check_powers(wanted.settings.powers).map_err(with)?;
+                self.program(Some(command), core, wanted.words, wanted.settings)
             }
             _ if pipeline.background => usage("only programs can run in the background"),
             Action::Alone(_) if !is_alone => usage("it needs the shell for itself, without |"),
@@ -133,13 +137,24 @@ impl Shell<'_> {
         command: Option<&'static Command>,
         core: u64,
         words: &'a [String],
-        quota: Option<u64>,
+        settings: Settings,
     ) -> Result<Step<'a>, Trouble> {
-        match self.system.prepare(core, words, quota) {
+        match self.system.prepare(core, words, settings) {
             Ok(Some(pid)) => Ok(Step::Program { words, pid }),
             Ok(None) => Err((command, self.unknown(words.first().map_or("", String::as_str)))),
             Err(refusal) => Err((command, refusal.into())),
         }
+    }
+
+    /// Refuses to pass on what this shell may not do itself, and says what it may.
+    fn check_powers(&self, wanted: Powers) -> Result<(), Failure> {
+        let own = self.system.powers();
+        let missing = words_of(wanted.difference(own));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let held = if own.is_empty() { "no powers".into() } else { words_of(own) };
+        Err(Failure::Refused(format!("this shell cannot pass on {missing}; it has {held}")))
     }
 
     /// Opens the files and makes the pipe of a stage. Every end is held from the moment on when there is one.

@@ -26,3 +26,6 @@ mod reading;
 pub mod shell;
 pub mod suggest;
 pub mod system;
+pub mod wishes;
+
+pub use commands::words_of;

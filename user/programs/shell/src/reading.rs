@@ -116,7 +116,11 @@ impl Sources for Words<'_, '_> {
                 let living = self.0.processes().into_iter().filter(|process| process.end().is_none());
                 living.map(|process| process.base_name().into()).collect()
             }
-            Candidates::Nothing | Candidates::CommandLine | Candidates::Files | Candidates::Directories => Vec::new(),
+            Candidates::Nothing
+            | Candidates::CommandLine
+            | Candidates::Files
+            | Candidates::Directories
+            | Candidates::Powers => Vec::new(),
         }
     }
 

@@ -5,6 +5,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
+use tench_procs_client::pid;
+
 use crate::commands::{self, Command, Failure, Outcome};
 use crate::editor::Editor;
 use crate::jobs::Jobs;
@@ -58,8 +60,8 @@ impl<'s> Shell<'s> {
     /// A shell on a system.
     pub fn new(system: &'s mut dyn System) -> Shell<'s> {
         let own_pid = system.own_pid();
-        let parent = system.process(own_pid).map_or(0, |process| process.parent);
-        let is_first = system.process(parent).map_or(true, |process| process.base_name() == "init");
+        let parent = system.process(own_pid).map_or(pid::INIT, |process| process.parent);
+        let is_first = pid::place(parent).1 == pid::INIT;
         Shell {
             system,
             editor: Editor::new(PROMPT),

@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use tench_abi::Powers;
 use tench_abi::object::{Statistic, Stretches};
 use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
@@ -145,6 +146,20 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream(pub u32);
 
+/// What a person says about a process that is to be started. What is not said, the system description says of that program, and
+/// what that does not say is as usual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Bytes of memory that it may have.
+    pub quota: Option<u64>,
+    /// Priority of its main thread.
+    pub priority: Option<u8>,
+    /// Highest priority that it may give.
+    pub ceiling: Option<u8>,
+    /// What the shell passes on of what it may do.
+    pub powers: Powers,
+}
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
@@ -207,10 +222,11 @@ pub trait System {
     fn process(&mut self, pid: u64) -> Result<Process, Refusal>;
     /// The process with the next higher identifier; those of other cores follow those of the first.
     fn next_process(&mut self, after: u64) -> Option<Process>;
-    /// Prepares a process of a program, with arguments, on a core; the first word is its name. It may have `quota` bytes of memory, or as
-    /// much as the shell, and has the shell's input, output and errors unless others are given. Answers `None` if there is no
-    /// such program.
-    fn prepare(&mut self, core: u64, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal>;
+    /// What the shell's capabilities permit beyond what everybody's do: it can pass that on.
+    fn powers(&self) -> Powers;
+    /// Prepares a process of a program, with arguments, on a core; the first word is its name. It has the shell's input, output and
+    /// errors unless others are given. Answers `None` if there is no such program.
+    fn prepare(&mut self, core: u64, words: &[String], settings: Settings) -> Result<Option<u64>, Refusal>;
     /// The core on which the fewest processes run.
     fn least_loaded(&mut self) -> Result<u64, Refusal>;
     /// Gives a prepared process an end of a stream. The shell keeps its own.

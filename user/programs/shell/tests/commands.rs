@@ -3,9 +3,12 @@
 mod common;
 
 use common::{Fake, answers, answers_of, session};
+use tench_abi::Powers;
 use tench_procs_client::protocol::State;
 use tench_shell::commands;
-use tench_shell::system::{End, Input, OnKey, Terminal, Waited};
+use tench_shell::system::{End, Input, OnKey, Settings, Terminal, Waited};
+use tench_shell::wishes;
+use tench_system::{Capabilities, Cores, NO_QUOTA, Program, Shares, Strings, System as Description};
 
 #[track_caller]
 fn check(line: &str, expected: &str) {
@@ -37,40 +40,40 @@ fn mistakes_get_one_helpful_line() {
         ("tiemr 3", "no command or program tiemr; did you mean timer?\n"),
         ("xyzzy", "no command or program xyzzy; help lists the commands, ls bin the programs\n"),
         ("run xyzzy", "run: no command or program xyzzy; help lists the commands, ls bin the programs\n"),
-        (
-            "run",
-            "run: the program is missing; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
-        ),
-        (
-            "run --quota",
-            "run: the bytes are missing; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
-        ),
+        ("run", "run: the program is missing; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n"),
+        ("run --quota", "run: the bytes are missing; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n"),
         (
             "run --quota 3X hello",
-            "run: 3X is not a number of bytes, such as 4096, 64K or 2M; usage: run [--quota BYTES] [--core CORE|any] PROGRAM \
-             [ARGUMENT...] [&]\n",
+            "run: 3X is not a number of bytes, such as 4096, 64K or 2M; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
         ),
         (
             "run --quota 99999999999G hello",
-            "run: 99999999999G is not a number of bytes, such as 4096, 64K or 2M; usage: run [--quota BYTES] [--core CORE|any] \
-             PROGRAM [ARGUMENT...] [&]\n",
+            "run: 99999999999G is not a number of bytes, such as 4096, 64K or 2M; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
         ),
         ("run --quota 16K hello", "run: there is not enough memory\n"),
-        (
-            "ps | run",
-            "run: the program is missing; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
-        ),
-        (
-            "run --core",
-            "run: the core is missing; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
-        ),
+        ("ps | run", "run: the program is missing; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n"),
+        ("run --core", "run: the core is missing; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n"),
         (
             "run --core x hello",
-            "run: x is no core, such as 2, nor any; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
+            "run: x is no core, such as 2, nor any; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
         ),
         (
             "run --core +1 hello",
-            "run: +1 is no core, such as 2, nor any; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
+            "run: +1 is no core, such as 2, nor any; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
+        ),
+        ("run --with", "run: the powers are missing; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n"),
+        (
+            "run --with memory,root hello",
+            "run: root is no power, such as memory; there are power, cores, processes, memory, files, names, terminal, \
+             reserve, counters; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
+        ),
+        (
+            "run --priority 256 hello",
+            "run: 256 is no priority, such as 100; the highest is 255; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
+        ),
+        (
+            "run --ceiling +1 hello",
+            "run: +1 is no priority, such as 100; the highest is 255; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
         ),
         ("run --core 9 hello", "run: the machine has no such core\n"),
         ("run --core 1 xyzzy", "run: no command or program xyzzy; help lists the commands, ls bin the programs\n"),
@@ -192,14 +195,20 @@ fn the_system_is_shown() {
     check("names", "NAME     PID  PROCESS\nclock     99  -\nconsole    5  console\n");
     check(
         "caps shell",
-        "SLOT  KIND             RIGHTS   SIZE  BADGE      OBJECT  USE\n\
-         \x20  1  capability node  rwgc    128 B      -           -  own capability space\n\
-         \x20  8  endpoint         rwgc     32 B      9           -  memory server\n\
-         \x20 16  interrupt        -w--        -      -          33  given by the parent\n\
-         \x20 48  frame            r---    4 KiB      -  0x41234000\n\
-         \x20300  frame            ----    2 MiB      -  0x41200000\n",
+        "SLOT  KIND             RIGHTS   SIZE                 BADGE      OBJECT  USE\n\
+         \x20  1  capability node  rwgc    128 B                     -           -  own capability space\n\
+         \x20  8  endpoint         rwgc     32 B                     9           -  memory server\n\
+         \x20  9  endpoint         rwgc     32 B       9 power, memory           -  name server\n\
+         \x20 12  kernel           rwgc        -          9 all powers           -  kernel\n\
+         \x20 16  interrupt        -w--        -                     -          33  given by the parent\n\
+         \x20 48  frame            r---    4 KiB                     -  0x41234000  file server\n\
+         \x20300  frame            ----    2 MiB                     -  0x41200000\n\
+         \x20301  endpoint         rwgc     32 B  18446744073709551615           -\n",
     );
-    check("caps --count 7", "COUNT  KIND\n    1  capability node\n    2  frame\n    1  endpoint\n    1  interrupt\n");
+    check(
+        "caps --count 7",
+        "COUNT  KIND\n    1  capability node\n    2  frame\n    3  endpoint\n    1  interrupt\n    1  kernel\n",
+    );
     check("uptime", "up 5.000 s, 66.6 % idle\n");
     check(
         "reservations",
@@ -212,7 +221,10 @@ fn the_system_is_shown() {
     let kernel = answers(&["kernel"]);
     assert!(kernel.starts_with("deepest use of a kernel stack      1,000 bytes\nwindows "), "{kernel}");
     assert!(kernel.contains("\nidle                               3.333 s\n"), "{kernel}");
-    assert!(kernel.ends_with("interrupts during others           1,009\n"), "{kernel}");
+    assert!(
+        kernel.ends_with("interrupts during others           1,009\ninstructions                       1,010\n"),
+        "{kernel}"
+    );
     check(
         "kernel stretches",
         "   LONGEST         COUNT   MEAN  PATH\n     1,890         3,000    100  Mint\n  at 0xffff000040080400\n\
@@ -393,4 +405,107 @@ fn lines_of_a_file_are_carried_out_without_prompts() {
     let mut system = Fake::new("shell");
     system.terminal = Terminal::None;
     assert_eq!(session(&mut system, "echo a\nhello\n\necho c"), "a\nhello, no line feed\nc\n");
+}
+
+#[test]
+fn powers_are_passed_on_by_words_and_not_otherwise() {
+    let mut system = Fake::new("init");
+    let lines =
+        ["hello", "run hello", "run --with memory,power hello", "run --with files --with files,names hello | cat"];
+    answers_of(&mut system, &lines);
+    let given: Vec<Powers> = system.settings.iter().map(|settings| settings.powers).collect();
+    let none = Powers::empty();
+    assert_eq!(given, [none, none, Powers::MEMORY | Powers::POWER, Powers::FILES | Powers::NAMES, none]);
+}
+
+#[test]
+fn a_shell_passes_on_what_it_has() {
+    let mut system = Fake::new("init");
+    system.powers = Powers::MEMORY | Powers::FILES;
+    let lines = ["run --with memory hello", "run --with power,memory,names hello", "hello | run --with cores cat"];
+    let refused = "hello, no line feedrun: this shell cannot pass on power, names; it has memory, files\n\
+                   run: this shell cannot pass on cores; it has memory, files\n";
+    assert_eq!(answers_of(&mut system, &lines), refused);
+    system.powers = Powers::empty();
+    let none = "run: this shell cannot pass on memory; it has no powers\n";
+    assert_eq!(answers_of(&mut system, &["run --with memory hello"]), none);
+    let count = system.processes.iter().filter(|process| process.state == State::Preparing).count();
+    assert_eq!(count, 0, "what was prepared is given up");
+}
+
+#[test]
+fn how_urgent_a_program_is_can_be_said() {
+    let mut system = Fake::new("init");
+    answers_of(
+        &mut system,
+        &["run --priority 120 hello", "run --ceiling 0 --priority 0 hello", "run --ceiling 130 hello"],
+    );
+    let said: Vec<_> = system.settings.iter().map(|settings| (settings.priority, settings.ceiling)).collect();
+    assert_eq!(said, [(Some(120), None), (Some(0), Some(0)), (None, Some(130))]);
+}
+
+fn program(name: &'static str, priority: u8, ceiling: u8) -> Program<'static> {
+    Program {
+        name,
+        path: name,
+        priority,
+        ceiling,
+        stack_size: 0,
+        quota: NO_QUOTA,
+        start: false,
+        cores: Cores::First,
+        server: false,
+        restart: 0,
+        restart_delay: 0,
+        keep: 0,
+        keep_nodes: 0,
+        arguments: Strings::default(),
+        environment: Strings::default(),
+        powers: 0,
+        capabilities: Capabilities::default(),
+    }
+}
+
+#[test]
+fn the_description_speaks_of_programs_that_people_run() {
+    let cyclic =
+        Program { stack_size: 8192, quota: 4096, arguments: Strings::new(b"-q\0"), ..program("cyclic", 110, 180) };
+    let shell = Program { start: true, ..program("shell", 120, 180) };
+    let clock = Program { server: true, ..program("clock", 210, 210) };
+    let bytes = Description::write(&[cyclic, shell, clock], Shares::default());
+    let system = Description::parse(&bytes).unwrap();
+    assert_eq!(wishes::find(&system, "cyclic"), Some(cyclic));
+    for other in ["shell", "clock", "hello", "bin/cyclic"] {
+        assert_eq!(wishes::find(&system, other), None, "{other}");
+    }
+    let wish = wishes::settle(Some(cyclic), Settings::default(), 255);
+    assert_eq!((wish.stack, wish.quota, wish.arguments, wish.is_usual()), (8192, Some(4096), &b"-q\0"[..], false));
+    let asked = Settings { quota: Some(9), ..Settings::default() };
+    assert_eq!(wishes::settle(Some(cyclic), asked, 255).quota, Some(9), "what a person says counts");
+    assert!(wishes::settle(None, Settings::default(), 255).is_usual());
+}
+
+#[test]
+fn a_wish_ends_at_the_shells_ceiling_and_a_word_is_passed_on_as_it_is() {
+    let cyclic = Some(program("cyclic", 110, 180));
+    let cases = [
+        (None, (None, None), 255, (100, 100)),
+        (None, (None, None), 60, (60, 60)),
+        (cyclic, (None, None), 255, (110, 180)),
+        (cyclic, (None, None), 150, (110, 150)),
+        (cyclic, (None, None), 105, (105, 105)),
+        (cyclic, (Some(50), None), 150, (50, 150)),
+        (cyclic, (None, Some(105)), 150, (105, 105)),
+        (None, (Some(120), None), 150, (120, 120)),
+        (None, (None, Some(120)), 150, (100, 120)),
+        (None, (None, Some(40)), 150, (40, 40)),
+        // Refused by whoever starts processes, by name.
+        (None, (Some(200), None), 150, (200, 200)),
+        (None, (None, Some(200)), 150, (100, 200)),
+        (None, (Some(90), Some(80)), 150, (90, 80)),
+    ];
+    for (said, (priority, ceiling), limit, expected) in cases {
+        let wish = wishes::settle(said, Settings { priority, ceiling, ..Settings::default() }, limit);
+        assert_eq!((wish.priority, wish.ceiling), expected, "{priority:?} {ceiling:?} below {limit}");
+    }
 }

@@ -93,7 +93,7 @@ fn nothing_is_started_if_something_is_missing() {
         "bin/hello: read only\n",
         "uptime: only programs can run in the background; usage: uptime\n",
         "run: there is not enough memory\n",
-        "run: x is not a number of bytes, such as 4096, 64K or 2M; usage: run [--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]\n",
+        "run: x is not a number of bytes, such as 4096, 64K or 2M; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
     ];
     assert_eq!(output, expected.concat());
     assert_eq!(system.streams.held(), 0);

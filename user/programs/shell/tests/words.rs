@@ -270,6 +270,13 @@ fn tab_completes_what_the_place_asks_for() {
         ("rp", "rps "),
         ("run t", "run timer "),
         ("run timer e", "run timer etc/"),
+        ("run --with po", "run --with power "),
+        ("run --with power,me", "run --with power,memory "),
+        ("run --with xyz", "run --with xyz"),
+        ("run --with power ti", "run --with power timer "),
+        ("run --with power --quota 2M ti", "run --with power --quota 2M timer "),
+        ("run --quota t", "run --quota t"),
+        ("run --with power timer e", "run --with power timer etc/"),
         ("time ki", "time kill "),
         ("time kill i", "time kill init "),
         ("time run he", "time run hello "),
@@ -313,6 +320,7 @@ fn choices_are_sorted_names() {
     assert_eq!(complete("cat bin/", &mut Known).choices, ["hello", "rps", "timer"]);
     assert_eq!(complete("cat ", &mut Known).choices, ["bin/", "etc/", "share/"]);
     assert_eq!(complete("help x", &mut Known).choices, [""; 0]);
+    assert_eq!(complete("run --with power,", &mut Known).choices.len(), 9);
 }
 
 #[test]

@@ -7,5 +7,6 @@
 
 extern crate alloc;
 
+pub mod pace;
 pub mod queue;
 pub mod time;

@@ -1,22 +1,27 @@
 //! Who waits until when.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 use tench_places::Places;
 
 /// Bytes of heap that a request may need, with at most 1024 threads that wait. A test counts.
 pub const GROWTH: usize = 30 << 10;
 
-/// Somebody who waits. `R` is what it takes to answer.
-struct Waiter<R> {
-    process: u64,
-    reply: R,
-}
-
-/// Waiting threads in the order of their deadlines, and of arrival where these are equal.
+/// Waiting threads: those of each process in the order of their deadlines, and of arrival where these are equal; processes whose
+/// threads' time has come in turn, so that one with many threads delays another by one answer and not by all of them.
+///
+/// ```text
+/// waiters    process, deadline, arrival ──▶ R
+/// heads      deadline, arrival ──▶ process       the earliest of each process, if its time had not come when this was looked at last
+/// turns      processes of which one had come     no process is in both
+/// ```
+/// `R` is what it takes to answer.
 pub struct Queue<R> {
-    waiters: BTreeMap<(u64, u64), Waiter<R>>,
+    waiters: BTreeMap<(u64, u64, u64), R>,
+    heads: BTreeMap<(u64, u64), u64>,
+    turns: VecDeque<u64>,
     arrivals: u64,
     places: Places,
 }
@@ -24,7 +29,8 @@ pub struct Queue<R> {
 impl<R> Queue<R> {
     /// An empty queue for at most `limit` threads.
     pub const fn new(limit: usize) -> Queue<R> {
-        Queue { waiters: BTreeMap::new(), arrivals: 0, places: Places::new(limit) }
+        let places = Places::new(limit);
+        Queue { waiters: BTreeMap::new(), heads: BTreeMap::new(), turns: VecDeque::new(), arrivals: 0, places }
     }
 
     /// Whether one more thread of a process may wait.
@@ -36,23 +42,40 @@ impl<R> Queue<R> {
     pub fn push(&mut self, deadline: u64, process: u64, reply: R) {
         self.arrivals += 1;
         self.places.take(process);
-        self.waiters.insert((deadline, self.arrivals), Waiter { process, reply });
-    }
-
-    /// The earliest deadline.
-    pub fn next_deadline(&self) -> Option<u64> {
-        self.waiters.first_key_value().map(|(&(deadline, _), _)| deadline)
-    }
-
-    /// Takes out the first whose deadline is `now` or earlier.
-    pub fn pop_expired(&mut self, now: u64) -> Option<R> {
-        let first = self.waiters.first_entry()?;
-        if first.key().0 > now {
-            return None;
+        let before = self.head(process);
+        self.waiters.insert((process, deadline, self.arrivals), reply);
+        match before {
+            Some(head) if head <= (deadline, self.arrivals) => {}
+            Some(head) if self.heads.remove(&head).is_none() => {
+                // It has its turn, in which the earliest comes first.
+            }
+            _ => drop(self.heads.insert((deadline, self.arrivals), process)),
         }
-        let Waiter { process, reply } = first.remove();
+    }
+
+    /// The earliest deadline, which is 0 while anybody's time has come.
+    pub fn next_deadline(&self) -> Option<u64> {
+        if !self.turns.is_empty() {
+            return Some(0);
+        }
+        self.heads.first_key_value().map(|(&(deadline, _), _)| deadline)
+    }
+
+    /// Takes out one whose deadline is `now` or earlier: the earliest of the process whose turn it is.
+    pub fn pop_expired(&mut self, now: u64) -> Option<R> {
+        while let Some(first) = self.heads.first_entry().filter(|first| first.key().0 <= now) {
+            self.turns.push_back(first.remove());
+        }
+        let process = self.turns.pop_front()?;
+        let (deadline, arrival) = self.head(process)?;
+        let reply = self.waiters.remove(&(process, deadline, arrival));
         self.places.give_back(process);
-        Some(reply)
+        match self.head(process) {
+            Some((next, _)) if next <= now => self.turns.push_back(process),
+            Some(next) => drop(self.heads.insert(next, process)),
+            None => {}
+        }
+        reply
     }
 
     /// Takes out everybody of a process that has ended.
@@ -62,22 +85,45 @@ impl<R> Queue<R> {
 
     /// Takes out those of a process who do not wait any more, without having said so: `has_gone` says which.
     pub fn take_out(&mut self, process: u64, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        if self.places.held(process) == 0 {
-            return Vec::new();
+        let Some(head) = self.head(process) else { return Vec::new() };
+        if self.heads.remove(&head).is_none() {
+            self.turns.retain(|other| *other != process);
         }
-        let mut is_one = |waiter: &Waiter<R>| waiter.process == process && has_gone(&waiter.reply);
-        let keys: Vec<_> = self.waiters.iter().filter(|(_, waiter)| is_one(waiter)).map(|(&key, _)| key).collect();
+        let of_process = self.waiters.range(of(process)).filter(|(_, reply)| has_gone(reply));
+        let keys: Vec<_> = of_process.map(|(&(_, deadline, arrival), _)| (deadline, arrival)).collect();
         keys.iter().for_each(|_| self.places.give_back(process));
-        keys.iter().filter_map(|key| self.waiters.remove(key)).map(|waiter| waiter.reply).collect()
+        let gone = keys.iter().filter_map(|&(deadline, arrival)| self.waiters.remove(&(process, deadline, arrival)));
+        let gone = gone.collect();
+        // The time of those who are left may not have come.
+        if let Some(head) = self.head(process) {
+            self.heads.insert(head, process);
+        }
+        gone
+    }
+
+    /// Deadline and arrival of the earliest of a process.
+    fn head(&self, process: u64) -> Option<(u64, u64)> {
+        self.waiters.range(of(process)).next().map(|(&(_, deadline, arrival), _)| (deadline, arrival))
     }
 
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
         self.places.check_invariants();
         assert_eq!(self.places.taken(), self.waiters.len());
-        for waiter in self.waiters.values() {
-            let all = self.waiters.values().filter(|other| other.process == waiter.process).count();
-            assert_eq!(self.places.held(waiter.process), all);
+        for &(process, ..) in self.waiters.keys() {
+            assert_eq!(self.places.held(process), self.waiters.range(of(process)).count());
+            let turns = self.turns.iter().filter(|other| **other == process).count();
+            let heads = self.heads.values().filter(|other| **other == process).count();
+            assert_eq!(turns + heads, 1, "a process waits for its time or for its turn");
+            let head = self.head(process).expect("it has somebody who waits");
+            assert!(turns == 1 || self.heads.get(&head) == Some(&process), "the first of a process is its earliest");
         }
+        let known = |process: &u64| self.places.held(*process) > 0;
+        assert!(self.turns.iter().chain(self.heads.values()).all(known), "nobody's turn comes for nothing");
     }
+}
+
+/// The keys of a process.
+const fn of(process: u64) -> RangeInclusive<(u64, u64, u64)> {
+    (process, 0, 0)..=(process, u64::MAX, u64::MAX)
 }

@@ -3,6 +3,7 @@
 use tench::memory;
 use tench::server::Watch;
 use tench_abi::layout::slot;
+use tench_clock::pace::Pace;
 use tench_clock::queue::{GROWTH, Queue};
 use tench_clock::time::{nanoseconds, next_tick};
 use tench_clock_client::Clock;
@@ -19,6 +20,7 @@ pub struct Server {
     queue: Queue<Pending<Instant, Error>>,
     /// Who still waits.
     watch: Watch,
+    pace: Pace,
     frequency: u64,
 }
 
@@ -31,7 +33,8 @@ impl Server {
         let public = service.mint_to(slot, Rights::WRITE | Rights::CALL, 0).map_err(AnyFailure::Lost)?;
         again(|| Names::STANDARD.register(Clock::NAME, public))?;
         let watch = Watch::new().map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
-        Ok(Server { queue: Queue::new(MAX_WAITERS), watch, frequency: tench::time::frequency() })
+        let frequency = tench::time::frequency();
+        Ok(Server { queue: Queue::new(MAX_WAITERS), watch, pace: Pace::new(frequency), frequency })
     }
 
     /// Answers requests for ever.
@@ -39,7 +42,7 @@ impl Server {
         let mut port: Port = tench::server::port(0);
         loop {
             let wait = match self.queue.next_deadline() {
-                Some(deadline) => Wait::until(Instant::from_ticks(deadline)),
+                Some(deadline) => Wait::until(Instant::from_ticks(self.pace.earliest(deadline))),
                 None => Wait::FOREVER,
             };
             if port.next(wait) == Happened::Request {
@@ -49,13 +52,15 @@ impl Server {
         }
     }
 
-    /// Answers those whose time has come.
+    /// Answers some of those whose time has come.
     fn expire(&mut self, replies: &mut Replies) {
         if self.queue.next_deadline().is_none() {
             return;
         }
         let now = Instant::now();
-        while let Some(waiter) = self.queue.pop_expired(now.ticks()) {
+        while self.pace.admits(now.ticks()) {
+            let Some(waiter) = self.queue.pop_expired(now.ticks()) else { return };
+            self.pace.count(now.ticks());
             // Who gave up meanwhile is answered nothing.
             let _ = replies.answer(waiter, &Ok(now));
         }

@@ -1,6 +1,7 @@
 //! The clock server's queue and arithmetic.
 
 use proptest::prelude::*;
+use tench_clock::pace::{ANSWERS, PAUSE, Pace};
 use tench_clock::queue::Queue;
 use tench_clock::time::{nanoseconds, next_tick};
 
@@ -59,6 +60,61 @@ fn those_of_an_ended_process_are_taken_out() {
 }
 
 #[test]
+fn processes_whose_time_has_come_are_answered_in_turn() {
+    let mut queue = Queue::new(100);
+    for number in 0..40 {
+        queue.push(10, 1, (1, number));
+    }
+    queue.push(10, 2, (2, 0));
+    queue.push(9, 3, (3, 0));
+    queue.push(10, 3, (3, 1));
+    queue.push(20, 2, (2, 1));
+    let order: Vec<_> = (0..6).filter_map(|_| queue.pop_expired(10)).collect();
+    assert_eq!(order, [(3, 0), (1, 0), (2, 0), (3, 1), (1, 1), (1, 2)]);
+    assert_eq!(queue.next_deadline(), Some(0), "somebody's time has come");
+    // Who comes meanwhile has a turn, too, and what one process waits for earlier comes first.
+    queue.push(5, 4, (4, 0));
+    queue.push(8, 1, (1, 99));
+    assert_eq!([queue.pop_expired(10), queue.pop_expired(10)], [Some((1, 99)), Some((4, 0))]);
+    assert_eq!(std::iter::from_fn(|| queue.pop_expired(10)).count(), 37);
+    assert_eq!((queue.next_deadline(), queue.pop_expired(19), queue.pop_expired(20)), (Some(20), None, Some((2, 1))));
+    queue.check_invariants();
+}
+
+#[test]
+fn after_some_answers_there_is_a_pause() {
+    let frequency = 1_000_000_000;
+    let mut pace = Pace::new(frequency);
+    let answered = |pace: &mut Pace, now: u64| {
+        let mut count = 0;
+        while pace.admits(now) {
+            pace.count(now);
+            count += 1;
+            assert!(count <= ANSWERS);
+        }
+        count
+    };
+    assert_eq!(pace.earliest(1000), 1000);
+    assert_eq!(answered(&mut pace, 1000), ANSWERS);
+    assert_eq!(
+        [pace.earliest(0), pace.earliest(1000 + PAUSE), pace.earliest(u64::MAX)],
+        [1000 + PAUSE, 1000 + PAUSE, u64::MAX]
+    );
+    assert_eq!(answered(&mut pace, 1000 + PAUSE - 1), 0);
+    assert_eq!(answered(&mut pace, 1000 + PAUSE), ANSWERS);
+    // One at a time, with time between them, never waits.
+    for round in 2..30 {
+        let now = 1000 + round * PAUSE;
+        assert!(pace.admits(now) && pace.earliest(now) == now);
+        pace.count(now);
+        assert_eq!(pace.earliest(now + 1), now + 1);
+    }
+    // A clock that ticks slowly pauses at least as long.
+    let mut slow = Pace::new(1_000_000);
+    assert_eq!((answered(&mut slow, 7), slow.earliest(7)), (ANSWERS, 57));
+}
+
+#[test]
 fn nanoseconds_do_not_overflow() {
     assert_eq!(nanoseconds(62_500_000, 62_500_000), 1_000_000_000);
     assert_eq!(nanoseconds(1, 62_500_000), 16);
@@ -85,6 +141,60 @@ proptest! {
                 _ if queue.may_wait(process) => queue.push(time, process, time),
                 _ => {}
             }
+            queue.check_invariants();
+        }
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_a_turn_of_each_process(
+        waiters in prop::collection::vec((0..5u64, 0..30u64), 1..80),
+    ) {
+        let mut queue = Queue::new(200);
+        for (process, deadline) in &waiters {
+            queue.push(*deadline, *process, (*process, *deadline));
+        }
+        // The first of each process comes among the first, one of each process.
+        let processes: std::collections::BTreeSet<_> = waiters.iter().map(|(process, _)| *process).collect();
+        let first: Vec<_> = (0..processes.len()).map(|_| queue.pop_expired(30).unwrap()).collect();
+        queue.check_invariants();
+        prop_assert_eq!(first.iter().map(|(process, _)| *process).collect::<std::collections::BTreeSet<_>>(), processes);
+        for (process, deadline) in first {
+            let earliest = waiters.iter().filter(|(other, _)| *other == process).map(|(_, deadline)| *deadline).min();
+            prop_assert_eq!(Some(deadline), earliest);
+        }
+    }
+
+    #[test]
+    fn nobody_is_lost_and_nobody_is_early(steps in prop::collection::vec((0..4u64, 0..8u8, 0..60u64), 0..200)) {
+        let (mut queue, mut model, mut now) = (Queue::new(200), Vec::new(), 0);
+        for (process, step, time) in steps {
+            match step {
+                0 => now += time,
+                1 => {
+                    let mut gone = queue.take_out(process, |(_, deadline)| deadline % 2 == 0);
+                    gone.sort_unstable();
+                    let (mut wanted, left): (Vec<_>, Vec<_>) = model.into_iter().partition(|(other, deadline)| *other == process && deadline % 2 == 0);
+                    wanted.sort_unstable();
+                    model = left;
+                    prop_assert_eq!(gone, wanted);
+                }
+                2..4 => match queue.pop_expired(now) {
+                    None => prop_assert!(model.iter().all(|(_, deadline)| *deadline > now)),
+                    Some(waiter) => {
+                        prop_assert!(waiter.1 <= now);
+                        let place = model.iter().position(|other| *other == waiter);
+                        prop_assert!(place.is_some());
+                        model.swap_remove(place.unwrap());
+                    }
+                },
+                _ => {
+                    queue.push(now + time, process, (process, now + time));
+                    model.push((process, now + time));
+                }
+            }
+            let due = queue.next_deadline();
+            let earliest = model.iter().map(|(_, deadline)| *deadline).min();
+            prop_assert!(due == earliest || due == Some(0) && earliest.is_some_and(|earliest| earliest <= now));
             queue.check_invariants();
         }
     }

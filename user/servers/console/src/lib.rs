@@ -10,4 +10,5 @@ extern crate alloc;
 pub mod kept;
 pub mod line;
 pub mod output;
+pub mod plain;
 pub mod terminal;

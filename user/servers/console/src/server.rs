@@ -7,7 +7,7 @@ use tench_console::kept::{Kept, Ownership};
 use tench_console::terminal::{Answer, GROWTH, Key, Terminal};
 use tench_console_client::Console;
 use tench_console_client::protocol::{ConsoleService, Error, MAX_TEXT, Mode};
-use tench_protocol::{Arrived, Bytes, Caller, Event, Later, Pending, Port, Replies};
+use tench_protocol::{Arrived, Bytes, Caller, Event, Later, Pending, Port, Powers, Replies};
 use tench_sys::thread::Binding;
 use tench_sys::{
     Bindings, Cap, CapAddress, Error as Refusal, Frame, Instant, Interrupt, Kind, Notification, OWN_SPACE, Thread, Wait,
@@ -204,11 +204,12 @@ impl ConsoleService for Server {
     fn put(
         &mut self,
         caller: Caller,
+        powers: Powers,
         later: Later<'_, (), Error>,
         text: Bytes<'_, MAX_TEXT>,
     ) -> Result<Option<()>, Error> {
         let pending = self.keep_request(caller, later)?;
-        self.terminal.write(caller.0, &text, Waiter::Writer(pending));
+        self.terminal.write_with(caller.0, powers, &text, Waiter::Writer(pending));
         Ok(None)
     }
 
@@ -235,15 +236,20 @@ impl ConsoleService for Server {
         Ok(None)
     }
 
-    fn set_suspend_signal(&mut self, caller: Caller, suspend: Arrived<'_, Notification>) -> Result<(), Error> {
-        self.terminal.check_owner(caller.0)?;
+    fn set_suspend_signal(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        suspend: Arrived<'_, Notification>,
+    ) -> Result<(), Error> {
+        self.terminal.check_control(caller.0, powers)?;
         self.suspend = Server::keep_signal(self.slots[1], suspend.cap());
         self.terminal.set_suspends(self.suspend.is_some());
         Ok(())
     }
 
-    fn set_mode(&mut self, caller: Caller, mode: Mode) -> Result<(), Error> {
-        let key = self.terminal.set_mode(caller.0, mode)?;
+    fn set_mode(&mut self, caller: Caller, powers: Powers, mode: Mode) -> Result<(), Error> {
+        let key = self.terminal.set_mode(caller.0, powers, mode)?;
         self.signal(key);
         Ok(())
     }
@@ -252,8 +258,8 @@ impl ConsoleService for Server {
         Ok(self.terminal.mode())
     }
 
-    fn set_reader(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
-        self.terminal.set_foreground(caller.0, process)?;
+    fn set_reader(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error> {
+        self.terminal.set_foreground(caller.0, powers, process)?;
         self.forget_signals();
         Ok(())
     }
@@ -261,10 +267,11 @@ impl ConsoleService for Server {
     fn set_reader_and_signal(
         &mut self,
         caller: Caller,
+        powers: Powers,
         process: u64,
         interrupt: Arrived<'_, Notification>,
     ) -> Result<(), Error> {
-        self.terminal.set_foreground(caller.0, process)?;
+        self.terminal.set_foreground(caller.0, powers, process)?;
         self.forget_signals();
         self.interrupt = Server::keep_signal(self.slots[0], interrupt.cap());
         Ok(())

@@ -6,11 +6,13 @@ use alloc::vec::Vec;
 use tench::server::Lasting;
 use tench_console_client::protocol::{Error, MAX_TEXT, Mode};
 use tench_places::allows;
+use tench_protocol::Powers;
 use tench_sys::Instant;
 
 use crate::kept::{Kept, Ownership};
 use crate::line::{Line, Typed};
 use crate::output::Output;
+use crate::plain::Plain;
 
 /// Bytes that writers can be ahead of the line.
 pub const OUTPUT_LIMIT: usize = 8000;
@@ -59,6 +61,8 @@ pub struct Terminal<R> {
     line: Line,
     /// What goes to the line.
     pub output: Output,
+    /// What ordinary programs write passes through this.
+    plain: Plain,
     /// The process that says who reads; 0 if nobody does.
     owner: u64,
     /// The only process that reads; 0 if every one does.
@@ -77,6 +81,7 @@ impl<R> Terminal<R> {
         Terminal {
             line: Line::default(),
             output: Output::new(OUTPUT_LIMIT),
+            plain: Plain::default(),
             owner: 0,
             foreground: 0,
             readers: VecDeque::with_capacity(limit),
@@ -164,16 +169,30 @@ impl<R> Terminal<R> {
         }
     }
 
-    /// A thread wants to write.
-    pub fn write(&mut self, process: u64, text: &[u8], reply: R) {
+    /// A thread wants to write: as it is with the power for that, otherwise what is left of it for [ordinary programs](Plain).
+    pub fn write_with(&mut self, process: u64, powers: Powers, text: &[u8], reply: R) {
+        if powers.contains(Powers::TERMINAL) {
+            self.write(process, text, reply);
+            return;
+        }
+        let (shown, beginning) = self.plain.show(process, text);
+        if self.write(process, &shown, reply) {
+            self.plain.keep(process, beginning);
+        }
+    }
+
+    /// A thread wants to write text as it is. Returns whether the text is accepted: written, or waiting for room.
+    pub fn write(&mut self, process: u64, text: &[u8], reply: R) -> bool {
         if self.writers.is_empty() && self.output.has_room_for(text) {
             self.output.write(text);
             self.answers.push_back((reply, Answer::Done));
         } else if !self.may_wait(process) {
             self.answers.push_back((reply, Answer::Refused(Error::Full)));
+            return false;
         } else {
             self.writers.push_back(Writer { process, text: text.to_vec(), reply });
         }
+        true
     }
 
     /// A thread wants to know when everything written has gone.
@@ -244,8 +263,8 @@ impl<R> Terminal<R> {
     }
 
     /// Sets the mode. Answers a key that has to be signalled.
-    pub fn set_mode(&mut self, process: u64, mode: Mode) -> Result<Option<Key>, Error> {
-        self.check_owner(process)?;
+    pub fn set_mode(&mut self, process: u64, powers: Powers, mode: Mode) -> Result<Option<Key>, Error> {
+        self.check_control(process, powers)?;
         let key = match self.line.set_mode(mode) {
             Typed::Interrupt => {
                 self.output.write(b"^C\n");
@@ -261,24 +280,27 @@ impl<R> Terminal<R> {
         Ok(key)
     }
 
-    /// Sets who reads. The first who asks owns the terminal from then on.
-    pub fn set_foreground(&mut self, process: u64, foreground: u64) -> Result<(), Error> {
-        self.check_owner(process)?;
+    /// Sets who reads. Who asks owns the terminal from then on.
+    pub fn set_foreground(&mut self, process: u64, powers: Powers, foreground: u64) -> Result<(), Error> {
+        self.check_control(process, powers)?;
         self.owner = process;
         self.foreground = foreground;
         self.serve();
         Ok(())
     }
 
-    /// Refuses those to whom the terminal does not belong.
-    pub fn check_owner(&self, process: u64) -> Result<(), Error> {
-        if self.owner == 0 || self.owner == process { Ok(()) } else { Err(Error::NotYours) }
+    /// Returns whether a process may say who reads, and how. Fails with `NotYours` if the terminal is not its own, and it has no
+    /// power to take it.
+    pub fn check_control(&self, process: u64, powers: Powers) -> Result<(), Error> {
+        let is_owner = self.owner != 0 && self.owner == process;
+        if is_owner || powers.contains(Powers::TERMINAL) { Ok(()) } else { Err(Error::NotYours) }
     }
 
     /// Forgets what a process waited for, and gives free what it owned. Answers the replies that nobody waits for any
     /// more, and whether the process was the owner.
     pub fn process_ended(&mut self, process: u64) -> (Vec<R>, bool) {
         let replies = self.take_out(process, |_| true);
+        self.plain.forget(process);
         if self.foreground == process {
             // Not everybody: what is typed now is not for a program in the background.
             self.foreground = self.owner;

@@ -3,6 +3,7 @@
 use tench_console::terminal::{GROWTH, Terminal};
 use tench_console_client::protocol::{MAX_TEXT, Mode};
 use tench_counting::{Counting, peak};
+use tench_protocol::Powers;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -29,7 +30,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         (0..1023).for_each(|_| count(peak(|| terminal.typed(b'x')).1));
         count(peak(|| terminal.typed(b'\n')).1);
     }
-    count(peak(|| terminal.set_mode(0, Mode::Raw)).1);
+    count(peak(|| terminal.set_mode(0, Powers::TERMINAL, Mode::Raw)).1);
     count(peak(|| terminal.typed(b'y')).1);
     for process in 0..3 {
         count(peak(|| terminal.process_ended(process)).1);

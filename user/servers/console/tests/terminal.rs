@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use tench_console::terminal::{Answer, Key, Terminal};
 use tench_console_client::protocol::{Error, Mode};
+use tench_protocol::Powers;
 use tench_sys::Instant;
 
 const SHELL: u64 = 5;
@@ -105,7 +106,7 @@ fn ctrl_c_interrupts_and_forgets_the_line() {
 #[test]
 fn raw_mode_gives_every_byte_and_echoes_none() {
     let mut terminal = terminal();
-    terminal.set_mode(SHELL, Mode::Raw).unwrap();
+    terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
     terminal.read(SHELL, 100, None, "a");
     assert!(!type_text(&mut terminal, b"\x03"));
     assert_eq!(terminal.next_answer(), Some(("a", input("\x03"))));
@@ -119,7 +120,7 @@ fn raw_mode_gives_every_byte_and_echoes_none() {
 fn what_was_typed_survives_a_change_of_mode() {
     let mut terminal = terminal();
     type_text(&mut terminal, b"li");
-    terminal.set_mode(SHELL, Mode::Raw).unwrap();
+    terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
     terminal.read(SHELL, 100, None, "a");
     assert_eq!(terminal.next_answer(), Some(("a", input("li"))));
 }
@@ -127,33 +128,43 @@ fn what_was_typed_survives_a_change_of_mode() {
 #[test]
 fn only_the_foreground_reads() {
     let mut terminal = terminal();
-    terminal.set_foreground(SHELL, CHILD).unwrap();
+    terminal.set_foreground(SHELL, Powers::TERMINAL, CHILD).unwrap();
     terminal.read(SHELL, 100, None, "shell");
     terminal.read(CHILD, 100, None, "child");
     type_text(&mut terminal, b"for the child\r");
     assert_eq!(terminal.next_answer(), Some(("child", input("for the child\n"))));
     type_text(&mut terminal, b"next\r");
     assert_eq!(terminal.next_answer(), None);
-    terminal.set_foreground(SHELL, 0).unwrap();
+    terminal.set_foreground(SHELL, Powers::TERMINAL, 0).unwrap();
     assert_eq!(terminal.next_answer(), Some(("shell", input("next\n"))));
 }
 
 #[test]
-fn the_first_who_asks_owns_the_terminal() {
+fn the_terminal_is_controlled_by_its_owner_and_those_with_the_power() {
     let mut terminal = terminal();
-    terminal.set_foreground(SHELL, 0).unwrap();
-    assert_eq!(terminal.set_foreground(CHILD, CHILD), Err(Error::NotYours));
-    assert_eq!(terminal.set_mode(CHILD, Mode::Raw), Err(Error::NotYours));
-    terminal.set_mode(SHELL, Mode::Raw).unwrap();
+    let without = Powers::all().difference(Powers::TERMINAL);
+    // Nobody has it, and still not everybody takes it. (The process 0 is nobody.)
+    for process in [0, CHILD] {
+        assert_eq!(terminal.set_foreground(process, without, process), Err(Error::NotYours));
+        assert_eq!(terminal.set_mode(process, without, Mode::Raw), Err(Error::NotYours));
+        assert_eq!(terminal.check_control(process, without), Err(Error::NotYours));
+    }
+    terminal.set_foreground(SHELL, Powers::TERMINAL, 0).unwrap();
+    assert_eq!(terminal.set_foreground(CHILD, without, CHILD), Err(Error::NotYours));
+    assert_eq!(terminal.set_mode(CHILD, without, Mode::Raw), Err(Error::NotYours));
+    terminal.set_mode(SHELL, without, Mode::Raw).unwrap();
     assert_eq!(terminal.process_ended(SHELL), (vec![], true));
     assert_eq!(terminal.mode(), (Mode::Canonical, 0, false));
-    terminal.set_foreground(CHILD, CHILD).unwrap();
+    terminal.set_foreground(CHILD, Powers::TERMINAL, CHILD).unwrap();
+    // It is taken from its owner.
+    terminal.set_foreground(SHELL, Powers::TERMINAL, 0).unwrap();
+    assert_eq!(terminal.set_foreground(CHILD, without, CHILD), Err(Error::NotYours));
 }
 
 #[test]
 fn an_ended_process_reads_nothing_more() {
     let mut terminal = terminal();
-    terminal.set_foreground(SHELL, CHILD).unwrap();
+    terminal.set_foreground(SHELL, Powers::TERMINAL, CHILD).unwrap();
     terminal.read(CHILD, 100, None, "child");
     terminal.read(SHELL, 100, None, "shell");
     assert_eq!(terminal.process_ended(CHILD), (vec!["child"], false));
@@ -164,7 +175,7 @@ fn an_ended_process_reads_nothing_more() {
 #[test]
 fn the_owner_reads_after_the_foreground_has_ended() {
     let mut terminal = terminal();
-    terminal.set_foreground(SHELL, CHILD).unwrap();
+    terminal.set_foreground(SHELL, Powers::TERMINAL, CHILD).unwrap();
     terminal.read(7, 100, None, "background");
     assert_eq!(terminal.process_ended(CHILD), (vec![], false));
     type_text(&mut terminal, b"for the shell\r");
@@ -188,29 +199,29 @@ fn control_z_is_a_key_if_somebody_wants_it() {
     // Who reads goes on reading when it goes on.
     type_text(&mut terminal, b"x\r");
     assert_eq!(terminal.next_answer(), Some(("second", input("x\n"))));
-    terminal.set_mode(SHELL, Mode::Raw).unwrap();
+    terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
     assert_eq!(terminal.typed(26), None);
 }
 
 #[test]
 fn control_c_before_the_mode_changes_is_not_lost() {
     let mut terminal = terminal();
-    terminal.set_mode(SHELL, Mode::Raw).unwrap();
+    terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
     type_text(&mut terminal, b"one\x03two\x03x\r");
-    assert_eq!(terminal.set_mode(SHELL, Mode::Raw), Ok(None));
-    assert_eq!(terminal.set_mode(SHELL, Mode::Canonical), Ok(Some(Key::Interrupt)));
+    assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw), Ok(None));
+    assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Canonical), Ok(Some(Key::Interrupt)));
     assert_eq!(shown(&mut terminal), "^C\r\n");
-    assert_eq!(terminal.set_mode(SHELL, Mode::Canonical), Ok(None));
+    assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Canonical), Ok(None));
     terminal.read(SHELL, 100, None, "r");
     assert_eq!(terminal.next_answer(), Some(("r", input("x\n"))));
     // Ctrl-Z likewise, if it is a key; lines and the end of the input are what they are for the next reader.
-    terminal.set_mode(SHELL, Mode::Raw).unwrap();
+    terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
     type_text(&mut terminal, b"\x1a");
-    assert_eq!(terminal.set_mode(SHELL, Mode::Canonical), Ok(None));
+    assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Canonical), Ok(None));
     terminal.set_suspends(true);
-    terminal.set_mode(SHELL, Mode::Raw).unwrap();
+    terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
     type_text(&mut terminal, b"one\x1atwo\rthree\r\x04");
-    assert_eq!(terminal.set_mode(SHELL, Mode::Canonical), Ok(Some(Key::Suspend)));
+    assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Canonical), Ok(Some(Key::Suspend)));
     assert_eq!(shown(&mut terminal), "^Z\r\n");
     for expected in ["two\n", "three\n", ""] {
         terminal.read(SHELL, 100, None, "r");
@@ -323,7 +334,7 @@ proptest! {
     #[test]
     fn any_typing_is_harmless(bytes in prop::collection::vec(any::<u8>(), 0..6000), raw in any::<bool>()) {
         let mut terminal = terminal();
-        terminal.set_mode(SHELL, if raw { Mode::Raw } else { Mode::Canonical }).unwrap();
+        terminal.set_mode(SHELL, Powers::TERMINAL, if raw { Mode::Raw } else { Mode::Canonical }).unwrap();
         for byte in bytes {
             terminal.typed(byte);
         }

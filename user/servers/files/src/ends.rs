@@ -11,7 +11,7 @@ use tench_stream::protocol::{Error, Info, Kind, MAX_DATA};
 use crate::contents::{Contents, MAX_SIZE};
 use crate::owners::{At, End, Owners};
 use crate::pipe::{Answer, Data, Pipe};
-use crate::tree::{Node, Tree};
+use crate::tree::{Node, Requester, Tree};
 
 /// Ends that are closed, or get another payer, in one request, when a process ends that has more.
 pub const BATCH: usize = 64;
@@ -123,15 +123,15 @@ impl<R> Ends<R> {
         Ok((self.add(process, At::Reader(pipe)), self.add(process, At::Writer(pipe))))
     }
 
-    /// Opens a file for a process. Answers the end.
-    pub fn open(&mut self, process: u64, path: &str, how: How) -> Result<u64, files::Error> {
-        if !self.owners.may_open(process, 1) {
+    /// Opens a file. Answers the end, which is whoever's asks.
+    pub fn open(&mut self, by: Requester, path: &str, how: How) -> Result<u64, files::Error> {
+        if !self.owners.may_open(by.process, 1) {
             return Err(files::Error::Full);
         }
-        let node = self.tree.open(process, path, how)?;
+        let node = self.tree.open(by, path, how)?;
         let open = self.number();
         self.opens.insert(open, Open { node, position: 0, how, ends: 1 });
-        Ok(self.add(process, At::Open(open)))
+        Ok(self.add(by.process, At::Open(open)))
     }
 
     /// Another end to the same, which belongs to a process.

@@ -1,29 +1,30 @@
 //! Requests carried out, and those who waited answered.
 //!
-//! One endpoint, two interfaces: a badge with its highest bit set is the number of an end, and its requests are those of byte
-//! streams; any other badge is a process, and its requests are those of the file server.
+//! One endpoint, two interfaces: a badge with the highest bit below the powers set is the number of an end, and its requests are
+//! those of byte streams; any other badge is a process, and its requests are those of the file server.
 
 use core::fmt::Write;
 
 use tench::memory;
 use tench::server::Watch;
 use tench_abi::layout::slot;
+use tench_abi::power;
 use tench_files::ends::{Due, Ends, GROWTH, Outcome};
 use tench_files::pipe::{Answer, Data};
-use tench_files::tree::Tree;
+use tench_files::tree::{Requester, Tree};
 use tench_files_client::Files;
 use tench_files_client::protocol::{Error, FilesService, How, MAX_PATH, Status, Usage};
 use tench_loader::LoadError;
 use tench_loader::addresses::Randomness;
-use tench_protocol::{ArrayString, Bytes, Caller, Event, Given, Later, Pending, Port, Replies, Sent, Text};
+use tench_protocol::{ArrayString, Bytes, Caller, Event, Given, Later, Pending, Port, Powers, Replies, Sent, Text};
 use tench_stream::Stream;
 use tench_stream::protocol::{Error as StreamError, Info, MAX_DATA, StreamService};
 use tench_sys::{Cap, CapAddress, Endpoint, Error as Refusal, OWN_SPACE, Rights, Wait};
 
 /// Where requests arrive.
 const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
-/// In a badge: the rest is the number of an end.
-const END: u64 = 1 << 63;
+/// In a badge, below the powers: the rest is the number of an end. No process has so high a number.
+const END: u64 = 1 << (power::SHIFT - 1);
 /// Files and directories that can be made.
 const MAX_NODES: usize = 2048;
 /// Blocks of 4 KiB for what is in them.
@@ -61,7 +62,7 @@ impl Server {
             }
         }
         // An archive that has a file of that name has no such directory.
-        let _ = tree.add_fixed_directory("tmp");
+        let _ = tree.add_common_directory("tmp");
         let none = |_| LoadError::OutOfMemory;
         let outgoing = [memory::take_slot().map_err(none)?, memory::take_slot().map_err(none)?];
         memory::serve_without_faults(2 * GROWTH).map_err(none)?;
@@ -161,9 +162,15 @@ impl FilesService for Server {
         }
     }
 
-    fn open(&mut self, caller: Caller, path: Text<'_, MAX_PATH>, how: How) -> Result<Sent<Endpoint, Given>, Error> {
+    fn open(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        path: Text<'_, MAX_PATH>,
+        how: How,
+    ) -> Result<Sent<Endpoint, Given>, Error> {
         reserve(Error::NoSpace)?;
-        let end = self.ends.open(caller.0, &path, how)?;
+        let end = self.ends.open(Requester::new(caller, powers), &path, how)?;
         self.mint(end, 0).ok_or(Error::Full)
     }
 
@@ -180,18 +187,24 @@ impl FilesService for Server {
         Ok((status, ArrayString::from(name).map_err(|_| Error::BadPath)?))
     }
 
-    fn make_directory(&mut self, caller: Caller, path: Text<'_, MAX_PATH>) -> Result<(), Error> {
+    fn make_directory(&mut self, caller: Caller, powers: Powers, path: Text<'_, MAX_PATH>) -> Result<(), Error> {
         reserve(Error::NoSpace)?;
-        self.ends.tree.make_directory(caller.0, &path)
+        self.ends.tree.make_directory(Requester::new(caller, powers), &path)
     }
 
-    fn remove(&mut self, path: Text<'_, MAX_PATH>) -> Result<(), Error> {
-        self.ends.tree.remove(&path)
+    fn remove(&mut self, caller: Caller, powers: Powers, path: Text<'_, MAX_PATH>) -> Result<(), Error> {
+        self.ends.tree.remove(Requester::new(caller, powers), &path)
     }
 
-    fn rename(&mut self, from: Text<'_, MAX_PATH>, to: Text<'_, MAX_PATH>) -> Result<(), Error> {
+    fn rename(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        from: Text<'_, MAX_PATH>,
+        to: Text<'_, MAX_PATH>,
+    ) -> Result<(), Error> {
         reserve(Error::NoSpace)?;
-        self.ends.tree.rename(&from, &to)
+        self.ends.tree.rename(Requester::new(caller, powers), &from, &to)
     }
 
     fn usage(&mut self) -> Result<Usage, Error> {

@@ -2,6 +2,8 @@
 //!
 //! Every node has a number. A directory knows its entries, a file its contents and how often it is open. A file without a name
 //! stays as long as it is open. Directories in which files of the boot archive lie are as fixed as these.
+//!
+//! What a process made it may change, and with the power `files` everything else that is not of the archive ([`Requester`]).
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -10,7 +12,7 @@ use core::ops::Bound;
 
 use tench_files_client::protocol::{Error, How, Kind, MAX_PATH, Status};
 use tench_places::Places;
-use tench_protocol::ArrayVec;
+use tench_protocol::{ArrayVec, Caller, Powers};
 
 use crate::contents::{Blocks, Contents, Space, check_places};
 
@@ -20,6 +22,27 @@ pub type Node = u64;
 pub const ROOT: Node = 0;
 /// Directories on the way of the longest path, the root included.
 const MAX_DEPTH: usize = MAX_PATH / 2 + 1;
+
+/// Who wants to change something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Requester {
+    /// The process.
+    pub process: u64,
+    /// Whether it may change what others made, and make something in directories that are not everybody's.
+    pub is_entitled: bool,
+}
+
+impl Requester {
+    /// Whoever asks, with these powers.
+    pub const fn new(caller: Caller, powers: Powers) -> Requester {
+        Requester { process: caller.0, is_entitled: powers.contains(Powers::FILES) }
+    }
+
+    /// Refuses to change what another process made. Fails with `NotAllowed` then.
+    fn check_maker(self, maker: Option<u64>) -> Result<(), Error> {
+        if self.is_entitled || maker == Some(self.process) { Ok(()) } else { Err(Error::NotAllowed) }
+    }
+}
 
 /// A file.
 #[derive(Debug)]
@@ -39,6 +62,8 @@ struct Directory {
     entries: BTreeMap<Box<str>, Node>,
     /// Who made it; one that nobody made stays where it is.
     maker: Option<u64>,
+    /// Whether everybody may make something in it.
+    is_everybodys: bool,
 }
 
 #[derive(Debug)]
@@ -115,6 +140,13 @@ impl Tree {
             self.directory(at)?;
         }
         Ok(at)
+    }
+
+    /// The same, and everybody may make something in the last.
+    pub fn add_common_directory(&mut self, path: &str) -> Result<Node, Error> {
+        let node = self.add_fixed_directory(path)?;
+        self.directory_mut(node)?.is_everybodys = true;
+        Ok(node)
     }
 
     fn add(&mut self, directory: Node, name: &str, thing: Thing) -> Result<Node, Error> {
@@ -208,14 +240,22 @@ impl Tree {
         Ok(())
     }
 
-    /// Opens a file for a process. Whoever does closes it.
-    pub fn open(&mut self, process: u64, path: &str, how: How) -> Result<Node, Error> {
+    /// Refuses who may not make anything in a directory. Fails with `NotAllowed` then.
+    fn check_add(&self, by: Requester, directory: Node) -> Result<(), Error> {
+        let Directory { maker, is_everybodys, .. } = self.directory(directory)?;
+        if *is_everybodys { Ok(()) } else { by.check_maker(*maker) }
+    }
+
+    /// Opens a file. Whoever does closes it.
+    pub fn open(&mut self, by: Requester, path: &str, how: How) -> Result<Node, Error> {
+        let process = by.process;
         let walk = self.walk(path)?;
         let node = match self.target(&walk) {
             Ok(_) if how == How::CreateNew => return Err(Error::Exists),
             Ok(node) => node,
             Err(Error::NoSuchFile) if matches!(how, How::Write | How::Append | How::CreateNew) => {
                 let name = walk.name.filter(|_| !path.ends_with('/')).ok_or(Error::IsDirectory)?;
+                self.check_add(by, walk.directory())?;
                 self.room(process)?;
                 let contents = Contents::Memory(Blocks::default());
                 let file = File { contents, opens: 0, linked: true, maker: process };
@@ -229,6 +269,10 @@ impl Tree {
         }
         match &mut file.contents {
             Contents::Archive(_) if how != How::Read => return Err(Error::ReadOnly),
+            Contents::Memory(_) if how != How::Read => by.check_maker(Some(file.maker))?,
+            Contents::Archive(_) | Contents::Memory(_) => {}
+        }
+        match &mut file.contents {
             // To nothing is always possible.
             Contents::Memory(blocks) if how == How::Write => _ = blocks.truncate(0, &mut self.space),
             Contents::Archive(_) | Contents::Memory(_) => {}
@@ -272,16 +316,18 @@ impl Tree {
         }
     }
 
-    /// Makes a directory for a process.
-    pub fn make_directory(&mut self, process: u64, path: &str) -> Result<(), Error> {
+    /// Makes a directory. In one that was made with the power for it everybody may make something, in another its maker alone.
+    pub fn make_directory(&mut self, by: Requester, path: &str) -> Result<(), Error> {
         let walk = self.walk(path)?;
         match self.target(&walk) {
             Ok(_) => Err(Error::Exists),
             Err(Error::NoSuchFile) => {
                 // What is not there has a name.
                 let name = walk.name.ok_or(Error::Exists)?;
-                self.room(process)?;
-                let directory = Directory { maker: Some(process), ..Directory::default() };
+                self.check_add(by, walk.directory())?;
+                self.room(by.process)?;
+                let directory =
+                    Directory { maker: Some(by.process), is_everybodys: by.is_entitled, ..Directory::default() };
                 self.add(walk.directory(), name, Thing::Directory(directory))?;
                 Ok(())
             }
@@ -289,13 +335,14 @@ impl Tree {
         }
     }
 
-    /// Refuses what must stay where it is.
-    fn check_movable(&self, node: Node) -> Result<(), Error> {
+    /// Refuses what must stay where it is, and who may not move it.
+    fn check_movable(&self, by: Requester, node: Node) -> Result<(), Error> {
         match self.nodes.get(&node) {
             None => Err(Error::NoSuchFile),
             Some(Thing::Directory(Directory { maker: None, .. })) => Err(Error::ReadOnly),
             Some(Thing::File(File { contents: Contents::Archive(_), .. })) => Err(Error::ReadOnly),
-            Some(Thing::Directory(_) | Thing::File(_)) => Ok(()),
+            Some(Thing::Directory(directory)) => by.check_maker(directory.maker),
+            Some(Thing::File(file)) => by.check_maker(Some(file.maker)),
         }
     }
 
@@ -306,10 +353,10 @@ impl Tree {
     }
 
     /// Removes a file, or a directory with nothing in it.
-    pub fn remove(&mut self, path: &str) -> Result<(), Error> {
+    pub fn remove(&mut self, by: Requester, path: &str) -> Result<(), Error> {
         let walk = self.walk(path)?;
         let node = self.find(path)?;
-        self.check_movable(node)?;
+        self.check_movable(by, node)?;
         if self.directory(node).is_ok_and(|directory| !directory.entries.is_empty()) {
             return Err(Error::NotEmpty);
         }
@@ -335,10 +382,10 @@ impl Tree {
     }
 
     /// Gives a file or directory another path.
-    pub fn rename(&mut self, from: &str, to: &str) -> Result<(), Error> {
+    pub fn rename(&mut self, by: Requester, from: &str, to: &str) -> Result<(), Error> {
         let (from_walk, to_walk) = (self.walk(from)?, self.walk(to)?);
         let node = self.find(from)?;
-        self.check_movable(node)?;
+        self.check_movable(by, node)?;
         if from_walk.name.is_none() {
             // By such a name it cannot be taken away.
             return Err(Error::BadPath);
@@ -355,11 +402,12 @@ impl Tree {
             Ok(other) if self.directory(other).is_ok() => return Err(Error::IsDirectory),
             Ok(_) if is_directory => return Err(Error::NotADirectory),
             Ok(other) => {
-                self.check_movable(other)?;
+                self.check_add(by, to_walk.directory())?;
+                self.check_movable(by, other)?;
                 let other = self.unlink(&to_walk)?;
                 self.without_name(other);
             }
-            Err(Error::NoSuchFile) => {}
+            Err(Error::NoSuchFile) => self.check_add(by, to_walk.directory())?,
             Err(error) => return Err(error),
         }
         // It is no directory that is there, so it has a name.

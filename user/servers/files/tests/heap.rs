@@ -2,7 +2,7 @@
 
 use tench_counting::{Counting, peak};
 use tench_files::ends::{Ends, GROWTH, Outcome};
-use tench_files::tree::Tree;
+use tench_files::tree::{Requester, Tree};
 use tench_files_client::protocol::{How, MAX_PATH};
 use tench_stream::protocol::MAX_DATA;
 
@@ -16,6 +16,11 @@ type Reply = [u64; 2];
 const WAITING: usize = 200;
 
 /// A path of the longest kind.
+/// A process that may change everything.
+const fn entitled(process: u64) -> Requester {
+    Requester { process, is_entitled: true }
+}
+
 fn path(number: u64) -> String {
     format!("{number:x>width$}", width = MAX_PATH)
 }
@@ -27,12 +32,12 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
     let mut count = |bytes: usize| most = most.max(bytes);
     for number in 0..1000 {
         let path = path(number);
-        let (end, bytes) = peak(|| ends.open(number % 40, &path, How::Write).unwrap());
+        let (end, bytes) = peak(|| ends.open(entitled(number % 40), &path, How::Write).unwrap());
         count(bytes);
         // Over the end of a block, so that two are needed.
         ends.seek(end, 8192 * number - number).unwrap();
         count(peak(|| assert!(matches!(ends.write(end, &[1; MAX_DATA]), Outcome::Now(Ok(()))))).1);
-        count(peak(|| ends.tree.rename(&path, &format!("{path:.200}")).unwrap()).1);
+        count(peak(|| ends.tree.rename(entitled(1), &path, &format!("{path:.200}")).unwrap()).1);
         if number % 3 > 0 {
             count(peak(|| ends.close(end, |_| ()).unwrap()).1);
         }

@@ -6,9 +6,14 @@ use proptest::prelude::*;
 use tench_files::ends::{BATCH, Ends, Outcome};
 use tench_files::owners::{MAX_ENDS, MAX_GIVEN, MAX_INHERITED, MAX_WAITING};
 use tench_files::pipe::{Answer, CAPACITY, Data};
-use tench_files::tree::Tree;
+use tench_files::tree::{Requester, Tree};
 use tench_files_client::protocol::{self as files, How};
 use tench_stream::protocol::{Error, Kind, MAX_DATA};
+
+/// A process that may change everything.
+const fn entitled(process: u64) -> Requester {
+    Requester { process, is_entitled: true }
+}
 
 fn ends() -> Ends<u64> {
     Ends::new(Tree::new(8, 8))
@@ -155,7 +160,7 @@ fn who_wants_all_ends_and_waits_gets_half_and_the_next_is_served() {
         while let Ok(pipe) = ends.pipe(process) {
             last = pipe;
         }
-        assert_eq!(ends.open(process, "x", How::Write), Err(files::Error::Full));
+        assert_eq!(ends.open(entitled(process), "x", How::Write), Err(files::Error::Full));
         assert_eq!(ends.usage().ends - before.ends, MAX_ENDS as u64 >> process);
         let mut waiting = 0;
         while read(&mut ends, last.0, 1, process).is_none() {
@@ -222,7 +227,7 @@ fn of_those_who_gave_up_waiting_nobody_is_in_the_way() {
 fn a_process_inherits_a_few_ends_and_no_blocks() {
     let mut ends = ends();
     let (reader, writer) = ends.pipe(1).unwrap();
-    let file = ends.open(1, "f", How::Write).unwrap();
+    let file = ends.open(entitled(1), "f", How::Write).unwrap();
     let file = ends.share(file, 7).unwrap();
     let second = ends.share(writer, 7).unwrap();
     for _ in 0..2 * BATCH {

@@ -1,22 +1,32 @@
 //! Files and directories against a slow model, and what it means for those who use them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use tench_files::contents::{BLOCK, MAX_SIZE};
 use tench_files::ends::{Ends, Outcome};
-use tench_files::tree::Tree;
+use tench_files::tree::{Requester, Tree};
 use tench_files_client::protocol::{Error, How, Kind};
 use tench_stream::protocol::{Error as StreamError, MAX_DATA};
 
 const PROCESS: u64 = 5;
+
+/// A process that may change everything.
+const fn entitled(process: u64) -> Requester {
+    Requester { process, is_entitled: true }
+}
+
+/// One that may change what it made.
+const fn ordinary(process: u64) -> Requester {
+    Requester { process, is_entitled: false }
+}
 
 /// A tree with two files of the archive, room for 40 more and for 20 blocks.
 fn ends() -> Ends<()> {
     let mut tree = Tree::new(40, 20);
     tree.add_archive_file("bin/hello", b"hello program").unwrap();
     tree.add_archive_file("share/text/motd", b"welcome").unwrap();
-    tree.add_fixed_directory("tmp").unwrap();
+    tree.add_common_directory("tmp").unwrap();
     Ends::new(tree)
 }
 
@@ -33,7 +43,7 @@ fn read(ends: &mut Ends<()>, end: u64, max: usize) -> Result<Vec<u8>, StreamErro
 
 /// Everything in a file.
 fn contents(ends: &mut Ends<()>, path: &str) -> Result<Vec<u8>, Error> {
-    let end = ends.open(PROCESS, path, How::Read)?;
+    let end = ends.open(entitled(PROCESS), path, How::Read)?;
     let mut all = Vec::new();
     loop {
         let part = read(ends, end, MAX_DATA).unwrap();
@@ -47,7 +57,7 @@ fn contents(ends: &mut Ends<()>, path: &str) -> Result<Vec<u8>, Error> {
 
 /// Writes a file anew.
 fn put(ends: &mut Ends<()>, path: &str, how: How, bytes: &[u8]) -> Result<(), StreamError> {
-    let end = ends.open(PROCESS, path, how).unwrap();
+    let end = ends.open(entitled(PROCESS), path, how).unwrap();
     let result = write(ends, end, bytes);
     ends.close(end, |()| ()).unwrap();
     result
@@ -69,7 +79,7 @@ fn files_are_written_appended_read_and_made_empty() {
     assert_eq!(contents(&mut ends, "tmp//./a"), Ok(b"one two".to_vec()));
     put(&mut ends, "tmp/a", How::Update, b"ONE").unwrap();
     assert_eq!(contents(&mut ends, "tmp/../tmp/a"), Ok(b"ONE two".to_vec()));
-    assert_eq!(ends.open(PROCESS, "tmp/a", How::CreateNew), Err(Error::Exists));
+    assert_eq!(ends.open(entitled(PROCESS), "tmp/a", How::CreateNew), Err(Error::Exists));
     put(&mut ends, "tmp/a", How::Write, b"").unwrap();
     assert_eq!(contents(&mut ends, "tmp/a"), Ok(vec![]));
     assert_eq!(names(&ends, "/"), ["bin", "share", "tmp"]);
@@ -82,15 +92,15 @@ fn the_archive_can_only_be_read() {
     assert_eq!(contents(&mut ends, "/share/text/motd"), Ok(b"welcome".to_vec()));
     assert_eq!(ends.tree.status("bin/hello").map(|status| (status.kind, status.size)), Ok((Kind::ArchiveFile, 13)));
     for how in [How::Write, How::Append, How::Update] {
-        assert_eq!(ends.open(PROCESS, "bin/hello", how), Err(Error::ReadOnly));
+        assert_eq!(ends.open(entitled(PROCESS), "bin/hello", how), Err(Error::ReadOnly));
     }
     for path in ["bin/hello", "bin", "/", "tmp"] {
-        assert_eq!(ends.tree.remove(path), Err(Error::ReadOnly));
-        assert_eq!(ends.tree.rename(path, "tmp/x"), Err(Error::ReadOnly));
+        assert_eq!(ends.tree.remove(entitled(PROCESS), path), Err(Error::ReadOnly));
+        assert_eq!(ends.tree.rename(entitled(PROCESS), path, "tmp/x"), Err(Error::ReadOnly));
     }
     put(&mut ends, "bin/new", How::Write, b"x").unwrap();
-    assert_eq!(ends.tree.rename("bin/new", "bin/hello"), Err(Error::ReadOnly));
-    let end = ends.open(PROCESS, "bin/hello", How::Read).unwrap();
+    assert_eq!(ends.tree.rename(entitled(PROCESS), "bin/new", "bin/hello"), Err(Error::ReadOnly));
+    let end = ends.open(entitled(PROCESS), "bin/hello", How::Read).unwrap();
     assert_eq!(write(&mut ends, end, b"x"), Err(StreamError::NotForWriting));
     assert_eq!(ends.truncate(end, 0), Err(StreamError::NotForWriting));
     ends.check_invariants();
@@ -113,11 +123,11 @@ fn wrong_paths_say_what_is_wrong() {
         ("nothing/..", Error::NoSuchFile),
     ];
     for (path, error) in cases {
-        assert_eq!(ends.open(PROCESS, path, How::Read), Err(error), "{path}");
+        assert_eq!(ends.open(entitled(PROCESS), path, How::Read), Err(error), "{path}");
     }
-    assert_eq!(ends.open(PROCESS, "tmp/new/", How::Write), Err(Error::IsDirectory));
-    assert_eq!(ends.tree.make_directory(PROCESS, "bin"), Err(Error::Exists));
-    assert_eq!(ends.tree.make_directory(PROCESS, "a/b"), Err(Error::NoSuchFile));
+    assert_eq!(ends.open(entitled(PROCESS), "tmp/new/", How::Write), Err(Error::IsDirectory));
+    assert_eq!(ends.tree.make_directory(entitled(PROCESS), "bin"), Err(Error::Exists));
+    assert_eq!(ends.tree.make_directory(entitled(PROCESS), "a/b"), Err(Error::NoSuchFile));
     assert_eq!(ends.tree.next("bin/hello", ""), Err(Error::NotADirectory));
     assert_eq!(ends.tree.next("tmp", ""), Err(Error::NoMoreEntries));
     ends.check_invariants();
@@ -127,10 +137,10 @@ fn wrong_paths_say_what_is_wrong() {
 fn a_removed_file_stays_as_long_as_it_is_open() {
     let mut ends = ends();
     put(&mut ends, "a", How::Write, b"still here").unwrap();
-    let end = ends.open(PROCESS, "a", How::Read).unwrap();
+    let end = ends.open(entitled(PROCESS), "a", How::Read).unwrap();
     let shared = ends.share(end, 6).unwrap();
-    ends.tree.remove("a").unwrap();
-    assert_eq!(ends.tree.remove("a"), Err(Error::NoSuchFile));
+    ends.tree.remove(entitled(PROCESS), "a").unwrap();
+    assert_eq!(ends.tree.remove(entitled(PROCESS), "a"), Err(Error::NoSuchFile));
     ends.process_ended(PROCESS, |()| ());
     assert_eq!(read(&mut ends, shared, 5), Ok(b"still".to_vec()));
     assert_eq!(ends.usage().bytes, BLOCK as u64);
@@ -142,7 +152,7 @@ fn a_removed_file_stays_as_long_as_it_is_open() {
 #[test]
 fn without_space_nothing_is_written_and_what_is_removed_can_be_used_again() {
     let mut ends = ends();
-    let end = ends.open(PROCESS, "big", How::Write).unwrap();
+    let end = ends.open(entitled(PROCESS), "big", How::Write).unwrap();
     let mut written = 0;
     while write(&mut ends, end, &[9; MAX_DATA]).is_ok() {
         written += MAX_DATA;
@@ -153,13 +163,13 @@ fn without_space_nothing_is_written_and_what_is_removed_can_be_used_again() {
     assert_eq!(ends.usage().bytes, 10 * BLOCK as u64);
     assert_eq!(put(&mut ends, "other", How::Write, b"x"), Err(StreamError::NoSpace));
     ends.close(end, |()| ()).unwrap();
-    ends.tree.remove("big").unwrap();
+    ends.tree.remove(entitled(PROCESS), "big").unwrap();
     put(&mut ends, "other", How::Write, b"x").unwrap();
     for number in 0..19 {
-        ends.tree.make_directory(PROCESS, &format!("d{number}")).unwrap();
+        ends.tree.make_directory(entitled(PROCESS), &format!("d{number}")).unwrap();
     }
-    assert_eq!(ends.tree.make_directory(PROCESS, "one more"), Err(Error::NoSpace));
-    assert_eq!(ends.open(PROCESS, "one more", How::Write), Err(Error::NoSpace));
+    assert_eq!(ends.tree.make_directory(entitled(PROCESS), "one more"), Err(Error::NoSpace));
+    assert_eq!(ends.open(entitled(PROCESS), "one more", How::Write), Err(Error::NoSpace));
     ends.check_invariants();
 }
 
@@ -177,26 +187,26 @@ fn a_process_has_what_it_made_and_wrote_and_leaves_it_to_nobody() {
             at += BLOCK as u64;
         }
     };
-    let first = ends.open(PROCESS, "mine", How::Write).unwrap();
+    let first = ends.open(entitled(PROCESS), "mine", How::Write).unwrap();
     fill(&mut ends, first);
     assert_eq!(blocks(&ends), [10, 0, 0]);
     // Others fill a file that is not theirs, and pay for it.
-    let second = ends.open(6, "mine", How::Update).unwrap();
+    let second = ends.open(entitled(6), "mine", How::Update).unwrap();
     ends.seek(second, 0).unwrap();
     write(&mut ends, second, b"written over").unwrap();
     assert_eq!(blocks(&ends), [10, 0, 0]);
-    let append = ends.open(6, "mine", How::Append).unwrap();
+    let append = ends.open(entitled(6), "mine", How::Append).unwrap();
     while write(&mut ends, append, &[1; MAX_DATA]).is_ok() {}
     assert_eq!(blocks(&ends), [10, 5, 0]);
     ends.process_ended(PROCESS, |()| ());
     assert_eq!((blocks(&ends), ends.tree.space.used()), ([0, 5, 0], 15), "what is left is nobody's, and there");
-    let other = ends.open(8, "other", How::Write).unwrap();
+    let other = ends.open(entitled(8), "other", How::Write).unwrap();
     write(&mut ends, other, b"x").unwrap();
     ends.truncate(second, 11 * BLOCK as u64).unwrap();
     ends.check_invariants();
     assert_eq!((blocks(&ends), ends.tree.space.used()), ([0, 1, 1], 12));
     ends.process_ended(6, |()| ());
-    ends.tree.remove("mine").unwrap();
+    ends.tree.remove(entitled(PROCESS), "mine").unwrap();
     ends.check_invariants();
     assert_eq!((blocks(&ends), ends.tree.space.used()), ([0, 0, 1], 1));
     assert_eq!(ends.tree.made(), 1, "and so are the names");
@@ -205,7 +215,7 @@ fn a_process_has_what_it_made_and_wrote_and_leaves_it_to_nobody() {
 #[test]
 fn holes_are_zeros_and_so_is_what_was_cut_off() {
     let mut ends = ends();
-    let end = ends.open(PROCESS, "a", How::CreateNew).unwrap();
+    let end = ends.open(entitled(PROCESS), "a", How::CreateNew).unwrap();
     ends.seek(end, 3 * BLOCK as u64 - 1).unwrap();
     write(&mut ends, end, b"xy").unwrap();
     assert_eq!((ends.info(end).unwrap().size, ends.usage().bytes), (3 * BLOCK as u64 + 1, 2 * BLOCK as u64));
@@ -222,21 +232,81 @@ fn holes_are_zeros_and_so_is_what_was_cut_off() {
 #[test]
 fn files_and_directories_are_renamed() {
     let mut ends = ends();
-    ends.tree.make_directory(PROCESS, "tmp/d").unwrap();
+    ends.tree.make_directory(entitled(PROCESS), "tmp/d").unwrap();
     put(&mut ends, "tmp/d/f", How::Write, b"f").unwrap();
     put(&mut ends, "tmp/g", How::Write, b"g").unwrap();
-    assert_eq!(ends.tree.rename("tmp/d", "tmp/d/x"), Err(Error::IntoItself));
-    assert_eq!(ends.tree.rename("tmp/d", "tmp/g"), Err(Error::NotADirectory));
-    assert_eq!(ends.tree.rename("tmp/g", "tmp/d"), Err(Error::IsDirectory));
-    assert_eq!(ends.tree.remove("tmp/d"), Err(Error::NotEmpty));
-    ends.tree.rename("tmp/d", "moved").unwrap();
-    ends.tree.rename("tmp/g", "moved/f").unwrap();
-    ends.tree.rename("moved/f", "moved/f").unwrap();
+    assert_eq!(ends.tree.rename(entitled(PROCESS), "tmp/d", "tmp/d/x"), Err(Error::IntoItself));
+    assert_eq!(ends.tree.rename(entitled(PROCESS), "tmp/d", "tmp/g"), Err(Error::NotADirectory));
+    assert_eq!(ends.tree.rename(entitled(PROCESS), "tmp/g", "tmp/d"), Err(Error::IsDirectory));
+    assert_eq!(ends.tree.remove(entitled(PROCESS), "tmp/d"), Err(Error::NotEmpty));
+    ends.tree.rename(entitled(PROCESS), "tmp/d", "moved").unwrap();
+    ends.tree.rename(entitled(PROCESS), "tmp/g", "moved/f").unwrap();
+    ends.tree.rename(entitled(PROCESS), "moved/f", "moved/f").unwrap();
     assert_eq!(contents(&mut ends, "moved/f"), Ok(b"g".to_vec()));
     assert_eq!((names(&ends, "moved"), names(&ends, "tmp")), (vec!["f".into()], vec![]));
-    ends.tree.make_directory(PROCESS, "moved/d").unwrap();
-    assert_eq!(ends.tree.rename("moved/d/..", "x"), Err(Error::BadPath));
-    assert_eq!(ends.tree.remove("moved/d/../d/."), Ok(()));
+    ends.tree.make_directory(entitled(PROCESS), "moved/d").unwrap();
+    assert_eq!(ends.tree.rename(entitled(PROCESS), "moved/d/..", "x"), Err(Error::BadPath));
+    assert_eq!(ends.tree.remove(entitled(PROCESS), "moved/d/../d/."), Ok(()));
+    ends.check_invariants();
+}
+
+#[test]
+fn what_a_process_made_others_do_not_change() {
+    let mut ends = ends();
+    let (mine, others) = (ordinary(1), ordinary(2));
+    let end = ends.open(mine, "tmp/a", How::Write).unwrap();
+    write(&mut ends, end, b"mine").unwrap();
+    for how in [How::Write, How::Append, How::Update] {
+        assert_eq!(ends.open(others, "tmp/a", how), Err(Error::NotAllowed));
+        assert!(ends.open(mine, "tmp/a", how).is_ok());
+    }
+    write(&mut ends, end, b"mine").unwrap();
+    let reader = ends.open(others, "tmp/a", How::Read).unwrap();
+    assert_eq!(write(&mut ends, reader, b"x"), Err(StreamError::NotForWriting));
+    assert_eq!(ends.truncate(reader, 0), Err(StreamError::NotForWriting));
+    ends.open(others, "tmp/b", How::CreateNew).unwrap();
+    for (from, to) in [("tmp/a", "tmp/c"), ("tmp/b", "tmp/a")] {
+        assert_eq!(ends.tree.rename(others, from, to), Err(Error::NotAllowed), "{from} to {to}");
+    }
+    assert_eq!(ends.tree.remove(others, "tmp/a"), Err(Error::NotAllowed));
+    // When the maker has ended, nobody has its number.
+    ends.process_ended(1, |()| ());
+    assert_eq!(ends.tree.remove(others, "tmp/a"), Err(Error::NotAllowed));
+    ends.open(entitled(3), "tmp/a", How::Append).unwrap();
+    ends.tree.remove(entitled(3), "tmp/a").unwrap();
+    ends.tree.rename(others, "tmp/b", "tmp/a").unwrap();
+    ends.tree.remove(others, "tmp/a").unwrap();
+    ends.check_invariants();
+}
+
+#[test]
+fn something_new_is_made_where_that_is_everybodys() {
+    let mut ends = ends();
+    let (mine, others) = (ordinary(1), ordinary(2));
+    for path in ["a", "bin/a", "share/text/a"] {
+        assert_eq!(ends.open(mine, path, How::Write), Err(Error::NotAllowed));
+        assert_eq!(ends.open(mine, path, How::CreateNew), Err(Error::NotAllowed));
+        assert_eq!(ends.tree.make_directory(mine, path), Err(Error::NotAllowed));
+    }
+    assert_eq!(ends.open(mine, "bin/hello", How::Write), Err(Error::ReadOnly));
+    // One's own directory, and one that somebody with the power made for everybody.
+    ends.tree.make_directory(mine, "tmp/mine").unwrap();
+    ends.tree.make_directory(entitled(3), "all").unwrap();
+    ends.open(mine, "tmp/mine/a", How::Write).unwrap();
+    ends.open(others, "all/a", How::Write).unwrap();
+    ends.open(mine, "all/b", How::Write).unwrap();
+    assert_eq!(ends.open(others, "tmp/mine/b", How::Write), Err(Error::NotAllowed));
+    for (from, to) in [("all/a", "tmp/mine/b"), ("all/a", "bin/b"), ("tmp/mine", "tmp/yours"), ("all", "tmp/all")] {
+        assert_eq!(ends.tree.rename(others, from, to), Err(Error::NotAllowed), "{from} to {to}");
+    }
+    assert_eq!(ends.tree.remove(others, "tmp/mine"), Err(Error::NotAllowed));
+    ends.tree.rename(mine, "tmp/mine/a", "all/c").unwrap();
+    ends.tree.rename(mine, "tmp/mine", "all/mine").unwrap();
+    // Somebody with the power has put it there; its maker may change it, and put nothing else in its place.
+    ends.tree.rename(entitled(3), "all/c", "bin/c").unwrap();
+    assert_eq!(ends.tree.rename(mine, "all/b", "bin/c"), Err(Error::NotAllowed));
+    ends.open(mine, "bin/c", How::Write).unwrap();
+    ends.tree.remove(mine, "all/mine").unwrap();
     ends.check_invariants();
 }
 
@@ -324,7 +394,7 @@ fn run(ends: &mut Ends<()>, model: &mut Model, step: &Step, seed: u8) {
     let bytes = |length: usize| -> Vec<u8> { (0..length).map(|n| seed.wrapping_add(n as u8) | 1).collect() };
     /// Opens a file in both, and compares what came of it.
     fn open<'a>(ends: &mut Ends<()>, model: &'a mut Model, path: &str, how: How) -> Option<(u64, &'a mut Vec<u8>)> {
-        let ours = ends.open(PROCESS, path, how);
+        let ours = ends.open(entitled(PROCESS), path, how);
         let theirs = file(model, path, how != How::Update);
         assert_eq!(ours.as_ref().err(), theirs.as_ref().err(), "{path}");
         Some((ours.ok()?, theirs.ok()?))
@@ -359,7 +429,7 @@ fn run(ends: &mut Ends<()>, model: &mut Model, step: &Step, seed: u8) {
                 true => Err(Error::Exists),
                 false => Ok(_ = model.insert(path.clone(), None)),
             });
-            assert_eq!(ends.tree.make_directory(PROCESS, path), theirs);
+            assert_eq!(ends.tree.make_directory(entitled(PROCESS), path), theirs);
             None
         }
         Step::Remove { path } => {
@@ -369,11 +439,11 @@ fn run(ends: &mut Ends<()>, model: &mut Model, step: &Step, seed: u8) {
                 true if has_entries => Err(Error::NotEmpty),
                 true => Ok(_ = model.remove(path)),
             });
-            assert_eq!(ends.tree.remove(path), theirs);
+            assert_eq!(ends.tree.remove(entitled(PROCESS), path), theirs);
             None
         }
         Step::Rename { from, to } => {
-            assert_eq!(ends.tree.rename(from, to), rename(model, from, to), "{from} to {to}");
+            assert_eq!(ends.tree.rename(entitled(PROCESS), from, to), rename(model, from, to), "{from} to {to}");
             None
         }
     };
@@ -396,6 +466,79 @@ proptest! {
                     let below: Vec<&str> = model.keys().filter(|other| is_below(other, path)).map(|other| &other[path.len() + 1..]).collect();
                     let entries: Vec<&str> = below.into_iter().filter(|name| !name.contains('/')).collect();
                     prop_assert_eq!(names(&ends, path), entries);
+                }
+            }
+        }
+    }
+}
+
+/// A node as others see it: the directory in which it lies, its name there, and what is in it, if it is a file.
+type Seen = (u64, String, Option<Vec<u8>>);
+
+/// Everything in a directory and below it, by identity.
+fn see(ends: &mut Ends<()>, directory: &str, identity: u64, seen: &mut BTreeMap<u64, Seen>) {
+    for name in names(ends, directory) {
+        let path = format!("{directory}/{name}");
+        let status = ends.tree.status(&path).unwrap();
+        let is_directory = status.kind == Kind::Directory;
+        let bytes = if is_directory { None } else { Some(contents(ends, &path).unwrap()) };
+        seen.insert(status.identity, (identity, name, bytes));
+        if is_directory {
+            see(ends, &path, status.identity, seen);
+        }
+    }
+}
+
+/// Does something for a process; whether it is allowed is its own affair.
+fn attempt(ends: &mut Ends<()>, by: Requester, number: u8, from: &str, to: &str) {
+    let how = [How::Write, How::Append, How::Update, How::CreateNew, How::Read];
+    match number {
+        0 => drop(ends.tree.remove(by, from)),
+        1 => drop(ends.tree.rename(by, from, to)),
+        2 => drop(ends.tree.make_directory(by, from)),
+        number => {
+            if let Ok(end) = ends.open(by, from, how[usize::from(number - 3)]) {
+                let _ = write(ends, end, to.as_bytes());
+                let _ = ends.truncate(end, 1 + number as u64);
+                ends.close(end, |()| ()).unwrap();
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn nobody_changes_what_is_not_his(
+        steps in prop::collection::vec((0..4u64, 0..8u8, path(), path(), any::<bool>()), 1..80)
+    ) {
+        let mut ends = ends();
+        let mut makers: BTreeMap<u64, u64> = BTreeMap::new();
+        // Of the directories in which everybody may make something.
+        let mut common = BTreeSet::from([ends.tree.status("tmp").unwrap().identity]);
+        for (process, number, from, to, is_below) in steps {
+            let place = |path: &str| if is_below { format!("tmp/{path}") } else { path.replacen('a', "bin", 1) };
+            let (from, to) = (place(&from), place(&to));
+            let root = ends.tree.status("/").unwrap().identity;
+            let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
+            see(&mut ends, "", root, &mut before);
+            // The process 0 has the power.
+            let by = Requester { process, is_entitled: process == 0 };
+            attempt(&mut ends, by, number, &from, &to);
+            ends.check_invariants();
+            see(&mut ends, "", root, &mut after);
+            for (identity, seen) in &before {
+                let is_own = makers.get(identity) == Some(&process);
+                prop_assert!(by.is_entitled || is_own || after.get(identity) == Some(seen), "{from} {to} {seen:?}");
+            }
+            for (identity, (directory, name, bytes)) in &after {
+                let is_there = before.get(identity).is_some_and(|(old, known, _)| (old, known) == (directory, name));
+                let may_add = common.contains(directory) || makers.get(directory) == Some(&process);
+                prop_assert!(by.is_entitled || is_there || may_add, "{from} {to} {name}");
+                if !before.contains_key(identity) {
+                    makers.insert(*identity, process);
+                    if by.is_entitled && bytes.is_none() {
+                        common.insert(*identity);
+                    }
                 }
             }
         }

@@ -1,11 +1,12 @@
 //! Starts the programs of the system description: `mem` and `procs` with the loader, the others through `procs`.
 
+use core::fmt::Write as _;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use arrayvec::ArrayVec;
+use arrayvec::{ArrayString, ArrayVec};
 use tench_abi::boot::{BootInfo, MAX_UNTYPED, MemoryKind};
 use tench_abi::layout::slot;
-use tench_abi::{CapAddress, Kind, Rights};
+use tench_abi::{CapAddress, Kind, Powers, Rights};
 use tench_loader::addresses::{self, Addresses, Randomness, StackSize};
 use tench_loader::information::Description;
 use tench_loader::{Machine, Process, Program, Resources, Schedule, Window};
@@ -13,7 +14,7 @@ use tench_procs_client::Procs;
 use tench_procs_client::pid;
 use tench_procs_client::protocol::Strings;
 use tench_sys::{Cap, Endpoint, Kernel, Machine as MachineInfo, OWN_SPACE, Place};
-use tench_system::{Capability, Program as Entry};
+use tench_system::{Capability, NO_QUOTA, Program as Entry};
 
 use crate::boot::Boot;
 use crate::devices::Devices;
@@ -23,6 +24,8 @@ use crate::watch;
 
 /// Servers that a description can have.
 const MAX_SERVERS: usize = 64;
+/// Bytes of what the process server is told in its arguments.
+const MAX_TOLD: usize = 1024;
 /// Time slices in a second.
 const SLICES_PER_SECOND: u64 = 100;
 /// Slots for what is made after all memory has been given away: frames and interrupts of devices.
@@ -138,7 +141,11 @@ impl Starter<'_> {
         let failed = |error| Failure::Kernel("connecting init with the process server", error);
         let endpoint = self.endpoint("procs").ok_or(Failure::NoServer("init"))?;
         endpoint
-            .mint_to(slot::PROCS, Rights::WRITE | Rights::CALL | Rights::GRANT, self.number(pid::INIT))
+            .mint_to(
+                slot::PROCS,
+                Rights::WRITE | Rights::CALL | Rights::GRANT,
+                Powers::all().badge(self.number(pid::INIT)),
+            )
             .map_err(failed)?;
 
         let faults =
@@ -165,10 +172,11 @@ impl Starter<'_> {
         let addresses = Addresses::choose(&image, stack, &mut self.random.sequence());
         image.move_by(addresses.bias);
         moved(process).store(addresses.bias, Ordering::Relaxed);
+        let told = self.told(program)?;
         let description = Description {
             pid: self.number(process),
             name: program.path,
-            arguments: program.arguments.bytes(),
+            arguments: if process == pid::PROCS { told.as_bytes() } else { program.arguments.bytes() },
             environment: program.environment.bytes(),
             extra_count,
             counter_frequency: self.info.counter_frequency,
@@ -182,10 +190,29 @@ impl Starter<'_> {
         }
         for (to, server) in STANDARD_SERVERS {
             if let Some(endpoint) = self.endpoint(server).filter(|_| server != name) {
-                loaded.give_client(to, endpoint, self.number(process)).map_err(failed)?;
+                let badge = program.powers().badge(self.number(process));
+                loaded.give_client(to, endpoint, badge).map_err(failed)?;
             }
         }
         Ok(loaded)
+    }
+
+    /// What the process server is told of what it does not see: the processes that there are before it, and whose endpoints it is
+    /// given. The description speaks to init alone.
+    fn told(&self, procs: &Entry<'static>) -> Result<ArrayString<MAX_TOLD>, Failure> {
+        let mut told = ArrayString::new();
+        let mut tell = |text: core::fmt::Arguments<'_>| told.write_fmt(text).map_err(|_| Failure::TooMuch(procs.name));
+        tell(format_args!("process init {0} {0}\0", u8::MAX))?;
+        for name in ["mem", "procs"] {
+            let Entry { path, priority, ceiling, .. } = self.program(name)?;
+            tell(format_args!("process {path} {priority} {ceiling}\0"))?;
+        }
+        for capability in procs.capabilities.iter() {
+            if let Capability::Service(server) = capability {
+                tell(format_args!("service {server}\0"))?;
+            }
+        }
+        Ok(told)
     }
 
     /// The endpoint to which a process reports its faults.
@@ -223,14 +250,30 @@ impl Starter<'_> {
         let spawn = Procs::STANDARD.prepare(program.path).map_err(failed)?;
         spawn.strings(Strings::Arguments, program.arguments.bytes()).map_err(failed)?;
         spawn.strings(Strings::Environment, program.environment.bytes()).map_err(failed)?;
-        // Whoever may power the machine off can stop every process anyway, and so may manage them.
-        let manager = program.capabilities.contains(Capability::Kernel);
-        spawn.configure(program.priority, program.ceiling, program.stack_size, manager).map_err(failed)?;
+        spawn.configure(program.priority, program.ceiling, program.stack_size, program.powers()).map_err(failed)?;
+        if program.quota != NO_QUOTA {
+            spawn.limit(program.quota).map_err(failed)?;
+        }
         self.capabilities(program, &mut |to, cap| {
             let given = if to == slot::SERVICE { spawn.move_in(cap, to) } else { spawn.give_in(cap, to) };
             given.map_err(failed)
         })?;
+        self.supervise(program, spawn.process()).map_err(failed)?;
         spawn.start_or_defect().map_err(|(failure, defect)| Failure::Start(name, failure, defect))?;
+        Ok(())
+    }
+
+    /// Says how a process in preparation is to be started again when it ends, and whether its core goes on without it. Only init may.
+    fn supervise(&self, program: &Entry<'static>, process: u64) -> Result<(), tench_procs_client::Failure> {
+        let Some(procs) = self.endpoint("procs").map(Procs::at) else { return Ok(()) };
+        if program.server && program.restart > 0 {
+            let Entry { name, restart, restart_delay, keep, keep_nodes, .. } = *program;
+            procs.supervise(process, name, restart, restart_delay, keep, keep_nodes)?;
+        }
+        // Who answers in the place of the first core's servers.
+        if self.machine.core != 0 && program.capabilities.contains(Capability::AbsentServices) {
+            procs.stop_without(process)?;
+        }
         Ok(())
     }
 

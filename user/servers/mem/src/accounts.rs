@@ -2,9 +2,22 @@
 //!
 //! The accounts lie sorted in one array: found by halving, and a process that is new has a higher number than all
 //! before it, so its account is opened at the end.
+//!
+//! A limit counts for a process and all that it starts, and these start. An account names the next above it that has a limit, and that
+//! one says how much all below have: so whoever takes memory is checked against each limit above, and only against those.
+//!
+//! ```text
+//!   shell ◄─────── (no limit: nobody names it)
+//!   a  quota 4 M, used 1 M, below 3 M   ◄──┬── b  used 1 M               b and c may have 0 more: 4 M are used in all
+//!                                          └── c  quota 3 M, used 2 M ◄──── d  used 0
+//! ```
+//! The account of a process that has ended stays as long as others name it, with its limit: nobody comes by more by ending.
 
 use crate::blocks::Head;
-use tench_mem_client::protocol::NO_QUOTA;
+use tench_mem_client::protocol::{Error, NO_QUOTA};
+
+/// Limits above an account, at most.
+pub const MAX_DEPTH: u32 = 32;
 
 /// What a client has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +34,16 @@ pub struct Account {
     pub blocks: u64,
     /// The blocks.
     pub head: Head,
+    /// The next account above with a limit, which counts for this one, too.
+    pub above: Option<u64>,
+    /// Limits above.
+    pub depth: u32,
+    /// Accounts that name this one so.
+    pub members: u64,
+    /// Bytes that they have, and those below them.
+    pub below: u64,
+    /// Whether the process has ended.
+    pub has_ended: bool,
 }
 
 impl Account {
@@ -29,15 +52,34 @@ impl Account {
 
     /// An account without blocks and without limit.
     pub const fn new(number: u64) -> Account {
-        Account { number, used: 0, objects: 0, quota: NO_QUOTA, blocks: 0, head: Head::EMPTY }
+        Account {
+            number,
+            used: 0,
+            objects: 0,
+            quota: NO_QUOTA,
+            blocks: 0,
+            head: Head::EMPTY,
+            above: None,
+            depth: 0,
+            members: 0,
+            below: 0,
+            has_ended: false,
+        }
     }
 }
 
 impl Account {
-    /// Whether it may have so many bytes more.
-    pub fn allows(&self, bytes: u64) -> bool {
-        let used = self.used.saturating_add(self.objects);
-        used.checked_add(bytes).is_some_and(|used| used <= self.quota)
+    /// Bytes that it has itself.
+    pub const fn own(&self) -> u64 {
+        self.used.saturating_add(self.objects)
+    }
+
+    /// Bytes that it may have more, with all below, as far as its own limit goes.
+    pub const fn left(&self) -> u64 {
+        if self.quota == NO_QUOTA {
+            return NO_QUOTA;
+        }
+        self.quota.saturating_sub(self.own()).saturating_sub(self.below)
     }
 
     /// Whether nothing is on it.
@@ -123,15 +165,86 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         self.storage.as_mut().get_mut(place)
     }
 
-    /// Forgets an account if nothing is said in it: it has neither blocks nor objects, and no limit.
-    pub fn close(&mut self, number: u64) {
-        if self.get(number).is_some_and(|account| account.is_empty() && account.quota == NO_QUOTA) {
-            self.remove(number);
+    /// Opens the account of a process below another's, with a limit for it and all below it. One that is as high as that above is
+    /// none of its own. What lies on the account already counts above from now on, whatever the limits. Errors: `TooManyBlocks`
+    /// (there is no room), `TooDeep`.
+    pub fn open_below(&mut self, number: u64, parent: u64, quota: u64) -> Result<(), Error> {
+        let parent = self.get(parent).filter(|parent| parent.number != number);
+        let above = parent.and_then(|parent| if parent.quota == NO_QUOTA { parent.above } else { Some(parent.number) });
+        let next = above.and_then(|above| self.get(above));
+        let (depth, limit) = next.map_or((0, NO_QUOTA), |above| (above.depth + 1, above.quota));
+        // Below the last there is room for those without a limit of their own.
+        if depth > MAX_DEPTH || depth == MAX_DEPTH && quota < limit {
+            return Err(Error::TooDeep);
+        }
+        let account = self.open(number).ok_or(Error::TooManyBlocks)?;
+        if account.above.is_none() && account.members == 0 {
+            (account.above, account.depth) = (above, depth);
+            let own = account.own();
+            if let Some(above) = above.and_then(|above| self.get_mut(above)) {
+                above.members += 1;
+            }
+            self.for_each_above(number, |above| above.below += own);
+        }
+        if quota < limit {
+            self.get_mut(number).into_iter().for_each(|account| account.quota = quota);
+        }
+        Ok(())
+    }
+
+    /// Does something with each account above one.
+    fn for_each_above(&mut self, number: u64, mut visit: impl FnMut(&mut Account)) {
+        let mut next = self.get(number).and_then(|account| account.above);
+        while let Some(account) = next.and_then(|next| self.get_mut(next)) {
+            visit(account);
+            next = account.above;
         }
     }
 
-    /// Forgets an account, on which nothing is.
+    /// Bytes that an account may have more: what its limit leaves, and each above it.
+    pub fn left(&self, account: &Account) -> u64 {
+        let (mut left, mut next) = (account.left(), account.above);
+        while let Some(above) = next.and_then(|next| self.get(next)) {
+            (left, next) = (left.min(above.left()), above.above);
+        }
+        left
+    }
+
+    /// The bytes on an account have grown: so have those below each above it.
+    pub fn grown(&mut self, number: u64, bytes: u64) {
+        self.for_each_above(number, |above| above.below += bytes);
+    }
+
+    /// The bytes on an account have become fewer.
+    pub fn shrunk(&mut self, number: u64, bytes: u64) {
+        self.for_each_above(number, |above| above.below = above.below.saturating_sub(bytes));
+    }
+
+    /// Forgets an account if nothing is said in it: it has neither blocks nor objects, no limit, and none above.
+    pub fn close(&mut self, number: u64) {
+        let says_nothing = |account: &Account| {
+            account.is_empty() && account.quota == NO_QUOTA && account.above.is_none() && account.members == 0
+        };
+        if self.get(number).is_some_and(says_nothing) {
+            self.forget(number);
+        }
+    }
+
+    /// A process has ended, on whose account nothing is. The account is forgotten as soon as no other names it.
     pub fn remove(&mut self, number: u64) {
+        let Some(account) = self.get_mut(number) else { return };
+        account.has_ended = true;
+        let mut next = number;
+        while let Some(account) = self.get(next).filter(|account| account.has_ended && account.members == 0) {
+            let above = account.above;
+            self.forget(next);
+            let Some(account) = above.and_then(|above| self.get_mut(above)) else { return };
+            account.members -= 1;
+            next = account.number;
+        }
+    }
+
+    fn forget(&mut self, number: u64) {
         if let Ok(place) = self.place(number) {
             self.storage.as_mut().copy_within(place + 1..self.count, place);
             self.count -= 1;

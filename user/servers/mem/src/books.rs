@@ -13,7 +13,8 @@
 //! never in the middle of one. Invariants, checked by [`Books::check_invariants`] after every step of the tests:
 //! - those of the extents: free and used ones cover each region exactly, and no two free ones touch;
 //! - each used extent is one block, under the slot that the extent names;
-//! - an account's `used` and `blocks` are the sums over its list, and every block is in the list of its account.
+//! - an account's `used` and `blocks` are the sums over its list, and every block is in the list of its account;
+//! - an account's `below` is the sum over the accounts that name it, with what is below them.
 //!
 //! What an account has in slabs is a number that the slabs' books keep ([`Books::charge`]).
 
@@ -23,7 +24,7 @@ use tench_abi::object::UNTYPED_MAX_BITS;
 use tench_extents::{Manager, Node};
 use tench_mem_client::protocol::{Error, MIN_BLOCK_BITS};
 
-use crate::accounts::{Account, Accounts};
+use crate::accounts::{Account, Accounts, MAX_DEPTH};
 use crate::blocks::{Block, Blocks, Entry};
 
 /// Regions at most: as many as fit into the node in which `init` gives them.
@@ -182,7 +183,7 @@ where
             return Err(Error::TooManyBlocks);
         }
         let account = self.accounts.open(number).ok_or(Error::TooManyBlocks)?;
-        if !account.allows(size) {
+        if account.left() < size || account.above.is_some() && !self.allows(number, size) {
             self.accounts.close(number);
             return Err(Error::QuotaExceeded);
         }
@@ -201,6 +202,9 @@ where
             account.used += size;
             account.blocks += 1;
             self.blocks.insert(&mut account.head, slot, block);
+            if account.above.is_some() {
+                self.accounts.grown(number, size);
+            }
         }
         Ok(block)
     }
@@ -226,6 +230,9 @@ where
             self.blocks.remove(&mut account.head, slot);
             account.used -= block.size();
             account.blocks -= 1;
+            if account.above.is_some() {
+                self.accounts.shrunk(block.account, block.size());
+            }
         }
         Ok(block)
     }
@@ -262,6 +269,8 @@ where
             account.used -= block.size();
             account.blocks -= 1;
         }
+        self.accounts.shrunk(block.account, block.size());
+        self.accounts.grown(to, block.size());
         if let Some(account) = self.accounts.get_mut(to) {
             account.used += block.size();
             account.blocks += 1;
@@ -285,23 +294,43 @@ where
     /// Counts bytes of objects in slabs against an account's quota. Errors: `QuotaExceeded`, `TooManyBlocks`.
     pub fn charge(&mut self, number: u64, bytes: u64) -> Result<(), Error> {
         let account = self.accounts.open(number).ok_or(Error::TooManyBlocks)?;
-        if !account.allows(bytes) {
+        if account.left() < bytes || account.above.is_some() && !self.allows(number, bytes) {
             self.accounts.close(number);
             return Err(Error::QuotaExceeded);
         }
-        account.objects += bytes;
+        if let Some(account) = self.accounts.get_mut(number) {
+            account.objects += bytes;
+        }
+        self.accounts.grown(number, bytes);
         Ok(())
     }
 
     /// Takes back what was [charged](Self::charge).
     pub fn credit(&mut self, number: u64, bytes: u64) {
         if let Some(account) = self.accounts.get_mut(number) {
-            account.objects = account.objects.saturating_sub(bytes);
+            let bytes = bytes.min(account.objects);
+            account.objects -= bytes;
+            self.accounts.shrunk(number, bytes);
         }
         self.accounts.close(number);
     }
 
-    /// Forgets an account, on which nothing may be any more.
+    /// Whether an account may have so many bytes more, as far as it and those above it have limits.
+    fn allows(&self, number: u64, bytes: u64) -> bool {
+        self.accounts.get(number).is_some_and(|account| self.accounts.left(account) >= bytes)
+    }
+
+    /// Bytes that an account may have in all, if nobody else below the same limits takes more.
+    pub fn limit(&self, account: &Account) -> u64 {
+        self.accounts.left(account).saturating_add(account.own())
+    }
+
+    /// Opens the account of a process below that of another, with a limit. Errors: `TooManyBlocks`, `TooDeep`.
+    pub fn open_below(&mut self, account: u64, parent: u64, quota: u64) -> Result<(), Error> {
+        self.accounts.open_below(account, parent, quota)
+    }
+
+    /// A process has ended: its account is forgotten, on which nothing may be any more, as soon as nobody is below it.
     pub fn close(&mut self, account: u64) {
         if self.accounts.get(account).is_some_and(Account::is_empty) {
             self.accounts.remove(account);
@@ -325,7 +354,7 @@ where
         self.extents.end_refill();
     }
 
-    /// Sets how many bytes an account may use. Blocks in use beyond it stay.
+    /// Sets how many bytes an account may use, with those that are opened below it from now on. Blocks in use beyond it stay.
     pub fn set_quota(&mut self, account: u64, quota: u64) -> Result<(), Error> {
         self.accounts.open(account).ok_or(Error::TooManyBlocks)?.quota = quota;
         Ok(())
@@ -359,6 +388,21 @@ where
         }
     }
 
+    /// Panics if what an account says of those below it does not hold.
+    fn check_limits(&self) {
+        for account in self.accounts.all() {
+            let named = |other: &&Account| other.above == Some(account.number);
+            let members = self.accounts.all().iter().filter(named);
+            let (count, below) =
+                members.fold((0, 0), |(count, bytes), other| (count + 1, bytes + other.own() + other.below));
+            assert_eq!((account.members, account.below), (count, below), "what is below an account");
+            assert!(!account.has_ended || count > 0, "of who has ended, the limit alone stays");
+            let above = account.above.and_then(|above| self.accounts.get(above));
+            assert_eq!(above.map_or(0, |above| above.depth + 1), account.depth, "limits above");
+            assert!(account.above.is_none() == above.is_none() && account.depth <= MAX_DEPTH);
+        }
+    }
+
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
         self.extents.check_invariants();
@@ -383,5 +427,6 @@ where
             listed += blocks;
         }
         assert_eq!(listed, used, "every block is in a list");
+        self.check_limits();
     }
 }

@@ -4,6 +4,7 @@
 //! store       books, slots and capabilities together, and what lets them grow
 //! books       who has what, and what is free; its parts: blocks, accounts
 //! machine     what the store asks of the kernel
+//! view        what a client may see and choose
 //! ```
 //! Nothing here makes a system call, so all of it is tested on the host, where the kernel is one that refuses whatever the
 //! test wants.
@@ -27,3 +28,4 @@ pub mod blocks;
 pub mod books;
 pub mod machine;
 pub mod store;
+pub mod view;

@@ -63,7 +63,7 @@ fn serve() -> ! {
         Ok(server) => server,
         Err(error) => panic!("taking over the memory: {error}"),
     };
-    // Whoever waits for memory lends the server its priority. (Nobody else serves the endpoint, so it is not refused.)
+    // Whoever waits for memory helps the server. (Nobody else serves the endpoint, so it is not refused.)
     let _ = Cap::<Thread>::new(slot::THREAD).serve(Some(SERVICE));
     let (mut request, mut answer) = (Received::new(), Message::new(DONE));
     let mut received = SERVICE.receive_into(Wait::FOREVER, &mut request);

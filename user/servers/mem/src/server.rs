@@ -4,11 +4,12 @@ use arrayvec::ArrayVec;
 use tench_abi::layout::slot;
 use tench_mem::books::{MAX_REGIONS, Region, Request};
 use tench_mem::store::Store;
+use tench_mem::view;
 use tench_mem_client::protocol::{
     ABROAD, Account, Audit, Error, Extent, Granted, InUse, MAX_EXTENTS, Mem, MemService, Totals, Within,
 };
 use tench_mem_client::slabs::Slabs as SlabsClient;
-use tench_protocol::{Arrived, Caller, Context, Factory, Given, List, Replies, Sent};
+use tench_protocol::{Arrived, Caller, Context, Factory, Given, List, Powers, Replies, Sent};
 use tench_sys::ipc::BOUND_REPLY;
 use tench_sys::{Cap, CapAddress, Error as Refusal, Message, OWN_SPACE, Received, Untyped, offer_slots};
 
@@ -41,7 +42,7 @@ impl Server {
     /// Answers a request.
     pub fn answer(&mut self, request: &Received, answer: &mut Message) {
         let mut replies = Replies::new(BOUND_REPLY, Factory::NONE);
-        let mut context = Context::new(Caller(request.badge()), &mut replies);
+        let mut context = Context::new(request.badge(), &mut replies);
         let is_of_slabs = (request.label() >> 32) as u16 == SlabsClient::INTERFACE;
         // Nothing is answered later.
         let _ = if is_of_slabs {
@@ -70,9 +71,11 @@ impl MemService for Server {
     fn give(
         &mut self,
         Caller(client): Caller,
+        powers: Powers,
         size_bits: u32,
         within: Within,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error> {
+        view::check_choice(powers, &within)?;
         let Within { align_bits, base, limit } = within;
         let anywhere = Request::anywhere(client, client, u64::from(size_bits));
         self.block(&Request { align_bits: u64::from(align_bits), base, limit, ..anywhere })
@@ -97,8 +100,8 @@ impl MemService for Server {
         Ok(self.store.divide(caller.0, address)?.size_bits)
     }
 
-    fn totals(&mut self) -> Result<Totals, Error> {
-        let totals = self.store.books.totals();
+    fn totals(&mut self, powers: Powers) -> Result<Totals, Error> {
+        let totals = view::totals(powers, self.store.books.totals());
         Ok(Totals {
             total: totals.total,
             free: totals.free,
@@ -108,12 +111,12 @@ impl MemService for Server {
         })
     }
 
-    fn next_account(&mut self, after: u64) -> Result<Account, Error> {
-        let found = self.store.books.next_account(after).ok_or(Error::NoSuchAccount)?;
+    fn next_account(&mut self, caller: Caller, powers: Powers, after: u64) -> Result<Account, Error> {
+        let found = view::next_account(&self.store.books, caller, powers, after)?;
         Ok(Account {
             process: found.number,
             used: found.used,
-            quota: found.quota,
+            quota: self.store.books.limit(found),
             blocks: found.blocks,
             objects: found.objects,
         })
@@ -122,6 +125,11 @@ impl MemService for Server {
     fn set_quota(&mut self, account: u64, bytes: u64) -> Result<(), Error> {
         self.store.refill();
         self.store.books.set_quota(account, bytes)
+    }
+
+    fn open_account(&mut self, account: u64, parent: u64, bytes: u64) -> Result<(), Error> {
+        self.store.refill();
+        self.store.books.open_below(account, parent, bytes)
     }
 
     fn close_account(&mut self, account: u64) -> Result<u64, Error> {

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use tench_abi::CapAddress;
 use tench_extents::Node;
-use tench_mem::accounts::Account;
+use tench_mem::accounts::{Account, MAX_DEPTH};
 use tench_mem::blocks::{Block, Entry};
-use tench_mem::books::{Books, Need, Region, Request};
-use tench_mem_client::protocol::{Error, NO_QUOTA};
+use tench_mem::books::{Books, Need, Region, Request, Totals};
+use tench_mem::view;
+use tench_mem_client::protocol::{Error, NO_QUOTA, Within};
+use tench_protocol::{Caller, Powers};
 
 const MIB: u64 = 1 << 20;
 
@@ -157,6 +159,88 @@ fn a_quota_is_kept() {
 }
 
 #[test]
+fn a_limit_counts_for_all_below_it() {
+    let mut server = server();
+    let open = |server: &mut Server, account, parent, quota| {
+        server.refill();
+        server.books.open_below(account, parent, quota)
+    };
+    let limit = |server: &Server, account| server.books.limit(server.books.account(account).unwrap());
+    open(&mut server, 5, 4, 16 << 10).unwrap();
+    // As much as its parent has is no limit of its own; less is.
+    open(&mut server, 6, 5, 16 << 10).unwrap();
+    open(&mut server, 7, 5, 8 << 10).unwrap();
+    open(&mut server, 8, 6, NO_QUOTA).unwrap();
+    assert_eq!([5, 6, 7, 8].map(|account| limit(&server, account)), [16 << 10, 16 << 10, 8 << 10, 16 << 10]);
+    assert_eq!(server.allocate(7, 14), Err(Error::QuotaExceeded));
+    server.allocate(7, 13).unwrap();
+    let block = server.allocate(8, 12).unwrap();
+    server.books.charge(6, 1 << 12).unwrap();
+    assert_eq!([5, 6, 7, 8].map(|account| limit(&server, account)), [0, 4 << 10, 8 << 10, 4 << 10]);
+    for account in 5..9 {
+        assert_eq!(server.allocate(account, 12), Err(Error::QuotaExceeded));
+        assert_eq!(server.books.charge(account, 1), Err(Error::QuotaExceeded));
+    }
+    server.allocate(4, 16).unwrap();
+    // One whose limit is lifted still knows who is below it, whatever is refused it.
+    server.books.set_quota(5, NO_QUOTA).unwrap();
+    assert_eq!(server.allocate(5, 30), Err(Error::OutOfMemory));
+    server.books.check_invariants();
+    server.books.set_quota(5, 16 << 10).unwrap();
+    server.books.credit(6, 1 << 12);
+    server.free(8, block.address).unwrap();
+    assert_eq!(limit(&server, 5), 8 << 10);
+    assert_eq!(server.allocate(5, 13).map(drop), Ok(()));
+    assert_eq!(server.allocate(6, 12), Err(Error::QuotaExceeded));
+}
+
+#[test]
+fn nobody_comes_by_more_by_ending() {
+    let mut server = server();
+    server.refill();
+    for (account, parent) in [(5, 0), (6, 5), (7, 6), (8, 7)] {
+        server.refill();
+        server.books.open_below(account, parent, 8192).unwrap();
+    }
+    let block = server.allocate(8, 12).unwrap();
+    for ended in [5, 6, 7] {
+        server.books.close(ended);
+        server.books.check_invariants();
+    }
+    assert_eq!(server.books.totals().accounts, 2, "that with the limit stays");
+    server.allocate(8, 12).unwrap();
+    assert_eq!(server.allocate(8, 12), Err(Error::QuotaExceeded));
+    server.books.open_below(9, 8, NO_QUOTA).unwrap();
+    assert_eq!(server.allocate(9, 12), Err(Error::QuotaExceeded));
+    server.free(8, block.address).unwrap();
+    let (slot, _) = server.books.first_of(8).unwrap();
+    server.books.release(slot).unwrap();
+    server.books.close(8);
+    server.books.close(9);
+    server.books.check_invariants();
+    assert_eq!(server.books.totals().accounts, 0);
+}
+
+#[test]
+fn limits_within_each_other_are_not_too_many() {
+    let mut server = server();
+    for account in 1..40 {
+        server.refill();
+        let opened = server.books.open_below(account, account - 1, (100 - account) << 12);
+        server.books.check_invariants();
+        assert_eq!(opened, if account <= u64::from(MAX_DEPTH) { Ok(()) } else { Err(Error::TooDeep) });
+        if opened.is_err() {
+            break;
+        }
+    }
+    assert_eq!(server.books.totals().accounts, 32);
+    // The same limit again is none.
+    server.books.open_below(99, 32, (100 - 32) << 12).unwrap();
+    server.refill();
+    server.books.open_below(100, 99, NO_QUOTA).unwrap();
+}
+
+#[test]
 fn a_quota_outlives_a_refusal() {
     let mut server = server();
     server.books.set_quota(5, 4096).unwrap();
@@ -227,6 +311,47 @@ fn accounts_are_listed_in_order() {
     server.free(0, block.address).unwrap();
     server.books.close(3);
     assert_eq!(next(&server, 0), Some(9));
+}
+
+#[test]
+fn accounts_of_others_are_for_those_with_the_power() {
+    let mut server = server();
+    for account in [3, 5, 9] {
+        server.allocate(account, 12).unwrap();
+    }
+    let seen = |caller, powers, after| {
+        view::next_account(&server.books, Caller(caller), powers, after).map(|account| account.number)
+    };
+    let without = Powers::all().difference(Powers::MEMORY);
+    assert_eq!([0, 4, 5, 8].map(|after| seen(5, without, after).ok()), [Some(5), Some(5), None, None]);
+    assert_eq!(seen(4, without, 0), Err(Error::NoSuchAccount), "it has none of its own");
+    assert_eq!([0, 3, 5, 9].map(|after| seen(5, Powers::MEMORY, after).ok()), [Some(3), Some(5), Some(9), None]);
+}
+
+#[test]
+fn what_is_told_of_all_memory_depends_on_the_power() {
+    let mut server = server();
+    server.allocate(5, 12).unwrap();
+    let all = server.books.totals();
+    assert_eq!(view::totals(Powers::MEMORY, all), all);
+    let told = Totals { total: 2 * MIB, free: 2 * MIB - 4096, ..Totals::default() };
+    assert_eq!(view::totals(Powers::all().difference(Powers::MEMORY), all), told);
+}
+
+#[test]
+fn addresses_are_chosen_by_those_with_the_power() {
+    let ordinary = Within { align_bits: view::MAX_ALIGN_BITS, base: 0, limit: 0 };
+    let special = [
+        Within { align_bits: view::MAX_ALIGN_BITS + 1, ..ordinary },
+        Within { base: 1, ..ordinary },
+        Within { limit: 1 << 40, ..ordinary },
+    ];
+    let without = Powers::all().difference(Powers::MEMORY);
+    assert_eq!(view::check_choice(without, &ordinary), Ok(()));
+    for within in special {
+        assert_eq!(view::check_choice(without, &within), Err(Error::NotAllowed));
+        assert_eq!(view::check_choice(Powers::MEMORY, &within), Ok(()));
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -310,5 +435,133 @@ proptest! {
             let used: u64 = model.values().map(|(size, _)| size).sum();
             prop_assert_eq!((totals.total, totals.free, totals.blocks), (total, total - used, model.len() as u64));
         }
+    }
+}
+
+/// A process of the slow model: its parent, its limit, and what it has.
+#[derive(Clone, Debug, Default)]
+struct Person {
+    parent: Option<usize>,
+    limit: Option<u64>,
+    used: u64,
+    has_ended: bool,
+}
+
+/// Whether a process is another or below it.
+fn is_below(people: &[Person], mut person: usize, other: usize) -> bool {
+    loop {
+        if person == other {
+            return true;
+        }
+        let Some(parent) = people[person].parent else { return false };
+        person = parent;
+    }
+}
+
+/// Bytes that a process may have more: each limit above it counts for all who are below, whether those between have ended or not.
+fn left(people: &[Person], person: usize) -> u64 {
+    let above = (0..people.len()).filter(|other| is_below(people, person, *other));
+    let free = above.filter_map(|other| {
+        let all: u64 =
+            (0..people.len()).filter(|each| is_below(people, *each, other)).map(|each| people[each].used).sum();
+        Some(people[other].limit?.saturating_sub(all))
+    });
+    free.min().unwrap_or(NO_QUOTA)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn limits_are_those_of_the_model(
+        steps in prop::collection::vec((0..6u8, any::<prop::sample::Index>(), 0..6u64, any::<bool>()), 1..120)
+    ) {
+        let mut server = Server::new(&[(0x4000_0000, 22)]);
+        let mut people: Vec<Person> = Vec::new();
+        // The blocks and objects of each.
+        let mut blocks: Vec<Vec<u64>> = Vec::new();
+        let mut objects: Vec<u64> = Vec::new();
+        for (step, index, size, flag) in steps {
+            server.refill();
+            let living: Vec<usize> = (0..people.len()).filter(|person| !people[*person].has_ended).collect();
+            let chosen = (!living.is_empty()).then(|| living[index.index(living.len())]);
+            // Account 0 is nobody's parent.
+            let number = |person: usize| person as u64 + 1;
+            match (step, chosen) {
+                (0 | 1, _) => {
+                    let (person, parent) = (people.len(), chosen.filter(|_| size > 0));
+                    let limit = flag.then_some((size * 3) << 12);
+                    let opened = server.books.open_below(number(person), parent.map_or(0, number), limit.unwrap_or(NO_QUOTA));
+                    if opened.is_ok() {
+                        people.push(Person { parent, limit, used: 0, has_ended: false });
+                        blocks.push(Vec::new());
+                        objects.push(0);
+                    } else {
+                        prop_assert_eq!(opened, Err(Error::TooDeep));
+                    }
+                }
+                (2, Some(person)) => {
+                    let bytes = 4096 << size.min(3);
+                    let block = server.allocate(number(person), 12 + size.min(3));
+                    if left(&people, person) < bytes {
+                        prop_assert_eq!(block, Err(Error::QuotaExceeded));
+                    } else if let Ok(block) = block {
+                        people[person].used += bytes;
+                        blocks[person].push(block.address);
+                    } else {
+                        prop_assert_eq!(block, Err(Error::OutOfMemory));
+                    }
+                }
+                (3, Some(person)) if flag => {
+                    if let Some(address) = blocks[person].pop() {
+                        let size = server.books.block(number(person), address).unwrap().1.size();
+                        server.free(number(person), address).unwrap();
+                        people[person].used -= size;
+                    }
+                }
+                (3, Some(person)) => {
+                    let charged = server.books.charge(number(person), size * 1000);
+                    prop_assert_eq!(charged.is_ok(), left(&people, person) >= size * 1000);
+                    if charged.is_ok() {
+                        people[person].used += size * 1000;
+                        objects[person] += size * 1000;
+                    }
+                }
+                (4, Some(person)) => {
+                    let bytes = objects[person].min(size * 500);
+                    server.books.credit(number(person), bytes);
+                    objects[person] -= bytes;
+                    people[person].used -= bytes;
+                }
+                (5, Some(person)) => {
+                    while let Some((slot, _)) = server.books.first_of(number(person)) {
+                        server.books.release(slot).unwrap();
+                        server.slots.push(slot.0);
+                    }
+                    server.books.credit(number(person), objects[person]);
+                    server.books.close(number(person));
+                    (people[person].used, people[person].has_ended, objects[person]) = (0, true, 0);
+                    blocks[person].clear();
+                }
+                _ => {}
+            }
+            server.books.check_invariants();
+            for person in (0..people.len()).filter(|person| !people[*person].has_ended) {
+                let Some(account) = server.books.account(number(person)) else {
+                    prop_assert_eq!((people[person].used, left(&people, person)), (0, NO_QUOTA));
+                    continue;
+                };
+                let expected = left(&people, person).saturating_add(people[person].used);
+                prop_assert_eq!(server.books.limit(account), expected, "process {}", person);
+            }
+        }
+        for person in 0..people.len() as u64 {
+            while let Some((slot, _)) = server.books.first_of(person + 1) {
+                server.books.release(slot).unwrap();
+            }
+            server.books.credit(person + 1, objects[person as usize]);
+            server.books.close(person + 1);
+        }
+        prop_assert_eq!(server.books.totals().accounts, 0, "nothing is left of whoever has ended");
     }
 }

@@ -1,20 +1,21 @@
 //! What one monitor asks another about processes, as words. Whatever arrives is checked here.
 //!
 //! ```text
-//! word 0      the process that asks
-//!      1      1 if that one may manage all processes of its core, otherwise 0
-//!      2      the process in question; or, where none is, the core that is asked, as the number before its first process
-//!      3…     where the operation has text: its bytes, and the strings
+//! word 0      the process that asks, and its powers: a badge
+//!      1      the process in question; or, where none is, the core that is asked, as the number before its first process
+//!      2…     where the operation has text: its bytes, and the strings
 //! ```
-//! Processes are numbered as everywhere, and checked: no core speaks for processes of others, or asks about them.
+//! Processes are numbered as everywhere, and checked: no core speaks for processes of others, or asks about them. For the powers of
+//! its own processes each core vouches.
 
 extern crate alloc;
 
 use alloc::boxed::Box;
 
+use tench_abi::Powers;
 use tench_monitor_client::protocol::{MAX_STRINGS, place};
 
-use crate::message::{Malformed, Strings, Words, split};
+use crate::message::{Malformed, Strings, Words, decode_badge, split};
 
 tench_protocol::codes! {
     /// What is asked.
@@ -47,14 +48,6 @@ tench_protocol::codes! {
 }
 
 impl Operation {
-    /// Whether it is refused to some.
-    pub const fn needs_authority(self) -> bool {
-        matches!(
-            self,
-            Operation::Kill | Operation::Suspend | Operation::Resume | Operation::KillAll | Operation::Interrupt
-        )
-    }
-
     /// Whether it can take for ever.
     pub const fn waits(self) -> bool {
         matches!(self, Operation::Wait)
@@ -73,8 +66,8 @@ pub struct About {
     pub operation: Operation,
     /// Who asks.
     pub asker: u64,
-    /// Whether whoever asks may manage all processes of its core.
-    pub is_manager: bool,
+    /// What the capability permits with which it is asked.
+    pub powers: Powers,
     /// The process in question; its core is the one that is asked.
     pub subject: u64,
     /// The text that belongs to it.
@@ -82,9 +75,19 @@ pub struct About {
 }
 
 impl About {
-    /// A request without text.
+    /// A request without text or powers.
     pub const fn new(operation: Operation, asker: u64, subject: u64) -> About {
-        About { operation, asker, is_manager: false, subject, text: None }
+        About { operation, asker, powers: Powers::empty(), subject, text: None }
+    }
+
+    /// The same with powers.
+    pub fn with_powers(self, powers: Powers) -> About {
+        About { powers, ..self }
+    }
+
+    /// Who asks, and the powers: the badge of a capability.
+    pub const fn badge(&self) -> u64 {
+        self.powers.badge(self.asker)
     }
 
     /// The same with text.
@@ -99,7 +102,7 @@ impl About {
 
     /// The words by which another monitor is asked.
     pub fn encode(&self) -> Words {
-        let mut words: Words = [self.asker, u64::from(self.is_manager), self.subject].into_iter().collect();
+        let mut words: Words = [self.badge(), self.subject].into_iter().collect();
         self.text.iter().for_each(|text| text.encode_into(&mut words));
         words
     }
@@ -107,21 +110,13 @@ impl About {
     /// What words say that have come from a core to `own`.
     pub fn decode(operation: Operation, words: &[u64], from: u64, own: u64) -> Result<About, Malformed> {
         let most = if operation.has_text() { 1 + MAX_STRINGS.div_ceil(size_of::<u64>()) } else { 0 };
-        let ([asker, is_manager, subject], text) = split::<3>(words, most)?;
-        let (core, number) = place(asker);
-        if core != from || number == 0 {
-            return Err(Malformed::Process);
-        }
+        let ([badge, subject], text) = split::<2>(words, most)?;
+        let (asker, powers) = decode_badge(badge, from)?;
         if place(subject).0 != own {
             return Err(Malformed::Core);
         }
-        let is_manager = match is_manager {
-            0 => false,
-            1 => true,
-            _ => return Err(Malformed::Authority),
-        };
         let text = if operation.has_text() { Some(Box::new(Strings::decode(text)?)) } else { None };
-        Ok(About { operation, asker, is_manager, subject, text })
+        Ok(About { operation, asker, powers, subject, text })
     }
 }
 
@@ -135,15 +130,15 @@ mod tests {
     use tench_monitor_client::protocol::first;
 
     fn ask(operation: Operation, subject: u64) -> About {
-        let about = About { is_manager: true, ..About::new(operation, first(2) | 9, subject) };
+        let about = About::new(operation, first(2) | 9, subject).with_powers(Powers::PROCESSES);
         if operation.has_text() { about.with_text(Strings::new(b"cat\0a b\0").unwrap()) } else { about }
     }
 
     #[test]
     fn requests_arrive_as_they_were_sent() {
         for &operation in Operation::ALL {
-            for is_manager in [false, true] {
-                let about = About { is_manager, ..ask(operation, first(1) | 5) };
+            for powers in Powers::all().iter().chain([Powers::empty(), Powers::all()]) {
+                let about = ask(operation, first(1) | 5).with_powers(powers);
                 assert_eq!(About::decode(operation, &about.encode(), 2, 1), Ok(about.clone()));
                 assert_eq!(about.core(), 1);
             }
@@ -156,22 +151,23 @@ mod tests {
     #[test]
     fn what_is_no_request_is_refused_by_name() {
         let decode = |words: &[u64]| About::decode(Operation::Kill, words, 2, 0).map(|_| ());
-        assert_eq!(decode(&[first(2) | 9, 0, 5]), Ok(()));
-        assert_eq!(decode(&[first(2) | 9, 0]), Err(Malformed::TooShort));
-        assert_eq!(decode(&[first(2) | 9, 0, 5, 0]), Err(Malformed::TooLong));
-        assert_eq!(decode(&[first(2) | 9, 2, 5]), Err(Malformed::Authority));
+        assert_eq!(decode(&[first(2) | 9, 5]), Ok(()));
+        assert_eq!(decode(&[first(2) | 9]), Err(Malformed::TooShort));
+        assert_eq!(decode(&[first(2) | 9, 5, 0]), Err(Malformed::TooLong));
+        assert_eq!(decode(&[1 << 57 | first(2) | 9, 5]), Err(Malformed::Power));
         // Of other cores, of this one, and of nobody.
-        for asker in [9, first(1) | 9, first(2), 0, u64::MAX] {
-            assert_eq!(decode(&[asker, 0, 5]), Err(Malformed::Process), "{asker:#x}");
+        let nobody = Powers::all().badge(first(2));
+        for asker in [9, first(1) | 9, first(2), nobody, 0, u64::MAX] {
+            assert_eq!(decode(&[asker, 5]), Err(Malformed::Process), "{asker:#x}");
         }
         for subject in [first(1) | 5, first(2) | 5, u64::MAX] {
-            assert_eq!(decode(&[first(2) | 9, 0, subject]), Err(Malformed::Core), "{subject:#x}");
+            assert_eq!(decode(&[first(2) | 9, subject]), Err(Malformed::Core), "{subject:#x}");
         }
         let spawn = |words: &[u64]| About::decode(Operation::Spawn, words, 0, 2).map(|_| ());
-        assert_eq!(spawn(&[9, 0, first(2)]), Err(Malformed::TooShort));
-        assert_eq!(spawn(&[9, 0, first(2), 1, 0]), Err(Malformed::Strings));
-        assert_eq!(spawn(&[9, 0, first(2), u64::MAX]), Err(Malformed::TooLong));
-        assert_eq!(spawn(&[0; 61]), Err(Malformed::TooLong));
+        assert_eq!(spawn(&[9, first(2)]), Err(Malformed::TooShort));
+        assert_eq!(spawn(&[9, first(2), 1, 0]), Err(Malformed::Strings));
+        assert_eq!(spawn(&[9, first(2), u64::MAX]), Err(Malformed::TooLong));
+        assert_eq!(spawn(&[0; 60]), Err(Malformed::TooLong));
         assert_eq!(Operation::from_code(9), None, "that one is an event");
     }
 
@@ -189,11 +185,14 @@ mod tests {
             let length = random() as usize % 70;
             let mut words: Vec<u64> = (0..length).map(|_| random() >> (random() % 44)).collect();
             let number = 1 + random() % 9;
-            let likely = [first(2) | number, random() % 3, first(random() % 3) | number];
+            let likely = [
+                Powers::from_bits_retain(random() as u16 % 0x280).badge(first(2) | number),
+                first(random() % 3) | number,
+            ];
             words.iter_mut().zip(likely).for_each(|(word, likely)| *word = likely);
             if random() % 2 == 0 {
                 let text = ask(operation, 0).encode();
-                words.splice(words.len().min(3).., text.iter().skip(3).copied());
+                words.splice(words.len().min(2).., text.iter().skip(2).copied());
             }
             match About::decode(operation, &words, 2, 0) {
                 Ok(about) => {

@@ -29,6 +29,7 @@ use tench_sys::{Cap, CapAddress, Error as Refusal, Frame, Instant, Kernel, Kind,
 use crate::desk::Asker;
 use crate::links::Links;
 use crate::marked::Marked;
+use crate::processes;
 
 /// How long until the kernel is asked what is not used any more, in parts of a second.
 const LOOKS: u64 = 10;
@@ -341,10 +342,10 @@ fn take(growth: &Growth) -> Result<[u64; 3], Error> {
     Err(Error::OutOfMemory)
 }
 
-/// The memory server takes memory in only from who has its authority, which managers are given.
+/// The memory server takes memory in only from who has its authority.
 fn donate(memory: CapAddress) -> Option<()> {
     let slot = memory::take_slot().ok()?;
-    let added = Procs::STANDARD.server("mem", slot).ok().and_then(|authority| {
+    let added = processes::server("mem", slot).and_then(|authority| {
         let added = Mem::at(authority).add(Cap::new(memory)).ok();
         let _ = authority.delete();
         added

@@ -111,8 +111,6 @@ pub enum Origin {
     Peer(u64, Number),
     /// Somebody here.
     Here(Asker),
-    /// Nobody yet: another core is to be asked, when it is known whether whoever asks may manage all.
-    Vouched(Box<About>, Asker),
     /// Whoever sends a capability, or takes it back.
     Capabilities(Work),
     /// Who asked has gone.

@@ -9,6 +9,7 @@ use alloc::sync::Arc;
 use tench::memory;
 use tench::time;
 use tench_abi::message::MAX_CAPS;
+use tench_abi::power::identity;
 use tench_channel::Request as Number;
 use tench_monitor::freight::{Freight, UNCLAIMED, answerer};
 use tench_monitor::message::{
@@ -98,7 +99,7 @@ impl Endpoints {
         while let Some(arrived) = self.inbox.take() {
             let Arrived { waiting, via, label, words, caps } = arrived;
             let (core, to) = match via {
-                Via::Server(service, process) => (0, To::Server(service, process)),
+                Via::Server(service, badge) => (0, To::Server(service, badge)),
                 Via::Proxy(proxy, badge) => match self.books.target(proxy) {
                     Some(target) => (target.core, To::Held(target.number, badge)),
                     None => {
@@ -236,7 +237,7 @@ impl Endpoints {
         letters: &mut Books,
     ) -> core::result::Result<Request, (Outcome, u64)> {
         let asker = match forward.to {
-            To::Server(_, process) => process,
+            To::Server(_, badge) => identity(badge),
             To::Held(..) => first(from),
         };
         let malformed = |why: Malformed| (Outcome::Malformed, why as u64);
@@ -245,8 +246,8 @@ impl Endpoints {
             _ => (Outcome::Capabilities, 0),
         })?;
         let (number, badge) = match forward.to {
-            To::Server(service, process) => {
-                return Request::of_server(from, forward, (service, process), caps).map_err(malformed);
+            To::Server(service, badge) => {
+                return Request::of_server(from, forward, (service, badge), caps).map_err(malformed);
             }
             To::Held(number, badge) => (number, badge),
         };
@@ -367,21 +368,21 @@ impl Endpoints {
         let services = &self.services;
         self.books.send(cap, to, |found| {
             let (number, is_personal) = services.at(found.place)?;
-            Some(Server { number, is_personal: is_personal && place(found.badge).0 == to })
+            Some(Server { number, is_personal: is_personal && place(identity(found.badge)).0 == to })
         })
     }
 
-    /// The process server, for a process of a core: what is to be said about it, or in a slot.
-    pub fn processes(&mut self, process: u64, to: u64) -> core::result::Result<Carried, proxies::Error> {
-        let slot = self.own_processes(process)?;
+    /// The process server, for a process of a core, with a badge: what is to be said about it, or in a slot.
+    pub fn processes(&mut self, badge: u64, to: u64) -> core::result::Result<Carried, proxies::Error> {
+        let slot = self.own_processes(badge)?;
         let server = Server { number: proxies::PROCESSES, is_personal: true };
         self.books.send(slot, to, |_| Some(server))
     }
 
     /// The same for a process of this core, in a slot that whoever asks has from now on.
-    pub fn own_processes(&self, process: u64) -> core::result::Result<CapAddress, proxies::Error> {
+    pub fn own_processes(&self, badge: u64) -> core::result::Result<CapAddress, proxies::Error> {
         let authority = processes::authority().ok_or(proxies::Error::Gone)?;
-        copy(authority, Rights::WRITE | Rights::CALL | Rights::GRANT, process).map_err(|_| proxies::Error::Full)
+        copy(authority, Rights::WRITE | Rights::CALL | Rights::GRANT, badge).map_err(|_| proxies::Error::Full)
     }
 
     /// A process of another core that cannot ask this one's process server any more.

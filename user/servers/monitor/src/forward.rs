@@ -14,7 +14,9 @@ use tench::memory::{self, Made};
 use tench::server::Watch;
 use tench::sync::Mutex;
 use tench::thread;
+use tench_abi::Powers;
 use tench_abi::message::MAX_WORDS;
+use tench_abi::power::identity;
 use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
@@ -42,7 +44,7 @@ pub const STACK: usize = 16 * 1024;
 /// At which endpoint something is received.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
-    /// In the place of the server of this number: the badge is the process.
+    /// In the place of the server of this number: the badge says which process asks, and its powers.
     Server(u64),
     /// At the proxy that all capabilities with a badge have in common: the badge says which it is.
     Common,
@@ -53,7 +55,7 @@ pub enum Source {
 /// For whom a request is.
 #[derive(Clone, Copy, Debug)]
 pub enum Via {
-    /// The server of this number, from a process.
+    /// The server of this number, with the badge of a process.
     Server(u64, u64),
     /// What is behind the proxy of this name, with a badge or 0.
     Proxy(u64, u64),
@@ -64,6 +66,8 @@ pub struct Waiting {
     reply: Made<Reply>,
     /// Whose request it counts as.
     pub asker: u64,
+    /// What the capability permits with which it was asked.
+    pub powers: Powers,
     /// Nobody waits: it was sent, not called with.
     pub is_one_way: bool,
     /// It lists names, of which some are this core's own.
@@ -205,7 +209,7 @@ impl Inbox {
         let words = next_after(&after).map(|message| Received::from_message(&message, 0));
         let words = words.iter().flat_map(|received| received.words().iter().copied()).collect();
         waiting.listing = Some((service, after));
-        let via = Via::Server(service, waiting.asker);
+        let via = Via::Server(service, waiting.powers.badge(waiting.asker));
         self.state.lock().arrived.push_back(Arrived { waiting, via, label: Names::NEXT, words, caps: Caps::new() });
         // It is there as long as this process.
         let _ = self.wake.signal();
@@ -282,7 +286,7 @@ impl Inbox {
             // It is there: what is kept of it is a copy.
             let _ = OWN_SPACE.delete_at(*cap);
         }
-        let asker = received.badge();
+        let (asker, powers) = (identity(received.badge()), Powers::of_badge(received.badge()));
         let next = match answered {
             Answered::Now => return reply,
             Answered::Waits => self.make_place(local, asker).and_then(|()| match self.take_reply() {
@@ -299,7 +303,7 @@ impl Inbox {
             let _ = reply.cap().reply(&message);
             return reply;
         };
-        local.keep(received, Waiting { reply, asker, is_one_way: false, listing: None });
+        local.keep(received, Waiting { reply, asker, powers, is_one_way: false, listing: None });
         next
     }
 
@@ -326,6 +330,7 @@ impl Inbox {
     fn arrives(&self, source: Source, received: &Received, arrivals: &mut Arrivals, reply: Made<Reply>) -> Made<Reply> {
         let mut message = Message::new(0);
         let badge = received.badge();
+        let powers = Powers::of_badge(badge);
         let counts_as = |proxy: u64| match first(self.core) | proxy & u64::from(u32::MAX) {
             // It was another core's as a whole, on the first.
             0 => UNKNOWN,
@@ -334,7 +339,7 @@ impl Inbox {
         self.forget_ended(source, received);
         let listing = self.names.filter(|_| self.is_names(source)).and_then(|names| listing(names, received));
         let (via, asker) = match source {
-            Source::Server(service) => (Via::Server(service, badge), badge),
+            Source::Server(service) => (Via::Server(service, badge), identity(badge)),
             Source::Common => (Via::Proxy(badge, 0), counts_as(badge)),
             Source::Own(proxy) => (Via::Proxy(proxy, badge), counts_as(proxy)),
         };
@@ -347,13 +352,13 @@ impl Inbox {
         } else if let Some((next, caps)) = self.take_reply().ok().zip(caps.clone()) {
             let mut state = self.state.lock();
             if state.admit(asker) {
-                if let Via::Server(service, process @ 1..) = via {
-                    state.askers.asks(process, service);
+                if let Via::Server(service, 1..) = via {
+                    state.askers.asks(asker, service);
                 }
                 let words = received.words().iter().copied().collect();
                 // Whoever calls waits already.
                 let is_one_way = self.watch.is_empty(reply.cap());
-                let (waiting, label) = (Waiting { reply, asker, is_one_way, listing }, received.label());
+                let (waiting, label) = (Waiting { reply, asker, powers, is_one_way, listing }, received.label());
                 state.arrived.push_back(Arrived { waiting, via, label, words, caps });
                 drop(state);
                 // It is there as long as this process.

@@ -9,11 +9,14 @@ use alloc::vec::Vec;
 use tench::memory;
 use tench::server::Watch;
 use tench_monitor::names::{Listed, OwnNames, Subject, subject};
+use tench_names::table::{badge_for, check_power};
 use tench_names_client::Names;
 use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
 use tench_protocol::replies::write;
 use tench_protocol::wire::Source as Reader;
-use tench_protocol::{Arrived, Caller, Code, Context, DONE, Encode, Factory, Flow, Given, Later, Replies, Sent, Text};
+use tench_protocol::{
+    Arrived, Caller, Code, Context, DONE, Encode, Factory, Flow, Given, Later, Powers, Replies, Sent, Text,
+};
 use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Reply, Rights};
 
 use crate::endpoints::has_no_room;
@@ -67,7 +70,7 @@ impl Local {
     /// Answers such a request, which waits in a reply object.
     pub fn answer(&mut self, request: &Received, inbox: &Inbox, outgoing: CapAddress, reply: Cap<Reply>) -> Answered {
         let (mut message, mut replies) = (Message::new(DONE), Replies::new(reply, Factory::NONE));
-        let mut context = Context::new(Caller(request.badge()), &mut replies);
+        let mut context = Context::new(request.badge(), &mut replies);
         let mut question = Question { names: &mut self.names, inbox, outgoing };
         match Names::dispatch(&mut question, request, &mut context, &mut message) {
             Flow::Later => Answered::Waits,
@@ -137,14 +140,14 @@ pub fn next_after(name: &str) -> Option<Message> {
 }
 
 impl Question<'_> {
-    /// A capability for a process, as the name server makes it: with the process's number, if it was registered without a badge.
-    fn endpoint(&self, slot: CapAddress, process: u64) -> Sent<Endpoint, Given> {
+    /// A capability for a process, as the name server makes it: with this badge, if it was registered without one.
+    fn endpoint(&self, slot: CapAddress, badge: u64) -> Sent<Endpoint, Given> {
         // Somebody who offered no slot has left his capability here.
         let _ = OWN_SPACE.delete_at(self.outgoing);
         let registered = Cap::<Endpoint>::new(slot);
         // Of a server that has ended there is nothing to copy, and nothing arrives.
         let _ = match registered.identify() {
-            Ok(found) if found.badge == 0 => registered.mint_to(self.outgoing, found.rights, process),
+            Ok(found) if found.badge == 0 => registered.mint_to(self.outgoing, found.rights, badge),
             _ => registered.copy_to(self.outgoing),
         };
         Sent::new(Cap::new(self.outgoing))
@@ -161,10 +164,12 @@ impl NamesService for Question<'_> {
     fn register(
         &mut self,
         caller: Caller,
+        powers: Powers,
         _: &mut Replies,
         name: Text<'_, MAX_NAME>,
         endpoint: Arrived<'_, Endpoint>,
     ) -> core::result::Result<(), Error> {
+        check_power(&name, powers)?;
         if self.names.table.own(&name, caller.0).is_some() {
             self.forget(&name, caller.0)?;
         }
@@ -177,7 +182,8 @@ impl NamesService for Question<'_> {
         let waited = self.names.table.register(&name, caller.0, slot).inspect_err(|_| discard(&[slot]))?;
         for (process, waiting) in waited {
             let mut message = Message::new(DONE);
-            write::<_, Error>(&Ok(self.endpoint(slot, process)), &mut message);
+            let badge = badge_for(&name, Caller(process), waiting.powers);
+            write::<_, Error>(&Ok(self.endpoint(slot, badge)), &mut message);
             self.inbox.finish(waiting, &message);
         }
         Ok(())
@@ -186,20 +192,22 @@ impl NamesService for Question<'_> {
     fn look_up(
         &mut self,
         caller: Caller,
+        powers: Powers,
         name: Text<'_, MAX_NAME>,
     ) -> core::result::Result<Sent<Endpoint, Given>, Error> {
-        self.names.table.look_up(&name).map(|slot| self.endpoint(slot, caller.0))
+        self.names.table.look_up(&name).map(|slot| self.endpoint(slot, badge_for(&name, caller, powers)))
     }
 
     /// Whoever waits is [kept](Local::keep) by whoever has the reply object.
     fn wait_for(
         &mut self,
         caller: Caller,
+        powers: Powers,
         _: Later<'_, Sent<Endpoint, Given>, Error>,
         name: Text<'_, MAX_NAME>,
     ) -> core::result::Result<Option<Sent<Endpoint, Given>>, Error> {
         match self.names.table.look_up(&name) {
-            Ok(slot) => Ok(Some(self.endpoint(slot, caller.0))),
+            Ok(slot) => Ok(Some(self.endpoint(slot, badge_for(&name, caller, powers)))),
             Err(Error::Unknown) if has_no_room() => Err(Error::Full),
             Err(Error::Unknown) => Ok(None),
             Err(error) => Err(error),

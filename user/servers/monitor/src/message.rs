@@ -20,8 +20,9 @@
 //! which it is asked. A bit of the target says that nobody waits for an answer. How many capabilities there are stands above the label; each is two words ([`Carried`]).
 
 use arrayvec::ArrayVec;
-use tench_abi::Tag;
 use tench_abi::message::{MAX_CAPS, MAX_WORDS};
+use tench_abi::power::identity;
+use tench_abi::{Powers, Tag};
 use tench_monitor_client::protocol::{MAX_STRINGS, place};
 
 use crate::proxies::Carried;
@@ -87,8 +88,8 @@ tench_protocol::codes! {
         Place = 8, "there is no request of that number";
         /// Another core than the one that is asked.
         Core = 9, "a process in question is none of this core";
-        /// Neither yes nor no.
-        Authority = 10, "whether a process manages others is 0 or 1";
+        /// A bit of a badge that stands for none.
+        Power = 10, "there is no such power";
         /// More than a message can have, or words that name none.
         Capability = 11, "a capability in a message between monitors is none";
         /// No bit.
@@ -128,7 +129,7 @@ pub(crate) fn split<const N: usize>(words: &[u64], most: usize) -> Result<([u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     /// The server of this number, counted among those that run on the first core only, in the order of the system description;
-    /// asked by this process, or by that core's process server (0), which speaks for all of its processes.
+    /// asked with this badge of a process, or by that core's process server (0), which speaks for all of its processes.
     Server(u64, u64),
     /// What is [held](crate::proxies) under a number, with a badge or 0.
     Held(u64, u64),
@@ -169,8 +170,8 @@ impl<'a> Forward<'a> {
             if server >= MAX_SERVICES {
                 return Err(Malformed::Service);
             }
-            if process != 0 && place(process).0 != from {
-                return Err(Malformed::Process);
+            if process != 0 {
+                decode_badge(process, from)?;
             }
         }
         let (label, caps, words) = decode_body(label, rest)?;
@@ -255,11 +256,21 @@ pub fn decode_signal(words: &[u64]) -> Result<(u64, u64), Malformed> {
     if bits == 0 { Err(Malformed::Signal) } else { Ok((number, bits)) }
 }
 
-/// Which process asks, of the core from which that has come.
-pub fn decode_asker(words: &[u64], from: u64) -> Result<u64, Malformed> {
-    let ([asker], _) = split::<1>(words, 0)?;
-    let (core, number) = place(asker);
-    if core == from && number != 0 { Ok(asker) } else { Err(Malformed::Process) }
+/// Which process asks, of the core from which that has come, and with which powers.
+pub fn decode_asker(words: &[u64], from: u64) -> Result<(u64, Powers), Malformed> {
+    let ([badge], _) = split::<1>(words, 0)?;
+    decode_badge(badge, from)
+}
+
+/// The process of a badge, which is one of this core, and its powers.
+pub fn decode_badge(badge: u64, core: u64) -> Result<(u64, Powers), Malformed> {
+    let process = identity(badge);
+    let (of, number) = place(process);
+    let powers = Powers::of_badge(badge);
+    if of != core || number == 0 {
+        return Err(Malformed::Process);
+    }
+    if Powers::all().contains(powers) { Ok((process, powers)) } else { Err(Malformed::Power) }
 }
 
 /// Which request is cancelled.
@@ -341,6 +352,7 @@ mod tests {
         for length in [0, 1, 8, 63, 64] {
             for (count, to) in [
                 (0, To::Server(3, 2 << 32 | 77)),
+                (0, To::Server(3, Powers::all().badge(2 << 32 | 77))),
                 (2, To::Held(1, 0)),
                 (4, To::Held(77, u64::MAX)),
                 (1, To::Held(0, 0)),
@@ -372,9 +384,12 @@ mod tests {
         assert_eq!(Forward::decode(&[0; 68], 1), Err(Malformed::TooLong));
         assert_eq!(Forward::decode(&[0; 76], 1), Err(Malformed::TooLong));
         assert_eq!(Forward::decode(&[64, 0, 0], 1), Err(Malformed::Service));
-        for process in [5, 2 << 32 | 5, u64::MAX] {
+        // The last two would be nobody, who has all authority, to a server.
+        for process in [5, 2 << 32 | 5, u64::MAX, 1 << 32, Powers::all().badge(1 << 32)] {
             assert_eq!(Forward::decode(&[0, process, 0], 1), Err(Malformed::Process), "{process:#x}");
         }
+        assert_eq!(Forward::decode(&[0, Powers::NAMES.badge(0), 0], 0), Err(Malformed::Process));
+        assert_eq!(Forward::decode(&[0, 1 << 60 | 1 << 32 | 5, 0], 1), Err(Malformed::Power));
         assert_eq!(Forward::decode(&[0, 0, 5 << 48], 1), Err(Malformed::Label));
         assert_eq!(Forward::decode(&[0, 0, 1 << 48, 0], 1), Err(Malformed::TooShort));
         // Kinds, rights, a server and a badge of a server that there are not; memory with rights; a notification that is called, and one of a
@@ -400,7 +415,10 @@ mod tests {
         assert_eq!(decode_answer(&[0; 67]), Err(Malformed::TooLong));
         assert_eq!(decode_answer(&[0; 75]), Err(Malformed::TooLong));
         let asker = 2 << 32 | 5;
-        assert_eq!((decode_asker(&[asker], 2), decode_asker(&[asker], 1)), (Ok(asker), Err(Malformed::Process)));
+        assert_eq!(decode_asker(&[asker], 2), Ok((asker, Powers::empty())));
+        assert_eq!(decode_asker(&[Powers::FILES.badge(asker)], 2), Ok((asker, Powers::FILES)));
+        assert_eq!(decode_asker(&[asker], 1), Err(Malformed::Process));
+        assert_eq!(decode_asker(&[1 << 63 | asker], 2), Err(Malformed::Power));
         assert_eq!(
             (decode_asker(&[2 << 32], 2), decode_asker(&[asker, 0], 2)),
             (Err(Malformed::Process), Err(Malformed::TooLong))

@@ -7,6 +7,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tench::server::Watch;
+use tench_abi::power::identity;
 use tench_channel::{Incoming, Refused, Request as Number};
 use tench_monitor::about::About;
 use tench_monitor::exchange::line::{Growth, operation as exchange};
@@ -128,9 +129,9 @@ impl Peer {
                     let asked = self.ping(|| kept.take().ok_or(Refusal::Aborted));
                     kept.into_iter().zip(asked.err()).for_each(|(pending, why)| port.finish(pending, &Err(why)));
                 }
-                Parked::Endpoint(asker, pending) => {
+                Parked::Endpoint(badge, pending) => {
                     let mut kept = Some(pending);
-                    let asked = self.processes(asker, || kept.take().ok_or(Refusal::Aborted));
+                    let asked = self.processes(badge, || kept.take().ok_or(Refusal::Aborted));
                     kept.into_iter().zip(asked.err()).for_each(|(pending, why)| port.finish(pending, &Err(why)));
                 }
                 Parked::Processes(about, waiting) => {
@@ -354,18 +355,18 @@ impl Peer {
         Ok(())
     }
 
-    /// Asks it for its process server's endpoint.
+    /// Asks it for its process server's endpoint, with a badge.
     pub fn processes(
         &mut self,
-        asker: u64,
+        badge: u64,
         keep: impl FnOnce() -> Result<Pending<ToProcesses, Error>, Refusal>,
     ) -> Result<(), Error> {
         if let Some(room) = self.waiting_room() {
-            room?.push(Parked::Endpoint(asker, keep().map_err(|_| Error::Full)?));
+            room?.push(Parked::Endpoint(badge, keep().map_err(|_| Error::Full)?));
             return Ok(());
         }
-        let number = self.request(operation::PROCESSES, &[asker])?;
-        self.asked.put(number, Asked::Endpoint(asker, keep().ok()));
+        let number = self.request(operation::PROCESSES, &[badge])?;
+        self.asked.put(number, Asked::Endpoint(identity(badge), keep().ok()));
         Ok(())
     }
 

@@ -1,8 +1,7 @@
 //! What is done about processes of this core for processes of any core.
 //!
-//! The process server sees who asks: processes have the same numbers everywhere. So it decides itself who may do what, as it does for
-//! those of its own core. One thing it cannot know: whether a process of another core may manage all. That one's own core is asked
-//! for that ([`Task::Vouch`]), and if so, the monitor, which may as well, does it in its place.
+//! The process server sees who asks, and with which powers: processes have the same numbers everywhere, and each core vouches for
+//! the powers of its own. So it decides itself who may do what, as it does for those of its own core.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
@@ -27,8 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub enum Task {
     /// What somebody asks.
     Do(About),
-    /// Finding out whether this process of this core may manage all others.
-    Vouch(u64),
     /// Saying that this process of another core can ask no more.
     Forget(u64),
 }
@@ -38,7 +35,7 @@ impl Task {
     pub const fn asker(&self) -> u64 {
         match self {
             Task::Do(about) => about.asker,
-            Task::Vouch(asker) | Task::Forget(asker) => *asker,
+            Task::Forget(asker) => *asker,
         }
     }
 
@@ -55,7 +52,6 @@ pub fn carry_out(task: &Task, is_cancelled: &AtomicBool) -> Words {
         Task::Forget(process) => authority()
             .ok_or(Error::Internal)
             .and_then(|authority| Procs::at(authority).forget(*process).map(|()| words(&())).map_err(refusal)),
-        Task::Vouch(asker) => Procs::STANDARD.may_manage(*asker).map(|may| words(&may)).map_err(refusal),
     };
     result.unwrap_or_else(|error| ended(Outcome::Refused, error as u64))
 }
@@ -71,10 +67,11 @@ fn ask(about: &About, is_cancelled: &AtomicBool) -> Result<Words, Error> {
         Operation::Status => Ok(words(&describe(&Procs::STANDARD.status(subject).map_err(refusal)?))),
         Operation::Next => Ok(words(&describe(&Procs::STANDARD.next(subject).map_err(refusal)?))),
         Operation::Find => Ok(words(&Procs::STANDARD.find(text(about)?.parts().0, subject).map_err(refusal)?)),
-        Operation::Spawn => with_procs(about.asker, |procs| Ok(words(&spawn(procs, text(about)?)?))),
-        Operation::Wait => with_procs(about.asker, |procs| Ok(words(&describe(&wait(procs, subject, is_cancelled)?)))),
-        _ if about.is_manager => manage(Procs::STANDARD, about),
-        _ => with_procs(about.asker, |procs| manage(procs, about)),
+        Operation::Spawn => with_procs(about.badge(), |procs| Ok(words(&spawn(procs, text(about)?)?))),
+        Operation::Wait => {
+            with_procs(about.badge(), |procs| Ok(words(&describe(&wait(procs, subject, is_cancelled)?))))
+        }
+        _ => with_procs(about.badge(), |procs| manage(procs, about)),
     }
 }
 
@@ -144,10 +141,10 @@ fn spawn(procs: Procs, strings: &Strings) -> Result<u64, Error> {
     spawn.start().map_err(refusal)
 }
 
-/// The process server, asked as somebody.
-fn with_procs<T>(asker: u64, ask: impl FnOnce(Procs) -> Result<T, Error>) -> Result<T, Error> {
+/// The process server, asked with a badge.
+fn with_procs<T>(badge: u64, ask: impl FnOnce(Procs) -> Result<T, Error>) -> Result<T, Error> {
     let (authority, slot) = (authority().ok_or(Error::Internal)?, memory::take_slot().map_err(|_| Error::Full)?);
-    let minted = authority.mint_to(slot, Rights::WRITE | Rights::CALL | Rights::GRANT, asker);
+    let minted = authority.mint_to(slot, Rights::WRITE | Rights::CALL | Rights::GRANT, badge);
     let result = minted.map_err(|_| Error::Internal).and_then(|endpoint| ask(Procs::at(endpoint)));
     let _ = OWN_SPACE.delete_at(slot);
     memory::free_slot(slot);
@@ -173,6 +170,11 @@ pub fn authority() -> Option<Cap<Endpoint>> {
     let found = endpoints().next()?;
     KNOWN.store(found.address().0, Ordering::Relaxed);
     Some(found)
+}
+
+/// The endpoint of a server without a badge, which goes to an empty slot.
+pub fn server(name: &str, slot: CapAddress) -> Option<Cap<Endpoint>> {
+    Procs::at(authority()?).server(name, slot).ok()
 }
 
 /// The words of a value, as an answer.

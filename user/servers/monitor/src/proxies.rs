@@ -31,6 +31,7 @@ mod signals;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use tench_abi::power::identity;
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_places::Places;
 
@@ -426,7 +427,7 @@ impl<K: Kernel> Proxies<K> {
     /// The server whose endpoint is held under a number, and the process for which that was made, if both are known.
     pub fn client(&self, number: u64) -> Option<(u8, u64)> {
         let held = self.held.at(number)?;
-        held.server.filter(|server| server.is_personal).map(|server| (server.number, held.badge))
+        held.server.filter(|server| server.is_personal).map(|server| (server.number, identity(held.badge)))
     }
 
     fn make(

@@ -7,7 +7,6 @@
 mod interface;
 mod trade;
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -38,7 +37,7 @@ use tench_system::{ARCHIVE_PATH, Program, System};
 use crate::attention::Attention;
 use crate::capabilities::{self, Books, Rounds};
 use crate::channel::{self, LINE};
-use crate::desk::{Asker, Desk, Origin, result};
+use crate::desk::{Asker, Desk, Origin};
 use crate::endpoints::Endpoints;
 use crate::forward::Inbox;
 use crate::links::Links;
@@ -261,10 +260,6 @@ impl Server {
                 Origin::Nobody | Origin::Peer(..) => {}
                 Origin::Capabilities(work) => self.worked(work, &words, port),
                 Origin::Here(asker) => asker.finish(port, &words),
-                Origin::Vouched(about, asker) => {
-                    let is_manager = result(&words).unwrap_or(false);
-                    self.ask_again(port, &About { is_manager, ..*about }, asker);
-                }
             }
         }
         if self.desk.is_waiting() {
@@ -415,24 +410,10 @@ impl Server {
         let keep = || later.keep().map(kept);
         if core == self.machine.core {
             self.desk.ask_here(processes::Task::Do(about), || keep().map(Origin::Here))?;
-        } else if about.operation.needs_authority() {
-            let task = processes::Task::Vouch(about.asker);
-            self.desk.ask_here(task, || Ok(Origin::Vouched(Box::new(about), keep()?)))?;
         } else {
             self.peer(core)?.ok_or(Error::NotConnected)?.ask(&about, keep)?;
         }
         Ok(None)
-    }
-
-    /// Asks another core, now that it is known what whoever asks may do.
-    fn ask_again(&mut self, port: &mut Port, about: &About, asker: Asker) {
-        let mut asker = Some(asker);
-        let keep = || asker.take().ok_or(Refusal::Aborted);
-        let peer = self.peer(about.core()).and_then(|peer| peer.ok_or(Error::NotConnected));
-        let asked = peer.and_then(|peer| peer.ask(about, keep));
-        if let (Err(error), Some(asker)) = (asked, asker) {
-            asker.refuse(port, error);
-        }
     }
 
     /// Whether there is room for one more who waits for the end of a process.

@@ -8,17 +8,18 @@ use core::time::Duration;
 use tench::memory;
 use tench::sync::Mutex;
 use tench::time;
+use tench_abi::power::identity;
 use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
 use tench_monitor::message::{Forward, Malformed, Outcome, Words, answered, ended};
 use tench_monitor_client::protocol::{first, place};
 use tench_names_client::Names;
-use tench_procs_client::Procs;
 use tench_protocol::{ArrayVec, DONE};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received, Rights, Wait, offer_slots};
 
 use crate::capabilities::KERNEL;
+use crate::processes;
 use crate::slots::{Arrivals, Caps, discard};
 use crate::workers::{Product, Worker};
 
@@ -59,15 +60,15 @@ impl Request {
     pub fn of_server(
         core: u64,
         forward: &Forward<'_>,
-        (service, process): (u64, u64),
+        (service, asker): (u64, u64),
         caps: Caps,
     ) -> Result<Request, Malformed> {
-        let is_about = process == 0 && ABOUT_PROCESSES.contains(&forward.label);
-        let badge = match process {
+        let is_about = asker == 0 && ABOUT_PROCESSES.contains(&forward.label);
+        let badge = match asker {
             0 if is_about => 0,
             // That core's process server.
             0 => first(core),
-            process => process,
+            asker => asker,
         };
         let is_of_others = || forward.words.first().is_some_and(|process| place(*process).0 != core);
         let (label, words) = (forward.label, forward.words.iter().copied().collect());
@@ -96,7 +97,7 @@ impl Request {
     /// For whom it is.
     pub const fn client(&self) -> (u64, u64) {
         match self.to {
-            To::Server { service, badge } => (service, badge),
+            To::Server { service, badge } => (service, identity(badge)),
             To::Copy { client, .. } => client,
         }
     }
@@ -222,13 +223,13 @@ impl Services {
         let known = endpoints.get_mut(number)?;
         if known.is_none() {
             let slot = memory::take_slot().ok()?;
-            match Procs::STANDARD.server(self.names.get(number)?, slot) {
-                Ok(endpoint) => {
+            match processes::server(self.names.get(number)?, slot) {
+                Some(endpoint) => {
                     *known = Some(endpoint);
                     let found = KERNEL.holders(OWN_SPACE, slot);
                     self.places.lock().get_mut(number)?.clone_from(&found.ok().map(|found| found.place));
                 }
-                Err(_) => memory::free_slot(slot),
+                None => memory::free_slot(slot),
             }
         }
         *known

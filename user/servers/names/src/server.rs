@@ -4,10 +4,10 @@ use tench::abi::layout::slot;
 use tench::memory::{self, Error as MemoryError, Window};
 use tench::server::{Kept, Watch};
 use tench_names::kept::Journal;
-use tench_names::table::{GROWTH, Table};
+use tench_names::table::{GROWTH, Table, badge_for, check_power};
 use tench_names_client::Names;
 use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
-use tench_protocol::{Arrived, Caller, Event, Given, Later, Pending, Replies, Sent, Text};
+use tench_protocol::{Arrived, Caller, Event, Given, Later, Pending, Powers, Replies, Sent, Text};
 use tench_sys::{Cap, CapAddress, Endpoint, Kind, OWN_SPACE, Wait};
 
 /// Threads that can wait for names.
@@ -15,10 +15,17 @@ const MAX_WAITERS: usize = 256;
 /// Bytes for the names, if nobody says it.
 const MEMORY: u64 = 256 * 1024;
 
+/// Somebody who waits for a name.
+struct Waiter {
+    /// Of the capability that it gets.
+    badge: u64,
+    pending: Pending<Sent<Endpoint, Given>, Error>,
+}
+
 /// The server's state.
 pub struct Server {
     /// Each name stands for an entry of the journal.
-    table: Table<u32, Pending<Sent<Endpoint, Given>, Error>>,
+    table: Table<u32, Waiter>,
     journal: Journal<Window>,
     kept: Kept,
     /// Who still waits.
@@ -61,14 +68,14 @@ impl Server {
     }
 
     /// The capability of an entry for a process, which leaves with the answer: as it was registered, but if it was registered
-    /// without a badge, then with the process's number, so that whoever serves there knows who asks.
-    fn endpoint(&self, number: u32, process: u64) -> Sent<Endpoint, Given> {
+    /// without a badge, then with this one, so that whoever serves there knows who asks.
+    fn endpoint(&self, number: u32, badge: u64) -> Sent<Endpoint, Given> {
         // Somebody who offered no slot has left his capability here.
         let _ = OWN_SPACE.delete_at(self.outgoing);
         let registered = Cap::<Endpoint>::new(self.kept.slot(number));
         // Of a server that has ended there is nothing to copy, and nothing arrives.
         let _ = match registered.identify() {
-            Ok(found) if found.badge == 0 => registered.mint_to(self.outgoing, found.rights, process),
+            Ok(found) if found.badge == 0 => registered.mint_to(self.outgoing, found.rights, badge),
             _ => registered.copy_to(self.outgoing),
         };
         Sent::new(Cap::new(self.outgoing))
@@ -86,10 +93,12 @@ impl NamesService for Server {
     fn register(
         &mut self,
         caller: Caller,
+        powers: Powers,
         replies: &mut Replies,
         name: Text<'_, MAX_NAME>,
         endpoint: Arrived<'_, Endpoint>,
     ) -> Result<(), Error> {
+        check_power(&name, powers)?;
         if let Some(number) = self.table.own(&name, caller.0) {
             // It may not know that it has registered the name before, if this server was started again meanwhile.
             self.table.unregister(&name, caller.0)?;
@@ -100,39 +109,47 @@ impl NamesService for Server {
         let number = self.journal.free_entry().ok_or(Error::Full)?;
         endpoint.cap().copy_to(self.kept.slot(number)).map_err(|_| Error::Full)?;
         self.journal.write(number, caller.0, &name);
-        for (process, waiter) in self.table.register(&name, caller.0, number)? {
+        for (_, Waiter { badge, pending }) in self.table.register(&name, caller.0, number)? {
             // Who gave up meanwhile is answered nothing.
-            let _ = replies.answer(waiter, &Ok(self.endpoint(number, process)));
+            let _ = replies.answer(pending, &Ok(self.endpoint(number, badge)));
         }
         Ok(())
     }
 
-    fn look_up(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error> {
-        self.table.look_up(&name).map(|number| self.endpoint(number, caller.0))
+    fn look_up(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        name: Text<'_, MAX_NAME>,
+    ) -> Result<Sent<Endpoint, Given>, Error> {
+        self.table.look_up(&name).map(|number| self.endpoint(number, badge_for(&name, caller, powers)))
     }
 
     fn wait_for(
         &mut self,
         caller: Caller,
+        powers: Powers,
         mut later: Later<'_, Sent<Endpoint, Given>, Error>,
         name: Text<'_, MAX_NAME>,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error> {
+        let badge = badge_for(&name, caller, powers);
         match self.table.look_up(&name) {
-            Ok(number) => return Ok(Some(self.endpoint(number, caller.0))),
+            Ok(number) => return Ok(Some(self.endpoint(number, badge))),
             Err(Error::Unknown) => {}
             Err(error) => return Err(error),
         }
         reserve()?;
         if !self.table.may_wait(caller.0) {
             let watch = self.watch;
-            for waiter in self.table.take_out(caller.0, |waiter| watch.has_gone(waiter)) {
-                later.others().forget(waiter);
+            for waiter in self.table.take_out(caller.0, |waiter| watch.has_gone(&waiter.pending)) {
+                later.others().forget(waiter.pending);
             }
         }
         if !self.table.may_wait(caller.0) {
             return Err(Error::Full);
         }
-        self.table.wait(&name, caller.0, later.keep().map_err(|_| Error::Full)?);
+        let pending = later.keep().map_err(|_| Error::Full)?;
+        self.table.wait(&name, caller.0, Waiter { badge, pending });
         Ok(None)
     }
 
@@ -150,7 +167,7 @@ impl NamesService for Server {
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error> {
         let (numbers, waiters) = self.table.process_ended(process);
         numbers.into_iter().for_each(|number| self.discard(number));
-        waiters.into_iter().for_each(|waiter| replies.forget(waiter));
+        waiters.into_iter().for_each(|waiter| replies.forget(waiter.pending));
         // It may have ended before a capability could leave for it.
         let _ = OWN_SPACE.delete_at(self.outgoing);
         Ok(())

@@ -8,6 +8,7 @@ use core::ops::Bound;
 
 use tench_names_client::protocol::{Error, MAX_NAME};
 use tench_places::{Places, allows};
+use tench_protocol::{Caller, Powers};
 
 /// Bytes of heap that [`Table::register`] or [`Table::wait`] may need, or any other request until it is answered, with
 /// at most 1024 names and 256 waiting threads. A test counts.
@@ -141,6 +142,23 @@ impl<C: Copy, R> Table<C, R> {
             assert_eq!(self.places.held(entry.owner), all);
         }
     }
+}
+
+/// Returns whether a name is the system's: one without a `/`.
+pub fn is_system(name: &str) -> bool {
+    !name.contains('/')
+}
+
+/// Returns whether somebody with these powers may register a name. Fails with `NotAllowed` if it is the system's and the power is
+/// missing.
+pub fn check_power(name: &str, powers: Powers) -> Result<(), Error> {
+    if is_system(name) && !powers.contains(Powers::NAMES) { Err(Error::NotAllowed) } else { Ok(()) }
+}
+
+/// Returns the badge of a capability to what is registered under a name, for somebody who looked it up: what powers it has is told to
+/// the system's servers, and is nobody else's business.
+pub fn badge_for(name: &str, caller: Caller, powers: Powers) -> u64 {
+    if caller == Caller::AUTHORITY || !is_system(name) { caller.0 } else { powers.badge(caller.0) }
 }
 
 /// Whether a name is one.

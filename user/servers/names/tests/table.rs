@@ -1,7 +1,8 @@
 //! The name server's table.
 
-use tench_names::table::Table;
+use tench_names::table::{Table, badge_for, check_power};
 use tench_names_client::protocol::Error;
+use tench_protocol::{Caller, Powers};
 
 fn table() -> Table<u32, &'static str> {
     Table::new(3, 2)
@@ -30,6 +31,25 @@ fn names_have_one_to_255_bytes_and_no_control_characters() {
         table.register(good, 1, 1).unwrap();
         table.unregister(good, 1).unwrap();
     }
+}
+
+#[test]
+fn names_of_the_system_need_the_power() {
+    let without = Powers::all().difference(Powers::NAMES);
+    for (name, is_system) in [("clock", true), ("reserve", true), ("files.new", true), ("a/b", false), ("/", false)] {
+        let expected = if is_system { Err(Error::NotAllowed) } else { Ok(()) };
+        assert_eq!(check_power(name, without), expected, "{name}");
+        assert_eq!(check_power(name, Powers::NAMES), Ok(()), "{name}");
+    }
+}
+
+#[test]
+fn powers_are_told_to_servers_of_the_system_alone() {
+    let (caller, powers) = (Caller(7), Powers::MEMORY.union(Powers::RESERVE));
+    assert_eq!(badge_for("reserve", caller, powers), powers.badge(7));
+    assert_eq!(badge_for("my/reserve", caller, powers), 7);
+    assert_eq!(badge_for("reserve", caller, Powers::empty()), 7);
+    assert_eq!(badge_for("reserve", Caller::AUTHORITY, Powers::all()), 0, "who has the original gets no badge");
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Which files there are, and what the system description says of each: read once, found in O(log n).
+//! Which files there are in the boot archive: read once, found in O(log n).
 //!
-//! The archive is a list in which each header must be checked, and the description a list of records without offsets. A
-//! process was searched in both several times, which took longer than loading it.
+//! The archive is a list in which each header must be checked. A process was searched in it several times, which took longer than
+//! loading it.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -10,7 +10,6 @@ use core::cmp::Ordering;
 
 use tench_loader::{Archive, Program};
 use tench_procs_client::protocol::Defect;
-use tench_system::{Program as Entry, System};
 
 /// A file of the boot archive.
 #[derive(Clone, Debug)]
@@ -19,8 +18,6 @@ pub struct File<'a> {
     pub path: String,
     /// Its contents.
     pub contents: &'a [u8],
-    /// What the description says of it, if it is a program that the description names.
-    pub entry: Option<Entry<'a>>,
     /// What it asks to be loaded, once somebody wanted to know.
     program: OnceCell<Result<Program<'a>, Defect>>,
 }
@@ -39,12 +36,11 @@ pub struct Catalogue<'a> {
 }
 
 impl<'a> Catalogue<'a> {
-    /// Reads archive and description. Of two files with one path, the first counts, as everywhere.
-    pub fn new(archive: &Archive<'a>, system: &System<'a>) -> Catalogue<'a> {
+    /// Reads the archive. Of two files with one path, the first counts, as everywhere.
+    pub fn new(archive: &Archive<'a>) -> Catalogue<'a> {
         let files = archive.files().map(|file| File {
             path: file.path.to_string(),
             contents: file.contents,
-            entry: system.programs().find(|program| file.path.is(program.path)),
             program: OnceCell::new(),
         });
         let mut files: Vec<File<'a>> = files.collect();

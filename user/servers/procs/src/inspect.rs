@@ -2,7 +2,7 @@
 
 use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
-use tench_abi::{CapAddress, Kind};
+use tench_abi::{CapAddress, Kind, Powers};
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{CAPABILITIES_PER_ANSWER, Capability, Error, MAX_NAME, Status};
 use tench_protocol::{ArrayString, List};
@@ -29,10 +29,11 @@ impl Server {
     pub fn list_capabilities(
         &mut self,
         caller: u64,
+        powers: Powers,
         process: u64,
         from: CapAddress,
     ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error> {
-        self.records.check_manage(caller, process)?;
+        self.records.check_manage(caller, powers, process)?;
         let root = match &self.records.get(process)?.kernel {
             Some(Kept::Living(living)) => living.process.root,
             // Its own are no secret, and what should be there can be compared.

@@ -19,10 +19,12 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use tench_abi::Powers;
+use tench_abi::process::DEFAULT_PRIORITY;
 use tench_mem_client::protocol::NO_QUOTA;
 use tench_places::Places;
 use tench_procs_client::pid;
-use tench_procs_client::protocol::{Error, State};
+use tench_procs_client::protocol::{Error, State, TRUSTED_PRIORITY};
 
 use crate::waits::Waits;
 
@@ -34,6 +36,12 @@ pub const MAX_ENDED: usize = 4096;
 pub const MAX_WAITERS: usize = 256;
 /// Generations over which a process manages its descendants.
 pub const MAX_GENERATIONS: usize = 32;
+
+/// Bytes of one place for texts with which processes are prepared.
+pub const TEXT_UNIT: usize = 1024;
+/// Places for such texts, of all preparations. A family can have half of them: as much as it takes to prepare two thousand processes with
+/// short ones. A process that runs needs none.
+pub const TEXT_PLACES: usize = 4096;
 
 /// Places for records: a power of two, more than there are records.
 const PLACES: usize = 8192;
@@ -71,8 +79,8 @@ pub struct Record<K> {
     pub priority: u8,
     /// Highest priority that it may give.
     pub ceiling: u8,
-    /// Whether it may manage processes that are not its descendants.
-    pub manager: bool,
+    /// What its capabilities to servers permit beyond what everybody's do.
+    pub powers: Powers,
     /// Bytes of memory that it may have.
     pub quota: u64,
     /// Bytes of its program.
@@ -82,12 +90,14 @@ pub struct Record<K> {
     /// Kernel objects, of a process that this server started and that has not ended.
     pub kernel: Option<K>,
     number: u64,
-    /// The process with which its family begins: the first of its ancestors, or itself, that a manager started. A family has no
+    /// The process with which its family begins: the first of its ancestors, or itself, that somebody started who manages all. A family has no
     /// more processes than are left for others ([`Places`]), however it divides them among parents and children.
     family: u64,
     status: Condition,
     /// It is one of those that the load counts.
     counts: bool,
+    /// Places that the texts take with which it is prepared.
+    texts: usize,
     /// Who may manage it: its parent, that one's parent and so on. They may be forgotten.
     ancestors: Box<[u64]>,
 }
@@ -133,6 +143,8 @@ pub struct Records<K, R> {
     names: BTreeMap<String, BTreeSet<u64>>,
     /// The living, by family.
     living: Places,
+    /// Places for texts of processes in preparation, by family.
+    texts: Places,
     /// Ended processes, the oldest first.
     ended: VecDeque<u64>,
     waits: Waits<R>,
@@ -162,12 +174,14 @@ impl<K, R> Records<K, R> {
             preparing: BTreeSet::new(),
             names: BTreeMap::new(),
             living: Places::new(MAX_LIVING),
+            texts: Places::new(TEXT_PLACES),
             ended: VecDeque::new(),
             waits: Waits::default(),
         }
     }
 
-    /// Makes a record with a process identifier higher than any before, in state `Preparing`.
+    /// Makes a record with a process identifier higher than any before, in state `Preparing`. It has no powers, and the usual priority
+    /// or its parent's ceiling, if that is lower.
     pub fn prepare(&mut self, name: &str, parent: u64, kernel: Option<K>) -> Result<u64, Error> {
         // The place where this process, and every other that lives, will be when it has ended.
         self.ended.try_reserve(self.living.taken() + 1).map_err(|_| Error::OutOfMemory)?;
@@ -179,20 +193,21 @@ impl<K, R> Records<K, R> {
         let known = self.get(parent).ok();
         // What a process of another core starts here is one family.
         let first = if self.is_foreign(parent) { parent } else { pid };
-        let family = known.filter(|parent| !parent.manager).map_or(first, |parent| parent.family);
+        let family =
+            known.filter(|parent| !parent.powers.contains(Powers::PROCESSES)).map_or(first, |parent| parent.family);
         if !self.living.may_take(family) {
             return Err(Error::TooManyProcesses);
         }
-        let (priority, ceiling, quota) =
-            known.map_or((0, 0, NO_QUOTA), |parent| (parent.priority, parent.ceiling, parent.quota));
+        let (ceiling, quota) = known.map_or((u8::MAX, NO_QUOTA), |parent| (parent.ceiling, parent.quota));
+        let priority = ceiling.min(DEFAULT_PRIORITY);
         let above = known.map_or(&[][..], |parent| &parent.ancestors);
         let ancestors = core::iter::once(parent).chain(above.iter().copied()).take(MAX_GENERATIONS).collect();
         let record = Record {
             name: String::from(name),
             parent,
             priority,
-            ceiling,
-            manager: false,
+            ceiling: priority,
+            powers: Powers::empty(),
             quota,
             size: 0,
             ticks: 0,
@@ -201,6 +216,7 @@ impl<K, R> Records<K, R> {
             family,
             status: Condition::plain(State::Preparing),
             counts: false,
+            texts: 0,
             ancestors,
         };
         self.last = pid;
@@ -237,6 +253,7 @@ impl<K, R> Records<K, R> {
         let counted = core::mem::replace(&mut record.counts, counts);
         self.load = self.load + usize::from(counts) - usize::from(counted);
         self.preparing.remove(&(parent, pid));
+        self.release_texts(pid);
         Ok(())
     }
 
@@ -268,14 +285,12 @@ impl<K, R> Records<K, R> {
         self.names.get(key)?.range(after.checked_add(1)?..).next().copied()
     }
 
-    /// Whether `caller` may kill, suspend, resume and inspect `pid`: itself, its descendants of [`MAX_GENERATIONS`], or all if
-    /// it manages. It does not matter who of those between them has ended.
-    pub fn check_manage(&self, caller: u64, pid: u64) -> Result<(), Error> {
+    /// Whether `caller`, with a capability of these powers, may kill, suspend, resume and inspect `pid`: itself, its descendants of
+    /// [`MAX_GENERATIONS`], or all. It does not matter who of those between them has ended.
+    pub fn check_manage(&self, caller: u64, powers: Powers, pid: u64) -> Result<(), Error> {
         let record = self.get(pid)?;
-        let may = caller != 0
-            && (caller == pid
-                || record.ancestors.contains(&caller)
-                || self.get(caller).is_ok_and(|record| record.manager));
+        let is_own = || caller != 0 && (caller == pid || record.ancestors.contains(&caller));
+        let may = powers.contains(Powers::PROCESSES) || is_own();
         if may { Ok(()) } else { Err(Error::NotAllowed) }
     }
 
@@ -289,6 +304,27 @@ impl<K, R> Records<K, R> {
             return Err(Error::WrongState);
         }
         Ok(record)
+    }
+
+    /// The texts of a process in preparation will have so many bytes. Fails with `TooMuchText` if its family has no places for that.
+    pub fn hold_texts(&mut self, pid: u64, bytes: usize) -> Result<(), Error> {
+        let record = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid);
+        let record = record.ok_or(Error::NoSuchProcess)?;
+        while record.texts < bytes.div_ceil(TEXT_UNIT) {
+            if !self.texts.may_take(record.family) {
+                return Err(Error::TooMuchText);
+            }
+            self.texts.take(record.family);
+            record.texts += 1;
+        }
+        Ok(())
+    }
+
+    /// A process's texts are gone, or are not its family's any more.
+    pub fn release_texts(&mut self, pid: u64) {
+        if let Some(record) = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid) {
+            (0..core::mem::take(&mut record.texts)).for_each(|_| self.texts.give_back(record.family));
+        }
     }
 
     /// The first of the processes that `parent` prepares and has not started.
@@ -315,6 +351,17 @@ impl<K, R> Records<K, R> {
     /// Whether one more thread may wait.
     pub fn has_room(&self, pid: u64, caller: u64) -> bool {
         self.waits.count_for(pid, MAX_WAITERS) < MAX_WAITERS && self.waits.count_of(caller, MAX_WAITERS) < MAX_WAITERS
+    }
+
+    /// The highest priority that `caller` may give: its ceiling. Of a process of another core that is not known here, and it may
+    /// give the usual one, or more if it may reserve processor time.
+    pub fn ceiling(&self, caller: u64, powers: Powers) -> u8 {
+        let foreign = match (self.is_foreign(caller), powers.contains(Powers::RESERVE)) {
+            (false, _) => 0,
+            (true, false) => DEFAULT_PRIORITY,
+            (true, true) => TRUSTED_PRIORITY,
+        };
+        self.get(caller).map_or(foreign, |record| record.ceiling)
     }
 
     /// Lets a thread of `waiter` wait for the end of a process that has not ended.
@@ -361,6 +408,7 @@ impl<K, R> Records<K, R> {
 
     /// What the end of a process takes out of the sets of the living.
     fn close(&mut self, pid: u64) -> Ended<K, R> {
+        self.release_texts(pid);
         let Some(mut record) = self.places[place(pid)].take() else {
             return Ended { kernel: None, waiters: Vec::new(), abandoned: Vec::new() };
         };
@@ -397,7 +445,7 @@ impl<K, R> Records<K, R> {
         let mut numbers = BTreeSet::new();
         let (mut children, mut preparing, mut living) = (BTreeSet::new(), BTreeSet::new(), 0);
         let mut families = BTreeMap::new();
-        let mut load = 0;
+        let (mut load, mut texts) = (0, 0);
         for (index, record) in self.places.iter().enumerate().filter_map(|(n, one)| Some((n, one.as_ref()?))) {
             let pid = &record.number;
             assert_eq!(place(*pid), index);
@@ -412,6 +460,8 @@ impl<K, R> Records<K, R> {
             children.insert((record.parent, *pid));
             living += usize::from(!record.has_ended());
             load += usize::from(record.counts);
+            texts += record.texts;
+            assert!(record.texts == 0 || record.status.state == State::Preparing);
             assert!(!record.counts || record.status.state == State::Running);
             *families.entry(record.family).or_insert(0) += usize::from(!record.has_ended());
             if record.status.state == State::Preparing {
@@ -425,6 +475,8 @@ impl<K, R> Records<K, R> {
         assert_eq!(self.children, children);
         assert_eq!(self.preparing, preparing);
         self.living.check_invariants();
+        self.texts.check_invariants();
+        assert_eq!(self.texts.taken(), texts);
         assert_eq!(self.living.taken(), living);
         assert!(families.iter().all(|(family, count)| self.living.held(*family) == *count));
         assert_eq!(self.ended.len(), numbers.len() - living);

@@ -1,36 +1,37 @@
 //! Requests and faults, one after another.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use tench::memory;
 use tench::server::Watch;
-use tench_abi::CapAddress;
 use tench_abi::fault::Report;
 use tench_abi::fault::answer::STOP;
 use tench_abi::layout::slot;
+use tench_abi::power::identity;
+use tench_abi::{CapAddress, Powers};
 use tench_loader::addresses::{self, Randomness};
 use tench_loader::fault::{Fault, OwnReport};
 use tench_loader::information::TEXT_SIZE;
 use tench_loader::{LoadError, Window, objects};
 use tench_mem_client::Mem;
-use tench_mem_client::protocol::NO_QUOTA;
 use tench_procs::records::{self, Condition, Record, Records};
+use tench_procs::supervisor::State::Up;
 use tench_procs::supervisor::Supervisor;
 use tench_procs_client::Procs;
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{
-    CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_NAME, OwnFault, ProcsService, State, Status,
-    Strings,
+    CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_NAME, MAX_SERVICE, OwnFault, ProcsService,
+    State, Status, Strings,
 };
 use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kernel, Message, Notification, Received, Wait};
-use tench_system::DEFAULT_PRIORITY;
 
-use crate::boot::Boot;
+use crate::boot::{self, Boot};
 use crate::report;
 use crate::services::{Connecting, Outcome, Plan};
-use crate::spawn::{Living, Preparation, stack_size};
+use crate::spawn::{Living, Preparation, Supervision, stack_size};
 
 /// Bytes of heap that a request may need that adds something: for a record, the texts that a process is started with,
 /// twice, and what is known of its address space.
@@ -76,7 +77,7 @@ pub struct Server {
     pub(crate) shelf: u32,
     pub(crate) random: Randomness,
     pub(crate) mem: Mem,
-    /// The server by which a further core is reached, and nobody else.
+    /// The process without which this core stops.
     pub(crate) link: Option<u64>,
     /// Servers that are started again when they end.
     pub(crate) supervisor: Supervisor<Plan, Connecting>,
@@ -94,17 +95,14 @@ impl Server {
         let core = Cap::<Kernel>::new(slot::KERNEL).machine()?.core;
         let mut records = Records::of_core(core);
         let here = |number| pid::first(core) | number;
-        for (number, name, parent) in
-            [(pid::INIT, "init", 0), (pid::MEM, "mem", here(pid::INIT)), (pid::PROCS, "procs", here(pid::INIT))]
-        {
-            let (number, entry) = (here(number), boot.system.find(name));
-            let made = records.prepare(entry.map_or(name, |entry| entry.path), parent, None);
+        for (number, process) in [pid::INIT, pid::MEM, pid::PROCS].map(here).into_iter().zip(boot::first_processes()) {
+            let is_init = number == here(pid::INIT);
+            let made = records.prepare(process.path, if is_init { 0 } else { here(pid::INIT) }, None);
             if made == Ok(number)
                 && let Ok(record) = records.get_mut(number)
             {
-                record.priority = entry.map_or(u8::MAX, |entry| entry.priority);
-                record.ceiling = entry.map_or(u8::MAX, |entry| entry.ceiling);
-                record.manager = parent == 0;
+                (record.priority, record.ceiling) = (process.priority, process.ceiling);
+                record.powers = if is_init { Powers::all() } else { Powers::empty() };
                 let _ = records.set_state(number, State::Running);
             }
         }
@@ -229,7 +227,7 @@ impl Server {
             instruction: message.word(2),
             syndrome: message.word(3),
         };
-        match self.faulted(message.badge(), report, None) {
+        match self.faulted(identity(message.badge()), report, None) {
             Ok(()) => Flow::Later,
             Err(_) => {
                 answer.restart(STOP);
@@ -244,7 +242,7 @@ impl Server {
             return Err(Error::NoSuchProcess);
         };
         // The console cannot report its own end.
-        let console = self.service("console").filter(|_| !name.ends_with("console"));
+        let console = self.service("console").filter(|_| self.supervisor.state("console") != Some(Up(process)));
         let kind = report::fault(console, name, process, &Fault { report, layout: &living.layout, own });
         self.end(process, Condition { state: State::Faulted, detail: kind as u64 })
     }
@@ -272,20 +270,20 @@ impl Server {
     }
 
     /// Kills a process, if `caller` may. Who has killed itself is not there to be answered.
-    fn kill_for(&mut self, caller: u64, process: u64) -> Result<Option<()>, Error> {
-        self.records.check_manage(caller, process)?;
+    fn kill_for(&mut self, caller: u64, powers: Powers, process: u64) -> Result<Option<()>, Error> {
+        self.records.check_manage(caller, powers, process)?;
         if matches!(self.records.get(process)?.kernel, Some(Kept::Preparing(_))) {
             self.discard_record(process);
             return Ok(Some(()));
         }
-        self.managed(caller, process)?;
+        self.managed(caller, powers, process)?;
         self.end(process, Condition::plain(State::Killed))?;
         Ok((process != caller).then_some(()))
     }
 
     /// The process that `caller` may manage, if it runs.
-    fn managed(&self, caller: u64, process: u64) -> Result<&Living, Error> {
-        self.records.check_manage(caller, process)?;
+    fn managed(&self, caller: u64, powers: Powers, process: u64) -> Result<&Living, Error> {
+        self.records.check_manage(caller, powers, process)?;
         let record = self.records.get(process)?;
         match &record.kernel {
             Some(Kept::Living(living)) => Ok(living),
@@ -301,18 +299,14 @@ impl ProcsService for Server {
         // What an ended process prepared would belong to nobody.
         self.records.check_living(caller.0)?;
         let file = self.boot.catalogue.find_program(&program).ok_or(Error::NoSuchProgram)?;
-        let entry = file.entry;
         let preparation = Preparation::new(file, &program);
-        let process = self.records.prepare(&file.path, caller.0, Some(Kept::Preparing(preparation)))?;
-        let record = self.records.get_mut(process)?;
-        record.priority = entry.map_or(DEFAULT_PRIORITY, |entry| entry.priority);
-        record.ceiling = entry.map_or(DEFAULT_PRIORITY, |entry| entry.ceiling);
-        record.quota = record.quota.min(entry.map_or(NO_QUOTA, |entry| entry.quota));
-        Ok(process)
+        self.records.prepare(&file.path, caller.0, Some(Kept::Preparing(preparation)))
     }
 
     fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error> {
         reserve()?;
+        let length = self.preparation(caller.0, process)?.text_after(text.len())?;
+        self.records.hold_texts(process, length)?;
         self.preparation(caller.0, process)?.append(to, &text)
     }
 
@@ -335,26 +329,54 @@ impl ProcsService for Server {
     fn set_up(
         &mut self,
         Caller(caller): Caller,
+        powers: Powers,
         process: u64,
         priority: u8,
         ceiling: u8,
         stack: u64,
-        manager: bool,
+        given: u64,
     ) -> Result<(), Error> {
-        let (limit, may_manage) =
-            self.records.get(caller).map_or((0, false), |record| (record.ceiling, record.manager));
         let stack = stack_size(stack)?;
-        if priority > ceiling || ceiling > limit {
+        if priority > ceiling || ceiling > self.records.ceiling(caller, powers) {
             return Err(Error::PriorityTooHigh);
         }
-        if manager && !may_manage {
+        // An unknown one nobody has.
+        let given = u16::try_from(given).ok().and_then(Powers::from_bits).ok_or(Error::NotAllowed)?;
+        if !powers.contains(given) {
             return Err(Error::NotAllowed);
         }
         self.preparation(caller, process)?.set_stack_size(stack);
         let record = self.records.get_mut(process)?;
         record.priority = priority;
         record.ceiling = ceiling;
-        record.manager = manager;
+        record.powers = given;
+        Ok(())
+    }
+
+    fn supervise(
+        &mut self,
+        process: u64,
+        name: Text<'_, MAX_SERVICE>,
+        attempts: u32,
+        delay: u32,
+        keep: u64,
+        nodes: u32,
+    ) -> Result<(), Error> {
+        reserve()?;
+        if self.supervisor.state(&name).is_some() {
+            return Err(Error::Exists);
+        }
+        let Some(Kept::Preparing(preparation)) = &mut self.records.get_mut(process)?.kernel else {
+            return Err(Error::WrongState);
+        };
+        preparation.supervise(Supervision { name: String::from(&*name), attempts, delay, keep, nodes })
+    }
+
+    fn stop_without(&mut self, process: u64) -> Result<(), Error> {
+        if self.records.get(process)?.has_ended() {
+            return Err(Error::WrongState);
+        }
+        self.link = Some(process);
         Ok(())
     }
 
@@ -369,8 +391,14 @@ impl ProcsService for Server {
         Ok(None)
     }
 
-    fn kill(&mut self, Caller(caller): Caller, _: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error> {
-        self.kill_for(caller, process)
+    fn kill(
+        &mut self,
+        Caller(caller): Caller,
+        powers: Powers,
+        _: Later<'_, (), Error>,
+        process: u64,
+    ) -> Result<Option<()>, Error> {
+        self.kill_for(caller, powers, process)
     }
 
     fn on_interrupt(&mut self, caller: Caller, signal: Arrived<'_, Notification>) -> Result<(), Error> {
@@ -384,16 +412,17 @@ impl ProcsService for Server {
     fn interrupt(
         &mut self,
         Caller(caller): Caller,
+        powers: Powers,
         _: Later<'_, bool, Error>,
         process: u64,
     ) -> Result<Option<bool>, Error> {
-        self.records.check_manage(caller, process)?;
+        self.records.check_manage(caller, powers, process)?;
         if let Some(Kept::Living(living)) = &mut self.records.get_mut(process)?.kernel
             && living.interrupt()
         {
             return Ok(Some(false));
         }
-        Ok(self.kill_for(caller, process)?.map(|()| true))
+        Ok(self.kill_for(caller, powers, process)?.map(|()| true))
     }
 
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error> {
@@ -426,14 +455,14 @@ impl ProcsService for Server {
         self.records.find(&name, after).ok_or(Error::NoSuchProcess)
     }
 
-    fn suspend(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
-        let space = self.managed(caller.0, process)?.process.address_space();
+    fn suspend(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error> {
+        let space = self.managed(caller.0, powers, process)?.process.address_space();
         self.records.set_state(process, State::Suspended)?;
         space.suspend_account(true).map_err(|_| Error::Internal)
     }
 
-    fn resume(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
-        let space = self.managed(caller.0, process)?.process.address_space();
+    fn resume(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error> {
+        let space = self.managed(caller.0, powers, process)?.process.address_space();
         if self.records.get(process)?.status().state != State::Suspended {
             return Err(Error::WrongState);
         }
@@ -444,10 +473,11 @@ impl ProcsService for Server {
     fn capabilities(
         &mut self,
         caller: Caller,
+        powers: Powers,
         process: u64,
         from: CapAddress,
     ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error> {
-        self.list_capabilities(caller.0, process, from)
+        self.list_capabilities(caller.0, powers, process, from)
     }
 
     fn abandon(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
@@ -456,8 +486,8 @@ impl ProcsService for Server {
         Ok(())
     }
 
-    fn limit(&mut self, Caller(caller): Caller, process: u64, bytes: u64) -> Result<(), Error> {
-        self.records.check_manage(caller, process)?;
+    fn limit(&mut self, Caller(caller): Caller, powers: Powers, process: u64, bytes: u64) -> Result<(), Error> {
+        self.records.check_manage(caller, powers, process)?;
         if self.records.get(caller).is_ok_and(|record| bytes > record.quota) {
             return Err(Error::NotAllowed);
         }
@@ -483,17 +513,14 @@ impl ProcsService for Server {
         self.connect_again(caller.0, later, slot)
     }
 
-    fn server(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error> {
-        if !self.records.get(caller.0)?.manager {
-            return Err(Error::NotAllowed);
-        }
+    fn server(&mut self, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error> {
         self.service(&name).ok_or(Error::NotRunning)?;
         self.mint(&name, 0)
     }
 
-    fn may_manage(&mut self, process: u64) -> Result<bool, Error> {
+    fn powers(&mut self, process: u64) -> Result<u64, Error> {
         self.records.check_living(process)?;
-        Ok(self.records.get(process)?.manager)
+        Ok(u64::from(self.records.get(process)?.powers.bits()))
     }
 
     fn forget(&mut self, process: u64) -> Result<(), Error> {

@@ -5,9 +5,9 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use tench::memory::{self, Made};
-use tench_abi::CapAddress;
 use tench_abi::layout::slot;
 use tench_abi::object::NODE_BITS;
+use tench_abi::{CapAddress, Powers};
 use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
@@ -16,16 +16,15 @@ use tench_mem_client::protocol::NO_QUOTA;
 use tench_names_client::Names;
 use tench_procs::records::Condition;
 use tench_procs::supervisor::{Policy, Started, State, Verdict};
-use tench_procs_client::pid::{self, Shown};
+use tench_procs_client::pid::Shown;
 use tench_procs_client::protocol::{Defect, Error, State as ProcessState};
 use tench_protocol::{Failure, Given, Later, Pending, Replies, Sent};
 use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, Kernel, OWN_SPACE, Rights};
-use tench_system::Capability;
 
 use crate::patient::Patient;
 use crate::report;
 use crate::server::{Kept, Server};
-use crate::spawn::{Loader, Preparation, Service};
+use crate::spawn::{Loader, Preparation, Service, Supervision};
 
 /// Seconds in which a server's ends are counted.
 const WINDOW: u64 = 60;
@@ -58,7 +57,7 @@ enum Listener {
 impl Listener {
     const ALL: [Listener; 4] = [Listener::Names, Listener::Console, Listener::Clock, Listener::Files];
 
-    /// As it is called in the system description.
+    /// What everybody calls it.
     const fn name(self) -> &'static str {
         match self {
             Listener::Names => "names",
@@ -102,7 +101,7 @@ pub struct Plan {
     parent: u64,
     priority: u8,
     ceiling: u8,
-    manager: bool,
+    powers: Powers,
     quota: u64,
     /// What stays when it ends.
     kept: Option<Keepsake>,
@@ -144,37 +143,20 @@ impl Server {
         if let Some(service) = service {
             preparation.serve_at(Cap::new(service));
         }
-        let program = preparation.entry();
-        let entry = program.filter(|entry| service.is_some() && entry.restart > 0);
-        let kept = match entry.map_or(Ok(None), |entry| keep(entry.keep, entry.keep_nodes)) {
+        let supervision = preparation.supervision().cloned();
+        let kept = match self.reserve(supervision.as_ref()) {
             Ok(kept) => kept,
-            Err(_) => {
+            Err(error) => {
                 preparation.abandon();
                 self.discard_record(process);
-                return Err(Error::OutOfMemory);
+                return Err(error);
             }
         };
         let started = self.launch(process, &mut preparation, service.map(Service::Given), kept.as_ref());
-        match (started, entry) {
-            (Ok(()), Some(entry)) => {
-                let record = self.records.get(process)?;
-                let (parent, priority, ceiling) = (record.parent, record.priority, record.ceiling);
-                let (manager, quota) = (record.manager, record.quota);
-                let plan = Plan { preparation, parent, priority, ceiling, manager, quota, kept };
-                let frequency = tench::time::frequency();
-                let delay = u64::from(entry.restart_delay) * frequency / 1000;
-                let policy = Policy { attempts: entry.restart, delay, window: WINDOW * frequency };
-                self.supervisor.add(entry.name, plan, policy, process);
-                Ok(None)
-            }
+        match (started, supervision) {
+            (Ok(()), Some(supervision)) => self.supervise_start(process, preparation, supervision, kept).map(|()| None),
             (Ok(()), None) => {
                 preparation.abandon();
-                let by_init = self.records.get(process).is_ok_and(|record| pid::place(record.parent).1 == pid::INIT);
-                // Who answers in the place of the first core's servers.
-                let is_link = || program.is_some_and(|entry| entry.capabilities.contains(Capability::AbsentServices));
-                if by_init && own_core() != 0 && is_link() {
-                    self.link = Some(process);
-                }
                 Ok(None)
             }
             (Err(error), _) => {
@@ -192,6 +174,34 @@ impl Server {
         }
     }
 
+    /// Makes what stays when a server ends, if it is one that is started again, and the only one of its name.
+    fn reserve(&self, supervision: Option<&Supervision>) -> Result<Option<Keepsake>, Error> {
+        let Some(supervision) = supervision else { return Ok(None) };
+        if self.supervisor.state(&supervision.name).is_some() {
+            return Err(Error::Exists);
+        }
+        keep(supervision.keep, supervision.nodes).map_err(|_| Error::OutOfMemory)
+    }
+
+    /// A server has been started that is started again when it ends.
+    fn supervise_start(
+        &mut self,
+        process: u64,
+        preparation: Preparation,
+        supervision: Supervision,
+        kept: Option<Keepsake>,
+    ) -> Result<(), Error> {
+        let record = self.records.get(process)?;
+        let (parent, priority, ceiling) = (record.parent, record.priority, record.ceiling);
+        let (powers, quota) = (record.powers, record.quota);
+        let plan = Plan { preparation, parent, priority, ceiling, powers, quota, kept };
+        let frequency = tench::time::frequency();
+        let delay = u64::from(supervision.delay) * frequency / 1000;
+        let policy = Policy { attempts: supervision.attempts, delay, window: WINDOW * frequency };
+        // A server's name is needed for ever: it is never forgotten.
+        self.supervisor.add(supervision.name.leak(), plan, policy, process).map_err(|_| Error::Exists)
+    }
+
     /// Loads a process and lets it run. What it serves at is in the preparation, and leaves it.
     fn launch(
         &mut self,
@@ -201,7 +211,8 @@ impl Server {
         kept: Option<&Keepsake>,
     ) -> Result<(), LoadError> {
         let gone = |_| LoadError::Kernel(Refusal::InvalidArgument);
-        let quota = self.records.get(process).map_err(gone)?.quota;
+        let record = self.records.get(process).map_err(gone)?;
+        let (quota, powers, parent) = (record.quota, record.powers, record.parent);
         let servers = self.servers();
         let mut loader = Loader {
             mem: self.mem,
@@ -212,8 +223,9 @@ impl Server {
             servers: &servers,
             kept,
         };
-        let limited = quota == NO_QUOTA || self.mem.set_quota(process, quota).is_ok();
-        let loaded = if limited { preparation.load(&mut loader, process) } else { Err(LoadError::OutOfMemory) };
+        // What counts for its parent counts for it, too.
+        let limited = quota == NO_QUOTA || self.mem.open_account(process, parent, quota).is_ok();
+        let loaded = if limited { preparation.load(&mut loader, process, powers) } else { Err(LoadError::OutOfMemory) };
         let _ = preparation.take_service();
         let (mut living, size, frequency) = match loaded {
             Ok(loaded) => loaded,
@@ -316,14 +328,14 @@ impl Server {
     /// Starts a server again, as a new process.
     fn restart(&mut self, name: &'static str) -> Result<Option<Started<Connecting>>, LoadError> {
         let Some(service) = self.supervisor.find(name) else { return Ok(None) };
-        let Plan { parent, priority, ceiling, manager, quota, .. } = service.plan;
+        let Plan { parent, priority, ceiling, powers, quota, .. } = service.plan;
         let mut preparation = core::mem::take(&mut service.plan.preparation);
         let kept = service.plan.kept.take();
         let started = self.relaunch(
             &mut preparation,
             kept.as_ref(),
             |record| {
-                (record.priority, record.ceiling, record.manager, record.quota) = (priority, ceiling, manager, quota);
+                (record.priority, record.ceiling, record.powers, record.quota) = (priority, ceiling, powers, quota);
             },
             parent,
         );
@@ -373,13 +385,14 @@ impl Server {
         }
     }
 
-    /// A capability to a server that leaves with the answer, for a process; without a badge for number 0.
+    /// A capability to a server that leaves with the answer, for a process, with its powers; without a badge for number 0.
     pub fn mint(&self, name: &str, process: u64) -> Result<Sent<Endpoint, Given>, Error> {
         let server = self.service(name).ok_or(Error::GivenUp)?;
         // A process that offered no slot has left its capability here.
         let _ = OWN_SPACE.delete_at(self.outgoing);
         let rights = Rights::WRITE | Rights::CALL | Rights::GRANT;
-        server.mint_to(self.outgoing, rights, process).map(Sent::new).map_err(|_| Error::Internal)
+        let badge = if process == 0 { 0 } else { self.records.get(process)?.powers.badge(process) };
+        server.mint_to(self.outgoing, rights, badge).map(Sent::new).map_err(|_| Error::Internal)
     }
 
     /// Answers those who waited for a server.

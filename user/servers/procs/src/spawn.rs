@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use tench::memory::{self as own_memory, Made};
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
-use tench_abi::{CapAddress, Rights};
+use tench_abi::power::identity;
+use tench_abi::{CapAddress, Powers, Rights};
 use tench_loader::addresses::{Addresses, Randomness, StackSize};
 use tench_loader::fault::Layout;
 use tench_loader::information::{Description, TEXT_SIZE};
@@ -16,7 +17,6 @@ use tench_procs::catalogue::File;
 use tench_procs_client::protocol::{Error, MAX_STACK, Strings};
 use tench_protocol::{Any, Arrived};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Notification, OWN_SPACE};
-use tench_system::{Capability, Program as Entry};
 
 use crate::memory::{Account, ProcessMemory};
 use crate::services::Keepsake;
@@ -39,6 +39,23 @@ pub struct Preparation {
     given: Vec<(CapAddress, CapAddress)>,
     /// Bytes of its main thread's stack; 0: as usual.
     stack_size: u64,
+    /// How it is started again.
+    supervision: Option<Supervision>,
+}
+
+/// How a server is started again.
+#[derive(Clone)]
+pub struct Supervision {
+    /// What everybody calls it.
+    pub name: String,
+    /// How often within a minute.
+    pub attempts: u32,
+    /// Milliseconds until the first time.
+    pub delay: u32,
+    /// Bytes of memory that stay.
+    pub keep: u64,
+    /// Nodes of slots that stay.
+    pub nodes: u32,
 }
 
 /// What this server keeps of a process that runs.
@@ -172,7 +189,8 @@ impl Preparation {
             arguments: Vec::new(),
             environment: Vec::new(),
             given: Vec::new(),
-            stack_size: program.entry.map_or(0, |entry| entry.stack_size),
+            stack_size: 0,
+            supervision: None,
         }
     }
 
@@ -181,11 +199,14 @@ impl Preparation {
         self.stack_size = bytes;
     }
 
+    /// Bytes of its texts when so many have been appended. Fails with `TextTooLong` if a process is told no more.
+    pub fn text_after(&self, appended: usize) -> Result<usize, Error> {
+        let length = self.arguments.len() + self.environment.len() + appended;
+        if length > TEXT_SIZE { Err(Error::TextTooLong) } else { Ok(length) }
+    }
+
     /// Appends text to a list.
     pub fn append(&mut self, to: Strings, text: &[u8]) -> Result<(), Error> {
-        if self.arguments.len() + self.environment.len() + text.len() > TEXT_SIZE {
-            return Err(Error::TextTooLong);
-        }
         let strings = match to {
             Strings::Arguments => &mut self.arguments,
             Strings::Environment => &mut self.environment,
@@ -224,9 +245,18 @@ impl Preparation {
         self.program.map_or("", |program| &program.path)
     }
 
-    /// What the description says of its program.
-    pub fn entry(&self) -> Option<Entry<'static>> {
-        self.program?.entry
+    /// It is a server that is started again.
+    pub fn supervise(&mut self, supervision: Supervision) -> Result<(), Error> {
+        if !self.has(slot::SERVICE) {
+            return Err(Error::BadSlot);
+        }
+        self.supervision = Some(supervision);
+        Ok(())
+    }
+
+    /// How it is started again, if it is.
+    pub const fn supervision(&self) -> Option<&Supervision> {
+        self.supervision.as_ref()
     }
 
     /// Gives up what was prepared.
@@ -234,25 +264,20 @@ impl Preparation {
         self.given.into_iter().for_each(|(_, from)| discard(from));
     }
 
-    /// Loads the program. It does not run yet.
-    pub fn load(&self, loader: &mut Loader<'_>, pid: u64) -> Result<(Living, u64, u64), LoadError> {
+    /// Loads the program into a process with these powers. It does not run yet.
+    pub fn load(&self, loader: &mut Loader<'_>, pid: u64, powers: Powers) -> Result<(Living, u64, u64), LoadError> {
         let file = self.program.ok_or(LoadError::Kernel(Refusal::InvalidArgument))?;
         let mut program = file.program()?.clone();
         let stack = StackSize::of(&program, self.stack_size);
         let addresses = Addresses::choose(&program, stack, &mut loader.random.sequence());
         program.move_by(addresses.bias);
-        let entry = self.entry();
-        // What the description says applies to what the parent does not say.
-        let or_described = |said: &'_ [u8], described: Option<&'static [u8]>| -> Vec<u8> {
-            if said.is_empty() { described.unwrap_or(&[]).to_vec() } else { said.to_vec() }
-        };
         let extra =
             self.given.iter().filter(|(to, _)| (slot::EXTRA.0..slot::EXTRA.0 + slot::EXTRA_COUNT).contains(&to.0));
         let description = Description {
             pid,
             name: &self.name,
-            arguments: &or_described(&self.arguments, entry.map(|entry| entry.arguments.bytes())),
-            environment: &or_described(&self.environment, entry.map(|entry| entry.environment.bytes())),
+            arguments: &self.arguments,
+            environment: &self.environment,
             extra_count: extra.map(|(to, _)| u64::from(to.0 - slot::EXTRA.0 + 1)).max().unwrap_or(0),
             counter_frequency: tench::time::frequency(),
             addresses,
@@ -260,7 +285,7 @@ impl Preparation {
         let mut memory = ProcessMemory::new(Account { pid, mem: loader.mem }, loader.shelf);
         let mut machine = Machine::showing(&mut memory, loader.window, loader.shown);
         let made = Process::new(&mut machine, &program, &description)
-            .and_then(|process| Ok((self.connect(loader, pid, &process)?, process)));
+            .and_then(|process| Ok((self.connect(loader, powers.badge(pid), &process)?, process)));
         match made {
             Ok((connected, process)) => {
                 let layout = Layout::new(&program, &description);
@@ -274,11 +299,11 @@ impl Preparation {
         }
     }
 
-    /// Gives a process its capabilities to servers, and copies of what its parent gave. Answers which servers.
+    /// Gives a process its capabilities to servers, with a badge, and copies of what its parent gave. Answers which servers.
     fn connect(
         &self,
         loader: &Loader<'_>,
-        pid: u64,
+        badge: u64,
         process: &Process,
     ) -> Result<Vec<(CapAddress, &'static str)>, Refusal> {
         for (to, from) in &self.given {
@@ -290,31 +315,21 @@ impl Preparation {
                 process.give(CapAddress(slot::KEPT_CAPABILITIES.0 + number), node.cap())?;
             }
         }
-        process.give_client(slot::PROCS, SERVICE, pid)?;
-        let own_name = self.path().rsplit('/').next().unwrap_or_default();
+        process.give_client(slot::PROCS, SERVICE, badge)?;
+        let own_name = self.supervision().map_or("", |supervision| &supervision.name);
         // A server does not call itself.
         let connected = loader.servers.iter().filter(|(to, name, _)| *name != own_name && !self.has(*to));
         for (to, _, endpoint) in connected.clone() {
-            match endpoint.map_or(Ok(()), |endpoint| process.give_client(*to, endpoint, pid)) {
+            match endpoint.map_or(Ok(()), |endpoint| process.give_client(*to, endpoint, badge)) {
                 // The server has ended: the process does without it, or asks for it again.
                 Ok(()) | Err(Refusal::InvalidCapability) => {}
                 Err(error) => return Err(error),
             }
         }
-        let connected = connected.map(|(to, name, _)| (*to, *name)).collect();
-        let Some(entry) = self.entry() else { return Ok(connected) };
-        for capability in entry.capabilities.iter() {
-            let cap = match capability {
-                Capability::Kernel => slot::KERNEL,
-                Capability::InterruptControl => slot::INTERRUPT_CONTROL,
-                // The others are `init`'s to give.
-                _ => continue,
-            };
-            if !self.has(cap) {
-                process.give(cap, cap)?;
-            }
+        if !self.has(slot::KERNEL) {
+            give_kernel(process, badge)?;
         }
-        Ok(connected)
+        Ok(connected.map(|(to, name, _)| (*to, *name)).collect())
     }
 }
 
@@ -334,6 +349,16 @@ impl Living {
         discard(slot);
         ready.and_then(|()| self.memory.put_away()).and_then(|()| self.process.start())
     }
+}
+
+/// Gives a process a capability to the kernel that permits what its badge says, if that is anything.
+fn give_kernel(process: &Process, badge: u64) -> Result<(), Refusal> {
+    let powers = Powers::of_badge(badge).intersection(Powers::OF_KERNEL);
+    if powers.is_empty() {
+        return Ok(());
+    }
+    let badge = powers.badge(identity(badge));
+    process.root.mint_from(slot::KERNEL, OWN_SPACE, slot::KERNEL, Rights::all(), badge)
 }
 
 /// Deletes what lies in a slot and gives the slot back.

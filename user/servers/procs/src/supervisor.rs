@@ -48,7 +48,7 @@ pub enum State {
 
 /// A supervised server. `P` is what it takes to start it, `W` what it takes to answer somebody later.
 pub struct Service<P, W> {
-    /// Its name in the system description.
+    /// What everybody calls it.
     pub name: &'static str,
     /// What it takes to start it.
     pub plan: P,
@@ -132,11 +132,16 @@ impl<P, W> Default for Supervisor<P, W> {
 }
 
 impl<P, W> Supervisor<P, W> {
-    /// A server that runs as a process.
-    pub fn add(&mut self, name: &'static str, plan: P, policy: Policy, process: u64) {
+    /// A server that runs as a process. What is done about a server is done by its
+    /// name, so of a name that there is already, the plan comes back.
+    pub fn add(&mut self, name: &'static str, plan: P, policy: Policy, process: u64) -> Result<(), P> {
+        if self.state(name).is_some() {
+            return Err(plan);
+        }
         let state = State::Up(process);
         let (ends, waiters, missed) = (VecDeque::new(), Vec::new(), Vec::new());
         self.services.push(Service { name, plan, state, policy, ends, waiters, missed });
+        Ok(())
     }
 
     /// The server of a name.

@@ -1,9 +1,8 @@
-//! The catalogue finds what the archive and the description find.
+//! The catalogue finds what the archive finds.
 
 use proptest::prelude::*;
 use tench_loader::Archive;
 use tench_procs::catalogue::Catalogue;
-use tench_system::{Capabilities, Cores, Program, Shares, Strings, System};
 
 /// A tar file with these files.
 fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
@@ -25,41 +24,17 @@ fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     tar
 }
 
-fn program<'a>(name: &'a str, path: &'a str) -> Program<'a> {
-    Program {
-        name,
-        path,
-        priority: 9,
-        ceiling: 9,
-        stack_size: 0,
-        quota: u64::MAX,
-        start: false,
-        cores: Cores::First,
-        server: false,
-        restart: 0,
-        restart_delay: 0,
-        keep: 0,
-        keep_nodes: 0,
-        arguments: Strings::default(),
-        environment: Strings::default(),
-        capabilities: Capabilities::default(),
-    }
-}
-
 #[test]
-fn programs_are_found_by_name_and_path_with_what_is_said_of_them() {
+fn programs_are_found_by_name_and_path() {
     let tar =
         tar(&[("etc/motd", b"hi"), ("bin/hello", b"elf"), ("bin/hello", b"second"), ("bin/he", b"he"), ("bin", b"")]);
-    let bytes = System::write(&[program("greeting", "bin/hello"), program("other", "bin/other")], Shares::default());
-    let system = System::parse(&bytes).unwrap();
-    let catalogue = Catalogue::new(&Archive::new(&tar), &system);
+    let catalogue = Catalogue::new(&Archive::new(&tar));
     for name in ["hello", "bin/hello", "/bin/hello", "./bin/hello"] {
         let file = catalogue.find_program(name).unwrap();
         assert_eq!((file.path.as_str(), file.contents), ("bin/hello", &b"elf"[..]));
-        assert_eq!(file.entry.map(|entry| entry.name), Some("greeting"));
     }
-    assert!(catalogue.find("etc/motd").unwrap().entry.is_none());
-    for missing in ["motd", "other", "bin/other", "greeting", "", "bin/"] {
+    assert!(catalogue.find("etc/motd").is_some());
+    for missing in ["motd", "other", "bin/other", "", "bin/"] {
         assert!(catalogue.find_program(missing).is_none(), "{missing}");
     }
 }
@@ -77,8 +52,7 @@ proptest! {
         let files: Vec<_> = paths.iter().zip(&numbers).map(|(path, n)| (path.as_str(), n.as_bytes())).collect();
         let tar = tar(&files);
         let archive = Archive::new(&tar);
-        let bytes = System::write(&[], Shares::default());
-        let catalogue = Catalogue::new(&archive, &System::parse(&bytes).unwrap());
+        let catalogue = Catalogue::new(&archive);
         for name in &names {
             let found = |file: &tench_procs::catalogue::File<'_>| file.contents.to_vec();
             prop_assert_eq!(

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use tench_abi::Powers;
 use tench_procs::records::{Condition, Ended, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records};
 use tench_procs_client::protocol::{Error, State};
 
@@ -14,7 +15,7 @@ struct Process {
     parent: u64,
     family: u64,
     condition: Condition,
-    manager: bool,
+    powers: Powers,
     quota: u64,
 }
 
@@ -59,7 +60,7 @@ impl Model {
         }
         caller != 0
             && (line.iter().take(MAX_GENERATIONS + 1).any(|one| *one == caller)
-                || self.known(caller).is_some_and(|process| process.manager))
+                || self.known(caller).is_some_and(|process| process.powers.contains(Powers::PROCESSES)))
     }
 
     /// Takes out the waits for which something holds, in the order of their numbers.
@@ -119,13 +120,17 @@ impl Pair {
             let pid = pair.create("bin/first", parent).unwrap();
             pair.set(pid, State::Running).unwrap();
         }
-        pair.table.get_mut(1).unwrap().manager = true;
-        pair.model.processes.get_mut(&1).unwrap().manager = true;
+        pair.table.get_mut(1).unwrap().powers = Powers::all();
+        pair.model.processes.get_mut(&1).unwrap().powers = Powers::all();
         pair
     }
 
     fn create(&mut self, name: &'static str, parent: u64) -> Result<u64, Error> {
-        let above = self.model.known(parent).filter(|parent| !parent.manager).map(|parent| parent.family);
+        let above = self
+            .model
+            .known(parent)
+            .filter(|parent| !parent.powers.contains(Powers::PROCESSES))
+            .map(|parent| parent.family);
         let in_family = |process: &Process| !process.condition.state.has_ended() && Some(process.family) == above;
         let made = self.table.prepare(name, parent, Some(parent));
         // That takes long, and many are created.
@@ -138,7 +143,9 @@ impl Pair {
             let quota = self.model.known(parent).map_or(u64::MAX, |parent| parent.quota);
             let condition = Condition::plain(State::Preparing);
             let family = above.unwrap_or(pid);
-            self.model.processes.insert(pid, Process { name, parent, family, condition, manager: false, quota });
+            self.model
+                .processes
+                .insert(pid, Process { name, parent, family, condition, powers: Powers::empty(), quota });
         } else {
             assert_eq!(made, Err(Error::TooManyProcesses));
         }
@@ -272,7 +279,8 @@ impl Pair {
                     Some(_) if self.model.manages(*caller, *pid) => Ok(()),
                     Some(_) => Err(Error::NotAllowed),
                 };
-                assert_eq!(self.table.check_manage(*caller, *pid), allowed, "{caller} manages {pid}");
+                let powers = self.model.known(*caller).map_or(Powers::empty(), |process| process.powers);
+                assert_eq!(self.table.check_manage(*caller, powers, *pid), allowed, "{caller} manages {pid}");
             }
         }
     }

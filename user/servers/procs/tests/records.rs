@@ -1,11 +1,16 @@
 //! The process server's records.
 
-use tench_procs::records::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records};
+use tench_abi::Powers;
+use tench_procs::records::{
+    Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records, TEXT_PLACES, TEXT_UNIT,
+};
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{Error, State};
 
 type Table = Records<&'static str, u32>;
 
+/// Of most processes.
+const NONE: Powers = Powers::empty();
 const EXITED: Condition = Condition { state: State::Exited, detail: 3 };
 
 /// What the server does when somebody wants to wait.
@@ -29,7 +34,7 @@ fn table() -> Table {
         let pid = table.prepare(name, parent, Some(name)).unwrap();
         table.set_state(pid, State::Running).unwrap();
     }
-    table.get_mut(1).unwrap().manager = true;
+    table.get_mut(1).unwrap().powers = Powers::all();
     table.check_invariants();
     table
 }
@@ -106,17 +111,17 @@ fn one_manages_descendants_and_managers_manage_all() {
     let mut table = table();
     table.prepare("grandchild", 3, None).unwrap();
     table.prepare("other", 1, None).unwrap();
-    assert_eq!(table.check_manage(2, 3), Ok(()));
-    assert_eq!(table.check_manage(2, 4), Ok(()));
-    assert_eq!(table.check_manage(2, 2), Ok(()));
-    assert_eq!(table.check_manage(2, 1), Err(Error::NotAllowed));
-    assert_eq!(table.check_manage(2, 5), Err(Error::NotAllowed));
-    assert_eq!(table.check_manage(4, 3), Err(Error::NotAllowed));
-    assert_eq!(table.check_manage(0, 3), Err(Error::NotAllowed));
-    assert_eq!(table.check_manage(1, 4), Ok(()));
-    assert_eq!(table.check_manage(1, 77), Err(Error::NoSuchProcess));
+    assert_eq!(table.check_manage(2, NONE, 3), Ok(()));
+    assert_eq!(table.check_manage(2, NONE, 4), Ok(()));
+    assert_eq!(table.check_manage(2, NONE, 2), Ok(()));
+    assert_eq!(table.check_manage(2, NONE, 1), Err(Error::NotAllowed));
+    assert_eq!(table.check_manage(2, NONE, 5), Err(Error::NotAllowed));
+    assert_eq!(table.check_manage(4, NONE, 3), Err(Error::NotAllowed));
+    assert_eq!(table.check_manage(0, NONE, 3), Err(Error::NotAllowed));
+    assert_eq!(table.check_manage(1, Powers::PROCESSES, 4), Ok(()));
+    assert_eq!(table.check_manage(1, Powers::PROCESSES, 77), Err(Error::NoSuchProcess));
     table.end(3, EXITED).unwrap();
-    assert_eq!(table.check_manage(2, 4), Ok(()), "also below an ended process");
+    assert_eq!(table.check_manage(2, NONE, 4), Ok(()), "also below an ended process");
 }
 
 #[test]
@@ -133,12 +138,25 @@ fn only_the_preparer_prepares_and_only_before_the_start() {
 }
 
 #[test]
-fn a_child_has_its_parents_priority_and_ceiling_at_first() {
+fn a_child_has_the_usual_priority_and_ceiling_or_its_parents_ceiling_and_no_powers() {
     let mut table = table();
-    table.get_mut(2).unwrap().priority = 100;
+    for (ceiling, expected) in [(120, 100), (100, 100), (99, 99), (0, 0), (255, 100)] {
+        let parent = table.get_mut(2).unwrap();
+        (parent.priority, parent.ceiling, parent.powers) = (ceiling / 2, ceiling, Powers::all());
+        let pid = table.prepare("x", 2, None).unwrap();
+        let child = table.get(pid).unwrap();
+        assert_eq!((child.priority, child.ceiling, child.powers), (expected, expected, NONE));
+    }
+}
+
+#[test]
+fn what_may_be_given_is_the_own_ceiling_and_by_another_cores_process_the_usual_one() {
+    let mut table = table();
     table.get_mut(2).unwrap().ceiling = 120;
-    let pid = table.prepare("x", 2, None).unwrap();
-    assert_eq!((table.get(pid).unwrap().priority, table.get(pid).unwrap().ceiling), (100, 120));
+    assert_eq!(table.ceiling(2, Powers::all()), 120);
+    let elsewhere = [NONE, Powers::RESERVE].map(|powers| table.ceiling(pid::first(1) | 2, powers));
+    assert_eq!(elsewhere, [100, 180], "a process of another core");
+    assert_eq!((table.ceiling(0, NONE), table.ceiling(99, Powers::RESERVE)), (0, 0), "no process");
 }
 
 #[test]
@@ -233,8 +251,8 @@ fn descendants_over_generations_are_managed_whoever_is_forgotten() {
         table.end(pid, EXITED).unwrap();
     }
     assert!(table.get(line[9]).is_err());
-    assert_eq!(table.check_manage(2, line[MAX_GENERATIONS]), Ok(()));
-    assert_eq!(table.check_manage(2, line[MAX_GENERATIONS + 1]), Err(Error::NotAllowed));
+    assert_eq!(table.check_manage(2, NONE, line[MAX_GENERATIONS]), Ok(()));
+    assert_eq!(table.check_manage(2, NONE, line[MAX_GENERATIONS + 1]), Err(Error::NotAllowed));
     table.check_invariants();
 }
 
@@ -263,11 +281,15 @@ fn processes_of_other_cores_start_some_here_and_manage_those() {
     );
     table.set_state(child, State::Running).unwrap();
     assert_eq!((table.check_living(one), table.check_living(other)), (Ok(()), Ok(())));
-    assert_eq!(table.check_manage(one, child), Ok(()));
-    assert_eq!(table.check_manage(other, child), Err(Error::NotAllowed));
-    assert_eq!(table.check_manage(7, child), Err(Error::NotAllowed), "a process of this core with the same number");
+    assert_eq!(table.check_manage(one, NONE, child), Ok(()));
+    assert_eq!(table.check_manage(other, NONE, child), Err(Error::NotAllowed));
+    assert_eq!(
+        table.check_manage(7, NONE, child),
+        Err(Error::NotAllowed),
+        "a process of this core with the same number"
+    );
     let grandchild = table.prepare("bin/child", child, None).unwrap();
-    assert_eq!(table.check_manage(one, grandchild), Ok(()), "a descendant");
+    assert_eq!(table.check_manage(one, NONE, grandchild), Ok(()), "a descendant");
     assert_eq!(wait(&mut table, child, other, 5), Ok(None));
     table.check_invariants();
     assert_eq!(table.end(child, Condition { state: State::Exited, detail: 3 }).unwrap().waiters, [5]);
@@ -298,7 +320,7 @@ fn processes_of_another_core_are_numbered_with_that_core() {
     assert_eq!((table.check_living(2), table.check_living(0)), (Ok(()), Err(Error::NoSuchProcess)));
     assert_eq!(table.check_living(here(9)), Err(Error::NoSuchProcess));
     assert_eq!(
-        (table.check_manage(2, here(3)), table.check_manage(here(2), here(3))),
+        (table.check_manage(2, NONE, here(3)), table.check_manage(here(2), NONE, here(3))),
         (Ok(()), Err(Error::NotAllowed))
     );
     table.check_invariants();
@@ -324,4 +346,37 @@ fn the_load_is_what_runs_and_was_not_started_by_init() {
     table.end(3, EXITED).unwrap();
     assert_eq!(table.load(), 0);
     table.check_invariants();
+}
+
+/// Processes that were prepared and never started once kept 32 MiB of the server's memory.
+#[test]
+fn texts_of_preparations_are_shared_among_families() {
+    let mut table = table();
+    let first = table.prepare("x", 1, None).unwrap();
+    let mut pids = vec![first];
+    // Each in the family holds as much text as a process can be told.
+    let refusal = loop {
+        let pid = table.prepare("x", first, None).unwrap();
+        pids.push(pid);
+        if let Err(error) = table.hold_texts(pid, 16 * TEXT_UNIT) {
+            break error;
+        }
+    };
+    assert_eq!(refusal, Error::TooMuchText);
+    let held = pids.len() * 16 * TEXT_UNIT;
+    assert!(held <= (TEXT_PLACES / 2 + 32) * TEXT_UNIT, "{held} bytes");
+    table.check_invariants();
+    let other = table.prepare("x", 1, None).unwrap();
+    assert_eq!(table.hold_texts(other, TEXT_UNIT + 1), Ok(()), "another family has its own share");
+    assert_eq!(table.hold_texts(other, 2 * TEXT_UNIT), Ok(()), "that is no more");
+    // What starts, or is given up, leaves room.
+    table.set_state(pids[1], State::Running).unwrap();
+    table.check_invariants();
+    assert_eq!(table.hold_texts(*pids.last().unwrap(), 12 * TEXT_UNIT), Ok(()));
+    pids[2..].iter().for_each(|pid| drop(table.discard(*pid)));
+    table.discard(other).unwrap();
+    table.check_invariants();
+    let again = table.prepare("x", first, None).unwrap();
+    assert_eq!(table.hold_texts(again, TEXT_PLACES / 4 * TEXT_UNIT), Ok(()), "all places are free again");
+    assert_eq!(table.hold_texts(99, 1), Err(Error::NoSuchProcess));
 }

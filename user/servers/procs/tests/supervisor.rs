@@ -7,7 +7,7 @@ const POLICY: Policy = Policy { attempts: 3, delay: 10, window: 1000 };
 
 fn supervisor() -> Supervisor<(), u32> {
     let mut supervisor = Supervisor::default();
-    supervisor.add("console", (), POLICY, 5);
+    supervisor.add("console", (), POLICY, 5).unwrap();
     supervisor
 }
 
@@ -169,7 +169,7 @@ proptest! {
         let mut models = Vec::new();
         for (number, (name, policy)) in POLICIES.into_iter().enumerate() {
             let process = 5 + number as u64;
-            supervisor.add(name, (), policy, process);
+            supervisor.add(name, (), policy, process).unwrap();
             let state = State::Up(process);
             models.push(Model { policy, state, ends: Vec::new(), waiters: Vec::new(), missed: Vec::new() });
         }
@@ -239,4 +239,29 @@ proptest! {
             prop_assert!(model.waiters.is_empty());
         }
     }
+}
+
+/// Five requests that named one server twice once kept the process server busy for ever: it looked for the one whose time had
+/// come, and started the first of that name.
+#[test]
+fn a_name_is_supervised_once() {
+    let mut supervisor = Supervisor::<u8, u32>::default();
+    supervisor.add("console", 1, POLICY, 5).unwrap();
+    for process in 6..11 {
+        assert_eq!(supervisor.add("console", 2, POLICY, process), Err(2));
+    }
+    // Their ends are nobody's business, whatever happens to the server.
+    assert_eq!(supervisor.ended(7, 0).0, Verdict::NotSupervised);
+    assert_eq!(supervisor.ended(5, 0).0, Verdict::Again("console"));
+    assert_eq!(supervisor.add("console", 3, POLICY, 12), Err(3), "its name is taken while it is started again");
+    assert_eq!(supervisor.due(1000), Some("console"));
+    supervisor.started("console", 13).unwrap();
+    assert_eq!(supervisor.due(1000), None, "what was due has been done");
+    for process in 13.. {
+        if let Verdict::GivenUp(..) = supervisor.ended(process, 0).0 {
+            break;
+        }
+        supervisor.started("console", process + 1).unwrap();
+    }
+    assert_eq!(supervisor.add("console", 4, POLICY, 99), Err(4), "nobody takes the place of one that was given up");
 }

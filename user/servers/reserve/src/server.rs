@@ -28,7 +28,7 @@ pub struct Server {
 
 impl Server {
     /// A server that knows the reservations that its predecessor has granted. It registers without a badge, so that everybody who
-    /// finds it has one of his own.
+    /// finds it has one of his own, which says whether he may reserve anything.
     pub fn new() -> Result<Server, Failure> {
         memory::serve_without_faults(HEAP).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
         let (kept, window) = Kept::open(MEMORY, 1).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;

@@ -42,7 +42,7 @@ enum tench_console_error {
     TENCH_CONSOLE_ERROR_INTERRUPTED = 1,
     /* Too many threads wait. */
     TENCH_CONSOLE_ERROR_FULL = 2,
-    /* Another process owns the terminal. */
+    /* The process does not own the terminal, and has no power to take it. */
     TENCH_CONSOLE_ERROR_NOT_YOURS = 3,
     /* Nothing was typed in time. */
     TENCH_CONSOLE_ERROR_TIMED_OUT = 4,
@@ -71,7 +71,7 @@ static inline const char *tench_console_error_text(uint64_t code)
     case TENCH_CONSOLE_ERROR_FULL:
         return "too many threads wait at the console; try again later";
     case TENCH_CONSOLE_ERROR_NOT_YOURS:
-        return "another process owns the terminal";
+        return "the terminal is not this process's, and it has no power to take it";
     case TENCH_CONSOLE_ERROR_TIMED_OUT:
         return "nothing was typed in time";
     default:
@@ -97,7 +97,8 @@ static inline int tench_console_call(tench_cap server, struct tench_message *mes
 
 /*
  * Writes text. `\n` becomes `\r\n` on the line. Answers when the text is in the server's buffer, which is when there is
- * room for it.
+ * room for it. Without the power `terminal`, of the control characters only `\n`, `\t`, `\r` and backspace reach the terminal; the
+ * others are shown, as `^[` for instance, and what is no UTF-8 as U+FFFD. A character may come in several writes.
  * Errors: `Full`.
  */
 static inline int tench_console_put(tench_cap server, const void *text, size_t text_length)
@@ -146,7 +147,7 @@ static inline int tench_console_get(tench_cap server, size_t max, struct tench_c
 /*
  * Sets the mode. Typed text that nobody has read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode does what it
  * does in canonical mode once that is the mode.
- * Errors: `NotYours`.
+ * Errors: `NotYours` (somebody else's or nobody's, without the power `terminal`).
  */
 static inline int tench_console_set_mode(tench_cap server, enum tench_console_mode mode)
 {
@@ -192,9 +193,9 @@ static inline int tench_console_state(tench_cap server, struct tench_console_sta
 #define TENCH_CONSOLE_LABEL_SET_READER UINT64_C(0x281100010005)
 
 /*
- * Sets which process reads (0: every one); Ctrl-C interrupts reads and does no more. The first who asks owns the
+ * Sets which process reads (0: every one); Ctrl-C interrupts reads and does no more. Who asks owns the
  * terminal from then on. When the process that reads has ended, the owner reads.
- * Errors: `NotYours`.
+ * Errors: `NotYours` (somebody else's or nobody's, without the power `terminal`).
  */
 static inline int tench_console_set_reader(tench_cap server, uint64_t process)
 {

@@ -4,6 +4,10 @@
  * Pipes and files. The capabilities that it answers are ends of byte streams, for requests of the interface
  * [stream](stream.md); they belong to the process that asks, and are closed when it ends.
  *
+ * Everybody may read everything, make files and directories in `/tmp` and in directories that were made with the power `files`, and
+ * change what the process itself made: write, remove, rename. Anything else needs the power `files`, and files of the boot archive
+ * cannot be changed at all.
+ *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */
 #ifndef TENCH_FILES_H
@@ -90,6 +94,8 @@ enum tench_files_error {
     TENCH_FILES_ERROR_NO_SPACE = 10,
     /* Too many ends of streams are open, of this process or of all. */
     TENCH_FILES_ERROR_FULL = 11,
+    /* Another process made it, or the directory is not everybody's. */
+    TENCH_FILES_ERROR_NOT_ALLOWED = 12,
 };
 
 /* Whether it is one of them. */
@@ -107,6 +113,7 @@ static inline bool tench_files_error_is(uint64_t code)
     case TENCH_FILES_ERROR_NO_MORE_ENTRIES:
     case TENCH_FILES_ERROR_NO_SPACE:
     case TENCH_FILES_ERROR_FULL:
+    case TENCH_FILES_ERROR_NOT_ALLOWED:
         return true;
     default:
         return false;
@@ -139,6 +146,8 @@ static inline const char *tench_files_error_text(uint64_t code)
         return "no space is left for files; remove one";
     case TENCH_FILES_ERROR_FULL:
         return "too many pipes and files are open; close one";
+    case TENCH_FILES_ERROR_NOT_ALLOWED:
+        return "only its maker, or a program started with the power files, may change this; write under /tmp";
     default:
         return NULL;
     }
@@ -244,7 +253,7 @@ static inline int tench_files_pipe(tench_cap server, tench_cap slot, tench_cap s
 /*
  * Opens a file. The capability goes to the empty slot.
  * Errors: `BadPath`, `NoSuchFile`, `NotADirectory` (on the way), `IsDirectory`, `ReadOnly` (to write a file of the boot
- * archive), `Exists` (`CreateNew`), `NoSpace`, `Full`.
+ * archive), `NotAllowed`, `Exists` (`CreateNew`), `NoSpace`, `Full`.
  */
 static inline int tench_files_open(tench_cap server, const char *path, size_t path_length, enum tench_files_how how,
     tench_cap slot)
@@ -329,8 +338,8 @@ static inline int tench_files_next(tench_cap server, const char *directory, size
 #define TENCH_FILES_LABEL_MAKE_DIRECTORY UINT64_C(0xfc2d00010005)
 
 /*
- * Makes a directory.
- * Errors: `BadPath`, `NoSuchFile` (on the way), `NotADirectory`, `Exists`, `NoSpace`.
+ * Makes a directory. In one that was made with the power `files` everybody may make something, in another its maker alone.
+ * Errors: `BadPath`, `NoSuchFile` (on the way), `NotADirectory`, `Exists`, `NotAllowed`, `NoSpace`.
  */
 static inline int tench_files_make_directory(tench_cap server, const char *path, size_t path_length)
 {
@@ -350,7 +359,7 @@ static inline int tench_files_make_directory(tench_cap server, const char *path,
 
 /*
  * Removes a file, or a directory with nothing in it. A file that is open stays without a name until it is closed.
- * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `ReadOnly`, `NotEmpty`.
+ * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `ReadOnly`, `NotAllowed`, `NotEmpty`.
  */
 static inline int tench_files_remove(tench_cap server, const char *path, size_t path_length)
 {
@@ -370,7 +379,8 @@ static inline int tench_files_remove(tench_cap server, const char *path, size_t 
 
 /*
  * Gives a file or directory another path. A file that lies there is removed.
- * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory lies there), `ReadOnly`, `IntoItself`, `NoSpace`.
+ * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory lies there), `ReadOnly`, `NotAllowed`,
+ * `IntoItself`, `NoSpace`.
  */
 static inline int tench_files_rename(tench_cap server, const char *from, size_t from_length, const char *to,
     size_t to_length)

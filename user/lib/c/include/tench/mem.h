@@ -49,6 +49,10 @@ enum tench_mem_error {
     TENCH_MEM_ERROR_NO_SUCH_SLOT = 15,
     /* Other cores have something that was made of the block. */
     TENCH_MEM_ERROR_ABROAD = 16,
+    /* Addresses are chosen by those with the power `memory`. */
+    TENCH_MEM_ERROR_NOT_ALLOWED = 17,
+    /* More limits would lie above the account than the server follows. */
+    TENCH_MEM_ERROR_TOO_DEEP = 18,
 };
 
 /* Whether it is one of them. */
@@ -71,6 +75,8 @@ static inline bool tench_mem_error_is(uint64_t code)
     case TENCH_MEM_ERROR_NO_SUCH_BUNDLE:
     case TENCH_MEM_ERROR_NO_SUCH_SLOT:
     case TENCH_MEM_ERROR_ABROAD:
+    case TENCH_MEM_ERROR_NOT_ALLOWED:
+    case TENCH_MEM_ERROR_TOO_DEEP:
         return true;
     default:
         return false;
@@ -113,6 +119,10 @@ static inline const char *tench_mem_error_text(uint64_t code)
         return "the slots for the bundle's objects are not empty slots of one node of that space";
     case TENCH_MEM_ERROR_ABROAD:
         return "other cores have something of this memory; take it back first";
+    case TENCH_MEM_ERROR_NOT_ALLOWED:
+        return "only those with the power memory choose addresses; ask for memory anywhere, or to be given the power";
+    case TENCH_MEM_ERROR_TOO_DEEP:
+        return "too many limits lie within each other; start the program with the limit that its parent has";
     default:
         return NULL;
     }
@@ -190,7 +200,7 @@ struct tench_mem_account {
     uint64_t process;
     /* Bytes in use, without those of slabs. */
     uint64_t used;
-    /* Bytes that may be in use. */
+    /* Bytes that may be in use, as far as limits above this account leave some now. */
     uint64_t quota;
     /* Blocks in use. */
     uint64_t blocks;
@@ -324,8 +334,9 @@ struct tench_mem_give_answer {
 
 /*
  * Gives a block of at least `1 << size_bits` bytes. Its physical address names it from now on. (The process server
- * alone can ask for it on the account of another.)
- * Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`.
+ * alone can ask for it on the account of another.) A range of addresses, or an alignment to more than 1 GiB, is only for those
+ * with the power `memory`.
+ * Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`.
  */
 static inline int tench_mem_give(tench_cap server, uint32_t size_bits, const struct tench_mem_within *within,
     tench_cap slot, struct tench_mem_give_answer *answer)
@@ -426,7 +437,10 @@ struct tench_mem_totals_answer {
     struct tench_mem_totals value;
 };
 
-/* All memory. */
+/*
+ * All memory. Everybody is told how much there is and how much of it is free; the rest is 0 for those without the power
+ * `memory`.
+ */
 static inline int tench_mem_totals(tench_cap server, struct tench_mem_totals_answer *answer)
 {
     struct tench_message space, *message = &space;
@@ -447,7 +461,7 @@ struct tench_mem_next_account_answer {
 };
 
 /*
- * The account with the next higher number.
+ * The account with the next higher number, of those that the caller may see: its own, or with the power `memory` all.
  * Errors: `NoSuchAccount` when there is none.
  */
 static inline int tench_mem_next_account(tench_cap server, uint64_t after, struct tench_mem_next_account_answer *answer)
@@ -466,7 +480,8 @@ static inline int tench_mem_next_account(tench_cap server, uint64_t after, struc
 #define TENCH_MEM_LABEL_SET_QUOTA UINT64_C(0x732c00010007)
 
 /*
- * Sets how many bytes a process may use; its account is opened if need be.
+ * Sets how many bytes a process may use, with those whose accounts are opened below it from now on; its account is opened if need
+ * be.
  * Errors: `OutOfMemory`, `TooManyBlocks`.
  */
 static inline int tench_mem_set_quota(tench_cap server, uint64_t account, uint64_t bytes)
@@ -614,6 +629,28 @@ static inline int tench_mem_add(tench_cap server, tench_cap memory)
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_ADD);
     tench_give(message, memory);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_OPEN_ACCOUNT UINT64_C(0x732c0001000e)
+
+/*
+ * Opens the account of a process below that of another one, its parent: from now on what is on it counts for every limit above it,
+ * and this limit counts for it and all that are opened below it. A limit that is no lower than the next above is none of its own
+ * (`NO_QUOTA`). What is below the parent stays below its limit when the parent has ended.
+ * Errors: `OutOfMemory`, `TooManyBlocks`, `TooDeep`.
+ */
+static inline int tench_mem_open_account(tench_cap server, uint64_t account, uint64_t parent, uint64_t bytes)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_OPEN_ACCOUNT);
+    tench_put(message, (uint64_t)account);
+    tench_put(message, (uint64_t)parent);
+    tench_put(message, (uint64_t)bytes);
     int code = tench_mem_call(server, message);
     if (code != TENCH_DONE)
         return code;

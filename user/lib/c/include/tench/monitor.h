@@ -275,7 +275,7 @@ static inline const char *tench_monitor_error_text(uint64_t code)
     case TENCH_MONITOR_ERROR_TEXT_TOO_LONG:
         return "the text is too long";
     case TENCH_MONITOR_ERROR_NOT_ALLOWED:
-        return "not one of your processes, and you may not manage others";
+        return "this takes a power that you do not have; `caps` shows which you have";
     case TENCH_MONITOR_ERROR_ESSENTIAL:
         return "nothing would go on without it";
     case TENCH_MONITOR_ERROR_NOT_SENDABLE:

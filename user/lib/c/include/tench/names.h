@@ -1,7 +1,9 @@
 /*
  * Names, version 1.
  *
- * Endpoints by name.
+ * Endpoints by name. Names with a `/` in them are everybody's, and whoever comes first has one; by custom a program's begin with
+ * its own: `chess/board`. Names without are the system's: only those with the power `names` register them, so that nobody
+ * else can take the name of a server that is being started again.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */
@@ -25,6 +27,8 @@ enum tench_names_error {
     TENCH_NAMES_ERROR_UNKNOWN = 4,
     /* Somebody else has registered this name. */
     TENCH_NAMES_ERROR_NOT_YOURS = 5,
+    /* The name is the system's, and the process may not register those. */
+    TENCH_NAMES_ERROR_NOT_ALLOWED = 6,
 };
 
 /* Whether it is one of them. */
@@ -36,6 +40,7 @@ static inline bool tench_names_error_is(uint64_t code)
     case TENCH_NAMES_ERROR_FULL:
     case TENCH_NAMES_ERROR_UNKNOWN:
     case TENCH_NAMES_ERROR_NOT_YOURS:
+    case TENCH_NAMES_ERROR_NOT_ALLOWED:
         return true;
     default:
         return false;
@@ -56,6 +61,8 @@ static inline const char *tench_names_error_text(uint64_t code)
         return "nobody has registered this name";
     case TENCH_NAMES_ERROR_NOT_YOURS:
         return "another process registered this name; only that one can unregister it";
+    case TENCH_NAMES_ERROR_NOT_ALLOWED:
+        return "names without a / are the system's; register one with a /, such as PROGRAM/NAME";
     default:
         return NULL;
     }
@@ -80,8 +87,10 @@ static inline int tench_names_call(tench_cap server, struct tench_message *messa
 /*
  * Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
  * one that allows no more than to call. If the capability has no badge, the copy has the number of the process that looked the
- * name up: so a server knows its clients. A name that the process has registered before stands for the new endpoint.
- * Errors: `BadName`, `Taken` (by another process), `Full` (no name is free, or the process has more than are free).
+ * name up: so a server knows its clients. If moreover the name is the system's, the badge says what powers that process has. A name
+ * that the process has registered before stands for the new endpoint.
+ * Errors: `BadName`, `NotAllowed` (a name of the system's, without the power `names`), `Taken` (by another process), `Full` (no
+ * name is free, or the process has more than are free).
  */
 static inline int tench_names_register(tench_cap server, const char *name, size_t name_length, tench_cap endpoint)
 {

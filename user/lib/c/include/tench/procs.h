@@ -1,5 +1,5 @@
 /*
- * Procs, version 2.
+ * Procs, version 3.
  *
  * Processes.
  *
@@ -10,10 +10,17 @@
 
 #include <tench/message.h>
 
+/*
+ * Highest priority that a process of another core may give here, if its capability permits reservations of processor time. Others
+ * may give the usual one: here it is not known what they may give there.
+ */
+#define TENCH_PROCS_TRUSTED_PRIORITY 180
 /* Largest stack of a main thread, in bytes. */
 #define TENCH_PROCS_MAX_STACK (UINT64_C(16)<<UINT64_C(20))
 /* Bytes of the longest program name. */
 #define TENCH_PROCS_MAX_NAME 255
+/* Bytes of the longest name of a server. */
+#define TENCH_PROCS_MAX_SERVICE 32
 /* Bytes of text in one `append`. */
 #define TENCH_PROCS_MAX_APPEND 448
 /* Capabilities described in one answer. */
@@ -445,7 +452,10 @@ enum tench_procs_error {
     TENCH_PROCS_ERROR_BAD_SLOT = 10,
     /* The priority exceeds the ceiling of whoever asks. */
     TENCH_PROCS_ERROR_PRIORITY_TOO_HIGH = 11,
-    /* The process is neither a descendant nor may the caller manage others. */
+    /*
+     * The process is no descendant, and the capability used does not permit managing others; or a power or a quota is to be
+     * passed on that the caller does not have.
+     */
     TENCH_PROCS_ERROR_NOT_ALLOWED = 12,
     /* Too many threads wait. */
     TENCH_PROCS_ERROR_FULL = 13,
@@ -459,6 +469,10 @@ enum tench_procs_error {
     TENCH_PROCS_ERROR_ESSENTIAL = 16,
     /* The server does not run now. */
     TENCH_PROCS_ERROR_NOT_RUNNING = 19,
+    /* A server of this name is started again when it ends. */
+    TENCH_PROCS_ERROR_EXISTS = 20,
+    /* A family of processes prepares others with more text than its share of the server's memory. */
+    TENCH_PROCS_ERROR_TOO_MUCH_TEXT = 21,
 };
 
 /* Whether it is one of them. */
@@ -483,6 +497,8 @@ static inline bool tench_procs_error_is(uint64_t code)
     case TENCH_PROCS_ERROR_TIMED_OUT:
     case TENCH_PROCS_ERROR_ESSENTIAL:
     case TENCH_PROCS_ERROR_NOT_RUNNING:
+    case TENCH_PROCS_ERROR_EXISTS:
+    case TENCH_PROCS_ERROR_TOO_MUCH_TEXT:
         return true;
     default:
         return false;
@@ -516,7 +532,7 @@ static inline const char *tench_procs_error_text(uint64_t code)
     case TENCH_PROCS_ERROR_PRIORITY_TOO_HIGH:
         return "the priority exceeds your ceiling";
     case TENCH_PROCS_ERROR_NOT_ALLOWED:
-        return "not one of your processes, and you may not manage others";
+        return "this takes a power that you do not have; `caps` shows which you have";
     case TENCH_PROCS_ERROR_FULL:
         return "too many threads wait; try again later";
     case TENCH_PROCS_ERROR_INTERNAL:
@@ -529,6 +545,10 @@ static inline const char *tench_procs_error_text(uint64_t code)
         return "nothing would go on without it";
     case TENCH_PROCS_ERROR_NOT_RUNNING:
         return "the server does not run; it may be about to be started again";
+    case TENCH_PROCS_ERROR_EXISTS:
+        return "a server of this name is supervised already";
+    case TENCH_PROCS_ERROR_TOO_MUCH_TEXT:
+        return "too many processes are prepared with too much text; start some, or give them up";
     default:
         return NULL;
     }
@@ -699,7 +719,7 @@ static inline void tench_procs_own_fault_take(struct tench_reader *reader, struc
     }
 }
 
-#define TENCH_PROCS_LABEL_CREATE UINT64_C(0xb19600020001)
+#define TENCH_PROCS_LABEL_CREATE UINT64_C(0xb19600030001)
 
 /* What tench_procs_create answers. */
 struct tench_procs_create_answer {
@@ -708,7 +728,9 @@ struct tench_procs_create_answer {
 
 /*
  * Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for in
- * `bin/`. Its first argument is the text as it was given. Answers the process's number.
+ * `bin/`. Its first argument is the text as it was given. Answers the process's number. Nothing follows from the program's name:
+ * the process will have what is said of it before its start, and by itself the usual priority, or its parent's ceiling if
+ * that is lower, and no powers.
  * Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`; `NoSuchProcess`, `WrongState` if the process to which the
  * capability was given has ended.
  */
@@ -728,12 +750,13 @@ static inline int tench_procs_create(tench_cap server, const char *program, size
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_APPEND UINT64_C(0xb19600020002)
+#define TENCH_PROCS_LABEL_APPEND UINT64_C(0xb19600030002)
 
 /*
  * Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with zero
- * bytes, and one string can be spread over several requests.
- * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `OutOfMemory`.
+ * bytes, and one string can be spread over several requests. Until the process runs, what it is to be told lies in this server's
+ * memory, of which each family has a share.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `TooMuchText`, `OutOfMemory`.
  */
 static inline int tench_procs_append(tench_cap server, uint64_t process, enum tench_procs_strings to, const void *text,
     size_t text_length)
@@ -752,7 +775,7 @@ static inline int tench_procs_append(tench_cap server, uint64_t process, enum te
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_LEND UINT64_C(0xb19600020003)
+#define TENCH_PROCS_LABEL_LEND UINT64_C(0xb19600030003)
 
 /*
  * Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to
@@ -774,7 +797,7 @@ static inline int tench_procs_lend(tench_cap server, uint64_t process, tench_cap
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_GIVE_AWAY UINT64_C(0xb19600020004)
+#define TENCH_PROCS_LABEL_GIVE_AWAY UINT64_C(0xb19600030004)
 
 /*
  * The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends with
@@ -795,16 +818,16 @@ static inline int tench_procs_give_away(tench_cap server, uint64_t process, tenc
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_SET_UP UINT64_C(0xb19600020005)
+#define TENCH_PROCS_LABEL_SET_UP UINT64_C(0xb19600030005)
 
 /*
- * Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and whether it may kill,
- * suspend, resume and inspect every other process, not only its descendants. Only a process that may do so itself can
- * pass that on.
+ * Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and its powers, a bit for each
+ * ([`tench_abi::Powers`]), which its capabilities to servers carry. With some of them it gets a capability to the kernel, which
+ * permits those. The ceiling is at most the caller's own, and the powers are among those of the capability that is used.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `PriorityTooHigh`, `NotAllowed`, `StackTooLarge`.
  */
 static inline int tench_procs_set_up(tench_cap server, uint64_t process, uint8_t priority, uint8_t ceiling,
-    uint64_t stack, bool manager)
+    uint64_t stack, uint64_t given)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_SET_UP);
@@ -812,7 +835,7 @@ static inline int tench_procs_set_up(tench_cap server, uint64_t process, uint8_t
     tench_put(message, (uint64_t)priority);
     tench_put(message, (uint64_t)ceiling);
     tench_put(message, (uint64_t)stack);
-    tench_put(message, (uint64_t)manager);
+    tench_put(message, (uint64_t)given);
     int code = tench_procs_call(server, message);
     if (code != TENCH_DONE)
         return code;
@@ -820,7 +843,7 @@ static inline int tench_procs_set_up(tench_cap server, uint64_t process, uint8_t
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_START UINT64_C(0xb19600020006)
+#define TENCH_PROCS_LABEL_START UINT64_C(0xb19600030006)
 
 /* What tench_procs_start answers. */
 struct tench_procs_start_answer {
@@ -853,7 +876,7 @@ static inline int tench_procs_start(tench_cap server, uint64_t process, struct t
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_EXIT UINT64_C(0xb19600020007)
+#define TENCH_PROCS_LABEL_EXIT UINT64_C(0xb19600030007)
 
 /* Ends the calling process and all its threads. There is no answer. */
 static inline int tench_procs_exit(tench_cap server, uint64_t code_)
@@ -868,7 +891,7 @@ static inline int tench_procs_exit(tench_cap server, uint64_t code_)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_KILL UINT64_C(0xb19600020008)
+#define TENCH_PROCS_LABEL_KILL UINT64_C(0xb19600030008)
 
 /*
  * Kills a process. Of one in preparation nothing is left then, not even its record.
@@ -886,7 +909,7 @@ static inline int tench_procs_kill(tench_cap server, uint64_t process)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_WAIT UINT64_C(0xb19600020009)
+#define TENCH_PROCS_LABEL_WAIT UINT64_C(0xb19600030009)
 
 /* What tench_procs_wait answers. */
 struct tench_procs_wait_answer {
@@ -910,7 +933,7 @@ static inline int tench_procs_wait(tench_cap server, uint64_t process, struct te
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_STATUS UINT64_C(0xb1960002000a)
+#define TENCH_PROCS_LABEL_STATUS UINT64_C(0xb1960003000a)
 
 /* What tench_procs_status answers. */
 struct tench_procs_status_answer {
@@ -934,7 +957,7 @@ static inline int tench_procs_status(tench_cap server, uint64_t process, struct 
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_NEXT UINT64_C(0xb1960002000b)
+#define TENCH_PROCS_LABEL_NEXT UINT64_C(0xb1960003000b)
 
 /* What tench_procs_next answers. */
 struct tench_procs_next_answer {
@@ -958,7 +981,7 @@ static inline int tench_procs_next(tench_cap server, uint64_t after, struct tenc
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_FIND UINT64_C(0xb1960002000c)
+#define TENCH_PROCS_LABEL_FIND UINT64_C(0xb1960003000c)
 
 /* What tench_procs_find answers. */
 struct tench_procs_find_answer {
@@ -986,7 +1009,7 @@ static inline int tench_procs_find(tench_cap server, const char *name, size_t na
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_SUSPEND UINT64_C(0xb1960002000d)
+#define TENCH_PROCS_LABEL_SUSPEND UINT64_C(0xb1960003000d)
 
 /*
  * Suspends a process: none of its threads runs, nor any that it makes. What they wait for goes on; a request to it waits.
@@ -1004,7 +1027,7 @@ static inline int tench_procs_suspend(tench_cap server, uint64_t process)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_RESUME UINT64_C(0xb1960002000e)
+#define TENCH_PROCS_LABEL_RESUME UINT64_C(0xb1960003000e)
 
 /*
  * Lets a suspended process go on.
@@ -1022,7 +1045,7 @@ static inline int tench_procs_resume(tench_cap server, uint64_t process)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_CAPABILITIES UINT64_C(0xb1960002000f)
+#define TENCH_PROCS_LABEL_CAPABILITIES UINT64_C(0xb1960003000f)
 
 /* What tench_procs_capabilities answers. */
 struct tench_procs_capabilities_answer {
@@ -1054,7 +1077,7 @@ static inline int tench_procs_capabilities(tench_cap server, uint64_t process, t
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_ABANDON UINT64_C(0xb19600020012)
+#define TENCH_PROCS_LABEL_ABANDON UINT64_C(0xb19600030012)
 
 /*
  * Gives up a process in preparation.
@@ -1072,7 +1095,7 @@ static inline int tench_procs_abandon(tench_cap server, uint64_t process)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_LIMIT UINT64_C(0xb19600020013)
+#define TENCH_PROCS_LABEL_LIMIT UINT64_C(0xb19600030013)
 
 /*
  * Limits the bytes of memory of a process, in preparation or running (all ones: no limit). What it has beyond the limit
@@ -1092,7 +1115,7 @@ static inline int tench_procs_limit(tench_cap server, uint64_t process, uint64_t
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_FAULT UINT64_C(0xb19600020014)
+#define TENCH_PROCS_LABEL_FAULT UINT64_C(0xb19600030014)
 
 /* Ends the calling process as after a fault for which it found no remedy itself. There is no answer. */
 static inline int tench_procs_fault(tench_cap server, const struct tench_procs_own_fault *report)
@@ -1107,7 +1130,7 @@ static inline int tench_procs_fault(tench_cap server, const struct tench_procs_o
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_RECONNECT UINT64_C(0xb19600020015)
+#define TENCH_PROCS_LABEL_RECONNECT UINT64_C(0xb19600030015)
 
 /*
  * The capability to one of the servers that every process gets, in this slot, after the server was started again; it
@@ -1128,7 +1151,7 @@ static inline int tench_procs_reconnect(tench_cap server, tench_cap slot_, tench
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_WAIT_UNTIL UINT64_C(0xb19600020016)
+#define TENCH_PROCS_LABEL_WAIT_UNTIL UINT64_C(0xb19600030016)
 
 /* What tench_procs_wait_until answers. */
 struct tench_procs_wait_until_answer {
@@ -1154,7 +1177,7 @@ static inline int tench_procs_wait_until(tench_cap server, uint64_t process, uin
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_CHILD UINT64_C(0xb19600020017)
+#define TENCH_PROCS_LABEL_CHILD UINT64_C(0xb19600030017)
 
 /* What tench_procs_child answers. */
 struct tench_procs_child_answer {
@@ -1181,7 +1204,7 @@ static inline int tench_procs_child(tench_cap server, uint64_t parent, uint64_t 
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_ON_INTERRUPT UINT64_C(0xb19600020018)
+#define TENCH_PROCS_LABEL_ON_INTERRUPT UINT64_C(0xb19600030018)
 
 /*
  * The calling process wants to end by itself: the next `interrupt` of it signals this notification and does no more. What
@@ -1200,7 +1223,7 @@ static inline int tench_procs_on_interrupt(tench_cap server, tench_cap signal)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_INTERRUPT UINT64_C(0xb19600020019)
+#define TENCH_PROCS_LABEL_INTERRUPT UINT64_C(0xb19600030019)
 
 /* What tench_procs_interrupt answers. */
 struct tench_procs_interrupt_answer {
@@ -1225,12 +1248,12 @@ static inline int tench_procs_interrupt(tench_cap server, uint64_t process, stru
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_SERVER UINT64_C(0xb1960002001a)
+#define TENCH_PROCS_LABEL_SERVER UINT64_C(0xb1960003001a)
 
 /*
- * The endpoint of a server of the system description, without a badge, for a process that may manage all others; it goes to the
- * empty slot on offer. It is gone when the server ends.
- * Errors: `NotAllowed`, `NotRunning` (also if there is no such server).
+ * The endpoint of a server that `init` has started, without a badge: with it, everything may be asked of it. It goes to the empty
+ * slot on offer, and is gone when the server ends.
+ * Errors: `NotRunning` (also if there is no such server).
  */
 static inline int tench_procs_server(tench_cap server, const char *name, size_t name_length, tench_cap slot)
 {
@@ -1248,32 +1271,31 @@ static inline int tench_procs_server(tench_cap server, const char *name, size_t 
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_MAY_MANAGE UINT64_C(0xb1960002001b)
+#define TENCH_PROCS_LABEL_POWERS UINT64_C(0xb1960003001b)
 
-/* What tench_procs_may_manage answers. */
-struct tench_procs_may_manage_answer {
-    bool value;
+/* What tench_procs_powers answers. */
+struct tench_procs_powers_answer {
+    uint64_t value;
 };
 
 /*
- * Whether a process may kill, suspend, resume and inspect every other, not only its descendants.
+ * The powers that a process was given, a bit for each ([`tench_abi::Powers`]).
  * Errors: `NoSuchProcess`, `WrongState` (it has ended).
  */
-static inline int tench_procs_may_manage(tench_cap server, uint64_t process,
-    struct tench_procs_may_manage_answer *answer)
+static inline int tench_procs_powers(tench_cap server, uint64_t process, struct tench_procs_powers_answer *answer)
 {
     struct tench_message space, *message = &space;
-    tench_begin(message, TENCH_PROCS_LABEL_MAY_MANAGE);
+    tench_begin(message, TENCH_PROCS_LABEL_POWERS);
     tench_put(message, (uint64_t)process);
     int code = tench_procs_call(server, message);
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = (bool)tench_take_at_most(reader, 1);
+    answer->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_LOAD UINT64_C(0xb1960002001c)
+#define TENCH_PROCS_LABEL_LOAD UINT64_C(0xb1960003001c)
 
 /* What tench_procs_load answers. */
 struct tench_procs_load_answer {
@@ -1293,13 +1315,59 @@ static inline int tench_procs_load(tench_cap server, struct tench_procs_load_ans
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_FORGET UINT64_C(0xb1960002001d)
+#define TENCH_PROCS_LABEL_FORGET UINT64_C(0xb1960003001d)
 
 /* A process of another core can ask no more: what it prepares is given up. */
 static inline int tench_procs_forget(tench_cap server, uint64_t process)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_FORGET);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_SUPERVISE UINT64_C(0xb1960003001e)
+
+/*
+ * A process in preparation that has a capability in `SERVICE` is the server of this name: when it ends, it is started again, as
+ * often within a minute as `attempts` says, `delay` milliseconds after its end and twice as many each further time. Each time
+ * it finds the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
+ * Errors: `NoSuchProcess`, `WrongState`, `BadSlot` (it serves nowhere), `Exists`, `OutOfMemory`, `TextTooLong`.
+ */
+static inline int tench_procs_supervise(tench_cap server, uint64_t process, const char *name, size_t name_length,
+    uint32_t attempts, uint32_t delay, uint64_t keep, uint32_t nodes)
+{
+    if (name_length > TENCH_PROCS_MAX_SERVICE)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_SUPERVISE);
+    tench_put(message, (uint64_t)process);
+    tench_put_text(message, name, name_length);
+    tench_put(message, (uint64_t)attempts);
+    tench_put(message, (uint64_t)delay);
+    tench_put(message, (uint64_t)keep);
+    tench_put(message, (uint64_t)nodes);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_STOP_WITHOUT UINT64_C(0xb1960003001f)
+
+/*
+ * This core stops when a process ends: without it nobody would reach the core, and nobody on it the servers of others.
+ * Errors: `NoSuchProcess`, `WrongState`.
+ */
+static inline int tench_procs_stop_without(tench_cap server, uint64_t process)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_STOP_WITHOUT);
     tench_put(message, (uint64_t)process);
     int code = tench_procs_call(server, message);
     if (code != TENCH_DONE)

@@ -4,7 +4,8 @@
  * Shares of the processor that are kept. A reservation is for jobs that begin at least a period apart, one at a time, and use no more
  * than a budget each. It gives their scheduling context the budget, and a priority above all programs without a reservation, after the
  * server has made sure that its jobs, and those of everybody who has one already, have their budgets within their deadlines.
- * Times are nanoseconds; shares are millionths of the processor.
+ * Times are nanoseconds; shares are millionths of the processor. All of it needs the power `reserve`, because a reservation takes from
+ * everybody else, and gives a priority above the ceiling of whoever asks.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */

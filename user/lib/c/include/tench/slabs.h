@@ -3,8 +3,8 @@
  *
  * Memory in the manner of seL4's untyped objects, given in bundles. What for: docs/manual/policies.md.
  *
- * Somebody sets slabs up; from then on every process can ask for bundles. The memory server makes the objects, chooses
- * the slab by its policy, and keeps the books, which can be compared with the kernel's.
+ * Somebody with the power `memory` sets slabs up; from then on every process can ask for bundles. The memory server makes the
+ * objects, chooses the slab by its policy, and keeps the books, which can be compared with the kernel's.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */
@@ -231,7 +231,7 @@ struct tench_slabs_grant_answer {
 
 /*
  * Grants a bundle, whole or not at all: descriptors as words ([`Descriptor`](crate::slabs::Descriptor)), dynamic objects or
- * static ones. The objects stay with the server.
+ * static ones. The objects stay with the server. The sums in the answer are 0 for those without the power `memory`.
  * Errors: `OutOfMemory`, `BadSize`, `NoSlabs`, `TooManyBlocks`, `QuotaExceeded`.
  */
 static inline int tench_slabs_grant(tench_cap server, bool is_static, const uint64_t *descriptors,
@@ -295,7 +295,7 @@ struct tench_slabs_free_answer {
 };
 
 /*
- * Frees a bundle: its objects are deleted.
+ * Frees a bundle: its objects are deleted. Answers as `grant` does.
  * Errors: `NoSlabs`, `NoSuchBundle`.
  */
 static inline int tench_slabs_free(tench_cap server, uint64_t number, struct tench_slabs_free_answer *answer)

@@ -14,7 +14,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use tench::abi::layout::slot;
 use tench::memory::{self, make};
 use tench::sys::ipc::BOUND_REPLY;
-use tench::sys::{Cap, Endpoint, Message, Notification, Reply, SchedulingContext, ThreadBlock, Wait};
+use tench::sys::{Cap, Endpoint, Message, Notification, Reply, Rights, SchedulingContext, ThreadBlock, Wait};
 use tench::thread::{self, Builder};
 
 use super::events;
@@ -118,7 +118,10 @@ fn prepare(tid: Tid) -> bool {
             let (endpoint, notification, reply) = (make::<Endpoint>(0)?, make::<Notification>(0)?, make::<Reply>(0)?);
             place.notification.set(notification.leak());
             place.endpoint.set(endpoint.leak());
-            SESSION.add_reply(tid, reply.leak());
+            // Without `CALL`: tasks do not help each other, or the order of events would not be R4's.
+            let place = memory::take_slot()?;
+            reply.leak().mint_to(place, Rights::WRITE, 0).kept();
+            SESSION.add_reply(tid, Cap::new(place));
         }
         Ok::<(), memory::Error>(())
     };

@@ -7,13 +7,14 @@ use alloc::vec::Vec;
 
 use tench_abi::layout::slot;
 use tench_abi::object::{Statistic, stretch};
-use tench_abi::{CapAddress, Kind, Rights};
+use tench_abi::power::identity;
+use tench_abi::{CapAddress, Kind, Powers, Rights};
 use tench_mem_client::Extent;
 use tench_procs_client::Capability;
 use tench_procs_client::pid::Shown;
 
 use super::{Action, Call, Command, Failure, Outcome};
-use crate::commands::process::find;
+use crate::commands::process::{find, words_of};
 use crate::completion::Candidates;
 use crate::format::{Bytes, Grouped, Side, Table, Time};
 use crate::picture::Picture;
@@ -43,7 +44,9 @@ pub const COMMANDS: &[Command] = &[
         usage: "[--count] PID|NAME",
         summary: "list the capabilities of a process",
         help: "RIGHTS: r read, receive or wait; w write, send or signal; g send capabilities along; c call, or for a frame \
-               execute. OBJECT is the physical address of memory or the number of an interrupt. --count shows how many \
+               execute. BADGE says of a capability to a server or to the kernel whose it is, and which powers it has: what it \
+               permits beyond what everybody's does. OBJECT is the physical address of memory or the number of an \
+               interrupt. --count shows how many \
                there are of each kind.",
         arguments: Candidates::Processes,
         action: Action::Anywhere(capabilities),
@@ -161,12 +164,23 @@ fn listed(capabilities: &[Capability]) -> Table {
             kind_name(capability.kind).into(),
             rights(capability.rights),
             or_dash(capability.size_bits != 0, Bytes(1 << capability.size_bits.min(63)).to_string()),
-            or_dash(capability.badge != 0, capability.badge.to_string()),
+            or_dash(capability.badge != 0, badge(capability)),
             object,
             use_of(capability.address).into(),
         ]);
     }
     table
+}
+
+/// A badge: of a client's capability its process, and its powers in words.
+fn badge(capability: &Capability) -> String {
+    let (process, powers) = (identity(capability.badge), Powers::of_badge(capability.badge));
+    let is_clients = matches!(capability.kind, Kind::Endpoint | Kind::Kernel) && Powers::all().contains(powers);
+    match is_clients {
+        true if powers.is_all() => format!("{process} all powers"),
+        true if !powers.is_empty() => format!("{process} {}", words_of(powers)),
+        _ => capability.badge.to_string(),
+    }
 }
 
 fn rights(rights: Rights) -> String {
@@ -216,6 +230,11 @@ fn use_of(address: CapAddress) -> &'static str {
         slot::INTERRUPT_CONTROL => "interrupt control",
         slot::SERVICE => "own service",
         slot::NODE0 => "first slots",
+        slot::KEPT_MEMORY => "memory that stays",
+        slot::FILES => "file server",
+        slot::STDIN => "standard input",
+        slot::STDOUT => "standard output",
+        slot::STDERR => "standard error output",
         _ => "",
     }
 }
@@ -262,6 +281,7 @@ fn counters(shell: &mut Shell<'_>) -> Outcome {
             Statistic::IdleTicks => ("idle", Time { ticks: value, per_second }.to_string()),
             Statistic::DeepestNesting => ("most interrupts under way at once", Grouped(value).to_string()),
             Statistic::NestedInterrupts => ("interrupts during others", Grouped(value).to_string()),
+            Statistic::Instructions => ("instructions", Grouped(value).to_string()),
         };
         table.push((name, text));
     }

@@ -18,7 +18,8 @@ use crate::parse::Pipeline;
 use crate::shell::Shell;
 use crate::system::Refusal;
 
-pub(crate) use process::{Place, program_of};
+pub use process::words_of;
+pub(crate) use process::{Place, is_option, program_of};
 
 /// What a command is called with.
 pub struct Call<'a> {

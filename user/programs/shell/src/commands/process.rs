@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use tench_abi::Powers;
 use tench_procs_client::pid::{self, Shown};
 use tench_procs_client::protocol::State;
 
@@ -13,7 +14,7 @@ use crate::completion::Candidates;
 use crate::jobs::Job;
 use crate::shell::Shell;
 use crate::suggest;
-use crate::system::{End, OnKey, Process, Waited};
+use crate::system::{End, OnKey, Process, Settings, Waited};
 
 /// Processes of one name that a message lists.
 const LISTED: usize = 8;
@@ -22,13 +23,17 @@ const LISTED: usize = 8;
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "run",
-        usage: "[--quota BYTES] [--core CORE|any] PROGRAM [ARGUMENT...] [&]",
+        usage: "[OPTION...] PROGRAM [ARGUMENT...] [&]",
         summary: "run a program of the boot archive",
         help: "The word run can be left out unless a command has the program's name. PROGRAM is a name in bin or a whole \
                path. The shell waits until the program ends; Ctrl-C kills it, Ctrl-Z suspends it. With & at the end it is \
-               a job of the background, whose end is said before a later prompt. --quota limits its memory: BYTES is a \
-               number, with K, M or G if it is of KiB, MiB or GiB. --core starts it on that core, or on the one where the \
-               fewest programs run.",
+               a job of the background, whose end is said before a later prompt. OPTIONS: --quota BYTES limits its \
+               memory: a number, with K, M or G if it is of KiB, MiB or GiB. --core N starts it on that core, --core any \
+               on the one where the fewest programs run. --priority N and --ceiling N say how urgent it is, and how \
+               urgent it can make what it starts; both are at most this shell's own ceiling. --with POWER,... passes on \
+               what this shell may do beyond what every program may; without it, a program gets nothing of that. POWER \
+               is one of power, cores, processes, memory, files, names, terminal, reserve, counters; caps shows who has \
+               which.",
         arguments: Candidates::Programs,
         action: Action::Program,
     },
@@ -126,8 +131,8 @@ pub enum Place {
 /// What is behind `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted<'a> {
-    /// How much memory it may have.
-    pub quota: Option<u64>,
+    /// How it runs.
+    pub settings: Settings,
     /// Where; on the shell's own core, if nothing is said.
     pub core: Option<Place>,
     /// The program with its arguments.
@@ -136,22 +141,66 @@ pub struct Wanted<'a> {
 
 /// What is behind `run`: options, and the program with its arguments.
 pub fn program_of(arguments: &[String]) -> Result<Wanted<'_>, Failure> {
-    let mut wanted = Wanted { quota: None, core: None, words: arguments };
+    let mut wanted = Wanted { settings: Settings::default(), core: None, words: arguments };
     let missing = |what: &str| Failure::Usage(format!("{what} missing"));
     loop {
         match wanted.words {
-            [option, rest @ ..] if option == "--quota" => {
-                let (bytes, words) = rest.split_first().ok_or_else(|| missing("the bytes are"))?;
-                wanted = Wanted { quota: Some(parse_bytes(bytes)?), words, ..wanted };
-            }
-            [option, rest @ ..] if option == "--core" => {
-                let (core, words) = rest.split_first().ok_or_else(|| missing("the core is"))?;
-                wanted = Wanted { core: Some(parse_core(core)?), words, ..wanted };
-            }
             [] => return Err(missing("the program is")),
-            _ => return Ok(wanted),
+            [option, rest @ ..] => {
+                let Some((_, what)) = OPTIONS.iter().find(|(known, _)| known == option) else { return Ok(wanted) };
+                let (value, words) = rest.split_first().ok_or_else(|| missing(what))?;
+                wanted.words = words;
+                wanted.set(option, value)?;
+            }
         }
     }
+}
+
+/// Options of `run`, each with a value, and what to say if that is missing.
+const OPTIONS: [(&str, &str); 5] = [
+    ("--quota", "the bytes are"),
+    ("--core", "the core is"),
+    ("--with", "the powers are"),
+    ("--priority", "the priority is"),
+    ("--ceiling", "the ceiling is"),
+];
+
+/// Whether a word is an option of `run`, behind which its value stands.
+pub fn is_option(word: &str) -> bool {
+    OPTIONS.iter().any(|(option, _)| *option == word)
+}
+
+impl Wanted<'_> {
+    /// Takes in an option.
+    fn set(&mut self, option: &str, value: &str) -> Outcome {
+        match option {
+            "--quota" => self.settings.quota = Some(parse_bytes(value)?),
+            "--core" => self.core = Some(parse_core(value)?),
+            "--with" => self.settings.powers |= parse_powers(value)?,
+            "--priority" => self.settings.priority = Some(parse_priority(value)?),
+            _ => self.settings.ceiling = Some(parse_priority(value)?),
+        }
+        Ok(())
+    }
+}
+
+/// `power,memory`.
+fn parse_powers(text: &str) -> Result<Powers, Failure> {
+    let unknown = |word: &str| {
+        Failure::Usage(format!("{word} is no power, such as memory; there are {}", words_of(Powers::all())))
+    };
+    text.split(',').map(|word| Powers::from_word(word).ok_or_else(|| unknown(word))).collect()
+}
+
+/// The words for powers.
+pub fn words_of(powers: Powers) -> String {
+    powers.words().collect::<Vec<_>>().join(", ")
+}
+
+/// `0` to `255`.
+fn parse_priority(text: &str) -> Result<u8, Failure> {
+    let number = text.parse::<u8>().ok().filter(|_| text.bytes().all(|digit| digit.is_ascii_digit()));
+    number.ok_or_else(|| Failure::Usage(format!("{text} is no priority, such as 100; the highest is 255")))
 }
 
 /// `2`, `any`.

@@ -2,11 +2,14 @@
 
 use tench::names::Names;
 use tench::procs::pid::{first, place};
+use tench::procs::protocol::TRUSTED_PRIORITY;
 use tench::procs::protocol::{Error as ProcsError, State};
 use tench::procs::{Failure as ProcsFailure, Procs, Status};
 use tench::sync::Mutex;
+use tench::sys::abi::Powers;
 use tench::sys::abi::layout::slot;
-use tench::sys::{Cap, Endpoint, Error, Kernel};
+use tench::sys::abi::process::DEFAULT_PRIORITY;
+use tench::sys::{Cap, Endpoint, Error, Kernel, SchedulingContext};
 use tench::{again, memory, process};
 use tench_monitor_client::protocol::{Condition, Error as MonitorError, Process as Remote};
 use tench_monitor_client::{Failure as MonitorFailure, Monitor};
@@ -38,7 +41,7 @@ fn monitor() -> Result<Monitor, Refusal> {
         return Ok(monitor);
     }
     let one_core = || Refusal(MonitorError::NoSuchCore.text().into());
-    // A shell that was not given the kernel finds out whether there is a monitor.
+    // A shell that was not given the kernel finds out by whether there is a monitor.
     if Cap::<Kernel>::new(slot::KERNEL).machine().is_ok_and(|machine| machine.cores == 1) {
         return Err(one_core());
     }
@@ -144,6 +147,17 @@ pub fn procs(core: u64) -> Result<(Procs, Option<Elsewhere>), Refusal> {
     let (monitor, slot) = (monitor()?, memory::take_slot()?);
     let found = monitor.processes(core, slot).inspect_err(|_| memory::free_slot(slot))?;
     Ok((Procs::at(found), Some(Elsewhere(found))))
+}
+
+/// The highest priority that the shell may give to a process of a core: here its own ceiling, elsewhere what the process server there
+/// permits who is not known to it.
+pub fn highest_priority(core: u64) -> u8 {
+    if core != place(process::id()).0 {
+        let is_trusted = super::own_powers().contains(Powers::RESERVE);
+        return if is_trusted { TRUSTED_PRIORITY } else { DEFAULT_PRIORITY };
+    }
+    let own = Cap::<SchedulingContext>::new(slot::SCHEDULING).query();
+    own.map_or(DEFAULT_PRIORITY, |info| info.ceiling.min(u64::from(u8::MAX)) as u8)
 }
 
 /// The core on which the fewest processes run; of several the first.

@@ -1,6 +1,7 @@
 //! The system that is really there: servers and kernel.
 
 mod cores;
+mod description;
 mod keys;
 mod streams;
 
@@ -13,18 +14,23 @@ use tench::console::protocol::{Error as ConsoleError, Mode};
 use tench::mem::protocol::MAX_EXTENTS;
 use tench::mem::{Account, Extent, Mem, Totals};
 use tench::names::Names;
-use tench::procs::protocol::Error as ProcsError;
+use tench::procs::protocol::{Error as ProcsError, Strings};
 use tench::procs::{Capability, Procs, Spawn, Standing};
 use tench::reserve::{Reservation, Reserve};
+use tench::sys::abi::Powers;
 use tench::sys::abi::layout::slot;
 use tench::sys::abi::object::{Statistic, Stretches};
-use tench::sys::{Cap, CapAddress, Instant, Kernel, OWN_SPACE};
+use tench::sys::{Cap, CapAddress, Error as KernelError, Instant, Kernel, OWN_SPACE};
 use tench::{again, memory, process};
 use tench_files_client::Files;
 use tench_shell::parse::Standard;
 use tench_shell::system::{
-    Entry, How, Input, Name, OnKey, Process, Refusal, Stream, System, Terminal, Unwritten, Waited,
+    Entry, How, Input, Name, OnKey, Process, Refusal, Settings, Stream, System, Terminal, Unwritten, Waited,
 };
+use tench_shell::wishes::{self, Wish};
+
+use tench_shell::words_of;
+use tench_system::System as Description;
 
 use cores::{Elsewhere, Wait};
 use keys::Keys;
@@ -40,6 +46,8 @@ pub struct Live {
     keys: Option<Keys>,
     /// Processes that do not run yet.
     preparing: Vec<Preparing>,
+    /// What the system description says of programs, once that was needed; `None` in it if there is none.
+    description: Option<Option<Description<'static>>>,
 }
 
 /// A process that does not run yet.
@@ -54,7 +62,13 @@ struct Preparing {
 impl Live {
     /// Finds out what is there.
     pub fn new() -> Live {
-        Live { pid: process::id(), kernel: Cap::new(slot::KERNEL), keys: None, preparing: Vec::new() }
+        Live {
+            pid: process::id(),
+            kernel: Cap::new(slot::KERNEL),
+            keys: None,
+            preparing: Vec::new(),
+            description: None,
+        }
     }
 
     fn take_prepared(&mut self, pid: u64) -> Option<Preparing> {
@@ -85,14 +99,44 @@ fn input_of(read: Result<usize, tench::console::Failure>, buffer: [u8; 1]) -> In
 }
 
 /// Gives a prepared process its arguments and the shell's own environment.
-fn pass_on(spawn: &Spawn, arguments: &[String]) -> Result<(), Refusal> {
+fn pass_on(spawn: &Spawn, arguments: &[String], wish: &Wish<'_>) -> Result<(), Refusal> {
     for argument in arguments {
         spawn.argument(argument)?;
+    }
+    if arguments.is_empty() {
+        spawn.strings(Strings::Arguments, wish.arguments)?;
     }
     for entry in process::env() {
         spawn.environment(entry)?;
     }
+    if process::env().next().is_none() {
+        spawn.strings(Strings::Environment, wish.environment)?;
+    }
     Ok(())
+}
+
+/// Says how a prepared process is to run, as far as that is not as usual.
+fn configure(spawn: &Spawn, wish: &Wish<'_>, powers: Powers) -> Result<(), Refusal> {
+    if let Some(bytes) = wish.quota {
+        spawn.limit(bytes)?;
+    }
+    if !wish.is_usual() || !powers.is_empty() {
+        spawn.configure(wish.priority, wish.ceiling, wish.stack, powers)?;
+    }
+    Ok(())
+}
+
+/// What the shell's capability to a server permits beyond what everybody's does.
+fn own_powers() -> Powers {
+    OWN_SPACE.identify_at(slot::PROCS).map_or(Powers::empty(), |found| Powers::of_badge(found.badge))
+}
+
+/// Says which power is missing, if that is why the kernel has refused something.
+fn for_want_of<T>(power: Powers, result: Result<T, KernelError>) -> Result<T, Refusal> {
+    result.map_err(|error| match own_powers().contains(power) {
+        true => error.into(),
+        false => Refusal(format!("this takes the power `{}`, which this shell does not have", words_of(power))),
+    })
 }
 
 impl System for Live {
@@ -149,7 +193,11 @@ impl System for Live {
         cores::next(after)
     }
 
-    fn prepare(&mut self, core: u64, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
+    fn powers(&self) -> Powers {
+        own_powers()
+    }
+
+    fn prepare(&mut self, core: u64, words: &[String], settings: Settings) -> Result<Option<u64>, Refusal> {
         let Some((program, arguments)) = words.split_first() else { return Ok(None) };
         let (procs, server) = cores::procs(core)?;
         let spawn = match procs.prepare(program) {
@@ -157,8 +205,11 @@ impl System for Live {
             prepared => prepared?,
         };
         let preparing = Preparing { spawn, given: [false; 3], _server: server };
-        let limited = quota.map_or(Ok(()), |bytes| Ok(spawn.limit(bytes)?));
-        if let Err(refusal) = limited.and_then(|()| pass_on(&spawn, arguments)) {
+        let said = self.description.get_or_insert_with(description::read).as_ref();
+        let said = said.and_then(|system| wishes::find(system, program));
+        let wish = wishes::settle(said, settings, cores::highest_priority(core));
+        let settled = configure(&spawn, &wish, settings.powers).and_then(|()| pass_on(&spawn, arguments, &wish));
+        if let Err(refusal) = settled {
             spawn.abandon();
             return Err(refusal);
         }
@@ -352,20 +403,22 @@ impl System for Live {
     }
 
     fn instructions(&mut self) -> u64 {
-        tench::sys::time::instructions()
+        // A shell that may not ask counts none.
+        self.kernel.query(Statistic::Instructions).unwrap_or(0)
     }
 
     fn statistic(&mut self, which: Statistic) -> Result<u64, Refusal> {
-        Ok(self.kernel.query(which)?)
+        for_want_of(Powers::COUNTERS, self.kernel.query(which))
     }
 
     fn stretches(&mut self, path: u64) -> Result<Stretches, Refusal> {
-        Ok(self.kernel.stretches(path)?)
+        for_want_of(Powers::COUNTERS, self.kernel.stretches(path))
     }
 
     fn power_off(&mut self, status: u8) -> Refusal {
         // What cannot be shown is not worth staying on for.
         let _ = CONSOLE.drain();
-        self.kernel.power_off(status).into()
+        let error = self.kernel.power_off(status);
+        for_want_of::<()>(Powers::POWER, Err(error)).err().unwrap_or(error.into())
     }
 }

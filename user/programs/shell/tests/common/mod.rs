@@ -6,8 +6,9 @@ mod streams;
 
 use std::collections::VecDeque;
 
+use tench_abi::layout::slot;
 use tench_abi::object::{Statistic, Stretches};
-use tench_abi::{CapAddress, Kind, Rights};
+use tench_abi::{CapAddress, Kind, Powers, Rights};
 use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
 use tench_procs_client::protocol::{FaultKind, State};
@@ -15,7 +16,8 @@ use tench_reserve_client::Reservation;
 use tench_shell::parse::Standard;
 use tench_shell::shell::Shell;
 use tench_shell::system::{
-    BROKEN, End, Entry, How, Input, Name, OnKey, Process, Refusal, Stream, System, Terminal, Unwritten, Waited,
+    BROKEN, End, Entry, How, Input, Name, OnKey, Process, Refusal, Settings, Stream, System, Terminal, Unwritten,
+    Waited,
 };
 
 use streams::Streams;
@@ -41,6 +43,10 @@ pub struct Fake {
     pub foreground: (Vec<u64>, u64, Option<OnKey>),
     /// The core on which the fewest processes run.
     pub quiet: u64,
+    /// What this shell may do beyond others.
+    pub powers: Powers,
+    /// How the processes were prepared, in order.
+    pub settings: Vec<Settings>,
     arguments: Vec<(u64, Vec<String>)>,
     ticks: u64,
     instructions: u64,
@@ -73,6 +79,8 @@ impl Fake {
             defective: Vec::new(),
             foreground: (Vec::new(), 0, None),
             quiet: 0,
+            powers: Powers::all(),
+            settings: Vec::new(),
             arguments: Vec::new(),
             ticks: 5_000_000,
             instructions: (1 << 32) - 5_000,
@@ -190,14 +198,19 @@ impl System for Fake {
         self.processes.iter().find(|process| process.pid > after).cloned()
     }
 
-    fn prepare(&mut self, core: u64, words: &[String], quota: Option<u64>) -> Result<Option<u64>, Refusal> {
+    fn powers(&self) -> Powers {
+        self.powers
+    }
+
+    fn prepare(&mut self, core: u64, words: &[String], settings: Settings) -> Result<Option<u64>, Refusal> {
         if core > 2 {
             return Err(Refusal("the machine has no such core".into()));
         }
         if self.streams.entry(&format!("bin/{}", words[0])).is_err() {
             return Ok(None);
         }
-        if quota.is_some_and(|bytes| bytes < 1 << 16) {
+        self.settings.push(settings);
+        if settings.quota.is_some_and(|bytes| bytes < 1 << 16) {
             return Err(Refusal("there is not enough memory".into()));
         }
         let last = self.processes.iter().rfind(|process| process.pid >> 32 == core);
@@ -286,9 +299,13 @@ impl System for Fake {
         Ok(vec![
             capability(1, Kind::CapNode, Rights::all(), 7, 0, 0),
             capability(8, Kind::Endpoint, Rights::all(), 5, 9, 0),
+            capability(9, Kind::Endpoint, Rights::all(), 5, (Powers::MEMORY | Powers::POWER).badge(9), 0),
+            capability(slot::KERNEL.0, Kind::Kernel, Rights::all(), 0, Powers::all().badge(9), 0),
             capability(16, Kind::Interrupt, Rights::WRITE, 0, 0, 33),
             capability(48, Kind::Frame, Rights::READ, 12, 0, 0x4123_4000),
             capability(300, Kind::Frame, Rights::empty(), 21, 0, 0x4120_0000),
+            // The badge is that of somebody's own making.
+            capability(301, Kind::Endpoint, Rights::all(), 5, u64::MAX, 0),
         ])
     }
 

@@ -1,18 +1,20 @@
 //! The console server's interface.
 
-use tench_protocol::{Arrived, Bytes, Caller, Later, Replies, interface};
+use tench_protocol::{Arrived, Bytes, Caller, Later, Powers, Replies, interface};
 use tench_sys::{Instant, Notification};
 
 /// The terminal: text out, text in, and who has it.
 #[interface(client = Console, version = 1)]
 pub trait ConsoleService {
     /// Writes text. `\n` becomes `\r\n` on the line. Answers when the text is in the server's buffer, which is when there is
-    /// room for it.
+    /// room for it. Without the power `terminal`, of the control characters only `\n`, `\t`, `\r` and backspace reach the terminal; the
+    /// others are shown, as `^[` for instance, and what is no UTF-8 as U+FFFD. A character may come in several writes.
     /// Errors: `Full`.
     #[method(1)]
     fn put(
         &mut self,
         caller: Caller,
+        powers: Powers,
         later: Later<'_, (), Error>,
         text: Bytes<'_, MAX_TEXT>,
     ) -> Result<Option<()>, Error>;
@@ -31,20 +33,20 @@ pub trait ConsoleService {
 
     /// Sets the mode. Typed text that nobody has read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode does what it
     /// does in canonical mode once that is the mode.
-    /// Errors: `NotYours`.
+    /// Errors: `NotYours` (somebody else's or nobody's, without the power `terminal`).
     #[method(3)]
-    fn set_mode(&mut self, caller: Caller, mode: Mode) -> Result<(), Error>;
+    fn set_mode(&mut self, caller: Caller, powers: Powers, mode: Mode) -> Result<(), Error>;
 
     /// The mode, the foreground process (0: none), and whether the output so far, of all processes, ends in the middle of a
     /// line.
     #[method(4)]
     fn state(&mut self) -> Result<(Mode, u64, bool), Error>;
 
-    /// Sets which process reads (0: every one); Ctrl-C interrupts reads and does no more. The first who asks owns the
+    /// Sets which process reads (0: every one); Ctrl-C interrupts reads and does no more. Who asks owns the
     /// terminal from then on. When the process that reads has ended, the owner reads.
-    /// Errors: `NotYours`.
+    /// Errors: `NotYours` (somebody else's or nobody's, without the power `terminal`).
     #[method(5)]
-    fn set_reader(&mut self, caller: Caller, process: u64) -> Result<(), Error>;
+    fn set_reader(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error>;
 
     /// The same; in canonical mode Ctrl-C signals this notification, too.
     /// Errors: `NotYours`.
@@ -52,6 +54,7 @@ pub trait ConsoleService {
     fn set_reader_and_signal(
         &mut self,
         caller: Caller,
+        powers: Powers,
         process: u64,
         interrupt: Arrived<'_, Notification>,
     ) -> Result<(), Error>;
@@ -80,7 +83,12 @@ pub trait ConsoleService {
     /// character like others.
     /// Errors: `NotYours`.
     #[method(10)]
-    fn set_suspend_signal(&mut self, caller: Caller, suspend: Arrived<'_, Notification>) -> Result<(), Error>;
+    fn set_suspend_signal(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        suspend: Arrived<'_, Notification>,
+    ) -> Result<(), Error>;
 }
 
 tench_protocol::codes! {
@@ -104,8 +112,8 @@ tench_protocol::codes! {
         Interrupted = 1, "Ctrl-C was typed";
         /// Too many threads wait.
         Full = 2, "too many threads wait at the console; try again later";
-        /// Another process owns the terminal.
-        NotYours = 3, "another process owns the terminal";
+        /// The process does not own the terminal, and has no power to take it.
+        NotYours = 3, "the terminal is not this process's, and it has no power to take it";
         /// Nothing was typed in time.
         TimedOut = 4, "nothing was typed in time";
     }

@@ -2,11 +2,15 @@
 //!
 //! A path names a file or directory from the root on, with or without a `/` before it; `.` is where one is, `..` one further up.
 
-use tench_protocol::{ArrayString, Caller, Given, Replies, Sent, Text, Words, interface};
+use tench_protocol::{ArrayString, Caller, Given, Powers, Replies, Sent, Text, Words, interface};
 use tench_sys::Endpoint;
 
 /// Pipes and files. The capabilities that it answers are ends of byte streams, for requests of the interface
 /// [stream](stream.md); they belong to the process that asks, and are closed when it ends.
+///
+/// Everybody may read everything, make files and directories in `/tmp` and in directories that were made with the power `files`, and
+/// change what the process itself made: write, remove, rename. Anything else needs the power `files`, and files of the boot archive
+/// cannot be changed at all.
 #[interface(client = Files, version = 1)]
 pub trait FilesService {
     /// Makes a pipe: the end to read from, and the end to write to. The capabilities go to the empty slots.
@@ -16,9 +20,15 @@ pub trait FilesService {
 
     /// Opens a file. The capability goes to the empty slot.
     /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory` (on the way), `IsDirectory`, `ReadOnly` (to write a file of the boot
-    /// archive), `Exists` (`CreateNew`), `NoSpace`, `Full`.
+    /// archive), `NotAllowed`, `Exists` (`CreateNew`), `NoSpace`, `Full`.
     #[method(2)]
-    fn open(&mut self, caller: Caller, path: Text<'_, MAX_PATH>, how: How) -> Result<Sent<Endpoint, Given>, Error>;
+    fn open(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        path: Text<'_, MAX_PATH>,
+        how: How,
+    ) -> Result<Sent<Endpoint, Given>, Error>;
 
     /// What lies at a path.
     /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`.
@@ -35,20 +45,27 @@ pub trait FilesService {
         after: Text<'_, MAX_PATH>,
     ) -> Result<(Status, ArrayString<MAX_PATH>), Error>;
 
-    /// Makes a directory.
-    /// Errors: `BadPath`, `NoSuchFile` (on the way), `NotADirectory`, `Exists`, `NoSpace`.
+    /// Makes a directory. In one that was made with the power `files` everybody may make something, in another its maker alone.
+    /// Errors: `BadPath`, `NoSuchFile` (on the way), `NotADirectory`, `Exists`, `NotAllowed`, `NoSpace`.
     #[method(5)]
-    fn make_directory(&mut self, caller: Caller, path: Text<'_, MAX_PATH>) -> Result<(), Error>;
+    fn make_directory(&mut self, caller: Caller, powers: Powers, path: Text<'_, MAX_PATH>) -> Result<(), Error>;
 
     /// Removes a file, or a directory with nothing in it. A file that is open stays without a name until it is closed.
-    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `ReadOnly`, `NotEmpty`.
+    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `ReadOnly`, `NotAllowed`, `NotEmpty`.
     #[method(6)]
-    fn remove(&mut self, path: Text<'_, MAX_PATH>) -> Result<(), Error>;
+    fn remove(&mut self, caller: Caller, powers: Powers, path: Text<'_, MAX_PATH>) -> Result<(), Error>;
 
     /// Gives a file or directory another path. A file that lies there is removed.
-    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory lies there), `ReadOnly`, `IntoItself`, `NoSpace`.
+    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory lies there), `ReadOnly`, `NotAllowed`,
+    /// `IntoItself`, `NoSpace`.
     #[method(7)]
-    fn rename(&mut self, from: Text<'_, MAX_PATH>, to: Text<'_, MAX_PATH>) -> Result<(), Error>;
+    fn rename(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        from: Text<'_, MAX_PATH>,
+        to: Text<'_, MAX_PATH>,
+    ) -> Result<(), Error>;
 
     /// How much is used, and of what.
     #[method(8)]
@@ -150,5 +167,7 @@ tench_protocol::codes! {
         NoSpace = 10, "no space is left for files; remove one";
         /// Too many ends of streams are open, of this process or of all.
         Full = 11, "too many pipes and files are open; close one";
+        /// Another process made it, or the directory is not everybody's.
+        NotAllowed = 12, "only its maker, or a program started with the power files, may change this; write under /tmp";
     }
 }

@@ -1,21 +1,24 @@
 //! The memory server's interfaces.
 //!
-//! A client is known by the badge of its capability, which is also the number of its account. The capability without a badge
-//! is the authority over all accounts; `init` and the process server hold it.
+//! A client is known by the badge of its capability, whose process is also the number of its account. The capability without a
+//! badge is the authority over all accounts; `init` and the process server hold it. What lies where, who else has how much, and
+//! the choice of addresses are for those with the power `memory`.
 
-use tench_protocol::{Arrived, Caller, Given, List, Sent, Words, interface};
+use tench_protocol::{Arrived, Caller, Given, List, Powers, Sent, Words, interface};
 use tench_sys::Untyped;
 
 /// Blocks of physical memory.
 #[interface(client = Mem, version = 1)]
 pub trait MemService {
     /// Gives a block of at least `1 << size_bits` bytes. Its physical address names it from now on. (The process server
-    /// alone can ask for it on the account of another.)
-    /// Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`.
+    /// alone can ask for it on the account of another.) A range of addresses, or an alignment to more than 1 GiB, is only for those
+    /// with the power `memory`.
+    /// Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`.
     #[method(1)]
     fn give(
         &mut self,
         caller: Caller,
+        powers: Powers,
         size_bits: u32,
         within: Within,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error>;
@@ -41,16 +44,18 @@ pub trait MemService {
     #[method(4)]
     fn divide(&mut self, caller: Caller, address: u64) -> Result<u32, Error>;
 
-    /// All memory.
+    /// All memory. Everybody is told how much there is and how much of it is free; the rest is 0 for those without the power
+    /// `memory`.
     #[method(5)]
-    fn totals(&mut self) -> Result<Totals, Error>;
+    fn totals(&mut self, powers: Powers) -> Result<Totals, Error>;
 
-    /// The account with the next higher number.
+    /// The account with the next higher number, of those that the caller may see: its own, or with the power `memory` all.
     /// Errors: `NoSuchAccount` when there is none.
     #[method(6)]
-    fn next_account(&mut self, after: u64) -> Result<Account, Error>;
+    fn next_account(&mut self, caller: Caller, powers: Powers, after: u64) -> Result<Account, Error>;
 
-    /// Sets how many bytes a process may use; its account is opened if need be.
+    /// Sets how many bytes a process may use, with those whose accounts are opened below it from now on; its account is opened if need
+    /// be.
     /// Errors: `OutOfMemory`, `TooManyBlocks`.
     #[method(7, authority)]
     fn set_quota(&mut self, account: u64, bytes: u64) -> Result<(), Error>;
@@ -61,23 +66,30 @@ pub trait MemService {
     fn close_account(&mut self, account: u64) -> Result<u64, Error>;
 
     /// What lies from an address on, in order of addresses. None follows after the last.
-    #[method(9)]
+    #[method(9, power(MEMORY))]
     fn describe(&mut self, from: u64) -> Result<List<Extent, MAX_EXTENTS>, Error>;
 
     /// What the server's books say of all blocks in use, and what the kernel says was made of the same memory. They are
     /// equal.
-    #[method(10)]
+    #[method(10, power(MEMORY))]
     fn audit(&mut self) -> Result<Audit, Error>;
 
     /// The block with the lowest address from `from` on that nobody here has, but of which other cores had something.
     /// Errors: `NoSuchBlock` when there is none.
-    #[method(11)]
+    #[method(11, power(MEMORY))]
     fn abroad(&mut self, from: u64) -> Result<Granted, Error>;
 
     /// Frees such a block, when no other core has anything of it any more. Answers the bytes.
     /// Errors: `NoSuchBlock`, `Abroad`.
-    #[method(12)]
+    #[method(12, power(MEMORY))]
     fn reclaim(&mut self, address: u64) -> Result<u64, Error>;
+
+    /// Opens the account of a process below that of another one, its parent: from now on what is on it counts for every limit above it,
+    /// and this limit counts for it and all that are opened below it. A limit that is no lower than the next above is none of its own
+    /// (`NO_QUOTA`). What is below the parent stays below its limit when the parent has ended.
+    /// Errors: `OutOfMemory`, `TooManyBlocks`, `TooDeep`.
+    #[method(14, authority)]
+    fn open_account(&mut self, account: u64, parent: u64, bytes: u64) -> Result<(), Error>;
 
     /// Takes in memory from elsewhere, of which nothing was made: another core has given it. It is the server's from now on.
     /// Errors: `BadSize` (too small, or the table of regions is full), `TooManyBlocks`, `Internal`.
@@ -116,7 +128,7 @@ pub struct Account {
     pub process: u64,
     /// Bytes in use, without those of slabs.
     pub used: u64,
-    /// Bytes that may be in use.
+    /// Bytes that may be in use, as far as limits above this account leave some now.
     pub quota: u64,
     /// Blocks in use.
     pub blocks: u64,
@@ -208,5 +220,9 @@ tench_protocol::codes! {
         NoSuchSlot = 15, "the slots for the bundle's objects are not empty slots of one node of that space";
         /// Other cores have something that was made of the block.
         Abroad = 16, "other cores have something of this memory; take it back first";
+        /// Addresses are chosen by those with the power `memory`.
+        NotAllowed = 17, "only those with the power memory choose addresses; ask for memory anywhere, or to be given the power";
+        /// More limits would lie above the account than the server follows.
+        TooDeep = 18, "too many limits lie within each other; start the program with the limit that its parent has";
     }
 }

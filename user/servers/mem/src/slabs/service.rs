@@ -5,7 +5,7 @@ use tench_mem_client::protocol::Error;
 use tench_mem_client::slabs::protocol::{
     Books as SlabBooks, Bundle as Given, Figures, KernelAccount, MAX_DESCRIPTORS, MAX_SLABS, SlabsService, TRACE_BYTES,
 };
-use tench_protocol::{Arrived, Bytes, Caller, List};
+use tench_protocol::{Arrived, Bytes, Caller, List, Powers};
 use tench_slabs::Lifetime;
 use tench_sys::{CapAddress, CapNode};
 
@@ -32,28 +32,33 @@ impl SlabsService for Both<'_> {
     fn grant(
         &mut self,
         caller: Caller,
+        powers: Powers,
         is_static: bool,
         descriptors: List<u64, MAX_DESCRIPTORS>,
     ) -> Result<Given, Error> {
-        self.slabs.grant(self.store, caller.0, lifetime(is_static), None, &descriptors)
+        let given = self.slabs.grant(self.store, caller.0, lifetime(is_static), None, &descriptors)?;
+        Ok(Given { figures: visible(powers, given.figures), ..given })
     }
 
     fn grant_to(
         &mut self,
         caller: Caller,
+        powers: Powers,
         is_static: bool,
         first: CapAddress,
         descriptors: List<u64, MAX_DESCRIPTORS>,
         space: Arrived<'_, CapNode>,
     ) -> Result<Given, Error> {
-        self.slabs.grant(self.store, caller.0, lifetime(is_static), Some((space.cap(), first)), &descriptors)
+        let to = Some((space.cap(), first));
+        let given = self.slabs.grant(self.store, caller.0, lifetime(is_static), to, &descriptors)?;
+        Ok(Given { figures: visible(powers, given.figures), ..given })
     }
 
-    fn free(&mut self, caller: Caller, number: u64) -> Result<Figures, Error> {
+    fn free(&mut self, caller: Caller, powers: Powers, number: u64) -> Result<Figures, Error> {
         let state = self.slabs.state()?;
         state.bundles.get(&number).filter(|bundle| bundle.client == caller.0).ok_or(Error::NoSuchBundle)?;
         self.slabs.free(self.store, number)?;
-        self.slabs.figures()
+        Ok(visible(powers, self.slabs.figures()?))
     }
 
     fn books(&mut self, number: u64) -> Result<SlabBooks, Error> {
@@ -89,4 +94,9 @@ impl SlabsService for Both<'_> {
 /// How long objects live.
 const fn lifetime(is_static: bool) -> Lifetime {
     if is_static { Lifetime::Static } else { Lifetime::Dynamic }
+}
+
+/// What somebody is told of the sums over everybody's objects.
+fn visible(powers: Powers, figures: Figures) -> Figures {
+    if powers.contains(Powers::MEMORY) { figures } else { Figures::default() }
 }

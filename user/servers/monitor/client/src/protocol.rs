@@ -1,6 +1,6 @@
 //! The monitor's interface.
 
-use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Sent, Text, Words, interface};
+use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Powers, Sent, Text, Words, interface};
 use tench_sys::{Endpoint, Untyped};
 
 pub use tench_procs_client::pid::{CORE_SHIFT, first, place};
@@ -51,7 +51,13 @@ pub trait MonitorService {
     /// all cores.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
     #[method(6)]
-    fn kill(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
+    fn kill(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        later: Later<'_, (), Error>,
+        process: u64,
+    ) -> Result<Option<()>, Error>;
 
     /// What is known about the process with the next higher number. Those of one core are numbered one after another; the search ends
     /// with the last of the core to which `after` belongs, so a list of all begins anew with each core's [`first`].
@@ -67,12 +73,24 @@ pub trait MonitorService {
     /// Suspends a process, on whichever core: none of its threads runs, nor any that it makes.
     /// Errors: as `kill`.
     #[method(9)]
-    fn suspend(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
+    fn suspend(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        later: Later<'_, (), Error>,
+        process: u64,
+    ) -> Result<Option<()>, Error>;
 
     /// Lets a suspended process go on, on whichever core.
     /// Errors: as `kill`.
     #[method(10)]
-    fn resume(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
+    fn resume(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        later: Later<'_, (), Error>,
+        process: u64,
+    ) -> Result<Option<()>, Error>;
 
     /// What is known about a process, on whichever core.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`.
@@ -91,6 +109,7 @@ pub trait MonitorService {
     fn kill_all(
         &mut self,
         caller: Caller,
+        powers: Powers,
         later: Later<'_, u64, Error>,
         core: u64,
         name: Text<'_, MAX_NAME>,
@@ -100,8 +119,13 @@ pub trait MonitorService {
     /// is that one the next time. Answers whether it was killed.
     /// Errors: as `kill`.
     #[method(13)]
-    fn interrupt(&mut self, caller: Caller, later: Later<'_, bool, Error>, process: u64)
-    -> Result<Option<bool>, Error>;
+    fn interrupt(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        later: Later<'_, bool, Error>,
+        process: u64,
+    ) -> Result<Option<bool>, Error>;
 
     /// How many processes run on a core, neither suspended nor ended; `init` and those that it has started do not count.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
@@ -212,6 +236,7 @@ pub trait MonitorService {
     fn processes(
         &mut self,
         caller: Caller,
+        powers: Powers,
         later: Later<'_, Sent<Endpoint, Given>, Error>,
         core: u64,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error>;
@@ -371,7 +396,7 @@ tench_protocol::codes! {
         /// Arguments are too long.
         TextTooLong = 38, "the text is too long";
         /// The caller has not started the process.
-        NotAllowed = 39, "not one of your processes, and you may not manage others";
+        NotAllowed = 39, "this takes a power that you do not have; `caps` shows which you have";
         /// The process is `init`, `mem`, `procs` or the monitor of its core.
         Essential = 40, "nothing would go on without it";
         /// Only memory, endpoints and notifications can be sent.

@@ -120,9 +120,9 @@ pub fn carry_out(
             .and_then(|forward| endpoints.request(core, &forward, books))
             .and_then(|request| desk.serve(core, number, request).map_err(at_once)),
         operation::PROCESSES => {
-            let made = decode_asker(words, core)
-                .map_err(malformed)
-                .and_then(|asker| endpoints.processes(asker, core).map_err(|_| (Outcome::Busy, 0)));
+            let made = decode_asker(words, core).map_err(malformed).and_then(|(asker, powers)| {
+                endpoints.processes(powers.badge(asker), core).map_err(|_| (Outcome::Busy, 0))
+            });
             return Some(made.map_or_else(|(why, about)| ended(why, about), |made| answered(0, &[made], &[])));
         }
         exchange::ADMIT => Admission::decode(words, core, desk.core).map_err(malformed).and_then(|admission| {

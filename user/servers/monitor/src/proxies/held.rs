@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use tench_abi::CapAddress;
+use tench_abi::power::identity;
 
 use super::{HELD, PROCESSES, Server, What};
 
@@ -79,8 +80,9 @@ impl Holdings {
     pub fn release(&mut self, core: u64, number: u64) -> Option<Held> {
         self.held_for(core, number)?;
         let held = self.let_go(number)?;
-        if held.asks_processes() && !self.can_ask(held.badge) {
-            self.parted.push(held.badge);
+        let process = identity(held.badge);
+        if held.asks_processes() && !self.can_ask(process) {
+            self.parted.push(process);
         }
         Some(held)
     }
@@ -97,7 +99,7 @@ impl Holdings {
 
     /// Whether this core's process server can be asked as this process.
     fn can_ask(&self, process: u64) -> bool {
-        self.all.values().any(|held| held.asks_processes() && held.badge == process)
+        self.all.values().any(|held| held.asks_processes() && identity(held.badge) == process)
     }
 
     /// A process that could ask this core's process server, and cannot any more.

@@ -6,7 +6,7 @@ use tench_monitor::message::Strings;
 use tench_monitor_client::protocol::{
     Core, Error, Exchanged, MAX_NAME, MAX_STRINGS, Memory, MonitorService, Process, State, first,
 };
-use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Sent, Text};
+use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Powers, Sent, Text};
 use tench_sys::{Cap, Endpoint, Untyped};
 
 use super::{Server, trade};
@@ -61,8 +61,14 @@ impl MonitorService for Server {
         self.ask(About::new(Operation::Wait, caller, process), later, Asker::Process)
     }
 
-    fn kill(&mut self, Caller(caller): Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error> {
-        self.ask(About::new(Operation::Kill, caller, process), later, Asker::Done)
+    fn kill(
+        &mut self,
+        Caller(caller): Caller,
+        powers: Powers,
+        later: Later<'_, (), Error>,
+        process: u64,
+    ) -> Result<Option<()>, Error> {
+        self.ask(About::new(Operation::Kill, caller, process).with_powers(powers), later, Asker::Done)
     }
 
     fn next(
@@ -86,19 +92,21 @@ impl MonitorService for Server {
     fn suspend(
         &mut self,
         Caller(caller): Caller,
+        powers: Powers,
         later: Later<'_, (), Error>,
         process: u64,
     ) -> Result<Option<()>, Error> {
-        self.ask(About::new(Operation::Suspend, caller, process), later, Asker::Done)
+        self.ask(About::new(Operation::Suspend, caller, process).with_powers(powers), later, Asker::Done)
     }
 
     fn resume(
         &mut self,
         Caller(caller): Caller,
+        powers: Powers,
         later: Later<'_, (), Error>,
         process: u64,
     ) -> Result<Option<()>, Error> {
-        self.ask(About::new(Operation::Resume, caller, process), later, Asker::Done)
+        self.ask(About::new(Operation::Resume, caller, process).with_powers(powers), later, Asker::Done)
     }
 
     fn status(
@@ -113,21 +121,24 @@ impl MonitorService for Server {
     fn kill_all(
         &mut self,
         Caller(caller): Caller,
+        powers: Powers,
         later: Later<'_, u64, Error>,
         core: u64,
         name: Text<'_, MAX_NAME>,
     ) -> Result<Option<u64>, Error> {
-        let about = About::new(Operation::KillAll, caller, of_core(core)?).with_text(string(&name)?);
+        let about =
+            About::new(Operation::KillAll, caller, of_core(core)?).with_text(string(&name)?).with_powers(powers);
         self.ask(about, later, Asker::Number)
     }
 
     fn interrupt(
         &mut self,
         Caller(caller): Caller,
+        powers: Powers,
         later: Later<'_, bool, Error>,
         process: u64,
     ) -> Result<Option<bool>, Error> {
-        self.ask(About::new(Operation::Interrupt, caller, process), later, Asker::Truth)
+        self.ask(About::new(Operation::Interrupt, caller, process).with_powers(powers), later, Asker::Truth)
     }
 
     fn load(&mut self, Caller(caller): Caller, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error> {
@@ -223,6 +234,7 @@ impl MonitorService for Server {
     fn processes(
         &mut self,
         Caller(asker): Caller,
+        powers: Powers,
         later: Later<'_, Sent<Endpoint, Given>, Error>,
         core: u64,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error> {
@@ -231,13 +243,13 @@ impl MonitorService for Server {
         }
         trade::make_room()?;
         self.reach(core)?;
-        let asker = first(self.machine.core) | asker;
+        let badge = powers.badge(first(self.machine.core) | asker);
         if core != self.machine.core {
             let peer = self.peer(core)?.ok_or(Error::NotConnected)?;
-            peer.processes(asker, || later.keep())?;
+            peer.processes(badge, || later.keep())?;
             return Ok(None);
         }
-        let made = self.endpoints.own_processes(asker).map_err(|_| Error::Full)?;
+        let made = self.endpoints.own_processes(badge).map_err(|_| Error::Full)?;
         // Somebody who offered no slot has left his capability here.
         discard(&[core::mem::replace(&mut self.outgoing, made)]);
         Ok(Some(Sent::new(Cap::new(self.outgoing))))

@@ -2,20 +2,25 @@
 
 use tench_abi::layout::slot;
 use tench_procs_client::Standing;
-use tench_protocol::{Arrived, Caller, Given, Later, Replies, Sent, Text, interface};
+use tench_protocol::{Arrived, Caller, Given, Later, Powers, Replies, Sent, Text, interface};
 use tench_sys::Endpoint;
 
-/// Endpoints by name.
+/// Endpoints by name. Names with a `/` in them are everybody's, and whoever comes first has one; by custom a program's begin with
+/// its own: `chess/board`. Names without are the system's: only those with the power `names` register them, so that nobody
+/// else can take the name of a server that is being started again.
 #[interface(client = Names, version = 1)]
 pub trait NamesService {
     /// Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
     /// one that allows no more than to call. If the capability has no badge, the copy has the number of the process that looked the
-    /// name up: so a server knows its clients. A name that the process has registered before stands for the new endpoint.
-    /// Errors: `BadName`, `Taken` (by another process), `Full` (no name is free, or the process has more than are free).
+    /// name up: so a server knows its clients. If moreover the name is the system's, the badge says what powers that process has. A name
+    /// that the process has registered before stands for the new endpoint.
+    /// Errors: `BadName`, `NotAllowed` (a name of the system's, without the power `names`), `Taken` (by another process), `Full` (no
+    /// name is free, or the process has more than are free).
     #[method(1)]
     fn register(
         &mut self,
         caller: Caller,
+        powers: Powers,
         replies: &mut Replies,
         name: Text<'_, MAX_NAME>,
         endpoint: Arrived<'_, Endpoint>,
@@ -24,7 +29,12 @@ pub trait NamesService {
     /// The endpoint that is registered under a name; the capability goes to the empty slot.
     /// Errors: `BadName`, `Unknown`.
     #[method(2)]
-    fn look_up(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error>;
+    fn look_up(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        name: Text<'_, MAX_NAME>,
+    ) -> Result<Sent<Endpoint, Given>, Error>;
 
     /// The same, but waits until the name is registered.
     /// Errors: `BadName`, `Full` (nobody more can wait, or more threads of the process wait than could wait besides).
@@ -32,6 +42,7 @@ pub trait NamesService {
     fn wait_for(
         &mut self,
         caller: Caller,
+        powers: Powers,
         later: Later<'_, Sent<Endpoint, Given>, Error>,
         name: Text<'_, MAX_NAME>,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error>;
@@ -73,5 +84,7 @@ tench_protocol::codes! {
         Unknown = 4, "nobody has registered this name";
         /// Somebody else has registered this name.
         NotYours = 5, "another process registered this name; only that one can unregister it";
+        /// The name is the system's, and the process may not register those.
+        NotAllowed = 6, "names without a / are the system's; register one with a /, such as PROGRAM/NAME";
     }
 }

@@ -1,7 +1,7 @@
 //! What is easier to use than the requests themselves.
 
-use tench_abi::CapAddress;
 use tench_abi::layout::slot;
+use tench_abi::{CapAddress, Powers};
 use tench_protocol::Any;
 use tench_sys::Cap;
 
@@ -100,9 +100,9 @@ impl Spawn {
         self.procs.give_away(self.process, slot, Cap::<Any>::new(cap.into()))
     }
 
-    /// Sets priority, ceiling, bytes of stack (0: as usual), and whether it may manage all processes.
-    pub fn configure(&self, priority: u8, ceiling: u8, stack: u64, manager: bool) -> Result<(), Failure> {
-        self.procs.set_up(self.process, priority, ceiling, stack, manager)
+    /// Sets priority, ceiling, bytes of stack (0: as usual), and powers.
+    pub fn configure(&self, priority: u8, ceiling: u8, stack: u64, powers: Powers) -> Result<(), Failure> {
+        self.procs.set_up(self.process, priority, ceiling, stack, u64::from(powers.bits()))
     }
 
     /// Limits the bytes of memory that it may have.

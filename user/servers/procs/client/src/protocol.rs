@@ -6,22 +6,28 @@
 
 use tench_abi::fault::Report;
 use tench_abi::{CapAddress, Kind, Rights};
-use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, List, Sent, Text, Words, interface};
+use tench_protocol::{
+    Any, ArrayString, Arrived, Bytes, Caller, Given, Later, List, Powers, Sent, Text, Words, interface,
+};
 use tench_sys::{Endpoint, Instant, Notification};
 
 /// Processes.
-#[interface(client = Procs, version = 2)]
+#[expect(clippy::too_many_arguments, reason = "how a process runs is said at once, and who says it is checked first")]
+#[interface(client = Procs, version = 3)]
 pub trait ProcsService {
     /// Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for in
-    /// `bin/`. Its first argument is the text as it was given. Answers the process's number.
+    /// `bin/`. Its first argument is the text as it was given. Answers the process's number. Nothing follows from the program's name:
+    /// the process will have what is said of it before its start, and by itself the usual priority, or its parent's ceiling if
+    /// that is lower, and no powers.
     /// Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`; `NoSuchProcess`, `WrongState` if the process to which the
     /// capability was given has ended.
     #[method(1)]
     fn create(&mut self, caller: Caller, program: Text<'_, MAX_NAME>) -> Result<u64, Error>;
 
     /// Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with zero
-    /// bytes, and one string can be spread over several requests.
-    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `OutOfMemory`.
+    /// bytes, and one string can be spread over several requests. Until the process runs, what it is to be told lies in this server's
+    /// memory, of which each family has a share.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `TooMuchText`, `OutOfMemory`.
     #[method(2)]
     fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error>;
 
@@ -44,20 +50,41 @@ pub trait ProcsService {
         cap: Arrived<'_, Any, Given>,
     ) -> Result<(), Error>;
 
-    /// Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and whether it may kill,
-    /// suspend, resume and inspect every other process, not only its descendants. Only a process that may do so itself can
-    /// pass that on.
+    /// Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and its powers, a bit for each
+    /// ([`tench_abi::Powers`]), which its capabilities to servers carry. With some of them it gets a capability to the kernel, which
+    /// permits those. The ceiling is at most the caller's own, and the powers are among those of the capability that is used.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `PriorityTooHigh`, `NotAllowed`, `StackTooLarge`.
     #[method(5)]
     fn set_up(
         &mut self,
         caller: Caller,
+        powers: Powers,
         process: u64,
         priority: u8,
         ceiling: u8,
         stack: u64,
-        manager: bool,
+        given: u64,
     ) -> Result<(), Error>;
+
+    /// A process in preparation that has a capability in `SERVICE` is the server of this name: when it ends, it is started again, as
+    /// often within a minute as `attempts` says, `delay` milliseconds after its end and twice as many each further time. Each time
+    /// it finds the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
+    /// Errors: `NoSuchProcess`, `WrongState`, `BadSlot` (it serves nowhere), `Exists`, `OutOfMemory`, `TextTooLong`.
+    #[method(30, authority)]
+    fn supervise(
+        &mut self,
+        process: u64,
+        name: Text<'_, MAX_SERVICE>,
+        attempts: u32,
+        delay: u32,
+        keep: u64,
+        nodes: u32,
+    ) -> Result<(), Error>;
+
+    /// This core stops when a process ends: without it nobody would reach the core, and nobody on it the servers of others.
+    /// Errors: `NoSuchProcess`, `WrongState`.
+    #[method(31, authority)]
+    fn stop_without(&mut self, process: u64) -> Result<(), Error>;
 
     /// Starts a process in preparation; if it does not start, its record is gone. Answers what is wrong with the program's
     /// file, if that is why.
@@ -72,7 +99,13 @@ pub trait ProcsService {
     /// Kills a process. Of one in preparation nothing is left then, not even its record.
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended), `Essential`.
     #[method(8)]
-    fn kill(&mut self, caller: Caller, later: Later<'_, (), Error>, process: u64) -> Result<Option<()>, Error>;
+    fn kill(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        later: Later<'_, (), Error>,
+        process: u64,
+    ) -> Result<Option<()>, Error>;
 
     /// The calling process wants to end by itself: the next `interrupt` of it signals this notification and does no more. What
     /// was given before is forgotten.
@@ -84,8 +117,13 @@ pub trait ProcsService {
     /// one the next time. Answers whether it was killed.
     /// Errors: as `kill`.
     #[method(25)]
-    fn interrupt(&mut self, caller: Caller, later: Later<'_, bool, Error>, process: u64)
-    -> Result<Option<bool>, Error>;
+    fn interrupt(
+        &mut self,
+        caller: Caller,
+        powers: Powers,
+        later: Later<'_, bool, Error>,
+        process: u64,
+    ) -> Result<Option<bool>, Error>;
 
     /// Waits until a process has ended.
     /// Errors: `NoSuchProcess`, `Full`, `OutOfMemory`.
@@ -127,12 +165,12 @@ pub trait ProcsService {
     /// Suspends a process: none of its threads runs, nor any that it makes. What they wait for goes on; a request to it waits.
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
     #[method(13)]
-    fn suspend(&mut self, caller: Caller, process: u64) -> Result<(), Error>;
+    fn suspend(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error>;
 
     /// Lets a suspended process go on.
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
     #[method(14)]
-    fn resume(&mut self, caller: Caller, process: u64) -> Result<(), Error>;
+    fn resume(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error>;
 
     /// Capabilities of a process from an address on, in order, and where to go on (`NULL`: that was all).
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`.
@@ -140,6 +178,7 @@ pub trait ProcsService {
     fn capabilities(
         &mut self,
         caller: Caller,
+        powers: Powers,
         process: u64,
         from: CapAddress,
     ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error>;
@@ -153,7 +192,7 @@ pub trait ProcsService {
     /// it keeps. A child may have as much as its parent unless this is said.
     /// Errors: `NoSuchProcess`, `NotAllowed` (also for more than the caller may have), `WrongState`, `OutOfMemory`.
     #[method(19)]
-    fn limit(&mut self, caller: Caller, process: u64, bytes: u64) -> Result<(), Error>;
+    fn limit(&mut self, caller: Caller, powers: Powers, process: u64, bytes: u64) -> Result<(), Error>;
 
     /// The capability to one of the servers that every process gets, in this slot, after the server was started again; it
     /// goes to the empty slot on offer. Answers when the server runs.
@@ -166,16 +205,16 @@ pub trait ProcsService {
         slot: CapAddress,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error>;
 
-    /// The endpoint of a server of the system description, without a badge, for a process that may manage all others; it goes to the
-    /// empty slot on offer. It is gone when the server ends.
-    /// Errors: `NotAllowed`, `NotRunning` (also if there is no such server).
-    #[method(26)]
-    fn server(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error>;
+    /// The endpoint of a server that `init` has started, without a badge: with it, everything may be asked of it. It goes to the empty
+    /// slot on offer, and is gone when the server ends.
+    /// Errors: `NotRunning` (also if there is no such server).
+    #[method(26, authority)]
+    fn server(&mut self, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error>;
 
-    /// Whether a process may kill, suspend, resume and inspect every other, not only its descendants.
+    /// The powers that a process was given, a bit for each ([`tench_abi::Powers`]).
     /// Errors: `NoSuchProcess`, `WrongState` (it has ended).
     #[method(27)]
-    fn may_manage(&mut self, process: u64) -> Result<bool, Error>;
+    fn powers(&mut self, process: u64) -> Result<u64, Error>;
 
     /// How many processes run, neither suspended nor ended; `init` and those that it has started do not count.
     #[method(28)]
@@ -301,10 +340,15 @@ tench_protocol::codes! {
     }
 }
 
+/// Highest priority that a process of another core may give here, if its capability permits reservations of processor time. Others
+/// may give the usual one: here it is not known what they may give there.
+pub const TRUSTED_PRIORITY: u8 = 180;
 /// Largest stack of a main thread, in bytes.
 pub const MAX_STACK: u64 = 16 << 20;
 /// Bytes of the longest program name.
 pub const MAX_NAME: usize = 255;
+/// Bytes of the longest name of a server.
+pub const MAX_SERVICE: usize = 32;
 /// Bytes of text in one `append`.
 pub const MAX_APPEND: usize = 448;
 /// Capabilities described in one answer.
@@ -474,8 +518,9 @@ tench_protocol::codes! {
         BadSlot = 10, "a capability cannot be given in this slot, or it is taken";
         /// The priority exceeds the ceiling of whoever asks.
         PriorityTooHigh = 11, "the priority exceeds your ceiling";
-        /// The process is neither a descendant nor may the caller manage others.
-        NotAllowed = 12, "not one of your processes, and you may not manage others";
+        /// The process is no descendant, and the capability used does not permit managing others; or a power or a quota is to be
+        /// passed on that the caller does not have.
+        NotAllowed = 12, "this takes a power that you do not have; `caps` shows which you have";
         /// Too many threads wait.
         Full = 13, "too many threads wait; try again later";
         /// The kernel refused what should be possible.
@@ -488,5 +533,9 @@ tench_protocol::codes! {
         Essential = 16, "nothing would go on without it";
         /// The server does not run now.
         NotRunning = 19, "the server does not run; it may be about to be started again";
+        /// A server of this name is started again when it ends.
+        Exists = 20, "a server of this name is supervised already";
+        /// A family of processes prepares others with more text than its share of the server's memory.
+        TooMuchText = 21, "too many processes are prepared with too much text; start some, or give them up";
     }
 }

@@ -6,7 +6,8 @@ use tench_sys::SchedulingContext;
 /// Shares of the processor that are kept. A reservation is for jobs that begin at least a period apart, one at a time, and use no more
 /// than a budget each. It gives their scheduling context the budget, and a priority above all programs without a reservation, after the
 /// server has made sure that its jobs, and those of everybody who has one already, have their budgets within their deadlines.
-/// Times are nanoseconds; shares are millionths of the processor.
+/// Times are nanoseconds; shares are millionths of the processor. All of it needs the power `reserve`, because a reservation takes from
+/// everybody else, and gives a priority above the ceiling of whoever asks.
 #[interface(client = Reserve, version = 1)]
 pub trait ReserveService {
     /// Reserves `budget` in each `period` for whoever runs on a scheduling context, of which the server keeps a capability
@@ -18,7 +19,7 @@ pub trait ReserveService {
     /// the period), `BudgetTooLong` (longer than the deadline, or than what that leaves of the period), `Overcommitted` (the share is not free), `Excessive` (the process would have more than it
     /// leaves to others), `Unschedulable` (the share is free, but somebody would miss a deadline), `Full`, `BadContext` (a right
     /// is missing, or the kernel refuses), `Reserved` (the context has a reservation already).
-    #[method(1)]
+    #[method(1, power(RESERVE))]
     fn reserve(
         &mut self,
         caller: Caller,
@@ -31,16 +32,16 @@ pub trait ReserveService {
     /// Gives a reservation up. Its scheduling context has the priority and the time slice that it had before, and no budget. If any of it
     /// was used, its share is free a period less the deadline later.
     /// Errors: `Unknown`, `NotYours`.
-    #[method(2)]
+    #[method(2, power(RESERVE))]
     fn release(&mut self, caller: Caller, id: u64) -> Result<(), Error>;
 
     /// The reservation with the next higher number. None after the last.
-    #[method(3)]
+    #[method(3, power(RESERVE))]
     fn next(&mut self, after: u64) -> Result<Option<Reservation>, Error>;
 
     /// What the caller could reserve now with this period and deadline (0: half of the period).
     /// Errors: `PeriodTooShort`, `PeriodTooLong`, `DeadlineTooLong`.
-    #[method(4)]
+    #[method(4, power(RESERVE))]
     fn possible(&mut self, caller: Caller, period: u64, deadline: u64) -> Result<Possible, Error>;
 }
 

@@ -1,33 +1,34 @@
 //! The interface of the memory server's slabs.
 
-use tench_protocol::{Arrived, Bytes, Caller, List, Words, interface};
+use tench_protocol::{Arrived, Bytes, Caller, List, Powers, Words, interface};
 use tench_sys::{CapAddress, CapNode};
 
 pub use tench_mem_client::protocol::Error;
 
 /// Memory in the manner of seL4's untyped objects, given in bundles. What for: docs/manual/policies.md.
 ///
-/// Somebody sets slabs up; from then on every process can ask for bundles. The memory server makes the objects, chooses
-/// the slab by its policy, and keeps the books, which can be compared with the kernel's.
+/// Somebody with the power `memory` sets slabs up; from then on every process can ask for bundles. The memory server makes the
+/// objects, chooses the slab by its policy, and keeps the books, which can be compared with the kernel's.
 #[interface(client = Slabs, version = 1)]
 pub trait SlabsService {
     /// Sets slabs up, of these sizes (log2), for dynamic and for static objects. Answers their number.
     /// Errors: `OutOfMemory`, `BadSize`, `SlabsInUse` (there are some).
-    #[method(1)]
+    #[method(1, power(MEMORY))]
     fn set_up(&mut self, dynamic: List<u8, MAX_SLABS>, statics: List<u8, MAX_SLABS>) -> Result<u64, Error>;
 
     /// Takes the slabs down: their memory is free again.
     /// Errors: `NoSlabs`, `SlabsInUse` (objects live in them).
-    #[method(2)]
+    #[method(2, power(MEMORY))]
     fn take_down(&mut self) -> Result<(), Error>;
 
     /// Grants a bundle, whole or not at all: descriptors as words ([`Descriptor`](crate::slabs::Descriptor)), dynamic objects or
-    /// static ones. The objects stay with the server.
+    /// static ones. The objects stay with the server. The sums in the answer are 0 for those without the power `memory`.
     /// Errors: `OutOfMemory`, `BadSize`, `NoSlabs`, `TooManyBlocks`, `QuotaExceeded`.
     #[method(3)]
     fn grant(
         &mut self,
         caller: Caller,
+        powers: Powers,
         is_static: bool,
         descriptors: List<u64, MAX_DESCRIPTORS>,
     ) -> Result<Bundle, Error>;
@@ -38,25 +39,26 @@ pub trait SlabsService {
     fn grant_to(
         &mut self,
         caller: Caller,
+        powers: Powers,
         is_static: bool,
         first: CapAddress,
         descriptors: List<u64, MAX_DESCRIPTORS>,
         space: Arrived<'_, CapNode>,
     ) -> Result<Bundle, Error>;
 
-    /// Frees a bundle: its objects are deleted.
+    /// Frees a bundle: its objects are deleted. Answers as `grant` does.
     /// Errors: `NoSlabs`, `NoSuchBundle`.
     #[method(5)]
-    fn free(&mut self, caller: Caller, number: u64) -> Result<Figures, Error>;
+    fn free(&mut self, caller: Caller, powers: Powers, number: u64) -> Result<Figures, Error>;
 
     /// The server's books of a slab.
     /// Errors: `NoSlabs`, `NoSuchSlab`.
-    #[method(6)]
+    #[method(6, power(MEMORY))]
     fn books(&mut self, number: u64) -> Result<Books, Error>;
 
     /// The kernel's account of a slab.
     /// Errors: `NoSlabs`, `NoSuchSlab`.
-    #[method(7)]
+    #[method(7, power(MEMORY))]
     fn kernel(&mut self, number: u64) -> Result<KernelAccount, Error>;
 
     /// The policy's code, and whether the watermark rule is lifted.
@@ -66,21 +68,21 @@ pub trait SlabsService {
 
     /// Changes the policy, and begins counting anew.
     /// Errors: `NoSlabs`, `NoSuchPolicy`, `SlabsInUse` (lifting the rule, or not, while objects live).
-    #[method(9)]
+    #[method(9, power(MEMORY))]
     fn set_policy(&mut self, code: u64, lifted: bool) -> Result<(), Error>;
 
     /// Records requests as a trace from now on, beginning anew, or stops that. Answers the bytes recorded.
     /// Errors: `OutOfMemory`.
-    #[method(10)]
+    #[method(10, power(MEMORY))]
     fn record(&mut self, on: bool) -> Result<u64, Error>;
 
     /// What was recorded, from an offset in bytes on.
-    #[method(11)]
+    #[method(11, power(MEMORY))]
     fn read_part(&mut self, offset: u64) -> Result<Bytes<'_, TRACE_BYTES>, Error>;
 
     /// Sums over all slabs.
     /// Errors: `NoSlabs`.
-    #[method(12)]
+    #[method(12, power(MEMORY))]
     fn figures(&mut self) -> Result<Figures, Error>;
 }
 

@@ -1,18 +1,21 @@
-//! Priority inheritance: who runs while a server that somebody waits for is busy for somebody else.
+//! Helping: on whose time a server runs, and how urgently, while somebody waits for it.
 //!
 //! ```text
 //!   high (114) ─┐                                    hog (112): never waits
 //!               ├──► outer server (105) ──► inner server (105): works
 //!   low  (110) ─┘    busy for the low one
 //! ```
-//! Without inheritance the high client waits for as long as the hog runs. Each case that shows that it does not has a sister that
-//! shows that it would. The main thread (120) runs before all of them.
+//! If the high client did not help, it would wait for as long as the hog runs. Each case that shows that it does not has a sister that
+//! shows that it would. The main thread (120) runs before all of them. What whoever asks or answers cannot gain by it is in
+//! [`attacks`].
+
+pub mod attacks;
 
 use tench::abi::fault::{Class, answer};
 use tench::abi::object::ThreadState;
 use tench::println;
 use tench::sys::thread::{Binding, Bindings};
-use tench::sys::{Cap, Endpoint, Error, Instant, Message, Rights, SchedulingContext, Wait, time};
+use tench::sys::{Cap, Endpoint, Error, Instant, Message, Notification, Rights, SchedulingContext, Wait, time};
 
 use crate::assembly;
 use crate::case::{Case, Outcome};
@@ -22,23 +25,28 @@ use crate::worker::{Equipment, MOMENT, Shared, Worker, pause};
 /// The cases.
 pub const CASES: &[Case] = &[
     Case::new(
-        "INH0001",
+        "HLP0001",
         "a high client is answered by busy servers with time of their own, whatever a hog does",
         active,
     ),
-    Case::new("INH0002", "the same servers without service starve it", active_starve),
+    Case::new("HLP0002", "the same servers without service starve it", active_starve),
     Case::new(
-        "INH0003",
+        "HLP0003",
         "a high client is answered by busy servers on their callers' time, whatever a hog does",
         passive,
     ),
-    Case::new("INH0004", "the same servers without service starve it", passive_starve),
-    Case::new("INH0005", "a busy handler of faults runs at the priority of who faults next", handler),
-    Case::new("INH0006", "the same handler without service starves it", handler_starves),
-    Case::new("INH0007", "a thread serves one endpoint, and an endpoint has one thread", binding),
-    Case::new("INH0008", "a server falls back when who waits gives up, is suspended or is deleted", falling_back),
-    Case::new("INH0009", "a change of the priority of who waits is passed on", changed),
-    Case::new("INH0010", "a server stops inheriting when its endpoint goes", endpoint_gone),
+    Case::new("HLP0004", "the same servers without service starve it", passive_starve),
+    Case::new("HLP0005", "a busy handler of faults is helped by who faults next", handler),
+    Case::new("HLP0006", "the same handler without service starves it", handler_starves),
+    Case::new("HLP0007", "a thread serves one endpoint, and an endpoint has one thread", binding),
+    Case::new("HLP0008", "who gives up, is suspended or is deleted helps no more", falling_back),
+    Case::new("HLP0009", "a server works at what its first waiter has now, and not at its own", changed),
+    Case::new("HLP0010", "who waited at an endpoint that goes helps no more", endpoint_gone),
+    Case::new("HLP0011", "a server of high priority works at its client's", at_clients),
+    Case::new("HLP0012", "what a client has left behind is finished at no higher a priority than his", left_behind),
+    Case::new("HLP0013", "a signal to a server makes its own priority count, until it receives", signalled),
+    Case::new("HLP0014", "the deadline of a receive makes it count while the server works", alarmed),
+    Case::new("HLP0015", "two servers that call each other wait, and the end of one frees the other", ring),
 ];
 
 /// Priorities beside the main thread's.
@@ -158,7 +166,7 @@ fn answered(stage: &mut Stage, passive: bool) -> Outcome {
     let (high, alone, _) = chain(stage, Shape { passive, serves: true })?;
     let (instructions, rounds) = high.join()??;
     equal!(rounds, 0);
-    println!("note: inherit: {alone} instructions alone, {instructions} behind the low client and beside the hog");
+    println!("note: helping: {alone} instructions alone, {instructions} behind the low client and beside the hog");
     // What was left of the low client's request, and its own.
     check!(alone > ROUNDS && instructions > alone && instructions < 2 * alone + ALLOWANCE);
     Ok(())
@@ -287,12 +295,12 @@ fn changed(stage: &mut Stage) -> Outcome {
     waiter.scheduling.configure(CLIENT, CLIENT, 0, None)?;
     equal!(server.thread.query()?.priority, CLIENT);
     waiter.scheduling.configure(LOW + 3, LOW + 3, 0, None)?;
-    equal!(server.thread.query()?.priority, CLIENT);
-    // Its own counts if that is higher; and what waits if that falls.
-    server.scheduling.configure(PRIORITY - 1, PRIORITY - 1, 0, None)?;
-    equal!(server.thread.query()?.priority, PRIORITY - 1);
-    server.scheduling.configure(SERVER, SERVER, 0, None)?;
     equal!(server.thread.query()?.priority, LOW + 3);
+    // Its own does not count as long as it works for somebody.
+    server.scheduling.configure(PRIORITY - 1, PRIORITY - 1, 0, None)?;
+    equal!(server.thread.query()?.priority, LOW + 3);
+    waiter.scheduling.configure(LOW - 1, LOW - 1, 0, None)?;
+    equal!(server.thread.query()?.priority, LOW);
     Ok(())
 }
 
@@ -307,5 +315,133 @@ fn endpoint_gone(stage: &mut Stage) -> Outcome {
     endpoint.delete()?;
     equal!(waiter.join()?, Err(Error::Aborted));
     equal!(server.state()?, ThreadState::Ready);
+    Ok(())
+}
+
+/// Higher than the hog and the clients, lower than the main thread.
+const URGENT: u64 = CLIENT + 2;
+
+/// A server of that priority that is busy for a low client until the gate opens, beside a hog that counts.
+struct Beside {
+    server: Serving,
+    client: Worker<Result<u64, Error>>,
+    gate: Shared,
+    rounds: Shared,
+    bell: Cap<Notification>,
+}
+
+/// Such a server, which receives its first request with a deadline so many moments away.
+fn beside(stage: &mut Stage, moments: u64) -> Outcome<Beside> {
+    let (endpoint, bell) = (stage.endpoint()?, stage.notification()?);
+    let (gate, rounds) = (stage.word(0)?, stage.word(1)?);
+    let server = stage.spawn_with(Equipment { start: false, ..Equipment::at(URGENT) }, move || {
+        endpoint.receive(Wait::until(Instant::now().after(moments * MOMENT)))?;
+        loop {
+            work(gate);
+            endpoint.reply_receive(&Message::new(7), Wait::FOREVER)?;
+        }
+    })?;
+    server.thread.bind(Bindings { notification: Binding::To(bell), ..Bindings::KEEP })?;
+    server.thread.serve(Some(endpoint))?;
+    server.thread.resume()?;
+    pause(stage)?;
+    let client =
+        stage.spawn_with(Equipment::at(LOW), move || endpoint.call(&Message::new(1)).map(|reply| reply.label()))?;
+    pause(stage)?;
+    equal!((client.state()?, server.thread.query()?.priority), (ThreadState::AwaitingReply, LOW));
+    stage.spawn_with(Equipment::at(HOG), move || {
+        loop {
+            rounds.fetch_add();
+        }
+    })?;
+    Ok(Beside { server, client, gate, rounds, bell })
+}
+
+/// Far away.
+const LATER: u64 = 1000;
+
+fn at_clients(stage: &mut Stage) -> Outcome {
+    let Beside { server, client, gate, rounds, .. } = beside(stage, LATER)?;
+    gate.set(1);
+    let before = rounds.get();
+    for _ in 0..20 {
+        pause(stage)?;
+    }
+    // The work takes a small part of that, but the hog comes before what is done for the low client.
+    equal!((client.state()?, server.thread.query()?.priority), (ThreadState::AwaitingReply, LOW));
+    check!(rounds.get() > before + ROUNDS);
+    client.scheduling.configure(CLIENT, CLIENT, 0, None)?;
+    equal!(client.join()?, Ok(7));
+    equal!((server.state()?, server.thread.query()?.priority), (ThreadState::Receiving, URGENT));
+    Ok(())
+}
+
+fn left_behind(stage: &mut Stage) -> Outcome {
+    let Beside { server, client, gate, rounds, .. } = beside(stage, LATER)?;
+    client.thread.delete()?;
+    equal!(server.thread.query()?.priority, LOW);
+    gate.set(1);
+    let before = (rounds.get(), server.scheduling.query()?.consumed);
+    pause(stage)?;
+    check!(rounds.get() > before.0);
+    equal!((server.state()?, server.scheduling.query()?.consumed), (ThreadState::Ready, before.1));
+    Ok(())
+}
+
+/// Its own priority counts for the server now, until it receives; then it has done what it did for the client.
+fn counts(stage: &mut Stage, beside: &Beside) -> Outcome {
+    equal!(beside.server.thread.query()?.priority, URGENT);
+    beside.gate.set(1);
+    for _ in 0..3 {
+        pause(stage)?;
+    }
+    equal!((beside.server.state()?, beside.server.thread.query()?.priority), (ThreadState::Receiving, URGENT));
+    // The client has been answered, and cannot run beside the hog.
+    equal!((beside.client.state()?, beside.client.has_ended()), (ThreadState::Ready, false));
+    Ok(())
+}
+
+fn signalled(stage: &mut Stage) -> Outcome {
+    let beside = beside(stage, LATER)?;
+    beside.bell.signal()?;
+    // It receives the signal, and then waits for the next message.
+    counts(stage, &beside)
+}
+
+fn alarmed(stage: &mut Stage) -> Outcome {
+    let beside = beside(stage, 8)?;
+    equal!(beside.server.thread.query()?.priority, LOW);
+    for _ in 0..8 {
+        pause(stage)?;
+    }
+    counts(stage, &beside)
+}
+
+fn ring(stage: &mut Stage) -> Outcome {
+    let (one, two) = (stage.endpoint()?, stage.endpoint()?);
+    // What each of them does for whoever calls it is a call of the other.
+    let start = |stage: &mut Stage, own: Cap<Endpoint>, other: Cap<Endpoint>| -> Outcome<Serving> {
+        let worker = stage.spawn(move || {
+            own.receive(Wait::FOREVER)?;
+            let answer = other.call(&Message::new(1)).map(drop);
+            own.reply_receive(&Message::new(2), Wait::FOREVER)?;
+            answer
+        })?;
+        worker.thread.serve(Some(own))?;
+        Ok(worker)
+    };
+    let (first, second) = (start(stage, one, two)?, start(stage, two, one)?);
+    let client = stage.spawn_with(Equipment::at(LOW), move || one.call(&Message::new(1)).map(|reply| reply.label()))?;
+    pause(stage)?;
+    equal!((first.state()?, second.state()?), (ThreadState::AwaitingReply, ThreadState::Sending));
+    equal!(client.state()?, ThreadState::AwaitingReply);
+    let higher =
+        stage.spawn_with(Equipment::at(CLIENT), move || one.call(&Message::new(1)).map(|reply| reply.label()))?;
+    pause(stage)?;
+    equal!((first.state()?, higher.state()?), (ThreadState::AwaitingReply, ThreadState::Sending));
+    second.thread.delete()?;
+    second.reply.delete()?;
+    // The first hears of it, answers, and receives the next.
+    equal!(client.join()?, Ok(2));
     Ok(())
 }

@@ -6,7 +6,7 @@ use tench_arch_host::machine::at;
 use tench_arch_host::{Answer, Machine};
 use tench_kernel::object::{Ref, Reply};
 use tench_kernel::thread::{Thread, ThreadState};
-use tench_kernel::{account, endpoint, scheduler};
+use tench_kernel::{account, endpoint, scheduler, space};
 
 /// A thread, by what lies in the space that all share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Stage {
     pub machine: Machine,
     /// A thread that never waits.
     pub hog: Ref<Thread>,
+    /// The addresses of all actors' scheduling contexts.
+    times: Vec<u64>,
 }
 
 impl Stage {
@@ -32,7 +34,7 @@ impl Stage {
         machine.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), 255, 255, 0]).ok();
         machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
         let hog = machine.first;
-        Stage { machine, hog }
+        Stage { machine, hog, times: Vec::new() }
     }
 
     /// What the first thread does, before it is suspended again.
@@ -68,11 +70,13 @@ impl Stage {
 
     /// A thread that is ready.
     pub fn actor(&mut self, priority: u64) -> Actor {
-        self.arrange(|machine| {
+        let actor = self.arrange(|machine| {
             let capability = machine.free;
             let thread = machine.make_thread(priority);
             Actor { thread, capability, time: capability + 1, reply: capability + 2, endpoint: 0 }
-        })
+        });
+        self.times.push(actor.time);
+        actor
     }
 
     /// One of so many threads that only they themselves have slots: what is bound to them lives as long.
@@ -83,6 +87,7 @@ impl Stage {
         for address in used {
             self.manage(Operation::Delete, &[0, address]);
         }
+        self.times.pop();
         actor
     }
 
@@ -151,8 +156,24 @@ impl Stage {
         self.manage(Operation::ThreadBind, &[actor.capability, UNBIND, 0, 0]);
     }
 
-    pub fn priority(&mut self, actor: Actor) -> i32 {
+    pub fn priority(&mut self, actor: Actor) -> i16 {
         self.machine.thread(actor.thread).priority
+    }
+
+    /// At which priority a thread runs, and the address of the capability to the context that it runs on; 0 for another's than an actor's.
+    pub fn runs_on(&mut self, actor: Actor) -> (i16, Option<u64>) {
+        let t = self.machine.thread(actor.thread);
+        let (priority, context) = (t.priority, t.scheduling.map(Ref::address));
+        let address = context.map(|context| {
+            let first = self.machine.first;
+            let mut k = self.machine.kernel();
+            let is_it = |time: &&u64| match space::lookup_of(&mut k, first, **time) {
+                Ok(slot) => k.slot(slot).cap.object == context,
+                Err(_) => false,
+            };
+            self.times.iter().find(is_it).copied().unwrap_or(0)
+        });
+        (priority, address)
     }
 
     pub fn state(&mut self, actor: Actor) -> ThreadState {

@@ -1,0 +1,224 @@
+//! Whether each thread runs on what it should run on, worked out from scratch: from who waits for whom, and who has which scheduling
+//! context of his own.
+
+use std::collections::BTreeMap;
+
+use tench_abi::Kind;
+use tench_kernel::Kernel;
+use tench_kernel::helping::{COPIES, UNCAPPED};
+use tench_kernel::object::{Endpoint, Ref, SchedulingContext};
+use tench_kernel::thread::{Base, Binding, Thread, ThreadState, slow};
+
+use crate::check::{Checked, Inventory, ensure};
+use crate::host::Host;
+
+/// A scheduling context, at a priority (-1: not now), copied so many times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The context's address.
+    pub context: Option<usize>,
+    /// What the thread runs at.
+    pub priority: i16,
+    /// How many times it was copied.
+    pub copies: u8,
+}
+
+/// What is known of a thread without looking at what it runs on.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    own: Standing,
+    cap: i16,
+    is_urgent: bool,
+    is_parked: bool,
+    /// It waits, and helps nobody: it tells somebody that its budget is used up, or it has closed a ring.
+    is_helpless: bool,
+    /// The caller in the reply object with which it has received last.
+    pub caller: Option<usize>,
+    /// Those who wait to send to the endpoint that it serves, by priority and arrival.
+    pub senders: Vec<usize>,
+}
+
+/// All threads, by address.
+pub type World = BTreeMap<usize, Facts>;
+
+/// Reads who waits for whom, from the threads' states alone.
+pub fn world(k: &mut Kernel<Host>, inventory: &Inventory) -> World {
+    let mut world = World::new();
+    for thread in &inventory.threads {
+        let binding = &k.get(*thread).bindings[Binding::Scheduling as usize].cap;
+        let is_bound =
+            binding.kind == Kind::SchedulingContext && binding.flags & tench_kernel::slot::flag::EMBEDDED != 0;
+        let context = is_bound.then_some(binding.object);
+        let priority = context.map_or(-1, |address| {
+            // SAFETY: a thread's binding names a live scheduling context.
+            let c = unsafe { Ref::<SchedulingContext>::at(address) }.map(|context| k.get(context));
+            c.map_or(-1, |c| if c.is_used_up { -1 } else { i16::from(c.priority) })
+        });
+        let t = k.get(*thread);
+        let facts = Facts {
+            own: Standing { context, priority, copies: 0 },
+            cap: t.cap,
+            is_urgent: t.slow & slow::URGENT != 0,
+            is_parked: t.parked,
+            is_helpless: t.slow & slow::TOLD == slow::TOLD || t.slow & slow::CIRCULAR != 0,
+            caller: None,
+            senders: Vec::new(),
+        };
+        world.insert(thread.address(), facts);
+    }
+    let mut senders: Vec<(u64, usize, usize)> = Vec::new();
+    for thread in &inventory.threads {
+        let t = k.get(*thread);
+        match t.state {
+            ThreadState::AwaitingReply(reply) => {
+                let current = |other: &&Ref<Thread>| {
+                    let t = k.get(**other);
+                    t.other_reply.or(t.bound_reply) == Some(reply) && !t.aside
+                };
+                let server = inventory.threads.iter().find(current);
+                if let Some(server) = server.and_then(|server| world.get_mut(&server.address())) {
+                    server.caller = Some(thread.address());
+                }
+            }
+            ThreadState::Sending(endpoint) => {
+                let key = t.sending.key;
+                let serves = inventory.threads.iter().find(|other| k.get(**other).served == Some(endpoint));
+                senders.extend(serves.map(|server| (key, server.address(), thread.address())));
+            }
+            _ => {}
+        }
+    }
+    senders.sort_unstable();
+    for (_, server, sender) in senders {
+        world.entry(server).and_modify(|facts| facts.senders.push(sender));
+    }
+    world
+}
+
+/// What each thread runs on, if everything is worked out from nothing: nobody runs on anything at first, and each looks at those who wait
+/// for it until nothing changes.
+pub fn from_scratch(world: &World) -> BTreeMap<usize, Standing> {
+    let nothing = Standing { context: None, priority: -1, copies: 0 };
+    let mut standings: BTreeMap<usize, Standing> = world.keys().map(|thread| (*thread, nothing)).collect();
+    for _ in 0..2 * world.len() {
+        let before = standings.clone();
+        for (thread, facts) in world {
+            standings.insert(*thread, best(world, &before, facts));
+        }
+        if standings == before {
+            break;
+        }
+    }
+    standings
+}
+
+/// What one thread runs on, given what those run on who wait for it.
+fn best(world: &World, standings: &BTreeMap<usize, Standing>, facts: &Facts) -> Standing {
+    let offer = |waiter: &usize| {
+        let standing = standings[waiter];
+        let can = !world[waiter].is_parked && standing.context.is_some() && standing.copies < COPIES;
+        can.then(|| Standing { copies: standing.copies + 1, ..standing })
+    };
+    let own = |cap: i16| Standing { priority: facts.own.priority.min(cap), ..facts.own };
+    let caller = facts.caller.filter(|caller| !world[caller].is_helpless);
+    let mut best = caller.as_ref().and_then(offer).unwrap_or(own(facts.cap));
+    let urgent = facts.is_urgent.then(|| own(UNCAPPED));
+    let first = facts.senders.first().filter(|sender| !world[*sender].is_helpless).and_then(offer);
+    for other in urgent.into_iter().chain(first) {
+        if other.priority > best.priority {
+            best = other;
+        }
+    }
+    if facts.is_parked {
+        best.priority = -1;
+    }
+    best
+}
+
+/// Checks every thread.
+pub fn check_helping(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    for endpoint in inventory.of::<Endpoint>(Kind::Endpoint) {
+        if let Some(server) = k.get(endpoint).server {
+            ensure!(inventory.threads.contains(&server), "{endpoint:?} is served by {server:?}, which does not live");
+            let served = k.get(server).served;
+            ensure!(served == Some(endpoint), "{endpoint:?} is served by {server:?}, which serves {served:?}");
+        }
+    }
+    let world = world(k, inventory);
+    let expected = from_scratch(&world);
+    let mut running = BTreeMap::new();
+    for thread in &inventory.threads {
+        let facts = &world[&thread.address()];
+        check_thread(k, *thread, facts, expected[&thread.address()])
+            .map_err(|wrong| format!("{thread:?}: {wrong}; {facts:x?}"))?;
+        let t = k.get(*thread);
+        if let (ThreadState::Ready, Some(context)) = (t.state, t.scheduling) {
+            let other = running.insert(context.address(), *thread);
+            ensure!(other.is_none(), "{thread:?} and {other:?} both run on {context:?}");
+        }
+    }
+    check_contexts(k, inventory)
+}
+
+/// Checks one thread.
+fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>, facts: &Facts, expected: Standing) -> Checked {
+    let t = k.get(thread);
+    let (flags, cap, served, fast_reply) = (t.slow, t.cap, t.served, t.fast_reply);
+    let (base, spare, state) = (t.base, t.spare, t.state);
+    let found = Standing { context: t.scheduling.map(Ref::address), priority: t.priority, copies: t.copies };
+    ensure!(found == expected, "it runs on {found:x?}, should run on {expected:x?}");
+    ensure!((spare, base.spare, base.copies) == (0, 0, 0), "what is always 0 is not");
+    let own = base.context.map(Ref::address);
+    ensure!((own, base.priority) == (facts.own.context, facts.own.priority), "base {base:?}");
+    ensure!((flags & slow::CAPPED != 0) == (cap != UNCAPPED), "cap {cap}, flags {flags:#x}");
+    let fast = matches!(state, ThreadState::Receiving(_)) && fast_reply.is_some();
+    ensure!(!fast || flags & !slow::OF_BUDGET == 0, "a fast call would make it forget flags {flags:#x}");
+    ensure!(
+        flags & slow::ALARM == 0 || flags & slow::DEADLINE != 0,
+        "it has an alarm without a time, flags {flags:#x}"
+    );
+    let is_waited_for = !facts.senders.is_empty();
+    ensure!(
+        flags & slow::CIRCULAR == 0 || matches!(state, ThreadState::Sending(_)),
+        "it has closed a ring, and is {state:?}"
+    );
+    ensure!((flags & slow::HELPED != 0) == is_waited_for, "flags {flags:#x}, senders: {is_waited_for}");
+    if let Some(endpoint) = served {
+        ensure!(k.get(endpoint).server == Some(thread), "it serves {endpoint:?}, which is another's");
+    }
+    Ok(())
+}
+
+/// Contexts and their owners name each other; both live.
+fn check_contexts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    for context in inventory.of::<SchedulingContext>(Kind::SchedulingContext) {
+        let c = k.get(context);
+        let (owner, is_limited, is_used_up, refill) = (c.owner, c.budget.is_limited(), c.is_used_up, c.refill);
+        if let Some(owner) = owner {
+            ensure!(inventory.threads.contains(&owner), "{context:?} is {owner:?}'s, which does not live");
+            let base = k.get(owner).base;
+            ensure!(base.context == Some(context), "{context:?} is {owner:?}'s, which has {base:?}");
+            ensure!((base.slow == slow::BUDGETED) == is_limited, "{context:?} is limited: {is_limited}, but {base:?}");
+        }
+        ensure!(!is_used_up || is_limited, "{context:?} is used up, and has no limit");
+        ensure!(is_used_up == refill.is_queued(), "{context:?} is used up: {is_used_up}; it waits: {refill:?}");
+    }
+    for thread in &inventory.threads {
+        let Base { context, .. } = k.get(*thread).base;
+        if let Some(context) = context {
+            let lives =
+                inventory.objects.get(&context.address()).is_some_and(|cap| cap.kind == Kind::SchedulingContext);
+            ensure!(lives, "{thread:?} has {context:?} for its own, which does not live");
+            ensure!(
+                k.get(context).owner == Some(*thread),
+                "{thread:?} has {context:?} for its own, which is another's"
+            );
+        }
+        if let Some(context) = k.get(*thread).scheduling {
+            let lives =
+                inventory.objects.get(&context.address()).is_some_and(|cap| cap.kind == Kind::SchedulingContext);
+            ensure!(lives, "{thread:?} runs on {context:?}, which does not live");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! Who waits at an endpoint, and in which order.
+//!
+//! Receivers wait in a queue, first in, first out; senders, too, and where the endpoint is served in the order of their priorities. A thread
+//! that waits is unlinked in constant or logarithmic time, whatever ends its wait.
+
+use core::mem::offset_of;
+
+use crate::heap::{self, Node};
+use crate::object::{Endpoint, Ref};
+use crate::thread::{Thread, ThreadState, slow};
+use crate::{Arch, Kernel};
+
+/// Who waits at an endpoint.
+pub enum Waiting {
+    /// Nobody.
+    Nobody,
+    /// This sender comes first.
+    Sender(Ref<Thread>),
+    /// This receiver comes first.
+    Receiver(Ref<Thread>),
+}
+
+/// Who waits.
+#[inline]
+pub fn waiting<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> Waiting {
+    let head = k.get(endpoint).head;
+    // SAFETY: the head of a queue is a live thread (queues are left before a thread goes).
+    match unsafe { Ref::at(head & !1) } {
+        None => Waiting::Nobody,
+        Some(thread) if head & 1 != 0 => Waiting::Receiver(thread),
+        Some(thread) => Waiting::Sender(thread),
+    }
+}
+
+/// The sender that is received next.
+#[inline]
+pub fn first_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> Option<Ref<Thread>> {
+    if let Waiting::Sender(thread) = waiting(k, endpoint) { Some(thread) } else { None }
+}
+
+/// A thread waits as a receiver. No sender does.
+pub fn enqueue_receiver<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
+    let queue = k.get(endpoint);
+    let tail = if queue.head == 0 {
+        queue.head = thread.address() | 1;
+        None
+    } else {
+        // SAFETY: a queue that is not empty has a live last thread.
+        unsafe { Ref::<Thread>::at(queue.tail) }
+    };
+    queue.tail = thread.address();
+    if let Some(last) = tail {
+        k.get(last).next = Some(thread);
+    }
+    let t = k.get(thread);
+    t.next = None;
+    t.previous = tail;
+}
+
+/// A receiver leaves the queue.
+pub fn unqueue_receiver<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
+    let t = k.get(thread);
+    let (next, previous) = (t.next.take(), t.previous.take());
+    (t.fast_reply, t.receive_reply) = (None, None);
+    match previous {
+        Some(previous) => k.get(previous).next = next,
+        None => k.get(endpoint).head = next.map_or(0, |next| next.address() | 1),
+    }
+    match next {
+        Some(next) => k.get(next).previous = previous,
+        None => k.get(endpoint).tail = previous.map_or(0, Ref::address),
+    }
+}
+
+/// The node with which a thread waits as a sender.
+#[inline]
+fn sending_node(thread: Ref<Thread>) -> Ref<Node> {
+    // SAFETY: the field of a live thread.
+    unsafe { Ref::at_unchecked(thread.address() + offset_of!(Thread, sending)) }
+}
+
+/// The root of the heap of senders.
+#[inline]
+fn senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> u32 {
+    match first_sender(k, endpoint) {
+        Some(first) => heap::number(k, sending_node(first)),
+        None => heap::EMPTY,
+    }
+}
+
+/// Sets it.
+fn set_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, root: u32) {
+    let first = heap::node(k, root).map_or(0, |node| node.address() - offset_of!(Thread, sending));
+    k.get(endpoint).head = first;
+    note_senders(k, endpoint);
+}
+
+/// The thread that serves an endpoint knows whether anybody waits there: then it takes no fast path.
+pub fn note_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) {
+    let Some(server) = k.get(endpoint).server else { return };
+    let is_waited_for = first_sender(k, endpoint).is_some();
+    let t = k.get(server);
+    if is_waited_for {
+        t.slow |= slow::HELPED;
+        t.fast_reply = None;
+    } else {
+        t.slow &= !slow::HELPED;
+    }
+}
+
+/// Bits of a sender's key below its priority: the order of arrival.
+const ARRIVAL_BITS: u32 = 48;
+/// All of them.
+const ARRIVAL: u64 = (1 << ARRIVAL_BITS) - 1;
+
+/// A thread waits as a sender. No receiver does.
+///
+/// Their priorities count where somebody serves the endpoint, and so is helped; elsewhere, first come, first served, before all who come when it
+/// is served. Whoever comes after one of the same place is linked behind that one; only the first of such a *run* is in the heap. So as long as
+/// all have the same priority, coming and going take constant time.
+pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
+    let s = k.state();
+    s.arrivals += 1;
+    let arrivals = s.arrivals;
+    let is_served = k.get(endpoint).server.is_some();
+    let key = if is_served { key_of(arrivals, k.get(thread)) } else { arrivals & ARRIVAL };
+    let queue = k.get(endpoint);
+    let (is_empty, tail) = (queue.head == 0, core::mem::replace(&mut queue.tail, thread.address()));
+    k.get(thread).sending.key = key;
+    if !is_empty
+        // SAFETY: the last to come is a live thread that waits, or nobody is known.
+        && let Some(last) = unsafe { Ref::<Thread>::at(tail) }
+        && k.get(last).sending.key >> ARRIVAL_BITS == key >> ARRIVAL_BITS
+    {
+        k.get(last).next = Some(thread);
+        let t = k.get(thread);
+        (t.next, t.previous) = (None, Some(last));
+    } else {
+        let t = k.get(thread);
+        (t.next, t.previous) = (None, None);
+        enter_senders(k, endpoint, thread);
+    }
+}
+
+/// A sender's key where the endpoint is served: who has the lowest comes first. One that has closed a ring comes last: its priority may be that of another who
+/// waits there.
+#[inline]
+fn key_of(arrival: u64, t: &Thread) -> u64 {
+    let priority = if t.slow & slow::CIRCULAR != 0 { -1 } else { t.priority };
+    let place = (i16::from(u8::MAX) + 1 - priority) as u64;
+    place << ARRIVAL_BITS | arrival & ARRIVAL
+}
+
+/// Enters the first of a run into the heap of senders.
+fn enter_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
+    let root = senders(k, endpoint);
+    let root = heap::insert(k, root, sending_node(thread));
+    set_senders(k, endpoint, root);
+}
+
+/// A sender leaves.
+fn unqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
+    let t = k.get(thread);
+    let (next, previous) = (t.next.take(), t.previous.take());
+    if k.get(endpoint).tail == thread.address() {
+        k.get(endpoint).tail = previous.map_or(0, Ref::address);
+    }
+    if let Some(next) = next {
+        k.get(next).previous = previous;
+    }
+    if let Some(previous) = previous {
+        k.get(previous).next = next;
+        return;
+    }
+    let root = senders(k, endpoint);
+    let mut root = heap::remove(k, root, sending_node(thread));
+    if let Some(next) = next {
+        root = heap::insert(k, root, sending_node(next));
+    }
+    set_senders(k, endpoint, root);
+}
+
+/// A sender's priority has changed. It keeps its place among equals, and among those who came when nobody served the endpoint.
+pub fn requeue<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
+    let t = k.get(thread);
+    if t.sending.key <= ARRIVAL && t.slow & slow::CIRCULAR == 0 {
+        return;
+    }
+    unqueue_sender(k, endpoint, thread);
+    let t = k.get(thread);
+    t.sending.key = key_of(t.sending.key, t);
+    enter_senders(k, endpoint, thread);
+}
+
+/// Takes a sending or receiving thread out of its endpoint's queue.
+pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    match k.get(thread).state {
+        ThreadState::Sending(endpoint) => {
+            unqueue_sender(k, endpoint, thread);
+            k.get(thread).slow &= !slow::CIRCULAR;
+        }
+        ThreadState::Receiving(endpoint) => unqueue_receiver(k, endpoint, thread),
+        _ => {}
+    }
+}

@@ -1,0 +1,469 @@
+//! Helping: a thread that waits for another lets it run on its own processor time, at its own priority.
+//!
+//! ```text
+//!   H, 200 ── Sending ──► endpoint ── server ──► S ── AwaitingReply ──► reply object ── claimed ──► T
+//!   │                                            │                                                  │
+//!   └─ its context, 200 ─────────────────────────┴── S has it, too ─────────────────────────────────┴─ T runs on it
+//! ```
+//! A thread waits *for* another in the reply object with which that one has received last, and at the endpoint that it serves
+//! ([`Binding::Served`](crate::thread::Binding::Served)). Which scheduling context a thread runs on follows from who waits for it,
+//! each time anew ([`choose`]):
+//!
+//! - Without a caller, a thread runs on its own context.
+//! - With a caller, it runs on whatever its caller would run on. So what is done for somebody costs him, and is as urgent as he is. Who
+//!   is to be answered later, in another reply object, is nobody's caller meanwhile; and who was received with a capability to a reply object
+//!   that lacks `CALL` is laid aside from the beginning.
+//! - If the first who waits at the endpoint that it serves (they wait in the order of their priorities) has a higher priority than
+//!   that, it runs on his.
+//! - If something of its own is due (a signal to its bound notification, or its alarm), its own context counts, too.
+//!
+//! The highest priority counts. Contexts do not move: a thread that waits keeps its context in mind, and whoever it waits for has a
+//! copy of that. So a copy is always derived from the context's owner through threads that wait for each other, and
+//! whenever one of them stops waiting, [`settle`] takes the copies back, one thread after the other. A context is
+//! copied at most [`COPIES`] times, which bounds that; who waits at the end of a longer chain does not help.
+//!
+//! If the caller cannot help any more (it has gone, its process is suspended, its context was taken away, the chain is too long),
+//! the thread goes on on its own context, but at no higher a priority than his: otherwise whoever wants something done
+//! at a server's priority would begin it and leave.
+//!
+//! Threads that wait for each other in a ring all wait, so none of them needs help; and each would offer another what he has from that one. So
+//! whoever closes a ring does not help ([`is_ring`]).
+//!
+//! The fast paths copy and restore what a thread runs on without asking; they are taken only where that is what would be chosen.
+
+use core::hint::cold_path;
+
+use crate::endpoint::queue;
+use crate::object::{Endpoint, Ref, Reply, SchedulingContext};
+use crate::thread::{Thread, ThreadState, slow};
+use crate::{Arch, Kernel, depletion, scheduler};
+
+/// How many times a context is copied, each time from one who waits to the one for whom he waits.
+pub const COPIES: u8 = 4;
+
+/// Highest priority of own time that means no limit.
+pub const UNCAPPED: i16 = i16::MAX;
+
+/// What a thread can run on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Offer {
+    /// -1: not now.
+    priority: i16,
+    copies: u8,
+    context: Option<Ref<SchedulingContext>>,
+}
+
+/// Whom a thread helps, because it waits for that one.
+#[inline]
+pub fn server_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
+    if !can_help(k, thread) {
+        return None;
+    }
+    match k.get(thread).state {
+        ThreadState::AwaitingReply(object) => {
+            let r = k.get(object);
+            let (caller, claimed) = (r.caller, r.claimed?);
+            // While it is being answered, its state still says that it waits.
+            if caller == Some(thread) && works_with(k, claimed) == Some(object) { Some(claimed) } else { None }
+        }
+        ThreadState::Sending(endpoint) => k.get(endpoint).server,
+        _ => None,
+    }
+}
+
+/// Whether a thread that waits helps: not if it waits because its time is used up, since whoever is told of that has to have some; and not if
+/// it has closed a ring.
+#[inline]
+pub fn can_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
+    let flags = k.get(thread).slow;
+    flags & slow::TOLD != slow::TOLD && flags & slow::CIRCULAR == 0
+}
+
+/// Whether a thread that is about to wait for another would wait for itself: that one waits for it, or somebody for whom that one waits. Longer
+/// rings do not matter, since no context is copied all around.
+fn is_ring<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>) -> bool {
+    let mut at = server;
+    for _ in 0..=COPIES {
+        if at == thread {
+            return true;
+        }
+        match server_of(k, at) {
+            Some(next) => at = next,
+            None => return false,
+        }
+    }
+    false
+}
+
+/// A thread is about to wait at an endpoint that another serves. If that waits for it, it closes a ring.
+#[inline]
+pub fn look_for_ring<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>) {
+    if is_ring(k, thread, server) {
+        k.get(thread).slow |= slow::CIRCULAR;
+    }
+}
+
+/// A thread waits at an endpoint that another serves, from now on: it helps.
+#[inline]
+pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>) {
+    if k.get(thread).priority > k.get(server).priority {
+        settle(k, server);
+    }
+}
+
+/// A thread serves an endpoint from now on, where others may wait: they help.
+pub fn serve<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>, endpoint: Ref<Endpoint>) {
+    let mut at = server;
+    for _ in 0..=COPIES {
+        match server_of(k, at) {
+            Some(next) if next == server => {
+                k.get(at).slow |= slow::CIRCULAR;
+                queue::requeue(k, endpoint, at);
+                break;
+            }
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    settle(k, server);
+}
+
+/// The highest priority at which something that was begun on a context may be finished on another.
+fn cap_of<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> i16 {
+    let c = k.get(context);
+    // What is above the ceiling was given together with a limit, which does not hold for the other.
+    let most = if c.budget.is_limited() { c.priority.min(c.ceiling) } else { c.priority };
+    i16::from(most)
+}
+
+/// What a thread offers to the one that it waits for; `None` if it cannot help.
+#[inline]
+fn offer<A: Arch>(k: &mut Kernel<A>, waiter: Ref<Thread>) -> Option<Offer> {
+    let t = k.get(waiter);
+    if t.parked || t.scheduling.is_none() || t.copies == COPIES {
+        return None;
+    }
+    Some(Offer { priority: t.priority, copies: t.copies + 1, context: t.scheduling })
+}
+
+/// A thread's own context, at no more than a priority.
+#[inline]
+fn own<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cap: i16) -> Offer {
+    let base = &k.get(thread).base;
+    Offer { priority: base.priority.min(cap), copies: 0, context: base.context }
+}
+
+/// The reply object with which a thread has received last: the bound one, unless it was another.
+#[inline]
+pub fn current_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Reply>> {
+    let t = k.get(thread);
+    t.other_reply.or(t.bound_reply)
+}
+
+/// The reply object in which a thread's caller waits: the current one, unless callers in that are laid aside.
+#[inline]
+pub fn works_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Reply>> {
+    if k.get(thread).aside { None } else { current_reply(k, thread) }
+}
+
+/// A thread receives with a reply object from now on: it works for the caller in that, unless that one is laid aside.
+#[inline]
+pub fn receive_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, (reply, aside): (Ref<Reply>, bool)) {
+    if current_reply(k, thread) != Some(reply) {
+        change_reply(k, thread, reply);
+    }
+    k.get(thread).aside = aside;
+}
+
+/// The same where that is not its current one.
+#[inline]
+fn change_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, reply: Ref<Reply>) {
+    leave_other_reply(k, thread);
+    if k.get(thread).bound_reply != Some(reply) {
+        if k.get(reply).claimed.is_some() {
+            cold_path();
+            release(k, reply);
+        }
+        k.get(reply).claimed = Some(thread);
+        k.get(thread).other_reply = Some(reply);
+    }
+}
+
+/// A thread's current reply object is the bound one again, whatever was. What it runs on then is settled by the caller.
+#[inline]
+pub fn leave_other_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let t = k.get(thread);
+    t.aside = false;
+    if let Some(other) = t.other_reply.take() {
+        k.get(other).claimed = None;
+    }
+}
+
+/// A reply object that is not bound is not that of the thread any more that has received with it last.
+pub fn release<A: Arch>(k: &mut Kernel<A>, reply: Ref<Reply>) {
+    if let Some(worker) = k.get(reply).claimed.take() {
+        let t = k.get(worker);
+        (t.other_reply, t.aside) = (None, false);
+        settle(k, worker);
+    }
+}
+
+/// The caller for whom a thread works: the one in its current reply object.
+#[inline]
+pub fn caller_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
+    let reply = works_with(k, thread)?;
+    let caller = k.get(reply).caller?;
+    if can_help(k, caller) { Some(caller) } else { None }
+}
+
+/// What a thread is to run on, from the states of those who wait for it.
+fn choose<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Offer {
+    let mut best = match caller_of(k, thread) {
+        None => {
+            let cap = k.get(thread).cap;
+            own(k, thread, cap)
+        }
+        Some(caller) => match offer(k, caller) {
+            Some(offer) => offer,
+            None => {
+                let cap = cap_without(k, thread, caller);
+                own(k, thread, cap)
+            }
+        },
+    };
+    let flags = k.get(thread).slow;
+    if flags & slow::URGENT != 0 {
+        let own = own(k, thread, UNCAPPED);
+        if own.priority > best.priority {
+            best = own;
+        }
+    }
+    if flags & slow::HELPED != 0
+        && let Some(endpoint) = k.get(thread).served
+        && let Some(first) = queue::first_sender(k, endpoint)
+        && can_help(k, first)
+        && let Some(offer) = offer(k, first)
+        && offer.priority > best.priority
+    {
+        best = offer;
+    }
+    if k.get(thread).parked {
+        best.priority = -1;
+    }
+    best
+}
+
+/// A thread's caller waits, and cannot help: the highest priority at which the thread goes on by itself. It is remembered, because less
+/// and less is known of the caller as it goes.
+#[cold]
+fn cap_without<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) -> i16 {
+    let t = k.get(thread);
+    let (before, cap) = (t.scheduling.filter(|context| Some(*context) != t.base.context), t.cap);
+    let cap = match k.get(caller).scheduling {
+        Some(context) => cap_of(k, context),
+        None if cap == UNCAPPED => before.map_or(0, |context| cap_of(k, context)),
+        None => cap,
+    };
+    set_cap(k, thread, cap);
+    cap
+}
+
+/// Sets the highest priority of a thread's own time.
+fn set_cap<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cap: i16) {
+    let t = k.get(thread);
+    t.cap = cap;
+    t.slow |= slow::CAPPED;
+}
+
+/// A thread works for a caller from now on.
+#[inline]
+pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
+    let offer = offer(k, caller);
+    let t = k.get(thread);
+    let others = t.slow & slow::OF_HELPING != 0 || t.parked;
+    match offer {
+        // Nothing else counts, and it is in no queue in which its priority does.
+        Some(offer) if !others && matches!(t.state, ThreadState::Receiving(_)) => accept(k, thread, caller, offer),
+        Some(offer) if !others && can_change_at_once(t) && t.base.slow == 0 => receive_on(k, thread, caller, offer),
+        Some(_) => drop(settle(k, thread)),
+        None => {
+            let cap = k.get(caller).scheduling.map_or(0, |context| cap_of(k, context));
+            set_cap(k, thread, cap);
+            settle(k, thread);
+        }
+    }
+}
+
+/// A thread runs on what its caller offers.
+#[inline]
+fn accept<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>, offer: Offer) {
+    let limit = k.get(caller).slow & slow::BUDGETED;
+    let t = k.get(thread);
+    t.slow = t.slow & !slow::OF_BUDGET | limit;
+    (t.scheduling, t.priority, t.copies) = (offer.context, offer.priority, offer.copies);
+}
+
+/// The running thread has received the message of a caller who waited.
+#[inline]
+fn receive_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>, offer: Offer) {
+    if thread != k.current() || k.get(caller).slow & slow::BUDGETED != 0 {
+        settle(k, thread);
+        return;
+    }
+    scheduler::charge(k);
+    let [standing, context] = k.get(caller).standing();
+    change_at_once(k, thread, [standing & 0xffff | u64::from(offer.copies) << 16, context]);
+}
+
+/// A thread's caller has gone without an answer.
+pub fn abandon<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
+    cap_without(k, thread, caller);
+    settle(k, thread);
+}
+
+/// A thread has answered its caller, or receives: nothing of its own is overdue, and if it works for nobody, what it was asked before limits
+/// it no more.
+#[inline]
+pub fn begin_anew<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let t = k.get(thread);
+    if t.slow & (slow::CAPPED | slow::ALARMED) == 0 {
+        return;
+    }
+    t.slow &= !slow::ALARMED;
+    if caller_of(k, thread).is_none() {
+        let t = k.get(thread);
+        t.slow &= !slow::CAPPED;
+        t.cap = UNCAPPED;
+    }
+}
+
+/// Something of its own is due for a thread: its own time counts now, if it runs on another's or less than all of its own counted.
+#[inline]
+pub fn hurry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let t = k.get(thread);
+    if t.scheduling != t.base.context || t.slow & slow::CAPPED != 0 {
+        settle(k, thread);
+    }
+}
+
+/// The running thread has received, or waits to, or has answered: it runs on what is best for that. `before` are its reasons against the
+/// fast path when it began.
+#[inline]
+pub fn settle_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, before: u32) {
+    let t = k.get(thread);
+    if (t.slow | before) & slow::OF_HELPING != 0 {
+        settle(k, thread);
+    } else if t.scheduling != t.base.context && caller_of(k, thread).is_none() {
+        return_to_own(k, thread);
+    }
+    // Otherwise it works for a caller, and did so before or was settled when that began.
+}
+
+/// The running thread works for nobody any more, and nothing else counts: it runs on its own context.
+fn return_to_own<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let t = k.get(thread);
+    if t.base.slow != 0 || !can_change_at_once(t) {
+        settle(k, thread);
+        return;
+    }
+    scheduler::charge(k);
+    let base = k.get(thread).base.standing();
+    change_at_once(k, thread, base);
+}
+
+/// Whether the running thread can be given another unlimited context without anything else to be done.
+#[inline]
+fn can_change_at_once(t: &Thread) -> bool {
+    t.slow & slow::OF_BUDGET == 0 && !t.parked
+}
+
+/// The running thread runs on another context, neither of which is limited.
+#[inline]
+fn change_at_once<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, [standing, context]: [u64; 2]) {
+    let t = k.get(thread);
+    let (before, others) = (t.priority, u64::from(t.slow & !slow::OF_BUDGET) << 32);
+    t.set_standing([standing | others, context]);
+    if t.priority != before && matches!(t.state, ThreadState::Ready) {
+        scheduler::time_again(k, thread);
+    }
+}
+
+/// Who waits for a thread has changed, or what one of them runs on, or what the thread has itself: it runs on whatever is best now, and
+/// so do those that it waits for in turn. Returns how many threads were looked at.
+///
+/// This ends: each further thread has a copy that may be copied less often, and where nothing changes nobody further is looked at.
+pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
+    let (mut at, mut count) = (thread, 1);
+    while take_best(k, at)
+        && let Some(next) = server_of(k, at)
+    {
+        at = next;
+        count += 1;
+    }
+    count
+}
+
+/// The same, where what a thread offers has changed, although it runs on the same as before. Returns how many others were looked at.
+pub fn settle_with_server<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
+    take_best(k, thread);
+    server_of(k, thread).map_or(0, |server| settle(k, server))
+}
+
+/// A thread runs on whatever is best. Returns whether that is something else than before.
+fn take_best<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
+    let best = choose(k, thread);
+    let is_limited = best.context.is_some_and(|context| k.get(context).budget.is_limited());
+    let t = k.get(thread);
+    let was_limited = t.slow & slow::BUDGETED != 0;
+    let before = Offer { priority: t.priority, copies: t.copies, context: t.scheduling };
+    if before == best && is_limited == was_limited {
+        return false;
+    }
+    if before.context == best.context && is_limited == was_limited {
+        run_at(k, thread, best);
+    } else {
+        run_on(k, thread, best, is_limited);
+    }
+    true
+}
+
+/// A thread runs on another context from now on, or one whose limit has come or gone.
+fn run_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, best: Offer, is_limited: bool) {
+    let is_current = thread == k.current();
+    if is_current {
+        scheduler::charge(k);
+        if k.get(thread).slow & slow::BUDGETED != 0 {
+            depletion::leave(k, thread);
+        }
+    }
+    let t = k.get(thread);
+    t.scheduling = best.context;
+    t.slow &= !slow::OF_BUDGET;
+    if is_limited {
+        t.slow |= slow::BUDGETED;
+    }
+    run_at(k, thread, best);
+    if is_current && is_limited {
+        depletion::begin(k, thread);
+    }
+}
+
+/// A thread runs at a priority from now on, behind its equals, or not at all.
+fn run_at<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, best: Offer) {
+    let t = k.get(thread);
+    t.copies = best.copies;
+    if t.priority == best.priority {
+        return;
+    }
+    scheduler::dequeue(k, thread);
+    let t = k.get(thread);
+    t.priority = best.priority;
+    match t.state {
+        ThreadState::Ready => {
+            scheduler::make_ready(k, thread);
+            scheduler::time_again(k, thread);
+        }
+        ThreadState::Sending(endpoint) => queue::requeue(k, endpoint, thread),
+        _ => {}
+    }
+}

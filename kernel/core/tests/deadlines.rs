@@ -1,0 +1,81 @@
+//! Deadlines by the thousand: whom they delay, and whom they do not.
+
+use tench_abi::layout::slot;
+use tench_abi::{Kind, Operation, Tag};
+use tench_arch_host::Machine;
+use tench_arch_host::machine::at;
+use tench_kernel::object::Ref;
+use tench_kernel::thread::Thread;
+
+/// When they all end.
+const DEADLINE: u64 = 1000;
+/// Ticks that each look at the clock takes here, so that a batch takes as long.
+const LOOK: u64 = 3;
+
+/// A machine whose first thread has a priority, and so many threads of another that wait for the same time.
+fn sleepers(priority: u64, count: usize, of_sleepers: u64) -> (Machine, Vec<Ref<Thread>>) {
+    let mut machine = Machine::new();
+    let never = machine.make(Kind::Notification, 0);
+    let sleepers: Vec<Ref<Thread>> = (0..count).map(|_| machine.make_thread(of_sleepers)).collect();
+    for sleeper in &sleepers {
+        wait(&mut machine, *sleeper, never, DEADLINE);
+    }
+    machine.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), priority, 255, 0]).ok();
+    machine.host().look = LOOK;
+    (machine, sleepers)
+}
+
+/// A thread waits until a time.
+fn wait(machine: &mut Machine, thread: Ref<Thread>, notification: u64, deadline: u64) {
+    let mut x = [0; 13];
+    (x[0], x[1], x[12]) = (notification, Tag::DEADLINE, deadline);
+    machine.run(thread);
+    machine.system_call(Operation::Receive as u64, &x);
+    machine.check();
+}
+
+/// How many still wait for the time.
+fn waiting(machine: &mut Machine, sleepers: &[Ref<Thread>]) -> usize {
+    sleepers.iter().filter(|sleeper| machine.thread(**sleeper).timer.is_queued()).count()
+}
+
+#[test]
+fn those_of_the_running_class_end_at_once() {
+    let (mut machine, sleepers) = sleepers(60, 20, 50);
+    machine.pass_time(DEADLINE);
+    assert_eq!(waiting(&mut machine, &sleepers), 0);
+}
+
+#[test]
+fn those_of_lower_classes_end_a_few_at_a_time() {
+    let (mut machine, sleepers) = sleepers(200, 20, 50);
+    machine.pass_time(DEADLINE);
+    let left = waiting(&mut machine, &sleepers);
+    assert!((16..20).contains(&left), "{left} of 20 wait after the first batch");
+    // Then one batch in 33 times as long as that takes.
+    machine.pass_time(20 * LOOK);
+    assert_eq!(waiting(&mut machine, &sleepers), left);
+    machine.pass_time(40 * LOOK);
+    assert!(waiting(&mut machine, &sleepers) < left);
+}
+
+#[test]
+fn they_end_at_once_when_nobody_is_ready() {
+    let (mut machine, sleepers) = sleepers(200, 20, 50);
+    machine.pass_time(DEADLINE);
+    assert!(waiting(&mut machine, &sleepers) > 0);
+    let never = machine.make(Kind::Notification, 0);
+    let first = machine.first;
+    machine.call_as(first, Operation::Receive, &[never, 0]);
+    // Whoever has been woken waits again, until nobody is.
+    loop {
+        machine.pass_time(0);
+        if machine.idle() {
+            break;
+        }
+        let current = machine.current();
+        machine.call_as(current, Operation::Receive, &[never, 0]);
+        machine.check();
+    }
+    assert_eq!(waiting(&mut machine, &sleepers), 0);
+}

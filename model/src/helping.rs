@@ -1,0 +1,173 @@
+//! Helping, said plainly: what each thread runs on follows from who waits for it, worked out from nothing each time.
+//!
+//! Two things are remembered: at which priority somebody may finish by himself what he has begun for one who cannot help any more, and whether
+//! the time for which he wanted to wait has passed meanwhile.
+
+use tench_kernel::helping::COPIES;
+
+use crate::messages::{Doing, World};
+
+/// A scheduling context, at a priority, copied so many times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The context; `None`: the thread cannot run.
+    pub context: Option<usize>,
+    /// Its priority, or less.
+    pub priority: u64,
+    /// Through how many threads it has come; 0: the thread's own.
+    pub copies: u8,
+}
+
+impl World {
+    /// The priority at which a thread runs, if it has time.
+    pub fn priority(&self, thread: usize) -> Option<u64> {
+        let standing = self.standings.get(thread).copied().unwrap_or_default();
+        standing.context.map(|_| standing.priority)
+    }
+
+    /// The thread for which one waits.
+    fn server(&self, thread: usize) -> Option<usize> {
+        match self.threads[thread].doing {
+            Doing::AwaitingReply { reply } => (0..self.threads.len())
+                .find(|other| self.current_reply(*other) == Some(reply) && !self.threads[*other].is_aside),
+            Doing::Sending { endpoint, .. } if !self.threads[thread].is_circular => self.serving(endpoint),
+            _ => None,
+        }
+    }
+
+    /// The reply object with which a thread has received last: the caller in it is the one for whom it works.
+    pub(crate) fn current_reply(&self, thread: usize) -> Option<usize> {
+        self.threads[thread].other_reply.or(self.threads[thread].bound_reply)
+    }
+
+    /// The thread that serves an endpoint.
+    pub(crate) fn serving(&self, endpoint: usize) -> Option<usize> {
+        self.threads.iter().position(|other| other.serves == Some(endpoint))
+    }
+
+    /// A thread waits at an endpoint from now on. If whoever serves that waits for it, it does not help.
+    pub(crate) fn join(&mut self, thread: usize, endpoint: usize) {
+        let mut at = self.serving(endpoint);
+        for _ in 0..=COPIES {
+            self.threads[thread].is_circular |= at == Some(thread);
+            at = at.and_then(|at| self.server(at));
+        }
+    }
+
+    /// The caller for whom a thread works.
+    pub(crate) fn caller(&self, thread: usize) -> Option<usize> {
+        let calls = |other: &usize| matches!(self.threads[*other].doing, Doing::AwaitingReply { .. });
+        (0..self.threads.len()).filter(calls).find(|other| self.server(*other) == Some(thread))
+    }
+
+    /// The senders at an endpoint, in the order in which they are received.
+    pub(crate) fn senders(&self, endpoint: usize) -> Vec<usize> {
+        let sends = |thread: &usize| matches!(self.threads[*thread].doing, Doing::Sending { .. });
+        let mut senders: Vec<usize> = self.endpoints[endpoint].iter().copied().filter(sends).collect();
+        // Stable: equals stay in the order of their arrival. Who has no time, or waits for himself, comes last, and who came when nobody
+        // served the endpoint first.
+        let rank = |thread: usize| match self.priority(thread) {
+            _ if self.threads[thread].is_early => 256,
+            Some(priority) if !self.threads[thread].is_circular => priority as i64,
+            _ => -1,
+        };
+        senders.sort_by_key(|thread| std::cmp::Reverse(rank(*thread)));
+        senders
+    }
+
+    /// What somebody who waits offers to the one for whom he waits.
+    fn offer(standings: &[Standing], waiter: usize) -> Option<Standing> {
+        let standing = standings[waiter];
+        let can = standing.context.is_some() && standing.copies < COPIES;
+        can.then_some(Standing { copies: standing.copies + 1, ..standing })
+    }
+
+    /// What a thread has of its own, at no more than a priority.
+    fn own(&self, thread: usize, cap: Option<u64>) -> Standing {
+        let context = self.threads[thread].own;
+        let priority = context.map_or(0, |context| self.priorities[context].min(cap.unwrap_or(u64::MAX)));
+        Standing { context, priority, copies: 0 }
+    }
+
+    /// What a thread runs on, if those who wait for it run on these.
+    fn best(&self, standings: &[Standing], thread: usize) -> Standing {
+        let t = &self.threads[thread];
+        let caller = self.caller(thread);
+        let mut best =
+            caller.and_then(|caller| Self::offer(standings, caller)).unwrap_or_else(|| self.own(thread, t.cap));
+        let is_signalled = t.bound_notification.is_some_and(|bound| self.notifications[bound].0 != 0);
+        let urgent = (is_signalled || t.is_alarmed).then(|| self.own(thread, None));
+        let first = t.serves.and_then(|endpoint| self.senders(endpoint).first().copied());
+        let first = first.filter(|first| !self.threads[*first].is_circular);
+        let first = first.and_then(|first| Self::offer(standings, first));
+        let rank = |standing: &Standing| standing.context.map_or(-1, |_| standing.priority as i64);
+        for other in urgent.into_iter().chain(first) {
+            if rank(&other) > rank(&best) {
+                best = other;
+            }
+        }
+        best
+    }
+
+    /// Something has happened: everybody runs on whatever is best now. Who cannot be helped any more by his caller remembers how important
+    /// that was.
+    pub(crate) fn settle(&mut self) {
+        let before = self.standings.clone();
+        loop {
+            self.standings = self.worked_out();
+            let mut is_settled = true;
+            for thread in 0..self.threads.len() {
+                let Some(caller) = self.caller(thread) else { continue };
+                if Self::offer(&self.standings, caller).is_some() {
+                    continue;
+                }
+                let known = self.standings[caller].context.map(|context| self.priorities[context]);
+                let had = before.get(thread).copied().unwrap_or_default();
+                let had = had.context.filter(|context| Some(*context) != self.threads[thread].own);
+                let cap = known.or(self.threads[thread].cap).or(had.map(|context| self.priorities[context]));
+                let cap = Some(cap.unwrap_or(0));
+                is_settled &= self.threads[thread].cap == cap;
+                self.threads[thread].cap = cap;
+            }
+            if is_settled {
+                return;
+            }
+        }
+    }
+
+    /// Nobody runs on anything at first, and each looks at those who wait for it until nothing changes.
+    fn worked_out(&mut self) -> Vec<Standing> {
+        self.standings = vec![Standing::default(); self.threads.len()];
+        for _ in 0..4 * self.threads.len() {
+            let next = (0..self.threads.len()).map(|thread| self.best(&self.standings, thread)).collect();
+            if self.standings == next {
+                break;
+            }
+            self.standings = next;
+        }
+        self.standings.clone()
+    }
+
+    /// A thread works for a caller from now on.
+    pub(crate) fn begin(&mut self, thread: usize, caller: usize) {
+        if Self::offer(&self.standings, caller).is_none() {
+            let context = self.standings[caller].context;
+            self.threads[thread].cap = Some(context.map_or(0, |context| self.priorities[context]));
+        }
+    }
+
+    /// A thread's caller goes without an answer.
+    pub(crate) fn abandon(&mut self, thread: usize, caller: usize) {
+        let known = self.standings[caller].context;
+        let had = self.standings[thread].context.filter(|context| Some(*context) != self.threads[thread].own);
+        let priority = |context: Option<usize>| context.map(|context| self.priorities[context]);
+        let cap = priority(known).or(self.threads[thread].cap).or(priority(had));
+        self.threads[thread].cap = Some(cap.unwrap_or(0));
+    }
+
+    /// The thread for which somebody waits, if it works for him.
+    pub(crate) fn works_for(&self, caller: usize) -> Option<usize> {
+        let calls = matches!(self.threads[caller].doing, Doing::AwaitingReply { .. });
+        self.server(caller).filter(|_| calls)
+    }
+}

@@ -1,0 +1,276 @@
+//! What whoever asks or answers cannot gain by it: priority, time, a deadline that does not end, memory, other messages' words.
+
+use tench::abi::fault::Registers;
+use tench::abi::layout::slot;
+use tench::abi::object::ThreadState;
+use tench::abi::{Kind, Operation, Tag};
+use tench::sys::thread::{Binding, Bindings};
+use tench::sys::{Cap, CapAddress, Endpoint, Error, Frame, Instant, Message, SchedulingContext, Thread, Untyped, Wait};
+
+use super::{CLIENT, HOG, SERVER, Serving};
+use crate::assembly;
+use crate::case::{Case, Outcome};
+use crate::space::{self, RW};
+use crate::stage::{HIGH, LOW, Stage, identify};
+use crate::worker::{Equipment, MOMENT, Worker, patience, pause, soon};
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("HLP0020", "nobody gives a priority that his own context cannot, whoever calls him", authority),
+    Case::new("HLP0021", "a caller's deadline holds, whether or not the server has time of its own", deadline),
+    Case::new("HLP0022", "a server that works for ever takes its client's budget, and no more", endless),
+    Case::new(
+        "HLP0023",
+        "a context that goes during a call is forgotten, and its memory is not written to",
+        context_gone,
+    ),
+    Case::new("HLP0024", "so is one that a chain of servers runs on", context_gone_from_chain),
+    Case::new("HLP0025", "of a message whose buffer goes while it waits the words in registers arrive", buffer_gone),
+    Case::new("HLP0026", "many deadlines at one time delay nobody of a higher priority", many_deadlines),
+];
+
+/// A server, with time of its own or not, that waits for its first message. It does what `body` does.
+fn server<F, T>(stage: &mut Stage, priority: Option<u64>, body: F) -> Outcome<Worker<T>>
+where
+    F: FnOnce() -> T + Copy + 'static,
+    T: Copy + 'static,
+{
+    let worker = stage.spawn_with(Equipment { priority, ..Equipment::at(0) }, body)?;
+    if priority.is_none() {
+        let setup = stage.make::<SchedulingContext>(0)?;
+        setup.configure(HIGH, HIGH, 0, None)?;
+        worker.thread.bind(Bindings { scheduling: Binding::To(setup), ..Bindings::KEEP })?;
+        worker.thread.bind(Bindings { scheduling: Binding::Unbind, ..Bindings::KEEP })?;
+    } else {
+        pause(stage)?;
+    }
+    equal!(worker.state()?, ThreadState::Receiving);
+    Ok(worker)
+}
+
+fn authority(stage: &mut Stage) -> Outcome {
+    for priority in [None, Some(LOW)] {
+        let (endpoint, spoils) = (stage.endpoint()?, stage.make::<SchedulingContext>(0)?);
+        let server = server(stage, priority, move || -> Result<[Result<(), Error>; 2], Error> {
+            endpoint.receive(Wait::FOREVER)?;
+            let tries = [spoils.configure(0, HIGH, 0, None), spoils.configure(HIGH, 0, 0, None)];
+            tench::sys::ipc::BOUND_REPLY.reply(&Message::new(1))?;
+            Ok(tries)
+        })?;
+        let client = stage.spawn(move || endpoint.call(&Message::new(1)).map(drop))?;
+        equal!(client.join()?, Ok(()));
+        if priority.is_none() {
+            // It has answered, and cannot go on without time.
+            let own = stage.make::<SchedulingContext>(0)?;
+            own.configure(HIGH, 0, 0, None)?;
+            server.thread.bind(Bindings { scheduling: Binding::To(own), ..Bindings::KEEP })?;
+        }
+        equal!(server.join()?, Ok([Err(Error::PriorityTooHigh); 2]));
+        equal!((spoils.query()?.priority, spoils.query()?.ceiling), (0, 0));
+    }
+    Ok(())
+}
+
+fn deadline(stage: &mut Stage) -> Outcome {
+    for priority in [None, Some(LOW)] {
+        let (endpoint, never) = (stage.endpoint()?, stage.notification()?);
+        server(stage, priority, move || -> Result<u64, Error> {
+            endpoint.receive(Wait::FOREVER)?;
+            never.wait()
+        })?;
+        let caller = stage.spawn(move || {
+            let deadline = soon();
+            let answer = endpoint.call_with(&Message::new(1), Wait::until(deadline)).map(drop);
+            (answer, Instant::now().since(deadline))
+        })?;
+        let (answer, late) = caller.join()?;
+        equal!(answer, Err(Error::TimedOut));
+        check!(late < MOMENT / 10);
+    }
+    Ok(())
+}
+
+fn endless(stage: &mut Stage) -> Outcome {
+    const BUDGET: u64 = MOMENT / 50;
+    const MOMENTS: u64 = 40;
+    let (endpoint, rounds) = (stage.endpoint()?, stage.word(0)?);
+    let server: Serving = server(stage, Some(SERVER), move || {
+        endpoint.receive(Wait::FOREVER)?;
+        loop {
+            core::hint::spin_loop();
+        }
+    })?;
+    server.thread.serve(Some(endpoint))?;
+    let hog = stage.spawn_with(Equipment::at(HOG), move || {
+        loop {
+            rounds.fetch_add();
+        }
+    })?;
+    let client = stage.spawn_with(Equipment { start: false, ..Equipment::at(CLIENT) }, move || {
+        endpoint.call(&Message::new(1)).map(drop)
+    })?;
+    client.scheduling.reserve(BUDGET, MOMENT, None)?;
+    // One more of the same kind waits, which helps as much as it may, too.
+    let other = stage.spawn_with(Equipment { start: false, ..Equipment::at(CLIENT + 1) }, move || {
+        endpoint.call(&Message::new(1)).map(drop)
+    })?;
+    other.scheduling.reserve(BUDGET, MOMENT, None)?;
+    let start = Instant::now();
+    client.thread.resume()?;
+    pause(stage)?;
+    other.thread.resume()?;
+    for _ in 1..MOMENTS {
+        pause(stage)?;
+    }
+    let passed = Instant::now().since(start);
+    equal!((client.state()?, other.state()?), (ThreadState::AwaitingReply, ThreadState::Sending));
+    for helper in [client.scheduling, other.scheduling] {
+        let consumed = helper.query()?.consumed;
+        check!(consumed > BUDGET && consumed <= (passed / MOMENT + 2) * BUDGET);
+    }
+    check!(hog.scheduling.query()?.consumed > passed * 9 / 10);
+    Ok(())
+}
+
+/// A client on a context that lies in memory of its own calls the first of so many servers without time, each of which calls the next.
+/// In the middle of that the context goes, and its memory becomes a frame, into which nobody may write.
+fn lose_context(stage: &mut Stage, length: usize, unbind: bool) -> Outcome {
+    let endpoints = [stage.endpoint()?, stage.endpoint()?, stage.endpoint()?];
+    let mut servers = [None; 3];
+    for index in (0..length).rev() {
+        let (own, next) = (endpoints[index], (index + 1 < length).then(|| endpoints[index + 1]));
+        let never = stage.notification()?;
+        servers[index] = Some(server(stage, None, move || -> Result<u64, Error> {
+            own.receive(Wait::FOREVER)?;
+            match next {
+                Some(next) => next.call(&Message::new(1)).map(|reply| reply.label()),
+                None => never.wait(),
+            }
+        })?);
+    }
+    let memory = stage.make::<Untyped>(12)?;
+    let place = stage.slot();
+    let context = memory.retype::<SchedulingContext>(0, place)?;
+    context.configure(HIGH, HIGH, 0, None)?;
+    let first = endpoints[0];
+    let equipment = Equipment { priority: None, start: false, ..Equipment::at(0) };
+    let client = stage.spawn_with(equipment, move || first.call(&Message::new(1)).map(|reply| reply.label()))?;
+    client.thread.bind(Bindings { scheduling: Binding::To(context), ..Bindings::KEEP })?;
+    client.thread.resume()?;
+    equal!(client.state()?, ThreadState::AwaitingReply);
+    if unbind {
+        client.thread.bind(Bindings { scheduling: Binding::Unbind, ..Bindings::KEEP })?;
+    }
+    memory.revoke()?;
+    let frame = memory.retype::<Frame>(12, place)?;
+    let tables = stage.tables()?;
+    stage.map(frame, tables.level3, 0, RW)?;
+    for server in servers.into_iter().flatten().rev() {
+        equal!(server.thread.query()?.priority, 0);
+        server.reply.reply(&Message::new(9))?;
+    }
+    let is_clean = (0..512).all(|word| space::read(space::BASE + 8 * word) == 0);
+    check!(is_clean);
+    equal!((client.state()?, client.thread.query()?.priority), (ThreadState::Ready, 0));
+    let another = stage.make::<SchedulingContext>(0)?;
+    another.configure(HIGH, HIGH, 0, None)?;
+    client.thread.bind(Bindings { scheduling: Binding::To(another), ..Bindings::KEEP })?;
+    equal!(client.join()?, Ok(9));
+    Ok(())
+}
+
+fn context_gone(stage: &mut Stage) -> Outcome {
+    lose_context(stage, 1, false)?;
+    stage.clear()?;
+    lose_context(stage, 1, true)
+}
+
+fn context_gone_from_chain(stage: &mut Stage) -> Outcome {
+    lose_context(stage, 3, false)?;
+    stage.clear()?;
+    lose_context(stage, 3, true)
+}
+
+/// What the first message says, which is not for whoever sends the second.
+const SECRET: u64 = 0x5ec2_e700;
+
+/// A sender of twenty words.
+fn sender(stage: &mut Stage, endpoint: Cap<Endpoint>, word: u64) -> Outcome<Worker<Result<(), Error>>> {
+    stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, move || {
+        endpoint.send(&Message::with_words(1, &[word; 20]), Wait::FOREVER)
+    })
+}
+
+fn buffer_gone(stage: &mut Stage) -> Outcome {
+    let endpoint = stage.endpoint()?;
+    sender(stage, endpoint, SECRET)?.thread.resume()?;
+    equal!(endpoint.receive(Wait::until(patience()))?.words(), &[SECRET; 20]);
+    let (memory, place) = (stage.make::<Untyped>(12)?, stage.slot());
+    let frame = memory.retype::<Frame>(12, place)?;
+    let second = sender(stage, endpoint, 1)?;
+    second.thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), Some((frame, 0)))?;
+    second.thread.resume()?;
+    equal!(second.state()?, ThreadState::Sending);
+    memory.revoke()?;
+    equal!(identify(place)?.kind, Kind::Null);
+    equal!(endpoint.receive(Wait::until(patience()))?.words(), &[1; 8]);
+    equal!(second.join()?, Ok(()));
+    Ok(())
+}
+
+/// A thread that does what `registers` say. Nobody has a capability to its context, whose slot is `spare` again.
+fn sleeper(stage: &mut Stage, registers: &mut Registers, spare: CapAddress) -> Outcome<Cap<Thread>> {
+    let thread = stage.make::<Thread>(0)?;
+    let context = stage.pool.retype::<SchedulingContext>(0, spare)?;
+    context.configure(LOW, 0, 0, None)?;
+    thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), None)?;
+    thread.bind(Bindings { scheduling: Binding::To(context), ..Bindings::KEEP })?;
+    context.delete()?;
+    registers.x[19] = u64::from(thread.address().0);
+    // SAFETY: the thread is new; it makes two system calls, and needs no stack.
+    unsafe { thread.write_registers(registers, true) }?;
+    Ok(thread)
+}
+
+fn many_deadlines(stage: &mut Stage) -> Outcome {
+    /// As many as there are slots for.
+    const SLEEPERS: usize = 220;
+    /// Ticks for which the one of high priority may be kept from running: three microseconds and a half.
+    const LONGEST: u64 = 220;
+    let (never, spare) = (stage.notification()?, stage.slot());
+    let deadline = Instant::now().after(150 * MOMENT);
+    let mut registers = Registers::ZERO;
+    registers.pc = assembly::once as *const () as u64;
+    registers.x[0] = u64::from(never.address().0);
+    registers.x[1] = Tag::DEADLINE;
+    registers.x[10] = Operation::Receive as u64;
+    registers.x[12] = deadline.ticks();
+    registers.x[20] = Operation::ThreadSuspend as u64;
+    let mut sleepers = [None; SLEEPERS];
+    for place in &mut sleepers {
+        *place = Some(sleeper(stage, &mut registers, spare)?);
+    }
+    pause(stage)?;
+    check!(Instant::now() < deadline);
+    let observer = stage.spawn_with(Equipment::at(180), move || {
+        let (mut last, mut longest) = (Instant::now(), 0);
+        while last < deadline.after(20 * MOMENT) {
+            let now = Instant::now();
+            longest = now.since(last).max(longest);
+            last = now;
+        }
+        longest
+    })?;
+    let longest = observer.join()?;
+    tench::println!(
+        "note: helping: {SLEEPERS} deadlines kept one of high priority from running for {longest} ticks at most"
+    );
+    check!(longest <= LONGEST);
+    for _ in 0..5 {
+        pause(stage)?;
+    }
+    for sleeper in sleepers.into_iter().flatten() {
+        equal!(sleeper.query()?.state, ThreadState::Suspended);
+    }
+    Ok(())
+}

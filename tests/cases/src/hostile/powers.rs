@@ -1,0 +1,327 @@
+//! What a program that was given nothing but its standard capabilities is refused. Each case starts such a program, a child of this one,
+//! which tries everything and says by its exit code which attempt was not refused as it should be.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use tench::abi::layout::slot;
+use tench::clock::Clock;
+use tench::console::protocol::{Console, Error as ConsoleError, Mode};
+use tench::files::Files;
+use tench::files::protocol::{Error as FilesError, How};
+use tench::fs;
+use tench::io::{Read, Write};
+use tench::mem::protocol::Error as MemError;
+use tench::mem::slabs::Slabs;
+use tench::mem::{Mem, Totals, Within};
+use tench::memory;
+use tench::names::Names;
+use tench::names::protocol::Error as NamesError;
+use tench::println;
+use tench::procs::Procs;
+use tench::procs::protocol::{Error as ProcsError, State};
+use tench::reserve::Reserve;
+use tench::sys::{Cap, Endpoint, Instant, Notification, OWN_SPACE, SchedulingContext};
+use tench::thread::Builder;
+use tench::time::{self, Duration};
+use tench_protocol::{Failure, Rejection};
+
+use crate::case::{Case, Outcome};
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("HOS0301", "memory of others is hidden from a program without the power", |_| play("mem")),
+    Case::new("HOS0302", "the system's names are not registered without the power", |_| play("names")),
+    Case::new("HOS0303", "the terminal is not taken without the power", |_| play("console")),
+    Case::new("HOS0304", "processor time is not reserved without the power", |_| play("reserve")),
+    Case::new("HOS0305", "what others made is not changed without the power", |_| files()),
+    Case::new("HOS0306", "children have no more memory together than their parent may have", |_| family()),
+    Case::new("HOS0307", "sleepers with one deadline hold nobody up who runs below the clock", |_| sleepers()),
+];
+
+/// The file that the child is not to change.
+const VICTIM: &str = "/tmp/not-yours";
+
+fn files() -> Outcome {
+    let mut made = fs::create(VICTIM)?;
+    made.write(b"untouched")?;
+    let outcome = play("files");
+    let mut found = [0; 16];
+    let length = fs::open(VICTIM)?.read(&mut found)?;
+    fs::remove(VICTIM)?;
+    equal!(&found[..length], b"untouched");
+    outcome
+}
+
+/// Bytes for a program and all that it starts.
+const LIMIT: u64 = 8 << 20;
+
+fn family() -> Outcome {
+    let child = Procs::STANDARD.prepare("cases")?;
+    child.argument("powerless")?;
+    child.argument("family")?;
+    child.limit(LIMIT)?;
+    let status = Procs::STANDARD.wait(child.start()?)?;
+    equal!((status.state, status.exit_code()), (State::Exited, Some(REFUSED)));
+    Ok(())
+}
+
+/// The parent: has a child that takes all, is refused a second one, and has everything again when the first has ended.
+fn parent() -> Option<bool> {
+    let left = || {
+        let account = Mem::STANDARD.next_account(tench::process::id() - 1).ok()?;
+        Some(account.quota - account.used - account.objects)
+    };
+    let before = left()?;
+    let hoarder = Procs::STANDARD.spawn("cases", &["powerless", "hoard"]).ok()?;
+    // It takes a block at a time, of pages at the end.
+    let end = time::deadline(Duration::from_secs(20));
+    while left()? >= 4096 {
+        if Instant::now() > end {
+            return Some(false);
+        }
+        time::sleep(Duration::from_millis(5));
+    }
+    let second = Procs::STANDARD.spawn("cases", &["powerless", "hoard"]);
+    let refused = matches!(second, Err(Failure::Refused(ProcsError::OutOfMemory)));
+    let own = Mem::STANDARD.allocate(12, memory::take_slot().ok()?);
+    let nothing_left = matches!(own, Err(Failure::Refused(MemError::QuotaExceeded)));
+    Procs::STANDARD.kill(hoarder).ok()?;
+    Procs::STANDARD.wait(hoarder).ok()?;
+    Some(before < LIMIT && refused && nothing_left && left()? == before)
+}
+
+/// The child: takes blocks, smaller and smaller, and stays.
+fn hoard() -> Option<i32> {
+    for bits in [16, 12] {
+        while Mem::STANDARD.allocate(bits, memory::take_slot().ok()?).is_ok() {}
+    }
+    loop {
+        time::sleep(Duration::from_secs(1));
+    }
+}
+
+/// Threads of a process that sleep until the same time, and processes that have so many.
+const SLEEPERS: usize = 250;
+const SLEEPING: usize = 2;
+/// Priority of whoever is not to be held up.
+const IMPORTANT: u8 = 180;
+/// Nanoseconds for which it may be: eight answers, and an interrupt.
+const HELD_UP: u64 = 60_000;
+
+fn sleepers() -> Outcome {
+    let deadline = time::deadline(Duration::from_millis(400));
+    let argument = format!("{}", deadline.ticks());
+    let mut children = Vec::new();
+    for _ in 0..SLEEPING {
+        children.push(Procs::STANDARD.spawn("cases", &["powerless", "sleep", &argument])?);
+    }
+    let measured = Builder::new().priority(IMPORTANT).spawn(move || {
+        let (mut before, mut longest) = (deadline, 0);
+        // A moment before, so that it runs when their time comes.
+        time::sleep_until(Instant::from_ticks(deadline.ticks() - 1000));
+        while before.since(deadline) < SPAN {
+            let now = Instant::now();
+            longest = longest.max(now.since(before.min(now)));
+            before = now.max(deadline);
+        }
+        longest
+    })?;
+    let longest = measured.join() * 1_000_000_000 / time::frequency();
+    for child in children {
+        let status = Procs::STANDARD.wait(child)?;
+        equal!((status.state, status.exit_code()), (State::Exited, Some(REFUSED)));
+    }
+    println!("note: beside {} sleepers somebody more important was held up for {longest} ns", SLEEPING * SLEEPERS);
+    check!(longest < HELD_UP);
+    Ok(())
+}
+
+/// Ticks in which all of them are answered.
+const SPAN: u64 = 400_000;
+
+/// A child: all its threads sleep until the same time. Returns its exit code.
+fn sleep(until: &str) -> Option<i32> {
+    let until = Instant::from_ticks(until.parse().ok()?);
+    let clock = Names::STANDARD.look_up(Clock::NAME, memory::take_slot().ok()?).ok().map(Clock::at)?;
+    let mut threads = Vec::new();
+    for _ in 0..SLEEPERS {
+        let sleeper = move || clock.delay_until(until).is_ok_and(|end| end >= until);
+        threads.push(Builder::new().stack_size(16 << 10).spawn(sleeper).ok()?);
+    }
+    // That they all wait by then is what this is about.
+    let is_early = Instant::now() < until;
+    let all = threads.into_iter().all(|thread| thread.join());
+    (is_early && all).then_some(REFUSED as i32)
+}
+
+/// Exit code of a child that was refused everything.
+const REFUSED: u64 = 100;
+
+/// Starts a child without powers that tries what is there to try at a server.
+fn play(server: &str) -> Outcome {
+    let child = Procs::STANDARD.prepare("cases")?;
+    child.argument("powerless")?;
+    child.argument(server)?;
+    let status = Procs::STANDARD.wait(child.start()?)?;
+    let code = status.exit_code();
+    check!(status.state == State::Exited);
+    if code == Some(REFUSED) {
+        return Ok(());
+    }
+    Err(crate::case::Failure::new(format!("of the attempts at {server}, number {code:?} had success")))
+}
+
+/// The child: tries everything at a server. Returns the exit code.
+pub fn child(server: &str) -> Option<i32> {
+    match server {
+        "hoard" => return hoard(),
+        "sleep" => return sleep(tench::args().nth(3)?),
+        _ => {}
+    }
+    let attempts: &[fn() -> Option<bool>] = match server {
+        "mem" => MEM,
+        "names" => NAMES,
+        "console" => CONSOLE,
+        "reserve" => RESERVE,
+        "files" => FILES,
+        "family" => &[parent],
+        _ => return None,
+    };
+    for (number, attempt) in attempts.iter().enumerate() {
+        if attempt() != Some(true) {
+            return Some(number as i32);
+        }
+    }
+    Some(REFUSED as i32)
+}
+
+/// Returns whether a request was refused for want of a power, before the server's own code saw it.
+fn not_allowed<T, E>(answer: Result<T, Failure<E>>) -> Option<bool> {
+    Some(matches!(answer, Err(Failure::Rejected(Rejection::NotAllowed))))
+}
+
+/// Attempts at the memory server.
+const MEM: &[fn() -> Option<bool>] = &[
+    || not_allowed(Mem::STANDARD.describe(0)),
+    || not_allowed(Mem::STANDARD.audit()),
+    || not_allowed(Mem::STANDARD.abroad(0)),
+    || not_allowed(Mem::STANDARD.reclaim(0x4000_0000)),
+    || not_allowed(Mem::STANDARD.set_quota(tench::process::id(), u64::MAX)),
+    || not_allowed(Mem::STANDARD.close_account(tench::process::id())),
+    || not_allowed(Mem::STANDARD.allocate_for(tench::process::id(), 12, memory::take_slot().ok()?)),
+    || not_allowed(Mem::STANDARD.add(Cap::new(slot::VSPACE))),
+    || {
+        // Of accounts it sees its own, whatever it asks for.
+        let first = Mem::STANDARD.next_account(0).ok()?;
+        let further = Mem::STANDARD.next_account(first.process);
+        Some(first.process == tench::process::id() && further.is_err())
+    },
+    || {
+        let Totals { total, free, largest, blocks, accounts } = Mem::STANDARD.totals().ok()?;
+        Some(total > free && free > 0 && (largest, blocks, accounts) == (0, 0, 0))
+    },
+    || chosen(Within { base: 0x4000_0000, ..Within::default() }),
+    || chosen(Within { limit: 1 << 40, ..Within::default() }),
+    || chosen(Within { align_bits: 31, ..Within::default() }),
+    || not_allowed(Slabs::STANDARD.set_up(&[20], &[])),
+    || not_allowed(Slabs::STANDARD.take_down()),
+    || not_allowed(Slabs::STANDARD.set_policy(0, false)),
+    || not_allowed(Slabs::STANDARD.books(0)),
+    || not_allowed(Slabs::STANDARD.kernel(0)),
+    || not_allowed(Slabs::STANDARD.record(true)),
+    || not_allowed(Slabs::STANDARD.read_part(0)),
+    || not_allowed(Slabs::STANDARD.figures()),
+];
+
+/// Returns whether a choice of the address was refused, and no memory came.
+fn chosen(within: Within) -> Option<bool> {
+    let place = memory::take_slot().ok()?;
+    let refused =
+        matches!(Mem::STANDARD.allocate_within(12, within, place), Err(Failure::Refused(MemError::NotAllowed)));
+    Some(refused && OWN_SPACE.identify_at(place).ok()?.kind == tench::sys::Kind::Null)
+}
+
+/// Attempts at the name server: a name that a server has, one that a server might have, and one that is anybody's.
+const NAMES: &[fn() -> Option<bool>] = &[
+    || registered(Clock::NAME),
+    || registered(Reserve::NAME),
+    || registered("files"),
+    || registered("a.new.server"),
+    || {
+        let endpoint = memory::make::<Endpoint>(0).ok()?;
+        Names::STANDARD.register("powerless/name", endpoint.cap()).ok()?;
+        // Whoever finds it there has this process's number, and no word of its powers.
+        let found = Names::STANDARD.look_up("powerless/name", memory::take_slot().ok()?).ok()?;
+        Names::STANDARD.unregister("powerless/name").ok()?;
+        Some(found.identify().ok()?.badge == tench::process::id())
+    },
+];
+
+/// Returns whether a name was refused.
+fn registered(name: &str) -> Option<bool> {
+    let endpoint = memory::make::<Endpoint>(0).ok()?;
+    let answer = Names::STANDARD.register(name, endpoint.cap());
+    Some(matches!(answer, Err(Failure::Refused(NamesError::NotAllowed))))
+}
+
+/// Attempts at the terminal, which is nobody's while the cases run.
+const CONSOLE: &[fn() -> Option<bool>] = &[
+    || not_yours(Console::STANDARD.set_mode(Mode::Raw)),
+    || not_yours(Console::STANDARD.set_reader(tench::process::id())),
+    || not_yours(Console::STANDARD.set_reader_and_signal(0, memory::make::<Notification>(0).ok()?.cap())),
+    || not_yours(Console::STANDARD.set_suspend_signal(memory::make::<Notification>(0).ok()?.cap())),
+    || Some(Console::STANDARD.state().ok()?.0 == Mode::Canonical),
+];
+
+/// Returns whether the console refused somebody who does not own the terminal.
+fn not_yours<T>(answer: Result<T, Failure<ConsoleError>>) -> Option<bool> {
+    Some(matches!(answer, Err(Failure::Refused(ConsoleError::NotYours))))
+}
+
+/// Attempts at the reservation server.
+const RESERVE: &[fn() -> Option<bool>] = &[
+    || not_allowed(reserve()?.reserve(Cap::new(slot::SCHEDULING), 1_000_000, 100_000_000, 0)),
+    || not_allowed(reserve()?.release(1)),
+    || not_allowed(reserve()?.next(0)),
+    || not_allowed(reserve()?.possible(1_000_000, 0)),
+    || Some(Cap::<SchedulingContext>::new(slot::SCHEDULING).query().ok()?.budget == 0),
+];
+
+/// The reservation server.
+fn reserve() -> Option<Reserve<Cap<Endpoint>>> {
+    Names::STANDARD.wait_for(Reserve::NAME, memory::take_slot().ok()?).ok().map(Reserve::at)
+}
+
+/// Attempts at the file server.
+const FILES: &[fn() -> Option<bool>] = &[
+    || not_open(VICTIM, How::Write),
+    || not_open(VICTIM, How::Append),
+    || not_open(VICTIM, How::Update),
+    || not_open("/mine", How::Write),
+    || not_open("/bin/mine", How::CreateNew),
+    || not_changed(Files::STANDARD.make_directory("/mine")),
+    || not_changed(Files::STANDARD.remove(VICTIM)),
+    || not_changed(Files::STANDARD.rename(VICTIM, "/tmp/mine")),
+    || {
+        // What it makes itself it may change, but not put in the place of what it did not.
+        Files::STANDARD.make_directory("/tmp/mine").ok()?;
+        drop(fs::create("/tmp/mine/a").ok()?);
+        let refused = not_changed(Files::STANDARD.rename("/tmp/mine/a", VICTIM));
+        Files::STANDARD.rename("/tmp/mine/a", "/tmp/b").ok()?;
+        Files::STANDARD.remove("/tmp/b").ok()?;
+        Files::STANDARD.remove("/tmp/mine").ok()?;
+        refused
+    },
+    || Some(fs::open(VICTIM).ok()?.read(&mut [0; 4]).ok()? == 4),
+];
+
+/// Returns whether a file was not opened for writing.
+fn not_open(path: &str, how: How) -> Option<bool> {
+    not_changed(Files::STANDARD.open(path, how, memory::take_slot().ok()?))
+}
+
+/// Returns whether the file server refused to change what another made.
+fn not_changed<T>(answer: Result<T, Failure<FilesError>>) -> Option<bool> {
+    Some(matches!(answer, Err(Failure::Refused(FilesError::NotAllowed))))
+}

@@ -1,0 +1,48 @@
+//! How many are answered at a time.
+//!
+//! The server runs at a high priority, so that a delay ends in time. If everybody who can wait had the same deadline, all the answers
+//! together would hold up whatever runs at a lower priority, however important it is. So there are a few answers, and then a pause in which
+//! others run and requests are served.
+
+/// Answers without a pause.
+pub const ANSWERS: u32 = 8;
+/// Nanoseconds from when the last of them is begun to when there are more: several times what so many take.
+pub const PAUSE: u64 = 50_000;
+
+/// Counts answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Ticks of a pause.
+    pause: u64,
+    /// Answers until the next one.
+    left: u32,
+    /// When a pause would end that began with the last answer.
+    end: u64,
+}
+
+impl Pace {
+    /// Nobody was answered yet.
+    pub const fn new(frequency: u64) -> Pace {
+        let pause = (PAUSE as u128 * frequency as u128).div_ceil(1_000_000_000) as u64;
+        Pace { pause, left: ANSWERS, end: 0 }
+    }
+
+    /// Returns whether somebody may be answered at this time.
+    pub const fn admits(&self, now: u64) -> bool {
+        self.left > 0 || now >= self.end
+    }
+
+    /// Somebody is answered.
+    pub const fn count(&mut self, now: u64) {
+        if now >= self.end {
+            self.left = ANSWERS;
+        }
+        self.left = self.left.saturating_sub(1);
+        self.end = now.saturating_add(self.pause);
+    }
+
+    /// Returns when those whose deadline this is can be answered.
+    pub const fn earliest(&self, deadline: u64) -> u64 {
+        if self.left == 0 && deadline < self.end { self.end } else { deadline }
+    }
+}
