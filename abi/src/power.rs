@@ -29,7 +29,7 @@ bitflags! {
         const FILES = 1 << 4;
         /// Register names that are not under the own program's.
         const NAMES = 1 << 5;
-        /// Write to the terminal as it is, with escape sequences, and take it from its owner.
+        /// Write to the terminal as it is, with escape sequences, and take it when nobody owns it.
         const TERMINAL = 1 << 6;
         /// Make reservations of processor time.
         const RESERVE = 1 << 7;

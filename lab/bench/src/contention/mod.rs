@@ -3,9 +3,10 @@
 //! | key | what |
 //! |---|---|
 //! | `at_once_N` | N threads make 100 calls each; the server answers each at once |
-//! | `queued_N` | the server has a lower priority than its clients, so that the calls of all N wait for it in turn |
+//! | `below_N` | the server has a lower priority than its clients, who help it |
+//! | `turns_N` | it gives up its turn once in each call as well, so that the calls of all N wait for it |
 //! | `together_N` | the server keeps requests until it has one of each of the N threads, and answers the last first |
-//! | `spread_N` | of the threads of `queued_N`: calls by which the fastest is ahead of the slowest when it has made 100 |
+//! | `spread_N` | of the threads of `turns_N`: calls by which the fastest is ahead of the slowest when it has made 100 |
 //!
 //! Instructions for each call, both sides and the kernel. Every answer is one more than the number that was sent, and no two
 //! threads send the same numbers: so an answer that reaches another thread is noticed, and ends the experiment.
@@ -122,6 +123,7 @@ fn point(kind: &str, threads: usize, value: u64) {
 /// Measures everything.
 pub fn run() -> Result<(), String> {
     let at_once: Call = |client, number, _| client.at_once(number).map_err(problem("a call"));
+    let in_turn: Call = |client, number, _| client.in_turn(number).map_err(problem("a call"));
     let together: Call = |client, number, threads| client.together(number, threads).map_err(problem("a call"));
     let server = Child::start("contention-server", ABOVE)?;
     let client = Meeting::at(server.endpoint());
@@ -133,8 +135,9 @@ pub fn run() -> Result<(), String> {
     let server = Child::start("contention-server", BELOW)?;
     let client = Meeting::at(server.endpoint());
     for threads in COUNTS {
-        let (cost, calls) = run_threads(client, at_once, threads, true)?;
-        point("queued", threads, cost);
+        point("below", threads, run_threads(client, at_once, threads, false)?.0);
+        let (cost, calls) = run_threads(client, in_turn, threads, true)?;
+        point("turns", threads, cost);
         let (slowest, fastest) = (calls.iter().min().copied(), calls.iter().max().copied());
         point("spread", threads, fastest.unwrap_or(0) - slowest.unwrap_or(0));
     }

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tench::sys::Wait;
+use tench::thread;
 use tench_protocol::{Event, Later, Pending, interface};
 
 /// Threads that can wait together.
@@ -15,6 +16,10 @@ pub trait MeetingService {
     /// At once.
     #[method(1)]
     fn at_once(&mut self, number: u64) -> Result<u64, Error>;
+
+    /// After everybody else of the same priority has had a turn, so that others come while one is served.
+    #[method(3)]
+    fn in_turn(&mut self, number: u64) -> Result<u64, Error>;
 
     /// When so many wait; the last is answered first.
     /// Errors: `Full`.
@@ -39,6 +44,11 @@ struct Table {
 
 impl MeetingService for Table {
     fn at_once(&mut self, number: u64) -> Result<u64, Error> {
+        Ok(number + 1)
+    }
+
+    fn in_turn(&mut self, number: u64) -> Result<u64, Error> {
+        thread::yield_now();
         Ok(number + 1)
     }
 

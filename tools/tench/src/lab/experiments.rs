@@ -382,7 +382,7 @@ fn cores(_: &Measured) -> Vec<Plot> {
 /// Instructions of a call, and how far threads are apart, by the number of threads.
 fn contention(_: &Measured) -> Vec<Plot> {
     let kinds =
-        [("at_once", "answered at once", BLUE), ("queued", "in turn", GREEN), ("together", "last first", ORANGE)];
+        [("at_once", "answered at once", BLUE), ("turns", "in turn", GREEN), ("together", "last first", ORANGE)];
     let calls = kinds.into_iter().fold(Panel::new("threads", "instructions for each call").log_x(), |panel, kind| {
         let (series, label, colour) = kind;
         panel.line(series, label, colour).marks(series, "", colour, Shape::Dot)

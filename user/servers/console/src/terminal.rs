@@ -289,11 +289,11 @@ impl<R> Terminal<R> {
         Ok(())
     }
 
-    /// Returns whether a process may say who reads, and how. Fails with `NotYours` if the terminal is not its own, and it has no
-    /// power to take it.
+    /// Returns whether a process may say who reads, and how. Fails with `NotYours` if the terminal is another's, and if it is
+    /// nobody's and the process has no power to take it. (If the power took it from its owner, two shells would edit one line.)
     pub fn check_control(&self, process: u64, powers: Powers) -> Result<(), Error> {
-        let is_owner = self.owner != 0 && self.owner == process;
-        if is_owner || powers.contains(Powers::TERMINAL) { Ok(()) } else { Err(Error::NotYours) }
+        let may = if self.owner == 0 { powers.contains(Powers::TERMINAL) } else { self.owner == process };
+        if may { Ok(()) } else { Err(Error::NotYours) }
     }
 
     /// Forgets what a process waited for, and gives free what it owned. Answers the replies that nobody waits for any

@@ -140,7 +140,7 @@ fn only_the_foreground_reads() {
 }
 
 #[test]
-fn the_terminal_is_controlled_by_its_owner_and_those_with_the_power() {
+fn the_terminal_is_its_owners_and_if_nobody_has_it_the_power_takes_it() {
     let mut terminal = terminal();
     let without = Powers::all().difference(Powers::TERMINAL);
     // Nobody has it, and still not everybody takes it. (The process 0 is nobody.)
@@ -156,9 +156,11 @@ fn the_terminal_is_controlled_by_its_owner_and_those_with_the_power() {
     assert_eq!(terminal.process_ended(SHELL), (vec![], true));
     assert_eq!(terminal.mode(), (Mode::Canonical, 0, false));
     terminal.set_foreground(CHILD, Powers::TERMINAL, CHILD).unwrap();
-    // It is taken from its owner.
-    terminal.set_foreground(SHELL, Powers::TERMINAL, 0).unwrap();
-    assert_eq!(terminal.set_foreground(CHILD, without, CHILD), Err(Error::NotYours));
+    // The power takes it from nobody who has it.
+    assert_eq!(terminal.set_foreground(SHELL, Powers::TERMINAL, 0), Err(Error::NotYours));
+    assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw), Err(Error::NotYours));
+    assert_eq!(terminal.check_control(SHELL, Powers::TERMINAL), Err(Error::NotYours));
+    terminal.set_foreground(CHILD, without, 0).unwrap();
 }
 
 #[test]

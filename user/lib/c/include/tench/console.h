@@ -42,7 +42,7 @@ enum tench_console_error {
     TENCH_CONSOLE_ERROR_INTERRUPTED = 1,
     /* Too many threads wait. */
     TENCH_CONSOLE_ERROR_FULL = 2,
-    /* The process does not own the terminal, and has no power to take it. */
+    /* The terminal is another process's; or nobody's, and the process has no power to take it. */
     TENCH_CONSOLE_ERROR_NOT_YOURS = 3,
     /* Nothing was typed in time. */
     TENCH_CONSOLE_ERROR_TIMED_OUT = 4,
@@ -71,7 +71,7 @@ static inline const char *tench_console_error_text(uint64_t code)
     case TENCH_CONSOLE_ERROR_FULL:
         return "too many threads wait at the console; try again later";
     case TENCH_CONSOLE_ERROR_NOT_YOURS:
-        return "the terminal is not this process's, and it has no power to take it";
+        return "the terminal is another process's, or nobody's and this one has no power to take it";
     case TENCH_CONSOLE_ERROR_TIMED_OUT:
         return "nothing was typed in time";
     default:
@@ -147,7 +147,7 @@ static inline int tench_console_get(tench_cap server, size_t max, struct tench_c
 /*
  * Sets the mode. Typed text that nobody has read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode does what it
  * does in canonical mode once that is the mode.
- * Errors: `NotYours` (somebody else's or nobody's, without the power `terminal`).
+ * Errors: `NotYours` (somebody else's; or nobody's, without the power `terminal`).
  */
 static inline int tench_console_set_mode(tench_cap server, enum tench_console_mode mode)
 {
@@ -195,7 +195,7 @@ static inline int tench_console_state(tench_cap server, struct tench_console_sta
 /*
  * Sets which process reads (0: every one); Ctrl-C interrupts reads and does no more. Who asks owns the
  * terminal from then on. When the process that reads has ended, the owner reads.
- * Errors: `NotYours` (somebody else's or nobody's, without the power `terminal`).
+ * Errors: `NotYours` (somebody else's; or nobody's, without the power `terminal`).
  */
 static inline int tench_console_set_reader(tench_cap server, uint64_t process)
 {

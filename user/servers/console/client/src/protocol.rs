@@ -33,7 +33,7 @@ pub trait ConsoleService {
 
     /// Sets the mode. Typed text that nobody has read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode does what it
     /// does in canonical mode once that is the mode.
-    /// Errors: `NotYours` (somebody else's or nobody's, without the power `terminal`).
+    /// Errors: `NotYours` (somebody else's; or nobody's, without the power `terminal`).
     #[method(3)]
     fn set_mode(&mut self, caller: Caller, powers: Powers, mode: Mode) -> Result<(), Error>;
 
@@ -44,7 +44,7 @@ pub trait ConsoleService {
 
     /// Sets which process reads (0: every one); Ctrl-C interrupts reads and does no more. Who asks owns the
     /// terminal from then on. When the process that reads has ended, the owner reads.
-    /// Errors: `NotYours` (somebody else's or nobody's, without the power `terminal`).
+    /// Errors: `NotYours` (somebody else's; or nobody's, without the power `terminal`).
     #[method(5)]
     fn set_reader(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error>;
 
@@ -112,8 +112,8 @@ tench_protocol::codes! {
         Interrupted = 1, "Ctrl-C was typed";
         /// Too many threads wait.
         Full = 2, "too many threads wait at the console; try again later";
-        /// The process does not own the terminal, and has no power to take it.
-        NotYours = 3, "the terminal is not this process's, and it has no power to take it";
+        /// The terminal is another process's; or nobody's, and the process has no power to take it.
+        NotYours = 3, "the terminal is another process's, or nobody's and this one has no power to take it";
         /// Nothing was typed in time.
         TimedOut = 4, "nothing was typed in time";
     }
