@@ -48,10 +48,12 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, bits:
     }
 }
 
-/// Hands the word to a thread that is no longer in any queue, and lets it run.
+/// Hands the word to a thread that is no longer in any queue, and lets it run. Until now the word was 0, so the thread that it is bound to has
+/// no signal that somebody else takes.
 fn wake<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     timers::end_wait(k, thread);
-    deliver(k, notification, thread);
+    let_in(k, notification);
+    deliver_first(k, notification, thread);
     scheduler::make_ready(k, thread);
 }
 
@@ -65,9 +67,7 @@ pub fn is_awaited<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) -
 
 /// Hands the word to a thread: it becomes the result of its system call. Lines that were held until then are let in again.
 pub fn deliver<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
-    if k.get(notification).held != 0 {
-        interrupt::let_in(k, notification);
-    }
+    let_in(k, notification);
     deliver_first(k, notification, thread);
     if let Some(bound) = k.get(notification).bound
         && k.get(bound).slow & slow::SIGNALLED != 0
@@ -75,6 +75,14 @@ pub fn deliver<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thre
         // Somebody else has taken what was signalled to it.
         k.get(bound).slow &= !slow::SIGNALLED;
         helping::settle(k, bound);
+    }
+}
+
+/// Lines that a notification holds are let in again.
+#[inline]
+fn let_in<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) {
+    if k.get(notification).held != 0 {
+        interrupt::let_in(k, notification);
     }
 }
 

@@ -7,7 +7,7 @@ use tench::abi::Operation;
 use tench::abi::object::{Statistic, ThreadState};
 use tench::memory::Window;
 use tench::println;
-use tench::sys::{Cap, Error, Instant, Interrupt, Notification, Trigger};
+use tench::sys::{Cap, Error, Instant, Interrupt, Notification, Thread, Trigger};
 
 use super::{Drill, MAIN, depth, preemptible, preserved};
 use crate::case::Outcome;
@@ -68,6 +68,18 @@ fn sleeper(stage: &mut Stage, bed: Cap<Notification>) -> Outcome<Worker<()>> {
     })
 }
 
+/// How many of these threads sleep, at one moment: if an interrupt comes while they are looked at, that is done again.
+fn look(threads: &[Cap<Thread>]) -> u64 {
+    loop {
+        let interrupts = KERNEL.query(Statistic::Interrupts);
+        let is_asleep = |thread: &&Cap<Thread>| thread.query().is_ok_and(|info| info.state == ThreadState::Waiting);
+        let asleep = threads.iter().filter(is_asleep).count();
+        if KERNEL.query(Statistic::Interrupts) == interrupts {
+            return asleep as u64;
+        }
+    }
+}
+
 impl Nest {
     fn new(stage: &mut Stage) -> Outcome<Nest> {
         for word in [DEADLINE, LOOKING, SEEN, WRONG, WRONG_REGISTERS] {
@@ -95,9 +107,7 @@ impl Nest {
                 if Shared::existing(LOOKING).get() == 0 {
                     continue;
                 }
-                let states = threads.map(|thread| thread.query().map(|info| info.state));
-                let asleep = states.iter().filter(|state| **state == Ok(ThreadState::Waiting)).count();
-                Shared::existing(SEEN).set(asleep as u64);
+                Shared::existing(SEEN).set(look(&threads));
                 // The drill is behind its system call, whose answer is in its registers.
                 let given = given(line);
                 let right = drilled.read_registers(true).is_ok_and(|found| {
