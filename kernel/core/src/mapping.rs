@@ -219,18 +219,17 @@ pub fn moved<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
 /// If the mapping changes during a window the call ends with `Aborted`; if its thread is deleted there, each entry has
 /// the old flags or the new ones.
 pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let (mut slot, mut mapping, flags) = decode_protect(k, thread)?;
-    let cap = k.slot(slot).cap;
+    let (mut slot, cap, flags) = decode_protect(k, thread)?;
+    let mapping = Mapping::of(&cap);
     let size = 1usize << entry_bits(level(k, &mapping));
     let gains = !mapping.flags.contains(flags) || mapping.protecting;
     if gains && needs_maintenance(&cap, flags) {
-        let expected = (mapping, flags);
         let range = (mapping.memory, mapping.count * size);
-        let same = |k: &mut Kernel<A>| decode_protect(k, thread).map(|(_, m, f)| (m, f) == expected);
+        let same = |k: &mut Kernel<A>| decode_protect(k, thread).map(|(_, c, f)| (c, f) == (cap, flags));
         if !maintain(k, range, flags, same)? {
             return Ok(Outcome::Written);
         }
-        (slot, mapping, _) = decode_protect(k, thread)?;
+        (slot, ..) = decode_protect(k, thread)?;
     }
     // ── Point of no return ──
     let extra = cap.extra & OFFSET | flags.bits();
@@ -247,7 +246,7 @@ pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
             return Ok(Outcome::Written);
         }
         let (again, now, _) = decode_protect(k, thread)?;
-        if now != (Mapping { flags, protecting: true, ..mapping }) {
+        if now != (Cap { extra: extra | PROTECTING, ..cap }) {
             return Err(Error::Aborted);
         }
         slot = again;
@@ -256,13 +255,16 @@ pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
     Ok(Outcome::Done)
 }
 
-/// The slot of the mapping, what it says, and the flags asked for.
-fn decode_protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, Mapping, MapFlags), Error> {
+/// The slot of the mapping, its capability, and the flags asked for.
+///
+/// After a window, the whole capability has to be what it was. That entries and memory are the same does not say that it is the same
+/// mapping: another can show the same memory as part of another frame, and `extra` is counted from the frame's beginning.
+fn decode_protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, Cap, MapFlags), Error> {
     let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
     let alleged = argument(k, thread, 1);
-    let cap = &k.slot(slot).cap;
-    let flags = allowed_flags(alleged, cap)?;
-    Ok((slot, Mapping::of(cap), flags))
+    let cap = k.slot(slot).cap;
+    let flags = allowed_flags(alleged, &cap)?;
+    Ok((slot, cap, flags))
 }
 
 /// Level of the table in which a mapping lies.
