@@ -156,6 +156,14 @@ impl World {
         }
     }
 
+    /// A thread has received what nobody waits for. If it serves others, it is no more urgent than who has sent that.
+    pub(crate) fn begin_unhelped(&mut self, thread: usize, sender: usize) {
+        if self.threads[thread].serves.is_some() {
+            let context = self.standings[sender].context;
+            self.threads[thread].cap = Some(context.map_or(0, |context| self.priorities[context]));
+        }
+    }
+
     /// A thread's caller goes without an answer.
     pub(crate) fn abandon(&mut self, thread: usize, caller: usize) {
         let known = self.standings[caller].context;

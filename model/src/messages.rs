@@ -260,6 +260,8 @@ impl World {
                 if call {
                     self.wait_until(me, deadline);
                     self.hold(me, receiver, reply);
+                } else {
+                    self.begin_unhelped(receiver, me);
                 }
                 self.set_alarm(receiver, until);
             }
@@ -297,7 +299,7 @@ impl World {
 
     /// A thread has received before the time until which it would have waited. If it works for somebody now, that is its alarm.
     fn set_alarm(&mut self, thread: usize, until: Option<u64>) {
-        if self.caller(thread).is_some() {
+        if self.caller(thread).is_some() || self.threads[thread].cap.is_some() {
             self.threads[thread].alarm = until;
         }
     }
@@ -409,6 +411,7 @@ impl World {
                 self.threads[sender].deadline = deadline;
                 self.hold(sender, me, reply);
             } else {
+                self.begin_unhelped(me, sender);
                 self.answer(sender, 0);
             }
             self.set_alarm(me, until);

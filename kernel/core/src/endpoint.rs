@@ -117,10 +117,10 @@ pub fn rendezvous<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, endpoint: Ref
     }
 }
 
-/// A receiver that waited with a deadline has received: if it works for a caller now, the deadline is its alarm.
+/// A receiver that waited with a deadline has received: if it works for somebody else now, the deadline is its alarm.
 #[cold]
 fn set_alarm<A: Arch>(k: &mut Kernel<A>, receiver: Ref<Thread>) {
-    if helping::caller_of(k, receiver).is_some() {
+    if helping::caller_of(k, receiver).is_some() || k.get(receiver).slow & slow::CAPPED != 0 {
         k.get(receiver).slow |= slow::ALARM;
     } else {
         timers::disarm(k, receiver);
@@ -131,6 +131,7 @@ fn set_alarm<A: Arch>(k: &mut Kernel<A>, receiver: Ref<Thread>) {
 fn hand_over<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, object: Option<Ref<Reply>>) {
     transfer(k, sender, receiver);
     if k.get(sender).purpose == Purpose::Send {
+        helping::begin_unhelped(k, receiver, sender);
         return;
     }
     if let Some(object) = object {

@@ -24,7 +24,8 @@
 //!
 //! If the caller cannot help any more (it has gone, its process is suspended, its context was taken away, the chain is too long),
 //! the thread goes on on its own context, but at no higher a priority than his: otherwise whoever wants something done
-//! at a server's priority would begin it and leave.
+//! at a server's priority would begin it and leave. The same is true of what was sent to a thread that serves an endpoint, and not called with: nobody waits
+//! for it, so nobody helps ([`begin_unhelped`]).
 //!
 //! Threads that wait for each other in a ring all wait, so none of them needs help; and each would offer another what he has from that one. So
 //! whoever closes a ring does not help ([`is_ring`]).
@@ -292,6 +293,20 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread
             settle(k, thread);
         }
     }
+}
+
+/// A thread has received a message for whose answer nobody waits, or whose sender has no time left to give. If it serves others, it deals with
+/// that on its own time, at no higher a priority than the sender's: otherwise whoever wants something done at a server's priority would
+/// send what he could have called with, or have his budget end.
+#[cold]
+#[inline(never)]
+pub fn begin_unhelped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, sender: Ref<Thread>) {
+    if k.get(thread).served.is_none() {
+        return;
+    }
+    let cap = k.get(sender).scheduling.map_or(0, |context| cap_of(k, context));
+    set_cap(k, thread, cap);
+    settle(k, thread);
 }
 
 /// A thread runs on what its caller offers.

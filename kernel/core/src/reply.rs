@@ -43,7 +43,9 @@ pub fn is_taken<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) -> bool {
 pub fn hold<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, sender: Ref<Thread>, receiver: Ref<Thread>) {
     k.get(sender).state = ThreadState::AwaitingReply(object);
     k.get(object).caller = Some(sender);
-    if helping::works_with(k, receiver) == Some(object) && helping::can_help(k, sender) {
+    if !helping::can_help(k, sender) {
+        helping::begin_unhelped(k, receiver, sender);
+    } else if helping::works_with(k, receiver) == Some(object) {
         helping::begin(k, receiver, sender);
     }
 }

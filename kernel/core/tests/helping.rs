@@ -9,6 +9,7 @@ mod common;
 mod random;
 
 use actors::{Actor, Stage};
+use tench_abi::fault::Class;
 use tench_abi::{Error, Kind, Operation, Rights, Tag};
 use tench_kernel::helping::{COPIES, UNCAPPED};
 use tench_kernel::thread::{ThreadState, slow};
@@ -177,6 +178,89 @@ fn an_abandoned_request_is_finished_on_own_time_as_urgently_as_it_was() {
             assert_eq!(stage.machine.thread(server.thread).cap, UNCAPPED);
         }
     }
+}
+
+#[test]
+fn what_is_sent_to_a_server_is_no_more_urgent_than_the_sender() {
+    for queued in [false, true] {
+        let mut stage = Stage::new();
+        let (server, low, other) = (stage.server(250, true), stage.actor(5), stage.actor(7));
+        stage.hog(100);
+        if queued {
+            stage.call(other, server);
+        }
+        stage.machine.call_as(low.thread, Operation::Send, &[server.endpoint, 0]);
+        stage.check();
+        if queued {
+            stage.answer(server);
+        }
+        assert_eq!(stage.runs_on(server), (5, Some(server.time)), "queued: {queued}");
+        stage.machine.reschedule();
+        assert!(stage.machine.current() == stage.hog, "the hog comes before what was sent");
+        let high = stage.actor(200);
+        stage.call(high, server);
+        assert_eq!(stage.runs_on(server), (200, Some(high.time)), "who waits behind it helps");
+        stage.answer(server);
+        stage.answer(server);
+        assert_eq!(stage.runs_on(server), (250, Some(server.time)));
+        assert_eq!(stage.machine.thread(server.thread).cap, UNCAPPED);
+    }
+}
+
+#[test]
+fn what_is_sent_to_a_thread_that_serves_nobody_is_its_own_affair() {
+    let mut stage = Stage::new();
+    let (task, low) = (stage.server(250, false), stage.actor(5));
+    stage.machine.call_as(low.thread, Operation::Send, &[task.endpoint, 0]);
+    stage.check();
+    assert_eq!(stage.runs_on(task), (250, Some(task.time)));
+}
+
+#[test]
+fn a_receives_deadline_is_an_alarm_while_the_server_does_what_it_was_sent() {
+    for queued in [false, true] {
+        let mut stage = Stage::new();
+        let (server, low) = (stage.server(90, true), stage.actor(5));
+        stage.hog(50);
+        stage.cancel(server);
+        let send = |stage: &mut Stage| {
+            stage.machine.call_as(low.thread, Operation::Send, &[server.endpoint, 0]);
+            stage.check();
+        };
+        if queued {
+            send(&mut stage);
+        }
+        let mut x = [0; 13];
+        (x[0], x[1], x[12]) = (server.endpoint, Tag::DEADLINE, stage.machine.host().time + 1000);
+        stage.machine.run(server.thread);
+        stage.machine.system_call(Operation::Receive as u64, &x);
+        stage.check();
+        if !queued {
+            send(&mut stage);
+        }
+        assert_eq!(stage.runs_on(server), (5, Some(server.time)), "queued: {queued}");
+        stage.machine.pass_time(1000);
+        assert_eq!(stage.runs_on(server), (90, Some(server.time)), "its own time has come");
+        stage.answer(server);
+        assert_eq!(stage.machine.thread(server.thread).slow, 0);
+    }
+}
+
+#[test]
+fn that_somebodys_time_is_used_up_is_no_more_urgent_for_a_server_than_he_is() {
+    let mut stage = Stage::new();
+    let (server, low) = (stage.server(250, true), stage.actor(5));
+    stage.configure(low, 5);
+    stage.manage(Operation::SchedulingReserve, &[low.time, 100, 10_000, 0]);
+    stage.manage(Operation::ThreadFaults, &[low.capability, Class::Timeout as u64, server.endpoint, 0, 0]);
+    stage.machine.run(low.thread);
+    stage.machine.pass_time(200);
+    stage.machine.reschedule();
+    stage.check();
+    assert_eq!(stage.state(low), ThreadState::AwaitingReply(stage.reply(server)));
+    assert_eq!(stage.runs_on(server), (5, Some(server.time)));
+    stage.answer(server);
+    assert_eq!(stage.runs_on(server), (250, Some(server.time)));
 }
 
 #[test]
