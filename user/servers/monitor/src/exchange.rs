@@ -255,13 +255,18 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     // ── Taking back ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Takes back from all other cores what the capability in a slot is to.
+    /// Takes back from all other cores what the capability in a slot is to, if whoever asks has sent it there. That he has a capability to
+    /// it says nothing: he may have been given a copy, as they have. (Whose it is tells the kernel, by revoking it: then it is
+    /// [taken back](Self::poll), too.)
     pub fn revoke(&mut self, from: u64, slot: CapAddress, who: P) {
         let Some(found) = self.hands.kernel.look(slot) else {
             return self.hands.done.push_back(Done::Answer(who, Err(Error::NotSendable)));
         };
         if found.is_borrowed {
             return self.hands.done.push_back(Done::Answer(who, Err(Error::Borrowed)));
+        }
+        if !self.given(|giver, shape| *shape == found.shape && giver != from).is_empty() {
+            return self.hands.done.push_back(Done::Answer(who, Err(Error::NotAllowed)));
         }
         let objects = self.given(|_, shape| *shape == found.shape);
         self.take_back(from, Some(who), objects);

@@ -31,6 +31,24 @@ fn a_frame_arrives_with_its_word_and_is_taken_back() {
     world.check_empty();
 }
 
+/// On one core, whoever was given a copy cannot take back those of others. No more can he on others.
+#[test]
+fn who_was_given_a_copy_takes_nothing_back() {
+    let mut world = World::new(2);
+    let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
+    let taker = world.take(1, RECEIVER);
+    let given = world.give(0, SENDER, frame, 1, RECEIVER, 0);
+    assert_eq!(world.answer(given), Ok(()));
+    let (.., copy) = world.letter(taker);
+    // The same frame, as another process of the same core has it.
+    let revoked = world.revoke(0, SENDER + 1, frame);
+    assert_eq!(world.answer(revoked), Err(Error::NotAllowed));
+    assert!(world.kernel(1).caps.contains_key(&copy.0), "it is there still");
+    let revoked = world.revoke(0, SENDER, frame);
+    assert_eq!(world.answer(revoked), Ok(()));
+    world.check_empty();
+}
+
 /// Whoever revokes meets copies on other cores, and need ask nobody else to have them taken back.
 #[test]
 fn what_somebody_wanted_to_delete_is_taken_back() {

@@ -910,9 +910,10 @@ static inline int tench_monitor_take(tench_cap server, tench_cap slot, struct te
 #define TENCH_MONITOR_LABEL_REVOKE UINT64_C(0x6cb500010017)
 
 /*
- * Takes back what a capability is to from all other cores, for whoever the kernel refuses to revoke or delete it because there are
- * foreign copies. Answered when no other core has a copy, nor anything that was made of one.
- * Errors: `NotSendable`, `Borrowed` (it is another core's), `Full`.
+ * Takes back what a capability is to from all other cores, for whoever has sent it there and is refused by the kernel to revoke or
+ * delete it because there are foreign copies. Answered when no other core has a copy, nor anything that was made of one.
+ * Errors: `NotSendable`, `Borrowed` (it is another core's), `NotAllowed` (somebody else has sent it; whose memory it is has it taken
+ * back by trying to revoke it), `Full`.
  */
 static inline int tench_monitor_revoke(tench_cap server, tench_cap capability)
 {

@@ -180,9 +180,10 @@ pub trait MonitorService {
         later: Later<'_, (Letter, Sent<Any, Given>), Error>,
     ) -> Result<Option<(Letter, Sent<Any, Given>)>, Error>;
 
-    /// Takes back what a capability is to from all other cores, for whoever the kernel refuses to revoke or delete it because there are
-    /// foreign copies. Answered when no other core has a copy, nor anything that was made of one.
-    /// Errors: `NotSendable`, `Borrowed` (it is another core's), `Full`.
+    /// Takes back what a capability is to from all other cores, for whoever has sent it there and is refused by the kernel to revoke or
+    /// delete it because there are foreign copies. Answered when no other core has a copy, nor anything that was made of one.
+    /// Errors: `NotSendable`, `Borrowed` (it is another core's), `NotAllowed` (somebody else has sent it; whose memory it is has it taken
+    /// back by trying to revoke it), `Full`.
     #[method(23)]
     fn revoke(
         &mut self,
