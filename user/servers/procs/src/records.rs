@@ -327,6 +327,16 @@ impl<K, R> Records<K, R> {
         }
     }
 
+    /// A process in preparation is about to start. Its parent may have been given a limit since it was prepared, and a process has no more memory
+    /// than its parent may have. Returns how much it may have.
+    pub fn settle_quota(&mut self, pid: u64) -> Result<u64, Error> {
+        let parent = self.get(pid)?.parent;
+        let most = self.get(parent).map_or(NO_QUOTA, |parent| parent.quota);
+        let record = self.get_mut(pid)?;
+        record.quota = record.quota.min(most);
+        Ok(record.quota)
+    }
+
     /// The first of the processes that `parent` prepares and has not started.
     pub fn prepared_by(&self, parent: u64) -> Option<u64> {
         self.preparing.range((parent, 0)..=(parent, u64::MAX)).next().map(|(_, pid)| *pid)

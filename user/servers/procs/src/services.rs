@@ -211,8 +211,9 @@ impl Server {
         kept: Option<&Keepsake>,
     ) -> Result<(), LoadError> {
         let gone = |_| LoadError::Kernel(Refusal::InvalidArgument);
+        let quota = self.records.settle_quota(process).map_err(gone)?;
         let record = self.records.get(process).map_err(gone)?;
-        let (quota, powers, parent) = (record.quota, record.powers, record.parent);
+        let (powers, parent) = (record.powers, record.parent);
         let servers = self.servers();
         let mut loader = Loader {
             mem: self.mem,

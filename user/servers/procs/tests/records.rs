@@ -50,6 +50,19 @@ fn identifiers_count_up_and_are_not_used_again() {
     table.check_invariants();
 }
 
+/// Otherwise a process that expects a limit would prepare its children before, and have as much through them as there is.
+#[test]
+fn a_limit_holds_for_what_was_prepared_before_it() {
+    let mut table = table();
+    let (before, less) = (table.prepare("x", 3, None).unwrap(), table.prepare("y", 3, None).unwrap());
+    table.get_mut(less).unwrap().quota = 1000;
+    assert_eq!(table.settle_quota(before), Ok(u64::MAX), "nobody has a limit");
+    table.get_mut(3).unwrap().quota = 5000;
+    assert_eq!((table.settle_quota(before), table.settle_quota(less)), (Ok(5000), Ok(1000)));
+    assert_eq!(table.get(before).unwrap().quota, 5000, "and for what it starts itself");
+    assert_eq!(table.settle_quota(99), Err(Error::NoSuchProcess));
+}
+
 #[test]
 fn processes_are_found_by_path_and_base_name() {
     let mut table = table();
