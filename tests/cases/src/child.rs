@@ -9,7 +9,9 @@ use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
 use crate::faults::Deed;
-use crate::{exhaustion, handlers, hostile, layout, paging, processes, reserve, shared, slabs, streams, victim};
+use crate::{
+    exhaustion, handlers, hostile, layout, paging, processes, programs, reserve, shared, slabs, streams, victim,
+};
 
 /// Exit code of a child that does as it is told and nothing else.
 pub const OBEDIENT: u64 = 7;
@@ -25,6 +27,7 @@ pub fn run() -> Option<i32> {
         "bundle" => Some(slabs::leave_a_bundle()),
         "streams" => Some(streams::child(arguments.next()?)),
         "shared" => Some(shared::child()),
+        "handed-over" => Some(programs::child()),
         "spin" => Some(processes::spin()),
         "burn" => Some(processes::burn_shares()),
         "told" => Some(processes::wait_to_be_told()),

@@ -113,10 +113,10 @@ fn write_or_execute(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Bytes on the process server's account.
-fn used_by_procs() -> Outcome<u64> {
-    let account = Mem::STANDARD.next_account(pid::PROCS - 1);
-    Ok(account.map_err(|failure| Failure::new(format!("no account: {failure}")))?.used)
+/// Bytes on the process server's account, and in all: blocks in use, accounts.
+pub fn in_use() -> Outcome<(u64, u64, u64)> {
+    let (account, totals) = (Mem::STANDARD.next_account(pid::PROCS - 1)?, Mem::STANDARD.totals()?);
+    Ok((account.used, totals.blocks, totals.accounts))
 }
 
 fn broken(_: &mut Stage) -> Outcome {
@@ -128,8 +128,7 @@ fn broken(_: &mut Stage) -> Outcome {
             let refused = child.start_or_defect().err().and_then(|(_, defect)| defect);
             equal!((mistake.name, refused), (mistake.name, Some(mistake.defect)));
         }
-        let totals = Mem::STANDARD.totals().map_err(|failure| Failure::new(format!("no totals: {failure}")))?;
-        let after = (used_by_procs()?, totals.blocks, totals.accounts);
+        let after = in_use()?;
         equal!(before.replace(after).unwrap_or(after), after);
     }
     Ok(())

@@ -53,6 +53,7 @@ mod notification;
 mod operations;
 mod paging;
 mod processes;
+mod programs;
 mod random;
 mod registers;
 mod reply;
@@ -115,6 +116,7 @@ const CASES: &[&[Case]] = &[
     shared::CASES,
     sessions::CASES,
     processes::CASES,
+    programs::CASES,
     killing::CASES,
     exhaustion::CASES,
     streams::CASES,

@@ -11,10 +11,11 @@ use tench::procs::pid;
 use tench::procs::protocol::{Error as ProcsError, State};
 use tench::procs::{Failure as ProcsFailure, Procs, Spawn};
 use tench::sys::{Cap, CapAddress, Endpoint, Kernel, Kind};
-use tench::{clock::Clock, names::Names, process, time};
+use tench::{clock::Clock, fs, names::Names, process, time};
 use tench_protocol::{Failure, Rejection};
 
 use crate::case::{Case, Failure as Wrong, Outcome};
+use crate::programs::handed_over;
 
 /// The cases.
 pub const CASES: &[Case] = &[
@@ -25,6 +26,7 @@ pub const CASES: &[Case] = &[
     Case::new("HOS0105", "the kernel is not there for who was not given it", |_| play("kernel")),
     Case::new("HOS0106", "a power is passed on to children, and from there no further than they say", |_| descend()),
     Case::new("HOS0107", "a server that was given no endpoint says so and ends", |_| alone()),
+    Case::new("HOS0108", "a program from a file is given nothing for its name", |_| play("files")),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -57,6 +59,7 @@ pub fn child(what: &str, parent: u64) -> Option<i32> {
         "manage" => MANAGE,
         "pass" => PASS,
         "names" => &[|_| FAVOURED.iter().try_fold(true, |so_far, name| Some(so_far && is_given_nothing(name)?))],
+        "files" => &[|_| is_given_nothing_for_a_file()],
         "servers" => &[|_| duplicate()],
         "kernel" => KERNEL,
         "descend" => return descendant(parent),
@@ -161,15 +164,33 @@ fn serve_at_own(child: &Spawn) -> Option<Made<Endpoint>> {
 
 /// Whether a program that is started under such a name has what every program has, and no more.
 fn is_given_nothing(name: &str) -> Option<bool> {
-    let usual = PROCS.prepare(name).ok()?;
+    is_plain(|| PROCS.prepare(name).ok())
+}
+
+/// The same of a program from a file under such a name.
+fn is_given_nothing_for_a_file() -> Option<bool> {
+    let hello = fs::read("/bin/hello").ok()?;
+    let is_plain = |name| is_plain(|| handed_over(name, &hello).ok());
+    FAVOURED
+        .into_iter()
+        .chain(["init", "shell", "bin/shell", "/bin/init"])
+        .try_fold(true, |so_far, name| Some(so_far && is_plain(name)?))
+}
+
+/// Whether what is prepared has what every program has, and no more.
+fn is_plain(prepare: impl Fn() -> Option<Spawn>) -> Option<bool> {
+    let usual = prepare()?;
     let status = PROCS.status(usual.process()).ok()?;
+    // By itself; the other is told.
+    let has_no_powers = PROCS.powers(usual.process()).ok()? == 0;
     usual.abandon();
-    let child = PROCS.prepare(name).ok()?;
+    let child = prepare()?;
     let _endpoint = serve_at_own(&child)?;
     // It does not run before it has been looked at.
     child.configure(BELOW, BELOW, 0, Powers::empty()).ok()?;
     let child = child.start().ok()?;
-    let is_plain = status.priority == USUAL && PROCS.powers(child).ok()? == 0 && has_standard_capabilities(child)?;
+    let is_usual = has_no_powers && status.priority == USUAL;
+    let is_plain = is_usual && PROCS.powers(child).ok()? == 0 && has_standard_capabilities(child)?;
     let _ = PROCS.kill(child);
     Some(is_plain)
 }

@@ -1,8 +1,12 @@
-//! The boot archive, as a process is given it: its frames lie side by side in the slots for extra capabilities. And what the
-//! loader needs to map something into the process itself.
+//! The boot archive, as a process is given it: its frames lie side by side in the slots for extra capabilities. What the
+//! loader needs to map something into the process itself. And programs' files that come from elsewhere ([`Content`]).
 
 #![no_std]
 #![deny(missing_docs)]
+
+mod content;
+
+pub use content::{Content, Opened};
 
 use tench::memory;
 use tench_abi::layout::slot;

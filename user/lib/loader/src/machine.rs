@@ -48,8 +48,8 @@ impl Window {
         Ok(Window { start, table: Cap::new(table), slot: resources.slot()? })
     }
 
-    /// Copies bytes into a frame.
-    fn fill(&self, frame: Cap<Frame>, size_bits: u32, offset: u64, bytes: &[u8]) -> Result<(), LoadError> {
+    /// Copies bytes into a frame of 2^`size_bits` bytes, from an offset on. Fails with `InvalidArgument` if they do not fit.
+    pub fn fill(&self, frame: Cap<Frame>, size_bits: u32, offset: u64, bytes: &[u8]) -> Result<(), LoadError> {
         if (1u64 << size_bits).checked_sub(offset).is_none_or(|room| room < bytes.len() as u64) {
             return Err(LoadError::Kernel(Error::InvalidArgument));
         }

@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 
 use tench_files_client::Files;
 use tench_files_client::protocol::{Error as Refusal, How, Status};
+use tench_procs_client::protocol::MAX_APPEND;
+use tench_procs_client::{Procs, Spawn};
 use tench_protocol::{Failure, again};
 
 use crate::io::{End, Error, Read, Write};
@@ -38,6 +40,27 @@ pub fn read(path: &str) -> Result<Vec<u8>, Error> {
         match file.read(&mut part)? {
             0 => return Ok(all),
             count => all.extend_from_slice(&part[..count]),
+        }
+    }
+}
+
+/// Prepares a process of the program in a file, which this process reads, and hands over to a process server.
+pub fn prepare(procs: Procs, path: &str) -> Result<Spawn, Error> {
+    let mut file = open(path)?;
+    let spawn = procs.prepare_of(path, file.info()?.size).map_err(Error::Procs)?;
+    let handed = hand_over(&mut file, &spawn);
+    if handed.is_err() {
+        spawn.abandon();
+    }
+    handed.map(|()| spawn)
+}
+
+fn hand_over(file: &mut End, to: &Spawn) -> Result<(), Error> {
+    let mut part = [0; MAX_APPEND];
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(()),
+            count => to.write(&part[..count]).map_err(Error::Procs)?,
         }
     }
 }

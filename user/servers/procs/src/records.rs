@@ -503,6 +503,13 @@ impl<K, R> Records<K, R> {
     }
 }
 
+/// Checks what a parent calls a program that is none of the boot archive: it is shown to others, on the terminal too. Fails with
+/// `BadName` if there is nothing to show or a control character in it.
+pub fn check_name(name: &str) -> Result<(), Error> {
+    let is_shown = !name.is_empty() && !name.contains(char::is_control);
+    if is_shown { Ok(()) } else { Err(Error::BadName) }
+}
+
 /// What a process can be found by: the path without a leading `/`, and the base name.
 fn keys(name: &str) -> impl Iterator<Item = &str> {
     let path = name.trim_start_matches('/');

@@ -22,15 +22,16 @@ use tench_procs::supervisor::Supervisor;
 use tench_procs_client::Procs;
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{
-    CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_NAME, MAX_SERVICE, OwnFault, ProcsService,
-    State, Status, Strings,
+    CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_FILE, MAX_NAME, MAX_SERVICE, OwnFault,
+    ProcsService, State, Status, Strings,
 };
 use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kernel, Message, Notification, Received, Wait};
 
 use crate::boot::{self, Boot};
+use crate::memory::Account;
 use crate::report;
-use crate::services::{Connecting, Outcome, Plan};
+use crate::services::{Connecting, Outcome, Plan, open_account};
 use crate::spawn::{Living, Preparation, Supervision, stack_size};
 
 /// Bytes of heap that a request may need that adds something: for a record, the texts that a process is started with,
@@ -207,6 +208,16 @@ impl Server {
         }
     }
 
+    /// Makes room for a program's file on the account of a process, which is prepared from then on.
+    fn make_room(&mut self, process: u64, name: &str, room: usize) -> Result<(), LoadError> {
+        let mem = self.mem;
+        let record = self.records.get_mut(process).map_err(|_| LoadError::Kernel(Refusal::InvalidArgument))?;
+        open_account(mem, process, record.parent, record.quota)?;
+        let preparation = Preparation::of_content(name, Account { pid: process, mem }, room)?;
+        record.kernel = Some(Kept::Preparing(preparation));
+        Ok(())
+    }
+
     /// Removes the record of a process that did not start.
     pub(crate) fn discard_record(&mut self, process: u64) {
         let Some(ended) = self.records.discard(process) else { return };
@@ -301,6 +312,26 @@ impl ProcsService for Server {
         let file = self.boot.catalogue.find_program(&program).ok_or(Error::NoSuchProgram)?;
         let preparation = Preparation::new(file, &program);
         self.records.prepare(&file.path, caller.0, Some(Kept::Preparing(preparation)))
+    }
+
+    fn create_of(&mut self, caller: Caller, name: Text<'_, MAX_NAME>, size: u64) -> Result<u64, Error> {
+        reserve()?;
+        self.records.check_living(caller.0)?;
+        records::check_name(&name)?;
+        let room = usize::try_from(size).ok().filter(|room| *room <= MAX_FILE).ok_or(Error::TooLarge)?;
+        let process = self.records.prepare(&name, caller.0, None)?;
+        match self.make_room(process, &name, room) {
+            Ok(()) => Ok(process),
+            Err(error) => {
+                self.discard_record(process);
+                Err(if error == LoadError::OutOfMemory { Error::OutOfMemory } else { Error::Internal })
+            }
+        }
+    }
+
+    fn write(&mut self, caller: Caller, process: u64, content: Bytes<'_, MAX_APPEND>) -> Result<(), Error> {
+        let window = self.window;
+        self.preparation(caller.0, process)?.write(window, &content)
     }
 
     fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error> {
@@ -496,7 +527,7 @@ impl ProcsService for Server {
             return Err(Error::WrongState);
         }
         record.quota = bytes;
-        // One that is not loaded yet has no account; it gets this quota with it.
+        // One that is not loaded yet gets this quota when it is.
         if record.status().state != State::Preparing {
             self.mem.set_quota(process, bytes).map_err(|_| Error::OutOfMemory)?;
         }

@@ -12,6 +12,7 @@ use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
 use tench_loader::LoadError;
+use tench_mem_client::Mem;
 use tench_mem_client::protocol::NO_QUOTA;
 use tench_names_client::Names;
 use tench_procs::records::Condition;
@@ -224,9 +225,8 @@ impl Server {
             servers: &servers,
             kept,
         };
-        // What counts for its parent counts for it, too.
-        let limited = quota == NO_QUOTA || self.mem.open_account(process, parent, quota).is_ok();
-        let loaded = if limited { preparation.load(&mut loader, process, powers) } else { Err(LoadError::OutOfMemory) };
+        let loaded = open_account(self.mem, process, parent, quota)
+            .and_then(|()| preparation.load(&mut loader, process, powers));
         let _ = preparation.take_service();
         let (mut living, size, frequency) = match loaded {
             Ok(loaded) => loaded,
@@ -407,6 +407,13 @@ impl Server {
             }
         }
     }
+}
+
+/// Opens the account of a process, if there is a limit for it: what counts for its parent counts for it, too. One that is open
+/// stays, with this limit.
+pub fn open_account(mem: Mem, process: u64, parent: u64, quota: u64) -> Result<(), LoadError> {
+    let limited = quota == NO_QUOTA || mem.open_account(process, parent, quota).is_ok();
+    if limited { Ok(()) } else { Err(LoadError::OutOfMemory) }
 }
 
 /// Makes what stays when a server ends: memory of so many bytes, and slots.

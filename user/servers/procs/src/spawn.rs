@@ -1,5 +1,6 @@
 //! From a request to a running process.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -8,13 +9,14 @@ use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::power::identity;
 use tench_abi::{CapAddress, Powers, Rights};
+use tench_boot::Content;
 use tench_loader::addresses::{Addresses, Randomness, StackSize};
 use tench_loader::fault::Layout;
 use tench_loader::information::{Description, TEXT_SIZE};
-use tench_loader::{LoadError, Machine, Process, Schedule, Shown, Window};
+use tench_loader::{LoadError, Machine, Process, Program, Schedule, Shown, Source, Window};
 use tench_mem_client::Mem;
 use tench_procs::catalogue::File;
-use tench_procs_client::protocol::{Error, MAX_STACK, Strings};
+use tench_procs_client::protocol::{Defect, Error, MAX_LOADED, MAX_STACK, Strings};
 use tench_protocol::{Any, Arrived};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Notification, OWN_SPACE};
 
@@ -29,8 +31,10 @@ const SLICES_PER_SECOND: u64 = 100;
 /// What a process is to start with.
 #[derive(Default)]
 pub struct Preparation {
-    /// Its program.
+    /// Its program, if that is one of the boot archive.
     program: Option<&'static File<'static>>,
+    /// Its program, if its parent hands it over.
+    content: Option<Box<Handed>>,
     /// Its first argument: the program as it was asked for.
     name: String,
     arguments: Vec<u8>,
@@ -41,6 +45,19 @@ pub struct Preparation {
     stack_size: u64,
     /// How it is started again.
     supervision: Option<Supervision>,
+}
+
+/// A program's file that a parent hands over. Its memory is on the account of the process whose program it is.
+struct Handed {
+    content: Content,
+    account: Account,
+}
+
+impl Handed {
+    /// Gives up what was prepared: everything that is on the account is taken back.
+    fn take_back(mut self) {
+        self.account.take_back();
+    }
 }
 
 /// How a server is started again.
@@ -66,6 +83,8 @@ pub struct Living {
     pub layout: Layout,
     /// Where its objects' memory comes from.
     memory: ProcessMemory,
+    /// The file of its program, parts of which it is shown, if its parent has handed that over.
+    _content: Option<Content>,
     /// Where it serves others.
     service: Option<Service>,
     /// The servers that it got capabilities to from this one, by slot.
@@ -146,6 +165,17 @@ impl Living {
     }
 }
 
+/// A process of which nothing but its memory is to be kept together any more.
+struct Built {
+    process: Process,
+    layout: Layout,
+    connected: Vec<(CapAddress, &'static str)>,
+    /// Bytes of its program.
+    size: u64,
+    /// Of the counter, as it was told.
+    frequency: u64,
+}
+
 /// What loading needs besides the preparation.
 pub struct Loader<'a> {
     /// The memory server, with authority.
@@ -162,6 +192,12 @@ pub struct Loader<'a> {
     pub servers: &'a [(CapAddress, &'static str, Option<Cap<Endpoint>>)],
     /// What a server kept when it ended.
     pub kept: Option<&'a Keepsake>,
+}
+
+/// A program that was handed over. Its size is bounded, because this server does nothing else while it loads a program.
+fn handed_over(file: &[u8]) -> Result<Program<'_>, Defect> {
+    let program = Program::parse(file)?;
+    if program.size() > MAX_LOADED { Err(Defect::TooLarge) } else { Ok(program) }
 }
 
 /// Stack size that is possible: whole pages, or 0 for the usual one.
@@ -181,17 +217,33 @@ fn may_be_given(to: CapAddress) -> bool {
 }
 
 impl Preparation {
-    /// A process of a program for which somebody asked as `name`.
+    /// A process of a program of the boot archive for which somebody asked as `name`.
     pub fn new(program: &'static File<'static>, name: &str) -> Preparation {
-        Preparation {
-            program: Some(program),
-            name: String::from(name),
-            arguments: Vec::new(),
-            environment: Vec::new(),
-            given: Vec::new(),
-            stack_size: 0,
-            supervision: None,
+        Preparation { program: Some(program), name: String::from(name), ..Preparation::default() }
+    }
+
+    /// A process of a program that its parent calls `name` and hands over, in at most `room` bytes, on the process's account.
+    pub fn of_content(name: &str, mut account: Account, room: usize) -> Result<Preparation, LoadError> {
+        match Content::new(room, |size_bits, slot| account.block(size_bits, slot)) {
+            Ok(content) => {
+                let content = Some(Box::new(Handed { content, account }));
+                Ok(Preparation { content, name: String::from(name), ..Preparation::default() })
+            }
+            Err(error) => {
+                account.take_back();
+                Err(error)
+            }
         }
+    }
+
+    /// Appends to the program's file. Fails with `WrongState` if that lies in the boot archive, with `TooLarge` if it would be larger
+    /// than was said.
+    pub fn write(&mut self, window: Window, bytes: &[u8]) -> Result<(), Error> {
+        let content = &mut self.content.as_mut().ok_or(Error::WrongState)?.content;
+        if bytes.len() > content.left() {
+            return Err(Error::TooLarge);
+        }
+        content.append(window, bytes).map_err(|_| Error::Internal)
     }
 
     /// Sets the size of the stack.
@@ -245,8 +297,11 @@ impl Preparation {
         self.program.map_or("", |program| &program.path)
     }
 
-    /// It is a server that is started again.
+    /// It is a server that is started again, from the boot archive: a file that was handed over lives no longer than its process.
     pub fn supervise(&mut self, supervision: Supervision) -> Result<(), Error> {
+        if self.content.is_some() {
+            return Err(Error::WrongState);
+        }
         if !self.has(slot::SERVICE) {
             return Err(Error::BadSlot);
         }
@@ -262,12 +317,42 @@ impl Preparation {
     /// Gives up what was prepared.
     pub fn abandon(self) {
         self.given.into_iter().for_each(|(_, from)| discard(from));
+        self.content.into_iter().for_each(|handed| handed.take_back());
     }
 
     /// Loads the program into a process with these powers. It does not run yet.
-    pub fn load(&self, loader: &mut Loader<'_>, pid: u64, powers: Powers) -> Result<(Living, u64, u64), LoadError> {
-        let file = self.program.ok_or(LoadError::Kernel(Refusal::InvalidArgument))?;
-        let mut program = file.program()?.clone();
+    pub fn load(&mut self, loader: &mut Loader<'_>, pid: u64, powers: Powers) -> Result<(Living, u64, u64), LoadError> {
+        let mut memory = ProcessMemory::new(Account { pid, mem: loader.mem }, loader.shelf);
+        match self.build(loader, &mut memory, pid, powers) {
+            Ok(Built { process, layout, connected, size, frequency }) => {
+                let _content = self.content.take().map(|handed| handed.content);
+                Ok((
+                    Living { process, layout, memory, _content, service: None, connected, interrupt: None },
+                    size,
+                    frequency,
+                ))
+            }
+            Err(error) => {
+                memory.close();
+                Err(error)
+            }
+        }
+    }
+
+    /// Checks the program, and builds a process of it in this memory.
+    fn build(
+        &self,
+        loader: &mut Loader<'_>,
+        memory: &mut ProcessMemory,
+        pid: u64,
+        powers: Powers,
+    ) -> Result<Built, LoadError> {
+        let opened = self.content.as_ref().map(|handed| handed.content.open()).transpose()?;
+        let (mut program, shown) = match (&opened, self.program) {
+            (Some(opened), _) => (handed_over(opened.bytes())?, opened.shown()),
+            (None, Some(file)) => (file.program()?.clone(), loader.shown),
+            (None, None) => return Err(LoadError::Kernel(Refusal::InvalidArgument)),
+        };
         let stack = StackSize::of(&program, self.stack_size);
         let addresses = Addresses::choose(&program, stack, &mut loader.random.sequence());
         program.move_by(addresses.bias);
@@ -282,21 +367,11 @@ impl Preparation {
             counter_frequency: tench::time::frequency(),
             addresses,
         };
-        let mut memory = ProcessMemory::new(Account { pid, mem: loader.mem }, loader.shelf);
-        let mut machine = Machine::showing(&mut memory, loader.window, loader.shown);
-        let made = Process::new(&mut machine, &program, &description)
-            .and_then(|process| Ok((self.connect(loader, powers.badge(pid), &process)?, process)));
-        match made {
-            Ok((connected, process)) => {
-                let layout = Layout::new(&program, &description);
-                let living = Living { process, layout, memory, service: None, connected, interrupt: None };
-                Ok((living, program.size(), description.counter_frequency))
-            }
-            Err(error) => {
-                memory.close();
-                Err(error)
-            }
-        }
+        let mut machine = Machine::showing(memory, loader.window, shown);
+        let process = Process::new(&mut machine, &program, &description)?;
+        let connected = self.connect(loader, powers.badge(pid), &process)?;
+        let layout = Layout::new(&program, &description);
+        Ok(Built { process, layout, connected, size: program.size(), frequency: description.counter_frequency })
     }
 
     /// Gives a process its capabilities to servers, with a badge, and copies of what its parent gave. Answers which servers.

@@ -2,7 +2,7 @@
 
 use tench_abi::Powers;
 use tench_procs::records::{
-    Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records, TEXT_PLACES, TEXT_UNIT,
+    Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records, TEXT_PLACES, TEXT_UNIT, check_name,
 };
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{Error, State};
@@ -61,6 +61,16 @@ fn a_limit_holds_for_what_was_prepared_before_it() {
     assert_eq!((table.settle_quota(before), table.settle_quota(less)), (Ok(5000), Ok(1000)));
     assert_eq!(table.get(before).unwrap().quota, 5000, "and for what it starts itself");
     assert_eq!(table.settle_quota(99), Err(Error::NoSuchProcess));
+}
+
+#[test]
+fn a_program_that_is_handed_over_has_a_name_that_can_be_shown() {
+    for name in ["x", "/tmp/prog", "./x", "two words", "grüße", "init"] {
+        assert_eq!(check_name(name), Ok(()), "{name}");
+    }
+    for name in ["", "\n", "two\nlines", "\x1b[2J", "bell\x07", "\0", "\u{9b}2J", "rubbed\x7fout"] {
+        assert_eq!(check_name(name), Err(Error::BadName), "{name:?}");
+    }
 }
 
 #[test]

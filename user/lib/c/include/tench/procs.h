@@ -17,6 +17,10 @@
 #define TENCH_PROCS_TRUSTED_PRIORITY 180
 /* Largest stack of a main thread, in bytes. */
 #define TENCH_PROCS_MAX_STACK (UINT64_C(16)<<UINT64_C(20))
+/* Bytes of the largest file of a program that is handed over. */
+#define TENCH_PROCS_MAX_FILE (UINT64_C(8)<<UINT64_C(20))
+/* Bytes that all segments of a program have together that is handed over, at most. */
+#define TENCH_PROCS_MAX_LOADED (UINT64_C(16)<<UINT64_C(20))
 /* Bytes of the longest program name. */
 #define TENCH_PROCS_MAX_NAME 255
 /* Bytes of the longest name of a server. */
@@ -297,6 +301,8 @@ enum tench_procs_defect {
     TENCH_PROCS_DEFECT_THREAD_LOCAL = 35,
     /* A note that does not end where its part of the file ends, or Tench's own with other contents. */
     TENCH_PROCS_DEFECT_BAD_NOTE = 36,
+    /* It is handed over, and has more than [`MAX_LOADED`]. */
+    TENCH_PROCS_DEFECT_TOO_LARGE = 37,
     /* Arguments and environment do not fit into the process information block. */
     TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG = 14,
 };
@@ -340,6 +346,7 @@ static inline bool tench_procs_defect_is(uint64_t code)
     case TENCH_PROCS_DEFECT_BAD_RELOCATION:
     case TENCH_PROCS_DEFECT_THREAD_LOCAL:
     case TENCH_PROCS_DEFECT_BAD_NOTE:
+    case TENCH_PROCS_DEFECT_TOO_LARGE:
     case TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG:
         return true;
     default:
@@ -421,6 +428,8 @@ static inline const char *tench_procs_defect_text(uint64_t code)
         return "it has thread-local variables of the linker; use those of the library";
     case TENCH_PROCS_DEFECT_BAD_NOTE:
         return "a note in it is damaged";
+    case TENCH_PROCS_DEFECT_TOO_LARGE:
+        return "its segments have more than 16 MiB together, which only programs of the boot archive may have";
     case TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG:
         return "arguments and environment are too long";
     default:
@@ -473,6 +482,10 @@ enum tench_procs_error {
     TENCH_PROCS_ERROR_EXISTS = 20,
     /* A family of processes prepares others with more text than its share of the server's memory. */
     TENCH_PROCS_ERROR_TOO_MUCH_TEXT = 21,
+    /* The file of a program that is handed over is larger than [`MAX_FILE`], or than was said. */
+    TENCH_PROCS_ERROR_TOO_LARGE = 22,
+    /* A program that is handed over has no name, or one with a control character. */
+    TENCH_PROCS_ERROR_BAD_NAME = 23,
 };
 
 /* Whether it is one of them. */
@@ -499,6 +512,8 @@ static inline bool tench_procs_error_is(uint64_t code)
     case TENCH_PROCS_ERROR_NOT_RUNNING:
     case TENCH_PROCS_ERROR_EXISTS:
     case TENCH_PROCS_ERROR_TOO_MUCH_TEXT:
+    case TENCH_PROCS_ERROR_TOO_LARGE:
+    case TENCH_PROCS_ERROR_BAD_NAME:
         return true;
     default:
         return false;
@@ -549,6 +564,10 @@ static inline const char *tench_procs_error_text(uint64_t code)
         return "a server of this name is supervised already";
     case TENCH_PROCS_ERROR_TOO_MUCH_TEXT:
         return "too many processes are prepared with too much text; start some, or give them up";
+    case TENCH_PROCS_ERROR_TOO_LARGE:
+        return "a program's file has at most 8 MiB, and no more bytes than were announced";
+    case TENCH_PROCS_ERROR_BAD_NAME:
+        return "a program's name is not empty and has no control characters";
     default:
         return NULL;
     }
@@ -1336,7 +1355,7 @@ static inline int tench_procs_forget(tench_cap server, uint64_t process)
  * A process in preparation that has a capability in `SERVICE` is the server of this name: when it ends, it is started again, as
  * often within a minute as `attempts` says, `delay` milliseconds after its end and twice as many each further time. Each time
  * it finds the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
- * Errors: `NoSuchProcess`, `WrongState`, `BadSlot` (it serves nowhere), `Exists`, `OutOfMemory`, `TextTooLong`.
+ * Errors: `NoSuchProcess`, `WrongState` (also if its program is none of the boot archive), `BadSlot` (it serves nowhere), `Exists`, `OutOfMemory`, `TextTooLong`.
  */
 static inline int tench_procs_supervise(tench_cap server, uint64_t process, const char *name, size_t name_length,
     uint32_t attempts, uint32_t delay, uint64_t keep, uint32_t nodes)
@@ -1369,6 +1388,60 @@ static inline int tench_procs_stop_without(tench_cap server, uint64_t process)
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_STOP_WITHOUT);
     tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_CREATE_OF UINT64_C(0xb19600030020)
+
+/* What tench_procs_create_of answers. */
+struct tench_procs_create_of_answer {
+    uint64_t value;
+};
+
+/*
+ * Prepares a process of a program that the caller hands over with [`write`](Self::write): a file of at most `size` bytes, which the
+ * caller has read himself. Its name is shown to others, and is its first argument; nothing follows from it. Otherwise the process
+ * is as one that was made by `create`. What is handed over lies on the process's own account, in a power of two of bytes.
+ * Errors: `TooLarge` (more than `MAX_FILE`), `BadName`, `TooManyProcesses`, `OutOfMemory`, `Internal`; `NoSuchProcess`, `WrongState` if the process to which
+ * the capability was given has ended.
+ */
+static inline int tench_procs_create_of(tench_cap server, const char *name, size_t name_length, uint64_t size,
+    struct tench_procs_create_of_answer *answer)
+{
+    if (name_length > TENCH_PROCS_MAX_NAME)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_CREATE_OF);
+    tench_put_text(message, name, name_length);
+    tench_put(message, (uint64_t)size);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = tench_take(reader);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_WRITE UINT64_C(0xb19600030021)
+
+/*
+ * Appends to the file of a program that is handed over. It is checked when the process is started: what has not been handed over by then
+ * is missing.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState` (also if the program is one of the boot archive), `TooLarge` (more than was said),
+ * `Internal`.
+ */
+static inline int tench_procs_write(tench_cap server, uint64_t process, const void *content, size_t content_length)
+{
+    if (content_length > TENCH_PROCS_MAX_APPEND)
+        return TENCH_TOO_LONG;
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_WRITE);
+    tench_put(message, (uint64_t)process);
+    tench_put_text(message, content, content_length);
     int code = tench_procs_call(server, message);
     if (code != TENCH_DONE)
         return code;

@@ -17,6 +17,12 @@ impl Procs {
         Ok(Spawn { procs: self, process: self.create(program)?, extra: 0 })
     }
 
+    /// Prepares a process from a program's file that the caller has read, of at most `size` bytes, and hands over with
+    /// [`Spawn::write`]. Others see it by this name.
+    pub fn prepare_of(self, name: &str, size: u64) -> Result<Spawn, Failure> {
+        Ok(Spawn { procs: self, process: self.create_of(name, size)?, extra: 0 })
+    }
+
     /// Starts a program with these arguments (besides its name) and nothing else.
     pub fn spawn(self, program: &str, arguments: &[&str]) -> Result<u64, Failure> {
         let spawn = self.prepare(program)?;
@@ -62,6 +68,11 @@ impl Spawn {
     /// Its identifier.
     pub const fn process(&self) -> u64 {
         self.process
+    }
+
+    /// Appends to the file of its program, if that is none of the boot archive.
+    pub fn write(&self, content: &[u8]) -> Result<(), Failure> {
+        content.chunks(MAX_APPEND).try_for_each(|part| self.procs.write(self.process, part))
     }
 
     /// Adds an argument.

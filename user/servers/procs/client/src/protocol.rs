@@ -1,7 +1,7 @@
 //! The process server's interface.
 //!
 //! *Strings* are text in which each string ends with a zero byte. Starting a program takes at least two requests: `create`
-//! makes a record and answers its process identifier, `append` adds to arguments and environment, `give` passes capabilities
+//! makes a record and answers its process identifier (`create_of` and `write` do, for a program that is none of the boot archive), `append` adds to arguments and environment, `give` passes capabilities
 //! along, and `start` loads the program and lets it run.
 
 use tench_abi::fault::Report;
@@ -23,6 +23,21 @@ pub trait ProcsService {
     /// capability was given has ended.
     #[method(1)]
     fn create(&mut self, caller: Caller, program: Text<'_, MAX_NAME>) -> Result<u64, Error>;
+
+    /// Prepares a process of a program that the caller hands over with [`write`](Self::write): a file of at most `size` bytes, which the
+    /// caller has read himself. Its name is shown to others, and is its first argument; nothing follows from it. Otherwise the process
+    /// is as one that was made by `create`. What is handed over lies on the process's own account, in a power of two of bytes.
+    /// Errors: `TooLarge` (more than `MAX_FILE`), `BadName`, `TooManyProcesses`, `OutOfMemory`, `Internal`; `NoSuchProcess`, `WrongState` if the process to which
+    /// the capability was given has ended.
+    #[method(32)]
+    fn create_of(&mut self, caller: Caller, name: Text<'_, MAX_NAME>, size: u64) -> Result<u64, Error>;
+
+    /// Appends to the file of a program that is handed over. It is checked when the process is started: what has not been handed over by then
+    /// is missing.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState` (also if the program is one of the boot archive), `TooLarge` (more than was said),
+    /// `Internal`.
+    #[method(33)]
+    fn write(&mut self, caller: Caller, process: u64, content: Bytes<'_, MAX_APPEND>) -> Result<(), Error>;
 
     /// Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with zero
     /// bytes, and one string can be spread over several requests. Until the process runs, what it is to be told lies in this server's
@@ -69,7 +84,7 @@ pub trait ProcsService {
     /// A process in preparation that has a capability in `SERVICE` is the server of this name: when it ends, it is started again, as
     /// often within a minute as `attempts` says, `delay` milliseconds after its end and twice as many each further time. Each time
     /// it finds the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
-    /// Errors: `NoSuchProcess`, `WrongState`, `BadSlot` (it serves nowhere), `Exists`, `OutOfMemory`, `TextTooLong`.
+    /// Errors: `NoSuchProcess`, `WrongState` (also if its program is none of the boot archive), `BadSlot` (it serves nowhere), `Exists`, `OutOfMemory`, `TextTooLong`.
     #[method(30, authority)]
     fn supervise(
         &mut self,
@@ -345,6 +360,10 @@ tench_protocol::codes! {
 pub const TRUSTED_PRIORITY: u8 = 180;
 /// Largest stack of a main thread, in bytes.
 pub const MAX_STACK: u64 = 16 << 20;
+/// Bytes of the largest file of a program that is handed over.
+pub const MAX_FILE: usize = 8 << 20;
+/// Bytes that all segments of a program have together that is handed over, at most.
+pub const MAX_LOADED: u64 = 16 << 20;
 /// Bytes of the longest program name.
 pub const MAX_NAME: usize = 255;
 /// Bytes of the longest name of a server.
@@ -488,6 +507,8 @@ tench_protocol::codes! {
         ThreadLocal = 35, "it has thread-local variables of the linker; use those of the library";
         /// A note that does not end where its part of the file ends, or Tench's own with other contents.
         BadNote = 36, "a note in it is damaged";
+        /// It is handed over, and has more than [`MAX_LOADED`].
+        TooLarge = 37, "its segments have more than 16 MiB together, which only programs of the boot archive may have";
         /// Arguments and environment do not fit into the process information block.
         ArgumentsTooLong = 14, "arguments and environment are too long";
     }
@@ -537,5 +558,9 @@ tench_protocol::codes! {
         Exists = 20, "a server of this name is supervised already";
         /// A family of processes prepares others with more text than its share of the server's memory.
         TooMuchText = 21, "too many processes are prepared with too much text; start some, or give them up";
+        /// The file of a program that is handed over is larger than [`MAX_FILE`], or than was said.
+        TooLarge = 22, "a program's file has at most 8 MiB, and no more bytes than were announced";
+        /// A program that is handed over has no name, or one with a control character.
+        BadName = 23, "a program's name is not empty and has no control characters";
     }
 }

@@ -1,0 +1,249 @@
+//! Programs that lie in no boot archive: their parent reads the file and hands it over. What it hands over is checked like every
+//! other program, lies on the account of the process whose program it is, and gives that process nothing.
+
+use alloc::vec::Vec;
+
+use tench::abi::layout::slot;
+use tench::abi::{Powers, Rights};
+use tench::files::Failure as FilesFailure;
+use tench::files::protocol::Error as FilesError;
+use tench::io::Error as IoError;
+use tench::mem::Mem;
+use tench::procs::protocol::{Defect, Error as ProcsError, FaultKind, MAX_FILE, MAX_LOADED, State};
+use tench::procs::{Failure as ProcsFailure, Procs, Spawn};
+use tench::sys::{CapAddress, Kind};
+use tench::{fs, process};
+
+use crate::case::{Case, Outcome};
+use crate::child::OBEDIENT;
+use crate::layout::in_use;
+use crate::stage::Stage;
+
+/// The cases.
+pub const CASES: &[Case] = &[
+    Case::new("PRG0001", "a program from a file runs, and has what one of the archive has", runs),
+    Case::new("PRG0002", "a file that is no program is refused as one of the archive is, and nothing is lost", broken),
+    Case::new("PRG0003", "what is handed over too late, or is too much, is not in the program", incomplete),
+    Case::new("PRG0004", "what is handed over is on the account of the process whose program it is", accounts),
+    Case::new(
+        "PRG0005",
+        "a file is read by who starts the program, and one that he cannot read starts nothing",
+        unreadable,
+    ),
+];
+
+const PROCS: Procs = Procs::STANDARD;
+/// Below this program, so that a child does not run before it has been looked at.
+const BELOW: u8 = 50;
+/// Where this program lies.
+const OWN_FILE: &str = "/bin/cases";
+/// A file of the archive that is no program.
+const NO_PROGRAM: &str = "etc/system";
+/// A file of this program's.
+const OTHER_FILE: &str = "/tmp/handed-over";
+/// Where the code lies in the file of the good program.
+const CODE: usize = 0x2000;
+/// Bytes of memory that a child may have.
+const QUOTA: u64 = 1 << 20;
+
+/// Prepares a process of a program that is handed over.
+pub fn handed_over(name: &str, file: &[u8]) -> Result<Spawn, ProcsFailure> {
+    let child = PROCS.prepare_of(name, file.len() as u64)?;
+    match child.write(file) {
+        Ok(()) => Ok(child),
+        Err(failure) => {
+            child.abandon();
+            Err(failure)
+        }
+    }
+}
+
+/// What the process server refuses.
+fn refused<T>(error: ProcsError) -> Result<T, ProcsFailure> {
+    Err(ProcsFailure::Refused(error))
+}
+
+/// Does something twice, and looks that the second time nothing stays: the first time, the process server may get memory that it keeps.
+fn without_loss(mut deed: impl FnMut() -> Outcome) -> Outcome {
+    deed()?;
+    let before = in_use()?;
+    deed()?;
+    equal!(in_use()?, before);
+    Ok(())
+}
+
+/// The good program with fixed addresses.
+fn good() -> Vec<u8> {
+    let [(_, file), ..] = tench_corpus::good();
+    file
+}
+
+/// What a process has: where, what, with which rights, and whether it is known by its own number and nothing else there.
+type Held = (CapAddress, Kind, Rights, u32, bool);
+
+fn held_by(process: u64) -> Outcome<Vec<Held>> {
+    let (mut held, mut from) = (Vec::new(), CapAddress::NULL);
+    loop {
+        let (next, found) = PROCS.capabilities(process, from)?;
+        held.extend(found.iter().map(|one| (one.address, one.kind, one.rights, one.size_bits, one.badge == process)));
+        if next == CapAddress::NULL {
+            return Ok(held);
+        }
+        from = next;
+    }
+}
+
+/// What a child of which nothing was said has before its first instruction, and then how it ends. Its priority is lower than this
+/// program's, so that it runs when this thread waits.
+fn look_at(child: Spawn) -> Outcome<Vec<Held>> {
+    child.argument("obey")?;
+    let child = child.start()?;
+    let held = held_by(child)?;
+    equal!(PROCS.powers(child)?, 0);
+    let status = PROCS.wait(child)?;
+    equal!((status.state, status.exit_code()), (State::Exited, Some(OBEDIENT)));
+    Ok(held)
+}
+
+fn runs(_: &mut Stage) -> Outcome {
+    let usual = look_at(PROCS.prepare("cases")?)?;
+    check!(usual.iter().any(|(address, .., is_own)| *address == slot::MEM && *is_own));
+    let child = fs::prepare(PROCS, OWN_FILE)?;
+    let status = PROCS.status(child.process())?;
+    equal!((status.name.as_str(), status.parent, status.priority), (OWN_FILE, process::id(), 100));
+    equal!(look_at(child)?, usual);
+    let file = fs::read(OWN_FILE)?;
+    for name in ["shell", "init", "bin/procs", "/bin/console"] {
+        let child = handed_over(name, &file)?;
+        equal!(PROCS.find(name, child.process() - 1), Ok(child.process()));
+        equal!((name, look_at(child)?), (name, usual.clone()));
+    }
+    Ok(())
+}
+
+fn broken(_: &mut Stage) -> Outcome {
+    without_loss(|| {
+        for mistake in tench_corpus::mistakes() {
+            let refused = handed_over(mistake.name, &mistake.file())?.start_or_defect();
+            equal!((mistake.name, refused.err().and_then(|(_, defect)| defect)), (mistake.name, Some(mistake.defect)));
+        }
+        Ok(())
+    })
+}
+
+/// How a child ends that begins at once.
+fn fault_of(child: Spawn) -> Outcome<Option<FaultKind>> {
+    Ok(PROCS.wait(child.start()?)?.fault())
+}
+
+fn incomplete(_: &mut Stage) -> Outcome {
+    let good = good();
+    let size = good.len() as u64;
+    without_loss(|| {
+        let (almost, last) = good.split_at(good.len() - 1);
+        let child = PROCS.prepare_of("late", size)?;
+        child.write(almost)?;
+        equal!(child.start_or_defect().err().and_then(|(_, defect)| defect), Some(Defect::SegmentOutsideFile));
+        equal!(child.write(last), refused(ProcsError::NoSuchProcess));
+        equal!(
+            PROCS.prepare_of("nothing", 0)?.start_or_defect().err().and_then(|(_, defect)| defect),
+            Some(Defect::NotElf)
+        );
+
+        let child = PROCS.prepare_of("more", size - 1)?;
+        child.write(almost)?;
+        equal!(child.write(last), refused(ProcsError::TooLarge));
+        child.abandon();
+        for too_large in [MAX_FILE as u64 + 1, 1 << 40, u64::MAX] {
+            equal!(PROCS.prepare_of("large", too_large).map(drop), refused(ProcsError::TooLarge));
+        }
+        for name in ["", "\n", "two\nlines", "\x1b[2J", "bell\x07"] {
+            equal!(PROCS.prepare_of(name, size).map(drop), refused(ProcsError::BadName));
+        }
+
+        let mut large = tench_corpus::good::fixed();
+        large.headers[2].memory_size = MAX_LOADED;
+        let child = handed_over("large", &large.write())?;
+        equal!(child.start_or_defect().err().and_then(|(_, defect)| defect), Some(Defect::TooLarge));
+
+        // What the archive has nobody changes, nor what runs.
+        let archived = PROCS.prepare("cases")?;
+        equal!(archived.write(&good), refused(ProcsError::WrongState));
+        archived.abandon();
+        let child = handed_over("started", &good)?;
+        child.configure(BELOW, BELOW, 0, Powers::empty())?;
+        let pid = child.start()?;
+        equal!(child.write(b"x"), refused(ProcsError::WrongState));
+        equal!(PROCS.wait(pid)?.fault(), Some(FaultKind::Breakpoint));
+
+        // A file that was changed while it was read is one like others: here its code is gone.
+        let read = CODE.min(good.len());
+        let child = PROCS.prepare_of("changed", size)?;
+        child.write(&good[..read])?;
+        child.write(&Vec::from_iter(good[read..].iter().map(|_| 0)))?;
+        equal!(fault_of(child)?, Some(FaultKind::UndefinedInstruction));
+        equal!(fault_of(handed_over("good", &good)?)?, Some(FaultKind::Breakpoint));
+        Ok(())
+    })
+}
+
+/// What a child does that may have [`QUOTA`]: takes no more by what it hands over, starts what is no program, and leaves a program that
+/// it does not start.
+pub fn child() -> i32 {
+    let is_no_program = |child: Result<Spawn, ProcsFailure>| {
+        child.is_ok_and(|child| matches!(child.start_or_defect(), Err((_, Some(_)))))
+    };
+    if !is_no_program(PROCS.prepare(NO_PROGRAM)) || !is_no_program(handed_over("text", b"text")) {
+        return 2;
+    }
+    let is_refused = PROCS.prepare_of("large", QUOTA).map(drop) == refused(ProcsError::OutOfMemory);
+    let is_left = handed_over("left", &good()).is_ok();
+    if is_refused && is_left { OBEDIENT as i32 } else { 1 }
+}
+
+fn accounts(_: &mut Stage) -> Outcome {
+    without_loss(|| {
+        let before = in_use()?;
+        let child = PROCS.prepare_of("large", 1 << 20)?;
+        let account = Mem::STANDARD.next_account(child.process() - 1)?;
+        equal!((account.process, account.used, account.blocks), (child.process(), 1 << 20, 1));
+        child.write(&[1; 1000])?;
+        equal!(in_use()?.0, before.0);
+        child.abandon();
+        equal!(in_use()?, before);
+
+        let child = PROCS.prepare("cases")?;
+        child.argument("handed-over")?;
+        child.limit(QUOTA)?;
+        equal!(PROCS.wait(child.start()?)?.exit_code(), Some(OBEDIENT));
+        // One that is killed before it runs.
+        let child = handed_over("killed", &good())?;
+        PROCS.kill(child.process())?;
+        // A limit that is too low for what was handed over already.
+        let child = handed_over("limited", &good())?;
+        child.limit(4096)?;
+        equal!(child.start().map(drop), refused(ProcsError::OutOfMemory));
+        Ok(())
+    })
+}
+
+fn unreadable(_: &mut Stage) -> Outcome {
+    let files = |error| Some(IoError::Files(FilesFailure::Refused(error)));
+    let before = in_use()?;
+    for (path, error) in
+        [("/tmp/none", FilesError::NoSuchFile), ("/tmp", FilesError::IsDirectory), ("", FilesError::BadPath)]
+    {
+        equal!((path, fs::prepare(PROCS, path).err()), (path, files(error)));
+    }
+    equal!(in_use()?, before);
+    fs::write(OTHER_FILE, &good())?;
+    equal!(fault_of(fs::prepare(PROCS, OTHER_FILE)?)?, Some(FaultKind::Breakpoint));
+    // Read to its end, whatever becomes of it then.
+    let child = fs::prepare(PROCS, OTHER_FILE)?;
+    fs::write(OTHER_FILE, b"no program any more")?;
+    equal!(fault_of(child)?, Some(FaultKind::Breakpoint));
+    let refused = fs::prepare(PROCS, OTHER_FILE)?.start_or_defect();
+    equal!(refused.err().and_then(|(_, defect)| defect), Some(Defect::NotElf));
+    fs::remove(OTHER_FILE)?;
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! A program's file that a parent hands over, in memory to which nobody else has a capability.
+//!
+//! Its bytes come in messages and are copied out of them. They lie in a frame that is made here: pages of it are shown to the process
+//! whose program it is, to be read and executed, and nobody is given the frame. So what was checked is what runs, whatever the parent
+//! does meanwhile.
+
+use tench::memory::{self, Window as View};
+use tench_abi::memory::{MapFlags, PAGE_SIZE};
+use tench_abi::{CapAddress, Error};
+use tench_loader::{LoadError, Shown, Window};
+use tench_sys::{Cap, Frame, OWN_SPACE, Untyped};
+
+/// A file in a frame of its own. Dropping it gives the slots back; the memory belongs to whoever gave the block.
+#[derive(Debug)]
+pub struct Content {
+    block: CapAddress,
+    frame: CapAddress,
+    size_bits: u32,
+    /// Bytes that it may have.
+    room: usize,
+    /// Bytes that it has.
+    length: usize,
+}
+
+impl Content {
+    /// Makes room for a file of so many bytes. `block` takes a block of 2^n bytes, with its capability in an empty slot.
+    ///
+    /// # Errors
+    /// Those of `block`; `OutOfMemory` if there are no slots; what the kernel says.
+    pub fn new(
+        room: usize,
+        block: impl FnOnce(u32, CapAddress) -> Result<Cap<Untyped>, LoadError>,
+    ) -> Result<Content, LoadError> {
+        let size_bits = room.max(PAGE_SIZE).next_power_of_two().ilog2();
+        let mut content = Content { block: take_slot()?, frame: CapAddress::NULL, size_bits, room, length: 0 };
+        content.frame = take_slot()?;
+        block(size_bits, content.block)?.retype::<Frame>(u64::from(size_bits), content.frame)?;
+        Ok(content)
+    }
+
+    /// Bytes for which there is still room.
+    pub const fn left(&self) -> usize {
+        self.room - self.length
+    }
+
+    /// Appends bytes, for which there is room, through a window onto the frame.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no room; what the kernel says of the mapping.
+    pub fn append(&mut self, window: Window, bytes: &[u8]) -> Result<(), LoadError> {
+        if bytes.len() > self.left() {
+            return Err(LoadError::Kernel(Error::InvalidArgument));
+        }
+        window.fill(Cap::new(self.frame), self.size_bits, self.length as u64, bytes)?;
+        self.length += bytes.len();
+        Ok(())
+    }
+
+    /// Shows the file to this process. Nothing is appended meanwhile.
+    ///
+    /// # Errors
+    /// `OutOfMemory` if it cannot be mapped.
+    pub fn open(&self) -> Result<Opened<'_>, LoadError> {
+        let frame = Cap::new(self.frame);
+        let view = View::new(frame, self.size_bits, MapFlags::READ).map_err(|_| LoadError::OutOfMemory)?;
+        let mut shown = Shown::new(view.address() as u64);
+        shown.add(frame, self.size_bits)?;
+        Ok(Opened { content: self, view, shown })
+    }
+}
+
+impl Drop for Content {
+    fn drop(&mut self) {
+        for slot in [self.frame, self.block].into_iter().filter(|slot| *slot != CapAddress::NULL) {
+            // What lay there may have gone with the memory.
+            let _ = OWN_SPACE.delete_at(slot);
+            memory::free_slot(slot);
+        }
+    }
+}
+
+/// A [`Content`] that lies in this process's address space.
+#[derive(Debug)]
+pub struct Opened<'a> {
+    content: &'a Content,
+    view: View,
+    shown: Shown,
+}
+
+impl Opened<'_> {
+    /// The file.
+    pub fn bytes(&self) -> &[u8] {
+        let start = core::ptr::with_exposed_provenance::<u8>(self.view.address());
+        // SAFETY: the frame is mapped there, to be read, as long as `view` lives, and is at least that long. Nobody writes to it: only
+        // `Content` has a capability to it, whose `append` takes it mutably, and who is shown pages of it cannot write to them.
+        unsafe { core::slice::from_raw_parts(start, self.content.length) }
+    }
+
+    /// The memory in which it lies, of which its process is shown parts.
+    pub const fn shown(&self) -> &Shown {
+        &self.shown
+    }
+}
+
+fn take_slot() -> Result<CapAddress, LoadError> {
+    memory::take_slot().map_err(|_| LoadError::OutOfMemory)
+}
