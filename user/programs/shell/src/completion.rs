@@ -91,6 +91,10 @@ fn kind_of_program(words: &[String]) -> Candidates {
 fn candidates(word: &str, kind: Candidates, sources: &mut dyn Sources) -> Vec<String> {
     let words = match kind {
         Candidates::Nothing => Vec::new(),
+        // A program can lie in any file.
+        Candidates::CommandLine | Candidates::Programs if word.contains('/') => {
+            return paths(word, Candidates::Files, sources);
+        }
         Candidates::CommandLine => {
             let mut words = sources.words(Candidates::Commands);
             words.extend(sources.words(Candidates::Programs));

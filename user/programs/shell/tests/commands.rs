@@ -475,7 +475,7 @@ fn the_description_speaks_of_programs_that_people_run() {
     let bytes = Description::write(&[cyclic, shell, clock], Shares::default());
     let system = Description::parse(&bytes).unwrap();
     assert_eq!(wishes::find(&system, "cyclic"), Some(cyclic));
-    for other in ["shell", "clock", "hello", "bin/cyclic"] {
+    for other in ["shell", "clock", "hello", "bin/cyclic", "/tmp/cyclic", "./cyclic"] {
         assert_eq!(wishes::find(&system, other), None, "{other}");
     }
     let wish = wishes::settle(Some(cyclic), Settings::default(), 255);

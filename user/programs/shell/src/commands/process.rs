@@ -24,9 +24,9 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "run",
         usage: "[OPTION...] PROGRAM [ARGUMENT...] [&]",
-        summary: "run a program of the boot archive",
-        help: "The word run can be left out unless a command has the program's name. PROGRAM is a name in bin or a whole \
-               path. The shell waits until the program ends; Ctrl-C kills it, Ctrl-Z suspends it. With & at the end it is \
+        summary: "run a program",
+        help: "The word run can be left out unless a command has the program's name. PROGRAM is a name in bin or the \
+               path of a file. The shell waits until the program ends; Ctrl-C kills it, Ctrl-Z suspends it. With & at the end it is \
                a job of the background, whose end is said before a later prompt. OPTIONS: --quota BYTES limits its \
                memory: a number, with K, M or G if it is of KiB, MiB or GiB. --core N starts it on that core, --core any \
                on the one where the fewest programs run. --priority N and --ceiling N say how urgent it is, and how \

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use tench::console::Console;
 use tench::console::protocol::{Error as ConsoleError, Mode};
+use tench::io::Error;
 use tench::mem::protocol::MAX_EXTENTS;
 use tench::mem::{Account, Extent, Mem, Totals};
 use tench::names::Names;
@@ -21,8 +22,9 @@ use tench::sys::abi::Powers;
 use tench::sys::abi::layout::slot;
 use tench::sys::abi::object::{Statistic, Stretches};
 use tench::sys::{Cap, CapAddress, Error as KernelError, Instant, Kernel, OWN_SPACE};
-use tench::{again, memory, process};
-use tench_files_client::Files;
+use tench::{again, fs, memory, process};
+use tench_files_client::protocol::Error as FilesError;
+use tench_files_client::{Failure as FilesFailure, Files};
 use tench_shell::parse::Standard;
 use tench_shell::system::{
     Entry, How, Input, Name, OnKey, Process, Refusal, Settings, Stream, System, Terminal, Unwritten, Waited,
@@ -74,6 +76,22 @@ impl Live {
     fn take_prepared(&mut self, pid: u64) -> Option<Preparing> {
         let place = self.preparing.iter().position(|preparing| preparing.spawn.process() == pid)?;
         Some(self.preparing.remove(place))
+    }
+}
+
+/// Prepares a program: one of the boot archive, or, if it is called by a path, one that this shell reads from a file. `None` if there is no
+/// such program.
+fn prepare(procs: Procs, program: &str) -> Result<Option<Spawn>, Refusal> {
+    match procs.prepare(program) {
+        Err(tench::procs::Failure::Refused(ProcsError::NoSuchProgram)) => {}
+        prepared => return Ok(Some(prepared?)),
+    }
+    if !program.contains('/') {
+        return Ok(None);
+    }
+    match fs::prepare(procs, program) {
+        Err(Error::Files(FilesFailure::Refused(FilesError::NoSuchFile | FilesError::NotADirectory))) => Ok(None),
+        prepared => Ok(Some(prepared.map_err(|error| Refusal(format!("{program}: {error}")))?)),
     }
 }
 
@@ -200,10 +218,7 @@ impl System for Live {
     fn prepare(&mut self, core: u64, words: &[String], settings: Settings) -> Result<Option<u64>, Refusal> {
         let Some((program, arguments)) = words.split_first() else { return Ok(None) };
         let (procs, server) = cores::procs(core)?;
-        let spawn = match procs.prepare(program) {
-            Err(tench::procs::Failure::Refused(ProcsError::NoSuchProgram)) => return Ok(None),
-            prepared => prepared?,
-        };
+        let Some(spawn) = prepare(procs, program)? else { return Ok(None) };
         let preparing = Preparing { spawn, given: [false; 3], _server: server };
         let said = self.description.get_or_insert_with(description::read).as_ref();
         let said = said.and_then(|system| wishes::find(system, program));
