@@ -42,6 +42,11 @@ impl Failure {
     pub fn new(text: impl Into<String>) -> Failure {
         Failure { text: text.into(), place: Location::caller() }
     }
+
+    /// The line of the source that found it.
+    pub fn line(&self) -> u32 {
+        self.place.line()
+    }
 }
 
 impl Display for Failure {

@@ -44,8 +44,11 @@ pub fn run() -> Option<i32> {
         "hostile" => Some(hostile::client(arguments.next()?, number(arguments.next())?).unwrap_or(1)),
         "authority" => Some(hostile::authority::child(arguments.next()?, number(arguments.next())?).unwrap_or(1)),
         "powerless" => Some(hostile::powers::child(arguments.next()?).unwrap_or(1)),
+        "attack" => hostile::attacks::child(arguments.next()?),
+        "beat" => Some(hostile::attacks::beat().unwrap_or(1)),
+        "served" => Some(hostile::attacks::client().unwrap_or(1)),
         "random" => {
-            random(number(arguments.next())?, number(arguments.next())?);
+            make_random_calls(number(arguments.next())?, number(arguments.next())?);
             Some(0)
         }
         _ => None,
@@ -164,7 +167,7 @@ impl Random {
 }
 
 /// Makes `count` system calls with any numbers and arguments. Whatever happens to this process is right.
-fn random(seed: u64, count: u64) {
+pub fn make_random_calls(seed: u64, count: u64) {
     let mut random = Random::new(seed);
     furnish();
     for _ in 0..count {

@@ -1,7 +1,8 @@
 //! Named cases for every kernel object and operation.
 //!
 //! The program runs in the place of the shell (`systems/tests.toml`), prints a line for each case, and powers the
-//! machine off; `./tench test cases` reads the lines. With the arguments `only PREFIX...` it runs the cases whose names begin so.
+//! machine off; `./tench test cases` reads the lines. With the arguments `only PREFIX...` it runs the cases whose names begin so, with
+//! `attacks` what `./tench test hostile` reads the lines of ([`hostile::attacks`]).
 //! Started with other arguments it is one of the programs that cases watch
 //! from outside: [`child`].
 //!
@@ -139,6 +140,9 @@ fn is_wanted(case: &Case) -> bool {
 fn play() -> i32 {
     if let Some(code) = child::run() {
         return code;
+    }
+    if tench::args().nth(1) == Some("attacks") {
+        return hostile::attacks::play();
     }
     let mut stage = match Stage::new() {
         Ok(stage) => stage,

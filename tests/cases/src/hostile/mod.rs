@@ -5,6 +5,7 @@
 //! fixed piece of work and looks at every answer ([`work`]): it is right, and costs what it costs alone, as far as nobody of the same
 //! priority takes a time slice. When the hostile ones have been killed, the books say what they said before.
 
+pub mod attacks;
 pub mod authority;
 mod client;
 mod pager;

@@ -1,5 +1,6 @@
 //! The named cases on the target: boots `systems/tests.toml` once for each kernel and number of cores, and reads what the program `cases`
-//! prints. It runs on the first core; on others, their kernels, servers and monitors run meanwhile.
+//! prints. It runs on the first core; on others, their kernels, servers and monitors run meanwhile. The same program carries out the attacks,
+//! each in a process of its own (`tests/cases/src/hostile/attacks`).
 //!
 //! ```text
 //! case: IPC0007 a reply to a dead caller is dropped ... ok
@@ -25,6 +26,10 @@ const PROGRAM: &str = "cases";
 /// Silence means that a case hangs.
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(900) };
 
+/// What the attack says to whose text nothing may be added, and what of it reaches the terminal: no control character.
+const ESCAPES: &str = "note: escapes: ";
+const SHOWN: &str = "note: escapes: ^[[2J^[]0;hostile^G";
+
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'l> {
@@ -49,26 +54,35 @@ fn parse(line: &str) -> Line<'_> {
     counts.map_or(Line::Other, |(passed, failed)| Line::End { passed, failed })
 }
 
-/// A boot: which kernel, and how many cores.
+/// What `cases` carries out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Cases,
+    Attacks,
+}
+
+/// A boot: what is carried out, with which kernel, and on how many cores.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Boot {
+    part: Part,
     kernel: Kernel,
     cores: u32,
 }
 
 impl Boot {
     /// All of them, the usual one first.
-    pub const ALL: [Boot; 5] = [
-        Boot { kernel: Kernel::Usual, cores: 1 },
-        Boot { kernel: Kernel::Usual, cores: 2 },
-        Boot { kernel: Kernel::Usual, cores: 4 },
-        Boot { kernel: Kernel::WithoutWindows, cores: 1 },
-        Boot { kernel: Kernel::Watching, cores: 1 },
+    pub const ALL: [Boot; 6] = [
+        Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 1 },
+        Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 2 },
+        Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 4 },
+        Boot { part: Part::Cases, kernel: Kernel::WithoutWindows, cores: 1 },
+        Boot { part: Part::Cases, kernel: Kernel::Watching, cores: 1 },
+        Boot { part: Part::Attacks, kernel: Kernel::Usual, cores: 1 },
     ];
 
     /// What the stage is called.
     pub fn name(self) -> String {
-        let mut name = "cases".to_owned();
+        let mut name = self.part.name().to_owned();
         if self.kernel != Kernel::Usual {
             name += &format!("/{}", self.kernel.name());
         }
@@ -79,21 +93,33 @@ impl Boot {
     }
 }
 
+impl Part {
+    /// What a stage of it is called.
+    const fn name(self) -> &'static str {
+        match self {
+            Part::Cases => "cases",
+            Part::Attacks => "hostile",
+        }
+    }
+}
+
 /// What `cases` is told: on a kernel that measures, the cases about that; its measuring takes time, and others look at that closely.
-fn arguments(kernel: Kernel) -> &'static [&'static str] {
-    match kernel {
-        Kernel::Usual | Kernel::WithoutWindows => &[],
-        Kernel::Watching | Kernel::WatchingWithoutWindows => &["only", "WCH"],
+fn arguments(boot: Boot) -> &'static [&'static str] {
+    match (boot.part, boot.kernel) {
+        (Part::Attacks, _) => &["attacks"],
+        (Part::Cases, Kernel::Usual | Kernel::WithoutWindows) => &[],
+        (Part::Cases, Kernel::Watching | Kernel::WatchingWithoutWindows) => &["only", "WCH"],
     }
 }
 
 /// Runs them.
 pub fn run(target: &Target, boot: Boot, report: &mut Report) -> Result<()> {
-    let (stage, Boot { kernel, cores }) = (boot.name(), boot);
+    let (stage, Boot { part, kernel, cores }) = (boot.name(), boot);
+    // Of a case, `cases` is the whole.
     let prefix = stage.replacen("cases", "case", 1);
     report.running(&stage);
     let (mut system, build) = target.get(SYSTEM)?;
-    system.set_arguments(PROGRAM, &arguments(kernel).iter().map(|word| word.to_string()).collect::<Vec<String>>());
+    system.set_arguments(PROGRAM, &arguments(boot).iter().map(|word| word.to_string()).collect::<Vec<String>>());
     let build = &build.clone().with_kernel(target.workspace, target.packages()?, &system, kernel)?;
     let corpus = prepare::corpus(target.workspace)?;
     let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &corpus)?;
@@ -118,10 +144,17 @@ pub fn run(target: &Target, boot: Boot, report: &mut Report) -> Result<()> {
         }
         symbols.explain(line)
     })?;
-    if let Some(problem) = judge(tally, end, &outcome) {
+    if let Some(problem) = judge(tally, end, &outcome).or_else(|| unfiltered(part, &outcome.lines)) {
         report.failed(&stage, &format!("{problem}; what was last on the terminal:\n{}", outcome.last_screen()));
     }
     Ok(())
+}
+
+/// What is wrong with how the attacks' control characters reached the terminal.
+fn unfiltered(part: Part, lines: &[String]) -> Option<String> {
+    let shown: Vec<&String> = lines.iter().filter(|line| line.contains(ESCAPES)).collect();
+    let is_good = part == Part::Cases || !shown.is_empty() && shown.iter().all(|line| line.contains(SHOWN));
+    (!is_good).then(|| format!("control characters should be shown as `{SHOWN}`, not so: {shown:?}"))
 }
 
 /// What is wrong with the run as a whole.
@@ -160,7 +193,16 @@ mod tests {
     fn boots_have_names_of_their_own() {
         let names = Boot::ALL.map(Boot::name);
         assert_eq!(names[..3], ["cases", "cases/2-cores", "cases/4-cores"]);
-        assert_eq!(names[3..], ["cases/without-windows", "cases/watching"]);
+        assert_eq!(names[3..], ["cases/without-windows", "cases/watching", "hostile"]);
+    }
+
+    #[test]
+    fn control_characters_have_to_be_shown() {
+        let line = |text: &str| vec!["case: x y ... ok".to_owned(), text.to_owned()];
+        assert_eq!(unfiltered(Part::Attacks, &line("~note: escapes: ^[[2J^[]0;hostile^G\u{fffd}2J")), None);
+        assert_eq!(unfiltered(Part::Cases, &[]), None);
+        assert!(unfiltered(Part::Attacks, &line("note: escapes: 2J")).is_some());
+        assert!(unfiltered(Part::Attacks, &line("nothing")).is_some());
     }
 
     #[test]

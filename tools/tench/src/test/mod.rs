@@ -8,6 +8,7 @@
 //! | `cases/2-cores`, `cases/4-cores` | the same on the first core of a machine with so many | [`cases`] |
 //! | `cases/without-windows` | the same with the kernel whose long operations never let interrupts in | [`cases`] |
 //! | `cases/watching` | those about how long interrupts are off, with a kernel that measures it | [`cases`] |
+//! | `hostile` | attacks by programs without powers, beside a reserved thread and a client | [`cases`] |
 //! | `seed` | the same seed, the same addresses; another seed, others | [`seed`] |
 //! | `isolation` | two kernels in one machine share nothing that one of them writes | [`isolation`] |
 //! | `holders` | the capabilities of every process are those of the manual's table | [`authority`] |

@@ -1,0 +1,195 @@
+//! A well-behaved client: a process with standard capabilities that asks every server for something, again and again, and looks at each
+//! answer. Whoever started it sees in a shared page how far it is, and lets it rest there.
+//!
+//! ```text
+//! 0  it is to ask       8  it rests        16  rounds done
+//! 24 which answer was wrong (0: none)      32  ticks of the longest request     40  which request that was
+//! ```
+
+use alloc::format;
+use core::time::Duration;
+
+use tench::abi::Powers;
+use tench::abi::layout::slot;
+use tench::clock::Clock;
+use tench::console::protocol::{Console, Mode};
+use tench::mem::Mem;
+use tench::memory::{self, Window};
+use tench::names::Names;
+use tench::procs::Procs;
+use tench::procs::protocol::State;
+use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_SPACE, Place};
+use tench::time::{frequency, sleep};
+use tench::{fs, println, process};
+
+use super::{empty, said, window};
+use crate::case::{Failure, Outcome};
+
+/// Where the words of the page lie.
+const GO: usize = 0;
+const RESTS: usize = 8;
+const ROUNDS: usize = 16;
+const WRONG: usize = 24;
+const LONGEST: usize = 32;
+const WHICH: usize = 40;
+
+/// More urgent than those who attack, less than what is reserved.
+const PRIORITY: u8 = 110;
+/// Between two rounds.
+const PAUSE: Duration = Duration::from_micros(500);
+/// How long it may take until it rests.
+const PATIENCE: u64 = 1000;
+
+/// What it asks, with the number of the round.
+const REQUESTS: &[(&str, fn(u64) -> Outcome)] =
+    &[("mem", block), ("names", name), ("files", file), ("clock", delay), ("console", state), ("procs", prepare)];
+
+/// The client, as who started it sees it.
+pub struct Client {
+    page: Window,
+}
+
+/// What it was served.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// Rounds that were answered as they should be.
+    pub rounds: u64,
+    /// What was answered wrongly.
+    pub wrong: Option<&'static str>,
+    /// Microseconds of the longest request, and which it was.
+    pub longest: (u64, &'static str),
+}
+
+impl Client {
+    /// Starts it; it rests.
+    pub fn start() -> Outcome<Client> {
+        let frame = memory::make::<Frame>(12)?.leak();
+        let page = window(frame, 12)?;
+        let mut child = Procs::STANDARD.prepare("cases")?;
+        child.give(frame)?;
+        child.argument("served")?;
+        child.configure(PRIORITY, PRIORITY, 0, Powers::empty())?;
+        child.start()?;
+        let client = Client { page };
+        client.rest()?;
+        Ok(client)
+    }
+
+    /// Lets it ask.
+    pub fn go(&self) {
+        for word in [ROUNDS, WRONG, LONGEST, WHICH, RESTS] {
+            self.page.write64(word, 0);
+        }
+        self.page.write64(GO, 1);
+    }
+
+    /// Lets it rest, and says what it was served.
+    pub fn rest(&self) -> Outcome<Served> {
+        self.page.write64(GO, 0);
+        for _ in 0..PATIENCE {
+            if self.page.read64(RESTS) == 1 {
+                return Ok(self.served());
+            }
+            sleep(PAUSE);
+        }
+        Err(Failure::new(format!("the client waits for an answer: {:?}", self.served())))
+    }
+
+    fn served(&self) -> Served {
+        let name = |number: u64| REQUESTS.get(number as usize).map_or("nothing", |request| request.0);
+        let wrong = self.page.read64(WRONG);
+        Served {
+            rounds: self.page.read64(ROUNDS),
+            wrong: wrong.checked_sub(1).map(name),
+            longest: (self.page.read64(LONGEST) * 1_000_000 / frequency(), name(self.page.read64(WHICH))),
+        }
+    }
+}
+
+/// Is the client. Goes on until somebody kills it.
+pub fn run() -> Option<i32> {
+    let page = window(Cap::new(slot::EXTRA), 12).ok()?;
+    for round in 0.. {
+        while page.read64(GO) == 0 {
+            page.write64(RESTS, 1);
+            sleep(PAUSE);
+        }
+        for (number, (name, request)) in (0..).zip(REQUESTS) {
+            let start = Instant::now();
+            if let Err(failure) = request(round) {
+                println!("note: the client was answered wrongly by {name}: {failure}");
+                page.write64(WRONG, number + 1);
+            }
+            let took = Instant::now().since(start);
+            if took > page.read64(LONGEST) {
+                page.write64(LONGEST, took);
+                page.write64(WHICH, number);
+            }
+        }
+        page.write64(ROUNDS, page.read64(ROUNDS) + 1);
+        sleep(PAUSE);
+    }
+    None
+}
+
+/// A block, of which a frame is made, and which comes back.
+fn block(round: u64) -> Outcome {
+    let (place, made, bits) = (empty()?, empty()?, 12 + (round % 4) as u32);
+    let block = Mem::STANDARD.allocate(bits, place)?;
+    block.untyped.retype_many(Kind::Frame, 12, 1, Place::Watermark, OWN_SPACE, made)?;
+    equal!(Cap::<Frame>::new(made).identify()?.address, block.address);
+    equal!(Mem::STANDARD.free(block.address)?, 1 << bits);
+    equal!(OWN_SPACE.identify_at(made)?.kind, Kind::Null);
+    [place, made].into_iter().for_each(memory::free_slot);
+    Ok(())
+}
+
+/// A name that is registered, found and given up.
+fn name(round: u64) -> Outcome {
+    let (endpoint, place) = (memory::make::<Endpoint>(0)?, empty()?);
+    let name = format!("served/{round}");
+    said(Names::STANDARD.register(&name, endpoint.cap()))?;
+    let found = said(Names::STANDARD.look_up(&name, place))?.identify()?;
+    equal!((found.kind, found.badge), (Kind::Endpoint, process::id()));
+    OWN_SPACE.delete_at(place)?;
+    memory::free_slot(place);
+    said(Names::STANDARD.unregister(&name))
+}
+
+/// A file that is written, read and removed.
+fn file(round: u64) -> Outcome {
+    let path = format!("/tmp/served-{round}");
+    let text = [b'a' + (round % 26) as u8; 600];
+    said(fs::write(&path, &text))?;
+    check!(said(fs::read(&path))? == text);
+    said(fs::remove(&path))
+}
+
+/// A wait that is not too short.
+fn delay(round: u64) -> Outcome {
+    let place = empty()?;
+    let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, place))?);
+    let ticks = 500 + 100 * (round % 5);
+    let start = Instant::now();
+    let end = said(clock.delay(ticks))?;
+    check!(end >= start.after(ticks) && end <= Instant::now());
+    OWN_SPACE.delete_at(place)?;
+    memory::free_slot(place);
+    Ok(())
+}
+
+/// The terminal's state, which nobody changes here.
+fn state(_: u64) -> Outcome {
+    let (mode, reader, _) = said(Console::STANDARD.state())?;
+    equal!((mode, reader), (Mode::Canonical, 0));
+    Ok(())
+}
+
+/// A process that is prepared and given up.
+fn prepare(_: u64) -> Outcome {
+    let child = Procs::STANDARD.prepare("hello")?;
+    equal!(Procs::STANDARD.status(child.process())?.state, State::Preparing);
+    child.abandon();
+    check!(Procs::STANDARD.status(child.process()).is_err());
+    Ok(())
+}

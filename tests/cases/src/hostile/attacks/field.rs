@@ -1,0 +1,282 @@
+//! What goes on beside an attack, and how it is judged when it is over.
+
+use alloc::format;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tench::abi::Powers;
+use tench::abi::process::DEFAULT_PRIORITY;
+use tench::fs;
+use tench::io::{Read, Write};
+use tench::names::Names;
+use tench::println;
+use tench::procs::protocol::TRUSTED_PRIORITY;
+use tench::procs::{Procs, Spawn, pid};
+use tench::sys::Instant;
+use tench::time::{self, frequency, sleep};
+use tench_monitor_client::Monitor;
+
+use super::books::{Books, used};
+use super::client::{Client, Served};
+use super::reserved::{Reserved, Seen};
+use super::{Attack, Cores, End, LINES, held, said};
+use crate::case::{Failure, Outcome};
+use crate::child::OBEDIENT;
+
+const PROCS: Procs = Procs::STANDARD;
+/// How long an attack that goes on is let go on.
+const SPAN: Duration = Duration::from_millis(40);
+/// How long one that ends by itself may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked whether one has ended.
+const MOMENT: Duration = Duration::from_millis(1);
+/// Bytes that an attack may have, with what it starts.
+const QUOTA: u64 = 64 << 20;
+/// How many microseconds a round of the client may take on average.
+const ROUND: u64 = 20_000;
+/// A file that is not theirs.
+pub const VICTIM: &str = "/tmp/not-yours";
+const TEXT: &[u8] = b"untouched";
+/// Bytes that the process server may remember about processes that have ended.
+const RECORDS: u64 = 4 << 20;
+/// In a machine with several cores the emulator runs one core after the other, each until the next event of any. So that no other
+/// core runs for long while this one waits, there is an event on each of them every so many microseconds.
+const BEAT: u64 = 50;
+/// Priority of who makes them: the highest that a process of another core may give.
+const BEATING: u8 = TRUSTED_PRIORITY;
+
+/// How much is let pass.
+#[derive(Clone, Copy)]
+pub struct Bounds {
+    /// Microseconds within which the client has to have each of its answers.
+    pub answered: u64,
+    /// Rounds until the servers have what they ever need, at most. One in which nothing grows is the last.
+    pub rounds: usize,
+    /// How often it is looked whether everything came back, after twice the time each time: messages to another core that nobody
+    /// receives are kept for ten seconds.
+    pub looks: u32,
+}
+
+impl Bounds {
+    /// For what has to pass.
+    pub const USUAL: Bounds = Bounds { answered: super::ANSWERED, rounds: 8, looks: 8 };
+    /// For what has to be noticed.
+    pub const CONTROL: Bounds = Bounds { rounds: 3, looks: 2, ..Bounds::USUAL };
+}
+
+/// Everybody who is there beside an attack.
+pub struct Field {
+    reserved: Reserved,
+    client: Client,
+    monitor: Option<Monitor>,
+    /// The process servers of all cores, the own first.
+    cores: Vec<Procs>,
+    /// What the process server had at the beginning.
+    records: u64,
+}
+
+impl Field {
+    /// Starts them.
+    pub fn new() -> Outcome<Field> {
+        let monitor = Names::STANDARD.look_up(Monitor::NAME, super::empty()?).ok().map(Monitor::at);
+        let mut cores = Vec::from([PROCS]);
+        if let Some(monitor) = monitor {
+            let (count, _) = said(monitor.cores())?;
+            for core in 1..count {
+                cores.push(Procs::at(said(monitor.processes(core, super::empty()?))?));
+            }
+        }
+        cores[1..].iter().try_for_each(|procs| make_beat(*procs))?;
+        let reserved = Reserved::start()?;
+        let client = Client::start()?;
+        Ok(Field { reserved, client, monitor, cores, records: used(pid::PROCS)? })
+    }
+
+    /// Whether what the process server remembers has a limit.
+    pub fn close(&self) -> Outcome {
+        let grown = used(pid::PROCS)?.saturating_sub(self.records);
+        println!("note: the process server has {} KiB more than at the beginning", grown >> 10);
+        check!(grown <= RECORDS);
+        Ok(())
+    }
+
+    /// Whether the machine has several cores.
+    pub fn has_several_cores(&self) -> bool {
+        self.cores.len() > 1
+    }
+
+    /// Carries an attack out.
+    pub fn play(&mut self, attack: &Attack) -> Outcome {
+        let cores = if attack.cores == Cores::First { 1 } else { self.cores.len() };
+        let attackers: Vec<Procs> = self.cores[..cores].to_vec();
+        let bounds = Bounds { answered: attack.answered, ..Bounds::USUAL };
+        self.beside(attack.name, bounds, &mut || assault(attack, &attackers))
+    }
+
+    /// Does something while others are served, and judges that. As something may have to be there for the first time, it may happen
+    /// several times until everything is as before.
+    pub fn beside(&mut self, name: &str, bounds: Bounds, assault: &mut dyn FnMut() -> Outcome) -> Outcome {
+        make_victim()?;
+        let mut before = Books::read(self.monitor)?;
+        for round in 1..=bounds.rounds {
+            make_victim()?;
+            let start = Instant::now();
+            self.reserved.seen();
+            self.client.go();
+            let outcome = assault().and_then(|()| others_start());
+            time::sleep_until(start.after(tench::sys::time::ticks(SPAN, frequency())));
+            let served = self.client.rest()?;
+            let seen = self.reserved.seen();
+            let passed = Instant::now().since(start) * 1_000_000 / frequency();
+            println!(
+                "note: {name}: {} jobs, {} late, the longest {} of {} us; {} rounds in {} us, the longest request {} us at {}",
+                seen.jobs,
+                seen.late,
+                seen.longest,
+                self.reserved.reservation.deadline / 1000,
+                served.rounds,
+                passed,
+                served.longest.0,
+                served.longest.1
+            );
+            outcome.and_then(|()| judge(seen, served, passed, bounds.answered)).and_then(|()| look_at_victim())?;
+            let after = self.settle(&before, bounds.looks)?;
+            // Late deletion is deletion, too.
+            let seen = self.reserved.seen();
+            judge(seen, Served { rounds: u64::MAX, ..served }, passed, bounds.answered)?;
+            if before == after {
+                return Ok(());
+            }
+            println!("note: {name}: after round {round}, {before:?} became {after:?}");
+            before = after;
+        }
+        Err(Failure::new("something grows in every round"))
+    }
+
+    /// The books, when they are as they were; or as they stay.
+    fn settle(&self, before: &Books, looks: u32) -> Outcome<Books> {
+        let mut after = Books::read(self.monitor)?;
+        for look in 0..looks {
+            if after == *before {
+                break;
+            }
+            let rest = MOMENT * (1 << look);
+            // What waits at another core for somebody who has gone is kept for longer.
+            sleep(if self.monitor.is_some() { 50 * rest } else { rest });
+            after = Books::read(self.monitor)?;
+        }
+        Ok(after)
+    }
+}
+
+/// What there is to say against a round.
+fn judge(seen: Seen, served: Served, passed: u64, answered: u64) -> Outcome {
+    if seen.late > 0 {
+        let Seen { jobs, late, longest } = seen;
+        return Err(Failure::new(format!("{late} of {jobs} reserved jobs were late, the longest took {longest} us")));
+    }
+    if let Some(wrong) = served.wrong {
+        return Err(Failure::new(format!("the client was answered wrongly by {wrong}")));
+    }
+    let (longest, whose) = served.longest;
+    if longest > answered {
+        return Err(Failure::new(format!("the client waited {longest} us for an answer of {whose}")));
+    }
+    if served.rounds < passed / ROUND {
+        return Err(Failure::new(format!("the client had {} rounds in {passed} us", served.rounds)));
+    }
+    Ok(())
+}
+
+/// A process that is to attack, with standard capabilities.
+fn prepare(procs: Procs, name: &str) -> Outcome<Spawn> {
+    let child = procs.prepare("cases")?;
+    child.argument("attack")?;
+    child.argument(name)?;
+    child.argument(&format!("{}", tench::process::id()))?;
+    child.configure(DEFAULT_PRIORITY, DEFAULT_PRIORITY, 0, Powers::empty())?;
+    child.limit(QUOTA)?;
+    Ok(child)
+}
+
+/// Lets an attack run on some cores at the same time, and asks it what became of it.
+fn assault(attack: &Attack, cores: &[Procs]) -> Outcome {
+    let mut processes = Vec::new();
+    for procs in cores {
+        processes.push((*procs, prepare(*procs, attack.name)?.start()?));
+    }
+    let span = if attack.end == End::Any { SPAN } else { PATIENCE };
+    let end = time::deadline(span);
+    let mut outcome = Ok(());
+    for (procs, process) in processes {
+        let ended = ends_before(procs, process, end)?;
+        if !ended {
+            // It may end just now.
+            let _ = procs.kill(process);
+        }
+        let found = match (attack.end, ended) {
+            (End::Any, _) => endless(procs, process),
+            (End::Answers, true) => held(procs, process),
+            (End::Answers, false) => Err(Failure::new("it did not end")),
+        };
+        outcome = outcome.and(found);
+    }
+    outcome
+}
+
+fn ends_before(procs: Procs, process: u64, end: Instant) -> Outcome<bool> {
+    while Instant::now() < end {
+        if procs.status(process)?.state.has_ended() {
+            return Ok(true);
+        }
+        sleep(MOMENT);
+    }
+    Ok(false)
+}
+
+/// Waits for the end of what went on. If it has an opinion, that counts.
+fn endless(procs: Procs, process: u64) -> Outcome {
+    let status = said(procs.wait_until(process, time::deadline(PATIENCE)))?;
+    match status.exit_code() {
+        Some(line @ LINES..) => Err(Failure::new(format!("something was gained, at line {}", line - LINES))),
+        _ => Ok(()),
+    }
+}
+
+/// Starts who makes events on a core.
+fn make_beat(procs: Procs) -> Outcome {
+    let child = procs.prepare("cases")?;
+    child.argument("beat")?;
+    child.configure(BEATING, BEATING, 0, Powers::empty())?;
+    child.start()?;
+    sleep(10 * MOMENT);
+    Ok(())
+}
+
+/// Is that. Goes on until somebody kills it.
+pub fn beat_for_ever() -> Option<i32> {
+    let event = tench::thread::own_notification()?;
+    loop {
+        let _ = event.wait_until(Instant::now().after(BEAT * frequency() / 1_000_000));
+    }
+}
+
+/// Somebody else can start a program, and it ends as it should.
+fn others_start() -> Outcome {
+    let child = PROCS.spawn("cases", &["obey"])?;
+    let status = said(PROCS.wait_until(child, time::deadline(Duration::from_secs(2))))?;
+    equal!(status.exit_code(), Some(OBEDIENT));
+    Ok(())
+}
+
+fn make_victim() -> Outcome {
+    said(said(fs::create(VICTIM))?.write(TEXT))?;
+    Ok(())
+}
+
+fn look_at_victim() -> Outcome {
+    let mut found = [0; 16];
+    let length = said(said(fs::open(VICTIM))?.read(&mut found))?;
+    equal!(&found[..length], TEXT);
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Attacks that last as long as they can: the hostile clients of [`client`](super::super::client), at each server, from each core.
+
+use alloc::vec::Vec;
+
+use tench::clock::Clock;
+use tench::names::Names;
+use tench::procs::Procs;
+use tench::sys::Instant;
+use tench::thread::Builder;
+use tench_monitor_client::Monitor;
+
+use super::super::client;
+use super::{Attack, empty, said};
+use crate::case::{Failure, Outcome};
+
+/// The attacks.
+pub const ATTACKS: &[Attack] = &[
+    Attack::new("flood-mem", "a flood of requests to the memory server holds nobody up", || flood("mem")).endless(),
+    Attack::new("flood-procs", "nor one to the process server", || flood("procs")).endless(),
+    Attack::new("flood-names", "nor one to the name server", || flood("names")).endless(),
+    Attack::new("flood-clock", "nor one to the clock", || flood("clock")).endless(),
+    Attack::new("flood-console", "nor one to the console", || flood("console")).endless(),
+    Attack::new("flood-files", "nor one to the file server", || flood("files")).endless(),
+    Attack::new("flood-reserve", "nor one to the reservation server", || flood("reserve")).endless(),
+    Attack::new("flood-cores", "nor one to the process servers and monitors of all cores", flood_cores).endless(),
+    Attack::new("spin", "nor threads that are busy", spin).endless(),
+    Attack::new("deadlines", "nor threads that wait for a moment again and again", deadlines).endless(),
+    Attack::new("clock-waits", "nor those that let the clock wake them again and again", clock_waits).endless(),
+];
+
+/// Threads that do the same.
+const THREADS: usize = 6;
+const STACK: usize = 16 << 10;
+
+fn flood(server: &str) -> Outcome {
+    client(server, tench::process::id());
+    // It goes on until somebody ends it.
+    Err(Failure::new("the flood did not begin"))
+}
+
+/// Starts threads that do something for ever, and does it, too.
+fn together(what: impl Fn() + Copy + Send + 'static) -> Outcome {
+    let endless = move || {
+        loop {
+            what();
+        }
+    };
+    for _ in 1..THREADS {
+        said(Builder::new().stack_size(STACK).spawn(endless))?.detach();
+    }
+    endless()
+}
+
+fn flood_cores() -> Outcome {
+    let place = empty()?;
+    let monitor = Names::STANDARD.look_up(Monitor::NAME, place).ok().map(Monitor::at);
+    let mut all = Vec::from([Procs::STANDARD]);
+    if let Some(monitor) = monitor {
+        for core in 0..said(monitor.cores())?.0 {
+            all.push(Procs::at(said(monitor.processes(core, empty()?))?));
+        }
+    }
+    let all: &'static [Procs] = all.leak();
+    together(move || {
+        for procs in all {
+            let _ = procs.load();
+            if let Ok(child) = procs.prepare("hello") {
+                let _ = child.argument("x");
+                child.abandon();
+            }
+        }
+        if let Some(monitor) = monitor {
+            let _ = (monitor.ping(0), monitor.ping(1), monitor.load(0), monitor.exchanged());
+        }
+    })
+}
+
+fn spin() -> Outcome {
+    together(core::hint::spin_loop)
+}
+
+fn deadlines() -> Outcome {
+    together(|| {
+        let event = tench::thread::own_notification();
+        let _ = event.map(|event| event.wait_until(Instant::now().after(60)));
+    })
+}
+
+fn clock_waits() -> Outcome {
+    let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, empty()?))?);
+    together(move || {
+        let _ = clock.delay(60);
+    })
+}

@@ -1,0 +1,148 @@
+//! Attacks on what others hold, on what takes a power, and on what is on other cores. Most are those of [`powers`](super::super::powers)
+//! and [`authority`](super::super::authority), whose cases say what is tried.
+
+use alloc::format;
+use core::time::Duration;
+
+use tench::abi::Powers;
+use tench::memory::make;
+use tench::names::Names;
+use tench::names::protocol::Error as NamesError;
+use tench::procs::protocol::Error as ProcsError;
+use tench::procs::{Failure as ProcsFailure, Procs, pid};
+use tench::sys::{Endpoint, Frame, OWN_SPACE};
+use tench::time::sleep;
+use tench_monitor_client::Monitor;
+use tench_monitor_client::protocol::Error as MonitorError;
+use tench_protocol::Failure as Refused;
+
+use super::super::{authority, powers};
+use super::{Attack, empty, held, said};
+use crate::case::{Failure, Outcome};
+
+/// The attacks.
+pub const ATTACKS: &[Attack] = &[
+    Attack::new("manage", "nobody manages processes that are not his descendants", || {
+        tried(authority::child("manage", parent()?))
+    })
+    .first(),
+    Attack::new("pass", "nobody passes on a power or a priority that he does not have", || {
+        tried(authority::child("pass", parent()?))
+    }),
+    Attack::new("favoured", "a program is given nothing for its name", || tried(authority::child("names", 0))).first(),
+    Attack::new("duplicates", "servers that a program starts itself are programs like others", || {
+        tried(authority::child("servers", 0))
+    })
+    .first(),
+    Attack::new("alone", "a server without its endpoint ends, and spins nowhere", authority::alone).first(),
+    Attack::new("kernel", "the kernel is not there for who was not given it", || tried(authority::child("kernel", 0))),
+    Attack::new("memory", "memory, accounts and slabs of others are out of reach", || tried(powers::child("mem"))),
+    Attack::new("names", "the system's names are not registered", || tried(powers::child("names"))).first(),
+    Attack::new("names-elsewhere", "nor are they on another core", register_as_system),
+    Attack::new("terminal", "the terminal is not taken", || tried(powers::child("console"))),
+    Attack::new("reserve", "processor time is not reserved", || tried(powers::child("reserve"))).first(),
+    Attack::new("files", "what others made is not changed", || tried(powers::child("files"))).first(),
+    Attack::new("family", "children have no more memory together than their parent may have", family).first(),
+    Attack::new("other-cores", "processes of other cores are managed by nobody else", other_cores).several(),
+    Attack::new("letters", "capabilities that nobody takes go with who sent them", letters).several(),
+];
+
+/// The process that started this attack.
+fn parent() -> Outcome<u64> {
+    tench::args().nth(3).and_then(|text| text.parse().ok()).ok_or_else(|| Failure::new("nobody said who starts it"))
+}
+
+/// What an exit code of a child in another case says.
+#[track_caller]
+fn tried(code: Option<i32>) -> Outcome {
+    match code {
+        Some(code) if code as u64 == super::HELD => Ok(()),
+        code => Err(Failure::new(format!("attempt number {code:?} had success"))),
+    }
+}
+
+/// Also a part: tries to register under names that are the system's.
+pub fn register_as_system() -> Outcome {
+    for name in ["names", "console", "files", "monitor", "procs", "mem", "init", "a.new.server", "x", "1:console"] {
+        let endpoint = make::<Endpoint>(0)?;
+        let answer = Names::STANDARD.register(name, endpoint.cap());
+        if !matches!(answer, Err(Refused::Refused(NamesError::NotAllowed))) {
+            return Err(Failure::new(format!("{name}: {answer:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// Bytes for the attack in which a family wants more.
+const LIMIT: u64 = 8 << 20;
+
+fn family() -> Outcome {
+    let child = Procs::STANDARD.prepare("cases")?;
+    child.argument("powerless")?;
+    child.argument("family")?;
+    child.limit(LIMIT)?;
+    held(Procs::STANDARD, child.start()?)
+}
+
+/// The monitor of this core, if there are several.
+fn monitor() -> Outcome<Option<Monitor>> {
+    match Names::STANDARD.look_up(Monitor::NAME, empty()?) {
+        Ok(found) => Ok(Some(Monitor::at(found))),
+        Err(Refused::Refused(NamesError::Unknown)) => Ok(None),
+        Err(failure) => Err(Failure::new(format!("{failure:?}"))),
+    }
+}
+
+fn other_cores() -> Outcome {
+    let Some(monitor) = monitor()? else { return Ok(()) };
+    let (count, own) = said(monitor.cores())?;
+    for core in 0..count {
+        let not_allowed = |answer: Result<(), _>| {
+            matches!(answer, Err(Refused::Refused(MonitorError::NotAllowed | MonitorError::Essential)))
+        };
+        for process in [pid::INIT, pid::MEM, pid::PROCS].map(|process| pid::first(core) | process) {
+            check!(not_allowed(monitor.kill(process)) && not_allowed(monitor.suspend(process)));
+            check!(not_allowed(monitor.interrupt(process).map(drop)));
+        }
+        check!(not_allowed(monitor.kill_all(core, "monitor").map(drop)));
+        if core == own {
+            continue;
+        }
+        let procs = Procs::at(said(monitor.processes(core, empty()?))?);
+        let child = procs.prepare("hello")?;
+        let refused = |answer, error| answer == Err(ProcsFailure::Refused(error));
+        check!(refused(child.configure(101, 101, 0, Powers::empty()), ProcsError::PriorityTooHigh));
+        check!(refused(child.configure(100, 100, 0, Powers::MEMORY), ProcsError::NotAllowed));
+        check!(refused(procs.kill(pid::first(core) | pid::PROCS), ProcsError::NotAllowed));
+        child.abandon();
+    }
+    let ended = said(monitor.spawn(1 - own.min(1), b"hello\0")).and_then(|child| said(monitor.wait(child)))?;
+    check!(ended.process != 0);
+    Ok(())
+}
+
+/// A part: takes nothing.
+pub fn idle() -> Outcome {
+    loop {
+        sleep(Duration::from_secs(1));
+    }
+}
+
+fn letters() -> Outcome {
+    /// More than are kept for one process.
+    const MOST: usize = 200;
+    let Some(monitor) = monitor()? else { return Ok(()) };
+    let (_, own) = said(monitor.cores())?;
+    let idle = said(monitor.spawn(1 - own.min(1), b"cases\0attack\0idle\0"))?;
+    let frame = make::<Frame>(12)?;
+    let mut sent = 0;
+    while sent < MOST && monitor.give(idle, 0, tench::sys::Cap::new(frame.cap().address())).is_ok() {
+        sent += 1;
+    }
+    check!(sent < MOST);
+    said(monitor.kill(idle))?;
+    said(monitor.wait(idle))?;
+    sleep(Duration::from_millis(5));
+    equal!(OWN_SPACE.identify_at(frame.cap().address())?.size_bits, 12);
+    Ok(())
+}

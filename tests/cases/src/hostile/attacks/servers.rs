@@ -1,0 +1,276 @@
+//! Attacks on servers, by what they are asked: everything that there is only so much of, and messages of every shape.
+
+use alloc::format;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tench::abi::layout::slot;
+use tench::abi::{Operation, Tag};
+use tench::clock::Clock;
+use tench::console::protocol::Console;
+use tench::files::Files;
+use tench::fs;
+use tench::io::{self, Write};
+use tench::mem::{Failure as MemFailure, Mem};
+use tench::memory::{self, make};
+use tench::names::Names;
+use tench::procs::{Procs, Spawn};
+use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message, OWN_SPACE, Wait, offer_slots, raw};
+use tench::thread::Builder;
+use tench::time::sleep;
+
+use super::kernel::SERVERS;
+use super::{Attack, HELD, empty, said, soon};
+use crate::case::{Failure, Outcome};
+use crate::child::Random;
+
+/// The attacks.
+pub const ATTACKS: &[Attack] = &[
+    Attack::new("tags", "messages of every length and shape are answered or refused", tags),
+    Attack::new("capabilities", "capabilities of any kind in a request do nothing but go", capabilities).endless(),
+    Attack::new("hoard-memory", "who takes all memory that he may have leaves others theirs", hoard_memory),
+    Attack::new("hoard-blocks", "who divides memory into the smallest blocks does not fill the table", hoard_blocks),
+    Attack::new("hoard-names", "who registers names without end keeps nobody from his", hoard_names),
+    Attack::new("hoard-processes", "who prepares processes without end keeps nobody from his", hoard_processes),
+    Attack::new("hoard-waits", "who waits everywhere for ever keeps nobody from waiting", hoard_waits),
+    Attack::new("hoard-files", "who opens and fills files without end keeps nobody from his", hoard_files),
+    Attack::new("records", "processes that end with long arguments are not remembered without a limit", records),
+    Attack::new("bomb", "processes that start processes are as many as they may be", || bomb("bomb-3")),
+    Attack::new("storm", "processes that end at once are started one after another, and nothing stays", storm),
+    Attack::new("escape", "control characters do not reach the terminal", escape).first(),
+    Attack::new("sudden-end", "a process that ends in the middle of a request leaves nothing", sudden_end),
+    Attack::new("own-service", "a name that leads to who never answers harms who asks there alone", own_service),
+];
+
+const PROCS: Procs = Procs::STANDARD;
+/// Threads of an attack have small stacks.
+const STACK: usize = 16 << 10;
+/// What a request to a server may take, in microseconds.
+const PATIENCE: u64 = 300;
+
+/// Whatever is answered is right.
+fn anything<T>(_: T) {}
+
+fn tags() -> Outcome {
+    let mut random = Random::new(tench::process::id());
+    for server in SERVERS.into_iter().cycle().take(600) {
+        let mut x: [u64; 13] = core::array::from_fn(|_| random.argument());
+        let shape = Tag::new(random.next(), 0).0 | random.below(1 << 12) | random.below(16) << 12;
+        x[0] = u64::from(server.0);
+        x[1] = shape | Tag::DEADLINE;
+        x[12] = soon(PATIENCE).ticks();
+        let operation = [Operation::Call, Operation::Send, Operation::TrySend][random.below(3) as usize];
+        // SAFETY: servers answer into the message buffer; it names no memory of this process.
+        anything(unsafe { raw::anything(operation as u64, &x) });
+    }
+    Ok(())
+}
+
+fn capabilities() -> Outcome {
+    let mut random = Random::new(tench::process::id() ^ 7);
+    // The slots that it plays with are not the library's any more.
+    while empty()?.0 < crate::child::OBJECTS + 64 {}
+    crate::child::furnish();
+    let refuse = empty()?;
+    for server in SERVERS.into_iter().cycle().take(600) {
+        let mut message = Message::new(Tag::new(random.next(), 0).label() & 0xff_ffff_ff00 | random.below(32));
+        for _ in 0..1 + random.below(4) {
+            let cap = CapAddress(random.object() as u32);
+            if random.below(2) == 0 {
+                message.copy_cap(cap)
+            } else {
+                message.move_cap(cap)
+            };
+        }
+        for _ in 0..random.below(8) {
+            message.push(random.argument());
+        }
+        offer_slots(&[refuse]);
+        anything(Cap::<Endpoint>::new(server).call_with(&message, Wait::until(soon(PATIENCE))));
+        let _ = OWN_SPACE.delete_at(refuse);
+    }
+    Ok(())
+}
+
+/// Bytes that are enough of a hoard where nobody set a limit.
+const ENOUGH: u64 = 96 << 20;
+
+fn hoard_memory() -> Outcome {
+    let mut had = 0;
+    let mut bits = 22;
+    while bits >= 12 && had < ENOUGH {
+        match Mem::STANDARD.allocate(bits, empty()?) {
+            Ok(block) => had += 1 << block.size_bits,
+            Err(MemFailure::Refused(_)) => bits -= 2,
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+    check!(had < ENOUGH);
+    sleep(Duration::from_millis(5));
+    Ok(())
+}
+
+fn hoard_blocks() -> Outcome {
+    let place = empty()?;
+    let mut blocks = 0;
+    // Their capabilities go at once, and they stay this process's.
+    while Mem::STANDARD.allocate(12, place).is_ok() {
+        OWN_SPACE.delete_at(place)?;
+        blocks += 1;
+        if blocks == 4000 {
+            break;
+        }
+    }
+    check!(blocks > 16);
+    sleep(Duration::from_millis(5));
+    Ok(())
+}
+
+fn hoard_names() -> Outcome {
+    let endpoint = make::<Endpoint>(0)?;
+    let mut names = 0;
+    while Names::STANDARD.register(&format!("hoard-{}/{names}", tench::process::id()), endpoint.cap()).is_ok() {
+        names += 1;
+        check!(names < 5000);
+    }
+    check!(names > 0);
+    sleep(Duration::from_millis(5));
+    Ok(())
+}
+
+fn hoard_processes() -> Outcome {
+    let text = "x".repeat(400);
+    let mut prepared: Vec<Spawn> = Vec::new();
+    while let Ok(child) = PROCS.prepare("hello") {
+        while prepared.len() < 40 && child.argument(&text).is_ok() {}
+        prepared.push(child);
+        check!(prepared.len() < 5000);
+    }
+    check!(!prepared.is_empty());
+    sleep(Duration::from_millis(5));
+    Ok(())
+}
+
+fn hoard_waits() -> Outcome {
+    /// Threads that wait at each.
+    const THREADS: usize = 24;
+    let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, empty()?))?);
+    for number in 0..4 * THREADS {
+        let wait = move || match number % 4 {
+            0 => anything(clock.delay(u64::MAX >> 2)),
+            1 => anything(Names::STANDARD.wait_for("hoard/never", CapAddress(16_000))),
+            2 => anything(PROCS.wait(tench::process::id())),
+            _ => anything(Console::STANDARD.get(1)),
+        };
+        said(Builder::new().stack_size(STACK).spawn(wait))?.detach();
+    }
+    sleep(Duration::from_millis(10));
+    Ok(())
+}
+
+fn hoard_files() -> Outcome {
+    let own = tench::process::id();
+    let (mut ends, mut written) = (Vec::new(), 0);
+    while ends.len() < 400 {
+        let path = format!("/tmp/hoard-{own}-{}", ends.len());
+        let Ok(mut file) = fs::create(&path) else { break };
+        while written < 2 << 20 && file.write(&[b'x'; 480]).is_ok() {
+            written += 480;
+            if written % (64 << 10) < 480 {
+                break;
+            }
+        }
+        // It stays without a name while it is open.
+        said(fs::remove(&path))?;
+        ends.push(file);
+    }
+    let mut pipes = Vec::new();
+    while let Ok(pipe) = io::pipe() {
+        pipes.push(pipe);
+        check!(pipes.len() < 1000);
+    }
+    check!(!ends.is_empty());
+    sleep(Duration::from_millis(5));
+    // It ends with all of them open.
+    core::mem::forget((ends, pipes));
+    Ok(())
+}
+
+fn records() -> Outcome {
+    let text = "y".repeat(440);
+    for _ in 0..12 {
+        let child = PROCS.prepare("cases")?;
+        child.argument("obey")?;
+        for _ in 0..6 {
+            if child.argument(&text).is_err() {
+                break;
+            }
+        }
+        // Nobody waits for them.
+        child.start()?;
+    }
+    sleep(Duration::from_millis(20));
+    Ok(())
+}
+
+/// Also a part: starts two of the next, and waits for them.
+pub fn bomb(next: &str) -> Outcome {
+    let children = [PROCS.spawn("cases", &["attack", next])?, PROCS.spawn("cases", &["attack", next])?];
+    for child in children {
+        equal!(PROCS.wait(child)?.exit_code(), Some(HELD));
+    }
+    Ok(())
+}
+
+fn storm() -> Outcome {
+    for round in 0..30 {
+        let child = PROCS.spawn("cases", &["obey"])?;
+        if round % 3 == 0 {
+            let _ = PROCS.kill(child);
+        }
+        said(PROCS.wait(child))?;
+    }
+    Ok(())
+}
+
+/// What would clear the screen, and give the terminal a title; `./tench test hostile` looks that it is shown instead.
+const ESCAPES: &[u8] = b"\x1b[2J\x1b]0;hostile\x07\xc2\x9b2J\n";
+
+fn escape() -> Outcome {
+    said(Console::STANDARD.write(b"note: escapes: "))?;
+    // A sequence may come in several pieces.
+    for piece in ESCAPES.chunks(3) {
+        said(Console::STANDARD.write(piece))?;
+    }
+    Ok(())
+}
+
+fn sudden_end() -> Outcome {
+    for kind in 0..12 {
+        let child = PROCS.spawn("cases", &["hostile", ["procs", "mem", "files", "names"][kind % 4], "5"])?;
+        sleep(Duration::from_micros(900 + 130 * kind as u64));
+        PROCS.kill(child)?;
+        said(PROCS.wait(child))?;
+    }
+    Ok(())
+}
+
+fn own_service() -> Outcome {
+    let endpoint = make::<Endpoint>(0)?;
+    let name = format!("never/{}", tench::process::id());
+    said(Names::STANDARD.register(&name, endpoint.cap()))?;
+    let place = empty()?;
+    // Many who ask there, and end while they wait.
+    for _ in 0..20 {
+        let found = said(Names::STANDARD.look_up(&name, place))?;
+        anything(found.call_with(&Message::new(1), Wait::until(Instant::now())));
+        OWN_SPACE.delete_at(place)?;
+    }
+    memory::free_slot(place);
+    let found = said(Files::STANDARD.usage())?;
+    if found.bytes > found.most_bytes {
+        return Err(Failure::new("more bytes than there can be"));
+    }
+    check!(Cap::<Endpoint>::new(slot::FILES).identify()?.badge != 0);
+    Ok(())
+}
