@@ -13,7 +13,7 @@ use std::mem::offset_of;
 use std::ops::Range;
 
 use tench_abi::Kind;
-use tench_abi::object::SLOT_SIZE;
+use tench_abi::object::{REPLY_BITS, SLOT_SIZE};
 use tench_kernel::heap::Node;
 use tench_kernel::kernel::NEVER;
 use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
@@ -42,29 +42,71 @@ fn mix_all(words: &[u64]) -> u64 {
     words.iter().fold(words.len() as u64, |sum, word| mix(sum, *word))
 }
 
-/// A name that one node has for another. `to` is the other's place in the list of nodes.
+/// Log2 of the smallest object's size: no two nodes lie nearer to each other.
+const GRANULE: u32 = REPLY_BITS;
+
+/// A name that one node has for another. Both are places in the list of colours.
 struct Edge {
     from: usize,
-    to: Option<usize>,
+    to: usize,
     label: u64,
-    outside: bool,
 }
 
-/// The graph.
+/// The graph. The first two colours belong to no node: they are those of [`NOTHING`] and [`OUTSIDE`].
 struct Graph<'a> {
     ours: &'a Range<usize>,
-    /// Slots are at their own addresses, threads at that of the `Thread`, all else at that of the object. Sorted.
+    /// Slots are at their own addresses, threads at that of the `Thread`, all else at that of the object.
     addresses: Vec<usize>,
-    /// Which are threads.
-    threads: Vec<bool>,
     colours: Vec<u64>,
+    /// For each granule of `ours` the place of the node there; 0: there is none.
+    places: Vec<u16>,
+    /// Places of threads.
+    threads: Vec<usize>,
     edges: Vec<Edge>,
 }
 
-impl Graph<'_> {
-    /// The place of a node.
+impl<'a> Graph<'a> {
+    /// A graph without nodes.
+    fn new(ours: &'a Range<usize>) -> Graph<'a> {
+        Graph {
+            ours,
+            addresses: vec![0; 2],
+            colours: vec![NOTHING, OUTSIDE],
+            places: vec![0; (ours.len() >> GRANULE) + 1],
+            threads: Vec::new(),
+            edges: Vec::with_capacity(256),
+        }
+    }
+
+    /// The place of the node at an address, which is made if there was none.
+    fn node(&mut self, address: usize) -> usize {
+        if let Some(place) = self.find(address) {
+            return place;
+        }
+        let place = self.addresses.len();
+        self.addresses.push(address);
+        self.colours.push(0);
+        if self.ours.contains(&address) {
+            let granule = &mut self.places[(address - self.ours.start) >> GRANULE];
+            assert_eq!(*granule, 0, "two nodes in one granule at {address:#x}");
+            *granule = u16::try_from(place).expect("a small universe has few nodes");
+        }
+        place
+    }
+
+    /// The place of a node. Those outside of `ours`, slots of others, are few.
     fn find(&self, address: usize) -> Option<usize> {
-        self.addresses.binary_search(&address).ok()
+        if self.ours.contains(&address) {
+            let place = usize::from(self.places[(address - self.ours.start) >> GRANULE]);
+            return (place != 0 && self.addresses[place] == address).then_some(place);
+        }
+        let is_it = |other: &&usize| **other == address;
+        self.outside().find(|(_, other)| is_it(other)).map(|(place, _)| place)
+    }
+
+    /// The nodes outside of `ours`.
+    fn outside(&self) -> impl Iterator<Item = (usize, &usize)> {
+        self.addresses.iter().enumerate().skip(2).filter(|(_, address)| !self.ours.contains(address))
     }
 
     /// Adds what a node holds besides names.
@@ -75,8 +117,9 @@ impl Graph<'_> {
     /// Adds a name. 0 names nothing.
     fn edge(&mut self, from: usize, label: u64, address: usize) {
         if address != 0 {
-            let (to, outside) = (self.find(address), !self.ours.contains(&address));
-            self.edges.push(Edge { from, to, label, outside });
+            let nothing = usize::from(!self.ours.contains(&address));
+            let to = self.find(address).unwrap_or(nothing);
+            self.edges.push(Edge { from, to, label });
         }
     }
 
@@ -87,22 +130,20 @@ impl Graph<'_> {
 
     /// Colours until nothing is to be told any more.
     fn number(mut self) -> u64 {
+        let mut next = vec![0; self.colours.len()];
         for _ in 0..ROUNDS {
-            let mut next: Vec<u64> = self.colours.iter().map(|colour| mix(*colour, 1)).collect();
-            for edge in &self.edges {
-                let other = match edge.to {
-                    Some(to) => self.colours[to],
-                    None if edge.outside => OUTSIDE,
-                    None => NOTHING,
-                };
-                next[edge.from] = next[edge.from].wrapping_add(mix(edge.label, other));
-                if let Some(to) = edge.to {
-                    next[to] = next[to].wrapping_add(mix(!edge.label, self.colours[edge.from]));
-                }
+            for (next, colour) in next.iter_mut().zip(&self.colours) {
+                *next = mix(*colour, 1);
             }
-            self.colours = next;
+            for edge in &self.edges {
+                let (from, to) = (self.colours[edge.from], self.colours[edge.to]);
+                next[edge.from] = next[edge.from].wrapping_add(mix(edge.label, to));
+                next[edge.to] = next[edge.to].wrapping_add(mix(!edge.label, from));
+            }
+            (next[0], next[1]) = (NOTHING, OUTSIDE);
+            std::mem::swap(&mut self.colours, &mut next);
         }
-        self.colours.iter().fold(0, |sum, colour| sum.wrapping_add(mix(*colour, 2)))
+        self.colours[2..].iter().fold(0, |sum, colour| sum.wrapping_add(mix(*colour, 2)))
     }
 }
 
@@ -118,7 +159,7 @@ fn has_node(cap: &Cap) -> bool {
 
 /// All capabilities that lie in `ours` or stand for something there, in the order of the derivation tree.
 pub fn capabilities(k: &mut Kernel<Host>, ours: &Range<usize>) -> Vec<(SlotRef, Cap)> {
-    let mut found = Vec::new();
+    let mut found = Vec::with_capacity(64);
     // Objects lie in the order of their addresses, so what is ours is the tree's end, in which the list is walked backwards.
     let mut at = SlotRef::new(k.state().derivation_tail);
     while let Some(slot) = at {
@@ -145,20 +186,14 @@ pub fn canonical(
 ) -> u64 {
     let caps = capabilities(k, ours);
     let base = k.arch().memory.base();
-    let mut addresses: Vec<usize> = Vec::with_capacity(2 * caps.len());
+    let mut graph = Graph::new(ours);
     for (slot, cap) in &caps {
-        addresses.push(base + ((slot.number() as usize) << 6));
+        graph.node(base + ((slot.number() as usize) << 6));
         if has_node(cap) {
-            addresses.push(address_of(cap));
-        }
-    }
-    addresses.sort_unstable();
-    addresses.dedup();
-    let (threads, colours) = (vec![false; addresses.len()], vec![0; addresses.len()]);
-    let mut graph = Graph { ours, addresses, threads, colours, edges: Vec::with_capacity(256) };
-    for (_, cap) in caps.iter().filter(|(_, cap)| cap.kind == Kind::Thread) {
-        if let Some(node) = graph.find(address_of(cap)) {
-            graph.threads[node] = true;
+            let node = graph.node(address_of(cap));
+            if cap.kind == Kind::Thread && !graph.threads.contains(&node) {
+                graph.threads.push(node);
+            }
         }
     }
     let mut last = 0;
@@ -312,15 +347,13 @@ fn endpoint(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, endpoint: 
     graph.name(node, 133, server);
     // Of senders, who comes before whom.
     let arrivals: Vec<(usize, u64)> = graph
-        .addresses
+        .threads
         .iter()
-        .enumerate()
-        .filter(|(i, _)| graph.threads[*i])
-        .filter_map(|(i, address)| {
+        .filter_map(|node| {
             // SAFETY: the address of a live thread.
-            let thread = unsafe { Ref::<Thread>::at(*address) }?;
+            let thread = unsafe { Ref::<Thread>::at(graph.addresses[*node]) }?;
             let t = k.get(thread);
-            (t.state == ThreadState::Sending(endpoint)).then_some((i, t.sending.key))
+            (t.state == ThreadState::Sending(endpoint)).then_some((*node, t.sending.key))
         })
         .collect();
     for (sender, key) in &arrivals {
@@ -370,7 +403,7 @@ fn kernel(graph: &mut Graph<'_>, k: &mut Kernel<Host>) {
     }
     // Everything is seen in their light.
     let sum = mix_all(&times);
-    graph.colours.iter_mut().for_each(|colour| *colour = mix(*colour, sum));
+    graph.colours[2..].iter_mut().for_each(|colour| *colour = mix(*colour, sum));
 }
 
 /// The living threads in `ours` that are not being deleted.

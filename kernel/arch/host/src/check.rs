@@ -3,7 +3,7 @@
 //! Every object is reached through the derivation tree, every thread through its object, and every queue from both
 //! sides: from its head, and from each thread that claims to be in it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
 use tench_abi::Kind;
@@ -15,6 +15,7 @@ use tench_kernel::slot::{SECOND_LEVEL, flag};
 use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, canary_intact, slow};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};
 
+use crate::hashing::{Map, Set};
 use crate::host::Host;
 use crate::{check_foreign, check_helping, check_tables};
 
@@ -49,7 +50,7 @@ impl Inventory {
         while let Some(left) = at.and_then(|slot| SlotRef::new(k.slot(slot).links.left)) {
             at = Some(left);
         }
-        let mut seen = HashSet::new();
+        let mut seen = Set::default();
         while let Some(slot) = at {
             ensure!(seen.insert(slot), "{slot:?} follows itself in the derivation tree");
             let s = *k.slot(slot);
@@ -118,7 +119,7 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
 
 /// Each slot that holds something is in the tree, and the tree holds no other slots.
 fn check_slots(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let listed: HashSet<SlotRef> = inventory.slots.iter().map(|(slot, _)| *slot).collect();
+    let listed: Set<SlotRef> = inventory.slots.iter().map(|(slot, _)| *slot).collect();
     let mut found = 0;
     for cap in inventory.objects.values() {
         let (first, count) = match cap.kind {
@@ -213,7 +214,7 @@ fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) 
 
 /// Queues of endpoints and notifications hold exactly the threads that wait there.
 fn check_queues(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let mut waiting: HashMap<(usize, u64), BTreeSet<usize>> = HashMap::new();
+    let mut waiting: Map<(usize, u64), BTreeSet<usize>> = Map::default();
     for thread in &inventory.threads {
         let key = match k.get(*thread).state {
             ThreadState::Sending(endpoint) => (endpoint.address(), 0),
@@ -300,8 +301,11 @@ fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut highest = -1;
     for priority in 0..tench_abi::object::PRIORITIES {
         let q = k.state().ready[priority];
-        let threads = queue(k, q.head, q.tail).map_err(|wrong| format!("priority {priority}: {wrong}"))?;
         let bit = k.state().ready_bitmap[priority / 64] >> (priority % 64) & 1 != 0;
+        if q.head.is_none() && !bit {
+            continue;
+        }
+        let threads = queue(k, q.head, q.tail).map_err(|wrong| format!("priority {priority}: {wrong}"))?;
         ensure!(bit != threads.is_empty(), "priority {priority}: bitmap says {bit}, queue {threads:x?}");
         if bit {
             highest = priority as i32;
@@ -355,7 +359,7 @@ fn check_budgets(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
 
 /// Each account's ring holds exactly the threads that belong to it.
 fn check_accounts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let mut members: HashMap<usize, BTreeSet<usize>> = HashMap::new();
+    let mut members: Map<usize, BTreeSet<usize>> = Map::default();
     for thread in &inventory.threads {
         if let Some(table) = k.get(*thread).membership.account {
             members.entry(table.address()).or_default().insert(thread.address());
@@ -382,7 +386,7 @@ fn check_accounts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
 
 /// Each space counts who lives there, and whoever lives in one with an account belongs to that.
 fn check_residents(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let mut residents: HashMap<usize, u32> = HashMap::new();
+    let mut residents: Map<usize, u32> = Map::default();
     for thread in &inventory.threads {
         let t = k.get(*thread);
         let (account, home) = (t.membership.account, t.bindings[Binding::AddressSpace as usize].cap);
@@ -482,7 +486,7 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
 
 /// Lines and notifications name each other.
 fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let mut listed = HashSet::new();
+    let mut listed = Set::default();
     for notification in inventory.of::<Notification>(Kind::Notification) {
         let (mut previous, mut at) = (0, k.get(notification).first_interrupt);
         while at != 0 {
@@ -495,7 +499,7 @@ fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         check_held(k, notification)?;
     }
     let named = inventory.slots.iter().filter(|(_, cap)| cap.kind == Kind::Interrupt);
-    let named: HashSet<usize> = named.map(|(_, cap)| cap.object).collect();
+    let named: Set<usize> = named.map(|(_, cap)| cap.object).collect();
     for (number, line) in k.state().interrupts.iter().enumerate() {
         let bound = listed.contains(&(number as u16 + 1));
         ensure!(line.notification.is_some() == bound, "line {number} is bound, but not listed");

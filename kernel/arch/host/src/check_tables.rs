@@ -1,6 +1,6 @@
 //! Page tables, mappings and the translation cache agree.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use tench_abi::Kind;
 use tench_abi::memory::entry_bits;
@@ -10,14 +10,15 @@ use tench_kernel::table::{RESERVED, SHARED};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef};
 
 use crate::check::{Checked, Inventory, ensure};
+use crate::hashing::{Map, Set};
 use crate::host::Host;
 use crate::translation;
 
 /// Checks every table, every mapping, and what is cached.
 pub fn check(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let tables: Vec<Ref<PageTable>> = inventory.of(Kind::PageTable);
-    let living: HashSet<usize> = tables.iter().map(|table| table.address()).collect();
-    let mut covered = HashMap::new();
+    let living: Set<usize> = tables.iter().map(|table| table.address()).collect();
+    let mut covered = Map::default();
     for (slot, cap) in inventory.slots.iter().filter(|(_, cap)| cap.kind == Kind::Mapping) {
         check_mapping(k, inventory, &living, cap).map_err(|wrong| format!("{slot:?}: {wrong}"))?;
         let mapping = Mapping::of(cap);
@@ -35,15 +36,14 @@ pub fn check(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
 }
 
 /// Tables that the kernel made for the first process: no capability names them, they are found from their parents.
-fn boot_tables(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> HashSet<usize> {
-    let mut found = HashSet::new();
+fn boot_tables(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Set<usize> {
+    let mut found = Set::default();
     let mut pending: Vec<usize> = tables.iter().map(|table| table.address()).collect();
     let base = k.arch().base();
     while let Some(at) = pending.pop() {
         // SAFETY: a living table, or a child in its books.
         let Some(table) = (unsafe { Ref::<PageTable>::at(at) }) else { continue };
-        let books = k.get(table).books;
-        for book in books {
+        for (_, _, book) in in_use(k, table) {
             if let Book::Table(number) = Book::unpack(book) {
                 let child = base + ((number as usize) << 6);
                 if found.insert(child) {
@@ -55,8 +55,26 @@ fn boot_tables(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> HashSet<usize
     found
 }
 
+/// What of a table is not empty: index, entry and book.
+fn in_use(k: &mut Kernel<Host>, table: Ref<PageTable>) -> Vec<(usize, u64, u32)> {
+    /// Entries that are looked at together: most are empty.
+    const RUN: usize = 32;
+    let table = k.get(table);
+    let mut found = Vec::new();
+    for (run, (entries, books)) in table.entries.chunks(RUN).zip(table.books.chunks(RUN)).enumerate() {
+        let any =
+            entries.iter().fold(0, |sum, entry| sum | entry) | u64::from(books.iter().fold(0, |sum, book| sum | book));
+        if any != 0 {
+            let both = entries.iter().zip(books).enumerate();
+            let both = both.map(|(i, (entry, book))| (run * RUN + i, *entry, *book));
+            found.extend(both.filter(|(_, entry, book)| (*entry, *book) != (0, 0)));
+        }
+    }
+    found
+}
+
 /// A mapping lies in a living table and frame, and its entries show what it says.
-fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, living: &HashSet<usize>, cap: &Cap) -> Checked {
+fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, living: &Set<usize>, cap: &Cap) -> Checked {
     let mapping = Mapping::of(cap);
     ensure!(living.contains(&mapping.table), "its table {:x} does not live", mapping.table);
     let frame = inventory.objects.get(&cap.object).filter(|frame| frame.kind == Kind::Frame);
@@ -84,14 +102,16 @@ fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, living: &HashSet<u
 fn check_table(
     k: &mut Kernel<Host>,
     table: Ref<PageTable>,
-    living: &HashSet<usize>,
-    boot: &HashSet<usize>,
-    covered: &HashMap<(usize, usize), SlotRef>,
+    living: &Set<usize>,
+    boot: &Set<usize>,
+    covered: &Map<(usize, usize), SlotRef>,
 ) -> Checked {
     let base = k.arch().base();
-    let (entries, books, level) = (k.get(table).entries, k.get(table).books, k.get(table).level);
+    let level = k.get(table).level;
     let mut used = 0;
-    for (index, (entry, word)) in entries.into_iter().zip(books).enumerate() {
+    // An empty book says that its entry is free, and an empty entry is.
+    ensure!(Book::unpack(0) == Book::Free, "an empty book is {:?}", Book::unpack(0));
+    for (index, entry, word) in in_use(k, table) {
         let book = Book::unpack(word);
         used += u16::from(book != Book::Free);
         ensure!((entry == 0) == (book == Book::Free), "entry {index} is {entry:x}, its book {book:?}");
@@ -154,7 +174,7 @@ fn check_identifiers(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked
 
 /// Nothing is cached that is no longer so.
 fn check_cache(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked {
-    let mut roots = HashMap::new();
+    let mut roots = Map::default();
     for table in tables {
         let (level, asid) = (k.get(*table).level, k.get(*table).asid);
         if level == 0 && (asid != SHARED || k.state().shared_space == table.address()) {

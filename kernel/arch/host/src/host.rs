@@ -131,15 +131,23 @@ impl Host {
     }
 }
 
+/// Registers, status and control of the floating-point unit.
+type FloatWords = ([[u64; 2]; 32], u64, u64);
+
 /// What of the machine's own state an [`Image`](crate::image::Image) contains.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Registers {
     time: u64,
+    looked: u64,
     timer: Option<u64>,
     pending: BTreeSet<u32>,
     enabled: BTreeSet<u32>,
+    started: BTreeMap<u64, (u64, u64)>,
+    stopped: BTreeSet<u64>,
+    may_count: bool,
     space: u64,
     thread_pointer: u64,
+    float: FloatWords,
     float_enabled: bool,
 }
 
@@ -149,25 +157,48 @@ impl Host {
         assert!(self.cache.is_empty() && self.active.is_empty(), "translations are cached, or an interrupt is active");
         Registers {
             time: self.time,
+            looked: self.looked.get(),
             timer: self.timer,
             pending: self.pending.clone(),
             enabled: self.enabled.clone(),
+            started: self.started.clone(),
+            stopped: self.stopped.clone(),
+            may_count: self.may_count,
             space: self.space,
             thread_pointer: self.thread_pointer,
+            float: self.float_words(),
             float_enabled: self.float_enabled,
         }
     }
 
-    /// Sets them.
+    /// The floating-point registers, to be compared.
+    fn float_words(&self) -> FloatWords {
+        (self.float.registers, self.float.status, self.float.control)
+    }
+
+    /// Whether the registers are not those of an image.
+    pub(crate) fn registers_differ(&self, registers: &Registers) -> bool {
+        !self.cache.is_empty() || !self.active.is_empty() || self.registers() != *registers
+    }
+
+    /// Sets them, and forgets what was printed and who was rung.
     pub(crate) fn set_registers(&mut self, registers: &Registers) {
         self.cache = translation::Cache::default();
         self.active.clear();
+        self.output.clear();
+        self.rung.clear();
         self.time = registers.time;
+        self.looked.set(registers.looked);
         self.timer = registers.timer;
         self.pending.clone_from(&registers.pending);
         self.enabled.clone_from(&registers.enabled);
+        self.started.clone_from(&registers.started);
+        self.stopped.clone_from(&registers.stopped);
+        self.may_count = registers.may_count;
         self.space = registers.space;
         self.thread_pointer = registers.thread_pointer;
+        let (words, status, control) = registers.float;
+        self.float = FloatState { registers: words, status, control };
         self.float_enabled = registers.float_enabled;
     }
 }

@@ -1,18 +1,36 @@
 //! Images of a machine: part of its memory and the kernel's state, to be put back much faster than a machine is made.
 //!
+//! Which part is up to whoever takes one: ranges that are known to hold everything that changes ([`Regions::new`]), or all pages that may hold
+//! anything but zeros ([`Regions::written`]).
+//!
 //! Kernel objects name each other by address, so an image belongs to the machine of which it was taken. Nothing may be suspended in
 //! the kernel meanwhile: what lies on the stacks is not part of an image.
 
 use std::mem::offset_of;
 use std::ops::Range;
 
+use tench_abi::Kind;
+use tench_abi::fault;
+use tench_abi::memory::PAGE_SIZE;
+use tench_abi::message::AREA_SIZE;
 use tench_kernel::kernel::State;
+use tench_kernel::thread::{THREAD_OFFSET, Thread};
+use tench_kernel::{Cap, Ref, SlotRef};
 
 use crate::Machine;
 use crate::host::{Host, Registers};
+use crate::translation;
 
 /// Bytes of the kernel's state, without the machine below it. All of them are plain numbers and addresses.
 const STATE: usize = offset_of!(State<Host>, arch);
+
+/// Bytes of it before its counters, which nothing depends on and which come last.
+const COUNTED: usize = offset_of!(State<Host>, statistics);
+/// Where a thread has its registers.
+const REGISTERS: Range<usize> = {
+    let start = offset_of!(Thread, registers);
+    start..start + size_of::<fault::Registers>()
+};
 
 /// An image.
 #[derive(Default)]
@@ -43,6 +61,20 @@ impl Regions {
         Regions { ranges: merged }
     }
 
+    /// Images contain all pages of `machine` that may hold anything but zeros by now. What is written later to other pages becomes zero again
+    /// when [`Machine::restore_all`] puts one back.
+    pub fn written(machine: &mut Machine) -> Regions {
+        let pages = machine.host().memory.written();
+        let ranges = pages.into_iter().map(|page| page..page + PAGE_SIZE).collect();
+        Regions::new(machine, ranges)
+    }
+
+    /// Whether an address lies in one of the ranges.
+    fn contains(&self, address: usize) -> bool {
+        let after = self.ranges.partition_point(|range| range.end <= address);
+        self.ranges.get(after).is_some_and(|range| range.contains(&address))
+    }
+
     /// Bytes in an image.
     pub fn size(&self) -> usize {
         self.ranges.iter().map(Range::len).sum::<usize>() + STATE
@@ -54,6 +86,13 @@ fn take(address: usize, bytes: &mut [u8]) {
     let from: *const u8 = std::ptr::with_exposed_provenance(address);
     // SAFETY: RAM of the machine, or its state (callers), which the machine's borrow keeps others from writing.
     unsafe { from.copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+/// Whether the same lies at an address as in a buffer.
+fn is_equal(bytes: &[u8], address: usize) -> bool {
+    let there: *const u8 = std::ptr::with_exposed_provenance(address);
+    // SAFETY: as in `take`; nothing is written while the slice lives. Padding counts, which at worst makes equal states differ.
+    unsafe { std::slice::from_raw_parts(there, bytes.len()) == bytes }
 }
 
 /// Copies a buffer to an address.
@@ -96,5 +135,152 @@ impl Machine {
         assert_eq!(image.state.len(), STATE, "an image that was never taken");
         put(&image.state, self.state_address());
         self.host().set_registers(&image.registers);
+    }
+
+    /// Whether everything is as in an image but for `thread`'s registers, and for what the kernel counts.
+    pub fn is_unchanged(&mut self, regions: &Regions, image: &Image, thread: Ref<Thread>) -> bool {
+        let state = self.state_address();
+        if !is_equal(&image.state[..COUNTED], state) || self.host().registers_differ(&image.registers) {
+            return false;
+        }
+        let hole = thread.address() + REGISTERS.start..thread.address() + REGISTERS.end;
+        let mut rest = &image.memory[..];
+        for range in &regions.ranges {
+            let (part, others) = rest.split_at(range.len());
+            // What lies before the hole, and what behind it.
+            let before = hole.start.clamp(range.start, range.end) - range.start;
+            let behind = hole.end.clamp(range.start, range.end) - range.start;
+            if !is_equal(&part[..before], range.start) || !is_equal(&part[behind..], range.start + behind) {
+                return false;
+            }
+            rest = others;
+        }
+        true
+    }
+
+    /// Puts back what [`is_unchanged`](Self::is_unchanged) leaves out: a thread's registers. What the kernel has counted stays.
+    pub fn restore_registers(&mut self, regions: &Regions, image: &Image, thread: Ref<Thread>) {
+        let hole = thread.address() + REGISTERS.start..thread.address() + REGISTERS.end;
+        let mut rest = &image.memory[..];
+        for range in &regions.ranges {
+            let (part, others) = rest.split_at(range.len());
+            if range.contains(&hole.start) && hole.end <= range.end {
+                put(&part[hole.start - range.start..hole.end - range.start], hole.start);
+                return;
+            }
+            rest = others;
+        }
+        panic!("the registers of {thread:?} are not part of the image");
+    }
+
+    /// Takes an image of everything. What is suspended in the kernel must be forgotten; what is cached of translations is.
+    pub fn save_all(&mut self) -> (Regions, Image) {
+        self.host().cache = translation::Cache::default();
+        self.host().memory.mark_found();
+        // The largest part of the memory is frames of zeros, to which the kernel writes messages at most.
+        for cap in self.capabilities(Kind::Frame) {
+            self.host().memory.unmark_zeros(cap.object, cap.size());
+        }
+        self.mark_areas();
+        let regions = Regions::written(self);
+        let mut image = Image::default();
+        self.save(&regions, &mut image);
+        (regions, image)
+    }
+
+    /// The capabilities of a kind.
+    fn capabilities(&mut self, kind: Kind) -> Vec<Cap> {
+        let mut k = self.kernel();
+        let (mut found, mut at) = (Vec::new(), SlotRef::new(k.state().derivation_tail));
+        while let Some(slot) = at {
+            let s = k.slot(slot);
+            at = SlotRef::new(s.links.previous);
+            found.extend((s.cap.kind == kind).then_some(s.cap));
+        }
+        found
+    }
+
+    /// Tells the memory where messages may be written. To be called wherever threads may have got message areas, if images of everything are put
+    /// back.
+    pub fn mark_areas(&mut self) {
+        for cap in self.capabilities(Kind::Thread) {
+            // SAFETY: a thread capability names a live thread object.
+            let Some(thread) = (unsafe { Ref::<Thread>::at(cap.object + THREAD_OFFSET) }) else { continue };
+            let area = self.thread(thread).message_area;
+            if area != 0 {
+                self.host().memory.mark(area, AREA_SIZE);
+            }
+        }
+    }
+
+    /// Puts such an image back.
+    pub fn restore_all(&mut self, regions: &Regions, image: &Image) {
+        self.forget_suspended();
+        for page in self.host().memory.written() {
+            if !regions.contains(page) {
+                self.host().memory.clear(page);
+            }
+        }
+        self.restore(regions, image);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tench_abi::Operation;
+
+    use super::*;
+
+    /// A machine with two threads, an image of it, and the second thread.
+    fn machine() -> (Machine, Regions, Image, Ref<Thread>) {
+        let mut m = Machine::new();
+        let other = m.make_thread(100);
+        let (regions, image) = m.save_all();
+        (m, regions, image, other)
+    }
+
+    #[test]
+    fn every_change_is_seen_but_one_threads_registers() {
+        let (mut m, regions, image, other) = machine();
+        let first = m.first;
+        assert!(m.is_unchanged(&regions, &image, first));
+        m.thread(first).registers.x[0] = 17;
+        m.thread(first).registers.pc += 4;
+        assert!(m.is_unchanged(&regions, &image, first));
+        assert!(!m.is_unchanged(&regions, &image, other));
+        m.restore_registers(&regions, &image, first);
+        assert!(m.is_unchanged(&regions, &image, other));
+        let changes: [fn(&mut Machine, Ref<Thread>); 6] = [
+            |m, other| m.thread(other).registers.x[0] = 17,
+            |m, _| m.thread(m.first).badge = 1,
+            |m, _| m.host().time += 1,
+            |m, _| m.kernel().state().reschedule = true,
+            |m, _| m.area(m.first).send_caps[0] = 1,
+            |m, _| m.kernel().state().shared_space = 64,
+        ];
+        for (i, change) in changes.into_iter().enumerate() {
+            change(&mut m, other);
+            assert!(!m.is_unchanged(&regions, &image, first), "change {i} is not seen");
+            m.restore_all(&regions, &image);
+            assert!(m.is_unchanged(&regions, &image, first), "change {i} is not taken back");
+        }
+    }
+
+    #[test]
+    fn what_was_not_there_is_taken_back() {
+        let (mut m, regions, image, _) = machine();
+        let made = (m.make(Kind::CapNode, 8), m.make(Kind::Frame, 12));
+        let places = [m.cap(made.0).object, m.cap(made.1).object];
+        let first = m.first;
+        let thread = m.make_thread(90);
+        m.area(thread).send_caps[0] = 5;
+        m.call(Operation::Copy, &[0, made.1, 0, m.free]).ok();
+        m.host().started.insert(1, (2, 3));
+        m.restore_all(&regions, &image);
+        assert!(m.is_unchanged(&regions, &image, first));
+        assert!(m.host().started.is_empty());
+        for place in places {
+            assert!(!m.host().memory.written().contains(&place), "what was made at {place:x} is still there");
+        }
     }
 }

@@ -5,8 +5,13 @@
 //!                              not backed              the buffer                       not backed
 //! ```
 //! The kernel never looks into device memory, so nothing has to lie there.
+//!
+//! The buffer knows which of its pages may hold anything but zeros. The kernel writes to objects, which it has filled with zeros before, and to
+//! message areas, of which [`Machine::mark_areas`](crate::Machine::mark_areas) tells.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+
+use tench_abi::memory::PAGE_SIZE;
 
 /// Physical address of the first byte of RAM.
 pub const RAM_START: u64 = 0x4000_0000;
@@ -19,6 +24,8 @@ pub struct Memory {
     layout: Layout,
     start: usize,
     size: usize,
+    /// A bit for each page that may hold anything but zeros.
+    written: Vec<u64>,
 }
 
 impl Memory {
@@ -32,7 +39,8 @@ impl Memory {
             handle_alloc_error(layout);
         }
         let start = allocation.expose_provenance().next_multiple_of(ALIGNMENT);
-        Memory { allocation, layout, start, size }
+        let written = vec![0; size.div_ceil(PAGE_SIZE).div_ceil(64)];
+        Memory { allocation, layout, start, size, written }
     }
 
     /// The kernel virtual address of physical address 0.
@@ -63,6 +71,7 @@ impl Memory {
     pub fn write(&mut self, physical: u64, word: u64) {
         let address = self.base().wrapping_add(physical as usize);
         assert!(self.contains(address, 8) && address.is_multiple_of(8), "no RAM at {physical:#x}");
+        self.mark(address, 8);
         let pointer: *mut u64 = std::ptr::with_exposed_provenance_mut(address);
         // SAFETY: as in `read`; whoever has the memory mutably has the kernel's token or no kernel runs.
         unsafe { pointer.write_volatile(word) }
@@ -71,9 +80,67 @@ impl Memory {
     /// Fills part of the buffer with zeros.
     pub fn zero(&mut self, address: usize, length: usize) {
         assert!(self.contains(address, length), "zeroing outside of RAM: {address:#x} + {length:#x}");
+        self.mark(address, length);
         let pointer: *mut u8 = std::ptr::with_exposed_provenance_mut(address);
         // SAFETY: the range lies in the buffer (asserted).
         unsafe { pointer.write_bytes(0, length) }
+    }
+
+    /// Something may be written there from now on.
+    pub fn mark(&mut self, address: usize, length: usize) {
+        assert!(self.contains(address, length), "no RAM at {address:#x}");
+        let offset = address - self.start;
+        for page in offset / PAGE_SIZE..(offset + length).div_ceil(PAGE_SIZE) {
+            self.written[page / 64] |= 1 << (page % 64);
+        }
+    }
+
+    /// Marks all pages that hold anything but zeros.
+    pub fn mark_found(&mut self) {
+        for page in (self.start..self.start + self.size).step_by(PAGE_SIZE) {
+            if !self.is_zero(page) {
+                self.mark(page, PAGE_SIZE);
+            }
+        }
+    }
+
+    /// Whether a page holds nothing but zeros.
+    fn is_zero(&self, page: usize) -> bool {
+        let physical = (page - self.base()) as u64;
+        (physical..physical + PAGE_SIZE as u64).step_by(8).all(|address| self.read(address) == 0)
+    }
+
+    /// Of these pages, those that hold nothing but zeros are marked no longer: nobody writes there who does not mark them again.
+    pub fn unmark_zeros(&mut self, address: usize, length: usize) {
+        for page in (address..address + length).step_by(PAGE_SIZE) {
+            if self.contains(page, PAGE_SIZE) && self.is_zero(page) {
+                self.unmark(page);
+            }
+        }
+    }
+
+    fn unmark(&mut self, page: usize) {
+        let number = (page - self.start) / PAGE_SIZE;
+        self.written[number / 64] &= !(1 << (number % 64));
+    }
+
+    /// The pages that may hold anything but zeros: their kernel virtual addresses, in order.
+    pub fn written(&self) -> Vec<usize> {
+        let mut pages = Vec::new();
+        for (i, word) in self.written.iter().enumerate() {
+            let mut rest = *word;
+            while rest != 0 {
+                pages.push(self.start + (i * 64 + rest.trailing_zeros() as usize) * PAGE_SIZE);
+                rest &= rest - 1;
+            }
+        }
+        pages
+    }
+
+    /// Fills a page with zeros, which is marked no longer.
+    pub fn clear(&mut self, page: usize) {
+        self.zero(page, PAGE_SIZE);
+        self.unmark(page);
     }
 }
 
