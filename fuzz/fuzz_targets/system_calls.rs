@@ -8,7 +8,7 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Err(wrong) = tench_model::player::play(bytes) {
+    if let Err(wrong) = tench_model::executions::play(bytes) {
         panic!("the state is inconsistent: {wrong}");
     }
 });

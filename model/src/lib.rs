@@ -5,6 +5,7 @@
 //!   helping       on whose time each thread runs, and at which priority
 //!   mappings      what frames, page tables and mappings mean
 //!   player        every system call with every shape of argument, and a check of the whole state after each
+//!   executions    many short plays, each from a prepared state
 //!   small_scope   every sequence of system calls in a small universe, and a check of each state
 //!   arguments     what it makes them with
 //!   source        random choices: from a seed, or from a fuzzer's bytes
@@ -13,9 +14,16 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod executions;
 pub mod helping;
 pub mod mappings;
 pub mod messages;
 pub mod player;
 pub mod small_scope;
 pub mod source;
+
+/// What a panic says.
+fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
+}

@@ -16,7 +16,7 @@ use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState};
 use tench_kernel::{Kernel, Ref, account, endpoint, scheduler};
 
 use crate::arguments::{Catalogue, argument, sensible};
-use crate::source::{Bytes, Seeded, Source};
+use crate::source::{Seeded, Source};
 
 /// A machine under random calls.
 pub struct Player {
@@ -32,6 +32,8 @@ pub struct Player {
     outstanding: HashMap<usize, Outstanding>,
     /// The last calls, newest last.
     pub history: Vec<String>,
+    /// Whether there is no history: it takes longer than many a call.
+    pub is_silent: bool,
 }
 
 /// A call that a thread has made.
@@ -45,23 +47,10 @@ struct Outstanding {
 /// Where the first call is made: above all addresses that are used otherwise.
 const FIRST_PLACE: u64 = 1 << 40;
 
-/// Plays bytes to their end, on a new machine; the first chooses the kind of machine. Answers the calls made.
-///
-/// # Errors
-/// What is wrong with the kernel's state.
-pub fn play(bytes: &[u8]) -> Result<u64, String> {
-    let (first, rest) = bytes.split_first().unwrap_or((&0, &[]));
-    let mut player = Player::new(u64::from(first >> 1), first & 1 != 0);
-    let mut source = Bytes(rest);
-    while !source.exhausted() && player.step(&mut source)? {}
-    Ok(player.calls)
-}
-
 impl Player {
     /// A machine with a few threads and objects. `seed` chooses what happens in windows.
     pub fn new(seed: u64, fast: bool) -> Player {
         let mut machine = Machine::new();
-        machine.fast = fast;
         for priority in [255, 255, 255, 255, 255, 200, 100] {
             machine.make_thread(priority);
         }
@@ -74,16 +63,27 @@ impl Player {
         machine.make(Kind::Frame, 12);
         machine.make(Kind::Frame, 21);
         machine.make(Kind::CapNode, 8);
-        let mut choices = Seeded::new(seed);
-        machine.host().hook = Some(Box::new(move |k| in_window(k, &mut choices)));
-        Player {
+        let mut player = Player {
             machine,
             calls: 0,
             succeeded: [0; 128],
             refused: [0; 128],
             outstanding: HashMap::new(),
             history: Vec::new(),
-        }
+            is_silent: false,
+        };
+        player.begin(seed, fast);
+        player
+    }
+
+    /// Begins anew, in whatever state the machine is: nothing is known of calls before. `seed` chooses what happens in windows.
+    pub fn begin(&mut self, seed: u64, fast: bool) {
+        self.machine.fast = fast;
+        let mut choices = Seeded::new(seed);
+        self.machine.host().hook = Some(Box::new(move |k| in_window(k, &mut choices)));
+        self.calls = 0;
+        self.outstanding.clear();
+        self.history.clear();
     }
 
     /// One random event, and a check of the whole state. Answers whether anybody can still do something.
@@ -180,6 +180,9 @@ impl Player {
 
     /// Remembers what happens, for whoever looks for the cause of a failure.
     fn record(&mut self, event: impl FnOnce() -> String) {
+        if self.is_silent {
+            return;
+        }
         if self.history.len() == 32 {
             self.history.remove(0);
         }

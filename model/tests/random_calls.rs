@@ -7,7 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use tench_abi::Operation;
 use tench_kernel::watch::WATCHING;
-use tench_model::player::{Player, play};
+use tench_model::executions::play;
+use tench_model::player::Player;
 use tench_model::source::{Seeded, Source};
 
 /// Events of one episode; then everything begins anew.

@@ -9,7 +9,9 @@ pub mod steps;
 pub mod universe;
 
 use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tench_abi::fault::{Class, Report};
 use tench_arch_host::check::check;
@@ -19,6 +21,8 @@ use tench_kernel::{Ref, thread};
 
 pub use steps::{Scope, Step};
 pub use universe::Universe;
+
+use crate::panic_message;
 
 /// Longest sequences.
 pub const DEPTH: usize = 8;
@@ -54,6 +58,48 @@ pub struct Level {
     pub steps: u64,
 }
 
+/// How far an exploration is.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress {
+    /// Of the states that so many calls lead to, some were left by every call.
+    Part {
+        /// How many calls lead to what is found now.
+        depth: usize,
+        /// States that were left.
+        done: u64,
+        /// States to leave.
+        of: u64,
+    },
+    /// All that so many calls lead to is known.
+    Level(usize, Level),
+}
+
+/// Frontiers of more states are told of in parts.
+const LARGE: u64 = 10_000;
+/// So many.
+const PARTS: u64 = 50;
+
+/// A set of states' numbers, which are as good as random.
+type Numbers = HashSet<u64, BuildHasherDefault<Numbered>>;
+
+/// A number is its own hash.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Numbered(u64);
+
+impl Hasher for Numbered {
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("numbers of states are hashed");
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// Something that is wrong.
 #[derive(Clone, Debug)]
 pub struct Finding {
@@ -71,6 +117,8 @@ struct Explorer {
     origin: Image,
     /// The state whose successors are sought.
     here: Image,
+    /// The same, when the thread runs whose steps are made.
+    turn: Image,
 }
 
 impl Explorer {
@@ -78,7 +126,7 @@ impl Explorer {
         let mut universe = Universe::new();
         let mut origin = Image::default();
         universe.machine.save(&universe.regions, &mut origin);
-        Explorer { universe, scope, origin, here: Image::default() }
+        Explorer { universe, scope, origin, here: Image::default(), turn: Image::default() }
     }
 
     /// Who can do something, and what.
@@ -100,12 +148,17 @@ impl Explorer {
         choices
     }
 
-    /// Makes a step.
-    fn make(&mut self, thread: Ref<thread::Thread>, step: Step) {
+    /// Lets a thread run.
+    fn give_turn(&mut self, thread: Ref<thread::Thread>) {
         let m = &mut self.universe.machine;
         if thread != m.kernel().state().idle {
             m.run(thread);
         }
+    }
+
+    /// Makes a step of the running thread.
+    fn make(&mut self, step: Step) {
+        let m = &mut self.universe.machine;
         match step {
             Step::Call(operation, registers) => {
                 m.system_call(operation as u64, &registers);
@@ -137,7 +190,8 @@ impl Explorer {
             let Some((_, thread, steps)) = choices.get(usize::from(*caller)) else { break };
             let Some(step) = steps.get(usize::from(*number)) else { break };
             history.push((*thread, *step));
-            self.make(*thread, *step);
+            self.give_turn(*thread);
+            self.make(*step);
         }
         history
     }
@@ -149,19 +203,18 @@ impl Explorer {
         universe.machine.save(&universe.regions, here);
         let mut count = 0;
         for (caller, thread, steps) in self.choices() {
+            self.universe.machine.restore(&self.universe.regions, &self.here);
+            self.give_turn(thread);
+            let Explorer { universe, turn, .. } = self;
+            universe.machine.save(&universe.regions, turn);
+            let unchanged = universe.number();
             for (number, step) in steps.into_iter().enumerate() {
                 count += 1;
                 let next = path.then((caller, number as u16));
-                let result = catch_unwind(AssertUnwindSafe(|| {
-                    self.make(thread, step);
-                    let number = self.universe.number();
-                    if visit(number, next) { check(&mut self.universe.machine.kernel()) } else { Ok(()) }
-                }));
+                let result =
+                    catch_unwind(AssertUnwindSafe(|| self.try_step(thread, step, unchanged, next, &mut visit)));
                 let wrong = match result {
-                    Ok(Ok(())) => {
-                        self.universe.machine.restore(&self.universe.regions, &self.here);
-                        continue;
-                    }
+                    Ok(Ok(())) => continue,
                     Ok(Err(wrong)) => wrong,
                     Err(payload) => panic_message(payload.as_ref()),
                 };
@@ -169,6 +222,31 @@ impl Explorer {
             }
         }
         Ok(count)
+    }
+
+    /// Makes a step of the thread whose turn it is, checks the state that it leads to if that is new, and takes the step back. Of a call that
+    /// changes nothing the state's number is known.
+    fn try_step(
+        &mut self,
+        thread: Ref<thread::Thread>,
+        step: Step,
+        unchanged: u64,
+        next: Path,
+        mut visit: impl FnMut(u64, Path) -> bool,
+    ) -> Result<(), String> {
+        self.make(step);
+        let Explorer { universe, turn, .. } = self;
+        let is_unchanged = universe.machine.is_unchanged(&universe.regions, turn, thread);
+        let number = if is_unchanged { unchanged } else { universe.number() };
+        if visit(number, next) {
+            check(&mut universe.machine.kernel())?;
+        }
+        if is_unchanged {
+            universe.machine.restore_registers(&universe.regions, turn, thread);
+        } else {
+            universe.machine.restore(&universe.regions, turn);
+        }
+        Ok(())
     }
 
     /// The steps of a path, the last of which went wrong.
@@ -196,13 +274,7 @@ impl Explorer {
     }
 }
 
-/// What a panic says.
-fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
-}
-
-/// Makes every sequence of up to `depth` steps, by `workers` threads. `report` is told of each level.
+/// Makes every sequence of up to `depth` steps, by `workers` threads. `report` is told how far it is.
 ///
 /// # Errors
 /// A state that is inconsistent, and how it came about. No shorter sequence leads to one.
@@ -210,15 +282,22 @@ pub fn explore(
     scope: Scope,
     depth: usize,
     workers: usize,
-    mut report: impl FnMut(usize, Level),
+    report: impl Fn(Progress) + Sync,
 ) -> Result<Vec<Level>, Finding> {
     assert!(depth <= DEPTH, "sequences of {depth} steps");
     let mut frontier = vec![Path::default()];
-    let mut seen = HashSet::from([Explorer::new(scope).universe.number()]);
+    let mut seen = Numbers::from_iter([Explorer::new(scope).universe.number()]);
     let mut levels = Vec::new();
     for at in 1..=depth {
-        let (level, found) = advance(scope, &frontier, &seen, workers, at == depth)?;
-        report(at, level);
+        let (of, done) = (frontier.len() as u64, AtomicU64::new(0));
+        let tick = || {
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if of > LARGE && done.is_multiple_of(of / PARTS) {
+                report(Progress::Part { depth: at, done, of });
+            }
+        };
+        let (level, found) = advance(scope, &frontier, &seen, workers, at == depth, tick)?;
+        report(Progress::Level(at, level));
         levels.push(level);
         frontier = found.iter().map(|(_, path)| *path).collect();
         seen.extend(found.into_iter().map(|(number, _)| number));
@@ -229,19 +308,21 @@ pub fn explore(
 /// States by number, with one path to each.
 type Found = Vec<(u64, Path)>;
 
-/// One step more than the frontier. Of the last, what leads to them need not be known.
+/// One step more than the frontier. Of the last, what leads to them need not be known. `tick` is called when a state of the frontier is done.
 fn advance(
     scope: Scope,
     frontier: &[Path],
-    seen: &HashSet<u64>,
+    seen: &Numbers,
     workers: usize,
     is_last: bool,
+    tick: impl Fn() + Sync,
 ) -> Result<(Level, Found), Finding> {
+    let tick = &tick;
     let parts = std::thread::scope(|threads| {
         let work = |worker: usize| {
             threads.spawn(move || {
                 let mut explorer = Explorer::new(scope);
-                let (mut new, mut found, mut steps) = (HashSet::new(), Found::new(), 0);
+                let (mut new, mut found, mut steps) = (Numbers::default(), Found::new(), 0);
                 for path in frontier.iter().skip(worker).step_by(workers) {
                     steps += explorer.expand(path, |number, next| {
                         let is_new = !seen.contains(&number) && new.insert(number);
@@ -250,6 +331,7 @@ fn advance(
                         }
                         is_new
                     })?;
+                    tick();
                 }
                 Ok((new, found, steps))
             })
@@ -257,13 +339,49 @@ fn advance(
         let workers: Vec<_> = (0..workers).map(work).collect();
         workers.into_iter().map(|worker| worker.join().expect("panics are caught")).collect::<Vec<_>>()
     });
-    let (mut level, mut all, mut found) = (Level::default(), HashSet::new(), Found::new());
+    let (mut level, mut all, mut found) = (Level::default(), Numbers::default(), Found::new());
     for part in parts {
-        let (new, paths, steps): (HashSet<u64>, Found, u64) = part?;
+        let (new, paths, steps): (Numbers, Found, u64) = part?;
         level.steps += steps;
         found.extend(paths.into_iter().filter(|(number, _)| !all.contains(number)));
         if all.is_empty() { all = new } else { all.extend(new) }
     }
     level.states = all.len() as u64;
     Ok((level, found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step that is found to change nothing would get the number that is known, and each step is taken back wholly.
+    #[test]
+    fn what_is_unchanged_has_the_same_number() {
+        let mut e = Explorer::new(Scope::All);
+        let origin = e.universe.number();
+        let (mut changed, mut unchanged) = (0, 0);
+        for (_, thread, steps) in e.choices() {
+            e.universe.machine.restore(&e.universe.regions, &e.origin);
+            e.give_turn(thread);
+            let Explorer { universe, turn, .. } = &mut e;
+            universe.machine.save(&universe.regions, turn);
+            let number = universe.number();
+            for step in steps {
+                e.make(step);
+                let Explorer { universe, turn, .. } = &mut e;
+                if universe.machine.is_unchanged(&universe.regions, turn, thread) {
+                    unchanged += 1;
+                    assert_eq!(universe.number(), number, "{step:?}");
+                    universe.machine.restore_registers(&universe.regions, turn, thread);
+                } else {
+                    changed += 1;
+                    universe.machine.restore(&universe.regions, turn);
+                }
+                assert_eq!(universe.number(), number, "{step:?} is not taken back");
+            }
+        }
+        e.universe.machine.restore(&e.universe.regions, &e.origin);
+        assert_eq!(e.universe.number(), origin);
+        assert!(changed > 100 && unchanged > 100, "{changed} steps change something, {unchanged} nothing");
+    }
 }

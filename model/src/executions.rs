@@ -1,0 +1,271 @@
+//! Executions: bytes become system calls, interrupts and faults, always from a state that was prepared once.
+//!
+//! A fuzzer's executions begin on a new machine ([`play`]). Those of the tests ([`execute`]) need no fuzzer: execution `n` has bytes that follow from
+//! `n`, and begins in a state that follows from its batch, where up to [`EVENTS`] random events have left a machine. Between executions an image
+//! of the state is put back, which takes some microseconds; a new machine takes milliseconds.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tench_arch_host::check::Inventory;
+use tench_arch_host::image::{Image, Regions};
+
+use crate::panic_message;
+use crate::player::Player;
+use crate::source::{Bytes, Seeded, Source};
+
+/// Executions that begin in the same state.
+pub const BATCH: u64 = 1000;
+/// Most random events that lead to that.
+const EVENTS: u64 = 400;
+/// Bytes of the longest execution.
+const LENGTH: u64 = 2000;
+
+/// A machine in a state that can be put back.
+pub struct Prepared {
+    /// Who makes the calls.
+    pub player: Player,
+    regions: Regions,
+    image: Image,
+}
+
+impl Prepared {
+    /// The state in which a player's machine is now. What its threads have begun in the kernel is forgotten, as if their registers had been written.
+    pub fn new(mut player: Player) -> Prepared {
+        let m = &mut player.machine;
+        m.forget_suspended();
+        let threads = Inventory::take(&mut m.kernel()).map_or(Vec::new(), |inventory| inventory.threads);
+        for thread in threads {
+            m.thread(thread).kernel_stack_pointer = 0;
+        }
+        let (regions, image) = m.save_all();
+        Prepared { player, regions, image }
+    }
+
+    /// The state in which a batch of executions begins: that of a new machine after random events, fewer if nobody could do anything any more.
+    ///
+    /// # Errors
+    /// What is wrong with the kernel's state.
+    pub fn batch(number: u64) -> Result<Prepared, String> {
+        let mut events = Seeded::new(!number).below(EVENTS + 1);
+        loop {
+            let mut player = Player::new(number, number.is_multiple_of(2));
+            player.is_silent = true;
+            let mut source = Seeded::new(number);
+            let mut made = 0;
+            while made < events && player.step(&mut source)? {
+                made += 1;
+            }
+            if made == events {
+                return Ok(Prepared::new(player));
+            }
+            events = made / 2;
+        }
+    }
+
+    /// Puts the state back.
+    pub fn restore(&mut self) {
+        self.player.machine.restore_all(&self.regions, &self.image);
+    }
+
+    /// Plays bytes to their end; the first chooses whether the fast path is taken, and what happens in windows. Returns the calls made.
+    ///
+    /// # Errors
+    /// What is wrong with the kernel's state.
+    pub fn execute(&mut self, bytes: &[u8]) -> Result<u64, String> {
+        self.restore();
+        let (first, rest) = bytes.split_first().unwrap_or((&0, &[]));
+        self.player.begin(u64::from(first >> 1), first & 1 != 0);
+        let mut source = Bytes(rest);
+        while !source.exhausted() {
+            let goes_on = self.player.step(&mut source)?;
+            self.player.machine.mark_areas();
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(self.player.calls)
+    }
+}
+
+thread_local! {
+    /// A new machine.
+    static FRESH: RefCell<Option<Prepared>> = const { RefCell::new(None) };
+}
+
+/// Plays a fuzzer's bytes from the state of a new machine, which each thread makes once. Returns the calls made.
+///
+/// # Errors
+/// What is wrong with the kernel's state.
+pub fn play(bytes: &[u8]) -> Result<u64, String> {
+    let make = || {
+        let mut player = Player::new(0, false);
+        player.is_silent = true;
+        Prepared::new(player)
+    };
+    let mut fresh = FRESH.take().unwrap_or_else(make);
+    let result = fresh.execute(bytes);
+    FRESH.set(Some(fresh));
+    result
+}
+
+/// The bytes of an execution.
+pub fn bytes(execution: u64) -> Vec<u8> {
+    let mut source = Seeded::new(execution);
+    let length = 1 + source.below(LENGTH) as usize;
+    let words = length.div_ceil(8);
+    let mut bytes: Vec<u8> = (0..words).flat_map(|_| source.word().to_le_bytes()).collect();
+    bytes.truncate(length);
+    bytes
+}
+
+/// What executions came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Sum {
+    /// How many were played to their ends.
+    pub executions: u64,
+    /// System calls made in them.
+    pub calls: u64,
+    /// Calls that succeeded, by operation number, also those of the preparations.
+    pub succeeded: [u64; 128],
+    /// Calls that were refused.
+    pub refused: [u64; 128],
+}
+
+impl Sum {
+    const NOTHING: Sum = Sum { executions: 0, calls: 0, succeeded: [0; 128], refused: [0; 128] };
+
+    fn add(&mut self, other: &Sum) {
+        self.executions += other.executions;
+        self.calls += other.calls;
+        for i in 0..128 {
+            self.succeeded[i] += other.succeeded[i];
+            self.refused[i] += other.refused[i];
+        }
+    }
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// In which execution; the first of its batch stands for the preparation too.
+    pub execution: u64,
+    /// What.
+    pub wrong: String,
+    /// The last events before.
+    pub history: Vec<String>,
+}
+
+/// Plays so many batches, from one on, by `workers` threads. `report` is told how many have ended.
+///
+/// # Errors
+/// The first thing that somebody found wrong.
+pub fn execute(first: u64, batches: u64, workers: usize, report: impl Fn(u64) + Sync) -> Result<Sum, Finding> {
+    let (next, ended) = (AtomicU64::new(0), AtomicU64::new(0));
+    let work = || {
+        let mut sum = Sum::NOTHING;
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= batches {
+                return Ok(sum);
+            }
+            let part = execute_batch(first + number).inspect_err(|_| next.store(batches, Ordering::Relaxed))?;
+            sum.add(&part);
+            report(ended.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+    };
+    let parts = std::thread::scope(|threads| {
+        let workers: Vec<_> = (0..workers).map(|_| threads.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("panics are caught")).collect::<Vec<_>>()
+    });
+    let mut sum = Sum::NOTHING;
+    for part in parts {
+        sum.add(&part?);
+    }
+    Ok(sum)
+}
+
+/// Plays one batch.
+fn execute_batch(number: u64) -> Result<Sum, Finding> {
+    let first = number * BATCH;
+    let finding = |execution, wrong| Finding { execution, wrong, history: Vec::new() };
+    let mut prepared = caught(|| Prepared::batch(number)).map_err(|wrong| finding(first, wrong))?;
+    let mut sum = Sum::NOTHING;
+    for execution in first..first + BATCH {
+        match caught(|| prepared.execute(&bytes(execution))) {
+            Ok(calls) => sum.add(&Sum { executions: 1, calls, ..Sum::NOTHING }),
+            Err(wrong) => {
+                // What is suspended may unwind through broken state.
+                std::mem::forget(prepared);
+                return Err(Finding { history: history(execution), ..finding(execution, wrong) });
+            }
+        }
+    }
+    (sum.succeeded, sum.refused) = (prepared.player.succeeded, prepared.player.refused);
+    Ok(sum)
+}
+
+/// The last events of an execution, which is played again.
+pub fn history(execution: u64) -> Vec<String> {
+    let Ok(mut prepared) = caught(|| Prepared::batch(execution / BATCH)) else { return Vec::new() };
+    prepared.player.is_silent = false;
+    let result = caught(|| prepared.execute(&bytes(execution)));
+    let mut history = std::mem::take(&mut prepared.player.history);
+    history.push(format!("{result:?}"));
+    std::mem::forget(prepared);
+    history
+}
+
+/// Makes panics errors.
+fn caught<T>(job: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|payload| Err(panic_message(payload.as_ref())))
+}
+
+#[cfg(test)]
+mod tests {
+    use tench_arch_host::Machine;
+    use tench_arch_host::memory::RAM_START;
+
+    use super::*;
+
+    /// All of the memory, as a number.
+    fn memory(m: &mut Machine) -> u64 {
+        let memory = &m.host().memory;
+        let words = (RAM_START..RAM_START + memory.size() as u64).step_by(8).map(|address| memory.read(address));
+        words.fold(0, |sum: u64, word| sum.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word)
+    }
+
+    #[test]
+    fn all_of_the_memory_is_put_back() {
+        for batch in 0..4 {
+            let mut prepared = Prepared::batch(batch).expect("the kernel is sound");
+            let before = memory(&mut prepared.player.machine);
+            let mut changed = 0;
+            for round in 0..4 {
+                for execution in 0..25 {
+                    prepared.execute(&bytes(100 * batch + 25 * round + execution)).expect("the kernel is sound");
+                }
+                changed += u64::from(memory(&mut prepared.player.machine) != before);
+                prepared.restore();
+                assert_eq!(memory(&mut prepared.player.machine), before, "batch {batch}, round {round}");
+            }
+            assert!(changed > 0, "nothing was ever written");
+        }
+    }
+
+    #[test]
+    fn an_execution_depends_on_nothing_before_it() {
+        let told = |prepared: &mut Prepared, execution| {
+            let calls = prepared.execute(&bytes(execution));
+            let current = prepared.player.machine.current();
+            (calls, prepared.player.machine.answer(current), memory(&mut prepared.player.machine))
+        };
+        let mut one = Prepared::batch(1).expect("the kernel is sound");
+        let first = told(&mut one, 1000);
+        for execution in 1001..1020 {
+            one.execute(&bytes(execution)).expect("the kernel is sound");
+        }
+        assert_eq!(told(&mut one, 1000), first);
+    }
+}

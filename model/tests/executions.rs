@@ -1,0 +1,58 @@
+//! Executions as a fuzzer would make them, without one: random bytes become system calls, from states that random calls have led to, and the
+//! kernel's whole state is checked after each call.
+//!
+//! `TENCH_EXECUTION=n` plays execution `n` alone, and tells what happened in it.
+
+use std::time::Instant;
+
+use tench_abi::Operation;
+use tench_kernel::watch::WATCHING;
+use tench_model::executions::{BATCH, Finding, Sum, execute, history};
+
+/// Batches of the long test: 10⁷ executions.
+const LONG: u64 = 10_000;
+
+/// Plays batches. Whatever goes wrong is reported with its number.
+fn played(batches: u64, report: impl Fn(u64) + Sync) -> Sum {
+    execute(0, batches, 2, report).unwrap_or_else(|Finding { execution, wrong, history }| {
+        panic!(
+            "execution {execution}: {wrong}; the last events:\n  {}\nreplay with TENCH_EXECUTION={execution}",
+            history.join("\n  ")
+        );
+    })
+}
+
+#[test]
+fn two_batches() {
+    if let Ok(number) = std::env::var("TENCH_EXECUTION") {
+        let number = number.parse().expect("TENCH_EXECUTION is a number");
+        eprintln!("execution {number}:\n  {}", history(number).join("\n  "));
+        return;
+    }
+    let sum = played(2, |_| {});
+    println!("{} executions, {} calls", sum.executions, sum.calls);
+    assert_eq!(sum.executions, 2 * BATCH);
+    assert!(sum.calls > 4 * sum.executions, "{} calls: they end too soon", sum.calls);
+}
+
+#[test]
+#[ignore = "takes long: ./tench test --long"]
+fn ten_million() {
+    let start = Instant::now();
+    let sum = played(LONG, |ended| {
+        if ended.is_multiple_of(LONG / 100) {
+            eprintln!("{} of {} executions, {:.0?}", ended * BATCH, LONG * BATCH, start.elapsed());
+        }
+    });
+    println!("{} executions, {} calls", sum.executions, sum.calls);
+    assert_eq!(sum.executions, 10_000_000);
+    for operation in Operation::ALL {
+        let number = *operation as usize;
+        let (succeeded, refused) = (sum.succeeded[number], sum.refused[number]);
+        println!("{:>22}: {succeeded:>9} succeeded, {refused:>9} refused", operation.name());
+        // Most kernels do not measure for how long interrupts are off.
+        let can_succeed = *operation != Operation::KernelStretches || WATCHING;
+        assert!((succeeded > 0) == can_succeed, "{operation} succeeded {succeeded} times: the test has gone blind");
+        assert!(refused > 0 || *operation == Operation::Yield, "{operation} was never refused");
+    }
+}
