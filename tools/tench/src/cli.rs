@@ -87,6 +87,9 @@ fn seed(text: &str) -> Result<u64, String> {
 pub struct TestOptions {
     /// Run what has this in its name: host, crash, cases, seed, scenario/NAME, lab/NAME, or a part of one.
     pub filter: Option<String>,
+    /// Run those that take long as well: host/long/NAME. They come last.
+    #[arg(long)]
+    pub long: bool,
     /// List the tests instead of running them.
     #[arg(long)]
     pub list: bool,

@@ -32,6 +32,41 @@ const STAGES: [(&str, &[&str]); 3] = [
     ("host/documentation", &["--doc"]),
 ];
 
+/// A test that takes long, of the kernel's model.
+pub struct Long {
+    /// Its name behind `host/long/`.
+    pub name: &'static str,
+    /// In which file of `model/tests` it is.
+    file: &'static str,
+    function: &'static str,
+    /// What it does.
+    what: &'static str,
+}
+
+impl Long {
+    /// All of them.
+    pub const ALL: [Long; 3] = [
+        Long {
+            name: "executions",
+            file: "executions",
+            function: "ten_million",
+            what: "10,000,000 executions of random system calls, each from a prepared state",
+        },
+        Long {
+            name: "waiting-calls",
+            file: "small_scope",
+            function: "waiting_calls_five_times",
+            what: "every sequence of five calls by which threads wait, in the small universe",
+        },
+        Long {
+            name: "all-calls",
+            file: "small_scope",
+            function: "all_calls_four_times",
+            what: "every sequence of four calls of all, in the small universe",
+        },
+    ];
+}
+
 pub fn run(target: &Target, report: &mut Report) -> Result<()> {
     for (name, arguments) in STAGES {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -44,16 +79,33 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Runs `cargo test` and shows what it says, but for the single tests that passed.
-fn run_cargo(name: &str, command: &mut Command, report: &mut Report) -> Result<()> {
+/// Runs a test that takes long, which says itself how far it is.
+pub fn run_long(target: &Target, test: &Long, report: &mut Report) -> Result<()> {
+    let name = format!("host/long/{}", test.name);
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(&target.workspace.root).env("CARGO_TARGET_DIR", &target.workspace.target);
+    command.args(["test", "--profile", "long", "-p", "tench-model", "--test", test.file]);
+    command.args(["--", "--ignored", "--exact", "--nocapture", test.function]);
+    report.say(&format!("{name}: {}", test.what));
+    let passed = run_cargo(&name, &mut command, report)?;
+    if passed == Some(0) {
+        report.failed(&name, &format!("{} has no test {}", test.file, test.function));
+    }
+    Ok(())
+}
+
+/// Runs `cargo test` and shows what it says, but for the single tests that passed. Returns how many did, if none failed.
+fn run_cargo(name: &str, command: &mut Command, report: &mut Report) -> Result<Option<usize>> {
     process::show(command);
     let mut child =
         command.stdout(Stdio::piped()).spawn().into_diagnostic().wrap_err_with(|| process::cannot_start(command))?;
-    let mut failed = Vec::new();
+    let (mut failed, mut all_passed) = (Vec::new(), 0);
     for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines()) {
         let line = line.into_diagnostic()?;
         if let Some((passed, _)) = parse_result(&line) {
             report.count_passed(passed);
+            all_passed += passed;
         }
         if let Some(test) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
             failed.push(test.to_owned());
@@ -69,7 +121,7 @@ fn run_cargo(name: &str, command: &mut Command, report: &mut Report) -> Result<(
     if !status.success() && failed.is_empty() {
         report.failed(name, &format!("cargo test ended with {status}; its output above says why"));
     }
-    Ok(())
+    Ok((status.success() && failed.is_empty()).then_some(all_passed))
 }
 
 /// `test result: ok. 12 passed; 1 failed; …` as (12, 1).
@@ -96,5 +148,15 @@ mod tests {
         assert_eq!(parse_result("test a::b ... ok"), None);
         assert!(is_worth_showing(line) && !is_worth_showing("test a::b ... ok"));
         assert!(!is_worth_showing("test result: ok. 0 passed; 0 failed; 0 ignored"));
+    }
+
+    #[test]
+    fn long_tests_exist_and_are_left_out_of_the_others() {
+        let model = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../model/tests");
+        for test in Long::ALL {
+            let text = std::fs::read_to_string(model.join(test.file).with_extension("rs")).expect("its file");
+            let before = text.split_once(&format!("fn {}()", test.function)).expect("its function").0;
+            assert!(before.trim_end().lines().last().is_some_and(|line| line.starts_with("#[ignore")), "{}", test.name);
+        }
     }
 }

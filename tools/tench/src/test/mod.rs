@@ -14,6 +14,7 @@
 //! | `holders` | the capabilities of every process are those of the manual's table | [`authority`] |
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
+//! | `host/long/NAME` | with `--long` only: what takes long | [`host`] |
 //!
 //! What several of them boot is built once, by one cargo invocation, after the tests of the host.
 
@@ -49,6 +50,7 @@ enum Test {
     Authority,
     Scenario(scenario::Scenario),
     Figures(&'static lab::Experiment),
+    Long(host::Long),
 }
 
 impl Test {
@@ -62,13 +64,14 @@ impl Test {
             Test::Authority => "holders".to_owned(),
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
             Test::Figures(experiment) => format!("lab/{}", experiment.name),
+            Test::Long(long) => format!("host/long/{}", long.name),
         }
     }
 
     /// The system descriptions that it boots.
     fn systems(&self) -> Vec<&'static str> {
         match self {
-            Test::Host => Vec::new(),
+            Test::Host | Test::Long(_) => Vec::new(),
             Test::Crash => vec![crash::SYSTEM, crash::SYSTEM_OF_SEVERAL],
             Test::Cases(_) => vec![cases::SYSTEM],
             Test::Seed => vec![seed::SYSTEM],
@@ -127,6 +130,9 @@ pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
     tests.extend([Test::Seed, Test::Isolation, Test::Authority]);
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
+    if options.long {
+        tests.extend(host::Long::ALL.map(Test::Long));
+    }
     if let Some(filter) = &options.filter {
         tests.retain(|test| test.name().contains(filter.as_str()));
     }
@@ -147,6 +153,7 @@ pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
             Test::Authority => authority::run(&target, options.bless, &mut report),
             Test::Scenario(scenario) => scenario.run(&target, options.bless, &mut report),
             Test::Figures(experiment) => figures::run(&target, experiment, &mut report),
+            Test::Long(long) => host::run_long(&target, long, &mut report),
         };
         if let Err(error) = outcome {
             report.failed(&test.name(), &format!("{error:?}"));
