@@ -71,7 +71,7 @@ pub fn child() -> Result<(), String> {
 
 /// A unit of work.
 fn unit() -> Result<(), String> {
-    let primes = thread::spawn(|| sieve()).join();
+    let primes = thread::spawn(sieve).join();
     let total = Mem::STANDARD.totals().map_err(|failure| failure.to_string())?.total;
     let known = Procs::STANDARD.next(0).map_err(|failure| failure.to_string())?.process;
     if primes != PRIMES || total == 0 || known == 0 {

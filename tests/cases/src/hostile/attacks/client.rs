@@ -40,8 +40,11 @@ const PAUSE: Duration = Duration::from_micros(500);
 /// How long it may take until it rests.
 const PATIENCE: u64 = 1000;
 
+/// Something that it asks.
+type Request = fn(u64) -> Outcome;
+
 /// What it asks, with the number of the round.
-const REQUESTS: &[(&str, fn(u64) -> Outcome)] =
+const REQUESTS: &[(&str, Request)] =
     &[("mem", block), ("names", name), ("files", file), ("clock", delay), ("console", state), ("procs", prepare)];
 
 /// The client, as who started it sees it.

@@ -116,8 +116,11 @@ impl Attack {
 /// All of them, in the order in which they run.
 const ATTACKS: &[&[Attack]] = &[reach::ATTACKS, kernel::ATTACKS, servers::ATTACKS, trees::ATTACKS, floods::ATTACKS];
 
+/// What such a process does.
+type Part = fn() -> Outcome;
+
 /// What an attack starts processes of its own for, by name.
-const PARTS: &[(&str, fn() -> Outcome)] = &[
+const PARTS: &[(&str, Part)] = &[
     ("settle", kernel::settle),
     ("count", kernel::count),
     ("bomb-1", || servers::bomb("bomb-0")),
