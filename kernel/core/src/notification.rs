@@ -127,7 +127,12 @@ pub fn wait<A: Arch>(
     blocking: bool,
 ) -> Result<Outcome, Error> {
     if k.get(notification).word != 0 {
+        let before = k.get(thread).slow;
         deliver(k, notification, thread);
+        if before & slow::SIGNALLED != 0 {
+            // It may have been this signal for which its own time counted.
+            helping::settle(k, thread);
+        }
         return Ok(Outcome::Written);
     }
     if !blocking {

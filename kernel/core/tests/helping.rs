@@ -360,6 +360,12 @@ fn what_is_signalled_to_a_server_makes_its_own_time_count() {
     assert_eq!(stage.priority(server), 90);
     stage.manage(Operation::TryReceive, &[notification, 0]);
     assert_eq!(stage.runs_on(server), (5, Some(low.time)));
+    // So it is if the server takes it, but no message.
+    stage.manage(Operation::Signal, &[notification]);
+    assert_eq!(stage.priority(server), 90);
+    stage.machine.call_as(server.thread, Operation::TryReceive, &[notification, 0]);
+    stage.check();
+    assert_eq!(stage.runs_on(server), (5, Some(low.time)));
 }
 
 #[test]
