@@ -8,11 +8,10 @@
 pub mod steps;
 pub mod universe;
 
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustc_hash::FxHashSet;
 use tench_abi::fault::{Class, Report};
 use tench_arch_host::check::check;
 use tench_arch_host::image::Image;
@@ -78,27 +77,6 @@ pub enum Progress {
 const LARGE: u64 = 10_000;
 /// So many.
 const PARTS: u64 = 50;
-
-/// A set of states' numbers, which are as good as random.
-type Numbers = HashSet<u64, BuildHasherDefault<Numbered>>;
-
-/// A number is its own hash.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Numbered(u64);
-
-impl Hasher for Numbered {
-    fn write(&mut self, _bytes: &[u8]) {
-        unreachable!("numbers of states are hashed");
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
 
 /// Something that is wrong.
 #[derive(Clone, Debug)]
@@ -286,7 +264,7 @@ pub fn explore(
 ) -> Result<Vec<Level>, Finding> {
     assert!(depth <= DEPTH, "sequences of {depth} steps");
     let mut frontier = vec![Path::default()];
-    let mut seen = Numbers::from_iter([Explorer::new(scope).universe.number()]);
+    let mut seen = FxHashSet::from_iter([Explorer::new(scope).universe.number()]);
     let mut levels = Vec::new();
     for at in 1..=depth {
         let (of, done) = (frontier.len() as u64, AtomicU64::new(0));
@@ -312,7 +290,7 @@ type Found = Vec<(u64, Path)>;
 fn advance(
     scope: Scope,
     frontier: &[Path],
-    seen: &Numbers,
+    seen: &FxHashSet<u64>,
     workers: usize,
     is_last: bool,
     tick: impl Fn() + Sync,
@@ -322,7 +300,7 @@ fn advance(
         let work = |worker: usize| {
             threads.spawn(move || {
                 let mut explorer = Explorer::new(scope);
-                let (mut new, mut found, mut steps) = (Numbers::default(), Found::new(), 0);
+                let (mut new, mut found, mut steps) = (FxHashSet::default(), Found::new(), 0);
                 for path in frontier.iter().skip(worker).step_by(workers) {
                     steps += explorer.expand(path, |number, next| {
                         let is_new = !seen.contains(&number) && new.insert(number);
@@ -339,9 +317,9 @@ fn advance(
         let workers: Vec<_> = (0..workers).map(work).collect();
         workers.into_iter().map(|worker| worker.join().expect("panics are caught")).collect::<Vec<_>>()
     });
-    let (mut level, mut all, mut found) = (Level::default(), Numbers::default(), Found::new());
+    let (mut level, mut all, mut found) = (Level::default(), FxHashSet::default(), Found::new());
     for part in parts {
-        let (new, paths, steps): (Numbers, Found, u64) = part?;
+        let (new, paths, steps): (FxHashSet<u64>, Found, u64) = part?;
         level.steps += steps;
         found.extend(paths.into_iter().filter(|(number, _)| !all.contains(number)));
         if all.is_empty() { all = new } else { all.extend(new) }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use tench_abi::Kind;
 use tench_abi::object::{DOORBELLS, SLOT_SIZE};
 use tench_kernel::heap::{self, Holder};
@@ -15,7 +16,6 @@ use tench_kernel::slot::{SECOND_LEVEL, flag};
 use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, canary_intact, slow};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};
 
-use crate::hashing::{Map, Set};
 use crate::host::Host;
 use crate::{check_foreign, check_helping, check_tables};
 
@@ -50,7 +50,7 @@ impl Inventory {
         while let Some(left) = at.and_then(|slot| SlotRef::new(k.slot(slot).links.left)) {
             at = Some(left);
         }
-        let mut seen = Set::default();
+        let mut seen = FxHashSet::default();
         while let Some(slot) = at {
             ensure!(seen.insert(slot), "{slot:?} follows itself in the derivation tree");
             let s = *k.slot(slot);
@@ -119,7 +119,7 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
 
 /// Each slot that holds something is in the tree, and the tree holds no other slots.
 fn check_slots(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let listed: Set<SlotRef> = inventory.slots.iter().map(|(slot, _)| *slot).collect();
+    let listed: FxHashSet<SlotRef> = inventory.slots.iter().map(|(slot, _)| *slot).collect();
     let mut found = 0;
     for cap in inventory.objects.values() {
         let (first, count) = match cap.kind {
@@ -214,7 +214,7 @@ fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) 
 
 /// Queues of endpoints and notifications hold exactly the threads that wait there.
 fn check_queues(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let mut waiting: Map<(usize, u64), BTreeSet<usize>> = Map::default();
+    let mut waiting: FxHashMap<(usize, u64), BTreeSet<usize>> = FxHashMap::default();
     for thread in &inventory.threads {
         let key = match k.get(*thread).state {
             ThreadState::Sending(endpoint) => (endpoint.address(), 0),
@@ -359,7 +359,7 @@ fn check_budgets(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
 
 /// Each account's ring holds exactly the threads that belong to it.
 fn check_accounts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let mut members: Map<usize, BTreeSet<usize>> = Map::default();
+    let mut members: FxHashMap<usize, BTreeSet<usize>> = FxHashMap::default();
     for thread in &inventory.threads {
         if let Some(table) = k.get(*thread).membership.account {
             members.entry(table.address()).or_default().insert(thread.address());
@@ -386,7 +386,7 @@ fn check_accounts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
 
 /// Each space counts who lives there, and whoever lives in one with an account belongs to that.
 fn check_residents(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let mut residents: Map<usize, u32> = Map::default();
+    let mut residents: FxHashMap<usize, u32> = FxHashMap::default();
     for thread in &inventory.threads {
         let t = k.get(*thread);
         let (account, home) = (t.membership.account, t.bindings[Binding::AddressSpace as usize].cap);
@@ -486,7 +486,7 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
 
 /// Lines and notifications name each other.
 fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let mut listed = Set::default();
+    let mut listed = FxHashSet::default();
     for notification in inventory.of::<Notification>(Kind::Notification) {
         let (mut previous, mut at) = (0, k.get(notification).first_interrupt);
         while at != 0 {
@@ -499,7 +499,7 @@ fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         check_held(k, notification)?;
     }
     let named = inventory.slots.iter().filter(|(_, cap)| cap.kind == Kind::Interrupt);
-    let named: Set<usize> = named.map(|(_, cap)| cap.object).collect();
+    let named: FxHashSet<usize> = named.map(|(_, cap)| cap.object).collect();
     for (number, line) in k.state().interrupts.iter().enumerate() {
         let bound = listed.contains(&(number as u16 + 1));
         ensure!(line.notification.is_some() == bound, "line {number} is bound, but not listed");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use tench_abi::Kind;
 use tench_abi::memory::entry_bits;
 use tench_kernel::mapping::{Mapping, allowed_flags};
@@ -10,15 +11,14 @@ use tench_kernel::table::{RESERVED, SHARED};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef};
 
 use crate::check::{Checked, Inventory, ensure};
-use crate::hashing::{Map, Set};
 use crate::host::Host;
 use crate::translation;
 
 /// Checks every table, every mapping, and what is cached.
 pub fn check(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let tables: Vec<Ref<PageTable>> = inventory.of(Kind::PageTable);
-    let living: Set<usize> = tables.iter().map(|table| table.address()).collect();
-    let mut covered = Map::default();
+    let living: FxHashSet<usize> = tables.iter().map(|table| table.address()).collect();
+    let mut covered = FxHashMap::default();
     for (slot, cap) in inventory.slots.iter().filter(|(_, cap)| cap.kind == Kind::Mapping) {
         check_mapping(k, inventory, &living, cap).map_err(|wrong| format!("{slot:?}: {wrong}"))?;
         let mapping = Mapping::of(cap);
@@ -36,8 +36,8 @@ pub fn check(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
 }
 
 /// Tables that the kernel made for the first process: no capability names them, they are found from their parents.
-fn boot_tables(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Set<usize> {
-    let mut found = Set::default();
+fn boot_tables(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> FxHashSet<usize> {
+    let mut found = FxHashSet::default();
     let mut pending: Vec<usize> = tables.iter().map(|table| table.address()).collect();
     let base = k.arch().base();
     while let Some(at) = pending.pop() {
@@ -74,7 +74,7 @@ fn in_use(k: &mut Kernel<Host>, table: Ref<PageTable>) -> Vec<(usize, u64, u32)>
 }
 
 /// A mapping lies in a living table and frame, and its entries show what it says.
-fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, living: &Set<usize>, cap: &Cap) -> Checked {
+fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, living: &FxHashSet<usize>, cap: &Cap) -> Checked {
     let mapping = Mapping::of(cap);
     ensure!(living.contains(&mapping.table), "its table {:x} does not live", mapping.table);
     let frame = inventory.objects.get(&cap.object).filter(|frame| frame.kind == Kind::Frame);
@@ -102,9 +102,9 @@ fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, living: &Set<usize
 fn check_table(
     k: &mut Kernel<Host>,
     table: Ref<PageTable>,
-    living: &Set<usize>,
-    boot: &Set<usize>,
-    covered: &Map<(usize, usize), SlotRef>,
+    living: &FxHashSet<usize>,
+    boot: &FxHashSet<usize>,
+    covered: &FxHashMap<(usize, usize), SlotRef>,
 ) -> Checked {
     let base = k.arch().base();
     let level = k.get(table).level;
@@ -174,7 +174,7 @@ fn check_identifiers(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked
 
 /// Nothing is cached that is no longer so.
 fn check_cache(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked {
-    let mut roots = Map::default();
+    let mut roots = FxHashMap::default();
     for table in tables {
         let (level, asid) = (k.get(*table).level, k.get(*table).asid);
         if level == 0 && (asid != SHARED || k.state().shared_space == table.address()) {

@@ -10,7 +10,6 @@
 //!   weave        operations of several threads in every order, switched at windows
 //!   snapshot     the state as text, to be compared
 //!   canonical    the state as a number, equal for states that are equal up to renaming
-//!   hashing      sets and maps of addresses
 //!   image        part of the memory and the kernel's state, to be put back
 //! ```
 
@@ -20,7 +19,6 @@ pub mod check;
 mod check_foreign;
 pub mod check_helping;
 mod check_tables;
-mod hashing;
 pub mod host;
 pub mod image;
 pub mod machine;
