@@ -3,7 +3,7 @@
 /// Defines [`Error`] with its codes, texts and conversions from one list.
 macro_rules! errors {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)*) => {
-        /// Why a system call was refused. A refused call has changed nothing.
+        /// Why a system call was refused. A refused call has changed nothing, but for what its operation says of the error.
         ///
         /// Zero is never an error code: `x0 == 0` is success.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,6 +102,8 @@ errors! {
     Lent = 36, "another core has it, and there is a stand-in for that; take it back first";
     /// The object belongs to another core.
     Borrowed = 37, "it belongs to another core; only that can send it on";
+    /// A part of the operation is done, and there is more to do.
+    Unfinished = 38, "a part of it is done; call again to go on";
 }
 
 impl core::fmt::Display for Error {

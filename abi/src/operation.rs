@@ -134,6 +134,14 @@ operations! {
     /// **Take out** the second-level node at entry x1. `cap` space, x1 index, x2 destination address in the caller's
     /// own space. Errors: `SlotOccupied`, `NoSuchSlot`.
     NodeRemove = 39;
+    /// **Delete in parts**: as `Delete`, and x2 is how many windows it passes at most; with each it may do as much as the kernel does without
+    /// one. So a server that is asked to delete answers others between the parts.
+    /// Errors: as `Delete`; `Unfinished` (there is more to do: what is left can only be deleted further).
+    DeletePart = 40;
+    /// **Revoke in parts**: as `Revoke`, and x2 is how many windows it passes at most, not counting those in which it finds nothing but
+    /// stand-ins. Each part deletes something. Answers x2 = windows passed, besides.
+    /// Errors: as `Revoke`; `Unfinished` (there is more to delete).
+    RevokePart = 41;
 
     // ── Mappings ─────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Map** part of a frame into `count` neighbouring entries of one table.

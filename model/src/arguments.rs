@@ -265,6 +265,8 @@ fn shape_capability(operation: Operation, x: &mut [u64; 13], known: &Catalogue, 
         _ => {
             x[0] = known.space(source);
             x[1] = known.expendable(source);
+            // Of what is done in parts.
+            x[2] = source.below(4);
         }
     }
 }

@@ -77,8 +77,41 @@ enum Step {
     Stays,
 }
 
+/// How many windows an operation still passes before it ends, finished or not.
+#[derive(Clone, Copy, Debug)]
+struct Windows(u64);
+
+impl Windows {
+    const ALL: Windows = Windows(u64::MAX);
+
+    /// Passes a window.
+    ///
+    /// # Errors
+    /// `Unfinished` if it may pass no more. `Aborted` if the running thread has deleted itself: it must stop at once.
+    #[inline(always)]
+    fn pass<A: Arch>(&mut self, k: &mut Kernel<A>) -> Result<(), Error> {
+        if self.0 == 0 {
+            return Err(Error::Unfinished);
+        }
+        self.0 -= 1;
+        if window::pass(k) { Ok(()) } else { Err(Error::Aborted) }
+    }
+}
+
 /// `Delete`.
 pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    delete_within(k, thread, Windows::ALL)
+}
+
+/// `DeletePart`.
+pub fn delete_part_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let windows = Windows(argument(k, thread, 2));
+    delete_within(k, thread, windows)
+}
+
+/// Deletes what is in a slot, or part of it.
+#[inline(always)]
+fn delete_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, windows: Windows) -> Result<Outcome, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let slot = space::slot_in(k, space, address, Rights::WRITE)?;
     if k.slot(slot).cap.kind as u8 == Kind::Null as u8 {
@@ -86,7 +119,7 @@ pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     }
     let deleted = match delete_first(k, slot) {
         Some(deleted) => deleted,
-        None => delete_named(k, slot, space, address)?,
+        None => delete_named(k, slot, (space, address), windows)?,
     };
     Ok(match deleted {
         Deleted::NotLast => Outcome::Done,
@@ -97,8 +130,13 @@ pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
 /// Deletes what lies at an address, with windows.
 #[cold]
 #[inline(never)]
-fn delete_named<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, space: u64, address: u64) -> Result<Deleted, Error> {
-    delete_in_steps(k, slot, &mut |k| space::slot_in(k, space, address, Rights::WRITE).ok())
+fn delete_named<A: Arch>(
+    k: &mut Kernel<A>,
+    slot: SlotRef,
+    (space, address): (u64, u64),
+    windows: Windows,
+) -> Result<Deleted, Error> {
+    delete_in_steps(k, slot, windows, &mut |k| space::slot_in(k, space, address, Rights::WRITE).ok())
 }
 
 /// Deletes what a slot holds that no address names: a thread's binding. Passes windows; the slot is looked for in the
@@ -108,7 +146,7 @@ fn delete_named<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, space: u64, address: 
 /// `Aborted` if the running thread has deleted itself: it must stop at once. `ForeignCopies` if the slot still holds what contains
 /// stand-ins of copies on other cores.
 pub fn delete<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<Deleted, Error> {
-    delete_in_steps(k, slot, &mut |k| if derivation::slot_exists(k, slot) { Some(slot) } else { None })
+    delete_in_steps(k, slot, Windows::ALL, &mut |k| if derivation::slot_exists(k, slot) { Some(slot) } else { None })
 }
 
 /// Deletes a capability that takes no window: one of several, or the last to something small.
@@ -141,6 +179,7 @@ fn delete_first<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
 fn delete_in_steps<A: Arch>(
     k: &mut Kernel<A>,
     slot: SlotRef,
+    mut windows: Windows,
     find: &mut dyn FnMut(&mut Kernel<A>) -> Option<SlotRef>,
 ) -> Result<Deleted, Error> {
     let cap = k.slot(slot).cap;
@@ -153,9 +192,7 @@ fn delete_in_steps<A: Arch>(
             Step::Stays => return Err(Error::ForeignCopies),
             Step::Done | Step::DoneWithContents => break,
         }
-        if !window::pass(k) {
-            return Err(Error::Aborted);
-        }
+        windows.pass(k)?;
         budget = BUDGET;
         // If it is gone, somebody else has finished it, and was told so.
         let Some(found) = find(k) else { return Ok(Deleted::NotLast) };
@@ -232,6 +269,21 @@ impl Scope {
 /// If the capability itself is deleted or split meanwhile (by somebody else, or because it lies in what it revokes), the
 /// call ends there.
 pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let count = revoke_within(k, thread, &mut { Windows::ALL })?;
+    Ok(Outcome::results(k, thread, &[count]))
+}
+
+/// `RevokePart`.
+pub fn revoke_part_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let most = argument(k, thread, 2);
+    let mut windows = Windows(most);
+    let count = revoke_within(k, thread, &mut windows)?;
+    Ok(Outcome::results(k, thread, &[count, most - windows.0]))
+}
+
+/// Revokes a capability, or part of what that deletes. Answers how many capabilities went.
+#[inline(always)]
+fn revoke_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, windows: &mut Windows) -> Result<u64, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let mut slot = space::lookup_in(k, space, address, Rights::WRITE)?;
     let cap = k.slot(slot).cap;
@@ -250,27 +302,26 @@ pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
             continue;
         }
         if step == Step::Stays {
-            return past::revoke(k, space, address, &cap);
+            return Err(past::revoke(k, space, address, &cap, *windows));
         }
         if step == Step::Pending {
             count += k.state().removed - since;
-            if !window::pass(k) {
-                return Err(Error::Aborted);
-            }
+            windows.pass(k)?;
             since = k.state().removed;
             budget = BUDGET;
         }
         match space::lookup_in(k, space, address, Rights::WRITE) {
             Ok(found) if is_same(&k.slot(found).cap, &cap) => slot = found,
-            Ok(found) if past::is_same(&k.slot(found).cap, &cap) => return past::revoke(k, space, address, &cap),
+            Ok(found) if past::is_same(&k.slot(found).cap, &cap) => {
+                return Err(past::revoke(k, space, address, &cap, *windows));
+            }
             _ => break,
         }
     }
     if cap.is_exported() {
         return Err(past::stays(k, space, address, &cap));
     }
-    count += k.state().removed - since;
-    Ok(Outcome::results(k, thread, &[count]))
+    Ok(count + k.state().removed - since)
 }
 
 /// Removes the children of an untyped, which ends at `end`, from the first on, as long as they are capabilities to

@@ -158,6 +158,8 @@ impl<A: Arch> Table<A> {
         table[Operation::Move as usize] = space::move_call::<A>;
         table[Operation::Delete as usize] = delete::delete_call::<A>;
         table[Operation::Revoke as usize] = delete::revoke_call::<A>;
+        table[Operation::DeletePart as usize] = delete::delete_part_call::<A>;
+        table[Operation::RevokePart as usize] = delete::revoke_part_call::<A>;
         table[Operation::Identify as usize] = space::identify::<A>;
         table[Operation::NodeInstall as usize] = space::node_install::<A>;
         table[Operation::NodeRemove as usize] = space::node_remove::<A>;

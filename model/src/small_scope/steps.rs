@@ -106,6 +106,8 @@ impl List<'_> {
         let to = self.empty();
         self.call(Operation::Delete, &[0, address]);
         self.call(Operation::Revoke, &[0, address]);
+        self.all(Operation::DeletePart, &[0, address, 0]);
+        self.all(Operation::RevokePart, &[0, address, 0]);
         self.all(Operation::Copy, &[0, address, 0, to]);
         self.all(Operation::Move, &[0, address, 0, to]);
         self.all(Operation::Identify, &[0, address]);

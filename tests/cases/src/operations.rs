@@ -44,6 +44,8 @@ operations! {
     "OPS0014" Move [CapNode] WRITE;
     "OPS0015" Delete [CapNode] WRITE;
     "OPS0016" Revoke [CapNode] WRITE;
+    "OPS0058" DeletePart [CapNode] WRITE;
+    "OPS0059" RevokePart [CapNode] WRITE;
     "OPS0017" Identify [CapNode] READ;
     "OPS0018" NodeInstall [CapNode] WRITE;
     "OPS0019" NodeRemove [CapNode] WRITE;

@@ -10,8 +10,7 @@
 
 use tench_abi::{Error, Kind, Rights};
 
-use super::{BUDGET, Scope, Step, step};
-use crate::entry::Outcome;
+use super::{BUDGET, Scope, Step, Windows, step};
 use crate::slot::{Cap, EXPORTED, SlotRef, WANTED, flag};
 use crate::{Arch, Kernel, derivation, space, tree, window};
 
@@ -107,58 +106,77 @@ impl Walk {
         derivation::behind(k, &place)
     }
 
-    /// Deletes until a window is due. Nothing of the budget is spent yet, so that the dearest step can be begun. Answers whether
-    /// nothing more is to be deleted.
-    fn work<A: Arch>(&mut self, k: &mut Kernel<A>, slot: SlotRef, at: SlotRef) -> bool {
+    /// Deletes until a window is due. Nothing of the budget is spent yet, so that the dearest step can be begun.
+    fn work<A: Arch>(&mut self, k: &mut Kernel<A>, slot: SlotRef, at: SlotRef) -> Turn {
         let (mut budget, mut at) = (BUDGET, at);
+        let mut turn = Turn { is_over: false, has_deleted: false };
         loop {
             let victim = match self.next(k, slot, &mut at, &mut budget) {
                 Found::Victim(victim) => victim,
-                Found::Window => return false,
-                Found::End => return true,
+                Found::Window => return turn,
+                Found::End => return Turn { is_over: true, ..turn },
             };
             if budget <= 0 {
-                return false;
+                return turn;
             }
             let place = k.slot(victim).cap;
-            match step(k, victim, &mut budget) {
+            let step = step(k, victim, &mut budget);
+            turn.has_deleted |= step != Step::Stays;
+            match step {
                 Step::Done if victim != at => {}
                 Step::Stays => {
                     self.passed = Some((victim, place));
-                    return false;
+                    return turn;
                 }
-                Step::Done | Step::DoneWithContents | Step::Pending => return false,
+                Step::Done | Step::DoneWithContents | Step::Pending => return turn,
             }
         }
     }
 }
 
-/// Goes on with the revocation of `cap`, which lies at an address of a space: from the beginning, where nothing is left.
+/// What was done between two windows.
+struct Turn {
+    /// Nothing more is to be deleted.
+    is_over: bool,
+    /// Something went, or is going.
+    has_deleted: bool,
+}
+
+/// Goes on with the revocation of `cap`, which lies at an address of a space: from the beginning, where nothing is left. Answers
+/// the error with which it ends.
 #[cold]
 #[inline(never)]
-pub(super) fn revoke<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, cap: &Cap) -> Result<Outcome, Error> {
+pub(super) fn revoke<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, cap: &Cap, mut windows: Windows) -> Error {
     let mut walk = Walk { scope: Scope::of(cap), passed: None };
+    let mut has_deleted = false;
     loop {
-        if !window::pass(k) {
-            return Err(Error::Aborted);
+        // A part that only looked at what stays would come no further, however often it is begun anew.
+        if has_deleted {
+            if let Err(error) = windows.pass(k) {
+                return error;
+            }
+        } else if !window::pass(k) {
+            return Error::Aborted;
         }
         let slot = match space::lookup_in(k, space, address, Rights::WRITE) {
             Ok(slot) if is_same(&k.slot(slot).cap, cap) => slot,
-            _ => return Err(Error::ForeignCopies),
+            _ => return Error::ForeignCopies,
         };
         let mut at = slot;
         if walk.passed.is_some() {
             at = walk.place(k).unwrap_or(slot);
             let disturbances = window::disturbances(k);
             if !window::pass(k) {
-                return Err(Error::Aborted);
+                return Error::Aborted;
             }
             if window::disturbances(k) != disturbances {
                 continue;
             }
         }
-        if walk.work(k, slot, at) {
-            return Err(stays(k, space, address, cap));
+        let turn = walk.work(k, slot, at);
+        has_deleted = turn.has_deleted;
+        if turn.is_over {
+            return stays(k, space, address, cap);
         }
     }
 }

@@ -5,6 +5,7 @@ mod interrupts;
 mod nodes;
 mod outcome;
 mod pairs;
+mod parts;
 mod protect;
 mod restart;
 mod triples;

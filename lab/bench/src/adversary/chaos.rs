@@ -147,7 +147,11 @@ fn argument(arena: &mut Arena, operation: Operation, index: usize) -> u64 {
         (Operation::UntypedRetype, 2) => [0, 1, 3, 4, 8, 12, 14][random.index(7)],
         (Operation::UntypedRetype, 3) => [1, 1, 2, 5, 40, 256][random.index(6)],
         (Operation::UntypedRetype, 4) => [u64::MAX, u64::MAX, random.below(64) << 12][random.index(3)],
-        (Operation::UntypedRetype, 5) | (Operation::Delete | Operation::Revoke | Operation::Identify, 0) => 0,
+        (Operation::UntypedRetype, 5)
+        | (
+            Operation::Delete | Operation::DeletePart | Operation::Revoke | Operation::RevokePart | Operation::Identify,
+            0,
+        ) => 0,
         (Operation::UntypedRetype, 6) | (Operation::Copy | Operation::Mint | Operation::Move, 3) => empty,
         (Operation::Copy | Operation::Mint | Operation::Move, 0 | 2) => 0,
         (Operation::FrameMap, 2 | 3) => random.below(300),

@@ -1,0 +1,85 @@
+//! Deleting in parts comes to the same as deleting at once.
+
+use tench_abi::{Error, Operation};
+use tench_arch_host::Machine;
+use tench_arch_host::snapshot::snapshot;
+
+use crate::world::{Subject, WITH_WINDOWS, World, part};
+
+/// The operation that does a part of what another does.
+fn in_parts(operation: Operation) -> Option<Operation> {
+    match operation {
+        Operation::Delete => Some(Operation::DeletePart),
+        Operation::Revoke => Some(Operation::RevokePart),
+        _ => None,
+    }
+}
+
+/// Makes a call; what it answers, and the windows that it has passed.
+fn call(m: &mut Machine, operation: Operation, arguments: &[u64]) -> (Result<[u64; 3], Error>, u64) {
+    let before = m.kernel().state().statistics.windows;
+    let found = m.call(operation, arguments);
+    let answer = match Error::from_code(found.x[0]) {
+        Some(error) => Err(error),
+        None => Ok([found.x[1], found.x[2], found.x[3]]),
+    };
+    (answer, m.kernel().state().statistics.windows - before)
+}
+
+/// What a subject comes to in a world of its own: what was answered last, the state, and the windows of each call.
+fn play(subject: &Subject, limit: Option<u64>) -> (Result<[u64; 3], Error>, String, Vec<u64>) {
+    let World { machine: mut m, actors } = World::new(subject.parts, 1);
+    let mut passed = Vec::new();
+    let mut last = Ok([0; 3]);
+    for one in (subject.calls)(0) {
+        loop {
+            let mut arguments = one.arguments.clone();
+            let operation = match (in_parts(one.operation), limit) {
+                (Some(part), Some(limit)) => {
+                    arguments.push(limit);
+                    part
+                }
+                _ => one.operation,
+            };
+            let (answer, windows) = call(&mut m, operation, &arguments);
+            m.check();
+            passed.push(windows);
+            assert!(passed.len() < 10_000, "{}: parts of {limit:?} windows come to no end", subject.name);
+            last = answer;
+            if answer != Err(Error::Unfinished) {
+                break;
+            }
+        }
+    }
+    // The state has the registers of whoever called, too: the same for both.
+    let _ = m.call(Operation::Identify, &[0, 0]);
+    let state = snapshot(&mut m.kernel(), &actors).expect("the state is consistent");
+    (last, state, passed)
+}
+
+#[test]
+fn many_parts_come_to_the_same_as_one_call() {
+    let mut divided = 0;
+    for subject in WITH_WINDOWS.iter().filter(|subject| subject.windows.and_then(in_parts).is_some()) {
+        let (answer, state, whole) = play(subject, None);
+        for limit in [0, 1, 2, 5, 1000] {
+            let (found, parts_state, parts) = play(subject, Some(limit));
+            assert!(parts_state == state, "{}, parts of {limit} windows", subject.name);
+            // A revocation answers what its last part has deleted.
+            match (answer, found) {
+                (Ok([count, ..]), Ok([last, ..])) if subject.windows == Some(Operation::Revoke) => {
+                    assert!(last <= count)
+                }
+                _ => assert_eq!(found, answer, "{}, parts of {limit} windows", subject.name),
+            }
+            divided += usize::from(parts.len() > whole.len());
+            // Looking at stand-ins passes windows that do not count.
+            if subject.parts & (part::STAND_INS | part::MARKED | part::IN_NODE) == 0 {
+                let (most, all) = (parts.iter().copied().max().unwrap_or(0), whole.iter().sum::<u64>());
+                assert!(most <= limit, "{}: {most} windows in a part of {limit}", subject.name);
+                assert!(all <= limit || parts.len() > whole.len(), "{}: {all} windows at once", subject.name);
+            }
+        }
+    }
+    assert!(divided > 20, "{divided} were divided");
+}
