@@ -212,7 +212,7 @@ impl Rejection {
     }
 
     /// Whether an answer says so.
-    pub(crate) fn is(self, message: &Message) -> bool {
+    pub fn is(self, message: &Message) -> bool {
         message.label() == self.parts().0
     }
 

@@ -61,8 +61,8 @@ impl Machine for Kernel {
         OWN_SPACE.move_from(slot, OWN_SPACE, from)
     }
 
-    fn revoke(&mut self, slot: CapAddress) -> Result<(), Error> {
-        OWN_SPACE.revoke_at(slot).map(drop)
+    fn revoke(&mut self, slot: CapAddress, windows: u64) -> Result<u64, Error> {
+        OWN_SPACE.revoke_part_at(slot, windows)
     }
 
     fn delete(&mut self, slot: CapAddress) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use tench_mem_client::protocol::{
     ABROAD, Account, Audit, Error, Extent, Granted, InUse, MAX_EXTENTS, Mem, MemService, Totals, Within,
 };
 use tench_mem_client::slabs::Slabs as SlabsClient;
-use tench_protocol::{Arrived, Caller, Context, Factory, Given, List, Powers, Replies, Sent};
+use tench_protocol::{Arrived, Caller, Context, Factory, Given, List, Powers, Rejection, Replies, Sent};
 use tench_sys::ipc::BOUND_REPLY;
 use tench_sys::{Cap, CapAddress, Error as Refusal, Message, OWN_SPACE, Received, Untyped, offer_slots};
 
@@ -19,6 +19,9 @@ use crate::slabs::{Both, Slabs};
 /// The node with the regions, which `init` fills.
 const REGIONS_NODE: u32 = 1;
 
+/// Windows that the kernel passes for a part of deleting what a client sent along: little, because others pay for it.
+const INCOMING_PART: u64 = 8;
+
 /// The server's state.
 pub struct Server {
     store: Store<Kernel>,
@@ -27,6 +30,8 @@ pub struct Server {
     outgoing: CapAddress,
     /// Where a client's capability arrives.
     incoming: CapAddress,
+    /// What lies there is being deleted, and not all of it is gone.
+    is_deleting: bool,
 }
 
 impl Server {
@@ -36,7 +41,7 @@ impl Server {
         let outgoing = store.own.take().ok_or(Refusal::NoSuchSlot)?;
         let incoming = store.own.take().ok_or(Refusal::NoSuchSlot)?;
         offer_slots(&[incoming]);
-        Ok(Server { store, slabs: Slabs::new(), outgoing, incoming })
+        Ok(Server { store, slabs: Slabs::new(), outgoing, incoming, is_deleting: false })
     }
 
     /// Answers a request.
@@ -51,9 +56,21 @@ impl Server {
         } else {
             Mem::dispatch(self, request, &mut context, answer)
         };
-        if !request.caps().is_empty() {
-            // What a client sent along is needed no longer than its request.
-            let _ = OWN_SPACE.delete_at(self.incoming);
+        if self.is_deleting && Rejection::BadArguments.is(answer) {
+            // Perhaps a capability was missing for which no slot was on offer.
+            let _ = Rejection::Busy.write(answer);
+        }
+        if self.is_deleting || !request.caps().is_empty() {
+            self.delete_incoming();
+        }
+    }
+
+    /// Deletes what a client sent along, which is needed no longer than its request; if it is the last capability to something large, a part
+    /// of that. Until it is gone, each request does a part, and no capability arrives.
+    #[cold]
+    fn delete_incoming(&mut self) {
+        self.is_deleting = OWN_SPACE.delete_part_at(self.incoming, INCOMING_PART) == Err(Refusal::Unfinished);
+        if !self.is_deleting {
             // An offer stands until capabilities arrive.
             offer_slots(&[self.incoming]);
         }
@@ -90,7 +107,7 @@ impl MemService for Server {
         self.block(&Request::anywhere(caller.0, account, u64::from(size_bits)))
     }
 
-    fn free(&mut self, caller: Caller, address: u64) -> Result<u64, Error> {
+    fn free_part(&mut self, caller: Caller, address: u64) -> Result<u64, Error> {
         let (slot, block) = self.store.books.block(caller.0, address)?;
         self.store.free(slot)?;
         Ok(block.size())
@@ -132,9 +149,9 @@ impl MemService for Server {
         self.store.books.open_below(account, parent, bytes)
     }
 
-    fn close_account(&mut self, account: u64) -> Result<u64, Error> {
-        let objects = self.slabs.close(&mut self.store, account)?;
-        Ok(objects + self.store.close(account)?)
+    fn close_account_part(&mut self, account: u64) -> Result<(), Error> {
+        self.slabs.close(&mut self.store, account)?;
+        self.store.close(account)
     }
 
     fn describe(&mut self, from: u64) -> Result<List<Extent, MAX_EXTENTS>, Error> {
@@ -147,7 +164,7 @@ impl MemService for Server {
         Ok(Granted { address: block.address, size_bits: block.size_bits })
     }
 
-    fn reclaim(&mut self, address: u64) -> Result<u64, Error> {
+    fn reclaim_part(&mut self, address: u64) -> Result<u64, Error> {
         self.store.reclaim(address)
     }
 

@@ -306,17 +306,13 @@ impl Slabs {
         Ok(())
     }
 
-    /// Frees everything that a client has. Answers the bytes.
-    pub fn close(&mut self, store: &mut Store<Kernel>, client: u64) -> Result<u64, Error> {
-        let mut bytes = 0;
-        while let Some(state) = &self.state {
-            let found = state.bundles.iter().find(|(_, bundle)| bundle.client == client);
-            let Some((&number, _)) = found else { break };
-            let before = state.books.figures().live;
-            self.free(store, number)?;
-            bytes += before - self.state.as_ref().map_or(0, |state| state.books.figures().live);
-        }
-        Ok(bytes)
+    /// Frees the bundles that a client has, one at a time.
+    pub fn close(&mut self, store: &mut Store<Kernel>, client: u64) -> Result<(), Error> {
+        let Some(state) = &self.state else { return Ok(()) };
+        let mut numbers = state.bundles.iter().filter(|(_, bundle)| bundle.client == client).map(|(number, _)| *number);
+        let (Some(number), more) = (numbers.next(), numbers.next().is_some()) else { return Ok(()) };
+        self.free(store, number)?;
+        if more { Err(Error::Unfinished) } else { Ok(()) }
     }
 
     /// The books of a slab.

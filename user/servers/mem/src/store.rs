@@ -29,6 +29,10 @@ use crate::machine::{Machine, STEP_BITS, Step, Use};
 /// Free slots, besides those of the node itself, with which a node of slots goes back: so many that it is not wanted
 /// again at once.
 const SPARE_SLOTS: usize = NODE_SLOTS / 2;
+/// Windows that the kernel passes for one request that deletes: some 60,000 instructions, which whoever asks for something meanwhile waits.
+const PART: u64 = 48;
+/// Windows' worth of books that a block takes besides.
+const BLOCK_COST: u64 = 2;
 /// The first node of slots for clients' blocks. Those before it hold what is the server's own.
 const FIRST_NODE: u32 = 2;
 /// Entries of the root, as the loader makes it.
@@ -174,7 +178,7 @@ impl<M: Machine> Store<M> {
     /// Takes back an object of the server itself.
     fn free_object(&mut self, slot: CapAddress) {
         // If the kernel did not let it go it would stay on the server's account.
-        if self.release(slot).is_ok() {
+        if self.release(slot, &mut { PART }).is_ok() {
             self.own.free(slot);
         }
     }
@@ -302,25 +306,27 @@ impl<M: Machine> Store<M> {
         }
     }
 
-    /// Takes a block back, and with it everything that was made of it.
+    /// Takes a block back, and with it everything that was made of it, or does a part of that.
     pub fn free(&mut self, slot: CapAddress) -> Result<(), Error> {
-        self.free_block(slot)?;
+        self.free_block(slot, &mut { PART })?;
         self.give_slots_back();
         Ok(())
     }
 
-    fn free_block(&mut self, slot: CapAddress) -> Result<(), Error> {
-        self.release(slot)?;
+    fn free_block(&mut self, slot: CapAddress, left: &mut u64) -> Result<(), Error> {
+        self.release(slot, left)?;
         self.slots.free(slot);
         Ok(())
     }
 
-    /// Deletes what lies in a slot and was made of it, and takes its block out of the books.
-    fn release(&mut self, slot: CapAddress) -> Result<(), Error> {
-        self.machine.revoke(slot).map_err(|refusal| match refusal {
+    /// Deletes what lies in a slot and was made of it, and takes its block out of the books. `left` windows may be passed yet.
+    fn release(&mut self, slot: CapAddress, left: &mut u64) -> Result<(), Error> {
+        let passed = self.machine.revoke(slot, *left).map_err(|refusal| match refusal {
             Refusal::ForeignCopies => Error::Abroad,
+            Refusal::Unfinished => Error::Unfinished,
             _ => Error::Internal,
         })?;
+        *left = left.saturating_sub(passed + BLOCK_COST);
         self.machine.delete(slot).map_err(|_| Error::Internal)?;
         self.books.release(slot).map(drop)
     }
@@ -355,20 +361,26 @@ impl<M: Machine> Store<M> {
         Ok(block.size())
     }
 
-    /// Takes back all blocks of an account, and forgets it. Answers the bytes.
-    pub fn close(&mut self, account: u64) -> Result<u64, Error> {
-        let mut bytes = 0;
-        while let Some((slot, block)) = self.books.first_of(account).filter(|_| account != pid::MEM) {
-            match self.free_block(slot) {
-                Ok(()) => bytes += block.size(),
+    /// Takes back all blocks of an account, and forgets it, or does a part of that.
+    pub fn close(&mut self, account: u64) -> Result<(), Error> {
+        let mut left = PART;
+        while let Some((slot, _)) = self.books.first_of(account).filter(|_| account != pid::MEM) {
+            if left == 0 {
+                return Err(Error::Unfinished);
+            }
+            match self.free_block(slot, &mut left) {
+                Ok(()) => {}
                 // Its owner is not there any more to take it back; the monitor does that.
-                Err(Error::Abroad) if account != ABROAD => self.books.pass(slot, ABROAD)?,
+                Err(Error::Abroad) if account != ABROAD => {
+                    self.books.pass(slot, ABROAD)?;
+                    left = left.saturating_sub(BLOCK_COST);
+                }
                 Err(error) => return Err(error),
             }
         }
         self.books.close(account);
         self.give_slots_back();
-        Ok(bytes)
+        Ok(())
     }
 }
 

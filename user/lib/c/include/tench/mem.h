@@ -1,5 +1,5 @@
 /*
- * Mem, version 1.
+ * Mem, version 2.
  *
  * Blocks of physical memory.
  *
@@ -53,6 +53,8 @@ enum tench_mem_error {
     TENCH_MEM_ERROR_NOT_ALLOWED = 17,
     /* More limits would lie above the account than the server follows. */
     TENCH_MEM_ERROR_TOO_DEEP = 18,
+    /* A part is done, and there is more to do. */
+    TENCH_MEM_ERROR_UNFINISHED = 19,
 };
 
 /* Whether it is one of them. */
@@ -77,6 +79,7 @@ static inline bool tench_mem_error_is(uint64_t code)
     case TENCH_MEM_ERROR_ABROAD:
     case TENCH_MEM_ERROR_NOT_ALLOWED:
     case TENCH_MEM_ERROR_TOO_DEEP:
+    case TENCH_MEM_ERROR_UNFINISHED:
         return true;
     default:
         return false;
@@ -123,6 +126,8 @@ static inline const char *tench_mem_error_text(uint64_t code)
         return "only those with the power memory choose addresses; ask for memory anywhere, or to be given the power";
     case TENCH_MEM_ERROR_TOO_DEEP:
         return "too many limits lie within each other; start the program with the limit that its parent has";
+    case TENCH_MEM_ERROR_UNFINISHED:
+        return "a part of it is done; ask again to go on";
     default:
         return NULL;
     }
@@ -325,7 +330,7 @@ static inline void tench_mem_audit_take(struct tench_reader *reader, struct tenc
     tench_mem_in_use_take(reader, &value->kernel);
 }
 
-#define TENCH_MEM_LABEL_GIVE UINT64_C(0x732c00010001)
+#define TENCH_MEM_LABEL_GIVE UINT64_C(0x732c00020001)
 
 /* What tench_mem_give answers. */
 struct tench_mem_give_answer {
@@ -355,7 +360,7 @@ static inline int tench_mem_give(tench_cap server, uint32_t size_bits, const str
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_GIVE_FOR UINT64_C(0x732c00010002)
+#define TENCH_MEM_LABEL_GIVE_FOR UINT64_C(0x732c00020002)
 
 /* What tench_mem_give_for answers. */
 struct tench_mem_give_for_answer {
@@ -380,22 +385,23 @@ static inline int tench_mem_give_for(tench_cap server, uint64_t account, uint32_
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_FREE UINT64_C(0x732c00010003)
+#define TENCH_MEM_LABEL_FREE_PART UINT64_C(0x732c00020003)
 
-/* What tench_mem_free answers. */
-struct tench_mem_free_answer {
+/* What tench_mem_free_part answers. */
+struct tench_mem_free_part_answer {
     uint64_t value;
 };
 
 /*
- * Frees the block at an address: everything made from it is deleted. Answers the bytes that became free.
+ * Frees the block at an address: everything made from it is deleted. Answers the bytes that became free. The server does no more than
+ * a part at a time, so that it can serve others; `free` of the client asks until it is done.
  * Errors: `NoSuchBlock` (also for a block that somebody else allocated), `Abroad` (all that was made from it on this core is deleted,
- * and the block stays).
+ * and the block stays), `Unfinished`.
  */
-static inline int tench_mem_free(tench_cap server, uint64_t address, struct tench_mem_free_answer *answer)
+static inline int tench_mem_free_part(tench_cap server, uint64_t address, struct tench_mem_free_part_answer *answer)
 {
     struct tench_message space, *message = &space;
-    tench_begin(message, TENCH_MEM_LABEL_FREE);
+    tench_begin(message, TENCH_MEM_LABEL_FREE_PART);
     tench_put(message, (uint64_t)address);
     int code = tench_mem_call(server, message);
     if (code != TENCH_DONE)
@@ -405,7 +411,7 @@ static inline int tench_mem_free(tench_cap server, uint64_t address, struct tenc
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_DIVIDE UINT64_C(0x732c00010004)
+#define TENCH_MEM_LABEL_DIVIDE UINT64_C(0x732c00020004)
 
 /* What tench_mem_divide answers. */
 struct tench_mem_divide_answer {
@@ -430,7 +436,7 @@ static inline int tench_mem_divide(tench_cap server, uint64_t address, struct te
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_TOTALS UINT64_C(0x732c00010005)
+#define TENCH_MEM_LABEL_TOTALS UINT64_C(0x732c00020005)
 
 /* What tench_mem_totals answers. */
 struct tench_mem_totals_answer {
@@ -453,7 +459,7 @@ static inline int tench_mem_totals(tench_cap server, struct tench_mem_totals_ans
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_NEXT_ACCOUNT UINT64_C(0x732c00010006)
+#define TENCH_MEM_LABEL_NEXT_ACCOUNT UINT64_C(0x732c00020006)
 
 /* What tench_mem_next_account answers. */
 struct tench_mem_next_account_answer {
@@ -477,7 +483,7 @@ static inline int tench_mem_next_account(tench_cap server, uint64_t after, struc
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_SET_QUOTA UINT64_C(0x732c00010007)
+#define TENCH_MEM_LABEL_SET_QUOTA UINT64_C(0x732c00020007)
 
 /*
  * Sets how many bytes a process may use, with those whose accounts are opened below it from now on; its account is opened if need
@@ -497,32 +503,26 @@ static inline int tench_mem_set_quota(tench_cap server, uint64_t account, uint64
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_CLOSE_ACCOUNT UINT64_C(0x732c00010008)
-
-/* What tench_mem_close_account answers. */
-struct tench_mem_close_account_answer {
-    uint64_t value;
-};
+#define TENCH_MEM_LABEL_CLOSE_ACCOUNT_PART UINT64_C(0x732c00020008)
 
 /*
- * Takes back everything that is on an account. Answers the bytes that became free. An account that does not exist is no
+ * Takes back everything that is on an account, or a part of it. An account that does not exist is no
  * error. Blocks of which other cores have something are on the account `ABROAD` then, until `reclaim` frees them.
+ * Errors: `Unfinished`.
  */
-static inline int tench_mem_close_account(tench_cap server, uint64_t account,
-    struct tench_mem_close_account_answer *answer)
+static inline int tench_mem_close_account_part(tench_cap server, uint64_t account)
 {
     struct tench_message space, *message = &space;
-    tench_begin(message, TENCH_MEM_LABEL_CLOSE_ACCOUNT);
+    tench_begin(message, TENCH_MEM_LABEL_CLOSE_ACCOUNT_PART);
     tench_put(message, (uint64_t)account);
     int code = tench_mem_call(server, message);
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_DESCRIBE UINT64_C(0x732c00010009)
+#define TENCH_MEM_LABEL_DESCRIBE UINT64_C(0x732c00020009)
 
 /* What tench_mem_describe answers. */
 struct tench_mem_describe_answer {
@@ -547,7 +547,7 @@ static inline int tench_mem_describe(tench_cap server, uint64_t from, struct ten
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_AUDIT UINT64_C(0x732c0001000a)
+#define TENCH_MEM_LABEL_AUDIT UINT64_C(0x732c0002000a)
 
 /* What tench_mem_audit answers. */
 struct tench_mem_audit_answer {
@@ -570,7 +570,7 @@ static inline int tench_mem_audit(tench_cap server, struct tench_mem_audit_answe
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_ABROAD UINT64_C(0x732c0001000b)
+#define TENCH_MEM_LABEL_ABROAD UINT64_C(0x732c0002000b)
 
 /* What tench_mem_abroad answers. */
 struct tench_mem_abroad_answer {
@@ -594,21 +594,22 @@ static inline int tench_mem_abroad(tench_cap server, uint64_t from, struct tench
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_RECLAIM UINT64_C(0x732c0001000c)
+#define TENCH_MEM_LABEL_RECLAIM_PART UINT64_C(0x732c0002000c)
 
-/* What tench_mem_reclaim answers. */
-struct tench_mem_reclaim_answer {
+/* What tench_mem_reclaim_part answers. */
+struct tench_mem_reclaim_part_answer {
     uint64_t value;
 };
 
 /*
- * Frees such a block, when no other core has anything of it any more. Answers the bytes.
- * Errors: `NoSuchBlock`, `Abroad`.
+ * Frees such a block, when no other core has anything of it any more, or does a part of that. Answers the bytes.
+ * Errors: `NoSuchBlock`, `Abroad`, `Unfinished`.
  */
-static inline int tench_mem_reclaim(tench_cap server, uint64_t address, struct tench_mem_reclaim_answer *answer)
+static inline int tench_mem_reclaim_part(tench_cap server, uint64_t address,
+    struct tench_mem_reclaim_part_answer *answer)
 {
     struct tench_message space, *message = &space;
-    tench_begin(message, TENCH_MEM_LABEL_RECLAIM);
+    tench_begin(message, TENCH_MEM_LABEL_RECLAIM_PART);
     tench_put(message, (uint64_t)address);
     int code = tench_mem_call(server, message);
     if (code != TENCH_DONE)
@@ -618,7 +619,7 @@ static inline int tench_mem_reclaim(tench_cap server, uint64_t address, struct t
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_ADD UINT64_C(0x732c0001000d)
+#define TENCH_MEM_LABEL_ADD UINT64_C(0x732c0002000d)
 
 /*
  * Takes in memory from elsewhere, of which nothing was made: another core has given it. It is the server's from now on.
@@ -636,7 +637,7 @@ static inline int tench_mem_add(tench_cap server, tench_cap memory)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_OPEN_ACCOUNT UINT64_C(0x732c0001000e)
+#define TENCH_MEM_LABEL_OPEN_ACCOUNT UINT64_C(0x732c0002000e)
 
 /*
  * Opens the account of a process below that of another one, its parent: from now on what is on it counts for every limit above it,

@@ -6,7 +6,7 @@ use tench_protocol::Transport;
 use tench_sys::{Cap, Untyped};
 
 use crate::Failure;
-use crate::protocol::{Extent, Granted, MAX_EXTENTS, Mem, Within};
+use crate::protocol::{Error, Extent, Granted, MAX_EXTENTS, Mem, Within};
 
 /// Memory that was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +40,36 @@ impl<Way: Transport> Mem<Way> {
         self.give_for(account, size_bits, slot).map(block)
     }
 
+    /// Frees the block at an address, and deletes what was made of it. Answers the bytes.
+    pub fn free(self, address: u64) -> Result<u64, Failure> {
+        to_its_end(|| self.free_part(address))
+    }
+
+    /// Takes back everything that is on an account. Needs authority.
+    pub fn close_account(self, account: u64) -> Result<(), Failure> {
+        to_its_end(|| self.close_account_part(account))
+    }
+
+    /// Frees a block of which other cores had something. Answers the bytes. Needs the power `memory`.
+    pub fn reclaim(self, address: u64) -> Result<u64, Failure> {
+        to_its_end(|| self.reclaim_part(address))
+    }
+
     /// What lies from an address on, in order of addresses: the first few extents. None follows after the last.
     pub fn extents(self, from: u64, found: &mut [Extent; MAX_EXTENTS]) -> Result<usize, Failure> {
         let list = self.describe(from)?;
         found[..list.len()].copy_from_slice(&list);
         Ok(list.len())
+    }
+}
+
+/// Asks for one part after another, until nothing is left to do.
+fn to_its_end<T>(part: impl Fn() -> Result<T, Failure>) -> Result<T, Failure> {
+    loop {
+        match part() {
+            Err(Failure::Refused(Error::Unfinished)) => {}
+            end => return end,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use tench_protocol::{Arrived, Caller, Given, List, Powers, Sent, Words, interfac
 use tench_sys::Untyped;
 
 /// Blocks of physical memory.
-#[interface(client = Mem, version = 1)]
+#[interface(client = Mem, version = 2)]
 pub trait MemService {
     /// Gives a block of at least `1 << size_bits` bytes. Its physical address names it from now on. (The process server
     /// alone can ask for it on the account of another.) A range of addresses, or an alignment to more than 1 GiB, is only for those
@@ -32,11 +32,12 @@ pub trait MemService {
         size_bits: u32,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error>;
 
-    /// Frees the block at an address: everything made from it is deleted. Answers the bytes that became free.
+    /// Frees the block at an address: everything made from it is deleted. Answers the bytes that became free. The server does no more than
+    /// a part at a time, so that it can serve others; `free` of the client asks until it is done.
     /// Errors: `NoSuchBlock` (also for a block that somebody else allocated), `Abroad` (all that was made from it on this core is deleted,
-    /// and the block stays).
+    /// and the block stays), `Unfinished`.
     #[method(3)]
-    fn free(&mut self, caller: Caller, address: u64) -> Result<u64, Error>;
+    fn free_part(&mut self, caller: Caller, address: u64) -> Result<u64, Error>;
 
     /// Divides a block into its halves, each a block of its own from now on, so that part of it can be freed while the rest
     /// stays in use. Its owner divides the untyped with `UntypedSplit` before. Answers log2 of the size of a half.
@@ -60,10 +61,11 @@ pub trait MemService {
     #[method(7, authority)]
     fn set_quota(&mut self, account: u64, bytes: u64) -> Result<(), Error>;
 
-    /// Takes back everything that is on an account. Answers the bytes that became free. An account that does not exist is no
+    /// Takes back everything that is on an account, or a part of it. An account that does not exist is no
     /// error. Blocks of which other cores have something are on the account `ABROAD` then, until `reclaim` frees them.
+    /// Errors: `Unfinished`.
     #[method(8, authority)]
-    fn close_account(&mut self, account: u64) -> Result<u64, Error>;
+    fn close_account_part(&mut self, account: u64) -> Result<(), Error>;
 
     /// What lies from an address on, in order of addresses. None follows after the last.
     #[method(9, power(MEMORY))]
@@ -79,10 +81,10 @@ pub trait MemService {
     #[method(11, power(MEMORY))]
     fn abroad(&mut self, from: u64) -> Result<Granted, Error>;
 
-    /// Frees such a block, when no other core has anything of it any more. Answers the bytes.
-    /// Errors: `NoSuchBlock`, `Abroad`.
+    /// Frees such a block, when no other core has anything of it any more, or does a part of that. Answers the bytes.
+    /// Errors: `NoSuchBlock`, `Abroad`, `Unfinished`.
     #[method(12, power(MEMORY))]
-    fn reclaim(&mut self, address: u64) -> Result<u64, Error>;
+    fn reclaim_part(&mut self, address: u64) -> Result<u64, Error>;
 
     /// Opens the account of a process below that of another one, its parent: from now on what is on it counts for every limit above it,
     /// and this limit counts for it and all that are opened below it. A limit that is no lower than the next above is none of its own
@@ -224,5 +226,7 @@ tench_protocol::codes! {
         NotAllowed = 17, "only those with the power memory choose addresses; ask for memory anywhere, or to be given the power";
         /// More limits would lie above the account than the server follows.
         TooDeep = 18, "too many limits lie within each other; start the program with the limit that its parent has";
+        /// A part is done, and there is more to do.
+        Unfinished = 19, "a part of it is done; ask again to go on";
     }
 }

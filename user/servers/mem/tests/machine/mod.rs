@@ -78,6 +78,15 @@ impl Model {
         all.fold((0, 0), |(bytes, objects), ((_, start), (end, _))| (bytes + end - start, objects + 1))
     }
 
+    /// A client makes so many frames of an untyped, in slots from `to` on.
+    pub fn make_frames(&mut self, untyped: u32, count: u32, to: u32) {
+        let Object { address, .. } = self.objects[&untyped];
+        for number in 0..count {
+            let frame = address + (u64::from(number) << 12);
+            self.put(to + number, Object { kind: Kind::Frame, address: frame, bits: 12, parent: untyped });
+        }
+    }
+
     /// Moves what lies in a slot to another one, as a message does.
     pub fn carry(&mut self, from: CapAddress, to: u32) {
         let object = self.take(from.0).expect("there is something to move");
@@ -204,17 +213,22 @@ impl Machine for Model {
         Ok(())
     }
 
-    fn revoke(&mut self, slot: CapAddress) -> Result<(), Error> {
-        let mut revoked = Ok(());
+    fn revoke(&mut self, slot: CapAddress, windows: u64) -> Result<u64, Error> {
+        let (mut revoked, mut passed) = (Ok(()), 0);
         for child in self.children(slot.0) {
             if self.abroad.contains(&child) {
                 revoked = Err(Error::ForeignCopies);
                 continue;
             }
-            self.revoke(CapAddress(child))?;
+            // Each takes a window of its own.
+            passed += self.revoke(CapAddress(child), windows - passed)?;
             self.take(child);
+            if passed == windows {
+                return Err(Error::Unfinished);
+            }
+            passed += 1;
         }
-        revoked
+        revoked.map(|()| passed)
     }
 
     fn delete(&mut self, slot: CapAddress) -> Result<(), Error> {
