@@ -30,6 +30,7 @@ pub fn run() -> Option<i32> {
         "handed-over" => Some(programs::child()),
         "spin" => Some(processes::spin()),
         "burn" => Some(processes::burn_shares()),
+        "named" => Some(processes::stay_named()),
         "told" => Some(processes::wait_to_be_told()),
         "deaf" => Some(processes::ask_in_vain()),
         "victim" => Some(victim::live()),

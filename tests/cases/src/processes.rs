@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use tench::abi::Powers;
 use tench::abi::layout::slot;
 use tench::memory::make;
+use tench::names::Names;
 use tench::procs::pid;
 use tench::procs::protocol::{Error as ProcsError, State};
 use tench::procs::{Failure as ProcsFailure, Procs, Status};
@@ -31,9 +32,12 @@ pub const CASES: &[Case] = &[
     ),
     Case::new("PROC0008", "what runs counts as load, and what is suspended or has ended does not", load),
     Case::new("PROC0009", "what powers a process has is known, and not of whom there is not", powers),
+    Case::new("PROC0010", "a server that was busy when a process ended is told later", told_later),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
+/// Under which a child registers an endpoint.
+const NAME: &str = "cases/named";
 /// Ticks that each thread of a child uses that burns time.
 const SHARE: u64 = 40_000;
 /// Threads of that child besides its main thread.
@@ -328,4 +332,46 @@ fn kill_all(_: &mut Stage) -> Outcome {
     // One that may not be killed does not spare others.
     equal!(PROCS.kill_all("procs"), Err(ProcsFailure::Refused(ProcsError::Essential)));
     Ok(())
+}
+
+/// Waits until the name is there, or is not.
+fn until_named(is_there: bool) -> Outcome {
+    let place = memory::take_slot()?;
+    let end = in_millis(2000);
+    loop {
+        let found = Names::STANDARD.look_up(NAME, place);
+        if let Ok(endpoint) = &found {
+            endpoint.delete()?;
+        }
+        if found.is_ok() == is_there {
+            memory::free_slot(place);
+            return Ok(());
+        }
+        check!(Instant::now() < end);
+        time::sleep(Duration::from_millis(5));
+    }
+}
+
+fn told_later(_: &mut Stage) -> Outcome {
+    let child = start(&["named"])?;
+    until_named(true)?;
+    let names = PROCS.find("names", 0)?;
+    PROCS.suspend(names)?;
+    let killed = PROCS.kill(child);
+    let state = PROCS.status(child).map(|status| status.state);
+    PROCS.resume(names)?;
+    killed?;
+    equal!(state?, State::Killed);
+    until_named(false)
+}
+
+/// A child: registers an endpoint, and waits to be killed.
+pub fn stay_named() -> i32 {
+    let Ok(endpoint) = make::<Endpoint>(0) else { return 1 };
+    if Names::STANDARD.register(NAME, endpoint.cap()).is_err() {
+        return 1;
+    }
+    loop {
+        time::sleep(Duration::from_secs(1));
+    }
 }

@@ -60,11 +60,12 @@ impl Source for Blocks {
         }
     }
 
-    fn take_back(&mut self) {
+    fn take_back(&mut self) -> bool {
         for block in self.blocks.drain(..) {
             // It was given a moment ago; if it were not taken back, the totals at the end would show it.
             let _ = Mem::STANDARD.free(block);
         }
+        true
     }
 }
 

@@ -2,8 +2,9 @@
 
 use tench::abi::layout::slot;
 use tench::memory;
+use tench::server::slots;
 use tench::sys::{Cap, Endpoint, Error as KernelError, Message, Notification, OWN_SPACE, Wait, offer_slots};
-use tench_protocol::{ArrayString, Arrived, Event, Factory, Port, Replies, Slots, Text};
+use tench_protocol::{ArrayString, Arrived, Event, Factory, Port, Replies, Text};
 
 use super::interface::{Error, Measured, MeasuredService, TASK, TaskInfo};
 
@@ -74,8 +75,7 @@ impl MeasuredService for Echo {
 pub fn generated(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
     // Nothing is answered later, so the bound reply object is never named.
     let replies = Replies::new(Cap::new(slot::REPLY), Factory::NONE);
-    let slots = Slots { take: || memory::take_slot().ok(), count: 1 };
-    let mut port = Port::new(endpoint, replies, slots);
+    let mut port = Port::new(endpoint, replies, slots(1));
     let mut server = Echo { text: ArrayString::new() };
     loop {
         if port.next(Wait::FOREVER) == Event::Request && port.request().is_some_and(|request| request.label() == STOP) {

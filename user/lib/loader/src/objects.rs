@@ -45,8 +45,8 @@ pub trait Source {
     /// Takes a block of 2^`size_bits` bytes for the process, with its capability in an empty slot.
     fn block(&mut self, size_bits: u32, slot: CapAddress) -> Result<Cap<Untyped>, LoadError>;
 
-    /// Takes all blocks back, and with them everything that was made of them.
-    fn take_back(&mut self);
+    /// Takes all blocks back, and with them everything that was made of them, or does a part of that. Answers whether nothing is left to do.
+    fn take_back(&mut self) -> bool;
 }
 
 /// Memory and slots of one process.
@@ -153,14 +153,22 @@ impl<S: Source> Objects<S> {
 
     /// Takes everything back: all memory of the process, and all objects made of it, are gone afterwards.
     pub fn close(mut self) {
+        while !self.close_part() {}
+    }
+
+    /// Does a part of that. Answers whether nothing is left to do.
+    pub fn close_part(&mut self) -> bool {
         // Nodes that stay on the shelf go with the memory, too.
         let _ = self.put_away();
-        self.source.take_back();
-        for slot in self.slots {
+        if !self.source.take_back() {
+            return false;
+        }
+        for slot in self.slots.drain(..) {
             // What lay there has gone with the memory; deleting what is not there is an error to ignore.
             let _ = OWN_SPACE.delete_at(slot);
             self.source.free_slot(slot);
         }
+        true
     }
 }
 

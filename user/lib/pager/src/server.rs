@@ -2,10 +2,11 @@
 
 use tench::abi::fault::{Report, answer};
 use tench::memory;
+use tench::server::slots;
 use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::{Cap, Endpoint, Message, PageTable, Received, Wait};
 use tench::thread::current_thread;
-use tench_protocol::{Arrived, Caller, Event, Factory, Flow, Port, Replies, Slots};
+use tench_protocol::{Arrived, Caller, Event, Factory, Flow, Port, Replies};
 
 use crate::frames::Frames;
 use crate::pager::Pager;
@@ -36,8 +37,7 @@ impl<P: Policy> Server<P> {
 
     /// Serves until it is told to stop, or nobody can reach it any more. Answers the pager as it is then.
     pub fn run(mut self) -> Pager<Frames> {
-        let slots = Slots { take: || memory::take_slot().ok(), count: 1 };
-        let mut port = Port::new(self.endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots);
+        let mut port = Port::new(self.endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots(1));
         // Whoever waits for a page helps the pager. Refused if a thread serves the endpoint already.
         let _ = current_thread().serve(Some(self.endpoint));
         while !self.stopped {

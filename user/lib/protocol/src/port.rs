@@ -87,13 +87,17 @@ pub enum Event {
 pub struct Slots {
     /// Takes an empty slot.
     pub take: fn() -> Option<CapAddress>,
+    /// Deletes what lies in a slot, in parts, and gives the slot back.
+    pub bury: fn(CapAddress),
+    /// Does a part of what is to be done for what was buried.
+    pub dig: fn(),
     /// How many capabilities a request may carry.
     pub count: usize,
 }
 
 impl Slots {
     /// Of a server that receives none.
-    pub const NONE: Slots = Slots { take: || None, count: 0 };
+    pub const NONE: Slots = Slots { take: || None, bury: |_| {}, dig: || {}, count: 0 };
 }
 
 /// Where a server receives.
@@ -117,6 +121,9 @@ pub struct Port {
     /// Answers that went with another reply object than the bound one, though that was free.
     detours: u32,
 }
+
+/// Windows that the kernel passes to delete what came along with a request, before that is left for later: some 60,000 instructions.
+const PART: u64 = 48;
 
 /// So many answers are sent with another reply object before it is worth a system call to return to the bound one.
 const DETOURS: u32 = 4;
@@ -233,12 +240,19 @@ impl Port {
             self.flow = Rejection::Busy.write(&mut self.answer);
         }
         let kept = context.kept.get();
+        if request.caps().is_empty() {
+            return;
+        }
+        (self.slots.dig)();
         for (index, cap) in request.caps().iter().enumerate() {
-            if kept >> index & 1 != 0 {
+            let is_kept = kept >> index & 1 != 0;
+            // It is there, and the server's own. It may be the last to something large.
+            let is_left = !is_kept && OWN_SPACE.delete_part_at(*cap, PART) == Err(Error::Unfinished);
+            if is_kept || is_left {
                 self.incoming.iter_mut().filter(|slot| **slot == Some(*cap)).for_each(|slot| *slot = None);
-            } else {
-                // It is there, and the server's own.
-                let _ = OWN_SPACE.delete_at(*cap);
+            }
+            if is_left {
+                (self.slots.bury)(*cap);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What a server receives with: slots and reply objects of this process; and what it keeps when it is started again.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,9 +25,49 @@ pub fn port(caps: usize) -> Port {
     }
     // Refused only if a thread of this server does so already; then that one goes on being helped.
     let _ = thread::current_thread().serve(Some(service));
-    let slots = Slots { take: || memory::take_slot().ok(), count: caps };
     let replies = Replies::new(Cap::new(slot::REPLY), Factory { make, delete });
-    Port::new(service, replies, slots)
+    Port::new(service, replies, slots(caps))
+}
+
+/// Slots of this process for requests that carry at most `count` capabilities.
+pub const fn slots(count: usize) -> Slots {
+    Slots { take: || memory::take_slot().ok(), bury, dig, count }
+}
+
+/// Slots in which something is being deleted: what clients sent, and what takes long. Each that sends a capability does a part of it. So
+/// nobody waits for all of it, and what a process leaves here goes at the latest with its memory.
+static GRAVES: Mutex<VecDeque<CapAddress>> = Mutex::new(VecDeque::new());
+
+/// Windows that the kernel passes for one part: some 60,000 instructions.
+const PART: u64 = 48;
+
+/// Deletes what lies in a slot, of which nobody knows how much it is, and gives the slot back. What takes long is done in parts, with
+/// later requests.
+pub fn bury(slot: CapAddress) {
+    if OWN_SPACE.delete_part_at(slot, PART) != Err(Error::Unfinished) {
+        memory::free_slot(slot);
+        return;
+    }
+    let mut graves = GRAVES.lock();
+    if graves.try_reserve(1).is_ok() {
+        graves.push_back(slot);
+        return;
+    }
+    drop(graves);
+    // There is no memory to remember it.
+    let _ = OWN_SPACE.delete_at(slot);
+    memory::free_slot(slot);
+}
+
+/// Does a part of what is left of what was [buried](bury).
+fn dig() {
+    let Some(slot) = GRAVES.lock().pop_front() else { return };
+    // There is room for one: it has just been taken out. What went with its owner's memory is not there any more.
+    if OWN_SPACE.delete_part_at(slot, PART) == Err(Error::Unfinished) {
+        GRAVES.lock().push_back(slot);
+    } else {
+        memory::free_slot(slot);
+    }
 }
 
 /// Whether a capability is one to an endpoint at which its holder may receive.

@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 use tench::abi::layout::slot;
 use tench::memory::{self, Made, Window};
 use tench::println;
+use tench::server::slots;
 use tench::shared::{Buffers, Connection};
 use tench::sys::{
     Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, OWN_SPACE, Place, Rights, Thread, Untyped, Wait,
@@ -30,8 +31,7 @@ use tench_mem_client::{Block, Mem};
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{Condition, Letter};
 use tench_protocol::{
-    Arrived, Caller, Event, Factory, Failure, Given, Port, Rejection, Replies, Sent, Shared, SharedMut, Slots,
-    interface,
+    Arrived, Caller, Event, Factory, Failure, Given, Port, Rejection, Replies, Sent, Shared, SharedMut, interface,
 };
 
 use crate::processes::{spawn, text};
@@ -165,8 +165,7 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     let mut buffers = Buffers::new(LARGEST, 1);
     // The thread's own reply object does: nothing is answered later.
     let replies = Replies::new(Cap::new(slot::REPLY), Factory::NONE);
-    let slots = Slots { take: || memory::take_slot().ok(), count: 1 };
-    let mut port = Port::new(endpoint.cap(), replies, slots);
+    let mut port = Port::new(endpoint.cap(), replies, slots(1));
     while !host.is_done {
         if port.next(Wait::FOREVER) == Event::Request {
             port.carry_out_sharing(&mut buffers, |request, context, answer| {

@@ -29,8 +29,9 @@ use crate::machine::{Machine, STEP_BITS, Step, Use};
 /// Free slots, besides those of the node itself, with which a node of slots goes back: so many that it is not wanted
 /// again at once.
 const SPARE_SLOTS: usize = NODE_SLOTS / 2;
-/// Windows that the kernel passes for one request that deletes: some 60,000 instructions, which whoever asks for something meanwhile waits.
-const PART: u64 = 48;
+/// Windows that the kernel passes for one request that deletes: some 120,000 instructions, which whoever asks for something meanwhile waits.
+/// What a small process has is less, so that its end takes one request.
+const PART: u64 = 96;
 /// Windows' worth of books that a block takes besides.
 const BLOCK_COST: u64 = 2;
 /// The first node of slots for clients' blocks. Those before it hold what is the server's own.

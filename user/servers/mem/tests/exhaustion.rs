@@ -186,7 +186,7 @@ fn what_takes_long_is_done_in_parts() {
                 false => server.store.close(10),
             };
             let now = server.store.machine.objects.range(frames..frames + 256).count();
-            assert!(before - now <= 49, "{} in a part, with 48 windows between them", before - now);
+            assert!(before - now <= 97, "{} in a part, with 96 windows between them", before - now);
             if part == Ok(()) {
                 break;
             }
@@ -197,7 +197,7 @@ fn what_takes_long_is_done_in_parts() {
             server.free(1).unwrap();
             parts += 1;
         }
-        assert!(parts >= 256 / 48, "{parts} parts");
+        assert!(parts >= 256 / 97, "{parts} parts");
     }
     server.given.clear();
     close_all(&mut server);

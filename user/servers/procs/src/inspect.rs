@@ -72,6 +72,7 @@ impl Server {
 fn describe(process: u64, record: &ProcessRecord) -> Status {
     let ticks = match &record.kernel {
         Some(Kept::Living(living)) => living.ticks(),
+        Some(Kept::Ending(living, _)) => living.used(),
         _ if pid::place(process).1 == pid::PROCS => {
             Cap::<PageTable>::new(slot::VSPACE).account().map_or(0, |account| account.ticks)
         }

@@ -5,6 +5,7 @@
 //! memory     slots and memory of one process, on its own account
 //! spawn      from a request to a running process
 //! server     requests and faults, one after another
+//! ending     ending processes, in parts
 //! services   starting servers, also again when they end
 //! inspect    requests that only look
 //! patient    the way to servers that may be what has died
@@ -21,6 +22,7 @@
 extern crate alloc;
 
 mod boot;
+mod ending;
 mod inspect;
 mod memory;
 mod patient;

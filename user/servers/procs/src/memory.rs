@@ -39,8 +39,8 @@ impl Source for Account {
         }
     }
 
-    fn take_back(&mut self) {
+    fn take_back(&mut self) -> bool {
         // Without a memory server nothing can be taken back, and `init` is about to stop the machine.
-        let _ = self.mem.close_account(self.pid);
+        self.mem.close_account_part(self.pid) != Err(Failure::Refused(MemoryError::Unfinished))
     }
 }

@@ -25,10 +25,11 @@ use tench_procs_client::protocol::{
     CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_FILE, MAX_NAME, MAX_SERVICE, OwnFault,
     ProcsService, State, Status, Strings,
 };
-use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Pending, Replies, Sent, Text};
+use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Replies, Sent, Text};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kernel, Message, Notification, Received, Wait};
 
 use crate::boot::{self, Boot};
+use crate::ending::{Undertaker, Waiter};
 use crate::memory::Account;
 use crate::report;
 use crate::services::{Connecting, Outcome, Plan, open_account};
@@ -47,16 +48,16 @@ pub enum Kept {
     Preparing(Preparation),
     /// After its start.
     Living(Box<Living>),
+    /// When it has been stopped, until everything is gone that it had.
+    Ending(Box<Living>, Condition),
 }
 
 /// A process's record.
 pub type ProcessRecord = Record<Kept>;
-/// Somebody who waits for the end of a process.
-pub type Waiter = Pending<Status, Error>;
 
 /// What has become of a wait.
 #[derive(Clone, Copy, Debug)]
-enum Waited {
+pub enum Waited {
     /// This process has ended.
     For(u64),
     /// Its time is up.
@@ -70,7 +71,7 @@ pub struct Server {
     pub(crate) boot: Boot,
     pub(crate) records: Records<Kept, Waiter>,
     /// Those who waited.
-    answers: Vec<(Waiter, Waited)>,
+    pub(crate) answers: Vec<(Waiter, Waited)>,
     /// Who still waits.
     watch: Watch,
     pub(crate) window: Window,
@@ -78,6 +79,10 @@ pub struct Server {
     pub(crate) shelf: u32,
     pub(crate) random: Randomness,
     pub(crate) mem: Mem,
+    /// Which core this is.
+    pub(crate) core: u64,
+    /// Who asks for what is left to do of processes that end.
+    pub(crate) undertaker: Undertaker,
     /// The process without which this core stops.
     pub(crate) link: Option<u64>,
     /// Servers that are started again when they end.
@@ -116,6 +121,8 @@ impl Server {
             shelf: objects::shelf()?,
             random,
             mem: Mem::at(mem),
+            core,
+            undertaker: Undertaker::default(),
             link: None,
             supervisor: Supervisor::default(),
             connections: Vec::new(),
@@ -131,7 +138,10 @@ impl Server {
             if port.next(wait) == Event::Request {
                 port.carry_out(|request, context, answer| {
                     if request.is_fault() {
-                        self.fault_message(request, answer)
+                        self.fault_message(request, context.replies, answer)
+                    } else if self.is_undertaker(request.badge()) {
+                        self.undertake(answer);
+                        Flow::Answer
                     } else {
                         Procs::dispatch(self, request, context, answer)
                     }
@@ -176,25 +186,41 @@ impl Server {
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return Err(Error::TimedOut);
         }
-        let watch = self.watch;
-        let gone = self.records.make_room(process, caller, |waiter| watch.has_gone(waiter));
-        self.answers.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
-        if !self.records.has_room(process, caller) {
+        if !self.may_wait(process, caller) {
             return Err(Error::Full);
         }
         let waiter = later.keep().map_err(|_| Error::Full)?;
-        self.records.wait(process, caller, deadline.map(Instant::ticks), waiter);
+        self.records.wait(process, caller, deadline.map(Instant::ticks), Waiter::Status(waiter));
+        self.hasten(process, caller);
         Ok(None)
+    }
+
+    /// Makes room for one more who waits, if there is none. Answers whether there is.
+    fn may_wait(&mut self, process: u64, caller: u64) -> bool {
+        let watch = self.watch;
+        let gone = self.records.make_room(process, caller, |waiter| watch.is_empty(waiter.reply()));
+        self.answers.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
+        self.records.has_room(process, caller)
+    }
+
+    /// Lets whoever has killed a process wait until nothing is left of it. Answers whether he waits: where there is no room for that, he
+    /// goes on.
+    fn wait_for_kill(&mut self, caller: u64, process: u64, keep: impl FnOnce() -> Option<Waiter>) -> bool {
+        if !self.may_wait(process, caller) {
+            return false;
+        }
+        let Some(waiter) = keep() else { return false };
+        self.records.wait(process, caller, None, waiter);
+        true
     }
 
     /// Answers those who waited for a process that has ended.
     fn tell(&mut self, replies: &mut Replies) {
         for (waiter, waited) in core::mem::take(&mut self.answers) {
             match waited {
-                // Who gave up meanwhile is answered nothing.
-                Waited::For(process) => drop(replies.answer(waiter, &self.describe(process))),
-                Waited::TimedOut => drop(replies.answer(waiter, &Err(Error::TimedOut))),
-                Waited::ForNobody => replies.forget(waiter),
+                Waited::For(process) => waiter.answer(replies, self.describe(process)),
+                Waited::TimedOut => waiter.answer(replies, Err(Error::TimedOut)),
+                Waited::ForNobody => waiter.forget(replies),
             }
         }
         self.answer_connections(replies);
@@ -231,14 +257,15 @@ impl Server {
     }
 
     /// A thread has faulted: its process ends. There is nothing to answer, unless this server knows of no such process.
-    fn fault_message(&mut self, message: &Received, answer: &mut Message) -> Flow {
+    fn fault_message(&mut self, message: &Received, replies: &mut Replies, answer: &mut Message) -> Flow {
         let report = Report {
             class: message.word(0),
             address: message.word(1),
             instruction: message.word(2),
             syndrome: message.word(3),
         };
-        match self.faulted(identity(message.badge()), report, None) {
+        let keep = || replies.keep().ok().map(Waiter::Kill);
+        match self.faulted(identity(message.badge()), report, None, keep) {
             Ok(()) => Flow::Later,
             Err(_) => {
                 answer.restart(STOP);
@@ -248,48 +275,49 @@ impl Server {
     }
 
     /// Reports a fault, and ends the process.
-    fn faulted(&mut self, process: u64, report: Report, own: Option<OwnReport>) -> Result<(), Error> {
+    fn faulted(
+        &mut self,
+        process: u64,
+        report: Report,
+        own: Option<OwnReport>,
+        keep: impl FnOnce() -> Option<Waiter>,
+    ) -> Result<(), Error> {
         let Ok(Record { kernel: Some(Kept::Living(living)), name, .. }) = self.records.get(process) else {
             return Err(Error::NoSuchProcess);
         };
         // The console cannot report its own end.
         let console = self.service("console").filter(|_| self.supervisor.state("console") != Some(Up(process)));
         let kind = report::fault(console, name, process, &Fault { report, layout: &living.layout, own });
-        self.end(process, Condition { state: State::Faulted, detail: kind as u64 })
+        self.end_itself(process, Condition { state: State::Faulted, detail: kind as u64 }, keep)
     }
 
-    /// Ends a process, tells the other servers, and answers those who waited for it.
-    fn end(&mut self, process: u64, status: Condition) -> Result<(), Error> {
-        if !matches!(self.records.get(process)?.kernel, Some(Kept::Living(_))) {
-            return Err(Error::WrongState);
-        }
-        while let Some(prepared) = self.records.prepared_by(process) {
-            self.discard_record(prepared);
-        }
-        let ended = self.records.end(process, status)?;
-        if let Some(Kept::Living(living)) = ended.kernel {
-            let ticks = living.end();
-            if let Ok(record) = self.records.get_mut(process) {
-                record.ticks = ticks;
+    /// Kills a process, if `caller` may. Answers whether somebody is to be answered, and now.
+    fn kill_for(
+        &mut self,
+        caller: u64,
+        powers: Powers,
+        process: u64,
+        keep: impl FnOnce() -> Option<Waiter>,
+    ) -> Result<bool, Error> {
+        self.records.check_manage(caller, powers, process)?;
+        let how = Condition::plain(State::Killed);
+        match self.records.get(process)?.kernel {
+            Some(Kept::Preparing(_)) => {
+                self.discard_record(process);
+                return Ok(true);
+            }
+            Some(Kept::Ending(..)) => self.hasten(process, caller),
+            _ if process == caller => {
+                self.managed(caller, powers, process)?;
+                return self.end_itself(process, how, keep).map(|()| false);
+            }
+            _ => {
+                self.managed(caller, powers, process)?;
+                self.end(process, how, caller)?;
             }
         }
-        self.tell_servers(process);
-        self.supervise_end(process, status);
-        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
-        self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
-        Ok(())
-    }
-
-    /// Kills a process, if `caller` may. Who has killed itself is not there to be answered.
-    fn kill_for(&mut self, caller: u64, powers: Powers, process: u64) -> Result<Option<()>, Error> {
-        self.records.check_manage(caller, powers, process)?;
-        if matches!(self.records.get(process)?.kernel, Some(Kept::Preparing(_))) {
-            self.discard_record(process);
-            return Ok(Some(()));
-        }
-        self.managed(caller, powers, process)?;
-        self.end(process, Condition::plain(State::Killed))?;
-        Ok((process != caller).then_some(()))
+        let has_ended = self.records.get(process).is_ok_and(ProcessRecord::has_ended);
+        Ok(has_ended || !self.wait_for_kill(caller, process, keep))
     }
 
     /// The process that `caller` may manage, if it runs.
@@ -417,8 +445,9 @@ impl ProcsService for Server {
         self.start_prepared(process)
     }
 
-    fn exit(&mut self, caller: Caller, _: Later<'_, (), Error>, code: u64) -> Result<Option<()>, Error> {
-        self.end(caller.0, Condition { state: State::Exited, detail: code })?;
+    fn exit(&mut self, caller: Caller, later: Later<'_, (), Error>, code: u64) -> Result<Option<()>, Error> {
+        let keep = || later.keep().ok().map(Waiter::Kill);
+        self.end_itself(caller.0, Condition { state: State::Exited, detail: code }, keep)?;
         Ok(None)
     }
 
@@ -426,10 +455,11 @@ impl ProcsService for Server {
         &mut self,
         Caller(caller): Caller,
         powers: Powers,
-        _: Later<'_, (), Error>,
+        later: Later<'_, (), Error>,
         process: u64,
     ) -> Result<Option<()>, Error> {
-        self.kill_for(caller, powers, process)
+        let keep = || later.keep().ok().map(Waiter::Kill);
+        Ok(self.kill_for(caller, powers, process, keep)?.then_some(()))
     }
 
     fn on_interrupt(&mut self, caller: Caller, signal: Arrived<'_, Notification>) -> Result<(), Error> {
@@ -444,7 +474,7 @@ impl ProcsService for Server {
         &mut self,
         Caller(caller): Caller,
         powers: Powers,
-        _: Later<'_, bool, Error>,
+        later: Later<'_, bool, Error>,
         process: u64,
     ) -> Result<Option<bool>, Error> {
         self.records.check_manage(caller, powers, process)?;
@@ -453,7 +483,8 @@ impl ProcsService for Server {
         {
             return Ok(Some(false));
         }
-        Ok(self.kill_for(caller, powers, process)?.map(|()| true))
+        let keep = || later.keep().ok().map(Waiter::Interrupt);
+        Ok(self.kill_for(caller, powers, process, keep)?.then_some(true))
     }
 
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error> {
@@ -559,9 +590,7 @@ impl ProcsService for Server {
             // It is one of this core, of whose end this server knows itself.
             return Ok(());
         }
-        while let Some(prepared) = self.records.prepared_by(process) {
-            self.discard_record(prepared);
-        }
+        self.forget_foreign(process);
         Ok(())
     }
 
@@ -569,9 +598,10 @@ impl ProcsService for Server {
         Ok(self.records.load() as u64)
     }
 
-    fn fault(&mut self, caller: Caller, _: Later<'_, (), Error>, fault: OwnFault) -> Result<Option<()>, Error> {
+    fn fault(&mut self, caller: Caller, later: Later<'_, (), Error>, fault: OwnFault) -> Result<Option<()>, Error> {
         let region = fault.region.map(|region| (region.kind, region.start, region.size));
-        self.faulted(caller.0, fault.report(), Some(OwnReport { kind: fault.kind, region }))?;
+        let keep = || later.keep().ok().map(Waiter::Kill);
+        self.faulted(caller.0, fault.report(), Some(OwnReport { kind: fault.kind, region }), keep)?;
         Ok(None)
     }
 }

@@ -238,7 +238,8 @@ impl Server {
         living.serves_at(service);
         let record = self.records.get_mut(process).map_err(gone)?;
         if let Err(error) = living.start(process, record.priority, record.ceiling, frequency) {
-            living.end();
+            living.stop();
+            while !living.clear_part() {}
             return Err(LoadError::Kernel(error));
         }
         record.kernel = Some(Kept::Living(Box::new(living)));
@@ -262,7 +263,24 @@ impl Server {
         let was_told = self.service(listener.name()).is_some_and(|server| listener.tell(server, process, lives));
         if !was_told && let Some(service) = self.supervisor.find(listener.name()) {
             service.miss(process);
+            if matches!(service.state(), State::Up(_)) {
+                let priority = self.records.get(process).map_or(0, |record| record.priority);
+                self.tell_later(priority);
+            }
         }
+    }
+
+    /// Tells a server that runs of a process that it was not told of, because it did not answer in time. Answers whether it was told now;
+    /// nothing if there is no such server.
+    pub fn tell_again(&mut self) -> Option<bool> {
+        let (name, process) = self.supervisor.missed()?;
+        let listener = Listener::ALL.into_iter().find(|listener| listener.name() == name)?;
+        let lives = |process| self.lives(process);
+        let was_told = self.service(name).is_some_and(|server| listener.tell(server, process, lives));
+        if !was_told && let Some(service) = self.supervisor.find(name) {
+            service.miss(process);
+        }
+        Some(was_told)
     }
 
     /// A process has ended: if it is a server, it may be started again.
@@ -427,6 +445,6 @@ fn keep(bytes: u64, nodes: u32) -> Result<Option<Keepsake>, memory::Error> {
 }
 
 /// Which core this is.
-fn own_core() -> u64 {
+pub fn own_core() -> u64 {
     Cap::<Kernel>::new(slot::KERNEL).machine().map_or(0, |machine| machine.core)
 }

@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tench::memory::{self as own_memory, Made};
+use tench::server::bury;
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::power::identity;
@@ -25,6 +26,9 @@ use crate::services::Keepsake;
 
 /// Where requests and faults arrive.
 pub const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
+/// Windows that the kernel passes for one part of deleting what a process had: some 60,000 instructions, which whoever asks for something
+/// meanwhile waits.
+const PART: u64 = 48;
 /// Time slices in a second.
 const SLICES_PER_SECOND: u64 = 100;
 
@@ -56,7 +60,8 @@ struct Handed {
 impl Handed {
     /// Gives up what was prepared: everything that is on the account is taken back.
     fn take_back(mut self) {
-        self.account.take_back();
+        // A file is bounded in size, and so is this.
+        while !self.account.take_back() {}
     }
 }
 
@@ -91,6 +96,8 @@ pub struct Living {
     pub connected: Vec<(CapAddress, &'static str)>,
     /// What an interrupt signals instead of killing it, if it wants that; it lies in a slot of this server's.
     interrupt: Option<Cap<Notification>>,
+    /// Ticks that its threads had used when it was stopped.
+    used: u64,
 }
 
 /// Where a server receives.
@@ -113,13 +120,16 @@ impl Service {
     /// Nobody will ever answer there: who waits is refused, and who comes. If the capability is no original, somebody
     /// else decides that.
     pub fn close(self) {
+        while !self.revoke_part() {}
         match self {
-            Service::Given(slot) => {
-                let _ = OWN_SPACE.revoke_at(slot);
-                discard(slot);
-            }
+            Service::Given(slot) => bury(slot),
             Service::Made(made) => drop(made),
         }
+    }
+
+    /// Deletes a part of the capabilities that others have to it. Answers whether none is left.
+    fn revoke_part(&self) -> bool {
+        OWN_SPACE.revoke_part_at(self.endpoint().address(), PART) != Err(Refusal::Unfinished)
     }
 }
 
@@ -129,25 +139,33 @@ impl Living {
         self.process.address_space().account().map_or(0, |account| account.ticks)
     }
 
-    /// Ends it: everything that it has is gone afterwards. Answers the ticks that it has used.
-    pub fn end(self) -> u64 {
-        // None of its threads may run while it is being taken apart. If it has no account, it has not run yet.
+    /// Stops it: none of its threads runs any more. It is to be taken apart.
+    pub fn stop(&mut self) {
+        // If it has no account, it has not run yet.
         let _ = self.process.address_space().suspend_account(true);
-        let ticks = self.ticks();
-        if let Some(service) = self.service {
+        self.used = self.ticks();
+        if let Some(signal) = self.interrupt.take() {
+            bury(signal.address());
+        }
+    }
+
+    /// Does a part of taking apart what has been stopped. Answers whether everything that it had is gone.
+    pub fn clear_part(&mut self) -> bool {
+        if let Some(service) = self.service.take_if(|service| service.revoke_part()) {
             service.close();
         }
-        if let Some(signal) = self.interrupt {
-            discard(signal.address());
-        }
-        self.memory.close();
-        ticks
+        self.service.is_none() && self.memory.close_part()
+    }
+
+    /// Ticks that its threads had used when it was stopped.
+    pub const fn used(&self) -> u64 {
+        self.used
     }
 
     /// The next interrupt signals this.
     pub fn on_interrupt(&mut self, signal: Cap<Notification>) {
         if let Some(before) = self.interrupt.replace(signal) {
-            discard(before.address());
+            bury(before.address());
         }
     }
 
@@ -155,7 +173,7 @@ impl Living {
     pub fn interrupt(&mut self) -> bool {
         let Some(signal) = self.interrupt.take() else { return false };
         let is_told = signal.signal().is_ok();
-        discard(signal.address());
+        bury(signal.address());
         is_told
     }
 
@@ -230,7 +248,7 @@ impl Preparation {
                 Ok(Preparation { content, name: String::from(name), ..Preparation::default() })
             }
             Err(error) => {
-                account.take_back();
+                while !account.take_back() {}
                 Err(error)
             }
         }
@@ -316,7 +334,7 @@ impl Preparation {
 
     /// Gives up what was prepared.
     pub fn abandon(self) {
-        self.given.into_iter().for_each(|(_, from)| discard(from));
+        self.given.into_iter().for_each(|(_, from)| bury(from));
         self.content.into_iter().for_each(|handed| handed.take_back());
     }
 
@@ -327,7 +345,7 @@ impl Preparation {
             Ok(Built { process, layout, connected, size, frequency }) => {
                 let _content = self.content.take().map(|handed| handed.content);
                 Ok((
-                    Living { process, layout, memory, _content, service: None, connected, interrupt: None },
+                    Living { process, layout, memory, _content, service: None, connected, interrupt: None, used: 0 },
                     size,
                     frequency,
                 ))
@@ -421,7 +439,7 @@ impl Living {
         let schedule = Schedule { priority, ceiling, slice: frequency / SLICES_PER_SECOND };
         let account = self.process.address_space().open_account(Cap::new(slot::KERNEL));
         let ready = account.and(faults).and_then(|faults| self.process.make_ready(schedule, faults));
-        discard(slot);
+        bury(slot);
         ready.and_then(|()| self.memory.put_away()).and_then(|()| self.process.start())
     }
 }
@@ -434,11 +452,4 @@ fn give_kernel(process: &Process, badge: u64) -> Result<(), Refusal> {
     }
     let badge = powers.badge(identity(badge));
     process.root.mint_from(slot::KERNEL, OWN_SPACE, slot::KERNEL, Rights::all(), badge)
-}
-
-/// Deletes what lies in a slot and gives the slot back.
-pub fn discard(slot: CapAddress) {
-    // That it is empty already is no error.
-    let _ = OWN_SPACE.delete_at(slot);
-    own_memory::free_slot(slot);
 }

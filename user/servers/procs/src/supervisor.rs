@@ -154,6 +154,12 @@ impl<P, W> Supervisor<P, W> {
         self.services.iter().find(|service| service.name == name).map(Service::state)
     }
 
+    /// Takes out a process of which a server that runs has not been told, and the server's name.
+    pub fn missed(&mut self) -> Option<(&'static str, u64)> {
+        let runs = |service: &&mut Service<P, W>| matches!(service.state, State::Up(_)) && !service.missed.is_empty();
+        self.services.iter_mut().find(runs).map(|service| (service.name, service.missed.remove(0)))
+    }
+
     /// The earliest time at which something is to be started.
     pub fn next_deadline(&self) -> Option<u64> {
         let deadlines = self.services.iter().filter_map(|service| match service.state {

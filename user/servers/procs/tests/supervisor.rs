@@ -192,7 +192,7 @@ proptest! {
                     prop_assert!(supervisor.find(name).unwrap().wait(20 + pause % 4, || Some(replies)));
                     model.waiters.push((20 + pause % 4, replies));
                 }
-                (2, State::Down(_)) => {
+                (2, State::Down(_) | State::Up(_)) => {
                     supervisor.find(name).unwrap().miss(pause);
                     model.missed.push(pause);
                 }
@@ -215,6 +215,12 @@ proptest! {
                         gone.extend(model.waiters.extract_if(.., |(one, _)| *one == client).map(|(_, reply)| reply));
                     }
                     prop_assert_eq!(supervisor.ended(client, now), (Verdict::NotSupervised, gone));
+                }
+                (6, _) => {
+                    // Who runs is told what it was not told.
+                    let mut all = models.iter_mut().zip(POLICIES);
+                    let first = all.find(|(model, _)| matches!(model.state, State::Up(_)) && !model.missed.is_empty());
+                    prop_assert_eq!(supervisor.missed(), first.map(|(model, (name, _))| (name, model.missed.remove(0))));
                 }
                 _ => {}
             }

@@ -4,30 +4,59 @@ use core::time::Duration;
 
 use tench::mem::Mem;
 use tench::memory::make;
+use tench::procs::Procs;
 use tench::sys::{Cap, Endpoint, Kind, Message, OWN_SPACE, Wait};
+use tench::thread::Builder;
 use tench::time::sleep;
 
 use super::kernel::{SERVERS, tree};
-use super::{Attack, empty, soon};
+use super::{Attack, empty, held, said, soon};
 use crate::case::Outcome;
 
 /// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("trees-at-exit", "100,000 capabilities that go with a process hold nobody up", at_exit)
-        .answered_within(ACCOUNT),
-    Attack::new("tree-freed", "nor those that go with a block of memory", freed),
+        .answered_within(PART),
+    Attack::new("trees-urgent", "nor do they if the server's deadlines pass all the time", urgent)
+        .answered_within(PART),
+    Attack::new("tree-freed", "nor those that go with a block of memory", freed).answered_within(PART),
     Attack::new("tree-revoked", "nor those that are revoked", revoked),
     Attack::new("tree-moved", "nor those that are sent to a server, which does not want them", moved),
     Attack::new("tree-killed", "nor those of a process that is killed while it makes more", killed).endless(),
 ];
 
-/// Microseconds for which the memory server takes back what is on the account of the attack: it serves nobody else meanwhile, which is
-/// known to be wrong (docs/status.md). Reservations are kept.
-const ACCOUNT: u64 = 60_000;
+/// Microseconds within which the client is answered beside what is deleted in parts: a round of it takes more than one request, of which each
+/// may find a part under way.
+const PART: u64 = 3000;
+/// Microseconds from one deadline to the next.
+const DEADLINE: u64 = 30;
 /// Nodes of 256 copies.
 const NODES: u32 = 126;
 
 fn at_exit() -> Outcome {
+    plant()
+}
+
+/// A process ends that has made much, while deadlines of the process server's pass, which are overdue until it has done with that.
+fn urgent() -> Outcome {
+    let child = Procs::STANDARD.prepare("cases")?;
+    child.argument("attack")?;
+    child.argument("plant")?;
+    let child = child.start()?;
+    let watch = move || {
+        let own = tench::process::id();
+        while Procs::STANDARD.status(child).is_ok_and(|status| !status.state.has_ended()) {
+            let _ = Procs::STANDARD.wait_until(own, soon(DEADLINE));
+        }
+    };
+    let watching = said(Builder::new().spawn(watch))?;
+    held(Procs::STANDARD, child)?;
+    watching.join();
+    Ok(())
+}
+
+/// A part: makes much, and ends.
+pub fn plant() -> Outcome {
     for _ in 0..3 {
         tree(NODES)?;
     }

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tench_abi::Kind;
-use tench_protocol::{Arrived, Event, Factory, Port, Replies, Sent, Slots};
+use tench_protocol::{Arrived, Event, Factory, Port, Replies, Sent};
 use tench_sync::shared::{Crowd, MEMBERS, Slept, Table};
 use tench_sys::ipc::BOUND_REPLY;
 use tench_sys::{
@@ -13,6 +13,7 @@ use tench_sys::{
 use super::protocol::{Error, GroupClient, GroupService};
 use super::{LONG, SharedCondition, SharedLock, SharedPermits};
 use crate::memory::{self, Made, Window};
+use crate::server::slots;
 use crate::sync::Mutex;
 use crate::thread::{Builder, JoinHandle};
 use crate::time;
@@ -303,8 +304,7 @@ impl Server {
 
     /// Serves until it is told to stop.
     fn run(mut self, endpoint: Cap<Endpoint>) {
-        let slots = Slots { take: || memory::take_slot().ok(), count: 1 };
-        let mut port = Port::new(endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots);
+        let mut port = Port::new(endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots(1));
         while !self.stopped {
             if port.next(Wait::FOREVER) == Event::Request {
                 port.carry_out(|request, context, answer| GroupClient::dispatch(&mut self, request, context, answer));
