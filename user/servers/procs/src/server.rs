@@ -554,7 +554,8 @@ impl ProcsService for Server {
             return Err(Error::NotAllowed);
         }
         let record = self.records.get_mut(process)?;
-        if record.has_ended() {
+        // The account of one that is being taken apart may be closed already, and would never be again.
+        if record.has_ended() || matches!(record.kernel, Some(Kept::Ending(..))) {
             return Err(Error::WrongState);
         }
         record.quota = bytes;
