@@ -106,7 +106,8 @@ impl Walk {
         derivation::behind(k, &place)
     }
 
-    /// Deletes until a window is due. Nothing of the budget is spent yet, so that the dearest step can be begun.
+    /// Deletes until a window is due. Nothing of the budget is spent yet, so that the dearest step can be begun, unless stand-ins are met
+    /// first; then it is after the next window.
     fn work<A: Arch>(&mut self, k: &mut Kernel<A>, slot: SlotRef, at: SlotRef) -> Turn {
         let (mut budget, mut at) = (BUDGET, at);
         let mut turn = Turn { is_over: false, has_deleted: false };
@@ -120,8 +121,14 @@ impl Walk {
                 return turn;
             }
             let place = k.slot(victim).cap;
+            let is_whole = budget == BUDGET;
             let step = step(k, victim, &mut budget);
-            turn.has_deleted |= step != Step::Stays;
+            // What is left of a budget need not be enough to begin the step.
+            turn.has_deleted |= match step {
+                Step::Done | Step::DoneWithContents => true,
+                Step::Pending => is_whole,
+                Step::Stays => false,
+            };
             match step {
                 Step::Done if victim != at => {}
                 Step::Stays => {

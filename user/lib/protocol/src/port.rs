@@ -122,8 +122,8 @@ pub struct Port {
     detours: u32,
 }
 
-/// Windows that the kernel passes to delete what came along with a request, before that is left for later: some 60,000 instructions.
-const PART: u64 = 48;
+/// Windows that the kernel passes to delete one capability that came along with a request, before the rest is left for later.
+const PART: u64 = 4;
 
 /// So many answers are sent with another reply object before it is worth a system call to return to the bound one.
 const DETOURS: u32 = 4;
@@ -296,6 +296,10 @@ impl Port {
     /// Offers slots for what may come along. With fewer slots, fewer capabilities arrive.
     #[inline(never)]
     fn offer(&mut self) {
+        if self.is_short {
+            // Perhaps what is being deleted has the slots.
+            (self.slots.dig)();
+        }
         let mut offered = [CapAddress::NULL; MAX_CAPS];
         let mut count = 0;
         for place in self.incoming.iter_mut().take(self.slots.count) {

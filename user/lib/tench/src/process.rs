@@ -178,7 +178,7 @@ impl Iterator for Strings {
 /// Without a process server to tell, the machine is powered off if the process may do that; otherwise the calling
 /// thread stops for ever.
 pub fn exit(code: i32) -> ! {
-    // It answers only if there is no process server.
+    // This goes on only if there is no process server.
     let _ = Procs::STANDARD.exit(code as u64);
     if is_first() {
         Cap::<Kernel>::new(slot::KERNEL).power_off(code as u8);

@@ -38,23 +38,27 @@ pub const fn slots(count: usize) -> Slots {
 /// nobody waits for all of it, and what a process leaves here goes at the latest with its memory.
 static GRAVES: Mutex<VecDeque<CapAddress>> = Mutex::new(VecDeque::new());
 
-/// Windows that the kernel passes for one part: some 60,000 instructions.
-const PART: u64 = 48;
+/// Windows that the kernel passes for one part of what was buried: some 30,000 instructions.
+const PART: u64 = 24;
 
-/// Deletes what lies in a slot, of which nobody knows how much it is, and gives the slot back. What takes long is done in parts, with
-/// later requests.
+/// Deletes what lies in a slot, of which nobody knows how much it is, and gives the slot back. What takes longer than a moment is done in
+/// parts, with later requests.
 pub fn bury(slot: CapAddress) {
-    if OWN_SPACE.delete_part_at(slot, PART) != Err(Error::Unfinished) {
+    if OWN_SPACE.delete_part_at(slot, 0) == Err(Error::Unfinished) {
+        remember(slot);
+    } else {
         memory::free_slot(slot);
-        return;
     }
+}
+
+/// What lies in a slot is deleted later, or now if there is no memory to remember it.
+fn remember(slot: CapAddress) {
     let mut graves = GRAVES.lock();
     if graves.try_reserve(1).is_ok() {
         graves.push_back(slot);
         return;
     }
     drop(graves);
-    // There is no memory to remember it.
     let _ = OWN_SPACE.delete_at(slot);
     memory::free_slot(slot);
 }
@@ -62,9 +66,9 @@ pub fn bury(slot: CapAddress) {
 /// Does a part of what is left of what was [buried](bury).
 fn dig() {
     let Some(slot) = GRAVES.lock().pop_front() else { return };
-    // There is room for one: it has just been taken out. What went with its owner's memory is not there any more.
+    // What went with its owner's memory is not there any more.
     if OWN_SPACE.delete_part_at(slot, PART) == Err(Error::Unfinished) {
-        GRAVES.lock().push_back(slot);
+        remember(slot);
     } else {
         memory::free_slot(slot);
     }

@@ -235,7 +235,8 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         let Some(account) = self.get_mut(number) else { return };
         account.has_ended = true;
         let mut next = number;
-        while let Some(account) = self.get(next).filter(|account| account.has_ended && account.members == 0) {
+        let is_over = |account: &&Account| account.has_ended && account.members == 0 && account.is_empty();
+        while let Some(account) = self.get(next).filter(is_over) {
             let above = account.above;
             self.forget(next);
             let Some(account) = above.and_then(|above| self.get_mut(above)) else { return };

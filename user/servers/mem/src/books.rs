@@ -22,7 +22,8 @@ use arrayvec::ArrayVec;
 use tench_abi::CapAddress;
 use tench_abi::object::UNTYPED_MAX_BITS;
 use tench_extents::{Manager, Node};
-use tench_mem_client::protocol::{Error, MIN_BLOCK_BITS};
+use tench_mem_client::protocol::{ABROAD, Error, MIN_BLOCK_BITS};
+use tench_procs_client::pid;
 
 use crate::accounts::{Account, Accounts, MAX_DEPTH};
 use crate::blocks::{Block, Blocks, Entry};
@@ -101,6 +102,9 @@ const fn no_extent(error: tench_extents::Error) -> Error {
         tench_extents::Error::Overlap | tench_extents::Error::NotGiven => Error::Internal,
     }
 }
+
+/// Accounts of nobody who could end.
+const NEVER_ENDS: [u64; 2] = [pid::MEM, ABROAD];
 
 /// The books, over the storage of their three parts.
 pub struct Books<E, B, A> {
@@ -183,6 +187,9 @@ where
             return Err(Error::TooManyBlocks);
         }
         let account = self.accounts.open(number).ok_or(Error::TooManyBlocks)?;
+        if account.has_ended {
+            return Err(Error::Ended);
+        }
         if account.left() < size || account.above.is_some() && !self.allows(number, size) {
             self.accounts.close(number);
             return Err(Error::QuotaExceeded);
@@ -294,6 +301,9 @@ where
     /// Counts bytes of objects in slabs against an account's quota. Errors: `QuotaExceeded`, `TooManyBlocks`.
     pub fn charge(&mut self, number: u64, bytes: u64) -> Result<(), Error> {
         let account = self.accounts.open(number).ok_or(Error::TooManyBlocks)?;
+        if account.has_ended {
+            return Err(Error::Ended);
+        }
         if account.left() < bytes || account.above.is_some() && !self.allows(number, bytes) {
             self.accounts.close(number);
             return Err(Error::QuotaExceeded);
@@ -313,6 +323,19 @@ where
             self.accounts.shrunk(number, bytes);
         }
         self.accounts.close(number);
+    }
+
+    /// The process of an account has ended: nothing more comes on it, and what is on it goes.
+    pub fn end(&mut self, number: u64) {
+        if let Some(account) = self.accounts.get_mut(number).filter(|account| !NEVER_ENDS.contains(&account.number)) {
+            account.has_ended = true;
+        }
+    }
+
+    /// Whether a client may ask for memory: its process lives. Everything that lives and was started by the process server has an account, which
+    /// its own objects are on; those of its beginning have none, perhaps, and the capability without a badge is nobody's.
+    pub fn is_served(&self, number: u64) -> bool {
+        pid::place(number).1 <= pid::PROCS || self.accounts.get(number).is_some_and(|account| !account.has_ended)
     }
 
     /// Whether an account may have so many bytes more, as far as it and those above it have limits.
@@ -396,7 +419,8 @@ where
             let (count, below) =
                 members.fold((0, 0), |(count, bytes), other| (count + 1, bytes + other.own() + other.below));
             assert_eq!((account.members, account.below), (count, below), "what is below an account");
-            assert!(!account.has_ended || count > 0, "of who has ended, the limit alone stays");
+            let is_left = count > 0 || !account.is_empty();
+            assert!(!account.has_ended || is_left, "of who has ended, the limit stays, and what is not freed yet");
             let above = account.above.and_then(|above| self.accounts.get(above));
             assert_eq!(above.map_or(0, |above| above.depth + 1), account.depth, "limits above");
             assert!(account.above.is_none() == above.is_none() && account.depth <= MAX_DEPTH);

@@ -20,7 +20,7 @@ use crate::slabs::{Both, Slabs};
 const REGIONS_NODE: u32 = 1;
 
 /// Windows that the kernel passes for a part of deleting what a client sent along: little, because others pay for it.
-const INCOMING_PART: u64 = 8;
+const INCOMING_PART: u64 = 24;
 
 /// The server's state.
 pub struct Server {
@@ -93,6 +93,10 @@ impl MemService for Server {
         within: Within,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error> {
         view::check_choice(powers, &within)?;
+        // Of one that has ended nobody would ever take it back.
+        if !self.store.books.is_served(client) {
+            return Err(Error::Ended);
+        }
         let Within { align_bits, base, limit } = within;
         let anywhere = Request::anywhere(client, client, u64::from(size_bits));
         self.block(&Request { align_bits: u64::from(align_bits), base, limit, ..anywhere })

@@ -241,6 +241,9 @@ impl Slabs {
         destination: Option<(Cap<CapNode>, CapAddress)>,
         descriptors: &[u64],
     ) -> Result<Given, Error> {
+        if !store.books.is_served(client) {
+            return Err(Error::Ended);
+        }
         let (wanted, sizes) = read_bundle(descriptors)?;
         let objects = wanted.iter().map(|one| one.count as usize).sum();
         let bytes = sizes.iter().map(|one| one.size.saturating_mul(one.count.into())).fold(0, u64::saturating_add);

@@ -193,6 +193,8 @@ fn what_takes_long_is_done_in_parts() {
             assert_eq!(part, Err(Error::Unfinished));
             assert_eq!(server.store.books.account(10).map(|account| account.used), Some(1 << 20));
             server.check();
+            assert!(free || server.allocate(10, 12) == Err(Error::Ended), "its process has ended");
+            assert!(free == server.store.books.is_served(10));
             server.allocate(11, 12).unwrap();
             server.free(1).unwrap();
             parts += 1;
@@ -217,6 +219,9 @@ fn memory_that_is_abroad_outlives_its_owner() {
     server.store.machine.abroad.extend(abroad);
     assert_eq!(server.free(0), Err(Error::Abroad));
     server.check();
+    // What is abroad ends a part.
+    assert_eq!(server.store.close(10), Err(Error::Unfinished));
+    while server.store.close(10) == Err(Error::Unfinished) {}
     assert_eq!(server.store.close(10), Ok(()));
     let books = &server.store.books;
     assert_eq!(books.account(10), None, "the process is forgotten");

@@ -6,7 +6,7 @@
 //!                                             └─ each time the undertaker asks
 //! ```
 //! The undertaker is a thread of this server that does nothing but ask for the next part, at the priority of the ended process or of whoever
-//! waits for its end, if that is higher. So what takes long is as urgent as that, and this server is not kept longer than for a part.
+//! killed it, if that is higher. So what takes long is as urgent as that, and this server is not kept longer than for a part.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -23,8 +23,7 @@ use tench_procs_client::protocol::{Error, State, Status};
 use tench_protocol::{Pending, Replies};
 use tench_sys::{Cap, Endpoint, Message, Notification, Reply, SchedulingContext, Wait};
 
-use crate::server::{Kept, ProcessRecord, Server, Waited};
-use crate::services::own_core;
+use crate::server::{Kept, Server, Waited};
 use crate::spawn::SERVICE;
 
 /// Bytes of the undertaker's stack.
@@ -84,55 +83,69 @@ enum Next {
     Later,
 }
 
-/// The thread that asks for parts, once there was something to ask for.
-#[derive(Default)]
+/// The thread that asks for parts, and what there is to do.
 pub struct Undertaker {
-    thread: Option<(Cap<SchedulingContext>, Cap<Notification>)>,
+    context: Cap<SchedulingContext>,
+    wake: Cap<Notification>,
     /// Processes that are taken apart, with the priority at which.
     endings: Vec<(u8, u64)>,
     /// Processes of other cores that have ended, and what they prepared here goes.
     foreign: Vec<u64>,
-    priority: u8,
+    /// At which servers are told again.
+    telling: u8,
+    /// What the thread has now, if anybody has set it.
+    priority: Option<u8>,
 }
 
 impl Undertaker {
+    /// Starts the thread, at this server's priority, until there is something to do.
+    pub fn start(core: u64) -> Option<Undertaker> {
+        let wake = memory::make::<Notification>(0).ok()?.leak();
+        let way = memory::take_slot().ok()?;
+        let service = SERVICE.mint_to(way, Rights::WRITE | Rights::CALL, pid::first(core) | pid::PROCS).ok()?;
+        let thread =
+            Builder::new().name("undertaker").stack_size(STACK).spawn(move || undertake(service, wake)).ok()?;
+        let context = thread.scheduling()?;
+        thread.detach();
+        let (endings, foreign) = (Vec::new(), Vec::new());
+        Some(Undertaker { context, wake, endings, foreign, telling: 0, priority: None })
+    }
+
     /// The process that is next: the first of those with the highest priority.
     fn next(&self) -> Option<u64> {
-        let highest = self.endings.iter().map(|(priority, _)| *priority).max()?;
+        let highest = self.highest()?;
         self.endings.iter().find(|(priority, _)| *priority == highest).map(|(_, process)| *process)
     }
 
-    /// Sees to it that the thread asks, at the highest of the priorities. Answers whether it will.
-    fn wake(&mut self, least: u8) -> bool {
-        let highest = self.endings.iter().map(|(priority, _)| *priority).max().unwrap_or(0).max(least);
-        if self.thread.is_none() {
-            self.thread = start(highest);
-            self.priority = highest;
-        }
-        let Some((context, wake)) = self.thread else { return false };
-        if highest != self.priority && set_priority(context, highest) {
-            self.priority = highest;
-        }
-        wake.signal().is_ok()
+    fn highest(&self) -> Option<u8> {
+        self.endings.iter().map(|(priority, _)| *priority).max()
     }
-}
 
-/// Starts the undertaker. There may be no memory for it.
-fn start(priority: u8) -> Option<(Cap<SchedulingContext>, Cap<Notification>)> {
-    let wake = memory::make::<Notification>(0).ok()?;
-    let way = memory::take_slot().ok()?;
-    let (signal, own) = (wake.cap(), pid::first(own_core()) | pid::PROCS);
-    let started = SERVICE.mint_to(way, Rights::WRITE | Rights::CALL, own).ok().and_then(|service| {
-        let thread = Builder::new().name("undertaker").stack_size(STACK).priority(priority);
-        thread.spawn(move || undertake(service, signal)).ok()
-    });
-    let Some((thread, context)) = started.and_then(|thread| thread.scheduling().map(|context| (thread, context)))
-    else {
-        tench::server::bury(way);
-        return None;
-    };
-    thread.detach();
-    Some((context, wake.leak()))
+    /// A part of what a process had is gone: it is the last of its priority, or all of it is gone.
+    fn is_done_with(&mut self, process: u64, has_ended: bool) {
+        if let Some(place) = self.endings.iter().position(|(_, ending)| *ending == process) {
+            let ending = self.endings.remove(place);
+            if !has_ended {
+                self.endings.push(ending);
+            }
+        }
+    }
+
+    /// Gives the thread the priority of what is next.
+    fn settle(&mut self) {
+        let usual = if self.foreign.is_empty() { 1 } else { DEFAULT_PRIORITY };
+        let priority = self.highest().unwrap_or(usual.max(self.telling));
+        if self.priority != Some(priority) && set_priority(self.context, priority) {
+            self.priority = Some(priority);
+        }
+    }
+
+    /// Sees to it that the thread asks.
+    fn wake(&mut self) {
+        self.settle();
+        // It waits for that, or looks when it is done with a part.
+        let _ = self.wake.signal();
+    }
 }
 
 fn set_priority(context: Cap<SchedulingContext>, priority: u8) -> bool {
@@ -147,7 +160,8 @@ fn undertake(service: Cap<Endpoint>, wake: Cap<Notification>) {
         loop {
             match service.call_with(&Message::new(0), Wait::FOREVER).map(|answer| answer.label()) {
                 Ok(label) if label == Next::Part as u64 => {}
-                Ok(label) if label == Next::Later as u64 => time::sleep(PAUSE),
+                // Or until there is something else to do.
+                Ok(label) if label == Next::Later as u64 => drop(wake.wait_until(time::deadline(PAUSE))),
                 _ => break,
             }
         }
@@ -167,21 +181,26 @@ impl Server {
     }
 
     fn next_part(&mut self) -> Next {
-        if let Some(process) = self.undertaker.next() {
-            if self.end_part(process) {
-                self.undertaker.endings.retain(|(_, ending)| *ending != process);
-            }
-            return Next::Part;
-        }
-        if let Some(process) = self.undertaker.foreign.pop() {
+        self.undertaker.settle();
+        let next = if let Some(process) = self.undertaker.next() {
+            let has_ended = self.end_part(process);
+            self.undertaker.is_done_with(process, has_ended);
+            Next::Part
+        } else if let Some(process) = self.undertaker.foreign.pop() {
             self.forget_foreign(process);
-            return Next::Part;
-        }
-        match self.tell_again() {
-            None => Next::Nothing,
-            Some(true) => Next::Part,
-            Some(false) => Next::Later,
-        }
+            Next::Part
+        } else {
+            match self.tell_again() {
+                None => {
+                    self.undertaker.telling = 0;
+                    Next::Nothing
+                }
+                Some(true) => Next::Part,
+                Some(false) => Next::Later,
+            }
+        };
+        self.undertaker.settle();
+        next
     }
 
     /// Ends a process: it is stopped, and taken apart now or in parts. `by` is who wants that.
@@ -190,6 +209,7 @@ impl Server {
         match record.kernel.take() {
             Some(Kept::Living(mut living)) => {
                 living.stop();
+                record.is_ending = true;
                 record.kernel = Some(Kept::Ending(living, how));
             }
             other => {
@@ -200,54 +220,32 @@ impl Server {
         if self.end_part(process) {
             return Ok(());
         }
+        if self.undertaker.endings.try_reserve(1).is_err() {
+            // There is no memory to remember it.
+            while !self.end_part(process) {}
+            return Ok(());
+        }
         self.undertaker.endings.push((0, process));
         self.hasten(process, process);
         self.hasten(process, by);
-        if !self.undertaker.wake(0) {
-            self.end_at_once(process);
-        }
+        self.undertaker.wake();
         Ok(())
     }
 
-    /// The same where a thread of the process itself asks: nobody is answered, but as long as that thread is there it waits in a reply object,
-    /// which `keep` keeps.
-    pub fn end_itself(
-        &mut self,
-        process: u64,
-        how: Condition,
-        keep: impl FnOnce() -> Option<Waiter>,
-    ) -> Result<(), Error> {
-        self.end(process, how, process)?;
-        if self.records.get(process).is_ok_and(ProcessRecord::has_ended) {
-            return Ok(());
-        }
-        match keep() {
-            Some(waiter) => self.records.wait(process, process, None, waiter),
-            None => self.end_at_once(process),
-        }
-        Ok(())
-    }
-
-    /// Takes a process apart to the end, where there is no memory to do it in parts.
-    fn end_at_once(&mut self, process: u64) {
-        while !self.end_part(process) {}
-        self.undertaker.endings.retain(|(_, ending)| *ending != process);
-    }
-
-    /// A process is taken apart at no lower a priority than that of whoever wants its end, as far as that is known.
+    /// A process is taken apart at no lower a priority than that of whoever kills it, as far as that is known.
     pub fn hasten(&mut self, process: u64, whose: u64) {
         let Ok(priority) = self.records.get(whose).map(|record| record.priority) else { return };
         let mut found = self.undertaker.endings.iter_mut().filter(|(_, ending)| *ending == process);
         if let Some((now, _)) = found.find(|(now, _)| *now < priority) {
             *now = priority;
-            self.undertaker.wake(0);
+            self.undertaker.settle();
         }
     }
 
     /// A server that runs was not told that a process has ended: it is told again, at this priority.
     pub fn tell_later(&mut self, priority: u8) {
-        // Without memory for the thread, it is told when it is started again.
-        let _ = self.undertaker.wake(priority);
+        self.undertaker.telling = self.undertaker.telling.max(priority);
+        self.undertaker.wake();
     }
 
     /// What a process of another core has prepared goes, now or in parts.
@@ -258,13 +256,14 @@ impl Server {
         if self.records.prepared_by(process).is_none() {
             return;
         }
-        self.undertaker.foreign.push(process);
-        if !self.undertaker.wake(DEFAULT_PRIORITY) {
-            self.undertaker.foreign.pop();
+        if self.undertaker.foreign.try_reserve(1).is_err() {
             while let Some(prepared) = self.records.prepared_by(process) {
                 self.discard_record(prepared);
             }
+            return;
         }
+        self.undertaker.foreign.push(process);
+        self.undertaker.wake();
     }
 
     /// Does a part of what the end of a process takes. Answers whether it has ended.
@@ -274,7 +273,7 @@ impl Server {
         if !living.clear_part() {
             return false;
         }
-        // Nobody of it runs any more, so these become no more.
+        // Whatever is asked in its name is refused, so these become no more.
         if let Some(prepared) = self.records.prepared_by(process) {
             self.discard_record(prepared);
             if self.records.prepared_by(process).is_some() {

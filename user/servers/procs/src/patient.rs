@@ -7,7 +7,7 @@ use tench_protocol::Transport;
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Received, Wait};
 
 /// How long an answer may take. Servers answer at once unless they are what has died, or kept busy; then they are asked again later.
-const PATIENCE: Duration = Duration::from_millis(10);
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A server that is waited for a limited time. It sends no capabilities.
 #[derive(Clone, Copy)]

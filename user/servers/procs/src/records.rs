@@ -94,6 +94,8 @@ pub struct Record<K> {
     /// more processes than are left for others ([`Places`]), however it divides them among parents and children.
     family: u64,
     status: Condition,
+    /// It has been stopped, and is taken apart: whatever is asked in its name is refused.
+    pub is_ending: bool,
     /// It is one of those that the load counts.
     counts: bool,
     /// Places that the texts take with which it is prepared.
@@ -215,6 +217,7 @@ impl<K, R> Records<K, R> {
             number: pid,
             family,
             status: Condition::plain(State::Preparing),
+            is_ending: false,
             counts: false,
             texts: 0,
             ancestors,
@@ -342,11 +345,11 @@ impl<K, R> Records<K, R> {
         self.preparing.range((parent, 0)..=(parent, u64::MAX)).next().map(|(_, pid)| *pid)
     }
 
-    /// Whether a process exists and has not ended: only such a one can be a parent or wait for something. Of those of another core
+    /// Whether a process exists and neither has ended nor is being taken apart: only such a one can be a parent or wait for something. Of those of another core
     /// that core's monitor knows.
     pub fn check_living(&self, pid: u64) -> Result<(), Error> {
         match self.get(pid) {
-            Ok(record) if record.has_ended() => Err(Error::WrongState),
+            Ok(record) if record.has_ended() || record.is_ending => Err(Error::WrongState),
             Err(error) if !self.is_foreign(pid) => Err(error),
             _ => Ok(()),
         }

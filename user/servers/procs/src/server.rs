@@ -122,7 +122,7 @@ impl Server {
             random,
             mem: Mem::at(mem),
             core,
-            undertaker: Undertaker::default(),
+            undertaker: Undertaker::start(core).ok_or(LoadError::OutOfMemory)?,
             link: None,
             supervisor: Supervisor::default(),
             connections: Vec::new(),
@@ -138,7 +138,8 @@ impl Server {
             if port.next(wait) == Event::Request {
                 port.carry_out(|request, context, answer| {
                     if request.is_fault() {
-                        self.fault_message(request, context.replies, answer)
+                        self.fault_message(request, answer);
+                        Flow::Answer
                     } else if self.is_undertaker(request.badge()) {
                         self.undertake(answer);
                         Flow::Answer
@@ -191,7 +192,6 @@ impl Server {
         }
         let waiter = later.keep().map_err(|_| Error::Full)?;
         self.records.wait(process, caller, deadline.map(Instant::ticks), Waiter::Status(waiter));
-        self.hasten(process, caller);
         Ok(None)
     }
 
@@ -206,7 +206,7 @@ impl Server {
     /// Lets whoever has killed a process wait until nothing is left of it. Answers whether he waits: where there is no room for that, he
     /// goes on.
     fn wait_for_kill(&mut self, caller: u64, process: u64, keep: impl FnOnce() -> Option<Waiter>) -> bool {
-        if !self.may_wait(process, caller) {
+        if reserve().is_err() || !self.may_wait(process, caller) {
             return false;
         }
         let Some(waiter) = keep() else { return false };
@@ -228,6 +228,7 @@ impl Server {
 
     /// The preparation of a process that `caller` prepares.
     fn preparation(&mut self, caller: u64, process: u64) -> Result<&mut Preparation, Error> {
+        self.records.check_living(caller)?;
         match &mut self.records.preparing(caller, process)?.kernel {
             Some(Kept::Preparing(preparation)) => Ok(preparation),
             _ => Err(Error::WrongState),
@@ -257,38 +258,27 @@ impl Server {
     }
 
     /// A thread has faulted: its process ends. There is nothing to answer, unless this server knows of no such process.
-    fn fault_message(&mut self, message: &Received, replies: &mut Replies, answer: &mut Message) -> Flow {
+    fn fault_message(&mut self, message: &Received, answer: &mut Message) {
         let report = Report {
             class: message.word(0),
             address: message.word(1),
             instruction: message.word(2),
             syndrome: message.word(3),
         };
-        let keep = || replies.keep().ok().map(Waiter::Kill);
-        match self.faulted(identity(message.badge()), report, None, keep) {
-            Ok(()) => Flow::Later,
-            Err(_) => {
-                answer.restart(STOP);
-                Flow::Answer
-            }
-        }
+        // Where this server knows of no such process, the thread stops all the same.
+        let _ = self.faulted(identity(message.badge()), report, None);
+        answer.restart(STOP);
     }
 
     /// Reports a fault, and ends the process.
-    fn faulted(
-        &mut self,
-        process: u64,
-        report: Report,
-        own: Option<OwnReport>,
-        keep: impl FnOnce() -> Option<Waiter>,
-    ) -> Result<(), Error> {
+    fn faulted(&mut self, process: u64, report: Report, own: Option<OwnReport>) -> Result<(), Error> {
         let Ok(Record { kernel: Some(Kept::Living(living)), name, .. }) = self.records.get(process) else {
             return Err(Error::NoSuchProcess);
         };
         // The console cannot report its own end.
         let console = self.service("console").filter(|_| self.supervisor.state("console") != Some(Up(process)));
         let kind = report::fault(console, name, process, &Fault { report, layout: &living.layout, own });
-        self.end_itself(process, Condition { state: State::Faulted, detail: kind as u64 }, keep)
+        self.end(process, Condition { state: State::Faulted, detail: kind as u64 }, process)
     }
 
     /// Kills a process, if `caller` may. Answers whether somebody is to be answered, and now.
@@ -307,9 +297,11 @@ impl Server {
                 return Ok(true);
             }
             Some(Kept::Ending(..)) => self.hasten(process, caller),
+            // Who asks in its own name is answered at once: its threads are suspended or gone, and somebody else whom it gave its
+            // capability to must not wait in the server's reply object.
             _ if process == caller => {
                 self.managed(caller, powers, process)?;
-                return self.end_itself(process, how, keep).map(|()| false);
+                return self.end(process, how, caller).map(|()| true);
             }
             _ => {
                 self.managed(caller, powers, process)?;
@@ -445,10 +437,8 @@ impl ProcsService for Server {
         self.start_prepared(process)
     }
 
-    fn exit(&mut self, caller: Caller, later: Later<'_, (), Error>, code: u64) -> Result<Option<()>, Error> {
-        let keep = || later.keep().ok().map(Waiter::Kill);
-        self.end_itself(caller.0, Condition { state: State::Exited, detail: code }, keep)?;
-        Ok(None)
+    fn exit(&mut self, caller: Caller, code: u64) -> Result<(), Error> {
+        self.end(caller.0, Condition { state: State::Exited, detail: code }, caller.0)
     }
 
     fn kill(
@@ -555,7 +545,7 @@ impl ProcsService for Server {
         }
         let record = self.records.get_mut(process)?;
         // The account of one that is being taken apart may be closed already, and would never be again.
-        if record.has_ended() || matches!(record.kernel, Some(Kept::Ending(..))) {
+        if record.has_ended() || record.is_ending {
             return Err(Error::WrongState);
         }
         record.quota = bytes;
@@ -599,11 +589,9 @@ impl ProcsService for Server {
         Ok(self.records.load() as u64)
     }
 
-    fn fault(&mut self, caller: Caller, later: Later<'_, (), Error>, fault: OwnFault) -> Result<Option<()>, Error> {
+    fn fault(&mut self, caller: Caller, fault: OwnFault) -> Result<(), Error> {
         let region = fault.region.map(|region| (region.kind, region.start, region.size));
-        let keep = || later.keep().ok().map(Waiter::Kill);
-        self.faulted(caller.0, fault.report(), Some(OwnReport { kind: fault.kind, region }), keep)?;
-        Ok(None)
+        self.faulted(caller.0, fault.report(), Some(OwnReport { kind: fault.kind, region }))
     }
 }
 

@@ -395,8 +395,9 @@ impl Server {
         let Some(Kept::Living(living)) = &self.records.get(caller)?.kernel else { return Err(Error::WrongState) };
         let (_, name) = *living.connected.iter().find(|(to, _)| *to == slot).ok_or(Error::BadSlot)?;
         match self.supervisor.state(name) {
-            Some(State::Up(_)) => self.mint(name, caller).map(Some),
-            Some(State::Down(_)) => {
+            Some(State::Up(_)) if self.service(name).is_some() => self.mint(name, caller).map(Some),
+            // One that is being taken apart is as good as down.
+            Some(State::Up(_) | State::Down(_)) => {
                 let service = self.supervisor.find(name).ok_or(Error::GivenUp)?;
                 if service.wait(caller, || later.keep().ok()) { Ok(None) } else { Err(Error::Full) }
             }
@@ -445,6 +446,6 @@ fn keep(bytes: u64, nodes: u32) -> Result<Option<Keepsake>, memory::Error> {
 }
 
 /// Which core this is.
-pub fn own_core() -> u64 {
+fn own_core() -> u64 {
     Cap::<Kernel>::new(slot::KERNEL).machine().map_or(0, |machine| machine.core)
 }

@@ -123,11 +123,13 @@ pub struct Started<W> {
 /// All supervised servers.
 pub struct Supervisor<P, W> {
     services: Vec<Service<P, W>>,
+    /// Whose turn it is to be told what it missed.
+    turn: usize,
 }
 
 impl<P, W> Default for Supervisor<P, W> {
     fn default() -> Self {
-        Supervisor { services: Vec::new() }
+        Supervisor { services: Vec::new(), turn: 0 }
     }
 }
 
@@ -154,10 +156,15 @@ impl<P, W> Supervisor<P, W> {
         self.services.iter().find(|service| service.name == name).map(Service::state)
     }
 
-    /// Takes out a process of which a server that runs has not been told, and the server's name.
+    /// Takes out a process of which a server that runs has not been told, and the server's name: of each such server in turn, since one that
+    /// does not answer must not keep the others from it.
     pub fn missed(&mut self) -> Option<(&'static str, u64)> {
-        let runs = |service: &&mut Service<P, W>| matches!(service.state, State::Up(_)) && !service.missed.is_empty();
-        self.services.iter_mut().find(runs).map(|service| (service.name, service.missed.remove(0)))
+        let count = self.services.len();
+        let wants = |service: &Service<P, W>| matches!(service.state, State::Up(_)) && !service.missed.is_empty();
+        let place = (0..count).map(|step| (self.turn + step) % count).find(|place| wants(&self.services[*place]))?;
+        self.turn = place + 1;
+        let service = &mut self.services[place];
+        Some((service.name, service.missed.remove(0)))
     }
 
     /// The earliest time at which something is to be started.

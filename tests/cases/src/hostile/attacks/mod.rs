@@ -8,6 +8,7 @@
 //! controls   what is no attack, and has to be noticed: without it, nobody knew whether the rest can fail
 //! kernel     attacks on the kernel, by what a program makes of its own memory
 //! servers    attacks on servers, by requests
+//! borrowed   what others had, after their end
 //! trees      work for others that is expensive to undo
 //! floods     whatever lasts as long as it can
 //! reach      what others hold, and what is on other cores
@@ -17,6 +18,7 @@
 //! what is seen beside it: nothing gained, nothing late beyond what admission allowed, every byte back.
 
 mod books;
+mod borrowed;
 mod client;
 mod controls;
 mod field;
@@ -114,7 +116,8 @@ impl Attack {
 }
 
 /// All of them, in the order in which they run.
-const ATTACKS: &[&[Attack]] = &[reach::ATTACKS, kernel::ATTACKS, servers::ATTACKS, trees::ATTACKS, floods::ATTACKS];
+const ATTACKS: &[&[Attack]] =
+    &[reach::ATTACKS, kernel::ATTACKS, servers::ATTACKS, borrowed::ATTACKS, trees::ATTACKS, floods::ATTACKS];
 
 /// What such a process does.
 type Part = fn() -> Outcome;
@@ -130,6 +133,7 @@ const PARTS: &[(&str, Part)] = &[
     ("greedy", reach::register_as_system),
     ("idle", reach::idle),
     ("plant", trees::plant),
+    ("hand-over", borrowed::hand_over),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.

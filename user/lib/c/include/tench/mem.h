@@ -55,6 +55,8 @@ enum tench_mem_error {
     TENCH_MEM_ERROR_TOO_DEEP = 18,
     /* A part is done, and there is more to do. */
     TENCH_MEM_ERROR_UNFINISHED = 19,
+    /* The process that the capability was given to has ended. */
+    TENCH_MEM_ERROR_ENDED = 20,
 };
 
 /* Whether it is one of them. */
@@ -80,6 +82,7 @@ static inline bool tench_mem_error_is(uint64_t code)
     case TENCH_MEM_ERROR_NOT_ALLOWED:
     case TENCH_MEM_ERROR_TOO_DEEP:
     case TENCH_MEM_ERROR_UNFINISHED:
+    case TENCH_MEM_ERROR_ENDED:
         return true;
     default:
         return false;
@@ -128,6 +131,8 @@ static inline const char *tench_mem_error_text(uint64_t code)
         return "too many limits lie within each other; start the program with the limit that its parent has";
     case TENCH_MEM_ERROR_UNFINISHED:
         return "a part of it is done; ask again to go on";
+    case TENCH_MEM_ERROR_ENDED:
+        return "the process that this capability was made for has ended; use your own";
     default:
         return NULL;
     }
@@ -341,7 +346,7 @@ struct tench_mem_give_answer {
  * Gives a block of at least `1 << size_bits` bytes. Its physical address names it from now on. (The process server
  * alone can ask for it on the account of another.) A range of addresses, or an alignment to more than 1 GiB, is only for those
  * with the power `memory`.
- * Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`.
+ * Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`, `Ended`.
  */
 static inline int tench_mem_give(tench_cap server, uint32_t size_bits, const struct tench_mem_within *within,
     tench_cap slot, struct tench_mem_give_answer *answer)

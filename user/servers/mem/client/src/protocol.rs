@@ -13,7 +13,7 @@ pub trait MemService {
     /// Gives a block of at least `1 << size_bits` bytes. Its physical address names it from now on. (The process server
     /// alone can ask for it on the account of another.) A range of addresses, or an alignment to more than 1 GiB, is only for those
     /// with the power `memory`.
-    /// Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`.
+    /// Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`, `Ended`.
     #[method(1)]
     fn give(
         &mut self,
@@ -228,5 +228,7 @@ tench_protocol::codes! {
         TooDeep = 18, "too many limits lie within each other; start the program with the limit that its parent has";
         /// A part is done, and there is more to do.
         Unfinished = 19, "a part of it is done; ask again to go on";
+        /// The process that the capability was given to has ended.
+        Ended = 20, "the process that this capability was made for has ended; use your own";
     }
 }

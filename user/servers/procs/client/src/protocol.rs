@@ -109,7 +109,7 @@ pub trait ProcsService {
 
     /// Ends the calling process and all its threads. There is no answer.
     #[method(7)]
-    fn exit(&mut self, caller: Caller, later: Later<'_, (), Error>, code: u64) -> Result<Option<()>, Error>;
+    fn exit(&mut self, caller: Caller, code: u64) -> Result<(), Error>;
 
     /// Kills a process. Of one in preparation nothing is left then, not even its record.
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended), `Essential`.
@@ -241,7 +241,7 @@ pub trait ProcsService {
 
     /// Ends the calling process as after a fault for which it found no remedy itself. There is no answer.
     #[method(20)]
-    fn fault(&mut self, caller: Caller, later: Later<'_, (), Error>, report: OwnFault) -> Result<Option<()>, Error>;
+    fn fault(&mut self, caller: Caller, report: OwnFault) -> Result<(), Error>;
 }
 
 /// What is known about a process.
