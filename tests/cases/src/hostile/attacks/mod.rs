@@ -129,6 +129,7 @@ const PARTS: &[(&str, Part)] = &[
     ("bomb-0", || Ok(())),
     ("greedy", reach::register_as_system),
     ("idle", reach::idle),
+    ("wait", servers::wait_for_one),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.
