@@ -102,6 +102,8 @@ errors! {
     Lent = 36, "another core has it, and there is a stand-in for that; take it back first";
     /// The object belongs to another core.
     Borrowed = 37, "it belongs to another core; only that can send it on";
+    /// A slice was asked for that is longer than the authority's, at its ceiling.
+    SliceTooLong = 38, "the slice exceeds that of the scheduling context that authorises it; ask for a shorter one, or for a lower priority and ceiling";
 }
 
 impl core::fmt::Display for Error {

@@ -9,6 +9,7 @@
 //! kernel     attacks on the kernel, by what a program makes of its own memory
 //! servers    attacks on servers, by requests
 //! trees      work for others that is expensive to undo
+//! turns      what keeps those of the same priority from running
 //! floods     whatever lasts as long as it can
 //! reach      what others hold, and what is on other cores
 //! ```
@@ -26,6 +27,7 @@ mod reach;
 mod reserved;
 mod servers;
 mod trees;
+mod turns;
 
 use alloc::format;
 use core::fmt::Debug;
@@ -114,7 +116,8 @@ impl Attack {
 }
 
 /// All of them, in the order in which they run.
-const ATTACKS: &[&[Attack]] = &[reach::ATTACKS, kernel::ATTACKS, servers::ATTACKS, trees::ATTACKS, floods::ATTACKS];
+const ATTACKS: &[&[Attack]] =
+    &[reach::ATTACKS, kernel::ATTACKS, servers::ATTACKS, trees::ATTACKS, turns::ATTACKS, floods::ATTACKS];
 
 /// What such a process does.
 type Part = fn() -> Outcome;
@@ -130,6 +133,7 @@ const PARTS: &[(&str, Part)] = &[
     ("greedy", reach::register_as_system),
     ("idle", reach::idle),
     ("wait", servers::wait_for_one),
+    ("equal", turns::count_for_ever),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.
