@@ -104,6 +104,8 @@ errors! {
     Borrowed = 37, "it belongs to another core; only that can send it on";
     /// A part of the operation is done, and there is more to do.
     Unfinished = 38, "a part of it is done; call again to go on";
+    /// A slice was asked for that is longer than the authority's, at its ceiling.
+    SliceTooLong = 39, "the slice exceeds that of the scheduling context that authorises it; ask for a shorter one, or for a lower priority and ceiling";
 }
 
 impl core::fmt::Display for Error {

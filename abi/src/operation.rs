@@ -202,8 +202,11 @@ operations! {
 
     // ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Configure** a scheduling context. `cap` scheduling context (`WRITE`), x1 priority, x2 ceiling, x3 time slice
-    /// in ticks (0: none), x4 scheduling context (`WRITE`) that authorises it (0: the caller's own): priority and
-    /// ceiling may not exceed its ceiling. Errors: `PriorityTooHigh`.
+    /// in ticks (0: none, so whoever runs on it makes room for equals only when it waits or yields), x4 scheduling context
+    /// (`WRITE`) that authorises it (0: the caller's own): priority and ceiling may not exceed its ceiling. If one of them is equal to
+    /// that, the slice may not be longer than the authority's, and none is longer than any; if both are below, it may be. A new scheduling
+    /// context has priority 0, ceiling 0 and a slice of one tick. Errors: `InvalidArgument` (a priority or ceiling above 255),
+    /// `PriorityTooHigh`, `SliceTooLong`.
     SchedulingConfigure = 80;
     /// **Describe** a scheduling context (`READ`). Answers x1 priority, x2 ceiling, x3 time slice, x4 ticks consumed,
     /// x5 budget, x6 period (both 0 without one), x7 ticks of the budget that can be used now, x8 when more comes (a reading

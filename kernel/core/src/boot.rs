@@ -43,8 +43,6 @@ pub struct Plan<'a> {
 const OBJECTS_BITS: u32 = 20;
 /// Where `init` finds the device tree.
 const DEVICE_TREE: u64 = address::PROCESS_INFO + 0x40_0000;
-/// Bits of the slice that `init` and whoever it does not configure otherwise runs with: about 10 ms.
-const SLICES_PER_SECOND: u64 = 100;
 
 impl<A: Arch> State<A> {
     /// Makes a kernel's state of zeroed memory, with an idle thread and nothing else.
@@ -232,7 +230,8 @@ fn start_thread<A: Arch>(
     let c = k.get(context);
     c.priority = u8::MAX;
     c.ceiling = u8::MAX;
-    c.slice = plan.counter_frequency / SLICES_PER_SECOND;
+    // It has no slice: so it may give any to others.
+    c.is_configured = true;
     for (binding, address) in wanted {
         let source = slot_in(k, node, address)?;
         thread::binding::adopt(k, first, binding, source);

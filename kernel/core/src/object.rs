@@ -126,6 +126,8 @@ pub struct SchedulingContext {
     pub ceiling: u8,
     /// Whether its budget is used up: nobody runs on it, and it waits for its next refill.
     pub is_used_up: bool,
+    /// Whether somebody has said what it is. Before that, its slice is none by accident ([`configure`](crate::scheduling::configure)).
+    pub is_configured: bool,
     /// Ticks until the next thread of equal priority runs; 0: until it waits.
     pub slice: u64,
     /// Ticks consumed.

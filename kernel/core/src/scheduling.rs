@@ -17,27 +17,51 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
     let (Ok(priority), Ok(ceiling)) = (u8::try_from(priority), u8::try_from(ceiling)) else {
         return Err(Error::InvalidArgument);
     };
-    let allowed = highest_allowed(k, thread, 4)?;
-    if priority > allowed || ceiling > allowed {
+    let authority = authority(k, thread, 4)?;
+    if priority > authority.ceiling || ceiling > authority.ceiling {
         return Err(Error::PriorityTooHigh);
+    }
+    let is_below = priority < authority.ceiling && ceiling < authority.ceiling;
+    if !is_below && last_tick(slice) > last_tick(authority.slice) {
+        return Err(Error::SliceTooLong);
     }
     let context = k.get(scheduling);
     context.priority = priority;
     context.ceiling = ceiling;
     context.slice = slice;
+    context.is_configured = true;
     refresh(k, scheduling);
     Ok(Outcome::Done)
 }
 
-/// The highest priority that the context authorises which argument `i` names: 0 is the thread's own, whatever it runs on.
-fn highest_allowed<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> Result<u8, Error> {
+/// What a scheduling context authorises.
+struct Authority {
+    /// The highest priority.
+    ceiling: u8,
+    /// The longest slice at that. Below it any is allowed: whoever may have a higher priority than others can keep them from running anyway.
+    slice: u64,
+}
+
+/// What the context authorises that argument `i` names: 0 is the thread's own, whatever it runs on.
+fn authority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> Result<Authority, Error> {
     let address = argument(k, thread, i);
-    if address == 0 {
-        let own = k.get(thread).base.context.ok_or(Error::PriorityTooHigh)?;
-        return Ok(k.get(own).ceiling);
-    }
-    let authority = capability_at::<A, SchedulingContext>(k, address, Kind::SchedulingContext, Rights::WRITE)?;
-    Ok(k.get(authority).ceiling)
+    let context = if address == 0 {
+        k.get(thread).base.context.ok_or(Error::PriorityTooHigh)?
+    } else {
+        capability_at::<A, SchedulingContext>(k, address, Kind::SchedulingContext, Rights::WRITE)?
+    };
+    let c = k.get(context);
+    Ok(Authority { ceiling: c.ceiling, slice: slice_of(c) })
+}
+
+/// The slice of a context. One that nobody has configured has the shortest: nobody has authorised more. (It is zeroes, as it was made.)
+fn slice_of(context: &SchedulingContext) -> u64 {
+    if context.is_configured { context.slice } else { 1 }
+}
+
+/// The last of the ticks that a slice has, counted from 0: slices in the order of their lengths, with none (0) behind all others.
+fn last_tick(slice: u64) -> u64 {
+    slice.wrapping_sub(1)
 }
 
 /// `SchedulingReserve`.
@@ -48,7 +72,7 @@ pub fn reserve<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
     if !is_limit && (budget, period) != (0, 0) {
         return Err(Error::InvalidArgument);
     }
-    let allowed = highest_allowed(k, thread, 3)?;
+    let allowed = authority(k, thread, 3)?.ceiling;
     if k.get(scheduling).priority > allowed {
         return Err(Error::PriorityTooHigh);
     }
@@ -90,7 +114,8 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     let c = k.get(scheduling);
     let (usable, refill) = (c.budget.usable(now), c.budget.next_refill(now).unwrap_or(0));
     let Budget { budget, period, .. } = c.budget;
-    let answers = [u64::from(c.priority), u64::from(c.ceiling), c.slice, c.consumed, budget, period, usable, refill];
+    let answers =
+        [u64::from(c.priority), u64::from(c.ceiling), slice_of(c), c.consumed, budget, period, usable, refill];
     Ok(Outcome::results(k, thread, &answers))
 }
 
@@ -98,6 +123,7 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
 pub fn bind<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>, thread: Ref<Thread>) {
     let c = k.get(scheduling);
     c.owner = Some(thread);
+    c.slice = slice_of(c);
     c.accounted = c.consumed;
     refresh(k, scheduling);
 }

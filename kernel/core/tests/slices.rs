@@ -1,7 +1,8 @@
-//! Time slices: equals take turns, whatever interrupts them.
+//! Time slices: equals take turns, whatever interrupts them, and nobody makes slices longer that are to end.
 
+use proptest::prelude::*;
 use tench_abi::layout::slot;
-use tench_abi::{Kind, Operation, Tag};
+use tench_abi::{Error, Kind, Operation, Tag};
 use tench_arch_host::Machine;
 
 const SLICE: u64 = 100;
@@ -46,5 +47,71 @@ fn interrupts_that_come_faster_than_slices_end_starve_nobody() {
     for distance in [1, 7, SLICE - 1, SLICE, SLICE + 1, 3 * SLICE] {
         let [one, other] = shares(distance);
         assert!(one.abs_diff(other) <= SLICE + distance, "every {distance} ticks: {one} and {other}");
+    }
+}
+
+/// Whether a slice is longer than `SLICE`: none is longer than any.
+fn is_long(slice: u64) -> bool {
+    slice == 0 || slice > SLICE
+}
+
+#[test]
+fn at_the_ceiling_a_slice_is_no_longer_than_its_authority_s() {
+    const TOP: u64 = 50;
+    let mut machine = Machine::new();
+    let [authority, context] = [0; 2].map(|size| machine.make(Kind::SchedulingContext, size));
+    machine.call(Operation::SchedulingConfigure, &[authority, 10, TOP, SLICE]).ok();
+    for priority in [0, TOP - 1, TOP, TOP + 1] {
+        for ceiling in [0, TOP - 1, TOP, TOP + 1] {
+            for slice in [0, 1, SLICE - 1, SLICE, SLICE + 1, u64::MAX - 1, u64::MAX] {
+                let answer =
+                    machine.call(Operation::SchedulingConfigure, &[context, priority, ceiling, slice, authority]);
+                let expected = if priority > TOP || ceiling > TOP {
+                    Some(Error::PriorityTooHigh)
+                } else if is_long(slice) && (priority == TOP || ceiling == TOP) {
+                    Some(Error::SliceTooLong)
+                } else {
+                    None
+                };
+                assert_eq!(answer.error(), expected, "{priority}, {ceiling}, {slice}");
+            }
+        }
+    }
+}
+
+#[test]
+fn who_runs_without_a_slice_passes_that_on() {
+    let mut machine = Machine::new();
+    let time = u64::from(slot::SCHEDULING.0);
+    assert_eq!(machine.call(Operation::SchedulingQuery, &[time]).ok()[1..4], [255, 255, 0], "init's own");
+    let context = machine.make(Kind::SchedulingContext, 0);
+    assert_eq!(machine.call(Operation::SchedulingQuery, &[context]).ok()[1..4], [0, 0, 1], "a new one");
+    machine.call(Operation::SchedulingConfigure, &[context, 255, 255, 0]).ok();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    /// Whoever has one context can make as many as he likes, and let each authorise others: a longer slice than that one's is to be had
+    /// below its ceiling alone. That of new ones counts for nothing.
+    #[test]
+    fn no_detour_leads_to_a_longer_slice(
+        top in 0_u64..3,
+        steps in prop::collection::vec(
+            (0_usize..5, 0_u64..3, 0_u64..3, prop::sample::select(vec![0, 1, SLICE, SLICE + 1, u64::MAX]), 0_usize..5),
+            1..40,
+        ),
+    ) {
+        let mut machine = Machine::new();
+        let contexts = [0; 5].map(|size| machine.make(Kind::SchedulingContext, size));
+        machine.call(Operation::SchedulingConfigure, &[contexts[0], 0, top, SLICE]).ok();
+        for (which, priority, ceiling, slice, authority) in steps {
+            let arguments = [contexts[which], priority, ceiling, slice, contexts[authority]];
+            let _ = machine.call(Operation::SchedulingConfigure, &arguments);
+            for context in contexts {
+                let [_, priority, ceiling, slice, ..] = machine.call(Operation::SchedulingQuery, &[context]).ok();
+                prop_assert!(priority.max(ceiling) <= top);
+                prop_assert!(!is_long(slice) || priority.max(ceiling) < top, "{priority}, {ceiling}, {slice}");
+            }
+        }
     }
 }

@@ -139,7 +139,7 @@ fn refused(stage: &mut Stage) -> Outcome {
 /// What the child does that has a reservation: it tries to get more, and to harm another's.
 pub fn child(others: u64) -> Option<i32> {
     let own = Cap::<SchedulingContext>::new(slot::SCHEDULING);
-    let ceiling = own.query().ok()?.ceiling;
+    let (ceiling, slice) = own.query().map(|info| (info.ceiling, info.slice)).ok()?;
     let server = server().ok()?;
     let reservation = server.wish(own, &Wish::new(ms(1), ms(20))).ok()?;
     let info = own.query().ok()?;
@@ -159,7 +159,7 @@ pub fn child(others: u64) -> Option<i32> {
         .is_ok_and(|now| (now.priority, now.budget, now.period) == (info.priority, info.budget, info.period));
     let is_safe = server.release(others) == Err(Refused::Refused(Error::NotYours));
     // It may give up what it has: then it can have its way below its ceiling, and no more comes of it.
-    own.configure(ceiling, ceiling, 0, None).ok()?;
+    own.configure(ceiling, ceiling, slice, None).ok()?;
     own.reserve(0, 0, None).ok()?;
     let is_below = own.configure(info.priority, ceiling, 0, None) == high;
     (is_reserved && is_refused && is_whole && is_safe && is_below).then_some(OBEDIENT as i32)

@@ -26,6 +26,7 @@ pub const CASES: &[Case] = &[
     Case::new("SCH0015", "a deadline interrupts whoever runs below", deadline_preempts),
     Case::new("SCH0016", "a signal lets neither an equal nor a lower thread run first", signalled_equal),
     Case::new("SCH0017", "a server without time stops when its caller goes, and goes on with the next's", caller_gone),
+    Case::new("SCH0018", "a time slice is no longer than its authority's, but below its ceiling", slice_limit),
 ];
 
 /// The main thread's own.
@@ -34,7 +35,7 @@ const OWN: Cap<SchedulingContext> = Cap::new(slot::SCHEDULING);
 fn configure(stage: &mut Stage) -> Outcome {
     let context = stage.make::<SchedulingContext>(0)?;
     let new = context.query()?;
-    equal!((new.priority, new.ceiling, new.slice, new.consumed), (0, 0, 0, 0));
+    equal!((new.priority, new.ceiling, new.slice, new.consumed), (0, 0, 1, 0));
     context.configure(100, 130, 12345, None)?;
     let info = context.query()?;
     equal!((info.priority, info.ceiling, info.slice, info.consumed), (100, 130, 12345, 0));
@@ -49,7 +50,7 @@ fn ceiling(stage: &mut Stage) -> Outcome {
     let own = OWN.query()?.ceiling;
     refused!(context.configure(own + 1, 0, 0, None), PriorityTooHigh);
     refused!(context.configure(0, own + 1, 0, None), PriorityTooHigh);
-    context.configure(own, own, 0, None)?;
+    context.configure(own, own, 1, None)?;
     refused!(context.configure(1, 0, 0, Some(authority)), PriorityTooHigh);
     authority.configure(0, 50, 0, None)?;
     refused!(context.configure(51, 50, 0, Some(authority)), PriorityTooHigh);
@@ -73,6 +74,35 @@ fn arguments(stage: &mut Stage) -> Outcome {
     refused!(context.configure(0, 0, 0, Some(weak)), MissingRights);
     context.configure(0, 0, u64::MAX, None)?;
     equal!(context.query()?.slice, u64::MAX);
+    Ok(())
+}
+
+fn slice_limit(stage: &mut Stage) -> Outcome {
+    let own = OWN.query()?;
+    let (top, below, longest) = (own.ceiling, own.ceiling - 1, own.slice);
+    let context = stage.make::<SchedulingContext>(0)?;
+    for slice in [0, u64::MAX, longest + 1] {
+        for (priority, ceiling) in [(top, top), (top, 0), (below, top), (0, top), (top, below)] {
+            refused!(context.configure(priority, ceiling, slice, None), SliceTooLong);
+            refused!(context.configure(priority, ceiling, slice, Some(OWN)), SliceTooLong);
+        }
+        context.configure(below, below, slice, None)?;
+    }
+    context.configure(top, top, longest, None)?;
+    context.configure(top, top, 1, None)?;
+    // Whoever has none passes that on.
+    let (first, second) = (stage.make::<SchedulingContext>(0)?, stage.make::<SchedulingContext>(0)?);
+    first.configure(50, 50, 0, None)?;
+    for slice in [0, 1, u64::MAX] {
+        second.configure(50, 50, slice, Some(first))?;
+    }
+    // A new one authorises nothing, not even at priority 0.
+    let new = stage.make::<SchedulingContext>(0)?;
+    refused!(second.configure(0, 0, 0, Some(new)), SliceTooLong);
+    second.configure(0, 0, 1, Some(new))?;
+    // What is refused changes nothing.
+    let info = second.query()?;
+    equal!((info.priority, info.ceiling, info.slice), (0, 0, 1));
     Ok(())
 }
 

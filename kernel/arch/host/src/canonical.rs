@@ -328,7 +328,9 @@ fn thread(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, thread: Ref<
 fn context(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, context: Ref<SchedulingContext>) {
     let now = k.arch().time;
     let c = k.get(context);
-    let head = [u64::from(c.priority), u64::from(c.ceiling), u64::from(c.is_used_up), c.slice];
+    // What nobody has configured counts as a tick, whether it has been bound since or not.
+    let slice = if c.is_configured { c.slice } else { 1 };
+    let head = [u64::from(c.priority), u64::from(c.ceiling), u64::from(c.is_used_up), slice];
     graph.colour(node, &head);
     graph.colour(node, &[c.consumed - c.accounted.min(c.consumed), c.budget.budget, c.budget.period]);
     for refill in c.budget.refills() {

@@ -19,14 +19,19 @@ use crate::worker::{Equipment, Shared, Worker};
 
 /// Threads with the same deadline: one batch of the timer's handler, and some.
 const SLEEPERS: usize = 6;
-/// Ticks over which the deadline is moved. The line is acknowledged somewhere in the middle.
+/// Ticks over which the deadline is moved, one by one. The line is acknowledged somewhere in the middle.
 const AROUND: u64 = 110;
-/// Words: when the sleepers' deadline is; whether the driver looks; what it saw; what went wrong in the drill, the driver.
+/// Up to which it is moved further, by so many at a time: until it passes when the driver has looked at all sleepers.
+const FAR: u64 = 2500;
+const STEP: usize = 100;
+/// Words: when the sleepers' deadline is; whether the driver looks; what it saw; what went wrong in the drill, the driver; how often
+/// something came between while the driver looked.
 const DEADLINE: usize = 0;
 const LOOKING: usize = 1;
 const SEEN: usize = 2;
 const WRONG: usize = 3;
 const WRONG_REGISTERS: usize = 4;
+const AGAIN: usize = 5;
 
 /// A drill that acknowledges a line which is high, a driver that waits for the line, and sleepers.
 struct Nest {
@@ -77,12 +82,13 @@ fn look(threads: &[Cap<Thread>]) -> u64 {
         if KERNEL.query(Statistic::Interrupts) == interrupts {
             return asleep as u64;
         }
+        Shared::existing(AGAIN).fetch_add();
     }
 }
 
 impl Nest {
     fn new(stage: &mut Stage) -> Outcome<Nest> {
-        for word in [DEADLINE, LOOKING, SEEN, WRONG, WRONG_REGISTERS] {
+        for word in [DEADLINE, LOOKING, SEEN, WRONG, WRONG_REGISTERS, AGAIN] {
             stage.word(word)?;
         }
         let (bed, bell, place) = (stage.notification()?, stage.notification()?, stage.slot());
@@ -219,7 +225,19 @@ pub fn saved(stage: &mut Stage) -> Outcome {
 }
 
 pub fn switched(stage: &mut Stage) -> Outcome {
-    Nest::new(stage)?.sweep(|_, round| {
+    let nest = Nest::new(stage)?;
+    let (mut meanwhile, mut later) = (0, 0);
+    for ticks in (AROUND..FAR).step_by(STEP) {
+        let again = Shared::existing(AGAIN).get();
+        let asleep = nest.round(0, ticks)?.asleep;
+        // What passes while the driver looks wakes all of them, too.
+        check!(asleep == 0 || asleep == SLEEPERS as u64);
+        let is_disturbed = Shared::existing(AGAIN).get() > again;
+        meanwhile += u64::from(is_disturbed && asleep == 0);
+        later += u64::from(!is_disturbed && asleep > 0);
+    }
+    check!(meanwhile > 0 && later > 0);
+    nest.sweep(|_, round| {
         // The line came before some sleepers were woken, but its driver, although first in priority, ran after that.
         check!(round.nested == 0 || round.asleep == 0);
         // One by one: all of them were woken, or nobody.

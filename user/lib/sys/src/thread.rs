@@ -236,7 +236,8 @@ pub struct SchedulingInfo {
 
 impl Cap<SchedulingContext> {
     /// Sets priority, ceiling and time slice in ticks (0: none), authorised by another context (`None`: the caller's
-    /// own), whose ceiling neither may exceed. Rights: `WRITE`. Errors: `PriorityTooHigh`, `InvalidArgument`.
+    /// own), whose ceiling neither may exceed. At that ceiling the slice may not be longer than the authority's own.
+    /// Rights: `WRITE`. Errors: `PriorityTooHigh`, `SliceTooLong`, `InvalidArgument`.
     pub fn configure(
         self,
         priority: u64,

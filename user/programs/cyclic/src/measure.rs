@@ -192,8 +192,8 @@ pub fn measure(options: &Options) -> Result<(), String> {
 fn dismiss(worker: &Worker) -> Result<(), Error> {
     if let Some(context) = worker.thread.scheduling() {
         let main = Cap::<SchedulingContext>::new(slot::SCHEDULING);
-        let ceiling = main.query()?.ceiling;
-        context.configure(ceiling, ceiling, 0, Some(main))?;
+        let like = main.query()?;
+        context.configure(like.ceiling, like.ceiling, like.slice, Some(main))?;
     }
     worker.gate.cap().signal()
 }

@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use tench_abi::Powers;
 use tench_abi::process::DEFAULT_PRIORITY;
 use tench_mem_client::protocol::NO_QUOTA;
-use tench_places::Places;
+use tench_places::{Places, allows};
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{Error, State, TRUSTED_PRIORITY};
 
@@ -32,7 +32,7 @@ use crate::waits::Waits;
 pub const MAX_LIVING: usize = 2048;
 /// Records of ended processes that are kept; the oldest is forgotten first.
 pub const MAX_ENDED: usize = 4096;
-/// Threads that can wait for one process, and threads of one process that can wait.
+/// Threads that can wait for one process, which the processes share whose they are ([`allows`]), and threads of one process that can wait.
 pub const MAX_WAITERS: usize = 256;
 /// Generations over which a process manages its descendants.
 pub const MAX_GENERATIONS: usize = 32;
@@ -363,7 +363,9 @@ impl<K, R> Records<K, R> {
 
     /// Whether one more thread may wait.
     pub fn has_room(&self, pid: u64, caller: u64) -> bool {
-        self.waits.count_for(pid, MAX_WAITERS) < MAX_WAITERS && self.waits.count_of(caller, MAX_WAITERS) < MAX_WAITERS
+        let own = self.waits.count_between(pid, caller, MAX_WAITERS);
+        allows(own, self.waits.count_for(pid, MAX_WAITERS), MAX_WAITERS)
+            && self.waits.count_of(caller, MAX_WAITERS) < MAX_WAITERS
     }
 
     /// The highest priority that `caller` may give: its ceiling. Of a process of another core that is not known here, and it may

@@ -73,6 +73,12 @@ impl<R> Waits<R> {
         of(&self.by_waiter, waiter).take(limit).count()
     }
 
+    /// How many of those who wait for `target` are threads of `waiter`; looks at no more than `limit`.
+    pub fn count_between(&self, target: u64, waiter: u64, limit: usize) -> usize {
+        let is_of = |number: &u64| self.by_waiter.contains(&(waiter, *number));
+        of(&self.by_target, target).take(limit).filter(is_of).count()
+    }
+
     /// `target` has ended: takes out everybody who waited for it, in the order in which they came.
     pub fn target_ended(&mut self, target: u64) -> Vec<R> {
         let numbers: Vec<u64> = of(&self.by_target, target).collect();

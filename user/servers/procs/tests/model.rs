@@ -213,11 +213,13 @@ impl Pair {
             return;
         }
         let of = |wait: &&Wait| wait.target == target || wait.waiter == waiter;
-        let most = |model: &Model| {
-            let targets = model.waits.values().filter(|wait| wait.target == target).count();
-            targets.max(model.waits.values().filter(|wait| wait.waiter == waiter).count())
+        let has_room = |model: &Model| {
+            let count = |is_one: &dyn Fn(&Wait) -> bool| model.waits.values().filter(|wait| is_one(wait)).count();
+            let free = MAX_WAITERS - count(&|wait| wait.target == target);
+            count(&|wait| wait.target == target && wait.waiter == waiter) < free
+                && count(&|wait| wait.waiter == waiter) < MAX_WAITERS
         };
-        let was_full = most(&self.model) >= MAX_WAITERS;
+        let was_full = !has_room(&self.model);
         let waits = &self.model.waits;
         let mut gone = self.table.make_room(target, waiter, |reply| waits[reply].given_up);
         gone.sort_unstable();
@@ -227,7 +229,7 @@ impl Pair {
         };
         assert_eq!(gone, expected);
         self.model.waits.retain(|number, _| !gone.contains(number));
-        assert_eq!(self.table.has_room(target, waiter), most(&self.model) < MAX_WAITERS);
+        assert_eq!(self.table.has_room(target, waiter), has_room(&self.model));
         if !self.table.has_room(target, waiter) {
             return;
         }

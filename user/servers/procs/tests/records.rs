@@ -118,14 +118,34 @@ fn an_ended_process_waits_for_nobody() {
 fn too_many_waiters_are_an_error() {
     let mut table = table();
     for n in 0..MAX_WAITERS as u32 {
-        assert_eq!(wait(&mut table, 3, 2, n), Ok(None));
+        assert_eq!(wait(&mut table, if n % 2 == 0 { 3 } else { 1 }, 2, n), Ok(None));
     }
-    assert_eq!(wait(&mut table, 3, 2, 999), Err(Error::Full));
-    assert_eq!(wait(&mut table, 3, 1, 999), Err(Error::Full), "too many wait for one");
-    assert_eq!(wait(&mut table, 1, 2, 999), Err(Error::Full), "too many of one wait");
+    assert_eq!(wait(&mut table, 2, 2, 999), Err(Error::Full), "too many of one wait");
     // Whose client gave up makes room.
     assert_eq!(table.make_room(1, 2, |reply| *reply % 100 == 7), [7, 107, 207]);
     assert_eq!(wait(&mut table, 1, 2, 999), Ok(None));
+    table.check_invariants();
+}
+
+#[test]
+fn those_who_wait_for_one_process_share_its_places() {
+    let mut table = table();
+    let mut free = MAX_WAITERS;
+    let waiters: Vec<u64> = (0..12).map(|_| table.prepare("waiter", 2, None).unwrap()).collect();
+    for waiter in &waiters {
+        // Each can have half of what the others left, and one while there is any.
+        let own = (0..).take_while(|n| wait(&mut table, 3, *waiter, *n) == Ok(None)).count();
+        assert_eq!(own, free.div_ceil(2), "of {free}");
+        free -= own;
+    }
+    assert_eq!(free, 0);
+    assert_eq!(wait(&mut table, 3, 1, 999), Err(Error::Full), "too many wait for one");
+    assert_eq!(wait(&mut table, 1, waiters[0], 999), Ok(None), "and for another it may");
+    table.check_invariants();
+    // What one gives back the others share.
+    assert_eq!(table.end(waiters[1], EXITED).unwrap().abandoned.len(), MAX_WAITERS / 4);
+    assert_eq!(wait(&mut table, 3, waiters[0], 999), Err(Error::Full), "it has more than are free");
+    assert_eq!(wait(&mut table, 3, waiters[11], 999), Ok(None));
     table.check_invariants();
 }
 

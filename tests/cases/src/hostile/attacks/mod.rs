@@ -10,6 +10,7 @@
 //! servers    attacks on servers, by requests
 //! borrowed   what others had, after their end
 //! trees      work for others that is expensive to undo
+//! turns      what keeps those of the same priority from running
 //! floods     whatever lasts as long as it can
 //! reach      what others hold, and what is on other cores
 //! ```
@@ -28,6 +29,7 @@ mod reach;
 mod reserved;
 mod servers;
 mod trees;
+mod turns;
 
 use alloc::format;
 use core::fmt::Debug;
@@ -116,8 +118,15 @@ impl Attack {
 }
 
 /// All of them, in the order in which they run.
-const ATTACKS: &[&[Attack]] =
-    &[reach::ATTACKS, kernel::ATTACKS, servers::ATTACKS, borrowed::ATTACKS, trees::ATTACKS, floods::ATTACKS];
+const ATTACKS: &[&[Attack]] = &[
+    reach::ATTACKS,
+    kernel::ATTACKS,
+    servers::ATTACKS,
+    borrowed::ATTACKS,
+    trees::ATTACKS,
+    turns::ATTACKS,
+    floods::ATTACKS,
+];
 
 /// What such a process does.
 type Part = fn() -> Outcome;
@@ -134,6 +143,8 @@ const PARTS: &[(&str, Part)] = &[
     ("idle", reach::idle),
     ("plant", trees::plant),
     ("hand-over", borrowed::hand_over),
+    ("wait", servers::wait_for_one),
+    ("equal", turns::count_for_ever),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.

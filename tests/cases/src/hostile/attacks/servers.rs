@@ -14,13 +14,14 @@ use tench::io::{self, Write};
 use tench::mem::{Failure as MemFailure, Mem};
 use tench::memory::{self, make};
 use tench::names::Names;
-use tench::procs::{Procs, Spawn};
+use tench::procs::protocol::Error;
+use tench::procs::{Failure as Refused, Procs, Spawn};
 use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message, OWN_SPACE, Wait, offer_slots, raw};
 use tench::thread::Builder;
 use tench::time::sleep;
 
 use super::kernel::SERVERS;
-use super::{Attack, HELD, empty, said, soon};
+use super::{Attack, HELD, empty, held, said, soon};
 use crate::case::{Failure, Outcome};
 use crate::child::Random;
 
@@ -33,6 +34,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("hoard-names", "who registers names without end keeps nobody from his", hoard_names),
     Attack::new("hoard-processes", "who prepares processes without end keeps nobody from his", hoard_processes),
     Attack::new("hoard-waits", "who waits everywhere for ever keeps nobody from waiting", hoard_waits),
+    Attack::new("hoard-end", "who waits for one process with all threads keeps nobody from waiting for it", hoard_end),
     Attack::new("hoard-files", "who opens and fills files without end keeps nobody from his", hoard_files),
     Attack::new("records", "processes that end with long arguments are not remembered without a limit", records),
     Attack::new("bomb", "processes that start processes are as many as they may be", || bomb("bomb-3")),
@@ -166,6 +168,38 @@ fn hoard_waits() -> Outcome {
     }
     sleep(Duration::from_millis(10));
     Ok(())
+}
+
+/// More threads than can wait for one process.
+const MOST: usize = 260;
+
+fn hoard_end() -> Outcome {
+    let target = PROCS.spawn("cases", &["attack", "idle"])?;
+    for _ in 0..MOST {
+        let thread = Builder::new().stack_size(STACK).spawn(move || anything(PROCS.wait(target)));
+        said(thread)?.detach();
+    }
+    let end = soon(1_000_000);
+    while !is_refused(target, Error::Full) {
+        check!(Instant::now() < end);
+        sleep(Duration::from_millis(1));
+    }
+    let other = PROCS.spawn("cases", &["attack", "wait", &format!("{target}")])?;
+    let outcome = held(PROCS, other);
+    said(PROCS.kill(target))?;
+    outcome
+}
+
+/// A part: somebody else who waits for the process that its last argument names.
+pub fn wait_for_one() -> Outcome {
+    let target = tench::args().nth(3).and_then(|number| number.parse().ok());
+    check!(is_refused(target.ok_or_else(|| Failure::new("for whom?"))?, Error::TimedOut));
+    Ok(())
+}
+
+/// Whether a wait for a process, which lives on, ends with an error.
+fn is_refused(target: u64, error: Error) -> bool {
+    PROCS.wait_until(target, soon(1000)).err() == Some(Refused::Refused(error))
 }
 
 fn hoard_files() -> Outcome {

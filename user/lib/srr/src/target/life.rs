@@ -44,11 +44,11 @@ fn message(label: Label) -> Message {
 }
 
 /// The kernel priority of tasks of priority 0 in a session that the calling thread runs, and the highest priority that
-/// a task can have in it; -1 if none.
+/// a task can have in it; -1 if none. It stays below the ceiling, where the kernel grants no priority without a time slice.
 fn bounds() -> (u32, i32) {
     let own = thread::current_thread().query().kept().priority;
     let ceiling = AUTHORITY.query().kept().ceiling;
-    (own as u32 + 1, (ceiling as i32 - own as i32 - 1).min(PRIORITIES as i32 - 1))
+    (own as u32 + 1, (ceiling as i32 - own as i32 - 2).clamp(-1, PRIORITIES as i32 - 1))
 }
 
 pub fn max_priority() -> i32 {

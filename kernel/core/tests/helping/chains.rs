@@ -1,0 +1,168 @@
+//! Servers that call servers: a context goes along with whoever waits for whom, to the end of the chain and no further.
+
+use tench_abi::Operation;
+use tench_kernel::thread::{ThreadState, slow};
+
+use crate::actors::{Actor, Stage};
+use crate::{CHAIN, chain};
+
+#[test]
+fn a_chain_of_servers_runs_on_the_time_of_who_waits() {
+    for length in [1, 2, 3, CHAIN] {
+        let mut stage = Stage::new();
+        let (low, servers, high) = chain(&mut stage, length, true);
+        for server in &servers {
+            assert_eq!(stage.runs_on(*server), (200, Some(high.time)), "chain of {length}");
+        }
+        assert!(stage.machine.current() == servers[length - 1].thread, "the last of {length} runs, not the hog");
+        // They answer, one after the other; whoever has answered runs on its own time, the first on the next client's.
+        for server in servers.iter().rev() {
+            assert!(stage.machine.current() == server.thread, "it is the server's turn");
+            stage.answer(*server);
+            let expected = if *server == servers[0] { (200, Some(high.time)) } else { (10, Some(server.time)) };
+            assert_eq!(stage.runs_on(*server), expected);
+        }
+        assert_eq!(stage.priority(low), 5);
+        // The first has received the high client's call with the answer to the low one.
+        assert_eq!(stage.state(high), ThreadState::AwaitingReply(stage.reply(servers[0])));
+        stage.answer(servers[0]);
+        assert!(stage.machine.current() == high.thread);
+        assert_eq!(stage.runs_on(servers[0]), (10, Some(servers[0].time)));
+    }
+}
+
+#[test]
+fn beyond_a_limit_a_server_works_on_its_own_time_as_urgently_as_its_caller() {
+    for own in [3, 10] {
+        let mut stage = Stage::new();
+        let low = stage.actor(5);
+        let servers: Vec<Actor> =
+            (0..CHAIN + 2).map(|n| stage.server(if n == CHAIN { own } else { 10 }, true)).collect();
+        stage.call(low, servers[0]);
+        for pair in servers.windows(2) {
+            stage.call(pair[0], pair[1]);
+        }
+        assert_eq!(stage.runs_on(servers[CHAIN - 1]), (5, Some(low.time)));
+        let last = servers[CHAIN];
+        assert_eq!(stage.runs_on(last), (own.min(5) as i16, Some(last.time)), "no more urgent than who asked");
+        assert_eq!(stage.runs_on(servers[CHAIN + 1]), (own.min(5) as i16, Some(last.time)), "which helps the next");
+    }
+}
+
+#[test]
+fn a_change_of_a_priority_reaches_the_end_of_the_chain() {
+    let mut stage = Stage::new();
+    let (first, second) = (stage.server(10, true), stage.server(20, true));
+    let (low, client) = (stage.actor(5), stage.actor(50));
+    stage.call(low, first);
+    stage.call(first, second);
+    stage.call(client, first);
+    for priority in [50, 210, 40] {
+        stage.configure(client, priority);
+        assert_eq!((stage.priority(first), stage.priority(second)), (priority as i16, priority as i16));
+    }
+    stage.configure(client, 3);
+    assert_eq!(stage.runs_on(second), (5, Some(low.time)), "then the caller is more urgent");
+    stage.manage(Operation::ThreadBind, &[low.capability, tench_abi::layout::UNBIND, 0, 0]);
+    assert_eq!(
+        stage.runs_on(second),
+        (5, Some(first.time)),
+        "its context is gone, and how urgent it was is remembered"
+    );
+}
+
+#[test]
+fn a_context_that_goes_is_taken_from_the_whole_chain() {
+    // What the first reply of a chain on lent time once wrote into: memory that was something else by then.
+    for fast in [false, true] {
+        let mut stage = Stage::new();
+        stage.machine.fast = fast;
+        let (first, second) = (stage.server(10, true), stage.server(20, true));
+        stage.take_time(first);
+        stage.take_time(second);
+        let low = stage.actor(50);
+        stage.call(low, first);
+        stage.call(first, second);
+        assert_eq!(stage.runs_on(second), (50, Some(low.time)));
+        stage.manage(Operation::Revoke, &[0, low.time]);
+        stage.manage(Operation::Delete, &[0, low.time]);
+        for actor in [low, first, second] {
+            assert_eq!(stage.runs_on(actor), (-1, None));
+        }
+        // The next clients' time serves what is still to be done.
+        for server in [second, first] {
+            let next = stage.actor(60);
+            stage.call(next, server);
+            assert_eq!(stage.runs_on(server), (60, Some(next.time)));
+            stage.answer(server);
+            stage.answer(server);
+            assert!(stage.machine.current() == next.thread);
+            stage.manage(Operation::ThreadSuspend, &[next.capability]);
+        }
+        assert_eq!((stage.state(low), stage.runs_on(low)), (ThreadState::Ready, (-1, None)));
+    }
+}
+
+#[test]
+fn who_is_suspended_helps_nobody() {
+    let mut stage = Stage::new();
+    let (server, low, high) = (stage.server(10, true), stage.actor(5), stage.actor(200));
+    stage.call(low, server);
+    stage.call(high, server);
+    stage.park(high, true);
+    assert_eq!(stage.priority(server), 5, "it falls at once");
+    stage.answer(server);
+    assert_eq!(stage.runs_on(server), (10, Some(server.time)), "it works for who is parked on its own time");
+    stage.park(high, false);
+    assert_eq!(stage.runs_on(server), (200, Some(high.time)));
+    // A server that is parked itself does not run, and helps nobody.
+    let second = stage.server(20, true);
+    stage.call(server, second);
+    assert_eq!(stage.runs_on(second), (200, Some(high.time)));
+    stage.park(server, true);
+    assert_eq!((stage.priority(server), stage.runs_on(second)), (-1, (20, Some(second.time))));
+    stage.park(server, false);
+    assert_eq!((stage.priority(server), stage.priority(second)), (200, 200));
+}
+
+#[test]
+fn a_ring_of_threads_that_wait_for_each_other_ends() {
+    let mut stage = Stage::new();
+    let (a, b) = (stage.server(10, true), stage.server(20, true));
+    stage.cancel(a);
+    stage.call_until(a, b, 1000);
+    stage.call(b, a);
+    assert!(stage.machine.thread(b.thread).slow & slow::CIRCULAR != 0);
+    let high = stage.actor(200);
+    stage.call_until(high, a, 500);
+    assert_eq!((stage.priority(a), stage.priority(b)), (200, 200));
+    stage.machine.pass_time(500);
+    assert_eq!((stage.priority(a), stage.priority(b)), (10, 10), "nothing goes round");
+    stage.machine.pass_time(500);
+    assert_eq!(stage.state(a), ThreadState::Ready);
+    stage.check();
+    // One that waits for itself.
+    let alone = stage.server(30, true);
+    stage.cancel(alone);
+    stage.call_until(alone, alone, 10_000);
+    assert_eq!(stage.priority(alone), 30);
+    stage.machine.pass_time(20_000);
+    assert_eq!((stage.state(alone), stage.priority(alone)), (ThreadState::Ready, 30));
+}
+
+#[test]
+fn a_ring_that_is_closed_by_serving() {
+    let mut stage = Stage::new();
+    let (a, b) = (stage.server(10, false), stage.server(20, true));
+    stage.cancel(a);
+    stage.call(a, b);
+    stage.call(b, a);
+    let high = stage.actor(200);
+    stage.call(high, a);
+    assert_eq!((stage.priority(a), stage.priority(b)), (10, 10));
+    stage.serve(a, a.endpoint);
+    assert!(stage.machine.thread(b.thread).slow & slow::CIRCULAR != 0);
+    assert_eq!((stage.priority(a), stage.priority(b)), (200, 200));
+    stage.manage(Operation::ThreadSuspend, &[high.capability]);
+    assert_eq!((stage.priority(a), stage.priority(b)), (10, 10));
+}

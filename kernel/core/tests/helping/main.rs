@@ -1,0 +1,53 @@
+//! Helping: on whose time a thread runs, and at which priority, while somebody waits for it.
+//!
+//! Whether everybody runs on what follows from scratch is checked after each step (`check_helping`). Here is what that comes to:
+//!
+//! ```text
+//! requests   what is done for a caller
+//! chains     servers that call servers
+//! queues     those who wait to be received
+//! own        what a server has to do of its own
+//! random     all of it in any order
+//! ```
+
+mod actors;
+mod chains;
+mod own;
+mod queues;
+mod random;
+mod requests;
+
+use actors::{Actor, Stage};
+use tench_abi::Operation;
+use tench_kernel::helping::COPIES;
+
+/// A low client calls the first of `length` servers, each of which calls the next; then a high client calls the first.
+fn chain(stage: &mut Stage, length: usize, served: bool) -> (Actor, Vec<Actor>, Actor) {
+    let servers: Vec<Actor> = (0..length).map(|_| stage.server(10, served)).collect();
+    let (low, high) = (stage.actor(5), stage.actor(200));
+    stage.hog(100);
+    stage.call(low, servers[0]);
+    for pair in servers.windows(2) {
+        stage.call(pair[0], pair[1]);
+    }
+    stage.call(high, servers[0]);
+    (low, servers, high)
+}
+
+/// Servers that a context is copied to, one calling the other.
+const CHAIN: usize = COPIES as usize;
+
+/// How somebody stops waiting.
+const ENDS: [fn(&mut Stage, Actor); 3] = [
+    |stage, actor| {
+        let deadline = stage.machine.thread(actor.thread).timer.key;
+        let now = stage.machine.host().time;
+        stage.machine.pass_time(deadline - now);
+    },
+    |stage, actor| {
+        stage.manage(Operation::Delete, &[0, actor.capability]);
+    },
+    |stage, actor| {
+        stage.manage(Operation::ThreadSuspend, &[actor.capability]);
+    },
+];

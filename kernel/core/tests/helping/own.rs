@@ -1,0 +1,117 @@
+//! What a server has to do of its own: signals and deadlines, for which its own time counts, too.
+
+use tench_abi::{Kind, Operation, Tag};
+use tench_kernel::thread::ThreadState;
+
+use crate::actors::Stage;
+
+#[test]
+fn what_is_signalled_to_a_server_makes_its_own_time_count() {
+    let mut stage = Stage::new();
+    let (server, low) = (stage.server(90, true), stage.actor(5));
+    stage.hog(50);
+    let notification = stage.make(Kind::Notification);
+    stage.cancel(server);
+    stage.manage(Operation::ThreadBind, &[server.capability, 0, 0, notification]);
+    stage.machine.call_as(server.thread, Operation::Receive, &[server.endpoint, 0]);
+    stage.call(low, server);
+    assert!(stage.machine.current() == stage.hog);
+    stage.manage(Operation::Signal, &[notification]);
+    assert_eq!(stage.runs_on(server), (90, Some(server.time)));
+    assert!(stage.machine.current() == server.thread, "it finishes the request, and then has the signal");
+    stage.answer(server);
+    assert!(stage.machine.answer(server.thread).x[1] & Tag::NOTIFICATION != 0);
+    // If somebody else takes the signal, the hurry is over.
+    stage.machine.call_as(server.thread, Operation::Receive, &[server.endpoint, 0]);
+    stage.call(low, server);
+    stage.manage(Operation::Signal, &[notification]);
+    assert_eq!(stage.priority(server), 90);
+    stage.manage(Operation::TryReceive, &[notification, 0]);
+    assert_eq!(stage.runs_on(server), (5, Some(low.time)));
+    // So it is if the server takes it, but no message.
+    stage.manage(Operation::Signal, &[notification]);
+    assert_eq!(stage.priority(server), 90);
+    stage.machine.call_as(server.thread, Operation::TryReceive, &[notification, 0]);
+    stage.check();
+    assert_eq!(stage.runs_on(server), (5, Some(low.time)));
+}
+
+#[test]
+fn a_receives_deadline_is_an_alarm_while_the_server_works() {
+    for (queued, ticks) in [(false, 1000), (true, 1000), (true, 0)] {
+        let mut stage = Stage::new();
+        let (server, low, other) = (stage.server(90, true), stage.actor(5), stage.actor(5));
+        stage.hog(50);
+        if queued {
+            stage.call(other, server);
+            stage.call(low, server);
+        } else {
+            stage.cancel(server);
+        }
+        let mut x = [0; 13];
+        (x[0], x[1], x[12]) = (server.endpoint, Tag::DEADLINE, stage.machine.host().time + ticks);
+        stage.machine.run(server.thread);
+        stage.machine.system_call(Operation::ReplyReceive as u64, &x);
+        stage.check();
+        if !queued {
+            stage.call(low, server);
+        }
+        assert_eq!(stage.runs_on(server), (5, Some(low.time)));
+        stage.machine.pass_time(ticks);
+        assert_eq!(stage.runs_on(server), (90, Some(server.time)), "its own time has come");
+        assert_eq!(stage.state(server), ThreadState::Ready);
+        stage.check();
+        stage.answer(server);
+        assert_eq!(stage.machine.thread(server.thread).slow, 0);
+    }
+}
+
+#[test]
+fn a_receives_deadline_is_an_alarm_while_the_server_does_what_it_was_sent() {
+    for queued in [false, true] {
+        let mut stage = Stage::new();
+        let (server, low) = (stage.server(90, true), stage.actor(5));
+        stage.hog(50);
+        stage.cancel(server);
+        let send = |stage: &mut Stage| {
+            stage.machine.call_as(low.thread, Operation::Send, &[server.endpoint, 0]);
+            stage.check();
+        };
+        if queued {
+            send(&mut stage);
+        }
+        let mut x = [0; 13];
+        (x[0], x[1], x[12]) = (server.endpoint, Tag::DEADLINE, stage.machine.host().time + 1000);
+        stage.machine.run(server.thread);
+        stage.machine.system_call(Operation::Receive as u64, &x);
+        stage.check();
+        if !queued {
+            send(&mut stage);
+        }
+        assert_eq!(stage.runs_on(server), (5, Some(server.time)), "queued: {queued}");
+        stage.machine.pass_time(1000);
+        assert_eq!(stage.runs_on(server), (90, Some(server.time)), "its own time has come");
+        stage.answer(server);
+        assert_eq!(stage.machine.thread(server.thread).slow, 0);
+    }
+}
+
+#[test]
+fn an_alarm_survives_what_the_server_waits_for_meanwhile() {
+    let mut stage = Stage::new();
+    let (server, second, low) = (stage.server(90, true), stage.server(80, true), stage.actor(5));
+    stage.cancel(server);
+    let mut x = [0; 13];
+    (x[0], x[1], x[12]) = (server.endpoint, Tag::DEADLINE, stage.machine.host().time + 1000);
+    stage.machine.run(server.thread);
+    stage.machine.system_call(Operation::Receive as u64, &x);
+    stage.call(low, server);
+    stage.call(server, second);
+    assert_eq!(stage.runs_on(second), (5, Some(low.time)));
+    stage.machine.pass_time(1000);
+    assert_eq!(stage.runs_on(second), (90, Some(server.time)), "whoever it waits for hurries, too");
+    assert_eq!(stage.state(server), ThreadState::AwaitingReply(stage.reply(second)));
+    // It goes with its thread.
+    stage.manage(Operation::Delete, &[0, server.capability]);
+    stage.check();
+}

@@ -1,0 +1,255 @@
+//! What is done for a caller: on whose time while he waits, and how urgent it is when he does not, or cannot help any more.
+
+use tench_abi::fault::Class;
+use tench_abi::{Error, Kind, Operation, Rights, Tag};
+use tench_kernel::helping::UNCAPPED;
+use tench_kernel::thread::ThreadState;
+
+use crate::ENDS;
+use crate::actors::Stage;
+
+#[test]
+fn a_server_of_high_priority_works_at_its_clients() {
+    for fast in [false, true] {
+        let mut stage = Stage::new();
+        stage.machine.fast = fast;
+        let (server, low) = (stage.server(250, true), stage.actor(5));
+        stage.hog(100);
+        stage.call(low, server);
+        assert_eq!(stage.runs_on(server), (5, Some(low.time)));
+        stage.machine.reschedule();
+        assert!(stage.machine.current() == stage.hog, "the hog comes before what is done for the low one");
+        stage.answer(server);
+        assert_eq!(stage.runs_on(server), (250, Some(server.time)));
+    }
+}
+
+#[test]
+fn an_abandoned_request_is_finished_on_own_time_as_urgently_as_it_was() {
+    for end in ENDS {
+        for (client, expected) in [(30, 30), (200, 90)] {
+            let mut stage = Stage::new();
+            let (server, caller) = (stage.server(90, true), stage.actor(client));
+            stage.call_until(caller, server, 1000);
+            end(&mut stage, caller);
+            assert_eq!(stage.runs_on(server), (expected, Some(server.time)));
+            stage.check();
+            // Somebody who waits behind it helps.
+            let high = stage.actor(150);
+            stage.call_until(high, server, 500);
+            assert_eq!(stage.runs_on(server), (150, Some(high.time)));
+            stage.machine.pass_time(500);
+            assert_eq!(stage.priority(server), expected);
+            // When it receives again, nothing of that is left.
+            stage.answer(server);
+            assert_eq!(stage.runs_on(server), (90, Some(server.time)));
+            assert_eq!(stage.machine.thread(server.thread).cap, UNCAPPED);
+        }
+    }
+}
+
+#[test]
+fn what_is_sent_to_a_server_is_no_more_urgent_than_the_sender() {
+    for queued in [false, true] {
+        let mut stage = Stage::new();
+        let (server, low, other) = (stage.server(250, true), stage.actor(5), stage.actor(7));
+        stage.hog(100);
+        if queued {
+            stage.call(other, server);
+        }
+        stage.machine.call_as(low.thread, Operation::Send, &[server.endpoint, 0]);
+        stage.check();
+        if queued {
+            stage.answer(server);
+        }
+        assert_eq!(stage.runs_on(server), (5, Some(server.time)), "queued: {queued}");
+        stage.machine.reschedule();
+        assert!(stage.machine.current() == stage.hog, "the hog comes before what was sent");
+        let high = stage.actor(200);
+        stage.call(high, server);
+        assert_eq!(stage.runs_on(server), (200, Some(high.time)), "who waits behind it helps");
+        stage.answer(server);
+        stage.answer(server);
+        assert_eq!(stage.runs_on(server), (250, Some(server.time)));
+        assert_eq!(stage.machine.thread(server.thread).cap, UNCAPPED);
+    }
+}
+
+#[test]
+fn what_is_sent_to_a_thread_that_serves_nobody_is_its_own_affair() {
+    let mut stage = Stage::new();
+    let (task, low) = (stage.server(250, false), stage.actor(5));
+    stage.machine.call_as(low.thread, Operation::Send, &[task.endpoint, 0]);
+    stage.check();
+    assert_eq!(stage.runs_on(task), (250, Some(task.time)));
+}
+
+#[test]
+fn that_somebodys_time_is_used_up_is_no_more_urgent_for_a_server_than_he_is() {
+    let mut stage = Stage::new();
+    let (server, low) = (stage.server(250, true), stage.actor(5));
+    stage.configure(low, 5);
+    stage.manage(Operation::SchedulingReserve, &[low.time, 100, 10_000, 0]);
+    stage.manage(Operation::ThreadFaults, &[low.capability, Class::Timeout as u64, server.endpoint, 0, 0]);
+    stage.machine.run(low.thread);
+    stage.machine.pass_time(200);
+    stage.machine.reschedule();
+    stage.check();
+    assert_eq!(stage.state(low), ThreadState::AwaitingReply(stage.reply(server)));
+    assert_eq!(stage.runs_on(server), (5, Some(server.time)));
+    stage.answer(server);
+    assert_eq!(stage.runs_on(server), (250, Some(server.time)));
+}
+
+#[test]
+fn what_was_begun_on_limited_time_goes_on_at_no_more_than_its_ceiling() {
+    let mut stage = Stage::new();
+    let (server, caller) = (stage.server(250, true), stage.actor(180));
+    stage.manage(Operation::SchedulingConfigure, &[caller.time, 180, 100, 0]);
+    stage.manage(Operation::SchedulingReserve, &[caller.time, 100, 10_000, 0]);
+    stage.call(caller, server);
+    assert_eq!(stage.runs_on(server), (180, Some(caller.time)));
+    stage.manage(Operation::ThreadSuspend, &[caller.capability]);
+    assert_eq!(stage.runs_on(server), (100, Some(server.time)));
+}
+
+#[test]
+fn whoever_was_received_last_helps() {
+    let mut stage = Stage::new();
+    let server = stage.server(10, true);
+    let aside = stage.make(Kind::Reply);
+    let high = stage.actor(200);
+    stage.machine.run(high.thread);
+    stage.machine.call(Operation::Call, &[server.endpoint, 0]);
+    assert_eq!(stage.priority(server), 200);
+    stage.answer(server);
+    // The next goes to another reply object.
+    let mut x = [0; 13];
+    (x[0], x[1], x[11]) = (server.endpoint, Tag::REPLY, aside);
+    stage.cancel(server);
+    stage.machine.run(server.thread);
+    stage.machine.system_call(Operation::Receive as u64, &x);
+    stage.call(high, server);
+    assert_eq!(stage.runs_on(server), (200, Some(high.time)));
+    assert!(matches!(stage.state(high), ThreadState::AwaitingReply(_)));
+    // He is laid aside: the next comes to the bound one, and he helps no more.
+    let low = stage.actor(5);
+    stage.machine.run(server.thread);
+    stage.machine.call(Operation::Receive, &[server.endpoint, 0]);
+    assert_eq!(stage.runs_on(server), (10, Some(server.time)));
+    stage.call(low, server);
+    assert_eq!(stage.runs_on(server), (5, Some(low.time)));
+    // Answering him does not concern what is done for the other.
+    stage.machine.run(server.thread);
+    stage.machine.call(Operation::Reply, &[aside, 0]);
+    assert_eq!(stage.runs_on(server), (5, Some(low.time)));
+    assert!(matches!(stage.state(high), ThreadState::Ready));
+}
+
+#[test]
+fn who_is_received_without_call_is_laid_aside() {
+    let mut stage = Stage::new();
+    let (server, high) = (stage.server(10, true), stage.actor(200));
+    let aside = stage.make(Kind::Reply);
+    let named = stage.arrange(|machine| {
+        let to = machine.take_free();
+        machine.call(Operation::Mint, &[0, aside, 0, to, Rights::WRITE.bits().into(), 0]).ok();
+        to
+    });
+    stage.cancel(server);
+    let mut x = [0; 13];
+    for (reply, expected) in [(named, (10, Some(server.time))), (aside, (200, Some(high.time)))] {
+        (x[0], x[1], x[11]) = (server.endpoint, Tag::REPLY, reply);
+        stage.machine.run(server.thread);
+        stage.machine.system_call(Operation::Receive as u64, &x);
+        stage.call(high, server);
+        assert_eq!(stage.runs_on(server), expected);
+        stage.machine.run(server.thread);
+        stage.machine.call(Operation::Reply, &[aside, 0]);
+        stage.check();
+    }
+}
+
+#[test]
+fn who_has_faulted_helps_the_handler() {
+    for fast in [false, true] {
+        let mut stage = Stage::new();
+        stage.machine.fast = fast;
+        let handler = stage.server(10, true);
+        let (low, high) = (stage.actor(5), stage.actor(200));
+        stage.hog(100);
+        for actor in [low, high] {
+            stage.manage(Operation::ThreadFaults, &[actor.capability, 0, handler.endpoint, 0, 0]);
+            stage.machine.run(actor.thread);
+            stage.machine.fault(tench_abi::fault::Report { class: 0, address: 0, instruction: 4, syndrome: 0 });
+            stage.check();
+        }
+        assert_eq!(stage.runs_on(handler), (200, Some(high.time)));
+        assert!(stage.machine.current() == handler.thread);
+        stage.answer(handler);
+        stage.answer(handler);
+        assert_eq!((stage.priority(handler), stage.machine.current()), (10, high.thread));
+    }
+}
+
+#[test]
+fn the_end_of_a_server_or_its_endpoint() {
+    let mut stage = Stage::new();
+    let (first, second) = (stage.server(10, true), stage.server(20, true));
+    let (low, high) = (stage.actor(5), stage.actor(200));
+    stage.call(low, first);
+    stage.call(first, second);
+    stage.call_until(high, first, 1000);
+    stage.manage(Operation::Delete, &[0, first.capability]);
+    assert_eq!(stage.runs_on(second), (20, Some(second.time)), "nobody waits for it through the deleted one");
+    assert!(matches!(stage.state(high), ThreadState::Sending(_)), "another can receive there");
+    let successor = stage.actor(15);
+    stage.serve(successor, first.endpoint);
+    assert_eq!(stage.priority(successor), 200, "and is helped");
+    // The endpoint goes, with the binding.
+    stage.manage(Operation::Revoke, &[0, first.endpoint]);
+    stage.manage(Operation::Delete, &[0, first.endpoint]);
+    assert_eq!(stage.priority(successor), 15);
+    assert_eq!(stage.machine.answer(high.thread).err(), Error::Aborted);
+    assert!(stage.machine.thread(successor.thread).served.is_none());
+    // A server's reply object goes, with the caller in it.
+    let third = stage.server(30, true);
+    stage.call(high, third);
+    assert_eq!(stage.priority(third), 200);
+    stage.manage(Operation::Revoke, &[0, third.reply]);
+    assert_eq!(stage.runs_on(third), (30, Some(third.time)), "nothing binds the caller to it any more");
+    stage.check();
+}
+
+#[test]
+fn who_may_give_priorities_does_not_depend_on_whose_time_it_is() {
+    let mut stage = Stage::new();
+    let (server, client) = (stage.server(50, true), stage.actor(200));
+    stage.manage(Operation::SchedulingConfigure, &[server.time, 50, 60, 0]);
+    stage.call(client, server);
+    assert_eq!(stage.priority(server), 200);
+    let configure = |stage: &mut Stage, priority| {
+        stage.machine.call_as(server.thread, Operation::SchedulingConfigure, &[server.time, priority, priority, 0])
+    };
+    assert_eq!(configure(&mut stage, 61).err(), Error::PriorityTooHigh, "the client's ceiling is the client's");
+    configure(&mut stage, 60).ok();
+    stage.take_time(server);
+    assert_eq!(configure(&mut stage, 1).err(), Error::PriorityTooHigh, "a server without time of its own gives none");
+}
+
+#[test]
+fn a_slice_is_that_of_the_time_it_is_part_of() {
+    let mut stage = Stage::new();
+    let (server, equal, client) = (stage.server(50, true), stage.actor(40), stage.actor(40));
+    stage.manage(Operation::SchedulingConfigure, &[client.time, 40, 40, 100]);
+    stage.call(client, server);
+    assert!(stage.machine.current() == server.thread || stage.machine.current() == equal.thread);
+    stage.machine.run(server.thread);
+    stage.machine.call(Operation::Yield, &[]);
+    assert!(stage.machine.current() == equal.thread);
+    stage.machine.call(Operation::Yield, &[]);
+    assert!(stage.machine.current() == server.thread);
+    stage.machine.pass_time(100);
+    assert!(stage.machine.current() == equal.thread, "the client's slice is over");
+    stage.check();
+}
