@@ -404,10 +404,13 @@ pub fn wake_alone<A: Arch>(
 /// `Receive` of a notification without a signal: somebody else runs.
 #[inline(always)]
 pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    if tag & FLAGS != 0 {
+        return receive_specially(k, thread, address, tag);
+    }
     let Some(slot) = slot(k, thread, address) else { return INVALID };
     let cap = &k.get(slot).cap;
     let is_usable = cap.allows(Rights::READ) && cap.flags & flag::ZOMBIE == 0;
-    if cap.kind != Kind::Notification || !is_usable || tag & FLAGS != 0 {
+    if cap.kind != Kind::Notification || !is_usable {
         return Fast::Other(slot);
     }
     let object = cap.object;
@@ -420,6 +423,15 @@ pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, ta
     notification::enqueue(k, notification, thread);
     let next = scheduler::leave_to_first(k, thread);
     if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
+}
+
+/// `Receive` with a deadline, or with a reply object, as only messages are received.
+#[inline(always)]
+fn receive_specially<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    if tag & Tag::DEADLINE != 0 {
+        return Fast::Slow;
+    }
+    slot(k, thread, address).map_or(INVALID, Fast::Other)
 }
 
 /// `Receive` from an endpoint, if the slot holds one, where nobody waits, with the bound reply object or with another that is empty. (If

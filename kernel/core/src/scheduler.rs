@@ -289,7 +289,7 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, firs
 
 /// The running thread waits now, and the first of the highest priority, which is answered, runs. If it has a budget, that is still
 /// to be timed.
-#[inline]
+#[inline(always)]
 pub fn leave_to_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Thread> {
     charge_to(k, thread);
     let next = take_highest(k);
