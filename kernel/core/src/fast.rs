@@ -96,7 +96,7 @@ fn is_plain<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
 #[inline(always)]
 fn deliver<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, handoff: Handoff) -> Fast {
     let Handoff { next, tag, badge } = handoff;
-    endpoint::transfer_message(k, from, next, Tag(tag));
+    endpoint::transfer_long(k, from, next, Tag(tag));
     let x = &mut k.get(next).registers.x;
     (x[0], x[10]) = (0, badge);
     Fast::Resume(next)
