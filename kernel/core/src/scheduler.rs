@@ -244,6 +244,13 @@ pub fn preempt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.state().slice_end = 0;
 }
 
+/// The running thread waits now, and one runs whose priority nobody else has who is ready.
+#[inline]
+pub fn end_turn<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    charge_to(k, thread);
+    k.state().slice_end = 0;
+}
+
 /// The idle thread makes room for the only one who is ready.
 #[inline]
 pub fn end_idleness<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) {
