@@ -262,7 +262,7 @@ fn take<A: Arch>(
     object: Ref<Reply>,
     deadline: Option<u64>,
 ) {
-    queue::leave(k, sender);
+    queue::leave_as_sender(k, endpoint, sender);
     if k.get(sender).purpose == Purpose::Send {
         timers::end_wait(k, sender);
     }
@@ -385,8 +385,35 @@ fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Threa
 }
 
 /// Moves words and capabilities, and writes the receiver's tag.
+#[inline]
 pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, tag: Tag) {
-    let mut length = tag.length();
+    if tag.0 & 0xfff > REGISTER_WORDS as u64 {
+        return transfer_long(k, sender, receiver, tag);
+    }
+    let length = tag.length();
+    transfer_registers(k, sender, receiver, length);
+    k.get(receiver).registers.x[1] = Tag::new(tag.label(), length).0;
+}
+
+/// The same for a message of which a part lies in the area.
+#[inline(never)]
+pub fn transfer_long<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, tag: Tag) {
+    let (mut length, mut arrived) = (tag.length(), 0);
+    transfer_registers(k, sender, receiver, length);
+    match (Area::of(k, sender), Area::of(k, receiver)) {
+        (Some(from), Some(to)) => {
+            from.copy_words(k, to, length);
+            arrived = transfer_caps(k, (sender, from), (receiver, to), tag.caps());
+        }
+        // What would be read there is a former message's.
+        _ => length = length.min(REGISTER_WORDS),
+    }
+    k.get(receiver).registers.x[1] = Tag::new(tag.label(), length).with_caps(arrived).0;
+}
+
+/// Moves the words that lie in registers. Those beyond the message are 0.
+#[inline]
+fn transfer_registers<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, length: usize) {
     if length < REGISTER_WORDS {
         let words: [u64; REGISTER_WORDS] = core::array::from_fn(|i| k.get(sender).registers.x[i + 2]);
         let x = &mut k.get(receiver).registers.x;
@@ -399,18 +426,6 @@ pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receive
         // SAFETY: eight registers in each of two threads, or in one; nobody has a reference to them.
         unsafe { k.arch().copy(from, to, REGISTER_WORDS) };
     }
-    let mut arrived = 0;
-    if tag.0 & 0xfff > REGISTER_WORDS as u64 {
-        match (Area::of(k, sender), Area::of(k, receiver)) {
-            (Some(from), Some(to)) => {
-                from.copy_words(k, to, length);
-                arrived = transfer_caps(k, (sender, from), (receiver, to), tag.caps());
-            }
-            // What would be read there is a former message's.
-            _ => length = length.min(REGISTER_WORDS),
-        }
-    }
-    k.get(receiver).registers.x[1] = Tag::new(tag.label(), length).with_caps(arrived).0;
 }
 
 /// Copies or moves the message's capabilities into the slots that the receiver offers, in order; stops at the first

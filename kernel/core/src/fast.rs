@@ -43,8 +43,8 @@ pub enum Fast {
     Resume(Ref<Thread>),
     /// The same, and its budget is to be timed before it does ([`depletion::begin`](crate::depletion::begin)).
     Begin(Ref<Thread>),
-    /// Nothing was written. What lies in this slot is no notification, but perhaps what else the operation takes, so another function
-    /// decides: [`ring`] or [`receive_message`].
+    /// Nothing was written. What lies in this slot is no notification, but perhaps what else the operation takes, or the operation is not
+    /// the commonest, so another function decides: [`ring`], [`receive_message`] or [`answer_aside`].
     Other(Ref<Slot>),
     /// Nothing was written; the slow path decides.
     Slow,
@@ -96,7 +96,7 @@ fn is_plain<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
 #[inline(always)]
 fn deliver<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, handoff: Handoff) -> Fast {
     let Handoff { next, tag, badge } = handoff;
-    endpoint::transfer_message(k, from, next, Tag(tag));
+    endpoint::transfer_long(k, from, next, Tag(tag));
     let x = &mut k.get(next).registers.x;
     (x[0], x[10]) = (0, badge);
     Fast::Resume(next)
@@ -258,7 +258,7 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     let ([_, helping], slow) = (c.standing(), c.slow);
     // Whoever runs on his caller's context leaves it to him: nobody who is ready has a higher priority.
     if helping != context {
-        return Fast::Slow;
+        return Fast::Other(slot);
     }
     if slow != 0 {
         // What remains is short: the handler's answer to a fault.
@@ -273,6 +273,37 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     wait_again(k, thread, endpoint, (caller, reply));
     let handoff = Handoff { next: caller, tag, badge: 0 };
     if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
+}
+
+/// `ReplyReceive` at the endpoint in this slot, to a caller on whose context the server does not run: it has laid him aside, and worked for
+/// others meanwhile or for nobody. He becomes ready like anybody else, and runs at once if nobody who is ready has his priority or a higher one.
+#[inline(always)]
+pub fn answer_aside<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
+    let object = k.get(slot).cap.object;
+    // SAFETY: a live endpoint capability names a live endpoint; `reply_receive` has looked.
+    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
+    let Some(reply) = k.get(thread).bound_reply else { return Fast::Slow };
+    let Some(caller) = k.get(reply).caller else { return Fast::Slow };
+    let c = k.get(caller);
+    let (slow, priority) = (c.slow, c.priority);
+    if slow != 0 || priority < 0 {
+        return Fast::Slow;
+    }
+    // ── Point of no return ──
+    helping::leave_other_reply(k, thread);
+    if i32::from(priority) > k.state().highest_ready {
+        scheduler::end_turn(k, thread);
+        wait_again(k, thread, endpoint, (caller, reply));
+        let handoff = Handoff { next: caller, tag, badge: 0 };
+        return if is_long(tag) { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) };
+    }
+    endpoint::transfer_message(k, thread, caller, Tag(tag));
+    let x = &mut k.get(caller).registers.x;
+    (x[0], x[10]) = (0, 0);
+    scheduler::make_ready(k, caller);
+    let next = scheduler::leave_to_first(k, thread);
+    wait_again(k, thread, endpoint, (caller, reply));
+    if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
 /// The caller in `reply` is answered, and its server waits at an endpoint where nobody waits.
@@ -404,10 +435,13 @@ pub fn wake_alone<A: Arch>(
 /// `Receive` of a notification without a signal: somebody else runs.
 #[inline(always)]
 pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    if tag & FLAGS != 0 {
+        return receive_specially(k, thread, address, tag);
+    }
     let Some(slot) = slot(k, thread, address) else { return INVALID };
     let cap = &k.get(slot).cap;
     let is_usable = cap.allows(Rights::READ) && cap.flags & flag::ZOMBIE == 0;
-    if cap.kind != Kind::Notification || !is_usable || tag & FLAGS != 0 {
+    if cap.kind != Kind::Notification || !is_usable {
         return Fast::Other(slot);
     }
     let object = cap.object;
@@ -420,6 +454,15 @@ pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, ta
     notification::enqueue(k, notification, thread);
     let next = scheduler::leave_to_first(k, thread);
     if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
+}
+
+/// `Receive` with a deadline, or with a reply object, as only messages are received.
+#[inline(always)]
+fn receive_specially<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    if tag & Tag::DEADLINE != 0 {
+        return Fast::Slow;
+    }
+    slot(k, thread, address).map_or(INVALID, Fast::Other)
 }
 
 /// `Receive` from an endpoint, if the slot holds one, where nobody waits, with the bound reply object or with another that is empty. (If

@@ -62,12 +62,6 @@ impl Node {
     const fn place(&self) -> (u64, u32) {
         (self.key, self.order)
     }
-
-    /// Whether the node comes before another.
-    #[inline]
-    fn precedes(&self, other: &Node) -> bool {
-        self.place() < other.place()
-    }
 }
 
 /// The node with a number; `None` for 0.
@@ -112,87 +106,130 @@ fn balance<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) -> (u32, bool) {
     (parent, n.rank != before || of_left < of_right)
 }
 
-/// Joins two heaps. Returns the root.
-fn merge<A: Arch>(k: &mut Kernel<A>, mut a: u32, mut b: u32) -> u32 {
-    let (mut root, mut above) = (EMPTY, EMPTY);
-    loop {
-        let (Some(first), Some(second)) = (node(k, a), node(k, b)) else {
-            attach_right(k, above, a | b, &mut root);
-            break;
-        };
-        let other = *k.get(second);
-        if other.precedes(k.get(first)) {
-            core::mem::swap(&mut a, &mut b);
-        }
-        attach_right(k, above, a, &mut root);
-        above = a;
-        a = node(k, above).map_or(EMPTY, |node| k.get(node).right);
+/// Balances a node, a child of which has changed, and those above it as far as anything changes.
+fn repair<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) {
+    let mut at = node;
+    while let (above, true) = balance(k, at)
+        && let Some(next) = self::node(k, above)
+    {
+        at = next;
     }
-    // Ranks change along the path just walked only; above it nothing is there.
-    while let Some(node) = node(k, above) {
-        (above, _) = balance(k, node);
-    }
-    root
 }
 
-/// Makes a node the right child of another, or the root if there is none above.
-fn attach_right<A: Arch>(k: &mut Kernel<A>, above: u32, at: u32, root: &mut u32) {
-    set_parent(k, at, above);
-    match node(k, above) {
-        Some(node) => k.get(node).right = at,
-        None => *root = at,
+/// Joins two heaps. Returns the root.
+fn merge<A: Arch>(k: &mut Kernel<A>, a: Ref<Node>, b: Ref<Node>) -> u32 {
+    let (root, mut other) = if precedes(k, b, a) { (b, a) } else { (a, b) };
+    k.get(root).parent = EMPTY;
+    // Down the right spine: `other` comes somewhere below `above`.
+    let mut above = root;
+    while let right = k.get(above).right
+        && let Some(next) = node(k, right)
+    {
+        if precedes(k, other, next) {
+            attach_right(k, above, other);
+            (above, other) = (other, next);
+        } else {
+            above = next;
+        }
     }
+    attach_right(k, above, other);
+    // Ranks change along the path just walked only; above it nothing is there.
+    let mut at = Some(above);
+    while let Some(node) = at {
+        let (above, _) = balance(k, node);
+        at = self::node(k, above);
+    }
+    number(k, root)
+}
+
+/// Whether a node comes before another.
+#[inline]
+fn precedes<A: Arch>(k: &mut Kernel<A>, a: Ref<Node>, b: Ref<Node>) -> bool {
+    let place = k.get(a).place();
+    place < k.get(b).place()
+}
+
+/// Makes a node the right child of another.
+#[inline]
+fn attach_right<A: Arch>(k: &mut Kernel<A>, above: Ref<Node>, node: Ref<Node>) {
+    k.get(above).right = number(k, node);
+    k.get(node).parent = number(k, above);
 }
 
 /// Enters a node, whose key is set and which is in no heap. Returns the root.
-pub fn insert<A: Arch>(k: &mut Kernel<A>, root: u32, node: Ref<Node>) -> u32 {
-    let n = k.get(node);
+///
+/// Its place is on the right spine, before the first that it precedes: that one is its only child then.
+pub fn insert<A: Arch>(k: &mut Kernel<A>, root: u32, entering: Ref<Node>) -> u32 {
+    let entered = number(k, entering);
+    let n = k.get(entering);
     debug_assert!(!n.is_queued(), "a node is in one heap");
-    (n.parent, n.left, n.right, n.rank) = (EMPTY, EMPTY, EMPTY, 1);
-    let entered = number(k, node);
-    if root == EMPTY { entered } else { merge(k, root, entered) }
+    let place = n.place();
+    let (mut above, mut below) = (EMPTY, root);
+    while let Some(node) = node(k, below) {
+        let n = k.get(node);
+        if place < n.place() {
+            break;
+        }
+        (above, below) = (below, n.right);
+    }
+    set_parent(k, below, entered);
+    let n = k.get(entering);
+    (n.parent, n.left, n.right, n.rank) = (above, below, EMPTY, 1);
+    let Some(above) = node(k, above) else { return entered };
+    k.get(above).right = entered;
+    repair(k, above);
+    root
 }
 
 /// Takes a node out of its heap. Returns the root.
+#[inline]
 pub fn remove<A: Arch>(k: &mut Kernel<A>, root: u32, leaving: Ref<Node>) -> u32 {
-    let at = number(k, leaving);
-    let n = k.get(leaving);
-    let Node { parent, left, right, .. } = *n;
-    (n.parent, n.left, n.right, n.rank) = (EMPTY, EMPTY, EMPTY, 0);
-    let rest = if right == EMPTY {
-        left
-    } else {
-        set_parent(k, left, EMPTY);
-        set_parent(k, right, EMPTY);
-        merge(k, left, right)
-    };
+    if number(k, leaving) == root {
+        return remove_first(k, leaving);
+    }
+    remove_child(k, leaving);
+    root
+}
+
+/// Takes a node out of its heap that is not the root.
+#[inline(never)]
+fn remove_child<A: Arch>(k: &mut Kernel<A>, leaving: Ref<Node>) {
+    let (at, parent) = (number(k, leaving), k.get(leaving).parent);
+    let rest = remove_first(k, leaving);
     set_parent(k, rest, parent);
-    let Some(above) = node(k, parent) else { return rest };
+    let Some(above) = node(k, parent) else { return };
     let n = k.get(above);
     if n.left == at {
         n.left = rest;
     } else {
         n.right = rest;
     }
-    let (mut next, mut changed) = balance(k, above);
-    while changed && let Some(node) = node(k, next) {
-        (next, changed) = balance(k, node);
-    }
-    root
+    repair(k, above);
 }
 
-/// Takes the root out of its heap. Returns the new one.
-#[inline]
+/// Takes the first of a heap, or of a part of one, out of it. Returns the first of what is left.
+#[inline(always)]
 pub fn remove_first<A: Arch>(k: &mut Kernel<A>, leaving: Ref<Node>) -> u32 {
     let n = k.get(leaving);
     let Node { left, right, .. } = *n;
     (n.parent, n.left, n.right, n.rank) = (EMPTY, EMPTY, EMPTY, 0);
-    set_parent(k, left, EMPTY);
-    if right == EMPTY {
-        return left;
+    match node(k, left) {
+        Some(left) => join(k, left, right),
+        // Who has no left child has no right one.
+        None => EMPTY,
     }
-    set_parent(k, right, EMPTY);
-    merge(k, left, right)
+}
+
+/// Joins what were the children of a node. Returns the first.
+#[inline(never)]
+fn join<A: Arch>(k: &mut Kernel<A>, left: Ref<Node>, right: u32) -> u32 {
+    match node(k, right) {
+        Some(right) => merge(k, left, right),
+        None => {
+            k.get(left).parent = EMPTY;
+            number(k, left)
+        }
+    }
 }
 
 /// Calls `visit` with each node of a heap, from the root down. Panics unless the heap is one. For tests.
@@ -207,7 +244,7 @@ fn check_below<A: Arch>(k: &mut Kernel<A>, at: u32, parent: u32, visit: &mut dyn
     visit(this);
     assert!(n.parent == parent, "a child names its parent");
     if let Some(above) = node(k, parent) {
-        assert!(!n.precedes(k.get(above)), "no child comes before its parent");
+        assert!(n.place() >= k.get(above).place(), "no child comes before its parent");
     }
     let (left, right) = (rank(k, n.left), rank(k, n.right));
     assert!(left >= right && n.rank == right + 1, "ranks are leftist");

@@ -363,12 +363,21 @@ pub fn hurry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// The running thread has received, or waits to, or has answered: it runs on what is best for that. `before` are its reasons against the
 /// fast path when it began.
-#[inline]
+#[inline(always)]
 pub fn settle_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, before: u32) {
     let t = k.get(thread);
-    if (t.slow | before) & slow::OF_HELPING != 0 {
+    let others = (t.slow | before) & slow::OF_HELPING != 0;
+    if others || t.scheduling != t.base.context {
+        settle_helped_receiver(k, thread, others);
+    }
+}
+
+/// The same for one that runs on another's context, or for which `others` count than its caller.
+#[inline(never)]
+fn settle_helped_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, others: bool) {
+    if others {
         settle(k, thread);
-    } else if t.scheduling != t.base.context && caller_of(k, thread).is_none() {
+    } else if caller_of(k, thread).is_none() {
         return_to_own(k, thread);
     }
     // Otherwise it works for a caller, and did so before or was settled when that began.

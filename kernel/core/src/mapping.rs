@@ -219,13 +219,14 @@ pub fn moved<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
 /// If the mapping changes during a window the call ends with `Aborted`; if its thread is deleted there, each entry has
 /// the old flags or the new ones.
 pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let (mut slot, cap, flags) = decode_protect(k, thread)?;
+    let (mut slot, flags) = decode_protect(k, thread)?;
+    let cap = k.slot(slot).cap;
     let mapping = Mapping::of(&cap);
     let size = 1usize << entry_bits(level(k, &mapping));
     let gains = !mapping.flags.contains(flags) || mapping.protecting;
     if gains && needs_maintenance(&cap, flags) {
         let range = (mapping.memory, mapping.count * size);
-        let same = |k: &mut Kernel<A>| decode_protect(k, thread).map(|(_, c, f)| (c, f) == (cap, flags));
+        let same = |k: &mut Kernel<A>| decode_protect(k, thread).map(|(s, f)| (k.slot(s).cap, f) == (cap, flags));
         if !maintain(k, range, flags, same)? {
             return Ok(Outcome::Written);
         }
@@ -245,26 +246,24 @@ pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
         if !window::pass(k) {
             return Ok(Outcome::Written);
         }
-        let (again, now, _) = decode_protect(k, thread)?;
-        if now != (Cap { extra: extra | PROTECTING, ..cap }) {
+        (slot, _) = decode_protect(k, thread)?;
+        if k.slot(slot).cap != (Cap { extra: extra | PROTECTING, ..cap }) {
             return Err(Error::Aborted);
         }
-        slot = again;
     }
     k.slot(slot).cap.extra = extra;
     Ok(Outcome::Done)
 }
 
-/// The slot of the mapping, its capability, and the flags asked for.
+/// The slot of the mapping, and the flags asked for.
 ///
-/// After a window, the whole capability has to be what it was. That entries and memory are the same does not say that it is the same
+/// After a window, the whole capability in the slot has to be what it was. That entries and memory are the same does not say that it is the same
 /// mapping: another can show the same memory as part of another frame, and `extra` is counted from the frame's beginning.
-fn decode_protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, Cap, MapFlags), Error> {
+fn decode_protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, MapFlags), Error> {
     let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
     let alleged = argument(k, thread, 1);
-    let cap = k.slot(slot).cap;
-    let flags = allowed_flags(alleged, &cap)?;
-    Ok((slot, cap, flags))
+    let flags = allowed_flags(alleged, &k.slot(slot).cap)?;
+    Ok((slot, flags))
 }
 
 /// Level of the table in which a mapping lies.

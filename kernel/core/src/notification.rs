@@ -35,7 +35,7 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, bits:
     n.word |= bits;
     let (head, bound) = (n.head, n.bound);
     if let Some(waiter) = head {
-        unqueue(k, notification, waiter);
+        unqueue_first(k, notification, waiter);
         wake(k, notification, waiter);
     } else if let Some(thread) = bound {
         if matches!(k.get(thread).state, ThreadState::Receiving(_)) {

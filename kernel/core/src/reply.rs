@@ -14,6 +14,7 @@ fn at<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<Ref<Reply>, Error> {
 
 /// The reply object for a receive: that in `x11` if the tag says so, else the bound one. It must not be another's. And whether callers in it
 /// are laid aside.
+#[inline]
 pub fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Result<(Ref<Reply>, bool), Error> {
     let bound = k.get(thread).bound_reply;
     let (object, may_help) = if tag.0 & Tag::REPLY != 0 {

@@ -244,6 +244,13 @@ pub fn preempt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.state().slice_end = 0;
 }
 
+/// The running thread waits now, and one runs whose priority nobody else has who is ready.
+#[inline]
+pub fn end_turn<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    charge_to(k, thread);
+    k.state().slice_end = 0;
+}
+
 /// The idle thread makes room for the only one who is ready.
 #[inline]
 pub fn end_idleness<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) {
@@ -289,7 +296,7 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, firs
 
 /// The running thread waits now, and the first of the highest priority, which is answered, runs. If it has a budget, that is still
 /// to be timed.
-#[inline]
+#[inline(always)]
 pub fn leave_to_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Thread> {
     charge_to(k, thread);
     let next = take_highest(k);

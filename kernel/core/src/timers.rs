@@ -178,14 +178,20 @@ pub fn wait_until<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: Opt
 #[inline(never)]
 pub fn arm<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: u64) {
     if k.get(thread).slow & slow::DEADLINE != 0 {
-        core::hint::cold_path();
-        disarm(k, thread);
-        return arm(k, thread, deadline);
+        return arm_again(k, thread, deadline);
     }
     let t = k.get(thread);
     t.slow |= slow::DEADLINE;
     let priority = t.priority;
     insert(k, of_thread(thread), deadline, priority);
+}
+
+/// The same where an alarm was set.
+#[cold]
+#[inline(never)]
+fn arm_again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: u64) {
+    disarm(k, thread);
+    arm(k, thread, deadline);
 }
 
 /// Forgets the time at which a thread's wait ends, or its alarm, if there is one.

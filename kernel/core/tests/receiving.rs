@@ -98,3 +98,32 @@ fn a_signal_that_came_before_is_received_first() {
         assert!(stage.receives(thread));
     });
 }
+
+/// A caller of priority 40 is laid aside and answered with the next receive, while a thread of this priority is ready.
+fn answer_beside(mut stage: Stage, priority: u64, runs_at_once: bool) {
+    let Stage { server, other, client, endpoint, elsewhere, reply, .. } = stage;
+    stage.machine.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), 1, 255, 0]).ok();
+    stage.machine.call_as(server, Operation::Receive, &[endpoint, 0]);
+    stage.machine.call_as(client, Operation::Call, &[endpoint, Tag::new(7, 0).0]);
+    stage.receive(server, endpoint, reply);
+    stage.machine.call_as(other, Operation::Send, &[endpoint, Tag::new(8, 0).0]);
+    stage.machine.call_as(other, Operation::Receive, &[elsewhere, 0]);
+    stage.machine.run(server);
+    let beside = stage.machine.make_thread(priority);
+    stage.machine.call_as(server, Operation::ReplyReceive, &[endpoint, Tag::new(9, 1).0, 77]);
+    stage.machine.check();
+    let x = stage.machine.thread(client).registers.x;
+    assert_eq!((x[0], x[1], x[2], x[3]), (0, Tag::new(9, 1).0, 77, 0));
+    assert!(stage.machine.current() == if runs_at_once { client } else { beside });
+    assert!(stage.receives(server));
+    // The other reply object is free.
+    stage.receive(client, elsewhere, reply);
+    assert!(stage.receives(client));
+}
+
+#[test]
+fn whoever_was_laid_aside_is_answered_in_his_turn() {
+    both(|stage| answer_beside(stage, 30, true));
+    both(|stage| answer_beside(stage, 40, false));
+    both(|stage| answer_beside(stage, 45, false));
+}

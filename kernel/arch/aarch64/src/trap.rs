@@ -287,6 +287,9 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
         fast::Fast::Other(slot) if OPERATION == Operation::Signal as u64 => {
             go_on_in!("tench_fast_ring", address, tag, old, slot)
         }
+        fast::Fast::Other(slot) if OPERATION == Operation::ReplyReceive as u64 => {
+            go_on_in!("tench_answer_aside", address, tag, old, slot)
+        }
         fast::Fast::Other(slot) => go_on_in!("tench_fast_receive_message", address, tag, old, slot),
         // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which the slow path gets back here.
         fast::Fast::Slow => unsafe {
@@ -345,6 +348,14 @@ messages!(
     tench_reply_receive_words = "tench_reply_receive_words",
     tench_reply_receive_long = "tench_reply_receive_long"
 );
+
+/// `ReplyReceive` to a caller who was laid aside, likewise.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_answer_aside(address: u64, tag: u64, old: usize, slot: usize) -> ! {
+    let fast = fast::answer_aside(&mut token(), thread(old), self::slot(slot), tag);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, false>(fast, address, tag, old) }
+}
 
 /// `Signal`, likewise.
 #[unsafe(no_mangle)]

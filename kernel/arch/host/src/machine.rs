@@ -361,6 +361,7 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     };
     let found = match (found, Operation::from_code(number)?) {
         (Fast::Other(slot), Operation::Signal) => fast::ring(k, slot),
+        (Fast::Other(slot), Operation::ReplyReceive) => fast::answer_aside(k, thread, slot, tag),
         (Fast::Other(slot), _) => fast::receive_message(k, thread, slot, tag),
         (found, _) => found,
     };

@@ -125,19 +125,19 @@ pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, threa
     let is_served = k.get(endpoint).server.is_some();
     let key = if is_served { key_of(arrivals, k.get(thread)) } else { arrivals & ARRIVAL };
     let queue = k.get(endpoint);
-    let (is_empty, tail) = (queue.head == 0, core::mem::replace(&mut queue.tail, thread.address()));
-    k.get(thread).sending.key = key;
-    if !is_empty
-        // SAFETY: the last to come is a live thread that waits, or nobody is known.
-        && let Some(last) = unsafe { Ref::<Thread>::at(tail) }
+    let (head, tail) = (queue.head, core::mem::replace(&mut queue.tail, thread.address()));
+    let t = k.get(thread);
+    (t.sending.key, t.next, t.previous) = (key, None, None);
+    if head == 0 {
+        let root = heap::insert(k, heap::EMPTY, sending_node(thread));
+        set_senders(k, endpoint, root);
+    // SAFETY: the last to come is a live thread that waits, or nobody is known.
+    } else if let Some(last) = unsafe { Ref::<Thread>::at(tail) }
         && k.get(last).sending.key >> ARRIVAL_BITS == key >> ARRIVAL_BITS
     {
         k.get(last).next = Some(thread);
-        let t = k.get(thread);
-        (t.next, t.previous) = (None, Some(last));
+        k.get(thread).previous = Some(last);
     } else {
-        let t = k.get(thread);
-        (t.next, t.previous) = (None, None);
         enter_senders(k, endpoint, thread);
     }
 }
@@ -195,11 +195,15 @@ pub fn requeue<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<
 /// Takes a sending or receiving thread out of its endpoint's queue.
 pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     match k.get(thread).state {
-        ThreadState::Sending(endpoint) => {
-            unqueue_sender(k, endpoint, thread);
-            k.get(thread).slow &= !slow::CIRCULAR;
-        }
+        ThreadState::Sending(endpoint) => leave_as_sender(k, endpoint, thread),
         ThreadState::Receiving(endpoint) => unqueue_receiver(k, endpoint, thread),
         _ => {}
     }
+}
+
+/// Takes a sending thread out of its endpoint's queue.
+#[inline]
+pub fn leave_as_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
+    unqueue_sender(k, endpoint, thread);
+    k.get(thread).slow &= !slow::CIRCULAR;
 }

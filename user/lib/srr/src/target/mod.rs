@@ -149,7 +149,9 @@ pub fn send(receiver: Tid, message: &[u8], reply: &mut [u8]) -> Result<usize, Er
     };
     SESSION.expect_reply(me, receiver, meeting, reply.len());
     let label = Label::Message { from: me, length: message.len() };
-    let received = SESSION.endpoint(receiver).call(&pack(label, message)).kept();
+    // Received into a place that exists, and not copied there with all its room.
+    let mut received = Received::new();
+    SESSION.endpoint(receiver).call_into(&pack(label, message), &mut received).kept();
     match Label::unpack(received.label()) {
         Label::Reply { length, wake } => {
             if let Some(replier) = wake {
@@ -171,7 +173,8 @@ pub fn receive(message: &mut [u8]) -> (Tid, usize) {
     let place = SESSION.take_reply();
     let arrival = SESSION.table.receive(me);
     SESSION.wait_with(me, place);
-    let received = SESSION.endpoint(me).receive(Wait::FOREVER.with_reply(SESSION.reply(place))).kept();
+    let mut received = Received::new();
+    SESSION.endpoint(me).receive_into(Wait::FOREVER.with_reply(SESSION.reply(place)), &mut received).kept();
     let Label::Message { from, length } = Label::unpack(received.label()) else {
         SESSION.give_reply(place);
         retire(me)
