@@ -22,6 +22,7 @@ use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_SPACE, Place};
 use tench::time::{frequency, sleep};
 use tench::{fs, println, process};
 
+use super::meter::Moment;
 use super::{empty, said, window};
 use crate::case::{Failure, Outcome};
 
@@ -118,12 +119,12 @@ pub fn run() -> Option<i32> {
             sleep(PAUSE);
         }
         for (number, (name, request)) in (0..).zip(REQUESTS) {
-            let start = Instant::now();
+            let start = Moment::now();
             if let Err(failure) = request(round) {
                 println!("note: the client was answered wrongly by {name}: {failure}");
                 page.write64(WRONG, number + 1);
             }
-            let took = Instant::now().since(start);
+            let took = start.passed();
             if took > page.read64(LONGEST) {
                 page.write64(LONGEST, took);
                 page.write64(WHICH, number);

@@ -4,6 +4,7 @@
 //! field      what goes on beside an attack, and what is judged when it is over
 //! reserved   a thread with a reservation, which notes how long each of its jobs took
 //! client     a process that asks all servers for something and looks at every answer
+//! meter      how long something took this core itself, where the emulator lets others run in between
 //! books      what must be as it was: memory, processes, names, files, capabilities
 //! controls   what is no attack, and has to be noticed: without it, nobody knew whether the rest can fail
 //! kernel     attacks on the kernel, by what a program makes of its own memory
@@ -17,15 +18,19 @@
 //! what is seen beside it: nothing gained, nothing late beyond what admission allowed, every byte back.
 
 mod books;
+mod bystander;
 mod client;
 mod controls;
+mod elsewhere;
 mod field;
 mod floods;
 mod kernel;
+mod meter;
 mod reach;
 mod reserved;
 mod servers;
 mod trees;
+mod turns;
 
 use alloc::format;
 use core::fmt::Debug;
@@ -39,7 +44,7 @@ use tench::sys::{Cap, CapAddress, Instant, Kernel, MapFlags};
 use tench::time::{self, Duration};
 
 pub use client::run as client;
-pub use field::beat_for_ever as beat;
+pub use turns::beat_for_ever as beat;
 
 use crate::case::{Failure, Outcome};
 
@@ -84,6 +89,8 @@ enum Cores {
     Every,
     /// The same, and not at all if there is one, since it is about others.
     Several,
+    /// On the second alone, against what is on the first.
+    Second,
 }
 
 impl Attack {
@@ -107,6 +114,11 @@ impl Attack {
         Attack { cores: Cores::Several, ..self }
     }
 
+    /// The same on the second core alone.
+    const fn second(self) -> Attack {
+        Attack { cores: Cores::Second, ..self }
+    }
+
     /// The same on the first core alone.
     const fn first(self) -> Attack {
         Attack { cores: Cores::First, ..self }
@@ -114,7 +126,8 @@ impl Attack {
 }
 
 /// All of them, in the order in which they run.
-const ATTACKS: &[&[Attack]] = &[reach::ATTACKS, kernel::ATTACKS, servers::ATTACKS, trees::ATTACKS, floods::ATTACKS];
+const ATTACKS: &[&[Attack]] =
+    &[reach::ATTACKS, kernel::ATTACKS, servers::ATTACKS, trees::ATTACKS, floods::ATTACKS, elsewhere::ATTACKS];
 
 /// What such a process does.
 type Part = fn() -> Outcome;
@@ -148,12 +161,15 @@ pub fn play() -> i32 {
     match field::Field::new() {
         Ok(mut field) => {
             let is_wanted = |name: &str| wanted.is_none_or(|wanted| name.contains(wanted));
-            for control in controls::CONTROLS.iter().filter(|control| is_wanted(control.name)) {
-                say(control.name, control.about, control.play(&mut field));
-            }
             let has_several = field.has_several_cores();
+            for control in controls::CONTROLS.iter().filter(|control| is_wanted(control.name)) {
+                if has_several || !control.needs_several {
+                    say(control.name, control.about, control.play(&mut field));
+                }
+            }
             let attacks = ATTACKS.iter().copied().flatten().filter(|attack| is_wanted(attack.name));
-            for attack in attacks.filter(|attack| attack.cores != Cores::Several || has_several) {
+            let needs_several = |attack: &&Attack| matches!(attack.cores, Cores::Several | Cores::Second);
+            for attack in attacks.filter(|attack| has_several || !needs_several(attack)) {
                 say(attack.name, attack.about, field.play(attack));
             }
             say("records", "what is remembered of processes that have ended has a limit", field.close());
