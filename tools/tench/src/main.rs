@@ -28,6 +28,7 @@ mod image;
 mod interfaces;
 mod lab;
 mod memlab;
+mod meter;
 mod prepare;
 mod process;
 mod qemu;

@@ -1,5 +1,6 @@
 //! How the emulator is started.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::prepare::BootFiles;
@@ -23,6 +24,8 @@ pub struct Machine {
     pub gdb: bool,
     /// What the random numbers follow from that the machine gives the system at its start, in its device tree.
     pub seed: u64,
+    /// A plug-in, if it is to have one.
+    pub plugin: Option<PathBuf>,
 }
 
 /// Where tests and experiments begin, so that each of their runs is the same.
@@ -38,6 +41,7 @@ impl Default for Machine {
             idles: false,
             gdb: false,
             seed: SEED,
+            plugin: None,
         }
     }
 }
@@ -67,6 +71,9 @@ impl Machine {
         if self.icount {
             let sleep = if self.idles { "on" } else { "off" };
             command.args(["-icount", &format!("shift=0,sleep={sleep}")]);
+        }
+        if let Some(plugin) = &self.plugin {
+            command.arg("-plugin").arg(plugin);
         }
         if self.gdb {
             command.args(["-s", "-S"]);

@@ -40,6 +40,7 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
         idles: false,
         gdb: options.gdb,
         seed: options.seed.unwrap_or_else(fresh_seed),
+        plugin: None,
     };
     if options.seed.is_none() {
         eprintln!("addresses are chosen from --seed {}", machine.seed);

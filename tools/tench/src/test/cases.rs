@@ -15,6 +15,7 @@ use miette::Result;
 use super::Target;
 use super::report::Report;
 use crate::build::Kernel;
+use crate::meter;
 use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, Patience};
@@ -71,13 +72,14 @@ pub struct Boot {
 
 impl Boot {
     /// All of them, the usual one first.
-    pub const ALL: [Boot; 6] = [
+    pub const ALL: [Boot; 7] = [
         Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 1 },
         Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 2 },
         Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 4 },
         Boot { part: Part::Cases, kernel: Kernel::WithoutWindows, cores: 1 },
         Boot { part: Part::Cases, kernel: Kernel::Watching, cores: 1 },
         Boot { part: Part::Attacks, kernel: Kernel::Usual, cores: 1 },
+        Boot { part: Part::Attacks, kernel: Kernel::Usual, cores: 2 },
     ];
 
     /// What the stage is called.
@@ -125,7 +127,11 @@ pub fn run(target: &Target, boot: Boot, report: &mut Report) -> Result<()> {
     let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &corpus)?;
     let mut symbols = build.symbols(target.workspace, &system)?;
     // Cores share memory evenly, so the first has as much as if it were alone.
-    let machine = Machine { icount: true, cores, memory: format!("{cores}G"), ..Machine::default() };
+    let mut machine = Machine { icount: true, cores, memory: format!("{cores}G"), ..Machine::default() };
+    if part == Part::Attacks && cores > 1 {
+        // They are about what is late.
+        machine.plugin = Some(meter::build(target.workspace)?);
+    }
     let mut command = machine.command(&files, Serial::Pipe);
     let mut tally = (0, 0);
     let mut end = None;
@@ -193,7 +199,7 @@ mod tests {
     fn boots_have_names_of_their_own() {
         let names = Boot::ALL.map(Boot::name);
         assert_eq!(names[..3], ["cases", "cases/2-cores", "cases/4-cores"]);
-        assert_eq!(names[3..], ["cases/without-windows", "cases/watching", "hostile"]);
+        assert_eq!(names[3..], ["cases/without-windows", "cases/watching", "hostile", "hostile/2-cores"]);
     }
 
     #[test]

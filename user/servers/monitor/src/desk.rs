@@ -9,6 +9,7 @@ use tench::server::Watch;
 use tench_channel::Request as Number;
 use tench_monitor::about::About;
 use tench_monitor::message::{Malformed, Outcome, decode_result};
+use tench_monitor::portions::Portions;
 use tench_monitor_client::protocol::{Error, Memory, Process};
 use tench_places::Places;
 use tench_protocol::wire::{Encode, Source};
@@ -245,9 +246,15 @@ impl Desk {
         !self.postponed.is_empty()
     }
 
-    /// Takes out what a worker has done: who is to be answered, and what.
-    pub fn finished(&mut self) -> Option<(Origin, Product)> {
-        let (origin, client, took_place, product) = self.pool.finished()?;
+    /// Takes out what a worker has done: who is to be answered, and what. If it was for another core, that has used the time.
+    pub fn finished(&mut self, portions: &mut Portions) -> Option<(Origin, Product)> {
+        let charge = |origin: &Origin, ticks| match origin {
+            Origin::Peer(core, _) | Origin::Capabilities(Work::There(core, ..) | Work::Gift(core, _)) => {
+                portions.charge(*core, ticks);
+            }
+            _ => {}
+        };
+        let (origin, client, took_place, product) = self.pool.finished(charge)?;
         if took_place {
             self.places.give_back(place(client));
         }

@@ -15,5 +15,6 @@ pub mod exchange;
 pub mod freight;
 pub mod message;
 pub mod names;
+pub mod portions;
 pub mod proxies;
 pub mod share;

@@ -20,6 +20,7 @@
 //! server        takes in what local programs (server/interface) and other monitors ask, also about capabilities (server/trade)
 //! message       what monitors say to each other            (library)
 //! names         which names each core has for itself (library)
+//! portions      how much of this core others may have (library)
 //! exchange      the books of capabilities that left their core (library)
 //! ```
 

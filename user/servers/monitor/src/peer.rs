@@ -155,8 +155,9 @@ impl Peer {
         self.started.after(PATIENCE * tench::time::frequency())
     }
 
-    /// Takes in what it has written, and sends what there was no room for.
-    pub fn take_in(&mut self, desk: &mut Desk, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
+    /// Takes in what it has written, and sends what there was no room for. Answers how many ticks its requests took.
+    pub fn take_in(&mut self, desk: &mut Desk, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) -> u64 {
+        let mut took = 0;
         // First: what is written from now on is taken in below, or before the next sleep.
         self.knows = false;
         self.channel.as_mut().into_iter().for_each(|channel| channel.awake());
@@ -195,8 +196,10 @@ impl Peer {
                     continue;
                 }
                 Ok(Some(Incoming::Request(number, words))) => {
+                    let start = Instant::now();
                     let answer = carry_out(self.core, number, words, desk, endpoints, books);
                     answer.iter().for_each(|words| self.answer(number, words));
+                    took += Instant::now().since(start);
                     continue;
                 }
                 Ok(Some(Incoming::Answer(number, words))) => {
@@ -221,6 +224,7 @@ impl Peer {
             self.state = State::Running;
         }
         self.send_unsent(endpoints);
+        took
     }
 
     /// Nothing that it says is believed any more, or it says nothing any more. What it has of others' memory is taken back only if it is

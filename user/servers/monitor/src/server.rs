@@ -14,6 +14,7 @@ use tench::memory;
 use tench::println;
 use tench::server::Watch;
 use tench_abi::layout::slot;
+use tench_abi::object::Statistic;
 use tench_channel::Side;
 use tench_loader::Archive;
 use tench_loader::addresses::Randomness;
@@ -21,6 +22,7 @@ use tench_mem_client::Mem;
 use tench_monitor::about::About;
 use tench_monitor::boot::BLOCK_BITS;
 use tench_monitor::message::operation;
+use tench_monitor::portions::Portions;
 use tench_monitor::proxies;
 use tench_monitor::share::divide;
 use tench_monitor_client::Monitor;
@@ -72,6 +74,10 @@ pub struct Server {
     peers: Vec<Peer>,
     /// Work for others.
     desk: Desk,
+    /// How much of it they may have.
+    portions: Portions,
+    /// When somebody has something again of whom nothing is taken in until then.
+    put_off: Option<Instant>,
     /// What programs here ask of other cores, and those of what is here.
     endpoints: Endpoints,
     /// Capabilities that left their core.
@@ -123,6 +129,8 @@ impl Server {
             machine,
             peers: Vec::new(),
             desk,
+            portions: Portions::new(tench::time::frequency(), Instant::now().ticks(), idle()),
+            put_off: None,
             endpoints,
             books,
             rounds: Rounds::new(),
@@ -205,7 +213,7 @@ impl Server {
             }
             let is_quiet = self.pass_on(&mut port);
             self.is_rung |= !self.may_sleep();
-            let wait = match (self.is_rung, is_quiet) {
+            let wait = match (self.is_rung, is_quiet && self.put_off.is_none()) {
                 (true, _) => Wait::until(Instant::now()),
                 (false, true) => Wait::FOREVER,
                 (false, false) => self.deadline(),
@@ -229,13 +237,26 @@ impl Server {
                 }
                 Event::Nothing => self.expire(),
             }
+            // Nobody rings for what is there already.
+            self.is_rung |= self.put_off.is_some_and(|time| time <= Instant::now());
         }
     }
 
-    /// Takes in what the other monitors have written.
+    /// Takes in what the other monitors have written, of those that have not used up [their part](tench_monitor::portions).
     fn take_in(&mut self, port: &mut Port) {
+        self.put_off = None;
         for peer in &mut self.peers {
-            peer.take_in(&mut self.desk, &mut self.endpoints, &mut self.books, port);
+            if !self.portions.has(peer.core) {
+                self.portions.refill(Instant::now().ticks(), idle());
+            }
+            if put_off(&self.portions, peer.core, &mut self.put_off) {
+                continue;
+            }
+            // What it answers, and says about capabilities, is for this core as much as for that.
+            let took = peer.take_in(&mut self.desk, &mut self.endpoints, &mut self.books, port);
+            if took > 0 {
+                self.portions.charge(peer.core, took);
+            }
         }
     }
 
@@ -243,7 +264,7 @@ impl Server {
     /// that has a time at which it is to be looked at again.
     fn pass_on(&mut self, port: &mut Port) -> bool {
         let is_woken = core::mem::take(&mut self.is_woken);
-        while is_woken && let Some((origin, product)) = self.desk.finished() {
+        while is_woken && let Some((origin, product)) = self.desk.finished(&mut self.portions) {
             if let Origin::Peer(core, number) = origin {
                 let peer = self.peers.iter_mut().find(|peer| peer.core == core && peer.channel.is_some());
                 match peer {
@@ -323,7 +344,8 @@ impl Server {
     fn may_sleep(&mut self) -> bool {
         let (mut may, mut waits) = (true, self.rounds.await_any());
         for peer in &mut self.peers {
-            may &= peer.may_sleep();
+            // Of whom nothing is taken in, that need not ring: it is looked there when it has something again.
+            may &= put_off(&self.portions, peer.core, &mut self.put_off) || peer.may_sleep();
             waits |= peer.is_waited_for();
         }
         if waits {
@@ -362,7 +384,7 @@ impl Server {
         let look = (self.desk.is_waiting() || self.books.has_deletions()).then(soon);
         let is_linking = self.links.waiting() > 0;
         let link = is_linking.then(|| Instant::now().after(tench::time::frequency() / LINKS));
-        let own = self.rounds.deadline().into_iter().chain(self.endpoints.deadline());
+        let own = self.rounds.deadline().into_iter().chain(self.endpoints.deadline()).chain(self.put_off);
         let all = waiting.map(|peer| peer.patience()).chain(look).chain(link).chain(own);
         all.min().map_or(Wait::FOREVER, Wait::until)
     }
@@ -421,6 +443,21 @@ impl Server {
         let peer = self.peers.iter().find(|peer| peer.core == core);
         peer.map_or_else(|| self.desk.may_wait(asker), |peer| peer.may_wait(asker))
     }
+}
+
+/// Whether nothing is taken in of a core, since it has used up its part. If so, `until` is not later than when it has something again.
+fn put_off(portions: &Portions, core: u64, until: &mut Option<Instant>) -> bool {
+    if portions.has(core) {
+        return false;
+    }
+    let again = Instant::now().after(portions.wait(core));
+    *until = Some(until.map_or(again, |first| first.min(again)));
+    true
+}
+
+/// Ticks in which this core had nothing to do.
+fn idle() -> u64 {
+    Cap::<Kernel>::new(slot::KERNEL).query(Statistic::IdleTicks).unwrap_or(0)
 }
 
 /// The boot archive.

@@ -12,7 +12,7 @@ use tench::sync::{Condvar, Mutex};
 use tench::thread;
 use tench_abi::object::ThreadState;
 use tench_monitor::message::Words;
-use tench_sys::{Cap, Notification, Thread};
+use tench_sys::{Cap, Notification, SchedulingContext, Thread};
 
 use crate::capabilities;
 use crate::processes;
@@ -77,6 +77,9 @@ type Job<O> = (O, Client, bool);
 struct Member<O> {
     worker: Arc<Worker>,
     thread: Cap<Thread>,
+    /// What it runs on, and how much of that it had used when it was looked at last.
+    context: Cap<SchedulingContext>,
+    used: u64,
     job: Option<Job<O>>,
 }
 
@@ -131,17 +134,22 @@ impl<O> Pool<O> {
         let (own, shared) = (Arc::clone(&worker), Arc::clone(&self.shared));
         let builder = thread::Builder::new().stack_size(STACK).name("worker");
         let handle = builder.spawn(move || own.work(number, &shared)).ok()?;
-        let thread = handle.thread()?;
+        let (thread, context) = (handle.thread()?, handle.scheduling()?);
         // It never ends.
         handle.detach();
-        self.members.push(Member { worker, thread, job: None });
+        self.members.push(Member { worker, thread, context, used: 0, job: None });
         Some(number)
     }
 
-    /// Takes out who is to be answered, for whom it was done and whether it could take for ever, and the answer.
-    pub fn finished(&mut self) -> Option<(O, Client, bool, Product)> {
+    /// Takes out who is to be answered, for whom it was done and whether it could take for ever, and the answer. `charge` is told for whom
+    /// how many ticks were used.
+    pub fn finished(&mut self, charge: impl FnOnce(&O, u64)) -> Option<(O, Client, bool, Product)> {
         let (number, product) = self.shared.done.lock().pop()?;
-        let (origin, client, took_long) = self.members.get_mut(number)?.job.take()?;
+        let member = self.members.get_mut(number)?;
+        let (origin, client, took_long) = member.job.take()?;
+        if let Ok(now) = member.context.query() {
+            charge(&origin, now.consumed - core::mem::replace(&mut member.used, now.consumed));
+        }
         Some((origin, client, took_long, product))
     }
 

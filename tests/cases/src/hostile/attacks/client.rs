@@ -22,6 +22,7 @@ use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_SPACE, Place};
 use tench::time::{frequency, sleep};
 use tench::{fs, println, process};
 
+use super::meter::{Moment, passed_since};
 use super::{empty, said, window};
 use crate::case::{Failure, Outcome};
 
@@ -118,18 +119,18 @@ pub fn run() -> Option<i32> {
             sleep(PAUSE);
         }
         for (number, (name, request)) in (0..).zip(REQUESTS) {
-            let start = Instant::now();
+            let start = Moment::now();
             if let Err(failure) = request(round) {
                 println!("note: the client was answered wrongly by {name}: {failure}");
                 page.write64(WRONG, number + 1);
             }
-            note(&page, number, Instant::now().since(start));
+            note(&page, number, start.passed());
         }
         page.write64(ROUNDS, page.read64(ROUNDS) + 1);
         // It runs again in time, too: it is more urgent than those who attack.
-        let start = Instant::now().after(tench::sys::time::ticks(PAUSE, frequency()));
+        let end = Instant::now().after(tench::sys::time::ticks(PAUSE, frequency()));
         sleep(PAUSE);
-        note(&page, REQUESTS.len() as u64, Instant::now().since(start));
+        note(&page, REQUESTS.len() as u64, passed_since(end.ticks()));
     }
     None
 }

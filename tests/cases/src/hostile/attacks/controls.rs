@@ -15,8 +15,10 @@ use tench::sys::{Cap, CapAddress, Endpoint, Instant};
 use tench::thread::Builder;
 use tench::time::{frequency, sleep};
 use tench::{memory, println};
+use tench_monitor_client::Monitor;
 
-use super::field::{Bounds, Field, VICTIM};
+use super::field::{Bounds, Field, LEFT, VICTIM};
+use super::meter::Moment;
 use super::{held, said};
 use crate::case::{Failure, Outcome};
 
@@ -30,37 +32,50 @@ pub struct Control {
     run: fn() -> Outcome,
     /// Part of what is said about it then.
     says: &'static str,
+    /// It takes several cores.
+    pub needs_several: bool,
+}
+
+impl Control {
+    const fn new(name: &'static str, about: &'static str, run: fn() -> Outcome, says: &'static str) -> Control {
+        Control { name, about, run, says, needs_several: false }
+    }
 }
 
 /// All of them.
 pub const CONTROLS: &[Control] = &[
+    Control::new("control-late", "whoever holds the reserved thread up is noticed", hold_up, "reserved jobs were late"),
     Control {
-        name: "control-late",
-        about: "whoever holds the reserved thread up is noticed",
-        run: hold_up,
-        says: "reserved jobs were late",
-    },
-    Control { name: "control-page", about: "a page that does not come back is noticed", run: leak, says: "grows" },
-    Control {
-        name: "control-power",
-        about: "an attack that was given a power is noticed",
-        run: empower,
-        says: "something was gained",
+        needs_several: true,
+        ..Control::new(
+            "control-late-beside",
+            "also for little longer than the deadline, while the turns of a busy core are told from that",
+            hold_up_beside,
+            "reserved jobs were late",
+        )
     },
     Control {
-        name: "control-served",
-        about: "a client that is not served is noticed",
-        run: starve,
-        says: "the client waited",
+        needs_several: true,
+        ..Control::new(
+            "control-share",
+            "whoever takes a third of the core from programs is noticed",
+            take_a_share,
+            "were left to programs",
+        )
     },
-    Control { name: "control-file", about: "a changed file of somebody else's is noticed", run: change, says: "not [" },
-    Control { name: "control-name", about: "a name that stays registered is noticed", run: register, says: "grows" },
+    Control::new("control-page", "a page that does not come back is noticed", leak, "grows"),
+    Control::new("control-power", "an attack that was given a power is noticed", empower, "something was gained"),
+    Control::new("control-served", "a client that is not served is noticed", starve, "the client waited"),
+    Control::new("control-file", "a changed file of somebody else's is noticed", change, "not ["),
+    Control::new("control-name", "a name that stays registered is noticed", register, "grows"),
 ];
 
 impl Control {
     /// Carries it out. Passes if it was noticed.
     pub fn play(&self, field: &mut Field) -> Outcome {
-        match field.beside(self.name, Bounds::CONTROL, &mut self.run.clone()) {
+        let left = (self.needs_several && self.says.contains("left")).then_some(LEFT);
+        let bounds = Bounds { left, ..Bounds::CONTROL };
+        match field.beside(self.name, bounds, &mut self.run.clone()) {
             Ok(()) => Err(Failure::new("it was not noticed")),
             Err(failure) if format!("{failure}").contains(self.says) => {
                 println!("note: {}: noticed: {failure}", self.name);
@@ -73,6 +88,8 @@ impl Control {
 
 /// The memory server with authority.
 const AUTHORITY: Mem = Mem::at(Cap::new(CapAddress(slot::EXTRA.0 + 1)));
+/// Below it, and above programs.
+const MONITOR: u8 = 129;
 /// Above the reserved thread.
 const ABOVE: u8 = 200;
 
@@ -83,6 +100,33 @@ fn hold_up() -> Outcome {
         while Instant::now() < end {}
     };
     said(Builder::new().priority(ABOVE).spawn(spin))?.join();
+    Ok(())
+}
+
+/// The same, but for not much longer than a job may take, while the second core is busy.
+fn hold_up_beside() -> Outcome {
+    let monitor = Monitor::at(said(Names::STANDARD.look_up(Monitor::NAME, memory::take_slot()?))?);
+    let busy = said(monitor.spawn(1, b"cases\0attack\0spin\0"))?;
+    let spin = || {
+        let start = Moment::now();
+        // Wherever it begins, a job is due in it, and the rest of it is longer than that may take.
+        while start.passed() < 26 * frequency() / 10_000 {}
+    };
+    said(Builder::new().priority(ABOVE).spawn(spin))?.join();
+    said(monitor.kill(busy))?;
+    said(monitor.wait(busy)).map(drop)
+}
+
+/// Is busy for a part of the time, as the monitor would be if it did for others whatever they ask.
+fn take_a_share() -> Outcome {
+    let work = || {
+        for _ in 0..40 {
+            let start = Moment::now();
+            while start.passed() < frequency() / 2500 {}
+            sleep(Duration::from_micros(400));
+        }
+    };
+    said(Builder::new().priority(MONITOR).spawn(work))?.join();
     Ok(())
 }
 

@@ -10,16 +10,17 @@ use tench::fs;
 use tench::io::{Read, Write};
 use tench::names::Names;
 use tench::println;
-use tench::procs::protocol::TRUSTED_PRIORITY;
 use tench::procs::{Procs, Spawn, pid};
 use tench::sys::Instant;
 use tench::time::{self, frequency, sleep};
 use tench_monitor_client::Monitor;
 
 use super::books::{Books, used};
+use super::bystander::Bystander;
 use super::client::{Client, Served};
 use super::reserved::{Reserved, Seen};
-use super::{Attack, Cores, End, LINES, held, said};
+use super::turns::Turns;
+use super::{Attack, Cores, End, LINES, held, meter, said};
 use crate::case::{Failure, Outcome};
 use crate::child::OBEDIENT;
 
@@ -34,17 +35,13 @@ const MOMENT: Duration = Duration::from_millis(1);
 const QUOTA: u64 = 64 << 20;
 /// How many microseconds a round of the client may take on average.
 const ROUND: u64 = 20_000;
+/// What has to be left: without a flood it is about 80, and others may have a fifth of the time.
+pub const LEFT: u64 = 60;
 /// A file that is not theirs.
 pub const VICTIM: &str = "/tmp/not-yours";
 const TEXT: &[u8] = b"untouched";
 /// Bytes that the process server may remember about processes that have ended.
 const RECORDS: u64 = 4 << 20;
-/// In a machine with several cores the emulator runs one core after the other, each until the next event of any. So that no other
-/// core runs for long while this one waits, there is an event on each of them every so many microseconds.
-const BEAT: u64 = 50;
-/// Priority of who makes them: the highest that a process of another core may give.
-const BEATING: u8 = TRUSTED_PRIORITY;
-
 /// How much is let pass.
 #[derive(Clone, Copy)]
 pub struct Bounds {
@@ -55,11 +52,13 @@ pub struct Bounds {
     /// How often it is looked whether everything came back, after twice the time each time: messages to another core that nobody
     /// receives are kept for ten seconds.
     pub looks: u32,
+    /// How much of the first core has to be left to programs of the usual priority, in percent, if that is looked at.
+    pub left: Option<u64>,
 }
 
 impl Bounds {
     /// For what has to pass.
-    pub const USUAL: Bounds = Bounds { answered: super::ANSWERED, rounds: 8, looks: 8 };
+    pub const USUAL: Bounds = Bounds { answered: super::ANSWERED, rounds: 8, looks: 8, left: None };
     /// For what has to be noticed.
     pub const CONTROL: Bounds = Bounds { rounds: 3, looks: 2, ..Bounds::USUAL };
 }
@@ -71,6 +70,7 @@ pub struct Field {
     monitor: Option<Monitor>,
     /// The process servers of all cores, the own first.
     cores: Vec<Procs>,
+    turns: Turns,
     /// What the process server had at the beginning.
     records: u64,
 }
@@ -86,10 +86,13 @@ impl Field {
                 cores.push(Procs::at(said(monitor.processes(core, super::empty()?))?));
             }
         }
-        cores[1..].iter().try_for_each(|procs| make_beat(*procs))?;
+        if cores.len() > 1 && !meter::is_there() {
+            return Err(Failure::new("nobody tells turns of other cores from what is late"));
+        }
+        let turns = Turns::new(&cores[1..])?;
         let reserved = Reserved::start()?;
         let client = Client::start()?;
-        Ok(Field { reserved, client, monitor, cores, records: used(pid::PROCS)? })
+        Ok(Field { reserved, client, monitor, cores, turns, records: used(pid::PROCS)? })
     }
 
     /// Whether what the process server remembers has a limit.
@@ -107,9 +110,14 @@ impl Field {
 
     /// Carries an attack out.
     pub fn play(&mut self, attack: &Attack) -> Outcome {
-        let cores = if attack.cores == Cores::First { 1 } else { self.cores.len() };
-        let attackers: Vec<Procs> = self.cores[..cores].to_vec();
-        let bounds = Bounds { answered: attack.answered, ..Bounds::USUAL };
+        let attackers = match attack.cores {
+            Cores::First => &self.cores[..1],
+            Cores::Second => &self.cores[1..2],
+            Cores::Every | Cores::Several => &self.cores[..],
+        };
+        let attackers = attackers.to_vec();
+        let left = if attack.cores == Cores::Second { Some(LEFT) } else { None };
+        let bounds = Bounds { answered: attack.answered, left, ..Bounds::USUAL };
         self.beside(attack.name, bounds, &mut || assault(attack, &attackers))
     }
 
@@ -117,15 +125,20 @@ impl Field {
     /// several times until everything is as before.
     pub fn beside(&mut self, name: &str, bounds: Bounds, assault: &mut dyn FnMut() -> Outcome) -> Outcome {
         make_victim()?;
-        let mut before = Books::read(self.monitor)?;
+        // What comes back to where it was does not grow, whichever round that was in.
+        let mut seen_before = Vec::from([Books::read(self.monitor)?]);
         for round in 1..=bounds.rounds {
             make_victim()?;
             let start = Instant::now();
             self.reserved.seen();
+            self.turns.begin()?;
+            let bystander = bounds.left.map(|_| Bystander::start()).transpose()?;
             self.client.go();
             let outcome = assault().and_then(|()| others_start());
             time::sleep_until(start.after(tench::sys::time::ticks(SPAN, frequency())));
+            let left = bystander.map(Bystander::end);
             let served = self.client.rest()?;
+            self.turns.end()?;
             let seen = self.reserved.seen();
             let passed = Instant::now().since(start) * 1_000_000 / frequency();
             println!(
@@ -139,25 +152,34 @@ impl Field {
                 served.longest.0,
                 served.longest.1
             );
+            if let Some(left) = left {
+                println!("note: {name}: {left} % of the core were left to programs");
+            }
+            let outcome = outcome.and_then(|()| match (left, bounds.left) {
+                (Some(left), Some(least)) if left < least => {
+                    Err(Failure::new(format!("{left} % of the core were left to programs, of {least}")))
+                }
+                _ => Ok(()),
+            });
             outcome.and_then(|()| judge(seen, served, passed, bounds.answered)).and_then(|()| look_at_victim())?;
-            let after = self.settle(&before, bounds.looks)?;
+            let after = self.settle(&seen_before, bounds.looks)?;
             // Late deletion is deletion, too.
             let seen = self.reserved.seen();
             judge(seen, Served { rounds: u64::MAX, ..served }, passed, bounds.answered)?;
-            if before == after {
+            if seen_before.contains(&after) {
                 return Ok(());
             }
-            println!("note: {name}: after round {round}, {before:?} became {after:?}");
-            before = after;
+            println!("note: {name}: after round {round}, {:?} became {after:?}", seen_before.last());
+            seen_before.push(after);
         }
         Err(Failure::new("something grows in every round"))
     }
 
     /// The books, when they are as they were; or as they stay.
-    fn settle(&self, before: &Books, looks: u32) -> Outcome<Books> {
+    fn settle(&self, before: &[Books], looks: u32) -> Outcome<Books> {
         let mut after = Books::read(self.monitor)?;
         for look in 0..looks {
-            if after == *before {
+            if before.contains(&after) {
                 break;
             }
             let rest = MOMENT * (1 << look);
@@ -240,24 +262,6 @@ fn endless(procs: Procs, process: u64) -> Outcome {
     match status.exit_code() {
         Some(line @ LINES..) => Err(Failure::new(format!("something was gained, at line {}", line - LINES))),
         _ => Ok(()),
-    }
-}
-
-/// Starts who makes events on a core.
-fn make_beat(procs: Procs) -> Outcome {
-    let child = procs.prepare("cases")?;
-    child.argument("beat")?;
-    child.configure(BEATING, BEATING, 0, Powers::empty())?;
-    child.start()?;
-    sleep(10 * MOMENT);
-    Ok(())
-}
-
-/// Is that. Goes on until somebody kills it.
-pub fn beat_for_ever() -> Option<i32> {
-    let event = tench::thread::own_notification()?;
-    loop {
-        let _ = event.wait_until(Instant::now().after(BEAT * frequency() / 1_000_000));
     }
 }
 

@@ -4,15 +4,19 @@
 //! field      what goes on beside an attack, and what is judged when it is over
 //! reserved   a thread with a reservation, which notes how long each of its jobs took
 //! client     a process that asks all servers for something and looks at every answer
+//! meter      how long something took this core itself, where the emulator lets others run in between
 //! books      what must be as it was: memory, processes, names, files, capabilities
 //! controls   what is no attack, and has to be noticed: without it, nobody knew whether the rest can fail
 //! kernel     attacks on the kernel, by what a program makes of its own memory
 //! servers    attacks on servers, by requests
 //! borrowed   what others had, after their end
 //! trees      work for others that is expensive to undo
-//! turns      what keeps those of the same priority from running
+//! equals     what keeps those of the same priority from running
 //! floods     whatever lasts as long as it can
 //! reach      what others hold, and what is on other cores
+//! elsewhere  floods from another core
+//! bystander  a busy program of the first core, which keeps its share
+//! turns      who sees to it that the emulator gives each core its turns
 //! ```
 //! An attack is a function that tries something and says whether it was refused as it should be. The program `cases` runs it in a process
 //! of its own, with priority 100; on a machine with two cores, two processes do it, one on each. Each is judged by what it says and by
@@ -20,11 +24,15 @@
 
 mod books;
 mod borrowed;
+mod bystander;
 mod client;
 mod controls;
+mod elsewhere;
+mod equals;
 mod field;
 mod floods;
 mod kernel;
+mod meter;
 mod reach;
 mod reserved;
 mod servers;
@@ -43,7 +51,7 @@ use tench::sys::{Cap, CapAddress, Instant, Kernel, MapFlags};
 use tench::time::{self, Duration};
 
 pub use client::run as client;
-pub use field::beat_for_ever as beat;
+pub use turns::beat_for_ever as beat;
 
 use crate::case::{Failure, Outcome};
 
@@ -88,6 +96,8 @@ enum Cores {
     Every,
     /// The same, and not at all if there is one, since it is about others.
     Several,
+    /// On the second alone, against what is on the first.
+    Second,
 }
 
 impl Attack {
@@ -111,6 +121,11 @@ impl Attack {
         Attack { cores: Cores::Several, ..self }
     }
 
+    /// The same on the second core alone.
+    const fn second(self) -> Attack {
+        Attack { cores: Cores::Second, ..self }
+    }
+
     /// The same on the first core alone.
     const fn first(self) -> Attack {
         Attack { cores: Cores::First, ..self }
@@ -124,8 +139,9 @@ const ATTACKS: &[&[Attack]] = &[
     servers::ATTACKS,
     borrowed::ATTACKS,
     trees::ATTACKS,
-    turns::ATTACKS,
+    equals::ATTACKS,
     floods::ATTACKS,
+    elsewhere::ATTACKS,
 ];
 
 /// What such a process does.
@@ -144,7 +160,7 @@ const PARTS: &[(&str, Part)] = &[
     ("plant", trees::plant),
     ("hand-over", borrowed::hand_over),
     ("wait", servers::wait_for_one),
-    ("equal", turns::count_for_ever),
+    ("equal", equals::count_for_ever),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.
@@ -164,12 +180,15 @@ pub fn play() -> i32 {
     match field::Field::new() {
         Ok(mut field) => {
             let is_wanted = |name: &str| wanted.is_none_or(|wanted| name.contains(wanted));
-            for control in controls::CONTROLS.iter().filter(|control| is_wanted(control.name)) {
-                say(control.name, control.about, control.play(&mut field));
-            }
             let has_several = field.has_several_cores();
+            for control in controls::CONTROLS.iter().filter(|control| is_wanted(control.name)) {
+                if has_several || !control.needs_several {
+                    say(control.name, control.about, control.play(&mut field));
+                }
+            }
             let attacks = ATTACKS.iter().copied().flatten().filter(|attack| is_wanted(attack.name));
-            for attack in attacks.filter(|attack| attack.cores != Cores::Several || has_several) {
+            let needs_several = |attack: &&Attack| matches!(attack.cores, Cores::Several | Cores::Second);
+            for attack in attacks.filter(|attack| has_several || !needs_several(attack)) {
                 say(attack.name, attack.about, field.play(attack));
             }
             say("records", "what is remembered of processes that have ended has a limit", field.close());

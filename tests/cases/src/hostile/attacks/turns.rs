@@ -1,77 +1,88 @@
-//! Attacks on those who have the same priority: what a program tries in order to run without making room for them.
+//! Turns of the cores, in a machine with several: the emulator runs one after the other.
+//!
+//! A core's turn lasts until the next event of any core, or until it changes the time of its own next event. So that each core gets
+//! on while others are busy, as if they ran at the same time, somebody on each makes events while something is attacked. (Without that, a core
+//! whose one thread computes would keep all others standing, and a flood from there would be a trickle.)
 
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
 
-use tench::abi::layout::slot;
-use tench::abi::process::DEFAULT_PRIORITY;
-use tench::memory::make;
+use tench::abi::Powers;
 use tench::procs::Procs;
-use tench::sys::{Cap, Error, Frame, Instant, SchedulingContext};
-use tench::thread::yield_now;
+use tench::procs::protocol::TRUSTED_PRIORITY;
+use tench::sys::Instant;
+use tench::thread::{Builder, JoinHandle};
+use tench::time::{frequency, sleep};
 
-use super::{Attack, said, soon, window};
-use crate::case::{Failure, Outcome};
+use super::said;
+use crate::case::Outcome;
 
-/// The attacks.
-pub const ATTACKS: &[Attack] =
-    &[Attack::new("slices", "nobody gives himself a time slice that does not end for his equals", slices)];
+/// Microseconds between two events of another core, and of this one: that gives the others several turns each time.
+const BEAT_ELSEWHERE: u64 = 50;
+const BEAT_HERE: u64 = 200;
+/// Priority of who makes them on other cores: the highest that a process of another core may give.
+const ELSEWHERE: u8 = TRUSTED_PRIORITY;
+/// And of who makes them here: above everybody who may be busy.
+const HERE: u8 = 199;
 
-/// Microseconds without a system call: several of the slices that everybody has.
-const LONG: u64 = 35_000;
-/// Where the other process counts.
-const COUNT: usize = 0;
+/// Events are to be made here.
+static GOES_ON: AtomicBool = AtomicBool::new(false);
 
-fn slices() -> Outcome {
-    let own = Cap::<SchedulingContext>::new(slot::SCHEDULING);
-    let (info, made) = (own.query()?, make::<SchedulingContext>(0)?);
-    equal!(info.priority, info.ceiling);
-    let frame = make::<Frame>(12)?.leak();
-    let page = window(frame, 12)?;
-    let mut child = Procs::STANDARD.prepare("cases")?;
-    child.give(frame)?;
-    child.argument("attack")?;
-    child.argument("equal")?;
-    let child = child.start()?;
-    let end = soon(100_000);
-    while page.read64(COUNT) == 0 {
-        check!(Instant::now() < end);
-        yield_now();
-    }
-    // A context that authorises any slice, though no priority that counts, is to authorise nothing more than that.
-    let below = info.ceiling - 1;
-    made.cap().configure(below, below, 0, None)?;
-    let mut answers = Vec::new();
-    for slice in [info.slice + 1, u64::MAX, 0] {
-        for authority in [None, Some(own)] {
-            answers.push(own.configure(info.priority, info.ceiling, slice, authority));
-            answers.push(made.cap().configure(info.priority, 0, slice, authority));
-            answers.push(made.cap().configure(info.priority, below, slice, authority));
-            answers.push(made.cap().configure(below, info.ceiling, slice, authority));
-        }
-    }
-    let before = page.read64(COUNT);
-    let end = soon(LONG);
-    while Instant::now() < end {}
-    let after = page.read64(COUNT);
-    said(Procs::STANDARD.kill(child))?;
-    said(Procs::STANDARD.wait(child))?;
-    if after == before {
-        return Err(Failure::new("an equal did not run any more"));
-    }
-    check!(answers.iter().all(|answer| *answer == Err(Error::SliceTooLong)));
-    refused!(own.configure(info.priority, info.ceiling, 0, Some(made.cap())), PriorityTooHigh);
-    equal!(own.query()?.slice, info.slice);
-    // Shorter ones are everybody's own affair.
-    own.configure(info.priority, info.ceiling, info.slice / 2, None)?;
-    Ok(())
+/// Those who make them.
+pub struct Turns {
+    elsewhere: Vec<(Procs, u64)>,
+    here: Option<JoinHandle<()>>,
 }
 
-/// A part: somebody of the same priority, who counts.
-pub fn count_for_ever() -> Outcome {
-    equal!(Cap::<SchedulingContext>::new(slot::SCHEDULING).query()?.priority, u64::from(DEFAULT_PRIORITY));
-    let page = window(Cap::new(slot::EXTRA), 12)?;
-    for count in 1.. {
-        page.write64(COUNT, count);
+impl Turns {
+    /// Starts who makes them on other cores. They rest.
+    pub fn new(others: &[Procs]) -> Outcome<Turns> {
+        let mut elsewhere = Vec::new();
+        for procs in others {
+            let child = procs.prepare("cases")?;
+            child.argument("beat")?;
+            child.configure(ELSEWHERE, ELSEWHERE, 0, Powers::empty())?;
+            elsewhere.push((*procs, child.start()?));
+        }
+        sleep(Duration::from_millis(10));
+        elsewhere.iter().try_for_each(|(procs, process)| procs.suspend(*process))?;
+        Ok(Turns { elsewhere, here: None })
     }
-    Ok(())
+
+    /// There are events from now on, if there are several cores.
+    pub fn begin(&mut self) -> Outcome {
+        if self.elsewhere.is_empty() {
+            return Ok(());
+        }
+        GOES_ON.store(true, Ordering::SeqCst);
+        let make = || {
+            while GOES_ON.load(Ordering::SeqCst) {
+                let _ = make_event(BEAT_HERE);
+            }
+        };
+        self.here = Some(said(Builder::new().priority(HERE).spawn(make))?);
+        Ok(self.elsewhere.iter().try_for_each(|(procs, process)| procs.resume(*process))?)
+    }
+
+    /// And now no more.
+    pub fn end(&mut self) -> Outcome {
+        GOES_ON.store(false, Ordering::SeqCst);
+        self.here.take().into_iter().for_each(JoinHandle::join);
+        Ok(self.elsewhere.iter().try_for_each(|(procs, process)| procs.suspend(*process))?)
+    }
+}
+
+/// Waits for a moment.
+fn make_event(microseconds: u64) -> Option<()> {
+    let event = tench::thread::own_notification()?;
+    let _ = event.wait_until(Instant::now().after(microseconds * frequency() / 1_000_000));
+    Some(())
+}
+
+/// Is who makes events on another core. Goes on until somebody kills it.
+pub fn beat_for_ever() -> Option<i32> {
+    loop {
+        make_event(BEAT_ELSEWHERE)?;
+    }
 }

@@ -1,0 +1,89 @@
+//! Floods from another core: processes of the second ask servers of the first as often as they can. What they ask is done on the first core, by
+//! its monitor and the monitor's threads, so it is their share of that core that is looked at.
+
+use tench::abi::layout::slot;
+use tench::files::Files;
+use tench::mem::Mem;
+use tench::names::Names;
+use tench::procs::Procs;
+use tench::sys::{Cap, Endpoint, Instant, Message, Wait};
+use tench_monitor_client::Monitor;
+use tench_protocol::label;
+
+use super::floods::{flood, together};
+use super::{Attack, empty, said};
+use crate::case::Outcome;
+
+/// The attacks.
+pub const ATTACKS: &[Attack] = &[
+    Attack::new("elsewhere-spin", "who is busy on another core takes nothing of this one", || {
+        together(core::hint::spin_loop)
+    })
+    .endless()
+    .second(),
+    Attack::new("elsewhere-names", "a flood from another core to the name server takes no more than its share", || {
+        flood("names")
+    })
+    .endless()
+    .second(),
+    Attack::new("elsewhere-console", "nor one to the console", || flood("console")).endless().second(),
+    Attack::new("elsewhere-files", "nor one to the file server", || flood("files")).endless().second(),
+    Attack::new("elsewhere-procs", "nor one to the process server", processes).endless().second(),
+    Attack::new("elsewhere-mem", "nor one for the memory of this core", memory).endless().second(),
+    Attack::new("elsewhere-starts", "nor one that starts programs here", starts).endless().second(),
+    Attack::new("elsewhere-unheard", "nor one of requests whose answers nobody hears", unheard).endless().second(),
+    Attack::new("elsewhere-pings", "nor one that asks the monitor whether it is there", pings).endless().second(),
+];
+
+/// The core that is attacked.
+const VICTIM: u64 = 0;
+
+fn monitor() -> Outcome<Monitor> {
+    Ok(Monitor::at(said(Names::STANDARD.look_up(Monitor::NAME, empty()?))?))
+}
+
+fn processes() -> Outcome {
+    let procs = Procs::at(said(monitor()?.processes(VICTIM, empty()?))?);
+    let procs: &'static Procs<_> = alloc::boxed::Box::leak(alloc::boxed::Box::new(procs));
+    together(move || {
+        let _ = procs.load();
+        if let Ok(child) = procs.prepare("hello") {
+            let _ = child.argument("x");
+            child.abandon();
+        }
+    })
+}
+
+fn memory() -> Outcome {
+    let monitor = monitor()?;
+    together(move || {
+        let _ = (monitor.memory(VICTIM), monitor.load(VICTIM), monitor.next(0), Mem::STANDARD.totals());
+    })
+}
+
+fn starts() -> Outcome {
+    let monitor = monitor()?;
+    together(move || {
+        let child = monitor.spawn(VICTIM, b"hello\0x\0");
+        let _ = child.map(|child| monitor.wait(child));
+    })
+}
+
+fn unheard() -> Outcome {
+    together(move || {
+        let wanted = Message::with_words(label(Files::<()>::INTERFACE, Files::<()>::VERSION, 1), &[0, 0, 0]);
+        for server in [slot::NAMES, slot::FILES, slot::CONSOLE] {
+            let server = Cap::<Endpoint>::new(server);
+            // Whoever asks has gone when this is sent on.
+            let _ = server.call_with(&wanted, Wait::until(Instant::now()));
+            let _ = server.try_send(&wanted);
+        }
+    })
+}
+
+fn pings() -> Outcome {
+    let monitor = monitor()?;
+    together(move || {
+        let _ = monitor.ping(VICTIM);
+    })
+}

@@ -1,0 +1,168 @@
+//! What is counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A word. All cores' turns are taken by one thread of the emulator, so nobody else writes meanwhile.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct Word(AtomicU64);
+
+impl Word {
+    const fn new(value: u64) -> Word {
+        Word(AtomicU64::new(value))
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+}
+
+/// Turns that are remembered.
+const TURNS: usize = 240;
+/// In the place of a turn's beginning.
+const NONE: u64 = u64::MAX;
+
+/// What a program reads, `tests/cases/src/hostile/attacks/meter.rs`. Everything is in instructions that any core has executed.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Page {
+    /// How often this was written.
+    written: Word,
+    /// All.
+    total: Word,
+    /// How many there were when the first core began to run after it had waited for an interrupt, the last time.
+    resumed: Word,
+    /// How many others executed while the first core could have run.
+    stolen: Word,
+    /// In how many turns that was.
+    turns: Word,
+    spare: [Word; 3],
+    /// Beginning and end of the last of them; turn number n is at place n modulo the number of places.
+    last: [[Word; 2]; TURNS],
+}
+
+/// The books of a machine.
+pub struct Book {
+    page: Page,
+    /// Whether the first core waits for an interrupt.
+    waits: Word,
+    /// When the turn began that others have now.
+    since: Word,
+}
+
+impl Book {
+    /// Of a machine that was just started.
+    pub const fn new() -> Book {
+        let page = Page {
+            written: Word::new(0),
+            total: Word::new(0),
+            resumed: Word::new(0),
+            stolen: Word::new(0),
+            turns: Word::new(0),
+            spare: [const { Word::new(0) }; 3],
+            last: [const { [const { Word::new(0) }; 2] }; TURNS],
+        };
+        Book { page, waits: Word::new(0), since: Word::new(NONE) }
+    }
+
+    /// A core is about to execute some instructions.
+    pub fn runs(&self, is_first: bool, instructions: u64) {
+        let (page, total) = (&self.page, self.page.total.get());
+        if is_first {
+            if self.waits.get() != 0 {
+                self.waits.set(0);
+                page.resumed.set(total);
+            }
+            let since = self.since.get();
+            if since != NONE {
+                self.since.set(NONE);
+                let turn = page.turns.get();
+                if let Some([begin, end]) = page.last.get(turn as usize % TURNS) {
+                    begin.set(since);
+                    end.set(total);
+                }
+                page.turns.set(turn + 1);
+                page.stolen.set(page.stolen.get() + total - since);
+            }
+        } else if self.since.get() == NONE && self.waits.get() == 0 {
+            self.since.set(total);
+        }
+        page.total.set(total + instructions);
+    }
+
+    /// The first core waits for an interrupt from now on: what others do meanwhile holds it up no more.
+    pub fn first_waits(&self) {
+        self.waits.set(1);
+    }
+
+    /// Writes down what was counted.
+    pub fn write(&self, to: &Page) {
+        let page = &self.page;
+        for (to, from) in to.last.iter().zip(&page.last) {
+            to.iter().zip(from).for_each(|(to, from)| to.set(from.get()));
+        }
+        to.total.set(page.total.get());
+        to.resumed.set(page.resumed.get());
+        to.stolen.set(page.stolen.get());
+        to.turns.set(page.turns.get());
+        to.written.set(to.written.get() + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Total, resumed, stolen, and the turns.
+    fn seen(book: &Book) -> (u64, u64, u64, Vec<(u64, u64)>) {
+        let to = Book::new().page;
+        book.write(&to);
+        let turns = to.last[..to.turns.get() as usize].iter().map(|[begin, end]| (begin.get(), end.get()));
+        assert_eq!(to.written.get(), 1);
+        (to.total.get(), to.resumed.get(), to.stolen.get(), turns.collect())
+    }
+
+    #[test]
+    fn turns_of_others_are_told_from_own_time() {
+        let book = Book::new();
+        book.runs(true, 10);
+        book.runs(false, 5);
+        book.runs(false, 2);
+        // That turn is not over.
+        assert_eq!(seen(&book), (17, 0, 0, vec![]));
+        book.runs(true, 3);
+        assert_eq!(seen(&book), (20, 0, 7, vec![(10, 17)]));
+    }
+
+    #[test]
+    fn who_waits_is_held_up_by_nobody() {
+        let book = Book::new();
+        book.runs(true, 10);
+        book.first_waits();
+        book.runs(false, 50);
+        book.runs(true, 1);
+        assert_eq!(seen(&book), (61, 60, 0, vec![]));
+        book.runs(false, 4);
+        book.runs(true, 1);
+        assert_eq!(seen(&book), (66, 60, 4, vec![(61, 65)]));
+    }
+
+    #[test]
+    fn the_last_turns_are_remembered() {
+        let book = Book::new();
+        for _ in 0..TURNS + 3 {
+            book.runs(true, 1);
+            book.runs(false, 1);
+        }
+        book.runs(true, 1);
+        let to = Book::new().page;
+        book.write(&to);
+        assert_eq!((to.turns.get(), to.stolen.get()), (TURNS as u64 + 3, TURNS as u64 + 3));
+        let last = &to.last[(TURNS + 2) % TURNS];
+        assert_eq!((last[0].get(), last[1].get()), (to.total.get() - 2, to.total.get() - 1));
+    }
+}
