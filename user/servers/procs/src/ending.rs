@@ -131,10 +131,12 @@ impl Undertaker {
         }
     }
 
-    /// Gives the thread the priority of what is next.
+    /// Gives the thread the priority of what is next, if there is something. (Not before it is begun: until then this server answers those who
+    /// waited for what is done.)
     fn settle(&mut self) {
-        let usual = if self.foreign.is_empty() { 1 } else { DEFAULT_PRIORITY };
-        let priority = self.highest().unwrap_or(usual.max(self.telling));
+        let foreign = (!self.foreign.is_empty()).then_some(DEFAULT_PRIORITY);
+        let telling = (self.telling > 0).then_some(self.telling);
+        let Some(priority) = self.highest().or(foreign).or(telling) else { return };
         if self.priority != Some(priority) && set_priority(self.context, priority) {
             self.priority = Some(priority);
         }
@@ -182,7 +184,7 @@ impl Server {
 
     fn next_part(&mut self) -> Next {
         self.undertaker.settle();
-        let next = if let Some(process) = self.undertaker.next() {
+        if let Some(process) = self.undertaker.next() {
             let has_ended = self.end_part(process);
             self.undertaker.is_done_with(process, has_ended);
             Next::Part
@@ -198,9 +200,7 @@ impl Server {
                 Some(true) => Next::Part,
                 Some(false) => Next::Later,
             }
-        };
-        self.undertaker.settle();
-        next
+        }
     }
 
     /// Ends a process: it is stopped, and taken apart now or in parts. `by` is who wants that.
