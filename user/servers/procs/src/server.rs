@@ -205,7 +205,7 @@ impl Server {
 
     /// Lets whoever has killed a process wait until nothing is left of it. Answers whether he waits: where there is no room for that, he
     /// goes on.
-    fn wait_for_kill(&mut self, caller: u64, process: u64, keep: impl FnOnce() -> Option<Waiter>) -> bool {
+    fn wait_for_kill(&mut self, caller: u64, process: u64, keep: &mut dyn FnMut() -> Option<Waiter>) -> bool {
         if reserve().is_err() || !self.may_wait(process, caller) {
             return false;
         }
@@ -287,7 +287,7 @@ impl Server {
         caller: u64,
         powers: Powers,
         process: u64,
-        keep: impl FnOnce() -> Option<Waiter>,
+        keep: &mut dyn FnMut() -> Option<Waiter>,
     ) -> Result<bool, Error> {
         self.records.check_manage(caller, powers, process)?;
         let how = Condition::plain(State::Killed);
@@ -448,8 +448,9 @@ impl ProcsService for Server {
         later: Later<'_, (), Error>,
         process: u64,
     ) -> Result<Option<()>, Error> {
-        let keep = || later.keep().ok().map(Waiter::Kill);
-        Ok(self.kill_for(caller, powers, process, keep)?.then_some(()))
+        let mut later = Some(later);
+        let mut keep = || later.take()?.keep().ok().map(Waiter::Kill);
+        Ok(self.kill_for(caller, powers, process, &mut keep)?.then_some(()))
     }
 
     fn on_interrupt(&mut self, caller: Caller, signal: Arrived<'_, Notification>) -> Result<(), Error> {
@@ -473,8 +474,9 @@ impl ProcsService for Server {
         {
             return Ok(Some(false));
         }
-        let keep = || later.keep().ok().map(Waiter::Interrupt);
-        Ok(self.kill_for(caller, powers, process, keep)?.then_some(true))
+        let mut later = Some(later);
+        let mut keep = || later.take()?.keep().ok().map(Waiter::Interrupt);
+        Ok(self.kill_for(caller, powers, process, &mut keep)?.then_some(true))
     }
 
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error> {
