@@ -221,10 +221,15 @@ impl<'l> Capability<'l> {
         !self.is_memory_given() && (self.is_given() || !MADE.contains(&self.kind))
     }
 
+    /// Whether it lies where a parent puts what the description gives, one after the other: in which slot depends on
+    /// the size of what was given before it.
+    fn is_extra(&self) -> bool {
+        (slot::EXTRA.0..slot::EXTRA.0 + slot::EXTRA_COUNT).contains(&self.slot)
+    }
+
     /// Whether it is one of the pieces in which somebody was given memory: how many there are depends on its size.
     fn is_memory_given(&self) -> bool {
-        let extra = slot::EXTRA.0..slot::EXTRA.0 + slot::EXTRA_COUNT;
-        extra.contains(&self.slot) && self.kind == "frame" && !self.is_device()
+        self.is_extra() && self.kind == "frame" && !self.is_device()
     }
 
     /// Whether it is memory that the process uses for itself. When it gets that depends on how far it has come.
@@ -240,7 +245,7 @@ impl<'l> Capability<'l> {
 
     /// Its slot, if that has a meaning.
     fn place(&self) -> u32 {
-        match (self.is_given(), self.is_memory_given()) {
+        match (self.is_given(), self.is_extra()) {
             (true, false) => self.slot,
             (true, true) => slot::EXTRA.0,
             (false, _) => u32::MAX,
@@ -249,7 +254,7 @@ impl<'l> Capability<'l> {
 
     /// The row for it, without how many there are.
     fn text(&self, process: &str) -> String {
-        let place = match (self.is_given(), self.is_memory_given()) {
+        let place = match (self.is_given(), self.is_extra()) {
             (true, false) => self.slot.to_string(),
             (true, true) => format!("from {}", slot::EXTRA.0),
             (false, _) => "any".to_owned(),
@@ -324,7 +329,7 @@ mod tests {
     #[test]
     fn a_capability_is_a_row_without_numbers_that_differ() {
         assert_eq!(row(KERNEL), "x | 12 | kernel `rwgc` | kernel; its own badge, power, cores, counters");
-        assert_eq!(row(UART), "x | 16 | frame `rwgc` | given by the parent; device at 0x9000000");
+        assert_eq!(row(UART), "x | from 16 | frame `rwgc` | given by the parent; device at 0x9000000");
         assert_eq!(
             row(" 8  endpoint  -wgc  32 B  4  -  memory server"),
             "x | 8 | endpoint `-wgc` | memory server; its own badge"
@@ -333,6 +338,8 @@ mod tests {
             |slot: u32, at: u64| row(&format!("{slot}  frame  r--c  64 KiB  -  {at:#x}  given by the parent"));
         assert_eq!(row("15360  endpoint  -wgc  32 B  9 names  -"), "x | any | endpoint `-wgc` | a badge, names");
         assert_eq!(archive(17, 0x4802_8000), archive(29, 0x487b_8000));
+        let server = |slot: u32| row(&format!("{slot}  endpoint  rwgc  32 B  -  -  given by the parent"));
+        assert_eq!(server(31), server(35));
         let untyped = |slot: u32| row(&format!("{slot}  untyped  rwgc  64 KiB  -  {:#x}", slot * 0x10000));
         assert_eq!(untyped(53), untyped(1025));
         assert_ne!(row(KERNEL), row(" 12  kernel  rwgc  -  -  -  kernel"));
