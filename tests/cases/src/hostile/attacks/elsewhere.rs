@@ -26,6 +26,7 @@ pub const ATTACKS: &[Attack] = &[
     })
     .endless()
     .second(),
+    Attack::new("elsewhere-clock", "nor one to the clock", || flood("clock")).endless().second(),
     Attack::new("elsewhere-console", "nor one to the console", || flood("console")).endless().second(),
     Attack::new("elsewhere-files", "nor one to the file server", || flood("files")).endless().second(),
     Attack::new("elsewhere-procs", "nor one to the process server", processes).endless().second(),

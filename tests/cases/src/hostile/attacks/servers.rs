@@ -25,8 +25,7 @@ use super::{Attack, HELD, empty, held, said, soon};
 use crate::case::{Failure, Outcome};
 use crate::child::Random;
 
-/// The attacks. (`hoard-waits` runs on the first core alone: what a process of another waits for at the clock is not taken back when it ends,
-/// which is known to be wrong.)
+/// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("tags", "messages of every length and shape are answered or refused", tags),
     Attack::new("capabilities", "capabilities of any kind in a request do nothing but go", capabilities).endless(),
@@ -34,7 +33,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("hoard-blocks", "who divides memory into the smallest blocks does not fill the table", hoard_blocks),
     Attack::new("hoard-names", "who registers names without end keeps nobody from his", hoard_names),
     Attack::new("hoard-processes", "who prepares processes without end keeps nobody from his", hoard_processes),
-    Attack::new("hoard-waits", "who waits everywhere for ever keeps nobody from waiting", hoard_waits).first(),
+    Attack::new("hoard-waits", "who waits everywhere for ever keeps nobody from waiting", hoard_waits),
     Attack::new("hoard-end", "who waits for one process with all threads keeps nobody from waiting for it", hoard_end),
     Attack::new("hoard-files", "who opens and fills files without end keeps nobody from his", hoard_files),
     Attack::new("records", "processes that end with long arguments are not remembered without a limit", records),
