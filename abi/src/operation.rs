@@ -85,7 +85,7 @@ operations! {
     /// `SlotOccupied`, `NoSuchSlot`, `Lent` (to another core).
     UntypedRetype = 16;
     /// **Account** of an untyped. `cap` untyped (`READ`).
-    /// Answers x1 log2 of size, x2 physical address, x3 watermark in bytes, x4 flags (bit 0: device memory).
+    /// Answers x1 log2 of size, x2 watermark in bytes, x3 flags (bit 0: device memory).
     UntypedQuery = 17;
     /// **Split** an untyped in two. `cap` untyped (`WRITE`), x1 destination space, x2 address of an empty slot there.
     /// The capability named becomes one to the lower half, that to the upper half goes to the slot. What was made of the
@@ -112,10 +112,11 @@ operations! {
     Mint = 33;
     /// **Move** a capability. Arguments and errors as `Copy`, except `NotCopyable`.
     Move = 34;
-    /// **Delete** the capability in a slot; the object goes with its last one. `cap` space, x1 address.
-    /// Answers x1 = 0 if other capabilities to the object remain, else 1 and x2 physical address, x3 log2 of size of
+    /// **Delete** the capability in a slot; the object goes with its last one. `cap` space, x1 address, x2 a capability to the kernel
+    /// with the power `memory`, or 0.
+    /// Answers x1 = 0 if other capabilities to the object remain, else 1 and x2 physical address (0 if x2 was), x3 log2 of size of
     /// the memory that became free (size 0: the object had none). Passes windows.
-    /// Errors: `ForeignCopies`: the capability is a stand-in for copies on other cores; or it is the last to a node in which such lie.
+    /// Errors: `MissingRights` (x2 does not permit to be told addresses; nothing was deleted); `ForeignCopies`: the capability is a stand-in for copies on other cores; or it is the last to a node in which such lie.
     /// Then all else in that is deleted. What is left cannot be used or named any more, and its memory stays in use until the
     /// kernel's end: nobody can say what became of the copies.
     Delete = 35;
@@ -123,9 +124,10 @@ operations! {
     /// or mapped of it), not itself. `cap` space, x1 address. Answers x1 = capabilities deleted. Passes windows.
     /// Errors: `ForeignCopies` (there are copies on other cores; all on this core that could go is gone).
     Revoke = 36;
-    /// **Identify** what is in a slot. `cap` space, x1 address. Answers x1 kind, x2 rights, x3 log2 of size in bytes,
-    /// x4 badge, x5 physical address for memory, interrupt number for interrupts, otherwise 0; a `Null` kind for an
-    /// empty slot.
+    /// **Identify** what is in a slot. `cap` space, x1 address, x2 a capability to the kernel with the power `memory`, or 0.
+    /// Answers x1 kind, x2 rights, x3 log2 of size in bytes, x4 badge, x5 physical address of untyped memory, a frame or what a mapping
+    /// shows (0 if x2 was), interrupt number for interrupts, otherwise 0; a `Null` kind for an empty slot.
+    /// Errors: `MissingRights` (x2 does not permit to be told addresses).
     Identify = 37;
     /// **Install** a second-level node: moves the capability to a node of 256 slots into entry x1 of the root.
     /// `cap` space, x1 index, x2 address of the node's capability in the caller's space.
@@ -134,8 +136,9 @@ operations! {
     /// **Take out** the second-level node at entry x1. `cap` space, x1 index, x2 destination address in the caller's
     /// own space. Errors: `SlotOccupied`, `NoSuchSlot`.
     NodeRemove = 39;
-    /// **Delete in parts**: as `Delete`, and x2 is how many windows it passes at most; with each it may do as much as the kernel does without
-    /// one. So a server that is asked to delete answers others between the parts.
+    /// **Delete in parts**: as `Delete`, and x2 is how many windows it passes at most. Before the first and after each it deletes as much as `Delete` does
+    /// there, so a part takes a bounded time, and a server that is asked to delete answers others between two parts. Answers as `Delete` without
+    /// an address.
     /// Errors: as `Delete`; `Unfinished` (there is more to do: what is left can only be deleted further).
     DeletePart = 40;
     /// **Revoke in parts**: as `Revoke`, and x2 is how many windows it passes at most, not counting those in which it finds nothing but
@@ -153,8 +156,8 @@ operations! {
     /// **Protect**: give the entries of a mapping other rights, at most those it was made with. `cap` mapping,
     /// x1 flags. Passes windows.
     MappingProtect = 49;
-    /// **Describe** a mapping. Answers x1 first entry, x2 count, x3 flags, x4 physical address, x5 virtual address,
-    /// or all ones if its table is in no address space.
+    /// **Describe** a mapping. Answers x1 first entry, x2 count, x3 flags, x4 virtual address, or all ones if its table is in no
+    /// address space.
     MappingQuery = 50;
     /// **Hang** a table into an entry of a table one level up. `cap` table (`WRITE`), x1 parent table, x2 entry.
     /// Errors: `AlreadyMapped` (the entry or this table).

@@ -23,7 +23,7 @@ bitflags! {
         const CORES = 1 << 1;
         /// Kill, suspend, resume and inspect all processes, not only the own descendants.
         const PROCESSES = 1 << 2;
-        /// See everybody's memory and accounts, choose addresses, and choose how memory is managed.
+        /// See everybody's memory and accounts, be told physical addresses and choose them, and choose how memory is managed.
         const MEMORY = 1 << 3;
         /// Change files of others.
         const FILES = 1 << 4;
@@ -55,7 +55,7 @@ impl Powers {
         ("counters", Powers::COUNTERS),
     ];
     /// Those that a capability to the kernel carries.
-    pub const OF_KERNEL: Powers = Powers::POWER.union(Powers::CORES).union(Powers::COUNTERS);
+    pub const OF_KERNEL: Powers = Powers::POWER.union(Powers::CORES).union(Powers::MEMORY).union(Powers::COUNTERS);
 
     /// What a capability with this badge permits: all, if it has none.
     pub const fn of_badge(badge: u64) -> Powers {

@@ -240,7 +240,12 @@ impl World {
     pub fn query(&self, address: u64) -> Result<[u64; 5], Error> {
         let mapping = self.mappings[&self.mapping(address)?];
         let place = self.virtual_address(mapping.table, mapping.first).map_or(u64::MAX, |(_, address)| address);
-        Ok([mapping.first, mapping.count, mapping.flags.bits(), mapping.physical, place])
+        Ok([mapping.first, mapping.count, mapping.flags.bits(), place, 0])
+    }
+
+    /// Where the memory lies that a mapping shows.
+    pub fn shown(&self, address: u64) -> Result<u64, Error> {
+        Ok(self.mappings[&self.mapping(address)?].physical)
     }
 
     /// Where a table hangs.

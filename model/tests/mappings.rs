@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use tench_abi::layout::WATERMARK;
+use tench_abi::layout::{self, WATERMARK};
 use tench_abi::memory::{USER_END, entry_bits};
 use tench_abi::object::Rights;
 use tench_abi::{Error, Kind, Operation};
-use tench_arch_host::machine::{DEVICE, LARGE_DEVICE, RAM};
+use tench_arch_host::machine::{DEVICE, LARGE_DEVICE, RAM, at};
 use tench_arch_host::{Answer, Machine};
 use tench_kernel::{Arch, table};
 use tench_model::mappings::{Frame, Object, World};
@@ -59,7 +59,7 @@ impl Pair {
             return;
         }
         self.log.push(format!("{kind:?} of {size} is made at {slot}"));
-        let physical = self.machine.call(Operation::Identify, &[0, slot]).ok()[5];
+        let physical = self.machine.physical(slot);
         match kind {
             Kind::Frame => {
                 let device = untyped == DEVICE || untyped == LARGE_DEVICE;
@@ -197,7 +197,7 @@ impl Pair {
 
     fn delete(&mut self, source: &mut Bytes<'_>) {
         let slot = if source.one_in(3) { self.any(source) } else { self.filled(Kind::Mapping, source) };
-        let found = self.call(Operation::Delete, &[0, slot]);
+        let found = self.call(Operation::Delete, &[0, slot, at(layout::slot::KERNEL)]);
         let expected = self.world.delete(slot).map(|freed| match freed {
             None => [0; 5],
             // The model does not know where tables lie.
@@ -210,7 +210,10 @@ impl Pair {
     /// Looks addresses up in both worlds: what is mapped, what was looked up before, and some others.
     fn compare(&mut self, source: &mut Bytes<'_>) {
         for slot in self.world.slots.clone() {
-            if let Ok([_, count, _, _, address]) = self.world.query(slot)
+            if let Ok(shown) = self.world.shown(slot) {
+                assert_eq!(self.machine.physical(slot), shown);
+            }
+            if let Ok([_, count, _, address, _]) = self.world.query(slot)
                 && address != u64::MAX
             {
                 self.visited.insert(address);

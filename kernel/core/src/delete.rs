@@ -18,8 +18,8 @@ use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{
-    Arch, Kernel, derivation, endpoint, interrupt, mapping, notification, reply, scheduling, space, table, thread,
-    tree, window,
+    Arch, Kernel, derivation, endpoint, interrupt, mapping, notification, power, reply, scheduling, space, table,
+    thread, tree, window,
 };
 
 /// What a deletion did.
@@ -100,18 +100,24 @@ impl Windows {
 
 /// `Delete`.
 pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    delete_within(k, thread, Windows::ALL)
+    let is_told = power::tells_addresses(k, thread, 2)?;
+    delete_within(k, thread, Windows::ALL, is_told)
 }
 
 /// `DeletePart`.
 pub fn delete_part_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let windows = Windows(argument(k, thread, 2));
-    delete_within(k, thread, windows)
+    delete_within(k, thread, windows, false)
 }
 
-/// Deletes what is in a slot, or part of it.
+/// Deletes what is in a slot, or part of it, and tells where what became free lies if the running thread may know that.
 #[inline(always)]
-fn delete_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, windows: Windows) -> Result<Outcome, Error> {
+fn delete_within<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    windows: Windows,
+    is_told: bool,
+) -> Result<Outcome, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let slot = space::slot_in(k, space, address, Rights::WRITE)?;
     if k.slot(slot).cap.kind as u8 == Kind::Null as u8 {
@@ -123,7 +129,10 @@ fn delete_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, windows: Windo
     };
     Ok(match deleted {
         Deleted::NotLast => Outcome::Done,
-        Deleted::Freed { address, size_bits } => Outcome::results(k, thread, &[1, address, size_bits.into()]),
+        Deleted::Freed { address, size_bits } => {
+            let address = if is_told { address } else { 0 };
+            Outcome::results(k, thread, &[1, address, size_bits.into()])
+        }
     })
 }
 

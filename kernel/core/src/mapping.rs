@@ -315,12 +315,16 @@ fn rewrite<A: Arch>(
     }
 }
 
+/// Where the memory lies that a mapping shows.
+pub fn physical<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> u64 {
+    k.physical(Mapping::of(cap).memory)
+}
+
 /// `MappingQuery`.
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
     let mapping = Mapping::of(&k.slot(slot).cap);
-    let physical = k.physical(mapping.memory);
     let place = mapping.table().and_then(|table| table::virtual_address(k, table, mapping.first));
     let (first, count) = (mapping.first as u64, mapping.count as u64);
-    Ok(Outcome::results(k, thread, &[first, count, mapping.flags.bits(), physical, place.unwrap_or(u64::MAX)]))
+    Ok(Outcome::results(k, thread, &[first, count, mapping.flags.bits(), place.unwrap_or(u64::MAX)]))
 }

@@ -37,6 +37,18 @@ pub fn whole<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<(), Error> {
     permitted(k, address, Rights::WRITE, Powers::empty()).map(drop)
 }
 
+/// Whether the running thread is told physical addresses: argument `number` names a capability to the kernel that permits it, or is 0.
+///
+/// # Errors
+/// `MissingRights` if that lacks `READ` or the power `MEMORY`; those of [`slot_at`].
+#[inline(always)]
+pub fn tells_addresses<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, number: usize) -> Result<bool, Error> {
+    match argument(k, thread, number) {
+        0 => Ok(false),
+        address => permitted(k, address, Rights::READ, Powers::MEMORY).map(|_| true),
+    }
+}
+
 /// `KernelPowerOff`.
 pub fn power_off<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     authority(k, thread, Rights::WRITE, Powers::POWER)?;

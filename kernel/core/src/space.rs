@@ -21,7 +21,7 @@ use crate::entry::{Outcome, argument};
 use crate::object::Ref;
 use crate::slot::{Cap, SECOND_LEVEL, Slot, SlotRef, flag};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, delete, derivation, mapping};
+use crate::{Arch, Kernel, delete, derivation, mapping, power};
 
 /// Log2 of a slot's size.
 const SLOT_BITS: u32 = SLOT_SIZE.trailing_zeros();
@@ -308,11 +308,13 @@ pub fn mint_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
 /// `Identify`.
 pub fn identify<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
+    let is_told = power::tells_addresses(k, thread, 2)?;
     let slot = slot_in(k, space, address, Rights::READ)?;
     let cap = k.slot(slot).cap;
     let rights = if cap.flags & flag::ZOMBIE == 0 { cap.rights } else { 0 };
     let place = match cap.kind {
-        Kind::Untyped | Kind::Frame => k.physical(cap.object),
+        Kind::Untyped | Kind::Frame if is_told => k.physical(cap.object),
+        Kind::Mapping if is_told && rights != 0 => mapping::physical(k, &cap),
         Kind::Interrupt | Kind::Doorbell => cap.object as u64,
         _ => 0,
     };

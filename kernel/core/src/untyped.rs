@@ -299,6 +299,5 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     let slot = capability_slot(k, thread, Kind::Untyped, Rights::READ)?;
     let cap = k.slot(slot).cap;
     let device = u64::from(cap.flags & flag::DEVICE != 0);
-    let physical = k.physical(cap.object);
-    Ok(Outcome::results(k, thread, &[cap.size_bits.into(), physical, cap.badge, device]))
+    Ok(Outcome::results(k, thread, &[cap.size_bits.into(), cap.badge, device]))
 }

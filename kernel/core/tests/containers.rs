@@ -35,8 +35,8 @@ fn a_thousand_nested_nodes_go_with_the_outermost() {
     let (start, last) = (machine.cap(RAM).object, machine.cap(inner).object);
     assert!(object != last);
     let windows = machine.kernel().state().statistics.windows;
-    let answer = machine.call(Operation::Delete, &[0, inner]).ok();
-    let physical = (last - start) as u64 + machine.call(Operation::UntypedQuery, &[RAM]).ok()[2];
+    let answer = machine.call(Operation::Delete, &[0, inner, at(slot::KERNEL)]).ok();
+    let physical = (last - start) as u64 + machine.physical(RAM);
     assert_eq!(answer[1..4], [1, physical, 14]);
     assert_eq!(watermark(&mut machine, RAM), 0);
     assert_eq!(capabilities(&mut machine), before);

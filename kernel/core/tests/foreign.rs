@@ -65,11 +65,6 @@ fn holds(m: &mut Machine, address: u64) -> bool {
     m.call(Operation::Identify, &[0, address]).ok()[1] != Kind::Null as u64
 }
 
-/// Physical address of what lies in a slot.
-fn physical(m: &mut Machine, address: u64) -> u64 {
-    m.call(Operation::Identify, &[0, address]).ok()[5]
-}
-
 /// A node in which these capabilities lie, from its slot 1 on.
 fn node_with(m: &mut Machine, addresses: &[u64]) -> u64 {
     let node = m.make(Kind::CapNode, 8);
@@ -180,7 +175,7 @@ fn lent_memory_is_not_retyped_or_split() {
     assert_eq!(m.retype(untyped, Kind::Endpoint, 0, 1, to).err(), Error::Lent);
     assert_eq!(m.call(Operation::UntypedSplit, &[untyped, 0, to]).err(), Error::Lent);
     let account = m.call(Operation::UntypedQuery, &[untyped]).ok();
-    assert_eq!((account[1], account[3]), (14, 0), "it can be asked about");
+    assert_eq!(account[1..3], [14, 0], "it can be asked about");
     assert_eq!(unexport(&mut m, untyped), Ok(()));
     m.retype(untyped, Kind::Endpoint, 0, 1, to).ok();
     check(&mut m);
@@ -268,7 +263,7 @@ fn what_was_borrowed_is_not_exported_but_what_was_made_of_it_is() {
 #[test]
 fn imports_do_not_overlap_own_memory() {
     let mut m = Machine::new();
-    let small = physical(&mut m, RAM_SMALL);
+    let small = m.physical(RAM_SMALL);
     for kind in [Kind::Frame, Kind::Untyped] {
         assert_eq!(import(&mut m, kind, small, 12), Err(Error::Overlap), "{kind:?}: of what is free");
         assert_eq!(import(&mut m, kind, small, 14), Err(Error::Overlap), "{kind:?}: all of it");
@@ -277,10 +272,10 @@ fn imports_do_not_overlap_own_memory() {
     let frame = make_in(&mut m, RAM_SMALL, Kind::Frame, 12);
     let second = make_in(&mut m, RAM_SMALL, Kind::Frame, 13);
     assert_eq!(delete(&mut m, RAM_SMALL), Ok(0), "its children stay, in nothing");
-    let start = physical(&mut m, frame);
+    let start = m.physical(frame);
     assert_eq!(import(&mut m, Kind::Frame, start, 12), Err(Error::Overlap), "an object's own place");
     assert_eq!(import(&mut m, Kind::Untyped, start, 14), Err(Error::Overlap), "around objects");
-    let middle = physical(&mut m, second) + 0x1000;
+    let middle = m.physical(second) + 0x1000;
     assert_eq!(import(&mut m, Kind::Frame, middle, 12), Err(Error::Overlap), "in an object");
     assert_eq!(import(&mut m, Kind::Untyped, middle, 4), Err(Error::Overlap), "a little of one");
     check(&mut m);
@@ -307,7 +302,7 @@ fn imports_are_aligned_and_ram() {
     let mut m = Machine::new();
     assert_eq!(import(&mut m, Kind::Frame, ELSEWHERE + 0x800, 12), Err(Error::Misaligned));
     assert_eq!(import(&mut m, Kind::Untyped, ELSEWHERE + 8, 4), Err(Error::Misaligned));
-    let device = physical(&mut m, DEVICE);
+    let device = m.physical(DEVICE);
     for start in [0, device, RAM_START + (32 << 20), 1 << 47, u64::MAX << 12] {
         assert_eq!(import(&mut m, Kind::Frame, start, 12), Err(Error::InvalidArgument), "{start:#x}");
     }
@@ -344,7 +339,7 @@ fn imports_are_frames_or_untyped_in_their_sizes_and_rights() {
 fn part_of_what_was_lent_can_be_borrowed_back() {
     let mut m = Machine::new();
     let untyped = pool(&mut m, 14);
-    let start = physical(&mut m, untyped);
+    let start = m.physical(untyped);
     assert_eq!(export(&mut m, untyped), Ok(()));
     assert_eq!(import(&mut m, Kind::Untyped, start, 15), Err(Error::Overlap), "more than was lent");
     let part = import(&mut m, Kind::Untyped, start + 0x1000, 12).expect("lent");
@@ -360,7 +355,7 @@ fn part_of_what_was_lent_can_be_borrowed_back() {
     assert_eq!(unexport(&mut m, untyped), Ok(()));
     assert_eq!(watermark(&mut m, untyped), 0);
     let whole = make_in(&mut m, untyped, Kind::Frame, 14);
-    assert_eq!(physical(&mut m, whole), start, "all of it is free");
+    assert_eq!(m.physical(whole), start, "all of it is free");
 }
 
 #[test]
@@ -368,7 +363,7 @@ fn the_same_memory_can_be_lent_back_and_forth() {
     let mut m = Machine::new();
     let outer = pool(&mut m, 16);
     let mut lent = make_in(&mut m, outer, Kind::Untyped, 14);
-    let (start, first) = (physical(&mut m, lent), lent);
+    let (start, first) = (m.physical(lent), lent);
     let (mut stay, mut go) = (Vec::new(), Vec::new());
     for _ in 0..40 {
         assert_eq!(export(&mut m, lent), Ok(()));
@@ -544,7 +539,7 @@ fn revoking_the_root_of_a_borrowed_frame_deletes_copies_and_mappings() {
     let map = |m: &mut Machine, flags: MapFlags| m.call(Operation::FrameMap, &[weak, table, 0, 2, 0, flags.bits(), to]);
     assert_eq!(map(&mut m, MapFlags::READ | MapFlags::WRITE).err(), Error::MissingRights);
     map(&mut m, MapFlags::READ).ok();
-    assert_eq!(m.call(Operation::MappingQuery, &[to]).ok()[4], ELSEWHERE);
+    assert_eq!(m.physical(to), ELSEWHERE);
     check(&mut m);
     assert_eq!(delete(&mut m, weak), Ok(0));
     assert_eq!(holders(&mut m, root), [1, 0, 1], "it is mapped");

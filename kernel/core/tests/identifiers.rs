@@ -39,7 +39,7 @@ fn space(m: &mut Machine) -> Space {
     let (frame, mapping) = (m.make(Kind::Frame, 12), m.take_free());
     let flags = MapFlags::READ.bits();
     m.call(Operation::FrameMap, &[frame, table, ADDRESS >> 12 & 511, 1, 0, flags, mapping]).ok();
-    let physical = m.call(Operation::MappingQuery, &[mapping]).ok()[4];
+    let physical = m.physical(mapping);
     let (capability, time) = (m.make(Kind::Thread, 0), m.make(Kind::SchedulingContext, 0));
     m.call(Operation::SchedulingConfigure, &[time, 50, 50, 0]).ok();
     m.call(Operation::ThreadConfigure, &[capability, at(slot::CSPACE), root, 0, 0]).ok();

@@ -74,6 +74,48 @@ fn a_badge_permits_what_its_powers_say_and_nothing_else() {
 }
 
 #[test]
+fn physical_addresses_are_told_to_who_shows_the_power_for_it() {
+    let mut m = Machine::new();
+    let (memory, able) = (m.physical(RAM_SMALL), badged(&mut m, Powers::MEMORY.badge(PROCESS)));
+    let [_, frame, copy] = [m.take_free(), m.make(Kind::Frame, 12), m.take_free()];
+    m.call(Operation::Copy, &[0, frame, 0, copy]).ok();
+    let place = m.physical(frame);
+    assert!(memory != 0 && place != 0);
+    let shown = |m: &mut Machine, address, kernel| {
+        let answer = m.call(Operation::Identify, &[0, address, kernel]);
+        answer.error().map_or(Ok(answer.x[5]), Err)
+    };
+    for (kernel, told) in [(0, [0; 3]), (KERNEL, [memory, place, 0]), (able, [memory, place, 0])] {
+        assert_eq!([RAM_SMALL, copy, KERNEL].map(|address| shown(&mut m, address, kernel)), told.map(Ok));
+    }
+    // What does not permit it is an error, and nothing is deleted.
+    let unable = badged(&mut m, Powers::OF_KERNEL.difference(Powers::MEMORY).badge(PROCESS));
+    let weak = m.take_free();
+    m.call(Operation::Mint, &[0, able, 0, weak, Rights::WRITE.bits().into(), 0]).ok();
+    let empty = m.take_free();
+    let refused = [
+        (unable, Error::MissingRights),
+        (weak, Error::MissingRights),
+        (frame, Error::WrongType),
+        (empty, Error::InvalidCapability),
+    ];
+    for (kernel, error) in refused {
+        assert_eq!(shown(&mut m, frame, kernel), Err(error));
+        assert_eq!(m.call(Operation::Delete, &[0, frame, kernel]).err(), error);
+        assert_eq!(shown(&mut m, frame, able), Ok(place));
+    }
+    // Whoever deletes the last capability is told what became free, and where if it may know that.
+    assert_eq!(m.call(Operation::Delete, &[0, copy, able]).ok()[1], 0);
+    assert_eq!(m.call(Operation::Delete, &[0, frame, able]).ok()[1..4], [1, place, 12]);
+    let frame = m.make(Kind::Frame, 12);
+    assert_eq!(m.call(Operation::Delete, &[0, frame]).ok()[1..4], [1, 0, 12]);
+    // Nor do other answers tell it.
+    let frame = m.make(Kind::Frame, 12);
+    assert_eq!(m.call(Operation::DeletePart, &[0, frame, 1]).ok()[1..4], [1, 0, 12]);
+    check(&mut m);
+}
+
+#[test]
 fn programs_count_only_when_they_are_let() {
     let mut m = Machine::new();
     assert!(!m.host().may_count, "not at first");

@@ -10,7 +10,7 @@ use tench_arch_host::machine::{ARCHIVE, RAM, RAM_MEDIUM, at};
 
 /// Physical address of the memory behind a capability.
 fn place(machine: &mut Machine, address: u64) -> u64 {
-    machine.call(Operation::Identify, &[0, address]).ok()[5]
+    machine.physical(address)
 }
 
 /// Whether a range of physical memory holds nothing but this word.

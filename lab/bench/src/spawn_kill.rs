@@ -85,7 +85,7 @@ fn take_memory() -> Option<()> {
         drop(held);
         let place = memory::take_slot().ok()?;
         if let Ok(block) = MEM.allocate(16, place) {
-            MEM.free(block.address).ok()?;
+            MEM.free(block.number).ok()?;
         }
         memory::free_slot(place);
     }

@@ -15,7 +15,7 @@ use tench::{process, thread};
 use tench_protocol::Rejection;
 
 use crate::case::{Case, Failure, Outcome};
-use crate::stage::{Stage, is_empty};
+use crate::stage::{Stage, is_empty, place};
 
 /// The cases.
 pub const CASES: &[Case] = &[
@@ -57,18 +57,19 @@ fn blocks(stage: &mut Stage) -> Outcome {
     let before = MEM.totals()?;
     let mut given = Vec::new();
     for bits in (MIN_BLOCK_BITS..20).chain([0, 4, 11]) {
-        let place = stage.slot();
-        let block = MEM.allocate(bits, place)?;
+        let slot = stage.slot();
+        let block = MEM.allocate(bits, slot)?;
         equal!(block.size_bits, bits.max(MIN_BLOCK_BITS));
-        check!(block.address.is_multiple_of(1 << block.size_bits));
+        let address = place(block.untyped)?;
+        check!(address.is_multiple_of(1 << block.size_bits));
         let account = block.untyped.query()?;
-        equal!((account.address, account.size_bits, account.watermark), (block.address, block.size_bits, 0));
-        given.push(block);
+        equal!((account.size_bits, account.watermark), (block.size_bits, 0));
+        given.push((address, block));
     }
-    given.sort_by_key(|block| block.address);
-    check!(given.is_sorted_by(|a, b| a.address + (1 << a.size_bits) <= b.address));
-    for block in given {
-        equal!(MEM.free(block.address)?, 1 << block.size_bits);
+    given.sort_by_key(|(address, _)| *address);
+    check!(given.is_sorted_by(|(one, block), (next, _)| one + (1 << block.size_bits) <= *next));
+    for (_, block) in given {
+        equal!(MEM.free(block.number)?, 1 << block.size_bits);
         check!(is_empty(block.untyped));
     }
     equal!(MEM.totals()?, before);
@@ -84,39 +85,40 @@ fn freed(stage: &mut Stage) -> Outcome {
     let inner: Cap<Untyped> = block.untyped.retype(12, place)?;
     let place = stage.slot();
     let notification: Cap<Notification> = inner.retype(0, place)?;
-    MEM.free(block.address)?;
+    MEM.free(block.number)?;
     check!(is_empty(block.untyped) && is_empty(frame) && is_empty(copy) && is_empty(inner) && is_empty(notification));
-    is_refused(MEM.free(block.address), Refusal::NoSuchBlock)
+    is_refused(MEM.free(block.number), Refusal::NoSuchBlock)
 }
 
 fn within(stage: &mut Stage) -> Outcome {
     let far = MEM.allocate(22, stage.slot())?;
-    MEM.free(far.address)?;
-    let base = far.address;
-    let place = stage.slot();
+    let base = place(far.untyped)?;
+    MEM.free(far.number)?;
     let wanted = Within { align_bits: 14, base: base + 4096, limit: base + (1 << 15) };
-    let block = MEM.allocate_within(12, wanted, place)?;
-    equal!(block.address, base + (1 << 14));
+    let block = MEM.allocate_within(12, wanted, stage.slot())?;
+    equal!(place(block.untyped)?, base + (1 << 14));
     // The same again: there is no other place like it.
     is_refused(MEM.allocate_within(12, wanted, stage.slot()), Refusal::OutOfMemory)?;
     is_refused(MEM.allocate_within(12, Within { align_bits: 64, ..wanted }, stage.slot()), Refusal::BadSize)?;
     let nowhere = Within { align_bits: 0, base: 0, limit: 4096 };
     is_refused(MEM.allocate_within(12, nowhere, stage.slot()), Refusal::OutOfMemory)?;
-    MEM.free(block.address)?;
+    MEM.free(block.number)?;
     Ok(())
 }
 
 fn lowest(stage: &mut Stage) -> Outcome {
     let large = MEM.allocate(16, stage.slot())?;
-    MEM.free(large.address)?;
-    let one = Within { align_bits: 0, base: large.address, limit: large.address + (1 << 16) };
+    let base = place(large.untyped)?;
+    MEM.free(large.number)?;
+    let one = Within { align_bits: 0, base, limit: base + (1 << 16) };
     let mut pages = Vec::new();
     for _ in 0..4 {
-        pages.push(MEM.allocate_within(12, one, stage.slot())?);
+        let page = MEM.allocate_within(12, one, stage.slot())?;
+        pages.push((place(page.untyped)?, page));
     }
-    check!(pages.is_sorted_by(|a, b| a.address < b.address));
-    for page in pages {
-        MEM.free(page.address)?;
+    check!(pages.is_sorted_by_key(|(address, _)| *address));
+    for (_, page) in pages {
+        MEM.free(page.number)?;
     }
     Ok(())
 }
@@ -127,32 +129,36 @@ fn refused(stage: &mut Stage) -> Outcome {
     is_refused(MEM.allocate(64, stage.slot()), Refusal::BadSize)?;
     is_refused(MEM.allocate(47, stage.slot()), Refusal::OutOfMemory)?;
     is_refused(MEM.free(0), Refusal::NoSuchBlock)?;
-    is_refused(MEM.free(u64::MAX), Refusal::NoSuchBlock)?;
-    // Another's block: the first extent that somebody else has.
-    let mut found = [Extent::default(); MAX_EXTENTS];
-    let count = MEM.extents(0, &mut found)?;
+    is_refused(MEM.free(u16::MAX), Refusal::NoSuchBlock)?;
+    // A block of the process server's.
     let own = process::id();
-    let other = found[..count].iter().find(|extent| extent.account.is_some_and(|account| account != own));
-    let other = other.ok_or_else(|| Failure::new("nobody else has memory"))?;
-    is_refused(MEM.free(other.address), Refusal::NoSuchBlock)?;
-    is_refused(MEM.divide(other.address), Refusal::NoSuchBlock)?;
+    let other = (0..u16::MAX).find(|number| MEM.find(pid::PROCS, *number).is_ok());
+    let other = other.ok_or_else(|| Failure::new("the process server has no memory"))?;
+    is_refused(MEM.free(other), Refusal::NoSuchBlock)?;
+    is_refused(MEM.divide(other), Refusal::NoSuchBlock)?;
     needs_authority(MEM.set_quota(own, 0))?;
     needs_authority(MEM.close_account(own))?;
     needs_authority(MEM.allocate_for(own + 1, 12, stage.slot()))?;
-    // Not the beginning of a block.
+    // A block is found where it begins, by its number and by its place, and nowhere else.
     let block = MEM.allocate(13, stage.slot())?;
-    is_refused(MEM.free(block.address + 4096), Refusal::NoSuchBlock)?;
-    is_refused(MEM.free(block.address + 1), Refusal::NoSuchBlock)?;
-    MEM.free(block.address)?;
+    let address = place(block.untyped)?;
+    equal!(MEM.find(own, block.number)?, Extent { address, size: 1 << 13, account: Some(own) });
+    equal!(MEM.number(address)?, block.number);
+    is_refused(MEM.number(address + 4096), Refusal::NoSuchBlock)?;
+    is_refused(MEM.number(address + 1), Refusal::NoSuchBlock)?;
+    MEM.free(block.number)?;
+    is_refused(MEM.number(address), Refusal::NoSuchBlock)?;
+    is_refused(MEM.find(own, block.number), Refusal::NoSuchBlock)?;
     equal!(MEM.totals()?, before);
     Ok(())
 }
 
-/// Divides a block and its untyped; answers the upper half's.
-fn halve(stage: &mut Stage, untyped: Cap<Untyped>, address: u64) -> Outcome<Cap<Untyped>> {
+/// Divides a block and its untyped; answers the upper half's, and its number.
+fn halve(stage: &mut Stage, untyped: Cap<Untyped>, number: u16) -> Outcome<(Cap<Untyped>, u16)> {
     let upper = untyped.split(stage.slot())?;
-    MEM.divide(address)?;
-    Ok(upper)
+    let half = MEM.divide(number)?;
+    equal!(half.size_bits, upper.query()?.size_bits);
+    Ok((upper, half.number))
 }
 
 fn divided(stage: &mut Stage) -> Outcome {
@@ -162,17 +168,18 @@ fn divided(stage: &mut Stage) -> Outcome {
         // One object in the first page stays in use all the time.
         let place = stage.slot();
         let notification: Cap<Notification> = block.untyped.retype(0, place)?;
-        let upper = halve(stage, block.untyped, block.address)?;
-        halve(stage, block.untyped, block.address)?;
-        halve(stage, upper, block.address + 8192)?;
-        is_refused(MEM.divide(block.address), Refusal::BadSize)?;
+        let (upper, third) = halve(stage, block.untyped, block.number)?;
+        let (_, second) = halve(stage, block.untyped, block.number)?;
+        let (_, fourth) = halve(stage, upper, third)?;
+        let pages = [block.number, second, third, fourth];
+        is_refused(MEM.divide(block.number), Refusal::BadSize)?;
         for page in order {
             notification.signal()?;
             if page != 0 {
-                equal!(MEM.free(block.address + page * 4096)?, 4096);
+                equal!(MEM.free(pages[page])?, 4096);
             }
         }
-        MEM.free(block.address)?;
+        MEM.free(block.number)?;
         check!(is_empty(notification));
         equal!(MEM.totals()?, before);
     }
@@ -182,17 +189,18 @@ fn divided(stage: &mut Stage) -> Outcome {
 fn across(stage: &mut Stage) -> Outcome {
     let block = MEM.allocate(14, stage.slot())?;
     // The untyped that was given lies across.
-    is_refused(MEM.divide(block.address), Refusal::NotDivided)?;
+    is_refused(MEM.divide(block.number), Refusal::NotDivided)?;
     // So does a frame of the same size.
     let place = stage.slot();
     let frame: Cap<Frame> = block.untyped.retype(14, place)?;
     check!(block.untyped.split(stage.slot()).is_err());
     block.untyped.delete()?;
-    is_refused(MEM.divide(block.address), Refusal::NotDivided)?;
+    is_refused(MEM.divide(block.number), Refusal::NotDivided)?;
     frame.delete()?;
-    equal!(MEM.divide(block.address)?, 13);
-    MEM.free(block.address)?;
-    MEM.free(block.address + 8192)?;
+    let upper = MEM.divide(block.number)?;
+    equal!(upper.size_bits, 13);
+    MEM.free(block.number)?;
+    MEM.free(upper.number)?;
     Ok(())
 }
 
@@ -348,6 +356,6 @@ fn nonsense(stage: &mut Stage) -> Outcome {
     // What was made by offset lies where it should.
     let made = stage.slot();
     block.untyped.retype_many(tench::sys::Kind::Frame, 12, 1, Place::At(0), tench::sys::OWN_SPACE, made)?;
-    MEM.free(block.address)?;
+    MEM.free(block.number)?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use tench::sys::{
 };
 
 use crate::case::{Case, Outcome};
-use crate::stage::{EMPTY_INDEX, Stage, identify, is_empty};
+use crate::stage::{EMPTY_INDEX, KERNEL, Stage, identify, is_empty, place};
 use crate::untyped::retype;
 
 /// The cases.
@@ -22,14 +22,14 @@ pub const CASES: &[Case] = &[
 
 fn halves(stage: &mut Stage) -> Outcome {
     let lower = stage.make::<Untyped>(16)?;
-    let (start, place) = (lower.query()?.address, stage.slot());
-    let upper = lower.split(place)?;
+    let (start, to) = (place(lower)?, stage.slot());
+    let upper = lower.split(to)?;
     for (half, address) in [(lower, start), (upper, start + (1 << 15))] {
         let found = half.query()?;
-        equal!((found.size_bits, found.address, found.watermark, found.device), (15, address, 0, false));
+        equal!((found.size_bits, place(half)?, found.watermark, found.device), (15, address, 0, false));
         let (a, b) = (stage.slot(), stage.slot());
         let frame = half.retype::<Frame>(15, a)?;
-        equal!(frame.identify()?.address, address);
+        equal!(place(frame)?, address);
         refused!(retype(half, Kind::Frame, 12, b), OutOfMemory);
         check!(frame.delete()?.freed.is_some());
     }
@@ -145,7 +145,7 @@ fn counted_randomly(stage: &mut Stage) -> Outcome {
     let first = stage.slots(64);
     let slot = |index: u64| CapAddress(first.0 + index as u32);
     stage.pool.retype_many(Kind::Untyped, u64::from(CHUNK_BITS), 1, Place::At(0), OWN_SPACE, slot(0))?;
-    let start = stage.pool.query()?.address;
+    let start = place(stage.pool)?;
     let mut random = 42u64;
     let mut draw = |bound: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -172,7 +172,7 @@ fn counted_randomly(stage: &mut Stage) -> Outcome {
         let total = endpoints.count() as u64;
         let mut counted = stage.pool.children()?.objects;
         for index in 0..8 {
-            let found = identify(slot(index))?;
+            let found = OWN_SPACE.locate_at(KERNEL, slot(index))?;
             if found.kind == Kind::Untyped {
                 check!(found.address >= start && found.address < start + (1 << CHUNK_BITS));
                 counted += Cap::<Untyped>::new(slot(index)).children()?.objects;

@@ -238,7 +238,7 @@ fn books(_: &mut Stage) -> Outcome {
             }
         }
         audit()?;
-        held.drain(..).try_for_each(|block| MEM.free(block.address).map(drop))?;
+        held.drain(..).try_for_each(|block| MEM.free(block.number).map(drop))?;
         Ok(was_enough)
     });
     slots.into_iter().for_each(memory::free_slot);
@@ -288,7 +288,7 @@ fn nothing_left(stage: &mut Stage) -> Outcome {
         without_memory(endpoint, clock)
     });
     for block in held {
-        MEM.free(block.address)?;
+        MEM.free(block.number)?;
     }
     slots.into_iter().for_each(memory::free_slot);
     found.delete()?;

@@ -127,8 +127,10 @@ fn kinds(stage: &mut Stage) -> Outcome {
 
 fn own(stage: &mut Stage) -> Outcome {
     let (frame, place) = (stage.make::<Frame>(13)?, stage.slot());
-    let start = frame.identify()?.address;
-    for (address, bits) in [(start, 13), (start + 4096, 12), (start & !0xffff, 16), (stage.pool.query()?.address, 12)] {
+    let start = frame.locate(KERNEL)?.address;
+    for (address, bits) in
+        [(start, 13), (start + 4096, 12), (start & !0xffff, 16), (stage.pool.locate(KERNEL)?.address, 12)]
+    {
         refused!(KERNEL.import_frame(address, bits, Rights::all(), place), Overlap);
         refused!(KERNEL.import_untyped(address, bits, place), Overlap);
     }
@@ -148,7 +150,7 @@ fn own(stage: &mut Stage) -> Outcome {
 
 fn not_memory(stage: &mut Stage) -> Outcome {
     let place = stage.slot();
-    let clock = crate::kernel::RTC.identify()?.address;
+    let clock = crate::kernel::RTC.locate(KERNEL)?.address;
     for address in [0, clock, 1 << 36, 1 << 47, u64::MAX << 12] {
         refused!(KERNEL.import_frame(address, 12, Rights::all(), place), InvalidArgument);
     }
@@ -160,7 +162,7 @@ fn not_memory(stage: &mut Stage) -> Outcome {
 
 fn borrowed_back(stage: &mut Stage) -> Outcome {
     let lent = stage.make::<Untyped>(16)?;
-    let start = lent.query()?.address;
+    let start = lent.locate(KERNEL)?.address;
     export(lent)?;
     refused!(KERNEL.import_untyped(start, 17, stage.slot()), Overlap);
     let root = KERNEL.import_untyped(start, 15, stage.slot())?;
@@ -170,7 +172,7 @@ fn borrowed_back(stage: &mut Stage) -> Outcome {
     retype(root, Kind::Frame, 13, frame)?;
     retype(root, Kind::Endpoint, 0, endpoint)?;
     let frame = Cap::<Frame>::new(frame);
-    equal!(frame.identify()?.address, start);
+    equal!(frame.locate(KERNEL)?.address, start);
     let window = Window::new(frame, 13, RW)?;
     window.write64(4096, 77);
     equal!(window.read64(4096), 77);
@@ -190,7 +192,7 @@ fn borrowed_back(stage: &mut Stage) -> Outcome {
 fn rights(stage: &mut Stage) -> Outcome {
     let lent = stage.make::<Untyped>(12)?;
     export(lent)?;
-    let root = KERNEL.import_frame(lent.query()?.address, 12, Rights::READ, stage.slot())?;
+    let root = KERNEL.import_frame(lent.locate(KERNEL)?.address, 12, Rights::READ, stage.slot())?;
     equal!(root.identify()?.rights, Rights::READ);
     let copy = stage.copy(root)?;
     check!(Window::new(copy, 12, RW).is_err());

@@ -26,7 +26,7 @@ const NODES_OF_BLOCK: u32 = 32;
 const BLOCK_BITS: u32 = 26;
 
 /// Takes all identifiers. Returns the memory of their roots.
-fn take_all(stage: &mut Stage, blocks: &mut Vec<(CapAddress, u64)>) -> Outcome {
+fn take_all(stage: &mut Stage, blocks: &mut Vec<(CapAddress, u16)>) -> Outcome {
     let spaces = stage.make::<CapNode>(u64::from(NODE_BITS))?;
     let place = stage.slot();
     for index in 0..NODES {
@@ -34,7 +34,7 @@ fn take_all(stage: &mut Stage, blocks: &mut Vec<(CapAddress, u64)>) -> Outcome {
         spaces.install_node(index, node)?;
         if index % NODES_OF_BLOCK == 0 {
             let block = Mem::STANDARD.allocate(BLOCK_BITS, stage.slot())?;
-            blocks.push((block.untyped.address(), block.address));
+            blocks.push((block.untyped.address(), block.number));
         }
         let block = blocks.last().map_or(CapAddress::NULL, |block| block.0);
         // Address 0 is no slot's.
@@ -62,9 +62,9 @@ fn live() -> Outcome {
 fn exhausted(stage: &mut Stage) -> Outcome {
     let mut blocks = Vec::with_capacity(16);
     let outcome = take_all(stage, &mut blocks).and_then(|()| live());
-    for (untyped, address) in blocks {
+    for (untyped, number) in blocks {
         Cap::<Untyped>::new(untyped).revoke()?;
-        Mem::STANDARD.free(address)?;
+        Mem::STANDARD.free(number)?;
     }
     outcome?;
     live()

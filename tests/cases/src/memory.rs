@@ -10,7 +10,7 @@ use tench::sys::{Cap, CapAddress, Error, Frame, Kind, MapFlags, Mapping, OWN_SPA
 use crate::assembly;
 use crate::case::{Case, Failure, Outcome};
 use crate::space::{BASE, ROOT, RW, read, root_entry, write};
-use crate::stage::{EMPTY_INDEX, HIGH, LOW, Stage, is_empty, system_call};
+use crate::stage::{EMPTY_INDEX, HIGH, LOW, Stage, is_empty, place, system_call};
 use crate::worker::{Equipment, pause};
 
 /// The cases.
@@ -289,11 +289,11 @@ fn protect_errors(stage: &mut Stage) -> Outcome {
 }
 
 fn query(stage: &mut Stage) -> Outcome {
-    let (tables, frame, place) = (stage.tables()?, stage.make::<Frame>(14)?, stage.slot());
-    let mapping = frame.map(tables.level3, 17, 2, 4096, RW, place)?;
+    let (tables, frame, slot) = (stage.tables()?, stage.make::<Frame>(14)?, stage.slot());
+    let mapping = frame.map(tables.level3, 17, 2, 4096, RW, slot)?;
     let info = mapping.query()?;
     equal!((info.first, info.count, info.flags), (17, 2, RW));
-    equal!(info.physical, frame.identify()?.address + 4096);
+    equal!(place(mapping)?, place(frame)? + 4096);
     equal!(info.address, Some(BASE + 17 * 4096));
     tables.level2.unhang()?;
     equal!(mapping.query()?.address, None);

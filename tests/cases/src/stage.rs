@@ -155,6 +155,11 @@ pub fn identify(address: CapAddress) -> Result<Identity, Error> {
     OWN_SPACE.identify_at(address)
 }
 
+/// Where memory lies. The cases have the kernel's capability, which tells it.
+pub fn place<T>(cap: Cap<T>) -> Result<u64, Error> {
+    Ok(cap.locate(KERNEL)?.address)
+}
+
 /// Whether a slot is empty.
 pub fn is_empty<T>(cap: Cap<T>) -> bool {
     cap.identify().is_ok_and(|found| found.kind == Kind::Null)

@@ -5,7 +5,7 @@ use tench::memory::Window;
 use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, MapFlags, OWN_SPACE, Place, Rights, Untyped};
 
 use crate::case::{Case, Outcome};
-use crate::stage::{EMPTY_INDEX, Stage, identify, is_empty, system_call};
+use crate::stage::{EMPTY_INDEX, KERNEL, Stage, identify, is_empty, place, system_call};
 
 /// The cases.
 pub const CASES: &[Case] = &[
@@ -84,9 +84,9 @@ fn watermark(stage: &mut Stage) -> Outcome {
     equal!(stage.pool.query()?.watermark, 32);
     equal!(stage.pool.retype_many(Kind::Frame, 12, 4, Place::Watermark, OWN_SPACE, b)?, 4096);
     equal!(stage.pool.query()?.watermark, 5 * 4096);
-    let start = stage.pool.query()?.address;
+    let start = place(stage.pool)?;
     for index in 0..4 {
-        equal!(identify(CapAddress(b.0 + index))?.address, start + 4096 * (1 + u64::from(index)));
+        equal!(place(Cap::<Frame>::new(CapAddress(b.0 + index)))?, start + 4096 * (1 + u64::from(index)));
     }
     equal!(retype(stage.pool, Kind::Frame, 21, c)?, 1 << 21);
     equal!(stage.pool.query()?.watermark, 2 << 21);
@@ -94,12 +94,12 @@ fn watermark(stage: &mut Stage) -> Outcome {
 }
 
 fn offsets(stage: &mut Stage) -> Outcome {
-    let start = stage.pool.query()?.address;
+    let start = place(stage.pool)?;
     for offset in [5 << 12, 0, 3 << 12, (1 << 23) - 4096, 1 << 20] {
-        let place = stage.slot();
-        let found = stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(offset), OWN_SPACE, place)?;
+        let to = stage.slot();
+        let found = stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(offset), OWN_SPACE, to)?;
         equal!(found, offset);
-        equal!(identify(place)?.address, start + offset);
+        equal!(place(Cap::<Frame>::new(to))?, start + offset);
     }
     equal!(stage.pool.query()?.watermark, 0);
     Ok(())
@@ -241,7 +241,7 @@ fn watermark_returns(stage: &mut Stage) -> Outcome {
 }
 
 fn freed(stage: &mut Stage) -> Outcome {
-    let start = stage.pool.query()?.address;
+    let start = place(stage.pool)?;
     for (kind, size) in [
         (Kind::Untyped, 20),
         (Kind::CapNode, 8),
@@ -254,8 +254,8 @@ fn freed(stage: &mut Stage) -> Outcome {
         (Kind::Reply, 0),
         (Kind::Notification, 0),
     ] {
-        let place = stage.make_kind(kind, size)?;
-        let deleted = OWN_SPACE.delete_at(place)?;
+        let made = stage.make_kind(kind, size)?;
+        let deleted = OWN_SPACE.delete_located_at(KERNEL, made)?;
         let Some(freed) = deleted.freed else { return Err(crate::case::Failure::new("nothing became free")) };
         equal!((kind, freed.address, Some(freed.size_bits)), (kind, start, kind.object_bits(size)));
         equal!(stage.pool.query()?.watermark, 0);

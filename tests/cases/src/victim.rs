@@ -43,8 +43,8 @@ fn hold_memory() -> Option<(Cap<Untyped>, Made<Notification>)> {
     let block = Mem::STANDARD.allocate(16, first).ok()?;
     let second = memory::take_slot().ok()?;
     let other = Mem::STANDARD.allocate(14, second).ok()?;
-    let _ = Mem::STANDARD.divide(block.address);
-    let _ = Mem::STANDARD.free(other.address);
+    let _ = Mem::STANDARD.divide(block.number);
+    let _ = Mem::STANDARD.free(other.number);
     Some((block.untyped, make::<Notification>(0).ok()?))
 }
 

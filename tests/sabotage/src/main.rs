@@ -149,8 +149,8 @@ fn divide_memory() -> Result<(), String> {
     let [slot, half] = [memory::take_slot(), memory::take_slot()].map(|slot| slot.map_err(|error| error.to_string()));
     let block = Mem::STANDARD.allocate(BLOCK_BITS, slot?).map_err(|failure| failure.to_string())?;
     block.untyped.split(half?).map_err(|error| error.to_string())?;
-    let bits = Mem::STANDARD.divide(block.address).map_err(|failure| failure.to_string())?;
-    println!("a block of {} bytes was divided into two of {}", 1u64 << BLOCK_BITS, 1u64 << bits);
+    let half = Mem::STANDARD.divide(block.number).map_err(|failure| failure.to_string())?;
+    println!("a block of {} bytes was divided into two of {}", 1u64 << BLOCK_BITS, 1u64 << half.size_bits);
     Ok(())
 }
 

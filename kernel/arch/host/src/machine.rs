@@ -130,6 +130,12 @@ impl Machine {
         unsafe { Ref::at(object + THREAD_OFFSET) }.expect("not null")
     }
 
+    /// Physical address of what lies in a slot, or of what a mapping there shows, as the kernel tells those who may know it.
+    #[track_caller]
+    pub fn physical(&mut self, address: u64) -> u64 {
+        self.call(Operation::Identify, &[0, address, at(slot::KERNEL)]).ok()[5]
+    }
+
     /// The capability at an address of the first thread's space.
     pub fn cap(&mut self, address: u64) -> tench_kernel::Cap {
         let (mut k, first) = (self.kernel(), self.first);

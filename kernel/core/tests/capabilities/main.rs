@@ -270,7 +270,7 @@ fn apply(machine: &mut Machine, model: &mut Model, step: &Step) {
             let arguments = vec![KERNEL, kind as u64, place, size, rights, 0, to];
             (Operation::KernelImport, arguments, model.import(kind, place, size, rights, to))
         }
-        Step::Delete(address) => (Operation::Delete, vec![0, address], model.delete(address)),
+        Step::Delete(address) => (Operation::Delete, vec![0, address, KERNEL], model.delete(address)),
         Step::Revoke(address) => (Operation::Revoke, vec![0, address], model.revoke(address)),
     };
     let results = expected.as_ref().map_or(0, Vec::len);
@@ -281,8 +281,12 @@ fn apply(machine: &mut Machine, model: &mut Model, step: &Step) {
 /// Compares every slot, and every untyped's account.
 fn compare(machine: &mut Machine, model: &Model, addresses: &BTreeSet<u64>) {
     for address in addresses {
-        assert_eq!(call(machine, Operation::Identify, &[0, *address], 5), model.identify(*address), "slot {address}");
-        assert_eq!(call(machine, Operation::UntypedQuery, &[*address], 3), model.query(*address), "slot {address}");
+        assert_eq!(
+            call(machine, Operation::Identify, &[0, *address, KERNEL], 5),
+            model.identify(*address),
+            "slot {address}"
+        );
+        assert_eq!(call(machine, Operation::UntypedQuery, &[*address], 2), model.query(*address), "slot {address}");
         let holders = call(machine, Operation::KernelHolders, &[KERNEL, 0, *address], 4);
         assert_eq!(holders, model.holders(*address), "slot {address}");
         let counted = call(machine, Operation::UntypedChildren, &[*address], 2);
@@ -295,7 +299,7 @@ fn begin() -> (Machine, Model) {
     let mut machine = Machine::new();
     let mut model = Model::default();
     for address in UNTYPED {
-        let answer = machine.call(Operation::Identify, &[0, address]).ok();
+        let answer = machine.call(Operation::Identify, &[0, address, KERNEL]).ok();
         let (bits, start) = (answer[3] as u32, answer[5]);
         let (kept, device) = (address != RAM_SMALL, address == DEVICE);
         let kind = Kind::Untyped;

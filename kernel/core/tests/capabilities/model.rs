@@ -295,7 +295,7 @@ impl Model {
         if known.rights & Rights::READ.bits() == 0 {
             return Err(Error::MissingRights);
         }
-        Ok(vec![object.bits.into(), object.start, object.watermark])
+        Ok(vec![object.bits.into(), object.watermark])
     }
 
     pub fn export(&mut self, address: u64) -> Answer {

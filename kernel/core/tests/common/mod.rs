@@ -26,7 +26,7 @@ pub fn capabilities(machine: &mut Machine) -> usize {
 
 /// An untyped's watermark.
 pub fn watermark(machine: &mut Machine, untyped: u64) -> u64 {
-    machine.call(Operation::UntypedQuery, &[untyped]).ok()[3]
+    machine.call(Operation::UntypedQuery, &[untyped]).ok()[2]
 }
 
 /// At the `n`th window from now, `other` becomes ready and, if its priority is higher, runs.

@@ -53,7 +53,7 @@ const DESCRIBED: &[(&str, &str, &str, &str)] = &[
         "A InvalidCapability, B [0, 0], like ?",
         "A had said that nobody may run, and obeys, whatever it is told",
     ),
-    ("suspend an account", "delete the node", "A InvalidCapability, B [0, 0]+[1, 4044c000], like ?", "likewise"),
+    ("suspend an account", "delete the node", "A InvalidCapability, B [0, 0]+[1, 0], like ?", "likewise"),
     (
         "revoke the pool",
         "suspend an account",

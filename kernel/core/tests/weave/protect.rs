@@ -61,7 +61,7 @@ fn policy(at: usize, with_third: bool) -> Policy {
 
 /// What the mapping shows first.
 fn memory(run: &mut Weave) -> u64 {
-    run.machine.call(Operation::MappingQuery, &[p::MAPPING]).ok()[4]
+    run.machine.physical(p::MAPPING)
 }
 
 /// The first actor is refused, the second did all that it was to do, and the mapping shows the memory that it was made for, also after

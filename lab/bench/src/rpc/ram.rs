@@ -30,6 +30,8 @@ const BLOCK_BITS: u64 = 12;
 const STOCK_BITS: u32 = 25;
 /// Capabilities for a point of the curve.
 const RUN: usize = 50;
+/// Where the books say that the stock begins. Where it lies is not told to this program.
+const START: u64 = 1 << 40;
 /// This process, as the books have it.
 const HOLDER: u64 = 1;
 
@@ -37,7 +39,8 @@ const HOLDER: u64 = 1;
 struct Stock {
     books: Books<Vec<Node>, Vec<Entry>, Vec<Account>>,
     untyped: Cap<Untyped>,
-    address: u64,
+    /// What the memory server calls it.
+    number: u16,
     /// The books know a block by its number, which is its place here.
     slots: Vec<CapAddress>,
 }
@@ -48,9 +51,9 @@ impl Stock {
         let block = Mem::STANDARD.allocate(STOCK_BITS, place).map_err(problem("a stock"))?;
         let (extents, entries) = (vec![Node::EMPTY; 3 * COUNT], vec![Entry::EMPTY; COUNT + 1]);
         let mut books = Books::new(extents, entries, vec![Account::EMPTY; 8]);
-        let region = Region { address: block.address, size_bits: STOCK_BITS, slot: place };
+        let region = Region { address: START, size_bits: STOCK_BITS, slot: place };
         books.add(region).map_err(problem("the books"))?;
-        Ok(Stock { books, untyped: block.untyped, address: block.address, slots: slots(COUNT)? })
+        Ok(Stock { books, untyped: block.untyped, number: block.number, slots: slots(COUNT)? })
     }
 
     /// A block; its untyped goes to the slot.
@@ -58,7 +61,7 @@ impl Stock {
         let kept = self.slots[number];
         let request = Request::anywhere(HOLDER, HOLDER, BLOCK_BITS);
         let block = self.books.allocate(&request, CapAddress(number as u32)).map_err(problem("a block"))?;
-        let place = Place::At(block.address - self.address);
+        let place = Place::At(block.address - START);
         self.untyped
             .retype_many(Kind::Untyped, BLOCK_BITS, 1, place, OWN_SPACE, kept)
             .and_then(|_| {
@@ -72,7 +75,7 @@ impl Stock {
     fn close(self) -> Result<(), String> {
         // Whatever was made of the stock goes with it.
         OWN_SPACE.revoke_at(self.untyped.address()).map_err(problem("revoking"))?;
-        Mem::STANDARD.free(self.address).map_err(problem("freeing the stock"))?;
+        Mem::STANDARD.free(self.number).map_err(problem("freeing the stock"))?;
         self.slots.into_iter().for_each(memory::free_slot);
         memory::free_slot(self.untyped.address());
         Ok(())
@@ -112,11 +115,11 @@ pub fn run(reading: u64) -> Result<(), String> {
     let mut blocks = Vec::with_capacity(COUNT);
     let remote = measure("ram_remote", reading, |number| {
         let block = Mem::STANDARD.allocate(BLOCK_BITS as u32, wanted[number]).map_err(problem("a block"))?;
-        blocks.push(block.address);
+        blocks.push(block.number);
         Ok(())
     })?;
-    for address in blocks {
-        Mem::STANDARD.free(address).map_err(problem("freeing"))?;
+    for block in blocks {
+        Mem::STANDARD.free(block).map_err(problem("freeing"))?;
     }
     wanted.into_iter().for_each(memory::free_slot);
     figure("ram_percent", remote * 100 / local.max(1));

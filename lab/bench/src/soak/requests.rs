@@ -1,7 +1,7 @@
 //! Clients that ask servers: for blocks, bundles, names and processes.
 
 use tench::abi::layout::slot;
-use tench::mem::protocol::Error as Refusal;
+use tench::mem::protocol::{Error as Refusal, Granted};
 use tench::mem::slabs::{Descriptor, Lifetime, Slabs};
 use tench::mem::{Block, Failure as MemFailure, Mem, Within};
 use tench::names::Names;
@@ -35,7 +35,7 @@ const CHILDREN: usize = 4;
 fn allocate(bits: u32, within: Within) -> Outcome<Option<Block>> {
     let Some(place) = made(memory::take_slot(), "no slot")? else { return Ok(None) };
     match MEM.allocate_within(bits, within, place) {
-        Ok(block) if block.size_bits >= bits && block.address.is_multiple_of(1 << block.size_bits) => Ok(Some(block)),
+        Ok(block) if block.size_bits >= bits => Ok(Some(block)),
         Ok(_) => Err("a block that was not asked for"),
         Err(failure) if is_short(&failure) => {
             memory::free_slot(place);
@@ -47,7 +47,7 @@ fn allocate(bits: u32, within: Within) -> Outcome<Option<Block>> {
 
 /// Frees a block.
 fn free(block: &Block) -> Outcome {
-    if MEM.free(block.address) != Ok(1 << block.size_bits) {
+    if MEM.free(block.number) != Ok(1 << block.size_bits) {
         return Err("a block was not freed");
     }
     if !OWN_SPACE.identify_at(block.untyped.address()).is_ok_and(|found| found.kind == Kind::Null) {
@@ -64,10 +64,10 @@ fn divide(block: &mut Block) -> Outcome<Option<Block>> {
         memory::free_slot(place);
         return Ok(None);
     }
-    match MEM.divide(block.address) {
-        Ok(bits) if bits == block.size_bits - 1 => {
-            block.size_bits = bits;
-            Ok(Some(Block { untyped: Cap::new(place), address: block.address + (1 << bits), size_bits: bits }))
+    match MEM.divide(block.number) {
+        Ok(Granted { number, size_bits }) if size_bits == block.size_bits - 1 => {
+            block.size_bits = size_bits;
+            Ok(Some(Block { untyped: Cap::new(place), number, size_bits }))
         }
         // The untyped memory is divided, and the block is still one: it goes as one.
         Err(failure) if is_short(&failure) => {

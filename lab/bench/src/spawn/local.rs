@@ -37,7 +37,7 @@ const NO_PROCESS: u64 = 0;
 #[derive(Default)]
 struct Blocks {
     /// By address.
-    blocks: Vec<u64>,
+    blocks: Vec<u16>,
 }
 
 impl Source for Blocks {
@@ -52,7 +52,7 @@ impl Source for Blocks {
     fn block(&mut self, size_bits: u32, slot: CapAddress) -> Result<Cap<Untyped>, LoadError> {
         match Mem::STANDARD.allocate(size_bits, slot) {
             Ok(block) => {
-                self.blocks.push(block.address);
+                self.blocks.push(block.number);
                 Ok(block.untyped)
             }
             Err(Failure::Lost(error)) => Err(LoadError::Kernel(error)),

@@ -272,7 +272,7 @@ impl<'l> Capability<'l> {
             ("endpoint" | "kernel", _, "") => whose.to_owned(),
             ("endpoint" | "kernel", _, powers) => format!("{whose}, {powers}"),
             ("interrupt", ..) if self.is_given() => format!("line {}", self.object),
-            ("frame", ..) if self.is_device() => format!("device at {}", self.object),
+            ("frame" | "mapping", ..) if self.is_device() => format!("device at {}", self.object),
             _ => String::new(),
         };
         let about: Vec<&str> = [self.purpose, &badge].into_iter().filter(|text| !text.is_empty()).collect();

@@ -15,17 +15,15 @@ use tench_abi::{CapAddress, Kind};
 use tench_loader::addresses::{self, Randomness};
 use tench_loader::space::Space;
 use tench_loader::{Archive, LoadError, Machine, Resources, Shown};
-use tench_sys::{Cap, Error, Frame, OWN_SPACE, PageTable};
+use tench_sys::{Cap, Error, Frame, OWN_SPACE, PageTable, Rights};
 
-/// The archive's frames, of which the first lies in slot `first`, and log2 of their sizes. What does not continue the archive in
-/// physical memory is something else.
+/// The archive's frames, of which the first lies in slot `first`, and log2 of their sizes. They are the frames that can be read and
+/// executed, and not written: those of devices and channels can be.
 pub fn frames(first: CapAddress) -> impl Iterator<Item = (Cap<Frame>, u32)> {
-    let mut expected = None;
-    (first.0..slot::EXTRA.0 + slot::EXTRA_COUNT).map(CapAddress).map_while(move |place| {
-        let frame = OWN_SPACE.identify_at(place).ok().filter(|found| found.kind == Kind::Frame)?;
-        let continues = expected.is_none_or(|expected| expected == frame.address);
-        expected = Some(frame.address + (1 << frame.size_bits));
-        continues.then_some((Cap::new(place), frame.size_bits))
+    (first.0..slot::EXTRA.0 + slot::EXTRA_COUNT).map(CapAddress).map_while(|place| {
+        let found = OWN_SPACE.identify_at(place).ok()?;
+        let is_archive = found.kind == Kind::Frame && found.rights == Rights::READ | Rights::EXECUTE;
+        is_archive.then_some((Cap::new(place), found.size_bits))
     })
 }
 

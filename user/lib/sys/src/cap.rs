@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 
 use tench_abi::{CapAddress, Error, Kind, Operation, Rights};
 
+use crate::device::Kernel;
 use crate::raw;
 
 /// A kind of object that a [`Cap`] can name.
@@ -114,6 +115,12 @@ impl<T> Cap<T> {
         OWN_SPACE.delete_at(self.address)
     }
 
+    /// The same, and tells where the memory is that became free. `kernel` needs the power `memory`.
+    /// Errors: `MissingRights`.
+    pub fn delete_located(self, kernel: Cap<Kernel>) -> Result<Deleted, Error> {
+        OWN_SPACE.delete_located_at(kernel, self.address)
+    }
+
     /// Deletes everything derived from it, and answers how many capabilities that were.
     pub fn revoke(self) -> Result<u64, Error> {
         OWN_SPACE.revoke_at(self.address)
@@ -123,12 +130,18 @@ impl<T> Cap<T> {
     pub fn identify(self) -> Result<Identity, Error> {
         OWN_SPACE.identify_at(self.address)
     }
+
+    /// The same, with the physical address of memory. `kernel` needs the power `memory`.
+    /// Errors: `MissingRights`.
+    pub fn locate(self, kernel: Cap<Kernel>) -> Result<Identity, Error> {
+        OWN_SPACE.locate_at(kernel, self.address)
+    }
 }
 
 /// Memory that became free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freed {
-    /// Physical address.
+    /// Physical address, for who may be told it; otherwise 0.
     pub address: u64,
     /// Log2 of its size in bytes; 0 if the object had no memory of its own.
     pub size_bits: u32,
@@ -152,7 +165,7 @@ pub struct Identity {
     pub size_bits: u32,
     /// Its badge.
     pub badge: u64,
-    /// Physical address of memory, number of an interrupt, otherwise 0.
+    /// Physical address of memory, for who may be told it; number of an interrupt; otherwise 0.
     pub address: u64,
 }
 
@@ -190,8 +203,16 @@ impl Cap<CapNode> {
 
     /// Deletes the capability in a slot. The object goes with its last capability.
     pub fn delete_at(self, address: CapAddress) -> Result<Deleted, Error> {
+        self.delete_located_at(Cap::new(CapAddress::NULL), address)
+    }
+
+    /// The same, and tells where the memory is that became free. `kernel` needs the power `memory`.
+    /// Errors: `MissingRights`.
+    #[inline(always)]
+    pub fn delete_located_at(self, kernel: Cap<Kernel>, address: CapAddress) -> Result<Deleted, Error> {
         // SAFETY: what is unmapped so can no longer be accessed, which ends the program if it tries.
-        let answer = unsafe { raw::call0(Operation::Delete, self.raw(), u64::from(address.0)) }.check()?;
+        let answer =
+            unsafe { raw::call1(Operation::Delete, self.raw(), u64::from(address.0), kernel.raw()) }.check()?;
         let freed = Freed { address: answer.words[0], size_bits: answer.words[1] as u32 };
         Ok(Deleted { freed: (answer.first != 0).then_some(freed) })
     }
@@ -217,8 +238,16 @@ impl Cap<CapNode> {
 
     /// What lies in a slot.
     pub fn identify_at(self, address: CapAddress) -> Result<Identity, Error> {
+        self.locate_at(Cap::new(CapAddress::NULL), address)
+    }
+
+    /// The same, with the physical address of memory. `kernel` needs the power `memory`.
+    /// Errors: `MissingRights`.
+    #[inline(always)]
+    pub fn locate_at(self, kernel: Cap<Kernel>, address: CapAddress) -> Result<Identity, Error> {
         // SAFETY: no memory of the program changes.
-        let answer = unsafe { raw::call0(Operation::Identify, self.raw(), u64::from(address.0)) }.check()?;
+        let answer =
+            unsafe { raw::call1(Operation::Identify, self.raw(), u64::from(address.0), kernel.raw()) }.check()?;
         let [rights, size_bits, badge, address, ..] = answer.words;
         Ok(Identity {
             kind: Kind::from_code(answer.first).ok_or(Error::UnknownOperation)?,

@@ -32,8 +32,6 @@ pub enum Place {
 pub struct UntypedInfo {
     /// Log2 of its size in bytes.
     pub size_bits: u32,
-    /// Physical address.
-    pub address: u64,
     /// Bytes below the watermark.
     pub watermark: u64,
     /// Whether it is device memory.
@@ -87,8 +85,8 @@ impl Cap<Untyped> {
     pub fn query(self) -> Result<UntypedInfo, Error> {
         // SAFETY: no memory of the program changes.
         let answer = unsafe { raw::call0(Operation::UntypedQuery, self.raw(), 0) }.check()?;
-        let [address, watermark, flags, ..] = answer.words;
-        Ok(UntypedInfo { size_bits: answer.first as u32, address, watermark, device: flags & 1 != 0 })
+        let [watermark, flags, ..] = answer.words;
+        Ok(UntypedInfo { size_bits: answer.first as u32, watermark, device: flags & 1 != 0 })
     }
 
     /// Divides it: this capability becomes one to the lower half, the one to the upper half goes to an empty slot of the
@@ -147,8 +145,6 @@ pub struct MappingInfo {
     pub count: u64,
     /// Rights and attributes.
     pub flags: MapFlags,
-    /// Physical address.
-    pub physical: u64,
     /// Virtual address, if the table belongs to an address space.
     pub address: Option<u64>,
 }
@@ -164,12 +160,11 @@ impl Cap<Mapping> {
     pub fn query(self) -> Result<MappingInfo, Error> {
         // SAFETY: no memory of the program changes.
         let answer = unsafe { raw::call0(Operation::MappingQuery, self.raw(), 0) }.check()?;
-        let [count, flags, physical, address, ..] = answer.words;
+        let [count, flags, address, ..] = answer.words;
         Ok(MappingInfo {
             first: answer.first,
             count,
             flags: MapFlags::from_bits_truncate(flags),
-            physical,
             address: (address != u64::MAX).then_some(address),
         })
     }

@@ -16,7 +16,7 @@ pub const FORMS: &[(&str, &str)] = &[
         "absent-services",
         "the endpoints of the servers that run on the first core only, to answer there; nothing on the first",
     ),
-    ("untyped:all", "all memory that nobody else was given"),
+    ("untyped:all", "all memory that nobody else was given, and to be told where it lies"),
     ("service:SERVER", "the endpoint of a server of this description"),
 ];
 
@@ -73,7 +73,7 @@ fn is_plain(number: &str) -> bool {
 
 /// Something that a program is given besides what every process gets.
 ///
-/// `kernel` and `interrupt-control` go to the slots `KERNEL` and `INTERRUPT_CONTROL`. The others take the slots from
+/// `kernel` and `interrupt-control` go to the slots `KERNEL` and `INTERRUPT_CONTROL`, and what tells where memory lies to `KERNEL`. The others take the slots from
 /// `EXTRA` on, in the order of the description; `archive`, `absent-services` and `untyped:all`, which can be several
 /// capabilities, take as many as they need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub enum Capability<'a> {
     Channel,
     /// Where the servers would receive that run on the first core only, in the order of the description; nothing on the first core.
     AbsentServices,
-    /// All memory that nobody else was given.
+    /// All memory that nobody else was given, and the kernel for being told where it lies.
     Untyped,
     /// The endpoint of a server, without a badge and with every right.
     Service(&'a str),

@@ -192,7 +192,7 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         memory::free_slot(slot);
     }
     if let Some(block) = block {
-        until(|| Mem::STANDARD.free(block.address).is_ok())?;
+        until(|| Mem::STANDARD.free(block.number).is_ok())?;
     }
     [public, outgoing].into_iter().for_each(|slot| {
         let _ = OWN_SPACE.delete_at(slot);

@@ -42,7 +42,7 @@ pub fn all(monitor: Monitor, core: u64) -> Result<(), String> {
     refused("to a process that there is not", monitor.give(first(core) | NOBODY, 0, any()))?;
     refused("to a core that there is not", monitor.give(first(77) | 1, 0, any()))?;
     refused("memory of which something was made", lend_used(monitor, idle))?;
-    refused("to give back what was not borrowed", monitor.give_back(0x4000_0000))?;
+    refused("to take back a block that there is not", monitor.recall(0))?;
     monitor.revoke(any()).map_err(text)?;
     of_a_full_mailbox(monitor, idle, &frame)?;
     let guest = spawn(monitor, core, &["cores", "guest"])?;
@@ -71,7 +71,7 @@ fn lend_used(monitor: Monitor, to: u64) -> Result<(), Failure> {
     let retyped = block.untyped.retype_many(Kind::Frame, frame, 1, Place::Watermark, OWN_SPACE, made);
     let lent = retyped.map_err(Failure::Lost).and_then(|_| monitor.lend(to, 0, Cap::<Untyped>::new(slot)));
     // The capability has gone, and the memory is the memory server's.
-    let freed = Mem::STANDARD.free(block.address);
+    let freed = Mem::STANDARD.free(block.number);
     [slot, made].into_iter().for_each(memory::free_slot);
     lent.and(freed.map(drop).map_err(|_| Failure::Refused(Error::Internal)))
 }
@@ -92,8 +92,6 @@ fn of_a_full_mailbox(monitor: Monitor, idle: u64, frame: &memory::Made<Frame>) -
 pub fn of_a_copy(monitor: Monitor, from: u64, frame: Cap<Frame>) -> Result<(), String> {
     let any = || Cap::new(frame.address());
     refused("to revoke another core's frame", monitor.revoke(any()))?;
-    let address = frame.identify().map_err(|error| error.to_string())?.address;
-    refused("to give back what is in use", monitor.give_back(address))?;
     // Its own core can have it again.
     monitor.give(from, CHECK, any()).map_err(text)
 }

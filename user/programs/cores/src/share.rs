@@ -151,13 +151,13 @@ fn lend_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         let (_, own) = monitor.cores().map_err(text)?;
         println!("core {core} made a frame of memory that core {own} lent, and both write into it");
     }
-    monitor.recall(block.address, 1 << block.size_bits).map_err(text)?;
+    monitor.recall(block.number).map_err(text)?;
     if OWN_SPACE.identify_at(arrival).is_ok_and(|found| found.kind != Kind::Null) {
         return Err("what was made of the memory is still there".to_string());
     }
     crashed(&monitor.wait(guest).map_err(text)?)?;
     drop(window);
-    Mem::STANDARD.free(block.address).map_err(|failure| failure.to_string())?;
+    Mem::STANDARD.free(block.number).map_err(|failure| failure.to_string())?;
     [slot, arrival].into_iter().for_each(memory::free_slot);
     if aloud {
         println!("it was taken back, and the process there crashed");
@@ -209,11 +209,11 @@ pub fn lose(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     time::sleep(END);
     monitor.revoke(Cap::new(frame.cap().address())).map_err(text)?;
     frame.cap().revoke().map_err(|error| error.to_string())?;
-    monitor.recall(block.address, 1 << block.size_bits).map_err(text)?;
+    monitor.recall(block.number).map_err(text)?;
     if OWN_SPACE.identify_at(arrival).is_ok_and(|found| found.kind != Kind::Null) {
         return Err("what was made of the memory is still there".to_string());
     }
-    Mem::STANDARD.free(block.address).map_err(|failure| failure.to_string())?;
+    Mem::STANDARD.free(block.number).map_err(|failure| failure.to_string())?;
     [slot, arrival].into_iter().for_each(memory::free_slot);
     let why = monitor.wait(guest).err().map_or("it goes on".to_string(), text);
     let books = monitor.exchanged().map_err(text)?;

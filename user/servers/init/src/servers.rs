@@ -291,6 +291,13 @@ impl Starter<'_> {
         Ok(self.channel)
     }
 
+    /// A capability to the kernel that permits to ask what these powers permit.
+    fn kernel_for(&mut self, powers: Powers, name: &'static str) -> Result<CapAddress, Failure> {
+        let slot = self.pool.slot().map_err(|error| Failure::Load(name, error))?;
+        let minted = Cap::<Kernel>::new(slot::KERNEL).mint_to(slot, Rights::READ, powers.badge(0));
+        minted.map(Cap::address).map_err(|error| Failure::Kernel(name, error))
+    }
+
     /// Calls `give` with each capability of a program: the slot for it, and where init has it. Answers how many are in
     /// the slots from `EXTRA` on.
     fn capabilities(
@@ -337,7 +344,7 @@ impl Starter<'_> {
                     }
                 }
                 // All memory goes to the memory server, in a node of its own (`Pool::give_away`).
-                Capability::Untyped if name == "mem" => {}
+                Capability::Untyped if name == "mem" => give(slot::KERNEL, self.kernel_for(Powers::MEMORY, name)?)?,
                 Capability::Untyped => return Err(Failure::Text("only the memory server can be given all memory")),
                 Capability::Service(server) => {
                     let endpoint = self.endpoint(server).ok_or(Failure::NoServer(name))?;

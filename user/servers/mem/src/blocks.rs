@@ -8,7 +8,7 @@ use tench_abi::CapAddress;
 /// A block that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Physical address, which is its name too.
+    /// Physical address.
     pub address: u64,
     /// Log2 of the size in bytes.
     pub size_bits: u32,

@@ -216,12 +216,17 @@ where
         Ok(block)
     }
 
-    /// The block at `address`, if `holder` may free it, and its slot.
-    pub fn block(&self, holder: u64, address: u64) -> Result<(CapAddress, Block), Error> {
-        let used = self.extents.find(address).ok_or(Error::NoSuchBlock)?;
-        let slot = CapAddress(used.tag as u32);
-        let block = self.blocks.get(slot).filter(|block| block.address == address && block.holder == holder);
+    /// The block with this number, if `holder` may free it, and its slot, which has the same number.
+    pub fn block(&self, holder: u64, number: u16) -> Result<(CapAddress, Block), Error> {
+        let slot = CapAddress(number.into());
+        let block = self.blocks.get(slot).filter(|block| block.holder == holder);
         Ok((slot, block.ok_or(Error::NoSuchBlock)?))
+    }
+
+    /// The number of the block at an address.
+    pub fn number_at(&self, address: u64) -> Option<u16> {
+        let number = self.extents.find(address)?.tag as u16;
+        self.blocks.get(CapAddress(number.into())).filter(|block| block.address == address).map(|_| number)
     }
 
     /// Whether a block is entered under a slot.
@@ -286,10 +291,10 @@ where
         Ok(())
     }
 
-    /// The block of an account with the lowest address from one on.
-    pub fn next_of(&self, account: u64, from: u64) -> Option<Block> {
+    /// The block of an account with the lowest number above one, and its slot.
+    pub fn next_of(&self, account: u64, after: u16) -> Option<(CapAddress, Block)> {
         let blocks = self.blocks.list(self.accounts.get(account)?.head);
-        blocks.map(|(_, block)| block).filter(|block| block.address >= from).min_by_key(|block| block.address)
+        blocks.filter(|(slot, _)| slot.0 > after.into()).min_by_key(|(slot, _)| slot.0)
     }
 
     /// One of an account's blocks, and its slot.

@@ -11,11 +11,13 @@ use tench_mem_client::protocol::{
 use tench_mem_client::slabs::Slabs as SlabsClient;
 use tench_protocol::{Arrived, Caller, Context, Factory, Given, List, Powers, Rejection, Replies, Sent};
 use tench_sys::ipc::BOUND_REPLY;
-use tench_sys::{Cap, CapAddress, Error as Refusal, Message, OWN_SPACE, Received, Untyped, offer_slots};
+use tench_sys::{Cap, CapAddress, Error as Refusal, Kind, Message, OWN_SPACE, Received, Untyped, offer_slots};
 
 use crate::kernel::Kernel;
 use crate::slabs::{Both, Slabs};
 
+/// It tells where memory lies.
+pub const KERNEL: Cap<tench_sys::Kernel> = Cap::new(slot::KERNEL);
 /// The node with the regions, which `init` fills.
 const REGIONS_NODE: u32 = 1;
 
@@ -78,8 +80,8 @@ impl Server {
 
     /// A block for a client; its capability leaves with the answer.
     fn block(&mut self, request: &Request) -> Result<(Granted, Sent<Untyped, Given>), Error> {
-        let block = self.store.give(request, self.outgoing)?;
-        let granted = Granted { address: block.address, size_bits: block.size_bits };
+        let (slot, block) = self.store.give(request, self.outgoing)?;
+        let granted = Granted { number: slot.0 as u16, size_bits: block.size_bits };
         Ok((granted, Sent::new(Cap::new(self.outgoing))))
     }
 }
@@ -111,14 +113,15 @@ impl MemService for Server {
         self.block(&Request::anywhere(caller.0, account, u64::from(size_bits)))
     }
 
-    fn free_part(&mut self, caller: Caller, address: u64) -> Result<u64, Error> {
-        let (slot, block) = self.store.books.block(caller.0, address)?;
+    fn free_part(&mut self, caller: Caller, number: u16) -> Result<u64, Error> {
+        let (slot, block) = self.store.books.block(caller.0, number)?;
         self.store.free(slot)?;
         Ok(block.size())
     }
 
-    fn divide(&mut self, caller: Caller, address: u64) -> Result<u32, Error> {
-        Ok(self.store.divide(caller.0, address)?.size_bits)
+    fn divide(&mut self, caller: Caller, number: u16) -> Result<Granted, Error> {
+        let (upper, half) = self.store.divide(caller.0, number)?;
+        Ok(Granted { number: upper.0 as u16, size_bits: half.size_bits })
     }
 
     fn totals(&mut self, powers: Powers) -> Result<Totals, Error> {
@@ -163,17 +166,27 @@ impl MemService for Server {
         Ok(extents.map(|(address, size, account)| Extent { address, size, account }).collect())
     }
 
-    fn abroad(&mut self, from: u64) -> Result<Granted, Error> {
-        let block = self.store.books.next_of(ABROAD, from).ok_or(Error::NoSuchBlock)?;
-        Ok(Granted { address: block.address, size_bits: block.size_bits })
+    fn abroad(&mut self, after: u16) -> Result<Granted, Error> {
+        let (slot, block) = self.store.books.next_of(ABROAD, after).ok_or(Error::NoSuchBlock)?;
+        Ok(Granted { number: slot.0 as u16, size_bits: block.size_bits })
     }
 
-    fn reclaim_part(&mut self, address: u64) -> Result<u64, Error> {
-        self.store.reclaim(address)
+    fn reclaim_part(&mut self, number: u16) -> Result<u64, Error> {
+        self.store.reclaim(number)
+    }
+
+    fn number(&mut self, caller: Caller, address: u64) -> Result<u16, Error> {
+        let number = self.store.books.number_at(address).ok_or(Error::NoSuchBlock)?;
+        self.store.books.block(caller.0, number).map(|_| number)
+    }
+
+    fn find(&mut self, holder: u64, number: u16) -> Result<Extent, Error> {
+        let (_, block) = self.store.books.block(holder, number)?;
+        Ok(Extent { address: block.address, size: block.size(), account: Some(block.account) })
     }
 
     fn add(&mut self, memory: Arrived<'_, Untyped, Given>) -> Result<(), Error> {
-        let found = memory.cap().query().map_err(|_| Error::Internal)?;
+        let found = memory.cap().locate(KERNEL).map_err(|_| Error::Internal)?;
         self.store.add(memory.cap().address(), found.address, found.size_bits)
     }
 
@@ -194,8 +207,8 @@ fn regions() -> ArrayVec<Region, MAX_REGIONS> {
     let slots = (0..MAX_REGIONS as u32).map(|number| CapAddress::new(REGIONS_NODE, number));
     slots
         .map_while(|slot| {
-            let account = Cap::<Untyped>::new(slot).query().ok()?;
-            Some(Region { address: account.address, size_bits: account.size_bits, slot })
+            let found = Cap::<Untyped>::new(slot).locate(KERNEL).ok().filter(|found| found.kind == Kind::Untyped)?;
+            Some(Region { address: found.address, size_bits: found.size_bits, slot })
         })
         .collect()
 }

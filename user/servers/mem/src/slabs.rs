@@ -33,6 +33,7 @@ use tench_slabs::{Backend, Lifetime, Piece, Policy, Recorder, Refused, Slabs as 
 use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, OWN_SPACE, Place, Untyped};
 
 use crate::kernel::Kernel;
+use crate::server::KERNEL;
 
 pub use service::Both;
 
@@ -297,7 +298,7 @@ impl Slabs {
                 if bundle.lent {
                     OWN_SPACE.revoke_at(slot).map_err(|_| Error::Internal)?;
                 }
-                let deleted = OWN_SPACE.delete_at(slot).map_err(|_| Error::Internal)?;
+                let deleted = OWN_SPACE.delete_located_at(KERNEL, slot).map_err(|_| Error::Internal)?;
                 store.free_slots([slot]);
                 let freed = deleted.freed.ok_or(Error::Internal)?;
                 state.books.freed(freed.address, 1 << freed.size_bits).map_err(|_| Error::Internal)?;

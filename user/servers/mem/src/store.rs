@@ -40,6 +40,8 @@ const FIRST_NODE: u32 = 2;
 const ROOT_ENTRIES: usize = 64;
 /// Slots for clients' blocks and objects in slabs, at most.
 pub const MAX_SLOTS: usize = (ROOT_ENTRIES - FIRST_NODE as usize) * NODE_SLOTS;
+// A block has the number of its slot.
+const _: () = assert!(ROOT_ENTRIES * NODE_SLOTS <= 1 << u16::BITS);
 /// The free slots of all of them.
 pub type SlotMap = tench_slots::SlotMap<ROOT_ENTRIES>;
 /// Log2 of the memory that the first steps come from: one for each array, and the tables for them.
@@ -230,7 +232,7 @@ impl<M: Machine> Store<M> {
     // ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// A block for a client: its untyped is made in `outgoing`, to leave with the answer.
-    pub fn give(&mut self, request: &Request, outgoing: CapAddress) -> Result<Given, Error> {
+    pub fn give(&mut self, request: &Request, outgoing: CapAddress) -> Result<(CapAddress, Given), Error> {
         self.check_share(request.account)?;
         self.refill();
         let (slot, block) = self.allocate(request)?;
@@ -249,14 +251,14 @@ impl<M: Machine> Store<M> {
             self.slots.free(slot);
             return Err(Error::Internal);
         }
-        Ok(block)
+        Ok((slot, block))
     }
 
-    /// Makes two blocks of one. The kernel looks that nothing lies across. Answers the lower half.
-    pub fn divide(&mut self, client: u64, address: u64) -> Result<Block, Error> {
+    /// Makes two blocks of one. The kernel looks that nothing lies across. Answers the slot of the upper half, and the lower one.
+    pub fn divide(&mut self, client: u64, number: u16) -> Result<(CapAddress, Block), Error> {
         self.check_share(client)?;
         self.refill();
-        let (slot, _) = self.books.block(client, address)?;
+        let (slot, _) = self.books.block(client, number)?;
         let upper = self.slots.take().ok_or(Error::TooManyBlocks)?;
         let divided = self.books.check_divide(slot, upper).and_then(|()| {
             self.machine.split(slot, upper).map_err(|refusal| match refusal {
@@ -268,7 +270,7 @@ impl<M: Machine> Store<M> {
             self.slots.free(upper);
             return Err(error);
         }
-        self.books.divide(slot, upper)
+        Ok((upper, self.books.divide(slot, upper)?))
     }
 
     /// Takes a block from the books, and makes untyped memory of it.
@@ -355,8 +357,8 @@ impl<M: Machine> Store<M> {
     }
 
     /// Frees a block that is nobody's, if no other core has anything of it any more.
-    pub fn reclaim(&mut self, address: u64) -> Result<u64, Error> {
-        let (slot, block) = self.books.block(ABROAD, address)?;
+    pub fn reclaim(&mut self, number: u16) -> Result<u64, Error> {
+        let (slot, block) = self.books.block(ABROAD, number)?;
         self.free(slot)?;
         self.books.close_unused(ABROAD);
         Ok(block.size())

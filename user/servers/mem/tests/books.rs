@@ -65,8 +65,12 @@ impl Server {
         self.ask(Request::anywhere(account, account, size_bits))
     }
 
+    fn block(&self, holder: u64, address: u64) -> Result<(CapAddress, Block), Error> {
+        self.books.block(holder, self.books.number_at(address).ok_or(Error::NoSuchBlock)?)
+    }
+
     fn free(&mut self, holder: u64, address: u64) -> Result<(), Error> {
-        let (slot, _) = self.books.block(holder, address)?;
+        let (slot, _) = self.block(holder, address)?;
         self.books.release(slot)?;
         self.slots.push(slot.0);
         self.books.check_invariants();
@@ -75,7 +79,7 @@ impl Server {
 
     fn divide(&mut self, holder: u64, address: u64) -> Result<Block, Error> {
         self.refill();
-        let (slot, _) = self.books.block(holder, address)?;
+        let (slot, _) = self.block(holder, address)?;
         let upper = self.slots.pop().unwrap();
         let lower = self.books.divide(slot, CapAddress(upper)).inspect_err(|_| self.slots.push(upper))?;
         self.books.check_invariants();
@@ -139,9 +143,9 @@ fn a_block_lies_where_it_is_wanted() {
 fn only_the_holder_can_free() {
     let mut server = server();
     let block = server.ask(Request::anywhere(0, 5, 12)).unwrap();
-    assert_eq!(server.books.block(5, block.address), Err(Error::NoSuchBlock));
-    assert_eq!(server.books.block(0, block.address + 1), Err(Error::NoSuchBlock));
-    assert_eq!(server.books.block(0, block.address).map(|(_, block)| block), Ok(block));
+    assert_eq!(server.block(5, block.address), Err(Error::NoSuchBlock));
+    assert_eq!(server.block(0, block.address + 1), Err(Error::NoSuchBlock));
+    assert_eq!(server.block(0, block.address).map(|(_, block)| block), Ok(block));
 }
 
 #[test]
@@ -514,7 +518,7 @@ proptest! {
                 }
                 (3, Some(person)) if flag => {
                     if let Some(address) = blocks[person].pop() {
-                        let size = server.books.block(number(person), address).unwrap().1.size();
+                        let size = server.block(number(person), address).unwrap().1.size();
                         server.free(number(person), address).unwrap();
                         people[person].used -= size;
                     }

@@ -8,6 +8,7 @@ mod machine;
 use machine::Model;
 use proptest::prelude::*;
 use tench_abi::{CapAddress, Kind};
+use tench_mem::blocks::Block;
 use tench_mem::books::{Region, Request};
 use tench_mem::machine::{Machine, STEP_BITS};
 use tench_mem::store::Store;
@@ -24,8 +25,8 @@ const FIRST: CapAddress = CapAddress(48);
 /// The server, and what its clients have.
 struct Server {
     store: Store<Model>,
-    /// Blocks by account: address and log2 of the size.
-    given: Vec<(u64, u64, u32)>,
+    /// Blocks by account: number and log2 of the size.
+    given: Vec<(u64, u16, u32)>,
     carried: u32,
 }
 
@@ -62,17 +63,22 @@ impl Server {
         self.store.machine.refused = None;
     }
 
-    fn allocate(&mut self, account: u64, bits: u32) -> Result<u64, Error> {
-        let block = self.store.give(&Request::anywhere(account, account, bits.into()), OUTGOING)?;
+    fn allocate(&mut self, account: u64, bits: u32) -> Result<u16, Error> {
+        let (slot, block) = self.store.give(&Request::anywhere(account, account, bits.into()), OUTGOING)?;
         self.store.machine.carry(OUTGOING, CLIENTS + self.carried);
         self.carried += 1;
-        self.given.push((account, block.address, block.size_bits));
-        Ok(block.address)
+        self.given.push((account, slot.0 as u16, block.size_bits));
+        Ok(slot.0 as u16)
+    }
+
+    /// Where a block lies.
+    fn address(&self, account: u64, number: u16) -> u64 {
+        self.store.books.block(account, number).unwrap().1.address
     }
 
     fn free(&mut self, index: usize) -> Result<(), Error> {
-        let (account, address, bits) = self.given[index];
-        let (slot, block) = self.store.books.block(account, address)?;
+        let (account, number, bits) = self.given[index];
+        let (slot, block) = self.store.books.block(account, number)?;
         assert_eq!(block.size_bits, bits);
         self.store.free(slot)?;
         self.given.swap_remove(index);
@@ -80,13 +86,15 @@ impl Server {
     }
 
     fn divide(&mut self, index: usize) -> Result<(), Error> {
-        let (account, address, bits) = self.given[index];
+        let (account, number, bits) = self.given[index];
         // The client gives its untyped up first.
-        let (slot, _) = self.store.books.block(account, address)?;
+        let (slot, block) = self.store.books.block(account, number)?;
         self.store.machine.revoke(slot, u64::MAX).unwrap();
-        self.store.divide(account, address)?;
+        let (upper, half) = self.store.divide(account, number)?;
+        assert_eq!(half, Block { size_bits: bits - 1, ..block });
+        assert_eq!(self.address(account, upper.0 as u16), block.address + half.size());
         self.given[index].2 -= 1;
-        self.given.push((account, address + (1 << (bits - 1)), bits - 1));
+        self.given.push((account, upper.0 as u16, bits - 1));
         Ok(())
     }
 
@@ -104,8 +112,8 @@ impl Server {
         assert_eq!(self.store.machine.in_use(&REGIONS), in_use, "the kernel's account is that of the books");
         let own = self.store.books.next_account(pid::MEM - 1).map_or(0, |account| account.blocks);
         assert_eq!(own + self.given.len() as u64, totals.blocks, "nobody has a block that was not given");
-        for &(account, address, bits) in &self.given {
-            let found = self.store.books.block(account, address).map(|(_, block)| block.size_bits);
+        for &(account, number, bits) in &self.given {
+            let found = self.store.books.block(account, number).map(|(_, block)| block.size_bits);
             assert_eq!(found, Ok(bits));
         }
         // A slot is free if, and only if, nothing lies there and the server does not mean to put something there.
@@ -211,7 +219,8 @@ fn memory_that_is_abroad_outlives_its_owner() {
     let mut server = Server::new([23, 20]);
     let [kept, other, gone] = [14, 13, 12].map(|bits| server.allocate(10, bits).unwrap());
     let neighbour = server.allocate(11, 12).unwrap();
-    let untyped = |address: u64, server: &Server| {
+    let untyped = |number: u16, server: &Server| {
+        let address = server.address(10, number);
         let objects = server.store.machine.objects.range(CLIENTS..);
         *objects.filter(|(_, object)| object.address == address).map(|(slot, _)| slot).next().unwrap()
     };
@@ -227,9 +236,8 @@ fn memory_that_is_abroad_outlives_its_owner() {
     assert_eq!(books.account(10), None, "the process is forgotten");
     assert_eq!(books.account(ABROAD).map(|account| (account.used, account.blocks)), Some((3 << 13, 2)));
     let (first, second) = (kept.min(other), kept.max(other));
-    assert_eq!(books.next_of(ABROAD, 0).map(|block| block.address), Some(first));
-    assert_eq!(books.next_of(ABROAD, first + 1).map(|block| block.address), Some(second));
-    assert_eq!(books.next_of(ABROAD, second + 1), None);
+    let next = |after: u16| books.next_of(ABROAD, after).map(|(slot, _)| slot.0 as u16);
+    assert_eq!([0, first, second].map(next), [Some(first), Some(second), None]);
     assert_eq!(server.store.reclaim(gone), Err(Error::NoSuchBlock));
     assert_eq!(server.store.reclaim(neighbour), Err(Error::NoSuchBlock));
     assert_eq!(server.store.reclaim(kept), Err(Error::Abroad));
@@ -268,7 +276,8 @@ fn memory_from_elsewhere_is_taken_in() {
     assert_eq!(server.store.books.totals(), before);
     assert_eq!(arrives(&mut server, 0x9000_0000, 22), Ok(()));
     assert_eq!(server.store.books.totals().free, before.free + (1 << 22));
-    assert_eq!(server.allocate(10, 21), Ok(0x9000_0000));
+    let number = server.allocate(10, 21).unwrap();
+    assert_eq!(server.address(10, number), 0x9000_0000);
 }
 
 #[test]

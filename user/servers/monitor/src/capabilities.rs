@@ -119,7 +119,7 @@ fn made<T>(slot: CapAddress, made: Result<T, Refusal>) -> Result<CapAddress, Ref
 
 impl Books_ for Machine {
     fn look(&self, slot: CapAddress) -> Option<Found> {
-        let found = OWN_SPACE.identify_at(slot).ok()?;
+        let found = OWN_SPACE.locate_at(KERNEL, slot).ok()?;
         let holders = KERNEL.holders(OWN_SPACE, slot).ok()?;
         let (kind, base) = match found.kind {
             Kind::Frame => (Sendable::Frame, found.address),
@@ -272,6 +272,8 @@ pub enum Work {
     Growth(u64, Asker, u64),
     /// To give memory to another core, whose request this is.
     Gift(u64, Number),
+    /// To take back what a process has sent or lent of a block, for whom of it waits.
+    Recall(u64, Pending<(), Error>),
     /// To hand memory to the memory server that another core has given, and lies in a slot.
     Donation(CapAddress, u64),
     /// To give memory back to the memory server.
@@ -288,6 +290,8 @@ pub enum Task {
     Delete(CapAddress),
     /// Asks how much memory is free.
     Free,
+    /// Asks where a process's block lies that has this number.
+    Find(u64, u16),
     /// Takes memory from the memory server for a core, or answers why there is none for it.
     Take(Growth),
     /// Hands what lies in a slot to the memory server.
@@ -314,13 +318,17 @@ pub fn carry_out(task: &Task) -> Words {
             Words::new()
         }
         Task::Free => Mem::STANDARD.totals().ok().map(|totals| totals.free).into_iter().collect(),
+        Task::Find(process, number) => {
+            let found = Mem::STANDARD.find(*process, *number);
+            found.into_iter().flat_map(|block| [block.address, block.size]).collect()
+        }
         Task::Take(growth) => match take(growth) {
             Ok(block) => block.into_iter().collect(),
             Err(why) => [why as u64].into_iter().collect(),
         },
         Task::Donate(slot) => donate(*slot).is_some().then_some(1).into_iter().collect(),
         Task::Return(address) => {
-            let _ = Mem::STANDARD.free(*address);
+            let _ = Mem::STANDARD.number(*address).map(|number| Mem::STANDARD.free(number));
             Words::new()
         }
     }
@@ -333,7 +341,10 @@ fn take(growth: &Growth) -> Result<[u64; 3], Error> {
     let slot = memory::take_slot().map_err(|_| Error::OutOfMemory)?;
     loop {
         match Mem::STANDARD.allocate(bits, slot) {
-            Ok(block) => return Ok([u64::from(slot.0), block.address, 1 << block.size_bits]),
+            Ok(block) => {
+                let address = block.untyped.locate(KERNEL).map_err(|_| Error::Internal)?.address;
+                return Ok([u64::from(slot.0), address, 1 << block.size_bits]);
+            }
             Err(_) if bits > SMALLEST => bits -= 1,
             Err(_) => break,
         }
@@ -355,11 +366,11 @@ fn donate(memory: CapAddress) -> Option<()> {
 }
 
 fn reclaim() {
-    let mut from = 0;
-    while let Ok(block) = Mem::STANDARD.abroad(from) {
+    let mut last = 0;
+    while let Ok(block) = Mem::STANDARD.abroad(last) {
         // If it cannot be freed yet, it is tried again.
-        let _ = Mem::STANDARD.reclaim(block.address);
-        from = block.address + 1;
+        let _ = Mem::STANDARD.reclaim(block.number);
+        last = block.number;
     }
 }
 
@@ -401,7 +412,7 @@ pub fn finish(books: &mut Books, own: Core, work: Work, words: &[u64]) -> Option
         Work::Deletion(object) => books.deleted(object),
         Work::Sweep => end(books, words),
         // These are the server's.
-        Work::Growth(..) | Work::Gift(..) | Work::Return | Work::Reclaim => {}
+        Work::Growth(..) | Work::Gift(..) | Work::Recall(..) | Work::Return | Work::Reclaim => {}
         Work::Donation(slot, base) => {
             if !words.is_empty() {
                 books.keep_memory(base);

@@ -31,13 +31,13 @@ use tench_names_client::Names;
 use tench_protocol::{Event, Later, Pending, Port, again};
 use tench_sys::thread::{Binding, Bindings};
 use tench_sys::{
-    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Instant, InterruptControl, Kernel, Machine, Notification,
-    Rights, Thread, Trigger, Wait,
+    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Instant, InterruptControl, Kernel, Kind, Machine, Notification,
+    OWN_SPACE, Rights, Thread, Trigger, Wait,
 };
 use tench_system::{ARCHIVE_PATH, Program, System};
 
 use crate::attention::Attention;
-use crate::capabilities::{self, Books, Rounds};
+use crate::capabilities::{self, Books, KERNEL, Rounds};
 use crate::channel::{self, LINE};
 use crate::desk::{Asker, Desk, Origin};
 use crate::endpoints::Endpoints;
@@ -473,7 +473,7 @@ impl Files {
         let first = if core == 0 { slot::EXTRA } else { CapAddress(slot::EXTRA.0 + 1) };
         let mut random = Randomness::new(Default::default());
         let (shown, archive) = tench_boot::map(first, &mut random).map_err(no_memory)?;
-        Ok(Files { archive, place: (first_frame(first)?.identify()?.address, shown.size()) })
+        Ok(Files { archive, place: (first_frame(first)?.locate(KERNEL)?.address, shown.size()) })
     }
 }
 
@@ -511,10 +511,10 @@ fn listen() -> Result<[Cap<Notification>; 3]> {
     Ok([notification, mint(WAKE)?, mint(REMIND)?])
 }
 
-/// The frame in the first of the slots for extra capabilities.
+/// The frame in one of the slots for extra capabilities.
 fn first_frame(slot: CapAddress) -> Result<Cap<Frame>> {
-    let (frame, _) = tench_boot::frames(slot).next().ok_or(Refusal::InvalidCapability)?;
-    Ok(frame)
+    let is_frame = OWN_SPACE.identify_at(slot)?.kind == Kind::Frame;
+    if is_frame { Ok(Cap::new(slot)) } else { Err(Refusal::InvalidCapability) }
 }
 
 /// Starts a core and opens the channel to it.

@@ -7,14 +7,14 @@
 use arrayvec::ArrayVec;
 use tench::memory::{self, Window};
 use tench_abi::boot::{CORE_MAGIC, INIT_FILE, KERNEL_FILE, MAX_CORE_MEMORY, MemoryKind, UntypedInfo, VERSION};
-use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
 use tench_loader::Archive;
 use tench_mem_client::{Block, Mem};
 use tench_monitor::boot::{BLOCK_BITS, CHANNEL_BITS, Layout};
 use tench_monitor::share::{LEAST, next_piece};
-use tench_sys::{Cap, Error, Frame, Kernel, Kind, Machine, MapFlags, OWN_SPACE, Place, Untyped};
+use tench_sys::{Cap, Error, Frame, Kind, Machine, MapFlags, OWN_SPACE, Place, Untyped};
 
+use crate::capabilities::KERNEL;
 use crate::{Result, no_memory};
 
 /// Log2 of the largest piece that is asked for: the largest frame.
@@ -71,27 +71,29 @@ impl<'a> Starter<'a> {
         taken.push(block);
         take_memory(memory, taken)?;
         let ram = |address, size_bits| UntypedInfo { address, size_bits, kind: MemoryKind::Ram as u32 };
-        let mut pieces: Pieces = taken.iter().skip(1).map(|block| ram(block.address, block.size_bits)).collect();
+        let whole = |block: &Block| Ok(ram(address(block)?, block.size_bits));
+        let mut pieces = taken.iter().skip(1).map(whole).collect::<Result<Pieces>>()?;
+        let start = address(&block)?;
         // Of what is smaller than everything else, some may be left over.
-        let rest = layout.pieces().map(|(offset, bits)| ram(block.address + offset as u64, bits));
+        let rest = layout.pieces().map(|(offset, bits)| ram(start + offset as u64, bits));
         pieces.extend(rest.take(pieces.remaining_capacity()));
-        self.fill(core, &block, &layout, &pieces)?;
+        self.fill(core, (&block, start), &layout, &pieces)?;
         let channel = make_channel(&block)?;
-        let [image, page] = [layout.kernel, layout.page].map(|offset| block.address + offset as u64);
-        Cap::<Kernel>::new(slot::KERNEL).start_core(core, image, page)?;
+        let [image, page] = [layout.kernel, layout.page].map(|offset| start + offset as u64);
+        KERNEL.start_core(core, image, page)?;
         lend(taken);
         Ok(Started { channel, memory: pieces.iter().map(|piece| 1 << piece.size_bits).sum() })
     }
 
-    /// Writes the block. Afterwards nothing here shows it.
-    fn fill(&self, core: u64, block: &Block, layout: &Layout, pieces: &[UntypedInfo]) -> Result<()> {
+    /// Writes the block, which begins at a physical address. Afterwards nothing here shows it.
+    fn fill(&self, core: u64, (block, start): (&Block, u64), layout: &Layout, pieces: &[UntypedInfo]) -> Result<()> {
         let slot = memory::take_slot().map_err(no_memory)?;
         let frame = block.untyped.retype::<Frame>(u64::from(BLOCK_BITS), slot)?;
         let flags = MapFlags::READ | MapFlags::WRITE | MapFlags::UNCACHED;
         let window = Window::new(frame, BLOCK_BITS, flags).map_err(no_memory)?;
         window.write(layout.kernel, self.files.0);
         window.write(layout.init, self.files.1);
-        self.write_page(&window, core, block, layout, pieces);
+        self.write_page(&window, core, start, layout, pieces);
         drop(window);
         block.untyped.revoke()?;
         memory::free_slot(slot);
@@ -99,17 +101,17 @@ impl<'a> Starter<'a> {
     }
 
     /// Writes the boot page, a [`CoreBoot`](tench_abi::boot::CoreBoot), word by word.
-    fn write_page(&self, window: &Window, core: u64, block: &Block, layout: &Layout, pieces: &[UntypedInfo]) {
+    fn write_page(&self, window: &Window, core: u64, start: u64, layout: &Layout, pieces: &[UntypedInfo]) {
         let words = [
             CORE_MAGIC,
             VERSION,
             core,
             self.machine.device_tree,
             self.machine.device_tree_size,
-            block.address + layout.init as u64,
+            start + layout.init as u64,
             self.archive.0,
             self.archive.1,
-            block.address,
+            start,
             u64::from(CHANNEL_BITS),
             pieces.len() as u64,
         ];
@@ -135,8 +137,7 @@ fn make_channel(block: &Block) -> Result<Cap<Frame>> {
 /// Says to the kernel that the memory is another core's: so that what that core makes of it, and sends here, is taken in. The block
 /// with the channel is divided before, because something was made of it here, which stays as it is.
 fn lend(taken: &Taken) {
-    let kernel = Cap::<Kernel>::new(slot::KERNEL);
-    let mark = |memory: Cap<Untyped>| kernel.export(OWN_SPACE, memory.address());
+    let mark = |memory: Cap<Untyped>| KERNEL.export(OWN_SPACE, memory.address());
     for (number, block) in taken.iter().enumerate() {
         if number > 0 {
             // Nothing was made of it, so it can be marked. If not, what comes from there is refused.
@@ -162,11 +163,16 @@ fn allocate(bits: u32) -> Result<Block> {
     })
 }
 
+/// Where a block lies.
+fn address(block: &Block) -> Result<u64> {
+    Ok(block.untyped.locate(KERNEL)?.address)
+}
+
 /// Gives a block back of which no core has heard.
 fn give_back(block: &Block) {
     // If the memory server does not take it, it stays on this process's account.
     let _ = block.untyped.revoke();
-    if Mem::STANDARD.free(block.address).is_ok() {
+    if Mem::STANDARD.free(block.number).is_ok() {
         memory::free_slot(block.untyped.address());
     }
 }

@@ -42,11 +42,13 @@ impl Server {
         };
         let nodes = 1u32 << root.identify().map_err(|_| Error::Internal)?.size_bits.saturating_sub(SLOT_SIZE.ilog2());
         let end = nodes << NODE_BITS;
+        // Where memory lies is told to those with the power for it.
+        let kernel = Cap::new(if powers.contains(Powers::MEMORY) { slot::KERNEL } else { CapAddress::NULL });
         let mut found = List::new();
         let mut address = from.0;
         let stop = address.saturating_add(SLOTS_PER_ANSWER).min(end);
         while address < stop && !found.is_full() {
-            match root.identify_at(CapAddress(address)) {
+            match root.locate_at(kernel, CapAddress(address)) {
                 Ok(one) if one.kind == Kind::Null => address += 1,
                 Ok(one) => {
                     found.push(Capability {

@@ -14,8 +14,8 @@ use tench::procs::Procs;
 use tench::procs::protocol::State;
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{
-    Cap, CapAddress, CapNode, Endpoint, Error, Frame, Instant, Kernel, Kind, Message, Notification, OWN_SPACE,
-    PageTable, Place, Reply, Rights, SchedulingContext, Thread, Wait,
+    Cap, CapAddress, CapNode, Endpoint, Error, Frame, Instant, Kernel, Kind, MapFlags, Message, Notification,
+    OWN_SPACE, PageTable, Place, Reply, Rights, SchedulingContext, Thread, Untyped, Wait,
 };
 use tench::thread::{self, Builder, current_thread};
 use tench::time::{self, Duration, instructions, may_count, sleep};
@@ -34,6 +34,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("priority", "no priority above the own ceiling is given, by any way", priority),
     Attack::new("kernel-operations", "nothing that a program has is a kernel, nor an interrupt", kernel_operations),
     Attack::new("device", "no device, no interrupt and no memory below the RAM is to be had", device),
+    Attack::new("addresses", "nobody is told where memory lies without the power", addresses),
     Attack::new("counters", "nobody counts instructions without the power", counters),
     Attack::new("kernel-memory", "the kernel's memory is out of reach", kernel_memory),
     Attack::new("overlap", "no two objects share memory, whatever sizes and places are named", overlap),
@@ -131,13 +132,54 @@ const RAM: u64 = 0x4000_0000;
 /// Entries of a root node.
 const ENTRIES: u32 = 64;
 
+fn addresses() -> Outcome {
+    let all = (0..ENTRIES << 8).map(CapAddress);
+    let mine: Vec<_> =
+        all.filter(|slot| OWN_SPACE.identify_at(*slot).is_ok_and(|found| found.kind != Kind::Null)).collect();
+    for slot in &mine {
+        equal!(OWN_SPACE.identify_at(*slot)?.address, 0);
+        // Whatever it has, it is not what tells that.
+        check!(matches!(OWN_SPACE.locate_at(Cap::new(*slot), slot::CSPACE), Err(Error::WrongType)));
+    }
+    // A frame, a mapping and untyped memory of its own; what it deletes; and what others say of them.
+    let (place, made, to) = (empty()?, empty()?, empty()?);
+    let block = Mem::STANDARD.allocate(13, place)?;
+    let frame = block.untyped.retype::<Frame>(12, made)?;
+    let table = make::<PageTable>(3)?;
+    let mapping = frame.map(table.cap(), 0, 1, 0, MapFlags::READ, to)?;
+    let words = system_call(Operation::MappingQuery as u64, &[u64::from(to.0)])?;
+    equal!(words[..4], [0, 1, MapFlags::READ.bits(), u64::MAX]);
+    let words = system_call(Operation::UntypedQuery as u64, &[u64::from(place.0)])?;
+    equal!(words[..4], [13, 4096, 0, 0]);
+    for cap in [place, made, to] {
+        equal!(OWN_SPACE.identify_at(cap)?.address, 0);
+    }
+    let mut from = CapAddress::NULL;
+    loop {
+        let (next, found) = Procs::STANDARD.capabilities(tench::process::id(), from)?;
+        check!(found.iter().all(|found| found.object == 0));
+        if next == CapAddress::NULL {
+            break;
+        }
+        from = next;
+    }
+    mapping.delete()?;
+    equal!(OWN_SPACE.delete_part_at(made, 1), Ok(()));
+    let words = system_call(Operation::Delete as u64, &[0, u64::from(place.0)])?;
+    check!(words[1] == 0);
+    Mem::STANDARD.free(block.number)?;
+    [place, made, to].into_iter().for_each(memory::free_slot);
+    Ok(())
+}
+
 fn device() -> Outcome {
     for address in 0..ENTRIES << 8 {
         let Ok(found) = OWN_SPACE.identify_at(CapAddress(address)) else { continue };
         let is_privileged =
             matches!(found.kind, Kind::Kernel | Kind::InterruptControl | Kind::Interrupt | Kind::Doorbell);
         check!(!is_privileged);
-        check!(!matches!(found.kind, Kind::Frame | Kind::Untyped) || found.address >= RAM);
+        let is_untyped = found.kind == Kind::Untyped;
+        check!(!is_untyped || !Cap::<Untyped>::new(CapAddress(address)).query()?.device);
     }
     for within in [
         Within { base: 0x0900_0000, limit: 0x0900_1000, ..Within::default() },
@@ -222,7 +264,7 @@ fn left_overs() -> Outcome {
             window.write64(offset, 0x5ec2_e700 + round);
         }
         drop(window);
-        Mem::STANDARD.free(block.address)?;
+        Mem::STANDARD.free(block.number)?;
         [place, made].into_iter().for_each(memory::free_slot);
     }
     Ok(())
@@ -276,7 +318,7 @@ fn stale_words() -> Outcome {
         let frame = block.untyped.retype::<Frame>(12, made)?;
         let thread = queued(endpoint, frame)?;
         // The buffer goes while the message waits.
-        Mem::STANDARD.free(block.address)?;
+        Mem::STANDARD.free(block.number)?;
         equal!(endpoint.receive(Wait::until(soon(100_000)))?.words().iter().find(|word| **word != 0), None);
         drop(thread);
         [place, made].into_iter().for_each(memory::free_slot);
@@ -344,7 +386,7 @@ fn lost_context() -> Outcome {
         bind(Binding::Unbind)?;
         bind(Binding::To(context))?;
         sleep(Duration::from_micros(3 * round));
-        Mem::STANDARD.free(block.address)?;
+        Mem::STANDARD.free(block.number)?;
         bind(Binding::To(own))?;
         caller.join();
         [place, made].into_iter().for_each(memory::free_slot);

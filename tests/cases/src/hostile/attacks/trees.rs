@@ -1,11 +1,13 @@
 //! Attacks by work that is cheap to make and expensive to undo: it is undone on the time of who makes it, or in pieces that nobody notices.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
+use tench::abi::layout::slot;
 use tench::mem::Mem;
-use tench::memory::make;
+use tench::memory::{self, make};
 use tench::procs::Procs;
-use tench::sys::{Cap, Endpoint, Kind, Message, OWN_SPACE, Wait};
+use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Error, Kind, Message, OWN_SPACE, Rights, Wait};
 use tench::thread::Builder;
 use tench::time::sleep;
 
@@ -22,6 +24,8 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("tree-freed", "nor those that go with a block of memory", freed).answered_within(PART),
     Attack::new("tree-revoked", "nor those that are revoked", revoked),
     Attack::new("tree-moved", "nor those that are sent to a server, which does not want them", moved),
+    Attack::new("tree-half-gone", "what is deleted in part cannot be used, and the rest goes", half_gone),
+    Attack::new("tree-regrown", "nor does it help to make more between the parts", regrown),
     Attack::new("tree-killed", "nor those of a process that is killed while it makes more", killed).endless(),
 ];
 
@@ -65,7 +69,7 @@ pub fn plant() -> Outcome {
 
 fn freed() -> Outcome {
     let (block, root) = tree(NODES)?;
-    Mem::STANDARD.free(block.address)?;
+    Mem::STANDARD.free(block.number)?;
     equal!(root.identify()?.kind, Kind::Null);
     Ok(())
 }
@@ -105,6 +109,71 @@ fn moved() -> Outcome {
         message.move_cap(root);
         let _ = Cap::<Endpoint>::new(server).call_with(&message, Wait::until(soon(50_000)));
     }
+    Ok(())
+}
+
+/// Deletes a root with its nodes in the smallest parts, and tries after each what could be done with what is left.
+fn half_gone() -> Outcome {
+    let (block, root) = tree(8)?;
+    let (place, spare, node) = (root.address(), empty()?, make::<CapNode>(8)?);
+    let inside = CapAddress::new(1, 7);
+    let mut parts = 0;
+    let mut left = OWN_SPACE.delete_part_at(place, 0);
+    while left.is_err() {
+        equal!(left, Err(Error::Unfinished));
+        let found = root.identify()?;
+        equal!((found.kind, found.rights), (Kind::CapNode, Rights::empty()));
+        let attempts = [
+            root.copy_to(spare).map(drop),
+            root.mint_to(spare, Rights::all(), 0).map(drop),
+            OWN_SPACE.copy_from(spare, root, inside),
+            OWN_SPACE.move_from(spare, root, inside),
+            root.copy_from(inside, OWN_SPACE, slot::MEM),
+            root.identify_at(inside).map(drop),
+            root.delete_at(inside).map(drop),
+            root.revoke_at(inside).map(drop),
+            root.install_node(60, node.cap()),
+            root.remove_node(1, spare).map(drop),
+            Cap::<CapNode>::new(slot::CSPACE).install_node(60, root),
+        ];
+        check!(attempts.iter().all(Result::is_err) && is_empty(spare)?);
+        let mut message = Message::new(0);
+        message.copy_cap(place);
+        check!(Cap::<Endpoint>::new(slot::NAMES).call_with(&message, Wait::until(soon(1000))).is_err());
+        parts += 1;
+        left = OWN_SPACE.delete_part_at(place, 1);
+    }
+    check!(parts > 8 && is_empty(place)?);
+    equal!(Mem::STANDARD.free(block.number)?, 1 << block.size_bits);
+    memory::free_slot(spare);
+    Ok(())
+}
+
+fn is_empty(slot: CapAddress) -> Outcome<bool> {
+    Ok(OWN_SPACE.identify_at(slot)?.kind == Kind::Null)
+}
+
+/// Revokes memory in the smallest parts, and makes something of it after each, for a while.
+fn regrown() -> Outcome {
+    const MADE: usize = 200;
+    let (block, _) = tree(8)?;
+    let (memory, place) = (block.untyped, block.untyped.address());
+    let slots = (0..MADE).map(|_| empty()).collect::<Outcome<Vec<_>>>()?;
+    for slot in &slots {
+        match OWN_SPACE.revoke_part_at(place, 0) {
+            Ok(_) | Err(Error::Unfinished) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Where something lies still nothing is made, wherever the next would lie.
+        let _ = memory.retype::<Endpoint>(0, *slot);
+    }
+    while OWN_SPACE.revoke_part_at(place, 0) == Err(Error::Unfinished) {}
+    equal!((memory.query()?.watermark, memory.children()?.objects), (0, 0));
+    for slot in slots {
+        check!(is_empty(slot)?);
+        memory::free_slot(slot);
+    }
+    equal!(Mem::STANDARD.free(block.number)?, 1 << block.size_bits);
     Ok(())
 }
 

@@ -1,5 +1,5 @@
 /*
- * Mem, version 2.
+ * Mem, version 3.
  *
  * Blocks of physical memory.
  *
@@ -154,21 +154,21 @@ static inline int tench_mem_call(tench_cap server, struct tench_message *message
 
 /* A block that was granted. */
 struct tench_mem_granted {
-    /* Its physical address, by which it is freed. */
-    uint64_t address;
+    /* Its number, by which it is freed. */
+    uint16_t number;
     /* Log2 of its size in bytes. */
     uint32_t size_bits;
 };
 
 static inline void tench_mem_granted_put(struct tench_message *message, const struct tench_mem_granted *value)
 {
-    tench_put(message, (uint64_t)value->address);
+    tench_put(message, (uint64_t)value->number);
     tench_put(message, (uint64_t)value->size_bits);
 }
 
 static inline void tench_mem_granted_take(struct tench_reader *reader, struct tench_mem_granted *value)
 {
-    value->address = tench_take(reader);
+    value->number = (uint16_t)tench_take_at_most(reader, UINT16_MAX);
     value->size_bits = (uint32_t)tench_take_at_most(reader, UINT32_MAX);
 }
 
@@ -335,7 +335,7 @@ static inline void tench_mem_audit_take(struct tench_reader *reader, struct tenc
     tench_mem_in_use_take(reader, &value->kernel);
 }
 
-#define TENCH_MEM_LABEL_GIVE UINT64_C(0x732c00020001)
+#define TENCH_MEM_LABEL_GIVE UINT64_C(0x732c00030001)
 
 /* What tench_mem_give answers. */
 struct tench_mem_give_answer {
@@ -343,7 +343,7 @@ struct tench_mem_give_answer {
 };
 
 /*
- * Gives a block of at least `1 << size_bits` bytes. Its physical address names it from now on. (The process server
+ * Gives a block of at least `1 << size_bits` bytes. Its number names it from now on. (The process server
  * alone can ask for it on the account of another.) A range of addresses, or an alignment to more than 1 GiB, is only for those
  * with the power `memory`.
  * Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`, `Ended`.
@@ -365,7 +365,7 @@ static inline int tench_mem_give(tench_cap server, uint32_t size_bits, const str
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_GIVE_FOR UINT64_C(0x732c00020002)
+#define TENCH_MEM_LABEL_GIVE_FOR UINT64_C(0x732c00030002)
 
 /* What tench_mem_give_for answers. */
 struct tench_mem_give_for_answer {
@@ -390,7 +390,7 @@ static inline int tench_mem_give_for(tench_cap server, uint64_t account, uint32_
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_FREE_PART UINT64_C(0x732c00020003)
+#define TENCH_MEM_LABEL_FREE_PART UINT64_C(0x732c00030003)
 
 /* What tench_mem_free_part answers. */
 struct tench_mem_free_part_answer {
@@ -398,16 +398,16 @@ struct tench_mem_free_part_answer {
 };
 
 /*
- * Frees the block at an address: everything made from it is deleted. Answers the bytes that became free. The server does no more than
+ * Frees the block with this number: everything made from it is deleted. Answers the bytes that became free. The server does no more than
  * a part at a time, so that it can serve others; `free` of the client asks until it is done.
  * Errors: `NoSuchBlock` (also for a block that somebody else allocated), `Abroad` (all that was made from it on this core is deleted,
  * and the block stays), `Unfinished`.
  */
-static inline int tench_mem_free_part(tench_cap server, uint64_t address, struct tench_mem_free_part_answer *answer)
+static inline int tench_mem_free_part(tench_cap server, uint16_t number, struct tench_mem_free_part_answer *answer)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_FREE_PART);
-    tench_put(message, (uint64_t)address);
+    tench_put(message, (uint64_t)number);
     int code = tench_mem_call(server, message);
     if (code != TENCH_DONE)
         return code;
@@ -416,32 +416,33 @@ static inline int tench_mem_free_part(tench_cap server, uint64_t address, struct
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_DIVIDE UINT64_C(0x732c00020004)
+#define TENCH_MEM_LABEL_DIVIDE UINT64_C(0x732c00030004)
 
 /* What tench_mem_divide answers. */
 struct tench_mem_divide_answer {
-    uint32_t value;
+    struct tench_mem_granted value;
 };
 
 /*
  * Divides a block into its halves, each a block of its own from now on, so that part of it can be freed while the rest
- * stays in use. Its owner divides the untyped with `UntypedSplit` before. Answers log2 of the size of a half.
+ * stays in use. Its owner divides the untyped with `UntypedSplit` before. The lower half keeps the number; answers that of the upper
+ * half, and log2 of the size of each.
  * Errors: `NoSuchBlock`, `NotDivided`, `BadSize` (a half would be too small for a block), `TooManyBlocks`.
  */
-static inline int tench_mem_divide(tench_cap server, uint64_t address, struct tench_mem_divide_answer *answer)
+static inline int tench_mem_divide(tench_cap server, uint16_t number, struct tench_mem_divide_answer *answer)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_DIVIDE);
-    tench_put(message, (uint64_t)address);
+    tench_put(message, (uint64_t)number);
     int code = tench_mem_call(server, message);
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = (uint32_t)tench_take_at_most(reader, UINT32_MAX);
+    tench_mem_granted_take(reader, &answer->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_TOTALS UINT64_C(0x732c00020005)
+#define TENCH_MEM_LABEL_TOTALS UINT64_C(0x732c00030005)
 
 /* What tench_mem_totals answers. */
 struct tench_mem_totals_answer {
@@ -464,7 +465,7 @@ static inline int tench_mem_totals(tench_cap server, struct tench_mem_totals_ans
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_NEXT_ACCOUNT UINT64_C(0x732c00020006)
+#define TENCH_MEM_LABEL_NEXT_ACCOUNT UINT64_C(0x732c00030006)
 
 /* What tench_mem_next_account answers. */
 struct tench_mem_next_account_answer {
@@ -488,7 +489,7 @@ static inline int tench_mem_next_account(tench_cap server, uint64_t after, struc
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_SET_QUOTA UINT64_C(0x732c00020007)
+#define TENCH_MEM_LABEL_SET_QUOTA UINT64_C(0x732c00030007)
 
 /*
  * Sets how many bytes a process may use, with those whose accounts are opened below it from now on; its account is opened if need
@@ -508,7 +509,7 @@ static inline int tench_mem_set_quota(tench_cap server, uint64_t account, uint64
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_CLOSE_ACCOUNT_PART UINT64_C(0x732c00020008)
+#define TENCH_MEM_LABEL_CLOSE_ACCOUNT_PART UINT64_C(0x732c00030008)
 
 /*
  * Takes back everything that is on an account, or a part of it. An account that does not exist is no
@@ -527,7 +528,7 @@ static inline int tench_mem_close_account_part(tench_cap server, uint64_t accoun
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_DESCRIBE UINT64_C(0x732c00020009)
+#define TENCH_MEM_LABEL_DESCRIBE UINT64_C(0x732c00030009)
 
 /* What tench_mem_describe answers. */
 struct tench_mem_describe_answer {
@@ -552,7 +553,7 @@ static inline int tench_mem_describe(tench_cap server, uint64_t from, struct ten
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_AUDIT UINT64_C(0x732c0002000a)
+#define TENCH_MEM_LABEL_AUDIT UINT64_C(0x732c0003000a)
 
 /* What tench_mem_audit answers. */
 struct tench_mem_audit_answer {
@@ -575,7 +576,7 @@ static inline int tench_mem_audit(tench_cap server, struct tench_mem_audit_answe
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_ABROAD UINT64_C(0x732c0002000b)
+#define TENCH_MEM_LABEL_ABROAD UINT64_C(0x732c0003000b)
 
 /* What tench_mem_abroad answers. */
 struct tench_mem_abroad_answer {
@@ -583,14 +584,14 @@ struct tench_mem_abroad_answer {
 };
 
 /*
- * The block with the lowest address from `from` on that nobody here has, but of which other cores had something.
+ * The block with the next higher number that nobody here has, but of which other cores had something.
  * Errors: `NoSuchBlock` when there is none.
  */
-static inline int tench_mem_abroad(tench_cap server, uint64_t from, struct tench_mem_abroad_answer *answer)
+static inline int tench_mem_abroad(tench_cap server, uint16_t after, struct tench_mem_abroad_answer *answer)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_ABROAD);
-    tench_put(message, (uint64_t)from);
+    tench_put(message, (uint64_t)after);
     int code = tench_mem_call(server, message);
     if (code != TENCH_DONE)
         return code;
@@ -599,7 +600,7 @@ static inline int tench_mem_abroad(tench_cap server, uint64_t from, struct tench
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_RECLAIM_PART UINT64_C(0x732c0002000c)
+#define TENCH_MEM_LABEL_RECLAIM_PART UINT64_C(0x732c0003000c)
 
 /* What tench_mem_reclaim_part answers. */
 struct tench_mem_reclaim_part_answer {
@@ -610,12 +611,12 @@ struct tench_mem_reclaim_part_answer {
  * Frees such a block, when no other core has anything of it any more, or does a part of that. Answers the bytes.
  * Errors: `NoSuchBlock`, `Abroad`, `Unfinished`.
  */
-static inline int tench_mem_reclaim_part(tench_cap server, uint64_t address,
+static inline int tench_mem_reclaim_part(tench_cap server, uint16_t number,
     struct tench_mem_reclaim_part_answer *answer)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_RECLAIM_PART);
-    tench_put(message, (uint64_t)address);
+    tench_put(message, (uint64_t)number);
     int code = tench_mem_call(server, message);
     if (code != TENCH_DONE)
         return code;
@@ -624,7 +625,7 @@ static inline int tench_mem_reclaim_part(tench_cap server, uint64_t address,
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_ADD UINT64_C(0x732c0002000d)
+#define TENCH_MEM_LABEL_ADD UINT64_C(0x732c0003000d)
 
 /*
  * Takes in memory from elsewhere, of which nothing was made: another core has given it. It is the server's from now on.
@@ -642,7 +643,7 @@ static inline int tench_mem_add(tench_cap server, tench_cap memory)
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_MEM_LABEL_OPEN_ACCOUNT UINT64_C(0x732c0002000e)
+#define TENCH_MEM_LABEL_OPEN_ACCOUNT UINT64_C(0x732c0003000e)
 
 /*
  * Opens the account of a process below that of another one, its parent: from now on what is on it counts for every limit above it,
@@ -661,6 +662,56 @@ static inline int tench_mem_open_account(tench_cap server, uint64_t account, uin
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_NUMBER UINT64_C(0x732c0003000f)
+
+/* What tench_mem_number answers. */
+struct tench_mem_number_answer {
+    uint16_t value;
+};
+
+/*
+ * The number of the caller's block at a physical address.
+ * Errors: `NoSuchBlock`.
+ */
+static inline int tench_mem_number(tench_cap server, uint64_t address, struct tench_mem_number_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_NUMBER);
+    tench_put(message, (uint64_t)address);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = (uint16_t)tench_take_at_most(reader, UINT16_MAX);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_MEM_LABEL_FIND UINT64_C(0x732c00030010)
+
+/* What tench_mem_find answers. */
+struct tench_mem_find_answer {
+    struct tench_mem_extent value;
+};
+
+/*
+ * Where a process's block lies.
+ * Errors: `NoSuchBlock`.
+ */
+static inline int tench_mem_find(tench_cap server, uint64_t holder, uint16_t number,
+    struct tench_mem_find_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_MEM_LABEL_FIND);
+    tench_put(message, (uint64_t)holder);
+    tench_put(message, (uint64_t)number);
+    int code = tench_mem_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    tench_mem_extent_take(reader, &answer->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

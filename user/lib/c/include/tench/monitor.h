@@ -194,6 +194,8 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_REFUSED = 73,
     /* Nothing of another core's is there. */
     TENCH_MONITOR_ERROR_NOT_FOREIGN = 74,
+    /* The memory server gave the caller no such block. */
+    TENCH_MONITOR_ERROR_NO_SUCH_BLOCK = 77,
     /* A core is asked for memory that needs all that it has free. */
     TENCH_MONITOR_ERROR_NOTHING_TO_SPARE = 75,
     /* A core is asked for memory by one that has as much free, or by itself. */
@@ -232,6 +234,7 @@ static inline bool tench_monitor_error_is(uint64_t code)
     case TENCH_MONITOR_ERROR_CORE_LOST:
     case TENCH_MONITOR_ERROR_REFUSED:
     case TENCH_MONITOR_ERROR_NOT_FOREIGN:
+    case TENCH_MONITOR_ERROR_NO_SUCH_BLOCK:
     case TENCH_MONITOR_ERROR_NOTHING_TO_SPARE:
     case TENCH_MONITOR_ERROR_NO_RICHER:
         return true;
@@ -300,6 +303,8 @@ static inline const char *tench_monitor_error_text(uint64_t code)
         return "the kernel of one of the cores refused";
     case TENCH_MONITOR_ERROR_NOT_FOREIGN:
         return "nothing of another core's begins there";
+    case TENCH_MONITOR_ERROR_NO_SUCH_BLOCK:
+        return "you have no block with that number from the memory server";
     case TENCH_MONITOR_ERROR_NOTHING_TO_SPARE:
         return "that core gives nothing: it keeps 32 MiB free for itself, and has less than 1 MiB more";
     case TENCH_MONITOR_ERROR_NO_RICHER:
@@ -930,16 +935,15 @@ static inline int tench_monitor_revoke(tench_cap server, tench_cap capability)
 #define TENCH_MONITOR_LABEL_RECALL UINT64_C(0x6cb500010018)
 
 /*
- * Takes back from all other cores what the caller has sent or lent there of so many bytes from a physical address on. Answered when
- * nothing is left of it there.
- * Errors: `Full`.
+ * Takes back from all other cores what the caller has sent or lent there of a block that the memory server gave it, and that has this
+ * number. Answered when nothing is left of it there.
+ * Errors: `Full`, `NoSuchBlock`.
  */
-static inline int tench_monitor_recall(tench_cap server, uint64_t address, uint64_t bytes)
+static inline int tench_monitor_recall(tench_cap server, uint16_t block)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_RECALL);
-    tench_put(message, (uint64_t)address);
-    tench_put(message, (uint64_t)bytes);
+    tench_put(message, (uint64_t)block);
     int code = tench_monitor_call(server, message);
     if (code != TENCH_DONE)
         return code;

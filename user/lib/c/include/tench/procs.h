@@ -647,7 +647,7 @@ struct tench_procs_capability {
     uint32_t size_bits;
     /* Its badge. */
     uint64_t badge;
-    /* Physical address of memory, number of an interrupt, otherwise 0. */
+    /* Physical address of memory, for those with the power `memory`; number of an interrupt; otherwise 0. */
     uint64_t object;
 };
 

@@ -33,7 +33,7 @@ pub struct Ahead {
 impl Ahead {
     /// None.
     pub const fn new() -> Ahead {
-        Ahead { memory: Piece::block(CapAddress::NULL, 0), slot: CapAddress::NULL, left: 0, needed: 0 }
+        Ahead { memory: Piece::block(CapAddress::NULL, 0, 0), slot: CapAddress::NULL, left: 0, needed: 0 }
     }
 
     /// Notes that a frame is needed. Answers whether others should be made first.
@@ -74,7 +74,8 @@ mod tests {
         assert_eq!(ahead.take(), None);
         assert!((0..FEW).all(|_| !ahead.need()));
         assert!(ahead.need());
-        let memory = Piece { untyped: CapAddress(9), offset: 3 << MEMORY_BITS, bits: MEMORY_BITS, block_bits: 18 };
+        let memory =
+            Piece { untyped: CapAddress(9), offset: 3 << MEMORY_BITS, bits: MEMORY_BITS, block_bits: 18, number: 5 };
         ahead.add(memory, CapAddress(100));
         for number in 0..AHEAD {
             assert!(!ahead.need(), "there are some");

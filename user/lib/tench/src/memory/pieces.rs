@@ -36,12 +36,14 @@ pub struct Piece {
     pub bits: u8,
     /// Log2 of the block's size.
     pub block_bits: u8,
+    /// What the memory server calls the block; 0 if it comes from somebody else.
+    pub number: u16,
 }
 
 impl Piece {
     /// All of a block.
-    pub const fn block(untyped: CapAddress, bits: u8) -> Piece {
-        Piece { untyped, offset: 0, bits, block_bits: bits }
+    pub const fn block(untyped: CapAddress, number: u16, bits: u8) -> Piece {
+        Piece { untyped, offset: 0, bits, block_bits: bits, number }
     }
 
     /// The piece that it would form a larger one with, if it is not a whole block.
@@ -56,12 +58,14 @@ impl Piece {
 
     /// As two words, for whoever keeps it.
     pub const fn to_words(self) -> [u64; 2] {
-        [self.untyped.0 as u64 | (self.bits as u64) << 32 | (self.block_bits as u64) << 40, self.offset]
+        let [bits, block_bits, number] = [self.bits as u64, self.block_bits as u64, self.number as u64];
+        [self.untyped.0 as u64 | bits << 32 | block_bits << 40 | number << 48, self.offset]
     }
 
     /// Of two words that `to_words` made.
     pub const fn from_words([word, offset]: [u64; 2]) -> Piece {
-        Piece { untyped: CapAddress(word as u32), offset, bits: (word >> 32) as u8, block_bits: (word >> 40) as u8 }
+        let (bits, block_bits, number) = ((word >> 32) as u8, (word >> 40) as u8, (word >> 48) as u16);
+        Piece { untyped: CapAddress(word as u32), offset, bits, block_bits, number }
     }
 
     /// Whether it is a whole block.
@@ -89,12 +93,7 @@ pub struct Free {
 }
 
 impl Free {
-    const NONE: Free = Free {
-        piece: Piece { untyped: CapAddress::NULL, offset: 0, bits: 0, block_bits: 0 },
-        next: 0,
-        previous: 0,
-        chain: 0,
-    };
+    const NONE: Free = Free { piece: Piece::block(CapAddress::NULL, 0, 0), next: 0, previous: 0, chain: 0 };
 }
 
 impl Node for Free {
@@ -347,7 +346,7 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    const BLOCK: Piece = Piece::block(CapAddress(100), 16);
+    const BLOCK: Piece = Piece::block(CapAddress(100), 7, 16);
 
     /// Whether two pieces share a byte.
     fn overlap(a: &Piece, b: &Piece) -> bool {
@@ -381,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_piece_is_two_words() {
-        let piece = Piece { untyped: CapAddress(u32::MAX), offset: 7 << 40, bits: 21, block_bits: 47 };
+        let piece = Piece { untyped: CapAddress(u32::MAX), offset: 7 << 40, bits: 21, block_bits: 47, number: 0xfedc };
         assert_eq!(Piece::from_words(piece.to_words()), piece);
     }
 
@@ -389,7 +388,7 @@ mod tests {
     fn blocks_do_not_join_each_other() {
         let mut pieces = Pieces::<128>::new();
         pieces.push(BLOCK);
-        pieces.push(Piece::block(CapAddress(101), 16));
+        pieces.push(Piece::block(CapAddress(101), 8, 16));
         let (a, b) = (pieces.take(16).unwrap(), pieces.take(16).unwrap());
         assert_eq!(pieces.free(a), Some(a));
         pieces.push(a);
@@ -401,7 +400,7 @@ mod tests {
     #[test]
     fn nothing_is_taken_that_could_not_come_back() {
         let mut pieces = Pieces::<128>::new();
-        pieces.push(Piece::block(CapAddress(1), 20));
+        pieces.push(Piece::block(CapAddress(1), 9, 20));
         let mut taken = Vec::new();
         while let Some(piece) = pieces.take(12) {
             taken.push(piece);
@@ -422,7 +421,7 @@ mod tests {
         pieces.check_invariants();
         assert_eq!(pieces.nodes.used(), 128);
         let blocks: Vec<Piece> = odd.iter().filter_map(|piece| pieces.free(*piece)).collect();
-        assert_eq!(blocks, [Piece::block(CapAddress(1), 20)]);
+        assert_eq!(blocks, [Piece::block(CapAddress(1), 9, 20)]);
         pieces.check_invariants();
     }
 
@@ -474,7 +473,7 @@ mod tests {
     fn what_is_taken_for_ever_needs_no_room() {
         let mut pieces = Pieces::<64>::new();
         for block in 0..100 {
-            pieces.push(Piece::block(CapAddress(1 + block), 16));
+            pieces.push(Piece::block(CapAddress(1 + block), 1 + block as u16, 16));
             for _ in 0..16 {
                 let piece = pieces.take_for_ever(12).unwrap();
                 // It may turn out that it is not needed.
@@ -506,7 +505,7 @@ mod tests {
                     grow(&mut pieces);
                 }
                 let piece = pieces.take(bits).unwrap_or_else(|| {
-                    pieces.push(Piece::block(CapAddress(1 + step as u32), 18));
+                    pieces.push(Piece::block(CapAddress(1 + step as u32), 1 + step as u16, 18));
                     pieces.take(bits).unwrap()
                 });
                 assert_eq!(piece.bits, bits);

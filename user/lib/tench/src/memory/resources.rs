@@ -216,7 +216,7 @@ impl Resources {
         if self.pieces.is_short() {
             self.grow_pieces()?;
         }
-        self.pieces.push(Piece::block(untyped.address(), bits));
+        self.pieces.push(Piece::block(untyped.address(), 0, bits));
         Ok(())
     }
 
@@ -239,7 +239,7 @@ impl Resources {
         let block = Mem::STANDARD.allocate(u32::from(bits), place);
         offer_slots(&offered);
         match block {
-            Ok(block) => Ok(Piece::block(place, block.size_bits as u8)),
+            Ok(block) => Ok(Piece::block(place, block.number, block.size_bits as u8)),
             Err(failure) => {
                 self.slots.free(place);
                 Err(Error::Memory(failure))
@@ -249,8 +249,7 @@ impl Resources {
 
     /// Gives a block back to the memory server, which deletes the capability.
     fn return_block(&mut self, block: &Piece) -> Result<(), Error> {
-        let physical = Cap::<Untyped>::new(block.untyped).identify()?.address;
-        Mem::STANDARD.free(physical).map_err(Error::Memory)?;
+        Mem::STANDARD.free(block.number).map_err(Error::Memory)?;
         self.slots.free(block.untyped);
         Ok(())
     }

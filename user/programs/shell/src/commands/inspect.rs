@@ -45,8 +45,8 @@ pub const COMMANDS: &[Command] = &[
         summary: "list the capabilities of a process",
         help: "RIGHTS: r read, receive or wait; w write, send or signal; g send capabilities along; c call, or for a frame \
                execute. BADGE says of a capability to a server or to the kernel whose it is, and which powers it has: what it \
-               permits beyond what everybody's does. OBJECT is the physical address of memory or the number of an \
-               interrupt. --count shows how many \
+               permits beyond what everybody's does. OBJECT is the number of an interrupt or, with the power memory, \
+               the physical address of memory. --count shows how many \
                there are of each kind.",
         arguments: Candidates::Processes,
         action: Action::Anywhere(capabilities),

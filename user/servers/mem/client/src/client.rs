@@ -13,8 +13,8 @@ use crate::protocol::{Error, Extent, Granted, MAX_EXTENTS, Mem, Within};
 pub struct Block {
     /// The untyped.
     pub untyped: Cap<Untyped>,
-    /// Its physical address, by which it is freed.
-    pub address: u64,
+    /// Its number, by which it is freed.
+    pub number: u16,
     /// Log2 of its size in bytes.
     pub size_bits: u32,
 }
@@ -40,9 +40,9 @@ impl<Way: Transport> Mem<Way> {
         self.give_for(account, size_bits, slot).map(block)
     }
 
-    /// Frees the block at an address, and deletes what was made of it. Answers the bytes.
-    pub fn free(self, address: u64) -> Result<u64, Failure> {
-        to_its_end(|| self.free_part(address))
+    /// Frees the block with this number, and deletes what was made of it. Answers the bytes.
+    pub fn free(self, number: u16) -> Result<u64, Failure> {
+        to_its_end(|| self.free_part(number))
     }
 
     /// Takes back everything that is on an account. Needs authority.
@@ -51,8 +51,8 @@ impl<Way: Transport> Mem<Way> {
     }
 
     /// Frees a block of which other cores had something. Answers the bytes. Needs the power `memory`.
-    pub fn reclaim(self, address: u64) -> Result<u64, Failure> {
-        to_its_end(|| self.reclaim_part(address))
+    pub fn reclaim(self, number: u16) -> Result<u64, Failure> {
+        to_its_end(|| self.reclaim_part(number))
     }
 
     /// What lies from an address on, in order of addresses: the first few extents. None follows after the last.
@@ -75,5 +75,5 @@ fn to_its_end<T>(part: impl Fn() -> Result<T, Failure>) -> Result<T, Failure> {
 
 /// A block with its capability.
 const fn block((granted, untyped): (Granted, Cap<Untyped>)) -> Block {
-    Block { untyped, address: granted.address, size_bits: granted.size_bits }
+    Block { untyped, number: granted.number, size_bits: granted.size_bits }
 }

@@ -8,9 +8,9 @@ use tench_protocol::{Arrived, Caller, Given, List, Powers, Sent, Words, interfac
 use tench_sys::Untyped;
 
 /// Blocks of physical memory.
-#[interface(client = Mem, version = 2)]
+#[interface(client = Mem, version = 3)]
 pub trait MemService {
-    /// Gives a block of at least `1 << size_bits` bytes. Its physical address names it from now on. (The process server
+    /// Gives a block of at least `1 << size_bits` bytes. Its number names it from now on. (The process server
     /// alone can ask for it on the account of another.) A range of addresses, or an alignment to more than 1 GiB, is only for those
     /// with the power `memory`.
     /// Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`, `Ended`.
@@ -32,18 +32,19 @@ pub trait MemService {
         size_bits: u32,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error>;
 
-    /// Frees the block at an address: everything made from it is deleted. Answers the bytes that became free. The server does no more than
+    /// Frees the block with this number: everything made from it is deleted. Answers the bytes that became free. The server does no more than
     /// a part at a time, so that it can serve others; `free` of the client asks until it is done.
     /// Errors: `NoSuchBlock` (also for a block that somebody else allocated), `Abroad` (all that was made from it on this core is deleted,
     /// and the block stays), `Unfinished`.
     #[method(3)]
-    fn free_part(&mut self, caller: Caller, address: u64) -> Result<u64, Error>;
+    fn free_part(&mut self, caller: Caller, number: u16) -> Result<u64, Error>;
 
     /// Divides a block into its halves, each a block of its own from now on, so that part of it can be freed while the rest
-    /// stays in use. Its owner divides the untyped with `UntypedSplit` before. Answers log2 of the size of a half.
+    /// stays in use. Its owner divides the untyped with `UntypedSplit` before. The lower half keeps the number; answers that of the upper
+    /// half, and log2 of the size of each.
     /// Errors: `NoSuchBlock`, `NotDivided`, `BadSize` (a half would be too small for a block), `TooManyBlocks`.
     #[method(4)]
-    fn divide(&mut self, caller: Caller, address: u64) -> Result<u32, Error>;
+    fn divide(&mut self, caller: Caller, number: u16) -> Result<Granted, Error>;
 
     /// All memory. Everybody is told how much there is and how much of it is free; the rest is 0 for those without the power
     /// `memory`.
@@ -76,15 +77,15 @@ pub trait MemService {
     #[method(10, power(MEMORY))]
     fn audit(&mut self) -> Result<Audit, Error>;
 
-    /// The block with the lowest address from `from` on that nobody here has, but of which other cores had something.
+    /// The block with the next higher number that nobody here has, but of which other cores had something.
     /// Errors: `NoSuchBlock` when there is none.
     #[method(11, power(MEMORY))]
-    fn abroad(&mut self, from: u64) -> Result<Granted, Error>;
+    fn abroad(&mut self, after: u16) -> Result<Granted, Error>;
 
     /// Frees such a block, when no other core has anything of it any more, or does a part of that. Answers the bytes.
     /// Errors: `NoSuchBlock`, `Abroad`, `Unfinished`.
     #[method(12, power(MEMORY))]
-    fn reclaim_part(&mut self, address: u64) -> Result<u64, Error>;
+    fn reclaim_part(&mut self, number: u16) -> Result<u64, Error>;
 
     /// Opens the account of a process below that of another one, its parent: from now on what is on it counts for every limit above it,
     /// and this limit counts for it and all that are opened below it. A limit that is no lower than the next above is none of its own
@@ -92,6 +93,16 @@ pub trait MemService {
     /// Errors: `OutOfMemory`, `TooManyBlocks`, `TooDeep`.
     #[method(14, authority)]
     fn open_account(&mut self, account: u64, parent: u64, bytes: u64) -> Result<(), Error>;
+
+    /// The number of the caller's block at a physical address.
+    /// Errors: `NoSuchBlock`.
+    #[method(15, power(MEMORY))]
+    fn number(&mut self, caller: Caller, address: u64) -> Result<u16, Error>;
+
+    /// Where a process's block lies.
+    /// Errors: `NoSuchBlock`.
+    #[method(16, power(MEMORY))]
+    fn find(&mut self, holder: u64, number: u16) -> Result<Extent, Error>;
 
     /// Takes in memory from elsewhere, of which nothing was made: another core has given it. It is the server's from now on.
     /// Errors: `BadSize` (too small, or the table of regions is full), `TooManyBlocks`, `Internal`.
@@ -102,8 +113,8 @@ pub trait MemService {
 /// A block that was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Granted {
-    /// Its physical address, by which it is freed.
-    pub address: u64,
+    /// Its number, by which it is freed.
+    pub number: u16,
     /// Log2 of its size in bytes.
     pub size_bits: u32,
 }

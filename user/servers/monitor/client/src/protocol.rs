@@ -192,22 +192,16 @@ pub trait MonitorService {
         capability: Arrived<'_, Any>,
     ) -> Result<Option<()>, Error>;
 
-    /// Takes back from all other cores what the caller has sent or lent there of so many bytes from a physical address on. Answered when
-    /// nothing is left of it there.
-    /// Errors: `Full`.
+    /// Takes back from all other cores what the caller has sent or lent there of a block that the memory server gave it, and that has this
+    /// number. Answered when nothing is left of it there.
+    /// Errors: `Full`, `NoSuchBlock`.
     #[method(24)]
-    fn recall(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, (), Error>,
-        address: u64,
-        bytes: u64,
-    ) -> Result<Option<()>, Error>;
+    fn recall(&mut self, caller: Caller, later: Later<'_, (), Error>, block: u16) -> Result<Option<()>, Error>;
 
     /// Gives what begins at a physical address back to the core that it came from, whose capabilities here were deleted. It goes back
     /// after a moment in any case.
     /// Errors: `NotForeign`, `InUse`.
-    #[method(25)]
+    #[method(25, power(MEMORY))]
     fn give_back(&mut self, address: u64) -> Result<(), Error>;
 
     /// What this core's monitor keeps books of: objects of this core that others have, objects of others that this one has, capabilities
@@ -422,6 +416,8 @@ tench_protocol::codes! {
         Refused = 73, "the kernel of one of the cores refused";
         /// Nothing of another core's is there.
         NotForeign = 74, "nothing of another core's begins there";
+        /// The memory server gave the caller no such block.
+        NoSuchBlock = 77, "you have no block with that number from the memory server";
         /// A core is asked for memory that needs all that it has free.
         NothingToSpare = 75, "that core gives nothing: it keeps 32 MiB free for itself, and has less than 1 MiB more";
         /// A core is asked for memory by one that has as much free, or by itself.

@@ -210,12 +210,14 @@ impl MonitorService for Server {
         &mut self,
         Caller(process): Caller,
         later: Later<'_, (), Error>,
-        address: u64,
-        bytes: u64,
+        block: u16,
     ) -> Result<Option<()>, Error> {
         trade::make_room()?;
-        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
-        self.books.recall(first(self.machine.core) | process, address, bytes, who);
+        let who = later.keep().map_err(|_| Error::Full)?;
+        // A worker asks where it lies.
+        if let Err(Work::Recall(_, who)) = self.desk.work(Work::Recall(process, who), Task::Find(process, block)) {
+            self.refused.push(Asker::Done(who));
+        }
         Ok(None)
     }
 

@@ -15,7 +15,7 @@ use tench_protocol::{Arrived, Caller, Later, Port};
 use tench_sys::{Cap, CapAddress, Error as Refusal, OWN_SPACE};
 
 use super::Server;
-use crate::capabilities::{self, Gift, Grown, Own, Task, Waiter, Work};
+use crate::capabilities::{self, Gift, Grown, KERNEL, Own, Task, Waiter, Work};
 use crate::channel;
 use crate::desk::Asker;
 use crate::endpoints::{Outgoing, Shipment};
@@ -34,6 +34,10 @@ impl Server {
         match (work, words) {
             (Work::Growth(from, asker, bytes), words) => self.ask_for_memory(from, asker, bytes, words, port),
             (Work::Gift(core, number), words) => self.give_memory(core, number, words),
+            (Work::Recall(process, who), &[address, bytes]) => {
+                self.books.recall(first(self.machine.core) | process, address, bytes, Waiter::Done(who));
+            }
+            (Work::Recall(_, who), _) => port.finish(who, &Err(Error::NoSuchBlock)),
             (work, words) => self.finish(own, work, words),
         }
     }
@@ -256,7 +260,7 @@ impl Server {
             if letter.word == links::MEMORY {
                 // If there is no worker, it goes back.
                 let slot = letter.slot;
-                let base = OWN_SPACE.identify_at(slot).map_or(0, |found| found.address);
+                let base = OWN_SPACE.locate_at(KERNEL, slot).map_or(0, |found| found.address);
                 if self.desk.work(Work::Donation(slot, base), Task::Donate(slot)).is_err() {
                     self.books.discard(slot);
                 }

@@ -85,7 +85,7 @@ impl Core {
         free.reverse();
         let memory = machine.take_free();
         machine.retype(RAM, Kind::Untyped, POOL_BITS, 1, memory).ok();
-        let pool = machine.call(Operation::Identify, &[0, memory]).ok()[5];
+        let pool = machine.physical(memory);
         (Core(Rc::new(RefCell::new(Inner { machine, number, pool, free, is_deaf: false }))), CapAddress(memory as u32))
     }
 
@@ -133,7 +133,8 @@ impl Core {
     }
 
     pub fn held(&self, slot: CapAddress) -> Option<Held> {
-        let [_, kind, rights, bits, _, physical, ..] = self.call(Operation::Identify, &[0, slot.0.into()]).ok()?;
+        let [_, kind, rights, bits, _, physical, ..] =
+            self.call(Operation::Identify, &[0, slot.0.into(), KERNEL]).ok()?;
         let kind = Kind::from_code(kind).filter(|kind| matches!(kind, Kind::Frame | Kind::Untyped))?;
         let [_, used, exported, borrowed, ..] =
             self.call(Operation::KernelHolders, &[KERNEL, 0, slot.0.into()]).expect("it can be asked about");

@@ -290,7 +290,7 @@ pub struct Capability {
     pub size_bits: u32,
     /// Its badge.
     pub badge: u64,
-    /// Physical address of memory, number of an interrupt, otherwise 0.
+    /// Physical address of memory, for those with the power `memory`; number of an interrupt; otherwise 0.
     pub object: u64,
 }
 
