@@ -59,6 +59,8 @@ use crate::case::{Failure, Outcome};
 pub const HELD: u64 = 100;
 /// What is added to the line of the source that found a gain, for an exit code.
 const LINES: u64 = 1000;
+/// No source has so many lines.
+const LINES_END: u64 = LINES + 10_000;
 
 /// An attack.
 #[derive(Clone, Copy)]
