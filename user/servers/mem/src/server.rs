@@ -87,7 +87,7 @@ impl Server {
 impl MemService for Server {
     fn give(
         &mut self,
-        Caller(client): Caller,
+        Caller { process: client, .. }: Caller,
         powers: Powers,
         size_bits: u32,
         within: Within,
@@ -108,17 +108,17 @@ impl MemService for Server {
         account: u64,
         size_bits: u32,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error> {
-        self.block(&Request::anywhere(caller.0, account, u64::from(size_bits)))
+        self.block(&Request::anywhere(caller.process, account, u64::from(size_bits)))
     }
 
     fn free_part(&mut self, caller: Caller, address: u64) -> Result<u64, Error> {
-        let (slot, block) = self.store.books.block(caller.0, address)?;
+        let (slot, block) = self.store.books.block(caller.process, address)?;
         self.store.free(slot)?;
         Ok(block.size())
     }
 
     fn divide(&mut self, caller: Caller, address: u64) -> Result<u32, Error> {
-        Ok(self.store.divide(caller.0, address)?.size_bits)
+        Ok(self.store.divide(caller.process, address)?.size_bits)
     }
 
     fn totals(&mut self, powers: Powers) -> Result<Totals, Error> {
