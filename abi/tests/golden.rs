@@ -67,7 +67,15 @@ fn sizes(dump: &mut String) {
     constants!(dump, stretch::USER_INTERRUPT, stretch::FAULT, stretch::FOREIGN_CALL, stretch::KERNEL_INTERRUPT);
     constants!(dump, stretch::IDLE, stretch::UNKNOWN, stretch::TIMER, stretch::LIMIT, stretch::RESET);
     constants!(dump, fault::timeout::OWN, fault::timeout::CALLER);
-    constants!(dump, power::SHIFT);
+    constants!(
+        dump,
+        power::SHIFT,
+        power::OBJECT,
+        power::FAMILY_SHIFT,
+        power::FAMILIES,
+        power::CORE_SHIFT,
+        power::CORES
+    );
     constants!(dump, fault::MESSAGE_WORDS, fault::FOREIGN_WORDS);
     constants!(dump, object::NODE_BITS, object::SLOT_SIZE, object::PRIORITIES, memory::PAGE_BITS, memory::USER_END);
     constants!(dump, object::MIN_BUDGET, object::MAX_PERIOD);

@@ -55,7 +55,7 @@ fn attempt(m: &mut Machine, operation: Operation, kernel: u64) -> Option<Error> 
 fn a_badge_permits_what_its_powers_say_and_nothing_else() {
     let kernels = Operation::ALL.iter().filter(|operation| operation.name().starts_with("Kernel"));
     assert!(kernels.into_iter().all(|operation| OPERATIONS.iter().any(|(known, _)| known == operation)));
-    let single = (0..16).map(|bit| Powers::from_bits_retain(1 << bit));
+    let single = (0..u64::BITS - power::SHIFT).map(|bit| Powers::from_bits_retain(1 << bit));
     for powers in single.chain([Powers::empty(), Powers::OF_KERNEL, Powers::all()]) {
         for (operation, needed) in OPERATIONS {
             let mut m = Machine::new();

@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use tench::abi::layout::slot;
+use tench::abi::power::identity;
 use tench::abi::{Powers, Rights};
 use tench::files::Failure as FilesFailure;
 use tench::files::protocol::Error as FilesError;
@@ -85,7 +86,9 @@ fn held_by(process: u64) -> Outcome<Vec<Held>> {
     let (mut held, mut from) = (Vec::new(), CapAddress::NULL);
     loop {
         let (next, found) = PROCS.capabilities(process, from)?;
-        held.extend(found.iter().map(|one| (one.address, one.kind, one.rights, one.size_bits, one.badge == process)));
+        held.extend(
+            found.iter().map(|one| (one.address, one.kind, one.rights, one.size_bits, identity(one.badge) == process)),
+        );
         if next == CapAddress::NULL {
             return Ok(held);
         }

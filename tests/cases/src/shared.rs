@@ -68,7 +68,7 @@ fn copy_of(bytes: &Shared<'_>) -> Vec<u8> {
 
 impl BlocksService for Server {
     fn sum(&mut self, caller: Caller, bytes: Shared<'_>) -> Result<u64, Error> {
-        if caller.0 != BADGE {
+        if caller.process != BADGE {
             return Err(Error::Stranger);
         }
         Ok(copy_of(&bytes).iter().map(|byte| u64::from(*byte)).sum())
@@ -117,7 +117,7 @@ fn two_processes(_: &mut Stage) -> Outcome {
     let status = Procs::STANDARD.wait(process)?;
     equal!((status.state, status.detail), (State::Exited, 0));
     equal!(buffers.count(), 1);
-    buffers.forget(Caller(BADGE));
+    buffers.forget(BADGE);
     equal!(buffers.count(), 0);
     public.delete()?;
     memory::free_slot(place);

@@ -47,13 +47,13 @@ struct Buffers(BTreeMap<Caller, &'static Restless>);
 
 impl Attachments for Buffers {
     fn attach(&mut self, caller: Caller, bytes: u64) -> Result<(Cap<Frame>, u64), Lost> {
-        if caller.0 >= 10 || bytes > SIZE as u64 {
+        if caller.process >= 10 || bytes > SIZE as u64 {
             return Err(Lost::OutOfMemory);
         }
         // Tests end soon.
         let memory = Restless { bytes: vec![0; SIZE].into(), reads: Cell::new(0), changes: Cell::new(false) };
         self.0.insert(caller, Box::leak(Box::new(memory)));
-        Ok((Cap::new(CapAddress(40 + caller.0 as u32)), u64::from(SIZE.ilog2())))
+        Ok((Cap::new(CapAddress(40 + caller.process as u32)), u64::from(SIZE.ilog2())))
     }
 
     fn memory(&self, caller: Caller) -> Option<&dyn Memory> {
@@ -107,11 +107,11 @@ impl Transport for Way<'_> {
     fn call(self, request: &Message, _: &[CapAddress], received: &mut Received) -> Result<(), Lost> {
         let Here { board, buffers, replies } = &mut *self.0.borrow_mut();
         let mut answer = Message::new(0);
-        let mut context = Context::new(self.1.0, replies);
+        let mut context = Context::new(self.1.process, replies);
         if let Some(buffers) = buffers {
             context.attachments = Some(buffers);
         }
-        let _ = Notes::dispatch(board, &Received::from_message(request, self.1.0), &mut context, &mut answer);
+        let _ = Notes::dispatch(board, &Received::from_message(request, self.1.process), &mut context, &mut answer);
         *received = Received::from_message(&answer, 0);
         Ok(())
     }
@@ -140,7 +140,7 @@ const SLOT: CapAddress = CapAddress(30);
 #[test]
 fn bytes_go_there_and_come_back() {
     let here = here(Some(Buffers::default()));
-    let notes = Notes::at(Way(&here, Caller(1)));
+    let notes = Notes::at(Way(&here, Caller::alone(1)));
     let (frame, bits) = notes.attach_buffer(3000, SLOT).unwrap();
     assert_eq!((frame.address(), bits), (CapAddress(41), 12));
     let text: Vec<u8> = (0..3000).map(|index| index as u8).collect();
@@ -158,7 +158,7 @@ fn bytes_go_there_and_come_back() {
 #[test]
 fn nothing_is_shared_with_others_or_without_being_attached() {
     let here = here(Some(Buffers::default()));
-    let [one, other] = [1, 2].map(|caller| Notes::at(Way(&here, Caller(caller))));
+    let [one, other] = [1, 2].map(|caller| Notes::at(Way(&here, Caller::alone(caller))));
     assert_eq!(one.write("a", 0, b"secret"), Err(Failure::Rejected(Rejection::NotAttached)));
     one.attach_buffer(1, SLOT).unwrap();
     assert_eq!(one.write("a", 0, b"secret"), Ok(6));
@@ -173,19 +173,19 @@ fn nothing_is_shared_with_others_or_without_being_attached() {
 #[test]
 fn buffers_that_are_not_to_be_had_are_refused() {
     let here = here(Some(Buffers::default()));
-    let refused = |caller, bytes| Notes::at(Way(&here, Caller(caller))).attach_buffer(bytes, SLOT).unwrap_err();
+    let refused = |caller, bytes| Notes::at(Way(&here, Caller::alone(caller))).attach_buffer(bytes, SLOT).unwrap_err();
     assert_eq!(refused(1, SIZE as u64 + 1), Failure::Rejected(Rejection::NoBuffer));
     assert_eq!(refused(1, u64::MAX), Failure::Rejected(Rejection::NoBuffer));
     assert_eq!(refused(10, 1), Failure::Rejected(Rejection::NoBuffer));
     let without = self::here(None);
-    let answer = Notes::at(Way(&without, Caller(1))).attach_buffer(1, SLOT).unwrap_err();
+    let answer = Notes::at(Way(&without, Caller::alone(1))).attach_buffer(1, SLOT).unwrap_err();
     assert_eq!(answer, Failure::Rejected(Rejection::NoBuffer), "a server that shares nothing");
 }
 
 #[test]
 fn what_is_not_inside_the_memory_is_refused() {
     let here = here(Some(Buffers::default()));
-    let way = Way(&here, Caller(1));
+    let way = Way(&here, Caller::alone(1));
     Notes::at(way).attach_buffer(1, SLOT).unwrap();
     let size = SIZE as u64;
     let asked = |offset: u64, length: u64| {
@@ -208,7 +208,7 @@ fn what_is_not_inside_the_memory_is_refused() {
 #[test]
 fn clients_put_in_no_more_than_there_is_room() {
     let here = here(Some(Buffers::default()));
-    let notes = Notes::at(Way(&here, Caller(1)));
+    let notes = Notes::at(Way(&here, Caller::alone(1)));
     notes.attach_buffer(1, SLOT).unwrap();
     assert_eq!(notes.write("a", 0, &[0; SIZE + 1]), Err(Failure::TooLong));
     assert_eq!(notes.turn(&[0; 2048], &mut [0; 2049]), Err(Failure::TooLong));
@@ -221,15 +221,15 @@ fn clients_put_in_no_more_than_there_is_room() {
 #[test]
 fn what_changes_meanwhile_is_copied_once() {
     let here = here(Some(Buffers::default()));
-    let way = Way(&here, Caller(1));
+    let way = Way(&here, Caller::alone(1));
     let notes = Notes::at(way);
     notes.attach_buffer(1, SLOT).unwrap();
-    let memory = here.borrow().buffers.as_ref().unwrap().0[&Caller(1)];
+    let memory = here.borrow().buffers.as_ref().unwrap().0[&Caller::alone(1)];
     memory.changes.set(true);
     assert_eq!(notes.write("a", 0, b"before"), Ok(6));
     assert_eq!(memory.reads.get(), 1);
     let board = &here.borrow().board;
-    assert_eq!(board.0[&(Caller(1), "a".to_string())], b"before", "the copy is what counts");
+    assert_eq!(board.0[&(Caller::alone(1), "a".to_string())], b"before", "the copy is what counts");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use alloc::format;
 use tench::abi::Powers;
 use tench::abi::layout::slot;
 use tench::abi::object::Statistic;
+use tench::abi::power::identity;
 use tench::memory::{self, Made};
 use tench::procs::pid;
 use tench::procs::protocol::{Error as ProcsError, State};
@@ -206,7 +207,8 @@ fn has_standard_capabilities(process: u64) -> Option<bool> {
                 matches!(one.kind, Kind::Kernel | Kind::InterruptControl | Kind::Interrupt | Kind::Doorbell);
             let is_extra = extra.contains(&one.address.0) || one.address == slot::KEPT_MEMORY;
             let is_client = one.kind == Kind::Endpoint && one.address != slot::SERVICE;
-            if is_of_kernel || is_extra || is_client && one.badge != process {
+            let is_plain = identity(one.badge) == process && Powers::of_badge(one.badge).is_empty();
+            if is_of_kernel || is_extra || is_client && !is_plain {
                 return Some(false);
             }
         }

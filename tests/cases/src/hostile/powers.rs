@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use tench::abi::layout::slot;
+use tench::abi::power::{Client, Powers, identity};
 use tench::clock::Clock;
 use tench::console::protocol::{Console, Error as ConsoleError, Mode};
 use tench::files::Files;
@@ -253,10 +254,12 @@ const NAMES: &[fn() -> Option<bool>] = &[
     || {
         let endpoint = memory::make::<Endpoint>(0).ok()?;
         Names::STANDARD.register("powerless/name", endpoint.cap()).ok()?;
-        // Whoever finds it there has this process's number, and no word of its powers.
+        // Whoever finds it there has this process's number and family, and no word of its powers.
+        let own = OWN_SPACE.identify_at(slot::PROCS).ok()?.badge;
         let found = Names::STANDARD.look_up("powerless/name", memory::take_slot().ok()?).ok()?;
         Names::STANDARD.unregister("powerless/name").ok()?;
-        Some(found.identify().ok()?.badge == tench::process::id())
+        let is_own = identity(own) == tench::process::id();
+        Some(is_own && found.identify().ok()?.badge == Client::of_badge(own).badge(Powers::empty()))
     },
 ];
 

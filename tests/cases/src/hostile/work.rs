@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use tench::abi::Powers;
 use tench::abi::layout::slot;
+use tench::abi::power::Client;
 use tench::clock::Clock;
 use tench::console::protocol::{Console, Error as ConsoleError};
 use tench::files::Files;
@@ -97,8 +98,12 @@ pub fn names(number: u64) -> Outcome<u64> {
         for waits in [false, true] {
             let found = meter.of(|| if waits { names.wait_for(&name, place) } else { names.look_up(&name, place) });
             let found = found.map_err(because("a name is not found"))?.identify()?;
-            // It was registered without a badge, so this process's number is the badge.
-            equal!((found.kind, found.badge), (Kind::Endpoint, tench::process::id()));
+            // It was registered without a badge, so the badge says which process this is, and of which family.
+            let own = Client::of_badge(OWN_SPACE.identify_at(slot::PROCS)?.badge);
+            equal!(
+                (found.kind, found.badge, own.process),
+                (Kind::Endpoint, own.badge(Powers::empty()), tench::process::id())
+            );
             OWN_SPACE.delete_at(place)?;
         }
         meter.of(|| names.unregister(&name)).map_err(because("a name is not given up"))?;

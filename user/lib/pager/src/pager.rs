@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 use tench::abi::fault::{Access, Report};
 use tench::abi::memory::{PAGE_BITS, TABLE_ENTRIES};
-use tench_places::allows;
+use tench_places::{Client, allows};
 
 use crate::REGION_SIZE;
 use crate::pool::{Page, Pool};
@@ -65,6 +65,8 @@ struct Shown<M> {
 
 /// 2 MiB of a client's addresses.
 struct Region<M: Memory> {
+    /// For whom it counts.
+    family: u64,
     table: M::Table,
     pages: Vec<Option<Shown<M::Mapping>>>,
     /// How many pages there are.
@@ -74,7 +76,7 @@ struct Region<M: Memory> {
 /// Regions that a pager for clients who do not trust each other serves.
 pub const MAX_REGIONS: usize = 256;
 
-/// A pager's books. Clients are numbers: the badges of their capabilities.
+/// A pager's books. Clients are numbers: the processes of the badges of their capabilities, or whatever the pager's owner has numbered.
 pub struct Pager<M: Memory> {
     memory: M,
     pool: Pool,
@@ -90,8 +92,8 @@ impl<M: Memory> Pager<M> {
         Pager { memory, pool, regions: BTreeMap::new(), statistics: Statistics::default(), is_fair: false }
     }
 
-    /// The same for clients that do not trust each other: one may have one more page as long as fewer are shown to it than are
-    /// free, and one more region as long as it has fewer than are free of [`MAX_REGIONS`].
+    /// The same for clients that do not trust each other: one may have one more page as long as fewer are shown to its family than are
+    /// free, and one more region as long as its family has fewer than are free of [`MAX_REGIONS`].
     pub fn fair(memory: M, pool: Pool) -> Pager<M> {
         Pager { is_fair: true, ..Pager::new(memory, pool) }
     }
@@ -101,31 +103,37 @@ impl<M: Memory> Pager<M> {
         self.regions.range((client, 0)..=(client, u64::MAX)).map(|((_, address), region)| (*address, region))
     }
 
-    /// Whether a client may have one more page.
-    fn may_take_page(&self, client: u64) -> bool {
-        let own = || self.regions_of(client).map(|(_, region)| region.shown).sum();
+    /// The regions of a family.
+    fn regions_of_family(&self, family: u64) -> impl Iterator<Item = &Region<M>> {
+        self.regions.values().filter(move |region| region.family == family)
+    }
+
+    /// Returns whether a family may have one more page.
+    fn may_take_page(&self, family: u64) -> bool {
+        let own = || self.regions_of_family(family).map(|region| region.shown).sum();
         !self.is_fair || allows(own(), self.pool.size() - self.pool.free(), self.pool.size())
     }
 
-    /// Whether a client may have one more region.
-    fn may_attach(&self, client: u64) -> bool {
-        !self.is_fair || allows(self.regions_of(client).count(), self.regions.len(), MAX_REGIONS)
+    /// Returns whether a family may have one more region.
+    fn may_attach(&self, family: u64) -> bool {
+        !self.is_fair || allows(self.regions_of_family(family).count(), self.regions.len(), MAX_REGIONS)
     }
 
     /// Serves a region from now on: the 2 MiB from `address` on, which `table` shows.
     ///
     /// # Errors
     /// `BadRegion` if the address is no multiple of 2 MiB, or the region is served already; `TooManyRegions`.
-    pub fn attach(&mut self, client: u64, address: u64, table: M::Table) -> Result<(), (Error, M::Table)> {
+    pub fn attach(&mut self, client: Client, address: u64, table: M::Table) -> Result<(), (Error, M::Table)> {
+        let Client { process: client, family } = client;
         if !address.is_multiple_of(REGION_SIZE) || self.regions.contains_key(&(client, address)) {
             return Err((Error::BadRegion, table));
         }
         let mut pages = Vec::new();
-        if !self.may_attach(client) || pages.try_reserve_exact(TABLE_ENTRIES).is_err() {
+        if !self.may_attach(family) || pages.try_reserve_exact(TABLE_ENTRIES).is_err() {
             return Err((Error::TooManyRegions, table));
         }
         pages.resize_with(TABLE_ENTRIES, || None);
-        self.regions.insert((client, address), Region { table, pages, shown: 0 });
+        self.regions.insert((client, address), Region { family, table, pages, shown: 0 });
         Ok(())
     }
 
@@ -188,18 +196,18 @@ impl<M: Memory> Pager<M> {
     /// # Errors
     /// Why it cannot succeed: `NotMine` (outside of the client's regions, or an instruction fetch), `OutOfPages`, `Refused`
     /// (the kernel refused the mapping).
-    pub fn fault(&mut self, client: u64, report: &Report) -> Result<(), Error> {
+    pub fn fault(&mut self, client: Client, report: &Report) -> Result<(), Error> {
         let result = self.serve(client, report);
         self.statistics.refused += u64::from(result.is_err());
         result
     }
 
-    fn serve(&mut self, client: u64, report: &Report) -> Result<(), Error> {
-        let may_take = self.may_take_page(client);
+    fn serve(&mut self, client: Client, report: &Report) -> Result<(), Error> {
+        let may_take = self.may_take_page(client.family);
         let Pager { memory, pool, regions, statistics, .. } = self;
         let base = report.address & !(REGION_SIZE - 1);
         let entry = ((report.address - base) >> PAGE_BITS) as usize;
-        let region = regions.get_mut(&(client, base)).ok_or(Error::NotMine)?;
+        let region = regions.get_mut(&(client.process, base)).ok_or(Error::NotMine)?;
         let place = region.pages.get_mut(entry).ok_or(Error::NotMine)?;
         let write = match report.access() {
             Access::Read => false,

@@ -62,11 +62,11 @@ impl<P: Policy> Server<P> {
     fn fault(&mut self, message: &Received, answer: &mut Message) -> Flow {
         let [class, address, instruction, syndrome] = core::array::from_fn(|index| message.word(index));
         let report = Report { class, address, instruction, syndrome };
-        let client = message.badge();
+        let client = Caller::of_badge(message.badge());
         answer.restart(match self.pager.fault(client, &report) {
             Ok(()) => answer::RESUME,
             Err(error) => {
-                self.policy.refused(client, &report, error);
+                self.policy.refused(client.process, &report, error);
                 answer::STOP
             }
         });
@@ -76,21 +76,21 @@ impl<P: Policy> Server<P> {
 
 impl<P: Policy> PagerService for Server<P> {
     fn attach(&mut self, caller: Caller, address: u64, table: Arrived<'_, PageTable>) -> Result<(), Error> {
-        self.pager.attach(caller.0, address, table.cap()).map_err(|(error, _)| error)?;
+        self.pager.attach(caller, address, table.cap()).map_err(|(error, _)| error)?;
         table.keep();
         Ok(())
     }
 
     fn detach(&mut self, caller: Caller, address: u64) -> Result<(), Error> {
-        drop_table(self.pager.detach(caller.0, address)?);
+        drop_table(self.pager.detach(caller.process, address)?);
         Ok(())
     }
 
     fn fork(&mut self, caller: Caller, address: u64, from: u64) -> Result<u64, Error> {
-        if !self.policy.may_fork(caller.0, from) {
+        if !self.policy.may_fork(caller.process, from) {
             return Err(Error::NotAllowed);
         }
-        self.pager.share(from, caller.0, address)
+        self.pager.share(from, caller.process, address)
     }
 
     fn forget(&mut self, client: u64) -> Result<(), Error> {

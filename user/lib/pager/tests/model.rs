@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use tench_places::Client;
 
 use proptest::prelude::*;
 use tench::abi::fault::Report;
@@ -119,7 +120,7 @@ impl Both {
             }
             assert!(faults < 2, "served and still not accessible");
             faults += 1;
-            self.pager.fault(client, &report(BASE + (page as u64) * 4096 + 8, write.is_some()))?;
+            self.pager.fault(Client::alone(client), &report(BASE + (page as u64) * 4096 + 8, write.is_some()))?;
         }
     }
 
@@ -151,7 +152,7 @@ impl Both {
         match *step {
             Step::Attach(client) => {
                 let known = self.model.contains_key(&client);
-                assert_eq!(self.pager.attach(client, BASE, client).is_err(), known);
+                assert_eq!(self.pager.attach(Client::alone(client), BASE, client).is_err(), known);
                 self.model.entry(client).or_default();
             }
             Step::Touch { client, page, write } => self.touch(client, page, write),
@@ -238,27 +239,32 @@ proptest! {
 fn a_greedy_client_leaves_pages_and_regions_for_others() {
     let mut both = Both::with(Pager::fair, true);
     for region in 0..10 {
-        both.pager.attach(1, BASE + region * REGION_SIZE, 100 + region).unwrap();
+        both.pager.attach(Client::alone(1), BASE + region * REGION_SIZE, 100 + region).unwrap();
     }
     let taken = {
         let addresses = (0..10).flat_map(|region| (0..TOUCHED as u64).map(move |page| (region, page)));
         let places = addresses.map(|(region, page)| BASE + region * REGION_SIZE + page * 4096);
-        let taken = places.map(|address| both.pager.fault(1, &report(address, true)));
+        let taken = places.map(|address| both.pager.fault(Client::alone(1), &report(address, true)));
         taken.take_while(|served| *served != Err(Error::OutOfPages)).filter(Result::is_ok).count()
     };
     assert_eq!(taken, POOL as usize / 2);
-    both.pager.attach(2, BASE, 200).unwrap();
+    // A child of its has no share of its own.
+    let child = Client { process: 4, family: 1 };
+    both.pager.attach(child, BASE, 400).unwrap();
+    assert_eq!(both.pager.fault(child, &report(BASE, true)), Err(Error::OutOfPages));
+    both.pager.detach(4, BASE).unwrap();
+    both.pager.attach(Client::alone(2), BASE, 200).unwrap();
     let mut regions = 11;
     let mut served = 0;
     for page in 0..TOUCHED as u64 {
-        served += usize::from(both.pager.fault(2, &report(BASE + page * 4096, true)).is_ok());
+        served += usize::from(both.pager.fault(Client::alone(2), &report(BASE + page * 4096, true)).is_ok());
     }
     assert_eq!(served, POOL as usize / 4 + 1, "half of what is left");
-    while both.pager.attach(1, BASE + regions * REGION_SIZE, 100 + regions).is_ok() {
+    while both.pager.attach(Client::alone(1), BASE + regions * REGION_SIZE, 100 + regions).is_ok() {
         regions += 1;
     }
-    assert!(matches!(both.pager.attach(1, 0, 0), Err((Error::TooManyRegions, 0))));
-    assert!(both.pager.attach(3, BASE, 300).is_ok());
+    assert!(matches!(both.pager.attach(Client::alone(1), 0, 0), Err((Error::TooManyRegions, 0))));
+    assert!(both.pager.attach(Client::alone(3), BASE, 300).is_ok());
     both.pager.check_invariants().unwrap();
 }
 
@@ -338,12 +344,12 @@ fn what_is_not_the_pagers_is_refused() {
     let mut both = Both::new();
     both.apply(&Step::Attach(1));
     for address in [0, BASE - 8, BASE + REGION_SIZE, u64::MAX - 7] {
-        assert_eq!(both.pager.fault(1, &report(address, true)), Err(Error::NotMine));
+        assert_eq!(both.pager.fault(Client::alone(1), &report(address, true)), Err(Error::NotMine));
     }
-    assert_eq!(both.pager.fault(2, &report(BASE, true)), Err(Error::NotMine));
+    assert_eq!(both.pager.fault(Client::alone(2), &report(BASE, true)), Err(Error::NotMine));
     let fetch = Report { syndrome: 0x20 << 26 | 0b0111, ..report(BASE, false) };
-    assert_eq!(both.pager.fault(1, &fetch), Err(Error::NotMine));
-    assert_eq!(both.pager.attach(1, BASE + 4096, 9).map_err(|(error, _)| error), Err(Error::BadRegion));
+    assert_eq!(both.pager.fault(Client::alone(1), &fetch), Err(Error::NotMine));
+    assert_eq!(both.pager.attach(Client::alone(1), BASE + 4096, 9).map_err(|(error, _)| error), Err(Error::BadRegion));
     assert_eq!(both.pager.share(1, 3, BASE), Err(Error::NoSuchRegion));
     assert_eq!(both.pager.share(1, 1, BASE), Err(Error::NotEmpty));
     assert_eq!(both.pager.detach(3, BASE), Err(Error::NoSuchRegion));
@@ -398,7 +404,7 @@ fn a_page_that_is_there_already_is_no_error() {
     for write in [false, true] {
         both.touch(1, 0, write);
         let before = both.hardware.0.borrow().entries.clone();
-        assert_eq!(both.pager.fault(1, &report(BASE, write)), Ok(()));
+        assert_eq!(both.pager.fault(Client::alone(1), &report(BASE, write)), Ok(()));
         assert_eq!(both.hardware.0.borrow().entries, before);
     }
     assert_eq!(both.pager.statistics().fresh, 1);

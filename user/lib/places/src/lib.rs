@@ -1,13 +1,23 @@
 //! Places of a server's table, shared among its clients.
 //!
 //! A table has so many places in all. If the first who asks could have them all, one client would shut out every other; and a
-//! fixed share for each would be small for the many times when hardly anybody asks. So what is free decides:
+//! fixed share for each would be small for the many times when hardly anybody asks. So what is free decides. And because a process starts
+//! others, it is not the process that counts but its [family](tench_abi::power::family):
 //!
-//! > A client may take one more place while it has fewer than are free.
+//! > A client may take one more place while its family has fewer than are free.
 //!
-//! Alone it gets half of the table; `n` that want everything at the same time get one part in `n + 1` each, and as much stays free;
-//! if they come one after another, each gets half of what the others left. A client that has nothing is refused only when nothing
-//! is free at all. The rule needs to know no more than how many places each client has, which is all that is kept here.
+//! Alone, a family gets half of the table; `n` that want everything at the same time get one part in `n + 1` each, and as much stays free;
+//! if they come one after another, each gets half of what the others left. A family that has nothing is refused only when nothing
+//! is free at all. That is so however many processes each of them has: of 1,024 places, a program alone gets 512, and with eleven
+//! children it gets 512, too. If each process could have half of what is left, twelve of them would have 512 + 256 + … + 1 + 1, which is all. Within
+//! a family, processes can take places from each other. Whoever has the power `processes` starts each of his children as a new family.
+//!
+//! ```text
+//! held       process ──▶ its family, its places        so that they come back when the process ends
+//! families   family  ──▶ the places of its processes   what the rule asks for
+//! ```
+//! The rule needs to know no more than how many places each family has. Servers hear of the ends of processes, and give back by process;
+//! so it is kept how many each process has, too.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -17,26 +27,37 @@ extern crate alloc;
 
 use alloc::collections::BTreeMap;
 
-/// Whether a client that has `own` of `limit` places, of which `taken` are taken in all, may take one more.
+pub use tench_abi::power::Client;
+
+/// Returns whether a client may take one more place whose family has `own` of `limit` places, of which `taken` are taken in all.
 pub const fn allows(own: usize, taken: usize, limit: usize) -> bool {
     own < limit.saturating_sub(taken)
 }
 
-/// How many places each client has.
+/// What a process has.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    family: u64,
+    count: usize,
+}
+
+/// How many places each process has, and each family.
 #[derive(Clone, Debug)]
 pub struct Places {
     limit: usize,
     taken: usize,
     /// Taken, and nobody's any more.
     left: usize,
-    /// Only clients that have some.
-    held: BTreeMap<u64, usize>,
+    /// Only processes that have some.
+    held: BTreeMap<u64, Held>,
+    /// Only families that have some.
+    families: BTreeMap<u64, usize>,
 }
 
 impl Places {
     /// So many places, all free.
     pub const fn new(limit: usize) -> Places {
-        Places { limit, taken: 0, left: 0, held: BTreeMap::new() }
+        Places { limit, taken: 0, left: 0, held: BTreeMap::new(), families: BTreeMap::new() }
     }
 
     /// Places that there are.
@@ -49,67 +70,122 @@ impl Places {
         self.taken
     }
 
-    /// Places that a client has.
-    pub fn held(&self, client: u64) -> usize {
-        self.held.get(&client).copied().unwrap_or(0)
+    /// Places that a process has.
+    pub fn held(&self, process: u64) -> usize {
+        self.held.get(&process).map_or(0, |held| held.count)
     }
 
-    /// Whether a client may take one more.
-    pub fn may_take(&self, client: u64) -> bool {
-        allows(self.held(client), self.taken, self.limit)
+    /// Places that the processes of a family have.
+    pub fn held_by_family(&self, family: u64) -> usize {
+        self.families.get(&family).copied().unwrap_or(0)
     }
 
-    /// Whether a client may take so many more, one after another. None are always possible.
-    pub fn may_take_all(&self, client: u64, count: usize) -> bool {
+    /// Returns the first process of a family, from this number on, that has places.
+    pub fn process_of(&self, family: u64, from: u64) -> Option<u64> {
+        self.held.range(from..).find(|(_, held)| held.family == family).map(|(process, _)| *process)
+    }
+
+    /// Returns the family for which a client counts: the one that is known of its process, if the client does not say any.
+    fn family(&self, Client { process, family }: Client) -> u64 {
+        let known = self.held.get(&process).filter(|_| family == process);
+        known.map_or(family, |held| held.family)
+    }
+
+    /// Returns how many places count for a client: those of its family, and its own if they were taken before its family was known.
+    fn own(&self, client: Client) -> usize {
+        let family = self.family(client);
+        let stray = self.held.get(&client.process).filter(|held| held.family != family);
+        self.held_by_family(family) + stray.map_or(0, |held| held.count)
+    }
+
+    /// Returns whether a client may take one more.
+    pub fn may_take(&self, client: Client) -> bool {
+        allows(self.own(client), self.taken, self.limit)
+    }
+
+    /// Returns whether a client may take so many more, one after another. None are always possible.
+    pub fn may_take_all(&self, client: Client, count: usize) -> bool {
         // Each is harder to get than the one before.
         let Some(before) = count.checked_sub(1) else { return true };
-        allows(self.held(client) + before, self.taken + before, self.limit)
+        allows(self.own(client) + before, self.taken + before, self.limit)
     }
 
-    /// A client has one more, whether it [may](Self::may_take) or not: a server that is started again finds what there is.
-    pub fn take(&mut self, client: u64) {
+    /// A client has one more, whether it [may](Self::may_take) or not: a server that is started again finds what there is. Of whom no family
+    /// was known before, what it has is its family's from now on.
+    pub fn take(&mut self, client: Client) {
         self.taken += 1;
-        *self.held.entry(client).or_default() += 1;
+        self.add(client, 1);
     }
 
-    /// A client has one less. If it has none, it is one of those that were [left](Self::leave); if there are none either,
-    /// nothing happens.
-    pub fn give_back(&mut self, client: u64) {
-        if let Some(held) = self.held.get_mut(&client) {
-            *held -= 1;
-            if *held == 0 {
-                self.held.remove(&client);
-            }
-        } else if self.left > 0 {
-            self.left -= 1;
+    fn add(&mut self, client: Client, count: usize) {
+        let (process, family) = (client.process, self.family(client));
+        let held = self.held.entry(process).or_insert(Held { family, count: 0 });
+        held.count += count;
+        let (before, moved) = (held.family, held.count - count);
+        held.family = family;
+        if before != family {
+            self.subtract_from_family(before, moved);
+            *self.families.entry(family).or_default() += moved + count;
         } else {
-            return;
+            *self.families.entry(family).or_default() += count;
         }
-        self.taken -= 1;
     }
 
-    /// A client is gone. What it has stays taken, and is nobody's.
-    pub fn leave(&mut self, client: u64) {
-        self.left += self.held.remove(&client).unwrap_or(0);
+    fn subtract_from_family(&mut self, family: u64, count: usize) {
+        if let Some(own) = self.families.get_mut(&family) {
+            *own -= count;
+            if *own == 0 {
+                self.families.remove(&family);
+            }
+        }
     }
 
-    /// So many places of a client are another's from now on, whether that one may have them or not. Of more than the first has,
+    /// Takes so many places from a process, or as many as it has. Returns how many.
+    fn subtract(&mut self, process: u64, count: usize) -> Option<usize> {
+        let held = self.held.get_mut(&process)?;
+        let (count, family) = (count.min(held.count), held.family);
+        held.count -= count;
+        if held.count == 0 {
+            self.held.remove(&process);
+        }
+        self.subtract_from_family(family, count);
+        Some(count)
+    }
+
+    /// A process has one less. If it has none, it is one of those that were [left](Self::leave); if there are none either,
+    /// nothing happens.
+    pub fn give_back(&mut self, process: u64) {
+        self.give_back_all(process, 1);
+    }
+
+    /// A process has so many less: the same as if it gave back one after another.
+    pub fn give_back_all(&mut self, process: u64, count: usize) {
+        let own = self.subtract(process, count).unwrap_or(0);
+        let left = (count - own).min(self.left);
+        self.left -= left;
+        self.taken -= own + left;
+    }
+
+    /// A process is gone. What it has stays taken, and is nobody's.
+    pub fn leave(&mut self, process: u64) {
+        self.left += self.subtract(process, usize::MAX).unwrap_or(0);
+    }
+
+    /// So many places of a process are a client's from now on, whether that one may have them or not. Of more than the first has,
     /// only as many as it has.
-    pub fn pass(&mut self, from: u64, to: u64, count: usize) {
-        let Some(held) = self.held.get_mut(&from) else { return };
-        let count = count.min(*held);
-        *held -= count;
-        if *held == 0 {
-            self.held.remove(&from);
-        }
-        if count > 0 {
-            *self.held.entry(to).or_default() += count;
+    pub fn pass(&mut self, from: u64, to: Client, count: usize) {
+        if let Some(count @ 1..) = self.subtract(from, count) {
+            self.add(to, count);
         }
     }
 
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
-        assert_eq!(self.held.values().sum::<usize>() + self.left, self.taken, "what is taken, somebody has or left");
-        assert!(self.held.values().all(|held| *held > 0), "who has nothing is not remembered");
+        let held = self.held.values().map(|held| held.count).sum::<usize>();
+        assert_eq!(held + self.left, self.taken, "what is taken, somebody has or left");
+        assert!(self.held.values().all(|held| held.count > 0), "who has nothing is not remembered");
+        let mut families = BTreeMap::new();
+        self.held.values().for_each(|held| *families.entry(held.family).or_insert(0) += held.count);
+        assert_eq!(families, self.families, "a family has what its processes have");
     }
 }

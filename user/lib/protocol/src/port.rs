@@ -15,7 +15,7 @@
 use core::cell::Cell;
 
 use tench_abi::message::MAX_CAPS;
-use tench_abi::power::{self, Powers};
+use tench_abi::power::Powers;
 use tench_sys::{
     Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received, Wait, first_offered_slot, offer_slots,
 };
@@ -25,15 +25,9 @@ use crate::shared::Attachments;
 use crate::wire::{Encode, KindOf, own_kind_of};
 use crate::{Code, DONE, Rejection};
 
-/// Who asks: the process of the badge of the capability that was used. The process server gives each process capabilities
-/// with the process's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Caller(pub u64);
-
-impl Caller {
-    /// Whoever has the capability without a badge: the servers that start the others.
-    pub const AUTHORITY: Caller = Caller(0);
-}
+/// Who asks: the process of the badge of the capability that was used, and its family. The process server gives each process capabilities
+/// that say both.
+pub use tench_abi::power::Client as Caller;
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +59,7 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// Of a request with this badge.
     pub const fn new(badge: u64, replies: &'a mut Replies) -> Context<'a> {
-        let (caller, powers) = (Caller(power::identity(badge)), Powers::of_badge(badge));
+        let (caller, powers) = (Caller::of_badge(badge), Powers::of_badge(badge));
         Context { caller, powers, kept: Cell::new(0), replies, kind_of: own_kind_of, attachments: None }
     }
 }

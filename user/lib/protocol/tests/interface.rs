@@ -104,7 +104,7 @@ impl EverythingService for Server {
 
     fn caller(&mut self, caller: Caller) -> Result<u64, Error> {
         self.calls += 1;
-        Ok(caller.0)
+        Ok(caller.process)
     }
 
     fn secret(&mut self) -> Result<(), Error> {

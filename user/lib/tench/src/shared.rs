@@ -40,7 +40,8 @@ impl Memory for Window {
 /// A server's buffers, one for each caller. The server pays for them, so it says how large and how many they may be.
 #[derive(Debug)]
 pub struct Buffers {
-    held: BTreeMap<Caller, Buffer>,
+    /// By process.
+    held: BTreeMap<u64, Buffer>,
     largest: u64,
     most: usize,
 }
@@ -58,9 +59,9 @@ impl Buffers {
         Buffers { held: BTreeMap::new(), largest, most }
     }
 
-    /// Gives up the buffer of a caller that has ended, if it had one.
-    pub fn forget(&mut self, caller: Caller) {
-        self.held.remove(&caller);
+    /// Gives up the buffer of a process that has ended, if it had one.
+    pub fn forget(&mut self, process: u64) {
+        self.held.remove(&process);
     }
 
     /// How many there are.
@@ -72,7 +73,7 @@ impl Buffers {
 impl Attachments for Buffers {
     fn attach(&mut self, caller: Caller, bytes: u64) -> Result<(Cap<Frame>, u64), Error> {
         // The old one first, so that a caller cannot have two.
-        self.forget(caller);
+        self.forget(caller.process);
         if bytes > self.largest || self.held.len() >= self.most {
             return Err(Error::OutOfMemory);
         }
@@ -81,12 +82,12 @@ impl Attachments for Buffers {
         let flags = MapFlags::READ | MapFlags::WRITE;
         let window = Window::new(frame.cap(), bits, flags).map_err(|_| Error::OutOfMemory)?;
         let cap = frame.cap();
-        self.held.insert(caller, Buffer { window, _frame: frame });
+        self.held.insert(caller.process, Buffer { window, _frame: frame });
         Ok((cap, u64::from(bits)))
     }
 
     fn memory(&self, caller: Caller) -> Option<&dyn Memory> {
-        self.held.get(&caller).map(|buffer| &buffer.window as &dyn Memory)
+        self.held.get(&caller.process).map(|buffer| &buffer.window as &dyn Memory)
     }
 }
 

@@ -31,7 +31,7 @@ use tench_mem_client::{Block, Mem};
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{Condition, Letter};
 use tench_protocol::{
-    Arrived, Caller, Event, Factory, Failure, Given, Port, Rejection, Replies, Sent, Shared, SharedMut, interface,
+    Arrived, Event, Factory, Failure, Given, Port, Rejection, Replies, Sent, Shared, SharedMut, interface,
 };
 
 use crate::processes::{spawn, text};
@@ -183,7 +183,7 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
             "a program of core {core} shared a buffer with one of core {own}, and both sent each other frames and memory"
         );
     }
-    buffers.forget(Caller(HOST));
+    buffers.forget(HOST);
     let Host { frame, window, guests, block, outgoing, .. } = host;
     drop((window, frame));
     if let Some((slot, window)) = guests {

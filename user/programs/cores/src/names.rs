@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::time::Duration;
 
+use tench::abi::power::identity;
 use tench::memory;
 use tench::sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_SPACE, Reply, Rights, Wait};
 use tench::{again, println, process, time};
@@ -47,9 +48,9 @@ pub fn named(monitor: Monitor, core: u64, other: u64) -> Result<(), String> {
     ended_well(monitor, server)
 }
 
-/// The server: answers one request with its badge.
+/// The server: answers one request with the process of its badge.
 pub fn badge() -> Result<(), String> {
-    serve_once(NAME, |badge| [badge])
+    serve_once(NAME, |badge| [identity(badge)])
 }
 
 /// Registers a name, and answers one request with words that are made of its badge.
@@ -93,7 +94,7 @@ pub fn own(monitor: Monitor, cores: [u64; 2], name: &str) -> Result<(), String> 
 
 /// The server: answers one request with its badge and its own number.
 pub fn own_server(name: &str) -> Result<(), String> {
-    serve_once(name, |badge| [badge, process::id()])
+    serve_once(name, |badge| [identity(badge), process::id()])
 }
 
 /// The client.

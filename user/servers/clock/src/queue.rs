@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
-use tench_places::Places;
+use tench_places::{Client, Places};
 
 /// Bytes of heap that a request may need, with at most 1024 threads that wait. A test counts.
 pub const GROWTH: usize = 30 << 10;
@@ -33,15 +33,16 @@ impl<R> Queue<R> {
         Queue { waiters: BTreeMap::new(), heads: BTreeMap::new(), turns: VecDeque::new(), arrivals: 0, places }
     }
 
-    /// Whether one more thread of a process may wait.
-    pub fn may_wait(&self, process: u64) -> bool {
-        self.places.may_take(process)
+    /// Returns whether one more thread of a client may wait.
+    pub fn may_wait(&self, client: Client) -> bool {
+        self.places.may_take(client)
     }
 
     /// Lets somebody wait until `deadline`.
-    pub fn push(&mut self, deadline: u64, process: u64, reply: R) {
+    pub fn push(&mut self, deadline: u64, client: Client, reply: R) {
+        let process = client.process;
         self.arrivals += 1;
-        self.places.take(process);
+        self.places.take(client);
         let before = self.head(process);
         self.waiters.insert((process, deadline, self.arrivals), reply);
         match before {
@@ -81,6 +82,11 @@ impl<R> Queue<R> {
     /// Takes out everybody of a process that has ended.
     pub fn process_ended(&mut self, process: u64) -> Vec<R> {
         self.take_out(process, |_| true)
+    }
+
+    /// Returns the first process of a family, from this number on, of which somebody waits.
+    pub fn process_of(&self, family: u64, from: u64) -> Option<u64> {
+        self.places.process_of(family, from)
     }
 
     /// Takes out those of a process who do not wait any more, without having said so: `has_gone` says which.

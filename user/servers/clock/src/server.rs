@@ -77,19 +77,22 @@ impl Server {
         if deadline <= now.ticks() {
             return Ok(Some(now));
         }
-        if !self.queue.may_wait(caller.0) {
-            let watch = self.watch;
-            for waiter in self.queue.take_out(caller.0, |waiter| watch.has_gone(waiter)) {
-                later.others().forget(waiter);
+        if !self.queue.may_wait(caller) {
+            let (watch, mut from) = (self.watch, 0);
+            while let Some(process) = self.queue.process_of(caller.family, from) {
+                for waiter in self.queue.take_out(process, |waiter| watch.has_gone(waiter)) {
+                    later.others().forget(waiter);
+                }
+                from = process + 1;
             }
-            if !self.queue.may_wait(caller.0) {
+            if !self.queue.may_wait(caller) {
                 return Err(Error::Full);
             }
         }
         // As much again stays for those who end.
         memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;
         let waiter = later.keep().map_err(|_| Error::Full)?;
-        self.queue.push(deadline, caller.0, waiter);
+        self.queue.push(deadline, caller, waiter);
         Ok(None)
     }
 }

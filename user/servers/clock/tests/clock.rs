@@ -4,12 +4,13 @@ use proptest::prelude::*;
 use tench_clock::pace::{ANSWERS, PAUSE, Pace};
 use tench_clock::queue::Queue;
 use tench_clock::time::{nanoseconds, next_tick};
+use tench_places::Client;
 
 #[test]
 fn the_earliest_is_first_and_equals_are_in_order_of_arrival() {
     let mut queue = Queue::new(10);
     for (deadline, name) in [(30, "d"), (10, "a"), (20, "b"), (20, "c")] {
-        queue.push(deadline, 1, name);
+        queue.push(deadline, Client::alone(1), name);
     }
     assert_eq!(queue.next_deadline(), Some(10));
     assert_eq!(queue.pop_expired(9), None);
@@ -24,37 +25,59 @@ fn the_earliest_is_first_and_equals_are_in_order_of_arrival() {
 #[test]
 fn a_full_queue_has_room_when_somebody_leaves() {
     let mut queue = Queue::new(1);
-    assert!(queue.may_wait(1));
-    queue.push(5, 1, 'a');
-    assert!(!queue.may_wait(2));
+    assert!(queue.may_wait(Client::alone(1)));
+    queue.push(5, Client::alone(1), 'a');
+    assert!(!queue.may_wait(Client::alone(2)));
     assert_eq!(queue.pop_expired(5), Some('a'));
-    assert!(queue.may_wait(2));
+    assert!(queue.may_wait(Client::alone(2)));
 }
 
 #[test]
 fn a_process_with_all_its_threads_at_the_clock_leaves_room_for_others() {
     let mut queue = Queue::new(8);
     for number in 0..4 {
-        assert!(queue.may_wait(1));
-        queue.push(number, 1, number);
+        assert!(queue.may_wait(Client::alone(1)));
+        queue.push(number, Client::alone(1), number);
     }
-    assert!(!queue.may_wait(1) && queue.may_wait(2));
-    queue.push(3, 2, 9);
+    assert!(!queue.may_wait(Client::alone(1)) && queue.may_wait(Client::alone(2)));
+    queue.push(3, Client::alone(2), 9);
     // Those who gave up are found when there is no room for their process.
     assert_eq!(queue.take_out(1, |number| *number < 3), [0, 1, 2]);
-    assert!(queue.may_wait(1));
+    assert!(queue.may_wait(Client::alone(1)));
     queue.check_invariants();
     assert_eq!(queue.take_out(1, |_| false), []);
     assert_eq!([queue.pop_expired(9), queue.pop_expired(9), queue.pop_expired(9)], [Some(3), Some(9), None]);
     queue.check_invariants();
 }
 
+/// Eleven children of one process once took all places, each half of what was left.
+#[test]
+fn a_family_leaves_room_for_others() {
+    let mut queue = Queue::new(1024);
+    let of_family = |process| Client { process, family: 1 << 38 };
+    for process in 1..=12 {
+        while queue.may_wait(of_family(process)) {
+            queue.push(process, of_family(process), process);
+        }
+    }
+    assert!(queue.may_wait(Client::alone(20)));
+    (0..256).for_each(|_| queue.push(1, Client::alone(20), 0));
+    assert!(!queue.may_wait(Client::alone(20)), "it has half of what the family left");
+    queue.check_invariants();
+    // Those of the whole family who gave up make room for each of it.
+    assert_eq!(queue.process_of(1 << 38, 0), Some(1));
+    assert_eq!(queue.process_of(1 << 38, 2), None, "the first took what there was for them");
+    assert_eq!(queue.take_out(1, |_| true).len(), 512);
+    assert!(queue.may_wait(of_family(12)));
+    queue.check_invariants();
+}
+
 #[test]
 fn those_of_an_ended_process_are_taken_out() {
     let mut queue = Queue::new(10);
-    queue.push(1, 7, 'a');
-    queue.push(2, 8, 'b');
-    queue.push(3, 7, 'c');
+    queue.push(1, Client::alone(7), 'a');
+    queue.push(2, Client::alone(8), 'b');
+    queue.push(3, Client::alone(7), 'c');
     assert_eq!(queue.process_ended(7), ['a', 'c']);
     assert_eq!(queue.next_deadline(), Some(2));
 }
@@ -63,18 +86,18 @@ fn those_of_an_ended_process_are_taken_out() {
 fn processes_whose_time_has_come_are_answered_in_turn() {
     let mut queue = Queue::new(100);
     for number in 0..40 {
-        queue.push(10, 1, (1, number));
+        queue.push(10, Client::alone(1), (1, number));
     }
-    queue.push(10, 2, (2, 0));
-    queue.push(9, 3, (3, 0));
-    queue.push(10, 3, (3, 1));
-    queue.push(20, 2, (2, 1));
+    queue.push(10, Client::alone(2), (2, 0));
+    queue.push(9, Client::alone(3), (3, 0));
+    queue.push(10, Client::alone(3), (3, 1));
+    queue.push(20, Client::alone(2), (2, 1));
     let order: Vec<_> = (0..6).filter_map(|_| queue.pop_expired(10)).collect();
     assert_eq!(order, [(3, 0), (1, 0), (2, 0), (3, 1), (1, 1), (1, 2)]);
     assert_eq!(queue.next_deadline(), Some(0), "somebody's time has come");
     // Who comes meanwhile has a turn, too, and what one process waits for earlier comes first.
-    queue.push(5, 4, (4, 0));
-    queue.push(8, 1, (1, 99));
+    queue.push(5, Client::alone(4), (4, 0));
+    queue.push(8, Client::alone(1), (1, 99));
     assert_eq!([queue.pop_expired(10), queue.pop_expired(10)], [Some((1, 99)), Some((4, 0))]);
     assert_eq!(std::iter::from_fn(|| queue.pop_expired(10)).count(), 37);
     assert_eq!((queue.next_deadline(), queue.pop_expired(19), queue.pop_expired(20)), (Some(20), None, Some((2, 1))));
@@ -138,7 +161,7 @@ proptest! {
                 0 => drop(queue.pop_expired(time)),
                 1 => drop(queue.process_ended(process)),
                 2 => drop(queue.take_out(process, |reply| reply % 3 == 0)),
-                _ if queue.may_wait(process) => queue.push(time, process, time),
+                _ if queue.may_wait(Client::alone(process)) => queue.push(time, Client::alone(process), time),
                 _ => {}
             }
             queue.check_invariants();
@@ -151,7 +174,7 @@ proptest! {
     ) {
         let mut queue = Queue::new(200);
         for (process, deadline) in &waiters {
-            queue.push(*deadline, *process, (*process, *deadline));
+            queue.push(*deadline, Client::alone(*process), (*process, *deadline));
         }
         // The first of each process comes among the first, one of each process.
         let processes: std::collections::BTreeSet<_> = waiters.iter().map(|(process, _)| *process).collect();
@@ -188,7 +211,7 @@ proptest! {
                     }
                 },
                 _ => {
-                    queue.push(now + time, process, (process, now + time));
+                    queue.push(now + time, Client::alone(process), (process, now + time));
                     model.push((process, now + time));
                 }
             }
@@ -205,7 +228,7 @@ proptest! {
         let mut wanted: Vec<_> = deadlines.iter().copied().enumerate().collect();
         wanted.sort_by_key(|&(_, deadline)| deadline);
         for (index, deadline) in deadlines.into_iter().enumerate() {
-            queue.push(deadline, 1, index);
+            queue.push(deadline, Client::alone(1), index);
         }
         let popped: Vec<_> = std::iter::from_fn(|| queue.pop_expired(100)).collect();
         prop_assert_eq!(popped, wanted.into_iter().map(|(index, _)| index).collect::<Vec<_>>());

@@ -2,6 +2,7 @@
 
 use tench_clock::queue::{GROWTH, Queue};
 use tench_counting::{Counting, peak};
+use tench_places::Client;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -11,7 +12,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
     let mut queue = Queue::<u64>::new(1024);
     let mut most = 0;
     for number in 0..1024 {
-        let ((), bytes) = peak(|| queue.push(number * 7919 % 1024, 3, number));
+        let ((), bytes) = peak(|| queue.push(number * 7919 % 1024, Client::alone(3), number));
         most = most.max(bytes);
     }
     most = most.max(peak(|| queue.pop_expired(10)).1);

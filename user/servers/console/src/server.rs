@@ -174,9 +174,9 @@ impl Server {
 
     /// Keeps a request for the terminal.
     fn keep_request<T>(&mut self, caller: Caller, mut later: Later<'_, T, Error>) -> Result<Pending<T, Error>, Error> {
-        if !self.terminal.may_wait(caller.0) {
+        if !self.terminal.may_wait(caller) {
             let watch = self.watch;
-            let gone = self.terminal.take_out(caller.0, |waiter| match waiter {
+            let gone = self.terminal.take_out(caller.family, |waiter| match waiter {
                 Waiter::Reader(pending) => watch.has_gone(pending),
                 Waiter::Writer(pending) => watch.has_gone(pending),
             });
@@ -209,7 +209,7 @@ impl ConsoleService for Server {
         text: Bytes<'_, MAX_TEXT>,
     ) -> Result<Option<()>, Error> {
         let pending = self.keep_request(caller, later)?;
-        self.terminal.write_with(caller.0, powers, &text, Waiter::Writer(pending));
+        self.terminal.write_with(caller, powers, &text, Waiter::Writer(pending));
         Ok(None)
     }
 
@@ -220,7 +220,7 @@ impl ConsoleService for Server {
         max: usize,
     ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error> {
         let pending = self.keep_request(caller, later)?;
-        self.terminal.read(caller.0, max, None, Waiter::Reader(pending));
+        self.terminal.read(caller, max, None, Waiter::Reader(pending));
         Ok(None)
     }
 
@@ -232,7 +232,7 @@ impl ConsoleService for Server {
         deadline: Instant,
     ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error> {
         let pending = self.keep_request(caller, later)?;
-        self.terminal.read(caller.0, max, Some(deadline), Waiter::Reader(pending));
+        self.terminal.read(caller, max, Some(deadline), Waiter::Reader(pending));
         Ok(None)
     }
 
@@ -242,14 +242,14 @@ impl ConsoleService for Server {
         powers: Powers,
         suspend: Arrived<'_, Notification>,
     ) -> Result<(), Error> {
-        self.terminal.check_control(caller.0, powers)?;
+        self.terminal.check_control(caller.process, powers)?;
         self.suspend = Server::keep_signal(self.slots[1], suspend.cap());
         self.terminal.set_suspends(self.suspend.is_some());
         Ok(())
     }
 
     fn set_mode(&mut self, caller: Caller, powers: Powers, mode: Mode) -> Result<(), Error> {
-        let key = self.terminal.set_mode(caller.0, powers, mode)?;
+        let key = self.terminal.set_mode(caller.process, powers, mode)?;
         self.signal(key);
         Ok(())
     }
@@ -259,7 +259,7 @@ impl ConsoleService for Server {
     }
 
     fn set_reader(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error> {
-        self.terminal.set_foreground(caller.0, powers, process)?;
+        self.terminal.set_foreground(caller.process, powers, process)?;
         self.forget_signals();
         Ok(())
     }
@@ -271,7 +271,7 @@ impl ConsoleService for Server {
         process: u64,
         interrupt: Arrived<'_, Notification>,
     ) -> Result<(), Error> {
-        self.terminal.set_foreground(caller.0, powers, process)?;
+        self.terminal.set_foreground(caller.process, powers, process)?;
         self.forget_signals();
         self.interrupt = Server::keep_signal(self.slots[0], interrupt.cap());
         Ok(())
@@ -289,7 +289,7 @@ impl ConsoleService for Server {
     fn drain(&mut self, caller: Caller, later: Later<'_, (), Error>) -> Result<Option<()>, Error> {
         let pending = self.keep_request(caller, later)?;
         self.uart.flush();
-        self.terminal.drain(caller.0, Waiter::Writer(pending));
+        self.terminal.drain(caller, Waiter::Writer(pending));
         Ok(None)
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use tench::server::Lasting;
 use tench_console_client::protocol::{Error, MAX_TEXT, Mode};
-use tench_places::allows;
+use tench_places::{Client, allows};
 use tench_protocol::Powers;
 use tench_sys::Instant;
 
@@ -22,7 +22,7 @@ pub const GROWTH: usize = 30 << 10;
 
 /// A thread that waits for input. `R` is what it takes to answer.
 struct Reader<R> {
-    process: u64,
+    client: Client,
     max: usize,
     /// When it waits no more, if ever.
     deadline: Option<Instant>,
@@ -40,7 +40,7 @@ pub enum Key {
 
 /// A thread that waits for room.
 struct Writer<R> {
-    process: u64,
+    client: Client,
     text: Vec<u8>,
     reply: R,
 }
@@ -69,7 +69,7 @@ pub struct Terminal<R> {
     foreground: u64,
     readers: VecDeque<Reader<R>>,
     writers: VecDeque<Writer<R>>,
-    drainers: Vec<(u64, R)>,
+    drainers: Vec<(Client, R)>,
     /// Answers that are due.
     answers: VecDeque<(R, Answer)>,
     limit: usize,
@@ -97,23 +97,28 @@ impl<R> Terminal<R> {
         self.readers.len() + self.writers.len() + self.drainers.len() + self.answers.len()
     }
 
-    /// Whether one more thread of a process may wait.
-    pub fn may_wait(&self, process: u64) -> bool {
-        let own = self.readers.iter().filter(|reader| reader.process == process).count()
-            + self.writers.iter().filter(|writer| writer.process == process).count()
-            + self.drainers.iter().filter(|(drainer, _)| *drainer == process).count();
+    /// Returns whether one more thread of a client may wait.
+    pub fn may_wait(&self, client: Client) -> bool {
+        let is_of_family = |other: &Client| other.family == client.family;
+        let own = self.readers.iter().filter(|reader| is_of_family(&reader.client)).count()
+            + self.writers.iter().filter(|writer| is_of_family(&writer.client)).count()
+            + self.drainers.iter().filter(|(drainer, _)| is_of_family(drainer)).count();
         allows(own, self.waiting(), self.limit)
     }
 
-    /// Takes out those of a process who do not wait any more, without having said so: `has_gone` says which. What they have
+    /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. What they have
     /// written and has had no room yet is lost, as if they had not written it.
-    pub fn take_out(&mut self, process: u64, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+    pub fn take_out(&mut self, family: u64, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        self.take_out_if(|client| client.family == family, has_gone)
+    }
+
+    fn take_out_if(&mut self, is_meant: impl Fn(&Client) -> bool, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         let mut replies: Vec<R> = Vec::new();
-        let readers = extract(&mut self.readers, |reader| reader.process == process && has_gone(&reader.reply));
+        let readers = extract(&mut self.readers, |reader| is_meant(&reader.client) && has_gone(&reader.reply));
         replies.extend(readers.into_iter().map(|reader| reader.reply));
-        let writers = extract(&mut self.writers, |writer| writer.process == process && has_gone(&writer.reply));
+        let writers = extract(&mut self.writers, |writer| is_meant(&writer.client) && has_gone(&writer.reply));
         replies.extend(writers.into_iter().map(|writer| writer.reply));
-        let drainers = self.drainers.extract_if(.., |(drainer, reply)| *drainer == process && has_gone(reply));
+        let drainers = self.drainers.extract_if(.., |(drainer, reply)| is_meant(drainer) && has_gone(reply));
         replies.extend(drainers.map(|(_, reply)| reply));
         replies
     }
@@ -128,7 +133,9 @@ impl<R> Terminal<R> {
             }
             Typed::Interrupt => {
                 let foreground = self.foreground;
-                self.refuse_readers(Error::Interrupted, |reader| foreground == 0 || reader.process == foreground);
+                self.refuse_readers(Error::Interrupted, |reader| {
+                    foreground == 0 || reader.client.process == foreground
+                });
                 Some(Key::Interrupt)
             }
             Typed::Suspend => Some(Key::Suspend),
@@ -146,13 +153,13 @@ impl<R> Terminal<R> {
     }
 
     /// A thread wants to read, until a deadline if there is one.
-    pub fn read(&mut self, process: u64, max: usize, deadline: Option<Instant>, reply: R) {
+    pub fn read(&mut self, client: Client, max: usize, deadline: Option<Instant>, reply: R) {
         if max == 0 {
             self.answers.push_back((reply, Answer::Input(Vec::new())));
-        } else if !self.may_wait(process) {
+        } else if !self.may_wait(client) {
             self.answers.push_back((reply, Answer::Refused(Error::Full)));
         } else {
-            self.readers.push_back(Reader { process, max: max.min(MAX_TEXT), deadline, reply });
+            self.readers.push_back(Reader { client, max: max.min(MAX_TEXT), deadline, reply });
             self.serve();
         }
     }
@@ -170,37 +177,37 @@ impl<R> Terminal<R> {
     }
 
     /// A thread wants to write: as it is with the power for that, otherwise what is left of it for [ordinary programs](Plain).
-    pub fn write_with(&mut self, process: u64, powers: Powers, text: &[u8], reply: R) {
+    pub fn write_with(&mut self, client: Client, powers: Powers, text: &[u8], reply: R) {
         if powers.contains(Powers::TERMINAL) {
-            self.write(process, text, reply);
+            self.write(client, text, reply);
             return;
         }
-        let (shown, beginning) = self.plain.show(process, text);
-        if self.write(process, &shown, reply) {
-            self.plain.keep(process, beginning);
+        let (shown, beginning) = self.plain.show(client.process, text);
+        if self.write(client, &shown, reply) {
+            self.plain.keep(client.process, beginning);
         }
     }
 
     /// A thread wants to write text as it is. Returns whether the text is accepted: written, or waiting for room.
-    pub fn write(&mut self, process: u64, text: &[u8], reply: R) -> bool {
+    pub fn write(&mut self, client: Client, text: &[u8], reply: R) -> bool {
         if self.writers.is_empty() && self.output.has_room_for(text) {
             self.output.write(text);
             self.answers.push_back((reply, Answer::Done));
-        } else if !self.may_wait(process) {
+        } else if !self.may_wait(client) {
             self.answers.push_back((reply, Answer::Refused(Error::Full)));
             return false;
         } else {
-            self.writers.push_back(Writer { process, text: text.to_vec(), reply });
+            self.writers.push_back(Writer { client, text: text.to_vec(), reply });
         }
         true
     }
 
     /// A thread wants to know when everything written has gone.
-    pub fn drain(&mut self, process: u64, reply: R) {
-        if !self.may_wait(process) {
+    pub fn drain(&mut self, client: Client, reply: R) {
+        if !self.may_wait(client) {
             self.answers.push_back((reply, Answer::Refused(Error::Full)));
         } else {
-            self.drainers.push((process, reply));
+            self.drainers.push((client, reply));
         }
     }
 
@@ -219,7 +226,7 @@ impl<R> Terminal<R> {
     fn serve(&mut self) {
         while self.line.is_ready() {
             let foreground = self.foreground;
-            let may_read = |reader: &Reader<R>| foreground == 0 || reader.process == foreground;
+            let may_read = |reader: &Reader<R>| foreground == 0 || reader.client.process == foreground;
             let Some(index) = self.readers.iter().position(may_read) else { return };
             if let Some(reader) = self.readers.remove(index) {
                 let bytes = self.line.read(reader.max);
@@ -299,7 +306,7 @@ impl<R> Terminal<R> {
     /// Forgets what a process waited for, and gives free what it owned. Answers the replies that nobody waits for any
     /// more, and whether the process was the owner.
     pub fn process_ended(&mut self, process: u64) -> (Vec<R>, bool) {
-        let replies = self.take_out(process, |_| true);
+        let replies = self.take_out_if(|client| client.process == process, |_| true);
         self.plain.forget(process);
         if self.foreground == process {
             // Not everybody: what is typed now is not for a program in the background.

@@ -3,6 +3,7 @@
 use tench_console::terminal::{GROWTH, Terminal};
 use tench_console_client::protocol::{MAX_TEXT, Mode};
 use tench_counting::{Counting, peak};
+use tench_places::Client;
 use tench_protocol::Powers;
 
 #[global_allocator]
@@ -19,9 +20,9 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
     // Some write until their texts have to wait, some wait for input, and one for the end of it all.
     let mut number = 0;
     while number < WAITERS {
-        count(peak(|| terminal.write(number % 3, &text, number)).1);
-        count(peak(|| terminal.read(number % 3, MAX_TEXT, None, number)).1);
-        count(peak(|| terminal.drain(number % 3, number)).1);
+        count(peak(|| terminal.write(Client::alone(number % 3), &text, number)).1);
+        count(peak(|| terminal.read(Client::alone(number % 3), MAX_TEXT, None, number)).1);
+        count(peak(|| terminal.drain(Client::alone(number % 3), number)).1);
         while terminal.next_answer().is_some() {}
         number += 1;
     }

@@ -6,6 +6,7 @@ use tench_console::kept::{Kept, Ownership, RING};
 use tench_console::output::Output;
 use tench_console::terminal::{OUTPUT_LIMIT, Terminal};
 use tench_console_client::protocol::Mode;
+use tench_places::Client;
 use tench_protocol::Powers;
 
 proptest! {
@@ -68,7 +69,7 @@ proptest! {
         let mut terminal = Terminal::<()>::new(4);
         let (mut accepted, mut owner, mut next) = (Vec::new(), None, None);
         for (text, who) in steps {
-            terminal.write(0, &text, ());
+            terminal.write(Client::alone(0), &text, ());
             prop_assert!(terminal.next_answer().is_some());
             let said = who.is_some_and(|who| terminal.set_foreground(who, Powers::TERMINAL, who + 10).is_ok());
             let mut kept = Kept::new(&mut memory);

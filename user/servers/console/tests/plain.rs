@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use tench_console::terminal::Terminal;
+use tench_places::Client;
 use tench_protocol::Powers;
 
 const WITHOUT: Powers = Powers::all().difference(Powers::TERMINAL);
@@ -22,7 +23,7 @@ fn shown(texts: &[&[u8]]) -> String {
     let mut terminal = Terminal::new(8);
     let mut bytes = Vec::new();
     for text in texts {
-        terminal.write_with(5, WITHOUT, text, 0);
+        terminal.write_with(Client::alone(5), WITHOUT, text, 0);
         bytes.extend(sent(&mut terminal));
     }
     String::from_utf8(bytes).unwrap()
@@ -76,35 +77,35 @@ fn characters_may_come_in_parts() {
 fn nobody_completes_a_character_of_another() {
     let mut terminal = Terminal::new(8);
     // Together they would be a control character.
-    terminal.write_with(5, WITHOUT, b"\xc2", 0);
-    terminal.write_with(6, WITHOUT, b"\x9b", 0);
-    terminal.write_with(7, Powers::TERMINAL, b"\x1b[m", 0);
-    terminal.write_with(5, WITHOUT, b"\xbd", 0);
+    terminal.write_with(Client::alone(5), WITHOUT, b"\xc2", 0);
+    terminal.write_with(Client::alone(6), WITHOUT, b"\x9b", 0);
+    terminal.write_with(Client::alone(7), Powers::TERMINAL, b"\x1b[m", 0);
+    terminal.write_with(Client::alone(5), WITHOUT, b"\xbd", 0);
     assert_eq!(String::from_utf8(sent(&mut terminal)).unwrap(), "\u{fffd}\x1b[m½");
     // Of a process that has ended nothing waits, whoever has its number.
-    terminal.write_with(5, WITHOUT, b"\xc2", 0);
+    terminal.write_with(Client::alone(5), WITHOUT, b"\xc2", 0);
     terminal.process_ended(5);
-    terminal.write_with(5, WITHOUT, b"\xbd", 0);
+    terminal.write_with(Client::alone(5), WITHOUT, b"\xbd", 0);
     assert_eq!(String::from_utf8(sent(&mut terminal)).unwrap(), "\u{fffd}");
 }
 
 #[test]
 fn a_text_that_was_refused_changes_nothing() {
     let mut terminal = Terminal::new(3);
-    terminal.write_with(5, WITHOUT, b"\xc2", 0);
+    terminal.write_with(Client::alone(5), WITHOUT, b"\xc2", 0);
     while terminal.next_answer().is_some() {}
     // The line is busy, and all places are taken.
     terminal.output.write(&[b'x'; 8000]);
     let refused = |terminal: &mut Terminal<u64>| {
-        terminal.write_with(5, WITHOUT, b"\xbd", 1);
+        terminal.write_with(Client::alone(5), WITHOUT, b"\xbd", 1);
         terminal.next_answer().is_some()
     };
     assert!(!refused(&mut terminal));
-    terminal.write_with(5, WITHOUT, b"\xc3", 2);
+    terminal.write_with(Client::alone(5), WITHOUT, b"\xc3", 2);
     assert!(refused(&mut terminal), "it may not have more places than are free");
     let text = String::from_utf8(sent(&mut terminal)).unwrap();
     assert!(text.ends_with("x½"), "{text:?}");
-    terminal.write_with(5, WITHOUT, b"\xbc", 3);
+    terminal.write_with(Client::alone(5), WITHOUT, b"\xbc", 3);
     assert_eq!(String::from_utf8(sent(&mut terminal)).unwrap(), "ü");
 }
 
@@ -114,7 +115,7 @@ fn many_may_begin_characters() {
     let mut text = Vec::new();
     for byte in [b"\xc3", b"\xbc"] {
         for process in 1..100 {
-            terminal.write_with(process, WITHOUT, byte, 0);
+            terminal.write_with(Client::alone(process), WITHOUT, byte, 0);
             text.extend(sent(&mut terminal));
         }
     }
@@ -141,7 +142,7 @@ proptest! {
     ) {
         let (mut terminal, mut model) = (Terminal::new(8), Model::default());
         for (process, text, ends) in texts {
-            terminal.write_with(process, WITHOUT, &text, 0);
+            terminal.write_with(Client::alone(process), WITHOUT, &text, 0);
             if ends {
                 terminal.process_ended(process);
             }
@@ -167,7 +168,7 @@ proptest! {
     #[test]
     fn with_the_power_bytes_arrive_as_they_are(text in prop::collection::vec(any::<u8>().prop_filter("", |byte| *byte != b'\n'), 0..400)) {
         let mut terminal = Terminal::new(8);
-        terminal.write_with(5, Powers::TERMINAL, &text, 0);
+        terminal.write_with(Client::alone(5), Powers::TERMINAL, &text, 0);
         prop_assert_eq!(sent(&mut terminal), text);
     }
 }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use tench_console::terminal::{Answer, Key, Terminal};
 use tench_console_client::protocol::{Error, Mode};
+use tench_places::Client;
 use tench_protocol::Powers;
 use tench_sys::Instant;
 
@@ -31,7 +32,7 @@ fn input(text: &str) -> Answer {
 /// What one reader gets for `typed` in canonical mode.
 fn line(typed: &[u8]) -> String {
     let mut terminal = terminal();
-    terminal.read(SHELL, 100, None, "r");
+    terminal.read(Client::alone(SHELL), 100, None, "r");
     type_text(&mut terminal, typed);
     match terminal.next_answer() {
         Some(("r", Answer::Input(bytes))) => String::from_utf8(bytes).unwrap(),
@@ -42,7 +43,7 @@ fn line(typed: &[u8]) -> String {
 #[test]
 fn a_line_is_read_when_it_is_complete() {
     let mut terminal = terminal();
-    terminal.read(SHELL, 100, None, "r");
+    terminal.read(Client::alone(SHELL), 100, None, "r");
     type_text(&mut terminal, b"hello");
     assert_eq!(terminal.next_answer(), None);
     type_text(&mut terminal, b"\r");
@@ -54,9 +55,9 @@ fn a_line_is_read_when_it_is_complete() {
 fn lines_can_be_typed_ahead() {
     let mut terminal = terminal();
     type_text(&mut terminal, b"one\rtwo\r");
-    terminal.read(SHELL, 100, None, "a");
-    terminal.read(SHELL, 2, None, "b");
-    terminal.read(SHELL, 100, None, "c");
+    terminal.read(Client::alone(SHELL), 100, None, "a");
+    terminal.read(Client::alone(SHELL), 2, None, "b");
+    terminal.read(Client::alone(SHELL), 100, None, "c");
     assert_eq!(terminal.next_answer(), Some(("a", input("one\n"))));
     assert_eq!(terminal.next_answer(), Some(("b", input("tw"))));
     assert_eq!(terminal.next_answer(), Some(("c", input("o\n"))));
@@ -82,8 +83,8 @@ fn rubbing_out_clears_the_screen_too() {
 #[test]
 fn the_end_of_input_is_an_empty_answer() {
     let mut terminal = terminal();
-    terminal.read(SHELL, 100, None, "a");
-    terminal.read(SHELL, 100, None, "b");
+    terminal.read(Client::alone(SHELL), 100, None, "a");
+    terminal.read(Client::alone(SHELL), 100, None, "b");
     type_text(&mut terminal, b"\x04");
     assert_eq!(terminal.next_answer(), Some(("a", input(""))));
     assert_eq!(terminal.next_answer(), None);
@@ -94,11 +95,11 @@ fn the_end_of_input_is_an_empty_answer() {
 #[test]
 fn ctrl_c_interrupts_and_forgets_the_line() {
     let mut terminal = terminal();
-    terminal.read(SHELL, 100, None, "a");
+    terminal.read(Client::alone(SHELL), 100, None, "a");
     assert!(type_text(&mut terminal, b"oops\x03"));
     assert_eq!(terminal.next_answer(), Some(("a", Answer::Refused(Error::Interrupted))));
     assert_eq!(shown(&mut terminal), "oops^C\r\n");
-    terminal.read(SHELL, 100, None, "b");
+    terminal.read(Client::alone(SHELL), 100, None, "b");
     type_text(&mut terminal, b"ok\r");
     assert_eq!(terminal.next_answer(), Some(("b", input("ok\n"))));
 }
@@ -107,11 +108,11 @@ fn ctrl_c_interrupts_and_forgets_the_line() {
 fn raw_mode_gives_every_byte_and_echoes_none() {
     let mut terminal = terminal();
     terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
-    terminal.read(SHELL, 100, None, "a");
+    terminal.read(Client::alone(SHELL), 100, None, "a");
     assert!(!type_text(&mut terminal, b"\x03"));
     assert_eq!(terminal.next_answer(), Some(("a", input("\x03"))));
     type_text(&mut terminal, b"\x1b[A\r\x04");
-    terminal.read(SHELL, 100, None, "b");
+    terminal.read(Client::alone(SHELL), 100, None, "b");
     assert_eq!(terminal.next_answer(), Some(("b", input("\x1b[A\r\x04"))));
     assert_eq!(shown(&mut terminal), "");
 }
@@ -121,7 +122,7 @@ fn what_was_typed_survives_a_change_of_mode() {
     let mut terminal = terminal();
     type_text(&mut terminal, b"li");
     terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
-    terminal.read(SHELL, 100, None, "a");
+    terminal.read(Client::alone(SHELL), 100, None, "a");
     assert_eq!(terminal.next_answer(), Some(("a", input("li"))));
 }
 
@@ -129,8 +130,8 @@ fn what_was_typed_survives_a_change_of_mode() {
 fn only_the_foreground_reads() {
     let mut terminal = terminal();
     terminal.set_foreground(SHELL, Powers::TERMINAL, CHILD).unwrap();
-    terminal.read(SHELL, 100, None, "shell");
-    terminal.read(CHILD, 100, None, "child");
+    terminal.read(Client::alone(SHELL), 100, None, "shell");
+    terminal.read(Client::alone(CHILD), 100, None, "child");
     type_text(&mut terminal, b"for the child\r");
     assert_eq!(terminal.next_answer(), Some(("child", input("for the child\n"))));
     type_text(&mut terminal, b"next\r");
@@ -167,8 +168,8 @@ fn the_terminal_is_its_owners_and_if_nobody_has_it_the_power_takes_it() {
 fn an_ended_process_reads_nothing_more() {
     let mut terminal = terminal();
     terminal.set_foreground(SHELL, Powers::TERMINAL, CHILD).unwrap();
-    terminal.read(CHILD, 100, None, "child");
-    terminal.read(SHELL, 100, None, "shell");
+    terminal.read(Client::alone(CHILD), 100, None, "child");
+    terminal.read(Client::alone(SHELL), 100, None, "shell");
     assert_eq!(terminal.process_ended(CHILD), (vec!["child"], false));
     type_text(&mut terminal, b"x\r");
     assert_eq!(terminal.next_answer(), Some(("shell", input("x\n"))));
@@ -178,23 +179,23 @@ fn an_ended_process_reads_nothing_more() {
 fn the_owner_reads_after_the_foreground_has_ended() {
     let mut terminal = terminal();
     terminal.set_foreground(SHELL, Powers::TERMINAL, CHILD).unwrap();
-    terminal.read(7, 100, None, "background");
+    terminal.read(Client::alone(7), 100, None, "background");
     assert_eq!(terminal.process_ended(CHILD), (vec![], false));
     type_text(&mut terminal, b"for the shell\r");
     assert_eq!(terminal.next_answer(), None);
-    terminal.read(SHELL, 100, None, "shell");
+    terminal.read(Client::alone(SHELL), 100, None, "shell");
     assert_eq!(terminal.next_answer(), Some(("shell", input("for the shell\n"))));
 }
 
 #[test]
 fn control_z_is_a_key_if_somebody_wants_it() {
     let mut terminal = terminal();
-    terminal.read(SHELL, 100, None, "first");
+    terminal.read(Client::alone(SHELL), 100, None, "first");
     assert_eq!(terminal.typed(26), None);
     type_text(&mut terminal, b"\r");
     assert_eq!(terminal.next_answer(), Some(("first", input("\x1a\n"))));
     terminal.set_suspends(true);
-    terminal.read(SHELL, 100, None, "second");
+    terminal.read(Client::alone(SHELL), 100, None, "second");
     type_text(&mut terminal, b"given up");
     assert_eq!(terminal.typed(26), Some(Key::Suspend));
     assert_eq!(shown(&mut terminal), "^Z\r\ngiven up^Z\r\n");
@@ -214,7 +215,7 @@ fn control_c_before_the_mode_changes_is_not_lost() {
     assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Canonical), Ok(Some(Key::Interrupt)));
     assert_eq!(shown(&mut terminal), "^C\r\n");
     assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Canonical), Ok(None));
-    terminal.read(SHELL, 100, None, "r");
+    terminal.read(Client::alone(SHELL), 100, None, "r");
     assert_eq!(terminal.next_answer(), Some(("r", input("x\n"))));
     // Ctrl-Z likewise, if it is a key; lines and the end of the input are what they are for the next reader.
     terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
@@ -226,7 +227,7 @@ fn control_c_before_the_mode_changes_is_not_lost() {
     assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Canonical), Ok(Some(Key::Suspend)));
     assert_eq!(shown(&mut terminal), "^Z\r\n");
     for expected in ["two\n", "three\n", ""] {
-        terminal.read(SHELL, 100, None, "r");
+        terminal.read(Client::alone(SHELL), 100, None, "r");
         assert_eq!(terminal.next_answer(), Some(("r", input(expected))));
     }
 }
@@ -235,9 +236,9 @@ fn control_c_before_the_mode_changes_is_not_lost() {
 fn who_reads_until_a_deadline_is_refused_then() {
     let mut terminal = terminal();
     let at = |ticks| Some(Instant::from_ticks(ticks));
-    terminal.read(SHELL, 100, at(20), "late");
-    terminal.read(SHELL, 100, at(10), "early");
-    terminal.read(SHELL, 100, None, "patient");
+    terminal.read(Client::alone(SHELL), 100, at(20), "late");
+    terminal.read(Client::alone(SHELL), 100, at(10), "early");
+    terminal.read(Client::alone(SHELL), 100, None, "patient");
     assert_eq!(terminal.next_deadline(), at(10));
     terminal.expire(Instant::from_ticks(9));
     assert_eq!(terminal.next_answer(), None);
@@ -255,12 +256,12 @@ fn who_reads_until_a_deadline_is_refused_then() {
 #[test]
 fn input_for_somebody_who_is_gone_goes_to_the_next() {
     let mut terminal = terminal();
-    terminal.read(CHILD, 100, None, "child");
+    terminal.read(Client::alone(CHILD), 100, None, "child");
     type_text(&mut terminal, b"x\r\x04");
     let Some(("child", Answer::Input(bytes))) = terminal.next_answer() else { panic!("no answer") };
     terminal.undelivered(&bytes);
-    terminal.read(SHELL, 100, None, "shell");
-    terminal.read(SHELL, 100, None, "again");
+    terminal.read(Client::alone(SHELL), 100, None, "shell");
+    terminal.read(Client::alone(SHELL), 100, None, "again");
     assert_eq!(terminal.next_answer(), Some(("shell", input("x\n"))));
     assert_eq!(terminal.next_answer(), Some(("again", input(""))));
 }
@@ -270,13 +271,13 @@ fn writers_wait_for_room_in_turn() {
     let mut terminal = terminal();
     let text = [b'x'; 448];
     for _ in 0..16 {
-        terminal.write(CHILD, &text, "early");
+        terminal.write(Client::alone(CHILD), &text, "early");
     }
     assert_eq!(std::iter::from_fn(|| terminal.next_answer()).count(), 16);
     // 16 × 448 bytes are in the buffer of 8000, and 448 more could become 896.
-    terminal.write(CHILD, &text, "late");
-    terminal.write(SHELL, b"short", "later");
-    terminal.drain(SHELL, "drain");
+    terminal.write(Client::alone(CHILD), &text, "late");
+    terminal.write(Client::alone(SHELL), b"short", "later");
+    terminal.drain(Client::alone(SHELL), "drain");
     assert_eq!(terminal.next_answer(), None);
     let mut bytes = 0;
     while terminal.output.pop().is_some() {
@@ -292,21 +293,25 @@ fn writers_wait_for_room_in_turn() {
 fn too_many_who_wait_are_an_error_and_nothing_is_read_at_once() {
     let mut terminal = terminal();
     for _ in 0..4 {
-        terminal.read(CHILD, 1, None, "waits");
+        terminal.read(Client::alone(CHILD), 1, None, "waits");
     }
     // As many are free as it has: the rest is for others.
-    terminal.read(CHILD, 1, None, "fifth");
+    terminal.read(Client::alone(CHILD), 1, None, "fifth");
     assert_eq!(terminal.next_answer(), Some(("fifth", Answer::Refused(Error::Full))));
-    terminal.drain(CHILD, "sixth");
+    terminal.drain(Client::alone(CHILD), "sixth");
     assert_eq!(terminal.next_answer(), Some(("sixth", Answer::Refused(Error::Full))));
-    assert!(terminal.may_wait(SHELL));
-    terminal.drain(SHELL, "other");
+    assert!(terminal.may_wait(Client::alone(SHELL)));
+    terminal.drain(Client::alone(SHELL), "other");
     assert_eq!(terminal.next_answer(), None);
+    // A child of the child is no further process in this.
+    let grandchild = Client { process: 99, family: CHILD };
+    assert!(!terminal.may_wait(grandchild));
     assert_eq!(terminal.take_out(CHILD, |_| true).len(), 4);
-    assert!(terminal.may_wait(CHILD));
-    terminal.read(CHILD, 1, None, "again");
+    assert!(terminal.may_wait(grandchild));
+    assert!(terminal.may_wait(Client::alone(CHILD)));
+    terminal.read(Client::alone(CHILD), 1, None, "again");
     assert_eq!(terminal.next_answer(), None);
-    terminal.read(CHILD, 0, None, "none");
+    terminal.read(Client::alone(CHILD), 0, None, "none");
     assert_eq!(terminal.next_answer(), Some(("none", input(""))));
 }
 
@@ -320,7 +325,7 @@ proptest! {
             type_text(&mut terminal, b"\r");
             shown(&mut terminal);
             while !received.ends_with(b"\n") {
-                terminal.read(SHELL, max, None, "r");
+                terminal.read(Client::alone(SHELL), max, None, "r");
                 match terminal.next_answer() {
                     Some((_, Answer::Input(bytes))) => {
                         prop_assert!(!bytes.is_empty() && bytes.len() <= max);
@@ -348,7 +353,7 @@ proptest! {
 fn it_is_known_whether_a_line_is_complete() {
     let mut terminal = terminal();
     let mut is_mid_line_after = |text: &str| {
-        terminal.write(SHELL, text.as_bytes(), "w");
+        terminal.write(Client::alone(SHELL), text.as_bytes(), "w");
         shown(&mut terminal);
         terminal.mode().2
     };

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 
-use tench_places::Places;
+use tench_places::{Client, Places};
 use tench_stream::protocol::Error;
 
 /// Bytes of a block.
@@ -122,21 +122,21 @@ impl Blocks {
         }
     }
 
-    /// Writes bytes at a position: all of them, or none. Blocks that this takes belong to `process`.
-    pub fn write(&mut self, position: u64, bytes: &[u8], process: u64, space: &mut Space) -> Result<(), Error> {
+    /// Writes bytes at a position: all of them, or none. Blocks that this takes belong to `client`.
+    pub fn write(&mut self, position: u64, bytes: &[u8], client: Client, space: &mut Space) -> Result<(), Error> {
         let end = position.checked_add(bytes.len() as u64).filter(|end| *end <= MAX_SIZE).ok_or(Error::TooLarge)?;
         if bytes.is_empty() {
             return Ok(());
         }
         let missing = parts(position, bytes.len()).filter(|(number, ..)| !self.blocks.contains_key(number)).count();
-        if !space.places.may_take_all(process, missing) {
+        if !space.places.may_take_all(client, missing) {
             return Err(Error::NoSpace);
         }
         for (number, offset, range) in parts(position, bytes.len()) {
             let bytes = &bytes[range];
             let block = self.blocks.entry(number).or_insert_with(|| {
-                space.places.take(process);
-                Block { bytes: vec![0; BLOCK].into_boxed_slice(), process }
+                space.places.take(client);
+                Block { bytes: vec![0; BLOCK].into_boxed_slice(), process: client.process }
             });
             block.bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
         }
@@ -167,7 +167,15 @@ impl Blocks {
 
     /// Gives all blocks back.
     pub fn free(self, space: &mut Space) {
-        self.blocks.into_values().for_each(|block| space.places.give_back(block.process));
+        // Those of one process that lie side by side together: they are many.
+        let mut blocks = self.blocks.into_values().map(|block| block.process).peekable();
+        while let Some(process) = blocks.next() {
+            let mut count = 1;
+            while blocks.next_if_eq(&process).is_some() {
+                count += 1;
+            }
+            space.places.give_back_all(process, count);
+        }
     }
 
     /// Whose blocks are there; panics if an invariant does not hold.

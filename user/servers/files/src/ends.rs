@@ -6,6 +6,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use tench_files_client::protocol::{self as files, How};
+use tench_places::Client;
 use tench_stream::protocol::{Error, Info, Kind, MAX_DATA};
 
 use crate::contents::{Contents, MAX_SIZE};
@@ -107,31 +108,31 @@ impl<R> Ends<R> {
         }
     }
 
-    fn add(&mut self, process: u64, at: At) -> u64 {
+    fn add(&mut self, client: Client, at: At) -> u64 {
         let number = self.number();
-        self.owners.open(number, process, at);
+        self.owners.open(number, client, at);
         number
     }
 
-    /// Makes a pipe for a process. Answers the ends to read from and to write to.
-    pub fn pipe(&mut self, process: u64) -> Result<(u64, u64), files::Error> {
-        if !self.owners.may_open(process, 2) {
+    /// Makes a pipe for a client. Answers the ends to read from and to write to.
+    pub fn pipe(&mut self, client: Client) -> Result<(u64, u64), files::Error> {
+        if !self.owners.may_open(client, 2) {
             return Err(files::Error::Full);
         }
         let pipe = self.number();
         self.pipes.insert(pipe, Pipe::new());
-        Ok((self.add(process, At::Reader(pipe)), self.add(process, At::Writer(pipe))))
+        Ok((self.add(client, At::Reader(pipe)), self.add(client, At::Writer(pipe))))
     }
 
     /// Opens a file. Answers the end, which is whoever's asks.
     pub fn open(&mut self, by: Requester, path: &str, how: How) -> Result<u64, files::Error> {
-        if !self.owners.may_open(by.process, 1) {
+        if !self.owners.may_open(by.client, 1) {
             return Err(files::Error::Full);
         }
         let node = self.tree.open(by, path, how)?;
         let open = self.number();
         self.opens.insert(open, Open { node, position: 0, how, ends: 1 });
-        Ok(self.add(by.process, At::Open(open)))
+        Ok(self.add(by.client, At::Open(open)))
     }
 
     /// Another end to the same, which belongs to a process.
@@ -205,10 +206,10 @@ impl<R> Ends<R> {
         self.owners.some_ended().or_else(|| self.owners.orphan())
     }
 
-    /// A process lives: it keeps ends that it was given. Calls `refuse` as [`close`](Self::close) does, of ends that are too many.
-    pub fn process_lives(&mut self, process: u64, mut refuse: impl FnMut(R)) {
+    /// A client lives: it keeps ends that it was given. Calls `refuse` as [`close`](Self::close) does, of ends that are too many.
+    pub fn process_lives(&mut self, client: Client, mut refuse: impl FnMut(R)) {
         for _ in 0..BATCH {
-            let Some(end) = self.owners.process_lives(process) else { return };
+            let Some(end) = self.owners.process_lives(client) else { return };
             // It is there.
             let _ = self.close(end, &mut refuse);
         }
@@ -327,7 +328,7 @@ impl<R> Ends<R> {
         Ok(buffer[..count].iter().copied().collect())
     }
 
-    fn write_file(&mut self, open: u64, process: u64, data: &[u8]) -> Result<(), Error> {
+    fn write_file(&mut self, open: u64, client: Client, data: &[u8]) -> Result<(), Error> {
         let open = self.opens.get_mut(&open).ok_or(Error::Closed)?;
         if !open.is_writable() {
             return Err(Error::NotForWriting);
@@ -335,7 +336,7 @@ impl<R> Ends<R> {
         let size = self.tree.contents(open.node).map_or(0, Contents::size);
         let (blocks, space) = self.tree.blocks(open.node).ok_or(Error::NotForWriting)?;
         let position = if open.how == How::Append { size } else { open.position };
-        blocks.write(position, data, process, space)?;
+        blocks.write(position, data, client, space)?;
         open.position = position + data.len() as u64;
         Ok(())
     }

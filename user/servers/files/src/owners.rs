@@ -1,6 +1,6 @@
 //! Whose ends there are, and who pays for them.
 //!
-//! An end has an owner, with whom it is closed, and a payer, for whom it counts, with all that waits at it and all that is written
+//! An end has an owner, with whom it is closed, and a payer, for whose family it counts, with all that waits at it and all that is written
 //! through it: whoever opened it. Capabilities say nothing of who uses them, so an end that is shared may be used by the one who
 //! gave it and by the one to whom it was given, and neither must be able to use up what is the other's:
 //!
@@ -11,7 +11,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use tench_places::Places;
+use tench_places::{Client, Places};
 
 /// Ends that there can be.
 pub const MAX_ENDS: usize = 2048;
@@ -22,7 +22,7 @@ pub const MAX_GIVEN: u32 = 16;
 /// Ends that a process is made to pay for when those have ended who gave them.
 pub const MAX_INHERITED: usize = 16;
 /// Payer of an end whose payer has ended.
-pub const NOBODY: u64 = u64::MAX;
+pub const NOBODY: Client = Client::alone(u64::MAX);
 
 /// What is at an end: the number of a pipe or of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,27 +41,27 @@ pub struct End {
     /// With whom it is closed.
     pub owner: u64,
     /// For whom it counts.
-    pub payer: u64,
+    pub payer: Client,
     /// What is there.
     pub at: At,
     /// Requests that wait at it.
     pub waiting: u32,
     /// The end that a process was given, of which this comes, or which it is.
-    family: Option<u64>,
+    lineage: Option<u64>,
     /// Whether its payer was another one, who has ended.
     inherited: bool,
 }
 
 impl End {
     /// To whom blocks belong that are written through it.
-    pub const fn writer(&self) -> u64 {
+    pub const fn writer(&self) -> Client {
         if self.inherited { NOBODY } else { self.payer }
     }
 }
 
 /// What comes of an end that a process was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Family {
+struct Lineage {
     ends: u32,
     waiting: u32,
 }
@@ -72,7 +72,7 @@ pub struct Owners {
     ends: BTreeMap<u64, End>,
     owned: BTreeSet<(u64, u64)>,
     paid: BTreeSet<(u64, u64)>,
-    families: BTreeMap<u64, Family>,
+    lineages: BTreeMap<u64, Lineage>,
     /// Of ends, for their payers.
     places: Places,
     /// Of requests that wait, for the same.
@@ -93,7 +93,7 @@ impl Owners {
             ends: BTreeMap::new(),
             owned: BTreeSet::new(),
             paid: BTreeSet::new(),
-            families: BTreeMap::new(),
+            lineages: BTreeMap::new(),
             places: Places::new(MAX_ENDS),
             waits: Places::new(MAX_WAITING),
             ended: BTreeSet::new(),
@@ -125,51 +125,52 @@ impl Owners {
         self.ends.get(&number)
     }
 
-    /// Whether a process may open so many more ends.
-    pub fn may_open(&self, process: u64, count: usize) -> bool {
-        self.places.may_take_all(process, count)
+    /// Returns whether a client may open so many more ends.
+    pub fn may_open(&self, client: Client, count: usize) -> bool {
+        self.places.may_take_all(client, count)
     }
 
     fn insert(&mut self, number: u64, end: End) {
         self.ends.insert(number, end);
         self.owned.insert((end.owner, number));
-        self.paid.insert((end.payer, number));
+        self.paid.insert((end.payer.process, number));
         self.places.take(end.payer);
-        end.family.into_iter().for_each(|family| self.families.entry(family).or_default().ends += 1);
+        end.lineage.into_iter().for_each(|lineage| self.lineages.entry(lineage).or_default().ends += 1);
     }
 
-    /// A process has opened an end.
-    pub fn open(&mut self, number: u64, process: u64, at: At) {
-        self.insert(number, End { owner: process, payer: process, at, waiting: 0, family: None, inherited: false });
+    /// A client has opened an end.
+    pub fn open(&mut self, number: u64, payer: Client, at: At) {
+        let owner = payer.process;
+        self.insert(number, End { owner, payer, at, waiting: 0, lineage: None, inherited: false });
     }
 
     /// Whether an end may be shared once more.
     pub fn may_share(&self, end: &End) -> bool {
-        let family = end.family.and_then(|family| self.families.get(&family));
+        let lineage = end.lineage.and_then(|lineage| self.lineages.get(&lineage));
         // The end itself is one of them.
-        family.is_none_or(|family| family.ends <= MAX_GIVEN) && self.places.may_take(end.payer)
+        lineage.is_none_or(|lineage| lineage.ends <= MAX_GIVEN) && self.places.may_take(end.payer)
     }
 
     /// An end is shared with a process, as another end of this number.
     pub fn share(&mut self, end: &End, number: u64, process: u64) {
-        let family = end.family.or_else(|| (process != end.payer).then_some(number));
-        self.insert(number, End { owner: process, waiting: 0, family, ..*end });
+        let lineage = end.lineage.or_else(|| (process != end.payer.process).then_some(number));
+        self.insert(number, End { owner: process, waiting: 0, lineage, ..*end });
     }
 
     /// An end is closed. Nobody waits there any more.
     pub fn remove(&mut self, number: u64) -> Option<End> {
         let end = self.ends.remove(&number)?;
         self.owned.remove(&(end.owner, number));
-        self.paid.remove(&(end.payer, number));
-        self.places.give_back(end.payer);
-        (0..end.waiting).for_each(|_| self.waits.give_back(end.payer));
-        if let Some(number) = end.family
-            && let Some(family) = self.families.get_mut(&number)
+        self.paid.remove(&(end.payer.process, number));
+        self.places.give_back(end.payer.process);
+        (0..end.waiting).for_each(|_| self.waits.give_back(end.payer.process));
+        if let Some(number) = end.lineage
+            && let Some(lineage) = self.lineages.get_mut(&number)
         {
-            family.ends -= 1;
-            family.waiting -= end.waiting;
-            if family.ends == 0 {
-                self.families.remove(&number);
+            lineage.ends -= 1;
+            lineage.waiting -= end.waiting;
+            if lineage.ends == 0 {
+                self.lineages.remove(&number);
             }
         }
         Some(end)
@@ -177,8 +178,8 @@ impl Owners {
 
     /// Whether one more request may wait at an end.
     pub fn may_wait(&self, end: &End) -> bool {
-        let family = end.family.and_then(|family| self.families.get(&family));
-        family.is_none_or(|family| family.waiting < MAX_GIVEN) && self.waits.may_take(end.payer)
+        let lineage = end.lineage.and_then(|lineage| self.lineages.get(&lineage));
+        lineage.is_none_or(|lineage| lineage.waiting < MAX_GIVEN) && self.waits.may_take(end.payer)
     }
 
     /// One more request waits at an end.
@@ -186,24 +187,25 @@ impl Owners {
         let Some(end) = self.ends.get_mut(&number) else { return };
         end.waiting += 1;
         self.waits.take(end.payer);
-        let family = end.family.and_then(|family| self.families.get_mut(&family));
-        family.into_iter().for_each(|family| family.waiting += 1);
+        let lineage = end.lineage.and_then(|lineage| self.lineages.get_mut(&lineage));
+        lineage.into_iter().for_each(|lineage| lineage.waiting += 1);
     }
 
     /// A request at an end waits no more.
     pub fn answered(&mut self, number: u64) {
         let Some(end) = self.ends.get_mut(&number) else { return };
         end.waiting -= 1;
-        self.waits.give_back(end.payer);
-        let family = end.family.and_then(|family| self.families.get_mut(&family));
-        family.into_iter().for_each(|family| family.waiting -= 1);
+        self.waits.give_back(end.payer.process);
+        let lineage = end.lineage.and_then(|lineage| self.lineages.get_mut(&lineage));
+        lineage.into_iter().for_each(|lineage| lineage.waiting -= 1);
     }
 
-    /// The first end after another one for which the same process pays as for this one, and at which somebody waits: whoever waits
+    /// Returns the first end after another one for which the same family pays as for this one, and at which somebody waits: whoever waits
     /// there keeps others from waiting here.
     pub fn next_in_the_way(&self, end: &End, after: u64) -> Option<(u64, At)> {
-        let mut paid = self.paid.range((end.payer, after + 1)..=(end.payer, u64::MAX)).map(|(_, number)| *number);
-        paid.find_map(|number| self.ends.get(&number).filter(|end| end.waiting > 0).map(|end| (number, end.at)))
+        let is_in_the_way = |other: &End| other.waiting > 0 && other.payer.family == end.payer.family;
+        let mut others = self.ends.range(after + 1..);
+        others.find(|(_, other)| is_in_the_way(other)).map(|(number, other)| (*number, other.at))
     }
 
     /// A process has ended. Its ends are to be [closed](Self::next_of_ended).
@@ -230,27 +232,29 @@ impl Owners {
         Some((number, true))
     }
 
-    fn set_payer(&mut self, number: u64, to: u64) {
+    fn set_payer(&mut self, number: u64, to: Client) {
         let Some(end) = self.ends.get_mut(&number) else { return };
-        let from = core::mem::replace(&mut end.payer, to);
+        let from = core::mem::replace(&mut end.payer, to).process;
         let waiting = end.waiting as usize;
         self.paid.remove(&(from, number));
-        self.paid.insert((to, number));
+        self.paid.insert((to.process, number));
         self.places.pass(from, to, 1);
         self.waits.pass(from, to, waiting);
     }
 
     /// A process for whose ends nobody pays: whether it lives must be found out.
     pub fn orphan(&self) -> Option<u64> {
-        of(&self.paid, NOBODY).next().and_then(|end| self.ends.get(&end)).map(|end| end.owner)
+        of(&self.paid, NOBODY.process).next().and_then(|end| self.ends.get(&end)).map(|end| end.owner)
     }
 
-    /// A process lives: it pays for its ends from now on, for which nobody pays. Answers one that is too much, and is to be closed;
+    /// A client lives: it pays for its ends from now on, for which nobody pays. Answers one that is too much, and is to be closed;
     /// then there may be more.
-    pub fn process_lives(&mut self, process: u64) -> Option<u64> {
-        let is_its = |number: &u64, payer: u64| self.ends.get(number).is_some_and(|end| end.payer == payer);
+    pub fn process_lives(&mut self, client: Client) -> Option<u64> {
+        let process = client.process;
+        let is_its =
+            |number: &u64, payer: Client| self.ends.get(number).is_some_and(|end| end.payer.process == payer.process);
         let mut inherited = of(&self.owned, process)
-            .filter(|number| is_its(number, process) && self.ends.get(number).is_some_and(|end| end.inherited))
+            .filter(|number| is_its(number, client) && self.ends.get(number).is_some_and(|end| end.inherited))
             .count();
         let mut after = 0;
         loop {
@@ -261,27 +265,27 @@ impl Owners {
             }
             inherited += 1;
             after = number + 1;
-            self.set_payer(number, process);
+            self.set_payer(number, client);
             self.ends.get_mut(&number).into_iter().for_each(|end| end.inherited = true);
         }
     }
 
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
-        let (mut families, mut paid, mut waits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut lineages, mut paid, mut waits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for (number, end) in &self.ends {
-            assert!(self.owned.contains(&(end.owner, *number)) && self.paid.contains(&(end.payer, *number)));
-            *paid.entry(end.payer).or_insert(0) += 1;
-            *waits.entry(end.payer).or_insert(0) += end.waiting as usize;
-            if let Some(family) = end.family {
-                let family: &mut Family = families.entry(family).or_default();
-                family.ends += 1;
-                family.waiting += end.waiting;
+            assert!(self.owned.contains(&(end.owner, *number)) && self.paid.contains(&(end.payer.process, *number)));
+            *paid.entry(end.payer.process).or_insert(0) += 1;
+            *waits.entry(end.payer.process).or_insert(0) += end.waiting as usize;
+            if let Some(lineage) = end.lineage {
+                let lineage: &mut Lineage = lineages.entry(lineage).or_default();
+                lineage.ends += 1;
+                lineage.waiting += end.waiting;
             }
         }
         assert_eq!((self.owned.len(), self.paid.len()), (self.ends.len(), self.ends.len()));
-        assert_eq!(families, self.families);
-        assert!(families.values().all(|family| family.ends <= MAX_GIVEN + 1 && family.waiting <= MAX_GIVEN));
+        assert_eq!(lineages, self.lineages);
+        assert!(lineages.values().all(|lineage| lineage.ends <= MAX_GIVEN + 1 && lineage.waiting <= MAX_GIVEN));
         for (places, counted) in [(&self.places, &paid), (&self.waits, &waits)] {
             places.check_invariants();
             assert_eq!(places.taken(), counted.values().sum::<usize>());

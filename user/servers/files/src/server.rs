@@ -1,6 +1,6 @@
 //! Requests carried out, and those who waited answered.
 //!
-//! One endpoint, two interfaces: a badge with the highest bit below the powers set is the number of an end, and its requests are
+//! One endpoint, two interfaces: a badge that stands for an [object](OBJECT) is the number of an end, and its requests are
 //! those of byte streams; any other badge is a process, and its requests are those of the file server.
 
 use core::fmt::Write;
@@ -8,7 +8,7 @@ use core::fmt::Write;
 use tench::memory;
 use tench::server::Watch;
 use tench_abi::layout::slot;
-use tench_abi::power;
+use tench_abi::power::OBJECT;
 use tench_files::ends::{Due, Ends, GROWTH, Outcome};
 use tench_files::pipe::{Answer, Data};
 use tench_files::tree::{Requester, Tree};
@@ -23,8 +23,6 @@ use tench_sys::{Cap, CapAddress, Endpoint, Error as Refusal, OWN_SPACE, Rights, 
 
 /// Where requests arrive.
 const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
-/// In a badge, below the powers: the rest is the number of an end. No process has so high a number.
-const END: u64 = 1 << (power::SHIFT - 1);
 /// Files and directories that can be made.
 const MAX_NODES: usize = 2048;
 /// Blocks of 4 KiB for what is in them.
@@ -76,7 +74,7 @@ impl Server {
         loop {
             if port.next(Wait::FOREVER) == Event::Request {
                 port.carry_out(|request, context, answer| {
-                    if context.caller.0 & END == 0 {
+                    if context.caller.process & OBJECT == 0 {
                         Files::dispatch(self, request, context, answer)
                     } else {
                         Stream::dispatch(self, request, context, answer)
@@ -124,7 +122,7 @@ impl Server {
         let slot = self.outgoing[number];
         // Whoever offered no slot has left a capability here.
         let _ = OWN_SPACE.delete_at(slot);
-        let minted = SERVICE.mint_to(slot, Rights::WRITE | Rights::CALL, end | END);
+        let minted = SERVICE.mint_to(slot, Rights::WRITE | Rights::CALL, end | OBJECT);
         if minted.is_err() {
             // It was made just now, and nobody waits there.
             let _ = self.ends.close(end, |_| ());
@@ -150,7 +148,7 @@ fn reserve<E>(error: E) -> Result<(), E> {
 impl FilesService for Server {
     fn pipe(&mut self, caller: Caller) -> Result<(Sent<Endpoint, Given>, Sent<Endpoint, Given>), Error> {
         reserve(Error::Full)?;
-        let (reader, writer) = self.ends.pipe(caller.0)?;
+        let (reader, writer) = self.ends.pipe(caller)?;
         match (self.mint(reader, 0), self.mint(writer, 1)) {
             (Some(reader), Some(writer)) => Ok((reader, writer)),
             _ => {
@@ -216,15 +214,15 @@ impl FilesService for Server {
         Ok(self.ends.orphan())
     }
 
-    fn process_lives(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error> {
-        self.ends.process_lives(process, |waiter| refuse(replies, waiter));
+    fn process_lives(&mut self, replies: &mut Replies, process: u64, family: u64) -> Result<Option<u64>, Error> {
+        self.ends.process_lives(Caller { process, family }, |waiter| refuse(replies, waiter));
         Ok(self.ends.orphan())
     }
 }
 
 /// The end that a capability stands for.
 const fn end(caller: Caller) -> u64 {
-    caller.0 & !END
+    caller.process & !OBJECT
 }
 
 /// Keeps a request to answer it later.

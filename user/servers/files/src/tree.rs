@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use tench_files_client::protocol::{Error, How, Kind, MAX_PATH, Status};
-use tench_places::Places;
+use tench_places::{Client, Places};
 use tench_protocol::{ArrayVec, Caller, Powers};
 
 use crate::contents::{Blocks, Contents, Space, check_places};
@@ -26,8 +26,8 @@ const MAX_DEPTH: usize = MAX_PATH / 2 + 1;
 /// Who wants to change something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requester {
-    /// The process.
-    pub process: u64,
+    /// The process, and its family.
+    pub client: Client,
     /// Whether it may change what others made, and make something in directories that are not everybody's.
     pub is_entitled: bool,
 }
@@ -35,12 +35,12 @@ pub struct Requester {
 impl Requester {
     /// Whoever asks, with these powers.
     pub const fn new(caller: Caller, powers: Powers) -> Requester {
-        Requester { process: caller.0, is_entitled: powers.contains(Powers::FILES) }
+        Requester { client: caller, is_entitled: powers.contains(Powers::FILES) }
     }
 
     /// Refuses to change what another process made. Fails with `NotAllowed` then.
     fn check_maker(self, maker: Option<u64>) -> Result<(), Error> {
-        if self.is_entitled || maker == Some(self.process) { Ok(()) } else { Err(Error::NotAllowed) }
+        if self.is_entitled || maker == Some(self.client.process) { Ok(()) } else { Err(Error::NotAllowed) }
     }
 }
 
@@ -231,12 +231,12 @@ impl Tree {
         Ok((self.describe(*node)?, name))
     }
 
-    /// Makes room for one more node of a process.
-    fn room(&mut self, process: u64) -> Result<(), Error> {
-        if !self.made.may_take(process) {
+    /// Makes room for one more node of a client.
+    fn room(&mut self, client: Client) -> Result<(), Error> {
+        if !self.made.may_take(client) {
             return Err(Error::NoSpace);
         }
-        self.made.take(process);
+        self.made.take(client);
         Ok(())
     }
 
@@ -248,7 +248,6 @@ impl Tree {
 
     /// Opens a file. Whoever does closes it.
     pub fn open(&mut self, by: Requester, path: &str, how: How) -> Result<Node, Error> {
-        let process = by.process;
         let walk = self.walk(path)?;
         let node = match self.target(&walk) {
             Ok(_) if how == How::CreateNew => return Err(Error::Exists),
@@ -256,9 +255,9 @@ impl Tree {
             Err(Error::NoSuchFile) if matches!(how, How::Write | How::Append | How::CreateNew) => {
                 let name = walk.name.filter(|_| !path.ends_with('/')).ok_or(Error::IsDirectory)?;
                 self.check_add(by, walk.directory())?;
-                self.room(process)?;
+                self.room(by.client)?;
                 let contents = Contents::Memory(Blocks::default());
-                let file = File { contents, opens: 0, linked: true, maker: process };
+                let file = File { contents, opens: 0, linked: true, maker: by.client.process };
                 self.add(walk.directory(), name, Thing::File(file))?
             }
             Err(error) => return Err(error),
@@ -325,9 +324,9 @@ impl Tree {
                 // What is not there has a name.
                 let name = walk.name.ok_or(Error::Exists)?;
                 self.check_add(by, walk.directory())?;
-                self.room(by.process)?;
+                self.room(by.client)?;
                 let directory =
-                    Directory { maker: Some(by.process), is_everybodys: by.is_entitled, ..Directory::default() };
+                    Directory { maker: Some(by.client.process), is_everybodys: by.is_entitled, ..Directory::default() };
                 self.add(walk.directory(), name, Thing::Directory(directory))?;
                 Ok(())
             }

@@ -4,6 +4,7 @@ use tench_counting::{Counting, peak};
 use tench_files::ends::{Ends, GROWTH, Outcome};
 use tench_files::tree::{Requester, Tree};
 use tench_files_client::protocol::{How, MAX_PATH};
+use tench_places::Client;
 use tench_stream::protocol::MAX_DATA;
 
 #[global_allocator]
@@ -18,7 +19,7 @@ const WAITING: usize = 200;
 /// A path of the longest kind.
 /// A process that may change everything.
 const fn entitled(process: u64) -> Requester {
-    Requester { process, is_entitled: true }
+    Requester { client: Client::alone(process), is_entitled: true }
 }
 
 fn path(number: u64) -> String {
@@ -43,7 +44,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         }
     }
     for process in 100..103 {
-        let (reader, writer) = ends.pipe(process).unwrap();
+        let (reader, writer) = ends.pipe(Client::alone(process)).unwrap();
         for number in 0..WAITING as u64 {
             let end = ends.share(reader, process + 100).unwrap();
             assert_eq!(ends.read(end, 1), Outcome::Wait);
@@ -68,7 +69,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         while ends.orphan() == Some(process) {
             count(peak(|| ends.process_ended(process, |_| ())).1);
         }
-        count(peak(|| ends.process_lives(process + 100, |_| ())).1);
+        count(peak(|| ends.process_lives(Client::alone(process + 100), |_| ())).1);
         while ends.orphan() == Some(process + 100) {
             count(peak(|| ends.process_ended(process + 100, |_| ())).1);
         }

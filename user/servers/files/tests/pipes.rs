@@ -1,6 +1,7 @@
 //! Pipes and their ends against a slow model, and what it means for those who use them.
 
 use std::collections::BTreeMap;
+use tench_places::Client;
 
 use proptest::prelude::*;
 use tench_files::ends::{BATCH, Ends, Outcome};
@@ -12,11 +13,41 @@ use tench_stream::protocol::{Error, Kind, MAX_DATA};
 
 /// A process that may change everything.
 const fn entitled(process: u64) -> Requester {
-    Requester { process, is_entitled: true }
+    Requester { client: Client::alone(process), is_entitled: true }
 }
 
 fn ends() -> Ends<u64> {
     Ends::new(Tree::new(8, 8))
+}
+
+/// Children of one process once took all ends of streams.
+#[test]
+fn a_family_leaves_ends_and_waits_for_others() {
+    let mut ends = ends();
+    let of_family = |process| Client { process, family: 1 << 38 };
+    let mut readers = Vec::new();
+    for process in 1..=12 {
+        while let Ok((reader, _)) = ends.pipe(of_family(process)) {
+            readers.push(reader);
+        }
+    }
+    assert_eq!(2 * readers.len(), MAX_ENDS / 2);
+    let (others, _) = ends.pipe(Client::alone(20)).unwrap();
+    let waits =
+        (0..).map(|number| readers[number % readers.len()]).take_while(|end| read(&mut ends, *end, 1, 7).is_none());
+    assert_eq!(waits.count(), MAX_WAITING / 2);
+    assert_eq!(read(&mut ends, others, 1, 8), None, "somebody else waits");
+    // Who of the family has gone makes room for whoever of it comes.
+    ends.forget_gone(readers[0], |_| true, |reply| assert_eq!(reply, 7));
+    assert_eq!(read(&mut ends, readers[1], 1, 9), None);
+    // What a child keeps of an end that it was given counts for its family from then on.
+    let given = ends.share(others, 5).unwrap();
+    ended(&mut ends, 20);
+    ends.process_lives(of_family(5), |_| ());
+    ends.check_invariants();
+    assert!(ends.pipe(of_family(6)).is_err() && ends.info(given).is_ok());
+    (1..=12).for_each(|process| drop(ended(&mut ends, process)));
+    assert_eq!(ends.usage().ends, 0);
 }
 
 /// A process has ended, as the process server says it: until all of its ends are closed. Answers who waited there.
@@ -34,7 +65,7 @@ fn ended(ends: &mut Ends<u64>, process: u64) -> Vec<u64> {
 /// A process lives. Answers who waited at ends that were too many.
 fn lives(ends: &mut Ends<u64>, process: u64) -> Vec<u64> {
     let mut refused = Vec::new();
-    ends.process_lives(process, |reply| refused.push(reply));
+    ends.process_lives(Client::alone(process), |reply| refused.push(reply));
     ends.check_invariants();
     refused
 }
@@ -75,7 +106,7 @@ fn data(bytes: &[u8]) -> Data {
 #[test]
 fn bytes_come_out_in_order_and_the_end_when_all_writers_have_closed() {
     let mut ends = ends();
-    let (reader, writer) = ends.pipe(1).unwrap();
+    let (reader, writer) = ends.pipe(Client::alone(1)).unwrap();
     assert_eq!(write(&mut ends, writer, b"hello", 1), Some(Ok(())));
     assert_eq!(read(&mut ends, reader, 3, 2), Some(Ok(data(b"hel"))));
     assert_eq!(ends.info(reader).map(|info| (info.kind, info.size, info.readable)), Ok((Kind::Pipe, 2, true)));
@@ -93,7 +124,7 @@ fn bytes_come_out_in_order_and_the_end_when_all_writers_have_closed() {
 #[test]
 fn whoever_writes_where_nobody_reads_is_told_so_also_in_the_middle() {
     let mut ends = ends();
-    let (reader, writer) = ends.pipe(1).unwrap();
+    let (reader, writer) = ends.pipe(Client::alone(1)).unwrap();
     let shared = ends.share(reader, 2).unwrap();
     while write(&mut ends, writer, &[7; MAX_DATA], 1).is_some() {}
     assert_eq!(write(&mut ends, writer, b"!", 2), None, "in turn, even if it would fit");
@@ -109,7 +140,7 @@ fn whoever_writes_where_nobody_reads_is_told_so_also_in_the_middle() {
 #[test]
 fn a_writer_who_dies_while_it_waits_has_written_nothing() {
     let mut ends = ends();
-    let (reader, first) = ends.pipe(1).unwrap();
+    let (reader, first) = ends.pipe(Client::alone(1)).unwrap();
     let second = ends.share(first, 2).unwrap();
     let mut written = 0;
     while write(&mut ends, first, &[b'a'; 400], 0).is_some() {
@@ -128,7 +159,7 @@ fn a_writer_who_dies_while_it_waits_has_written_nothing() {
 #[test]
 fn those_who_wait_are_served_in_turn() {
     let mut ends = ends();
-    let (reader, writer) = ends.pipe(1).unwrap();
+    let (reader, writer) = ends.pipe(Client::alone(1)).unwrap();
     for number in 10..13 {
         assert_eq!(read(&mut ends, reader, 2, number), None);
     }
@@ -141,7 +172,7 @@ fn those_who_wait_are_served_in_turn() {
 #[test]
 fn bytes_for_a_reader_who_is_dead_go_to_the_next() {
     let mut ends = ends();
-    let (reader, writer) = ends.pipe(1).unwrap();
+    let (reader, writer) = ends.pipe(Client::alone(1)).unwrap();
     assert_eq!(read(&mut ends, reader, 4, 10), None);
     assert_eq!(read(&mut ends, reader, 9, 11), None);
     assert_eq!(write(&mut ends, writer, b"abcdef", 1), Some(Ok(())));
@@ -157,7 +188,7 @@ fn who_wants_all_ends_and_waits_gets_half_and_the_next_is_served() {
     let mut last = (0, 0);
     for process in 1..5 {
         let before = ends.usage();
-        while let Ok(pipe) = ends.pipe(process) {
+        while let Ok(pipe) = ends.pipe(Client::alone(process)) {
             last = pipe;
         }
         assert_eq!(ends.open(entitled(process), "x", How::Write), Err(files::Error::Full));
@@ -178,7 +209,7 @@ fn who_wants_all_ends_and_waits_gets_half_and_the_next_is_served() {
 #[test]
 fn whoever_gave_an_end_away_pays_for_little_that_is_done_with_it() {
     let mut ends = ends();
-    let (reader, _) = ends.pipe(1).unwrap();
+    let (reader, _) = ends.pipe(Client::alone(1)).unwrap();
     // The giver keeps a capability to what is process 2's, and process 2 is not harmed by that.
     let given = ends.share(reader, 2).unwrap();
     for _ in 0..MAX_GIVEN / 2 {
@@ -193,11 +224,11 @@ fn whoever_gave_an_end_away_pays_for_little_that_is_done_with_it() {
     ends.check_invariants();
     assert_eq!(read(&mut ends, reader, 1, 99), None, "the giver's own end is another matter");
     let mut own = 0;
-    while ends.pipe(2).is_ok() {
+    while ends.pipe(Client::alone(2)).is_ok() {
         own += 2;
     }
     assert_eq!(own, (MAX_ENDS - 2 - 1 - MAX_GIVEN as usize).div_ceil(2) & !1);
-    assert!(ends.pipe(1).is_ok(), "nor is the giver");
+    assert!(ends.pipe(Client::alone(1)).is_ok(), "nor is the giver");
     assert_eq!(ended(&mut ends, 2).len(), MAX_GIVEN as usize);
     ends.check_invariants();
 }
@@ -205,13 +236,13 @@ fn whoever_gave_an_end_away_pays_for_little_that_is_done_with_it() {
 #[test]
 fn of_those_who_gave_up_waiting_nobody_is_in_the_way() {
     let mut ends = ends();
-    let (reader, writer) = ends.pipe(1).unwrap();
+    let (reader, writer) = ends.pipe(Client::alone(1)).unwrap();
     while write(&mut ends, writer, &[0; 400], 1).is_some() {}
     let mut reply = 2;
     while write(&mut ends, writer, &[0; 400], reply).is_none() {
         reply += 1;
     }
-    let (other, _) = ends.pipe(1).unwrap();
+    let (other, _) = ends.pipe(Client::alone(1)).unwrap();
     assert_eq!(read(&mut ends, other, 1, 0), Some(Err(Error::Full)));
     let mut forgotten = Vec::new();
     ends.forget_gone(other, |reply| reply.is_multiple_of(3), |reply| forgotten.push(reply));
@@ -226,7 +257,7 @@ fn of_those_who_gave_up_waiting_nobody_is_in_the_way() {
 #[test]
 fn a_process_inherits_a_few_ends_and_no_blocks() {
     let mut ends = ends();
-    let (reader, writer) = ends.pipe(1).unwrap();
+    let (reader, writer) = ends.pipe(Client::alone(1)).unwrap();
     let file = ends.open(entitled(1), "f", How::Write).unwrap();
     let file = ends.share(file, 7).unwrap();
     let second = ends.share(writer, 7).unwrap();
@@ -246,7 +277,7 @@ fn a_process_inherits_a_few_ends_and_no_blocks() {
     assert_eq!(write(&mut ends, file, b"x", 0), Some(Ok(())));
     assert_eq!((ends.tree.space.held(7), ends.tree.space.used()), (0, 2));
     // There are no more than before of those who end.
-    let (reader, _) = ends.pipe(2).unwrap();
+    let (reader, _) = ends.pipe(Client::alone(2)).unwrap();
     ends.share(reader, 7).unwrap();
     ended(&mut ends, 2);
     assert_eq!(ends.orphan(), Some(7));
@@ -260,7 +291,7 @@ fn a_process_inherits_a_few_ends_and_no_blocks() {
 #[test]
 fn a_process_with_many_ends_is_closed_in_pieces() {
     let mut ends = ends();
-    while ends.pipe(1).is_ok() {}
+    while ends.pipe(Client::alone(1)).is_ok() {}
     let all = ends.usage().ends;
     let mut pieces = 0;
     loop {
@@ -279,7 +310,7 @@ fn a_process_with_many_ends_is_closed_in_pieces() {
 #[test]
 fn ends_that_were_given_to_nobody_are_found_when_the_giver_ends() {
     let mut ends = ends();
-    let (reader, writer) = ends.pipe(1).unwrap();
+    let (reader, writer) = ends.pipe(Client::alone(1)).unwrap();
     ends.share(reader, 2).unwrap();
     ends.share(writer, 3).unwrap();
     ends.share(writer, 777).unwrap();
@@ -393,7 +424,7 @@ fn run(ends: &mut Ends<u64>, models: &mut Models, step: &Step, reply: u64) {
     let at = |end: usize| known.get(end % known.len().max(1)).copied();
     match *step {
         Step::Pipe { process } => {
-            let (reader, writer) = ends.pipe(process).unwrap();
+            let (reader, writer) = ends.pipe(Client::alone(process)).unwrap();
             let number = models.pipes.len();
             models.pipes.push(Model::default());
             models.ends.insert(reader, (number, true, process));

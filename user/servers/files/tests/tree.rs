@@ -1,6 +1,7 @@
 //! Files and directories against a slow model, and what it means for those who use them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use tench_places::Client;
 
 use proptest::prelude::*;
 use tench_files::contents::{BLOCK, MAX_SIZE};
@@ -13,12 +14,12 @@ const PROCESS: u64 = 5;
 
 /// A process that may change everything.
 const fn entitled(process: u64) -> Requester {
-    Requester { process, is_entitled: true }
+    Requester { client: Client::alone(process), is_entitled: true }
 }
 
 /// One that may change what it made.
 const fn ordinary(process: u64) -> Requester {
-    Requester { process, is_entitled: false }
+    Requester { client: Client::alone(process), is_entitled: false }
 }
 
 /// A tree with two files of the archive, room for 40 more and for 20 blocks.
@@ -522,7 +523,7 @@ proptest! {
             let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
             see(&mut ends, "", root, &mut before);
             // The process 0 has the power.
-            let by = Requester { process, is_entitled: process == 0 };
+            let by = Requester { client: Client::alone(process), is_entitled: process == 0 };
             attempt(&mut ends, by, number, &from, &to);
             ends.check_invariants();
             see(&mut ends, "", root, &mut after);

@@ -89,7 +89,7 @@ impl Server {
 impl MemService for Server {
     fn give(
         &mut self,
-        Caller(client): Caller,
+        Caller { process: client, .. }: Caller,
         powers: Powers,
         size_bits: u32,
         within: Within,
@@ -110,17 +110,17 @@ impl MemService for Server {
         account: u64,
         size_bits: u32,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error> {
-        self.block(&Request::anywhere(caller.0, account, u64::from(size_bits)))
+        self.block(&Request::anywhere(caller.process, account, u64::from(size_bits)))
     }
 
     fn free_part(&mut self, caller: Caller, number: u16) -> Result<u64, Error> {
-        let (slot, block) = self.store.books.block(caller.0, number)?;
+        let (slot, block) = self.store.books.block(caller.process, number)?;
         self.store.free(slot)?;
         Ok(block.size())
     }
 
     fn divide(&mut self, caller: Caller, number: u16) -> Result<Granted, Error> {
-        let (upper, half) = self.store.divide(caller.0, number)?;
+        let (upper, half) = self.store.divide(caller.process, number)?;
         Ok(Granted { number: upper.0 as u16, size_bits: half.size_bits })
     }
 
@@ -177,7 +177,7 @@ impl MemService for Server {
 
     fn number(&mut self, caller: Caller, address: u64) -> Result<u16, Error> {
         let number = self.store.books.number_at(address).ok_or(Error::NoSuchBlock)?;
-        self.store.books.block(caller.0, number).map(|_| number)
+        self.store.books.block(caller.process, number).map(|_| number)
     }
 
     fn find(&mut self, holder: u64, number: u16) -> Result<Extent, Error> {

@@ -26,7 +26,7 @@ use tench_mem_client::slabs::protocol::{
     Books as SlabBooks, Bundle as Given, Figures, KernelAccount, MAX_DESCRIPTORS, MAX_SLABS, TRACE_BYTES,
 };
 use tench_mem_client::slabs::{Descriptor, MAX_TRACE};
-use tench_places::allows;
+use tench_places::{Client, allows};
 use tench_procs_client::pid;
 use tench_protocol::Bytes;
 use tench_slabs::{Backend, Lifetime, Piece, Policy, Recorder, Refused, Slabs as Books};
@@ -61,15 +61,15 @@ struct State {
 }
 
 impl State {
-    /// Whether a client may have one more bundle, of so many objects: nobody has more bundles, parts or slots than are left for
+    /// Returns whether a client may have one more bundle, of so many objects: no family has more bundles, parts or slots than are left for
     /// others. `room` is the number of slots that are left.
-    fn may_have(&self, client: u64, objects: usize, room: usize) -> bool {
+    fn may_have(&self, client: Client, objects: usize, room: usize) -> bool {
         // As long as less than half is taken, it does not matter by whom.
         if 2 * self.bundles.len() < MAX_BUNDLES && 2 * self.parts < MAX_PARTS && room > MAX_SLOTS / 2 + objects {
             return true;
         }
         let (mut bundles, mut parts, mut slots) = (0, 0, objects);
-        for bundle in self.bundles.values().filter(|bundle| bundle.client == client) {
+        for bundle in self.bundles.values().filter(|bundle| bundle.client.family == client.family) {
             bundles += 1;
             parts += bundle.parts.len();
             slots += bundle.parts.iter().map(|part| part.count as usize).sum::<usize>();
@@ -80,7 +80,7 @@ impl State {
 
 /// A bundle that was granted.
 struct Bundle {
-    client: u64,
+    client: Client,
     parts: Vec<Part>,
     /// Bytes of its objects, which count against its owner's quota.
     bytes: u64,
@@ -237,12 +237,12 @@ impl Slabs {
     fn grant(
         &mut self,
         store: &mut Store<Kernel>,
-        client: u64,
+        client: Client,
         lifetime: Lifetime,
         destination: Option<(Cap<CapNode>, CapAddress)>,
         descriptors: &[u64],
     ) -> Result<Given, Error> {
-        if !store.books.is_served(client) {
+        if !store.books.is_served(client.process) {
             return Err(Error::Ended);
         }
         let (wanted, sizes) = read_bundle(descriptors)?;
@@ -257,13 +257,13 @@ impl Slabs {
         if !state.may_have(client, objects, store.room()) {
             return Err(Error::TooManyBlocks);
         }
-        store.books.charge(client, bytes)?;
+        store.books.charge(client.process, bytes)?;
         let mut kernel =
             Maker { slots: &mut store.slots, memory: &state.memory, wanted: &wanted, made: ArrayVec::new() };
         let granted = state.books.grant(&sizes, lifetime, &mut kernel);
         let parts: Vec<Part> = kernel.made.into_iter().collect();
         if let Err(error) = granted {
-            store.books.credit(client, bytes);
+            store.books.credit(client.process, bytes);
             if error == tench_slabs::Error::OutOfMemory {
                 self.note(|recorder| recorder.failed(&sizes, lifetime));
             }
@@ -291,7 +291,7 @@ impl Slabs {
         let state = self.state()?;
         let bundle = state.bundles.remove(&number).ok_or(Error::NoSuchBundle)?;
         state.parts -= bundle.parts.len();
-        store.books.credit(bundle.client, bundle.bytes);
+        store.books.credit(bundle.client.process, bundle.bytes);
         for part in &bundle.parts {
             for object in 0..part.count {
                 let slot = CapAddress(part.first.0 + object);
@@ -313,7 +313,8 @@ impl Slabs {
     /// Frees the bundles that a client has, one at a time.
     pub fn close(&mut self, store: &mut Store<Kernel>, client: u64) -> Result<(), Error> {
         let Some(state) = &self.state else { return Ok(()) };
-        let mut numbers = state.bundles.iter().filter(|(_, bundle)| bundle.client == client).map(|(number, _)| *number);
+        let mut numbers =
+            state.bundles.iter().filter(|(_, bundle)| bundle.client.process == client).map(|(number, _)| *number);
         let (Some(number), more) = (numbers.next(), numbers.next().is_some()) else { return Ok(()) };
         self.free(store, number)?;
         if more { Err(Error::Unfinished) } else { Ok(()) }

@@ -38,7 +38,7 @@ where
     let found = if powers.contains(Powers::MEMORY) {
         books.next_account(after)
     } else {
-        books.account(caller.0).filter(|account| account.number > after)
+        books.account(caller.process).filter(|account| account.number > after)
     };
     found.ok_or(Error::NoSuchAccount)
 }

@@ -1,7 +1,7 @@
 //! What one monitor asks another about processes, as words. Whatever arrives is checked here.
 //!
 //! ```text
-//! word 0      the process that asks, and its powers: a badge
+//! word 0      the process that asks, its family and its powers: a badge
 //!      1      the process in question; or, where none is, the core that is asked, as the number before its first process
 //!      2…     where the operation has text: its bytes, and the strings
 //! ```
@@ -13,6 +13,7 @@ extern crate alloc;
 use alloc::boxed::Box;
 
 use tench_abi::Powers;
+use tench_abi::power::Client;
 use tench_monitor_client::protocol::{MAX_STRINGS, place};
 
 use crate::message::{Malformed, Strings, Words, decode_badge, split};
@@ -65,7 +66,7 @@ pub struct About {
     /// What.
     pub operation: Operation,
     /// Who asks.
-    pub asker: u64,
+    pub asker: Client,
     /// What the capability permits with which it is asked.
     pub powers: Powers,
     /// The process in question; its core is the one that is asked.
@@ -76,7 +77,7 @@ pub struct About {
 
 impl About {
     /// A request without text or powers.
-    pub const fn new(operation: Operation, asker: u64, subject: u64) -> About {
+    pub const fn new(operation: Operation, asker: Client, subject: u64) -> About {
         About { operation, asker, powers: Powers::empty(), subject, text: None }
     }
 
@@ -87,7 +88,7 @@ impl About {
 
     /// Who asks, and the powers: the badge of a capability.
     pub const fn badge(&self) -> u64 {
-        self.powers.badge(self.asker)
+        self.asker.badge(self.powers)
     }
 
     /// The same with text.
@@ -127,10 +128,14 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use tench_abi::power::family_of;
     use tench_monitor_client::protocol::first;
 
+    /// A process of the second core, in its third family.
+    const ASKER: Client = Client { process: first(2) | 9, family: family_of(2, 3) };
+
     fn ask(operation: Operation, subject: u64) -> About {
-        let about = About::new(operation, first(2) | 9, subject).with_powers(Powers::PROCESSES);
+        let about = About::new(operation, ASKER, subject).with_powers(Powers::PROCESSES);
         if operation.has_text() { about.with_text(Strings::new(b"cat\0a b\0").unwrap()) } else { about }
     }
 
@@ -144,7 +149,7 @@ mod tests {
             }
         }
         let longest = [&[b'x'; MAX_STRINGS - 1][..], &[0]].concat();
-        let about = About::new(Operation::Spawn, 9, first(1)).with_text(Strings::new(&longest).unwrap());
+        let about = About::new(Operation::Spawn, Client::alone(9), first(1)).with_text(Strings::new(&longest).unwrap());
         assert_eq!(About::decode(Operation::Spawn, &about.encode(), 0, 1), Ok(about));
     }
 
@@ -154,7 +159,7 @@ mod tests {
         assert_eq!(decode(&[first(2) | 9, 5]), Ok(()));
         assert_eq!(decode(&[first(2) | 9]), Err(Malformed::TooShort));
         assert_eq!(decode(&[first(2) | 9, 5, 0]), Err(Malformed::TooLong));
-        assert_eq!(decode(&[1 << 57 | first(2) | 9, 5]), Err(Malformed::Power));
+        assert_eq!(decode(&[1 << 61 | first(2) | 9, 5]), Err(Malformed::Power));
         // Of other cores, of this one, and of nobody.
         let nobody = Powers::all().badge(first(2));
         for asker in [9, first(1) | 9, first(2), nobody, 0, u64::MAX] {

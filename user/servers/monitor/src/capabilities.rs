@@ -11,6 +11,7 @@ use tench::server::Watch;
 use tench::time;
 use tench_abi::layout::slot;
 use tench_abi::object::CorePower;
+use tench_abi::power::identity;
 use tench_channel::Request as Number;
 use tench_foreign::{Core, Cores, Kind as Sendable, ObjectId, Shape};
 use tench_mem_client::Mem;
@@ -204,7 +205,7 @@ pub fn is_off(core: u64) -> bool {
 pub struct Gift {
     who: Waiter,
     slot: CapAddress,
-    /// Who sends it, as this core numbers processes, and which core that is.
+    /// Who sends it, as this core numbers processes, and which core that is: badges without powers.
     asker: u64,
     from: u64,
     to: Core,
@@ -272,7 +273,7 @@ pub enum Work {
     Growth(u64, Asker, u64),
     /// To give memory to another core, whose request this is.
     Gift(u64, Number),
-    /// To take back what a process has sent or lent of a block, for whom of it waits.
+    /// To take back what somebody has sent or lent of a block, who waits for that.
     Recall(u64, Pending<(), Error>),
     /// To hand memory to the memory server that another core has given, and lies in a slot.
     Donation(CapAddress, u64),
@@ -465,7 +466,7 @@ pub fn answer(books: &mut Books, links: &mut Links, own: &mut Own, port: &mut Po
 /// Hands a letter over. If whoever waited has gone, or has no slot for it, it lies here again.
 fn deliver(books: &mut Books, port: &mut Port, pending: Pending<Taken, Error>, letter: Letter) {
     let answer: Result<Taken, Error> = {
-        let about = About { from: letter.from, word: letter.word };
+        let about = About { from: identity(letter.from), word: letter.word };
         Ok((about, Sent::new(Cap::new(letter.slot))))
     };
     let told = port.replies.answer(pending, &answer);

@@ -11,7 +11,7 @@ use tench_monitor::about::About;
 use tench_monitor::message::{Malformed, Outcome, decode_result};
 use tench_monitor::portions::Portions;
 use tench_monitor_client::protocol::{Error, Memory, Process};
-use tench_places::Places;
+use tench_places::{Client as Asks, Places};
 use tench_protocol::wire::{Encode, Source};
 use tench_protocol::{Decode, Pending, Port, Replies};
 use tench_sys::{Cap, Error as Refusal, Notification};
@@ -19,7 +19,7 @@ use tench_sys::{Cap, Error as Refusal, Notification};
 use crate::capabilities::{self, Work};
 use crate::processes;
 use crate::services::{Request, Services};
-use crate::workers::{Client, Pool, Product, Task};
+use crate::workers::{Pool, Product, Task};
 
 /// Workers that a monitor has at most.
 const WORKERS: usize = 128;
@@ -210,18 +210,23 @@ impl Desk {
     }
 
     /// Whether there is room for one more of a process here who waits for the end of another.
-    pub fn may_wait(&self, asker: u64) -> bool {
+    pub fn may_wait(&self, asker: Asks) -> bool {
         self.places.may_take(asker)
     }
 
-    fn start(&mut self, origin: Origin, client: Client, task: Task, takes_long: bool) -> Result<(), Outcome> {
-        let key = place(client);
-        if takes_long && !self.places.may_take(key) {
+    fn start(
+        &mut self,
+        origin: Origin,
+        (service, asker): (u64, Asks),
+        task: Task,
+        takes_long: bool,
+    ) -> Result<(), Outcome> {
+        if takes_long && !self.places.may_take(asker) {
             return Err(Outcome::Busy);
         }
-        self.pool.start(origin, client, task, takes_long).map_err(|_| Outcome::Busy)?;
+        self.pool.start(origin, (service, asker.process), task, takes_long).map_err(|_| Outcome::Busy)?;
         if takes_long {
-            self.places.take(key);
+            self.places.take(asker);
         }
         Ok(())
     }
@@ -254,17 +259,12 @@ impl Desk {
             }
             _ => {}
         };
-        let (origin, client, took_place, product) = self.pool.finished(charge)?;
+        let (origin, (_, asker), took_place, product) = self.pool.finished(charge)?;
         if took_place {
-            self.places.give_back(place(client));
+            self.places.give_back(asker);
         }
         Some((origin, product))
     }
-}
-
-/// Whose place it is.
-const fn place((_, badge): Client) -> u64 {
-    badge
 }
 
 /// What to answer to words that are no message.

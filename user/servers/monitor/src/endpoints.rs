@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use tench::memory;
 use tench::time;
 use tench_abi::message::MAX_CAPS;
-use tench_abi::power::identity;
+use tench_abi::power::{Client, Powers, identity};
 use tench_channel::Request as Number;
 use tench_monitor::freight::{Freight, UNCLAIMED, answerer};
 use tench_monitor::message::{
@@ -116,8 +116,8 @@ impl Endpoints {
                     if cargo.is_empty() {
                         return Some((core, waiting, forward));
                     }
-                    let from = match place(waiting.asker) {
-                        (own, 1..) if own == self.core => waiting.asker,
+                    let from = match place(waiting.asker.process) {
+                        (own, 1..) if own == self.core => waiting.asker.badge(Powers::empty()),
                         _ => answerer(self.core, core),
                     };
                     self.wait(core, from, cargo, Outgoing::Request(Some(waiting), forward));
@@ -202,7 +202,7 @@ impl Endpoints {
     }
 
     /// What another core's answer to [`PROCESSES`](operation::PROCESSES) makes, for a process.
-    pub fn made(&mut self, words: &[u64], from: u64, asker: u64) -> core::result::Result<CapAddress, Refused> {
+    pub fn made(&mut self, words: &[u64], from: u64, asker: Client) -> core::result::Result<CapAddress, Refused> {
         match decode_answer(words) {
             Ok(Answer::Answered(_, caps, _)) if let [carried] = caps[..] => {
                 self.receive_one(&carried, from, asker).map_err(|_| Refused::Full)
@@ -237,8 +237,8 @@ impl Endpoints {
         letters: &mut Books,
     ) -> core::result::Result<Request, (Outcome, u64)> {
         let asker = match forward.to {
-            To::Server(_, badge) => identity(badge),
-            To::Held(..) => first(from),
+            To::Server(_, badge) => Client::of_badge(badge),
+            To::Held(..) => Client::alone(first(from)),
         };
         let malformed = |why: Malformed| (Outcome::Malformed, why as u64);
         let caps = self.receive(&forward.caps, from, asker, letters).map_err(|why| match why {
@@ -252,7 +252,7 @@ impl Endpoints {
             To::Held(number, badge) => (number, badge),
         };
         let client = self.books.client(number).map(|(server, process)| (u64::from(server), process));
-        let client = client.unwrap_or((proxies::NO_SERVER, first(from)));
+        let client = client.unwrap_or((proxies::NO_SERVER, Client::alone(first(from))));
         match self.books.copy(number, from, Rights::all(), badge) {
             Ok(slot) => Ok(Request::of_copy(forward, slot, client, caps)),
             Err(why) => {
@@ -400,7 +400,7 @@ impl Endpoints {
         &mut self,
         carried: &[Carried],
         from: u64,
-        asker: u64,
+        asker: Client,
         letters: &mut Books,
     ) -> core::result::Result<Caps, proxies::Error> {
         let (mut caps, mut refused) = (Caps::new(), None);
@@ -424,7 +424,7 @@ impl Endpoints {
         &mut self,
         carried: &Carried,
         from: u64,
-        asker: u64,
+        asker: Client,
     ) -> core::result::Result<CapAddress, proxies::Error> {
         if has_no_room() {
             self.books.take_in_vain(carried, from);
@@ -433,7 +433,7 @@ impl Endpoints {
         if let Carried::Held { server: Some(server), .. } = carried
             && server.number != proxies::PROCESSES
         {
-            self.inbox.knows(server.is_personal.then_some(asker), u64::from(server.number));
+            self.inbox.knows(server.is_personal.then_some(asker.process), u64::from(server.number));
         }
         self.books.receive(carried, from, asker)
     }

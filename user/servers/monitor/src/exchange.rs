@@ -25,6 +25,7 @@ mod others;
 
 use alloc::vec::Vec;
 
+use tench_abi::power::{Client, identity};
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_foreign::{
     Core, Cores, Effects, Error as Foreign, Input, Kind, Limits, Machine, ObjectId, Send, Sent, Shape, Stage, Token,
@@ -82,7 +83,7 @@ pub struct Parcel<P> {
     pub who: Option<P>,
     /// Where it lies; the exchange deletes it in the end.
     pub slot: Option<CapAddress>,
-    /// Who sends it: core and process.
+    /// Who sends it: the badge of the process, without powers.
     pub from: u64,
     /// To which core.
     pub to: Core,
@@ -179,10 +180,10 @@ impl<K: Kernel, P> Exchange<K, P> {
                 None => return self.hands.finish(parcel, Err(Error::BeingRevoked)),
             },
         };
-        if !self.hands.askers.may_take(parcel.from) {
+        if !self.hands.askers.may_take(Client::of_badge(parcel.from)) {
             return self.hands.finish(parcel, Err(Error::Full));
         }
-        self.hands.askers.take(parcel.from);
+        self.hands.askers.take(Client::of_badge(parcel.from));
         let rights = if found.shape.kind == Kind::Untyped { Rights::empty() } else { found.rights };
         let (token, to) = (self.hands.name(), parcel.to);
         self.hands.requests.insert(token, Purpose::Send(parcel));
@@ -206,15 +207,15 @@ impl<K: Kernel, P> Exchange<K, P> {
     // ── Taking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Somebody waits for the next letter. If too many do, it is refused.
-    pub fn take(&mut self, process: u64, who: P) {
-        if let Err(who) = self.hands.mail.wait(process, who) {
+    pub fn take(&mut self, client: Client, who: P) {
+        if let Err(who) = self.hands.mail.wait(client, who) {
             self.hands.done.push_back(Done::Answer(who, Err(Error::Full)));
         }
     }
 
-    /// Whether one more of a process may wait for a letter.
-    pub fn may_wait(&self, process: u64) -> bool {
-        self.hands.mail.may_wait(process)
+    /// Returns whether one more of a client may wait for a letter.
+    pub fn may_wait(&self, client: Client) -> bool {
+        self.hands.mail.may_wait(client)
     }
 
     /// Takes out those who wait for letters and have gone.
@@ -265,7 +266,8 @@ impl<K: Kernel, P> Exchange<K, P> {
         if found.is_borrowed {
             return self.hands.done.push_back(Done::Answer(who, Err(Error::Borrowed)));
         }
-        if !self.given(|giver, shape| *shape == found.shape && giver != from).is_empty() {
+        let is_others = |giver, shape: &Shape| *shape == found.shape && identity(giver) != identity(from);
+        if !self.given(is_others).is_empty() {
             return self.hands.done.push_back(Done::Answer(who, Err(Error::NotAllowed)));
         }
         let objects = self.given(|_, shape| *shape == found.shape);
@@ -276,11 +278,11 @@ impl<K: Kernel, P> Exchange<K, P> {
     pub fn recall(&mut self, giver: u64, base: u64, bytes: u64, who: P) {
         let end = base.saturating_add(bytes);
         let lies_in = |shape: &Shape| base <= shape.base && shape.base.saturating_add(shape.bytes) <= end;
-        let objects = self.given(|sender, shape| sender == giver && lies_in(shape));
+        let objects = self.given(|sender, shape| identity(sender) == identity(giver) && lies_in(shape));
         self.take_back(giver, Some(who), objects);
     }
 
-    /// What other cores have: by who gave it, and what it is.
+    /// What other cores have: by who gave it, and what it is. Of who gave it the family may not have been known, so the process counts.
     fn given(&self, is_it: impl Fn(u64, &Shape) -> bool) -> Vec<ObjectId> {
         let all = self.hands.stand_ins.iter();
         all.filter(|(_, stand_in)| is_it(stand_in.giver, &stand_in.shape)).map(|(object, _)| *object).collect()
@@ -297,8 +299,8 @@ impl<K: Kernel, P> Exchange<K, P> {
         for object in objects {
             let token = self.hands.name();
             // Whoever takes back more than there is room for is refused the rest, and asks again.
-            let may = from == 0 || self.hands.askers.may_take(from);
-            self.hands.askers.take(from);
+            let may = from == 0 || self.hands.askers.may_take(Client::of_badge(from));
+            self.hands.askers.take(Client::of_badge(from));
             self.hands.requests.insert(token, Purpose::Recall(number));
             if may {
                 self.step(Input::Revoke { token: Token(token), object });

@@ -16,12 +16,13 @@ use tench::sync::Mutex;
 use tench::thread;
 use tench_abi::Powers;
 use tench_abi::message::MAX_WORDS;
-use tench_abi::power::identity;
+use tench_abi::power::Client;
 use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
 use tench_monitor::askers::Askers;
-use tench_monitor_client::protocol::first;
+use tench_monitor::proxies::asker_of;
+use tench_monitor_client::protocol::place;
 use tench_names_client::Names;
 use tench_places::Places;
 use tench_protocol::{ArrayVec, DONE, Encode, Rejection};
@@ -37,7 +38,7 @@ pub const LIMIT: usize = 56;
 /// Requests of the process server that wait: it gives up after a moment, and may ask again.
 const OWN_LIMIT: u32 = 4;
 /// Who asks in the place of all processes of another core.
-const UNKNOWN: u64 = u64::MAX;
+const UNKNOWN: Client = Client::alone(u64::MAX);
 /// Bytes of a thread's stack.
 pub const STACK: usize = 16 * 1024;
 
@@ -65,7 +66,7 @@ pub enum Via {
 pub struct Waiting {
     reply: Made<Reply>,
     /// Whose request it counts as.
-    pub asker: u64,
+    pub asker: Client,
     /// What the capability permits with which it was asked.
     pub powers: Powers,
     /// Nobody waits: it was sent, not called with.
@@ -111,7 +112,6 @@ struct State {
 /// Where requests arrive.
 #[derive(Clone)]
 pub struct Inbox {
-    core: u64,
     watch: Watch,
     state: Arc<Mutex<State>>,
     /// The name server's number; none on the first core, where it is asked itself.
@@ -124,16 +124,11 @@ pub struct Inbox {
 
 impl Inbox {
     /// Nothing arrives yet. These names this core has for itself; it is asked about them in the place of the server of this number.
-    pub fn new(
-        core: u64,
-        watch: Watch,
-        (names, own): (Option<u64>, Vec<&'static str>),
-        wake: Cap<Notification>,
-    ) -> Inbox {
+    pub fn new(watch: Watch, (names, own): (Option<u64>, Vec<&'static str>), wake: Cap<Notification>) -> Inbox {
         let (arrived, places, spare) = (VecDeque::new(), Places::new(LIMIT), Vec::new());
         let state = State { arrived, places, own: 0, askers: Askers::default(), spare };
         let (state, local) = (Arc::new(Mutex::new(state)), Arc::new(Mutex::new(Local::new(own))));
-        Inbox { core, watch, state, names, local, wake }
+        Inbox { watch, state, names, local, wake }
     }
 
     /// Registers a name that this core has for itself.
@@ -200,7 +195,7 @@ impl Inbox {
 
     /// Whoever waits learns no more than when a server of its own core has ended: the kernel says so.
     pub fn abort(&self, waiting: Waiting) {
-        self.state.lock().leave(waiting.asker);
+        self.state.lock().leave(waiting.asker.process);
         drop(waiting.reply);
     }
 
@@ -209,7 +204,7 @@ impl Inbox {
         let words = next_after(&after).map(|message| Received::from_message(&message, 0));
         let words = words.iter().flat_map(|received| received.words().iter().copied()).collect();
         waiting.listing = Some((service, after));
-        let via = Via::Server(service, waiting.powers.badge(waiting.asker));
+        let via = Via::Server(service, waiting.asker.badge(waiting.powers));
         self.state.lock().arrived.push_back(Arrived { waiting, via, label: Names::NEXT, words, caps: Caps::new() });
         // It is there as long as this process.
         let _ = self.wake.signal();
@@ -225,7 +220,7 @@ impl Inbox {
     /// Nobody waits any more.
     pub fn forget(&self, waiting: Waiting) {
         let mut state = self.state.lock();
-        state.leave(waiting.asker);
+        state.leave(waiting.asker.process);
         state.spare.push(waiting.reply);
     }
 
@@ -286,13 +281,13 @@ impl Inbox {
             // It is there: what is kept of it is a copy.
             let _ = OWN_SPACE.delete_at(*cap);
         }
-        let (asker, powers) = (identity(received.badge()), Powers::of_badge(received.badge()));
+        let (asker, powers) = (Client::of_badge(received.badge()), Powers::of_badge(received.badge()));
         let next = match answered {
             Answered::Now => return reply,
             Answered::Waits => self.make_place(local, asker).and_then(|()| match self.take_reply() {
                 Ok(next) => Some(next),
                 Err(_) => {
-                    self.state.lock().leave(asker);
+                    self.state.lock().leave(asker.process);
                     None
                 }
             }),
@@ -308,9 +303,9 @@ impl Inbox {
     }
 
     /// Takes a place for somebody who waits for a name, if need be that of one who has gone.
-    fn make_place(&self, local: &mut Local, asker: u64) -> Option<()> {
+    fn make_place(&self, local: &mut Local, asker: Client) -> Option<()> {
         if !self.state.lock().admit(asker) {
-            local.take_out(asker, self.watch).into_iter().for_each(|gone| self.forget(gone));
+            local.take_out(asker.family, self.watch).into_iter().for_each(|gone| self.forget(gone));
             return self.state.lock().admit(asker).then_some(());
         }
         Some(())
@@ -331,15 +326,12 @@ impl Inbox {
         let mut message = Message::new(0);
         let badge = received.badge();
         let powers = Powers::of_badge(badge);
-        let counts_as = |proxy: u64| match first(self.core) | proxy & u64::from(u32::MAX) {
-            // It was another core's as a whole, on the first.
-            0 => UNKNOWN,
-            process => process,
-        };
+        // If it is nobody's, it was another core's as a whole.
+        let counts_as = |proxy| Some(asker_of(proxy)).filter(|asker| place(asker.process).1 != 0).unwrap_or(UNKNOWN);
         self.forget_ended(source, received);
         let listing = self.names.filter(|_| self.is_names(source)).and_then(|names| listing(names, received));
         let (via, asker) = match source {
-            Source::Server(service) => (Via::Server(service, badge), identity(badge)),
+            Source::Server(service) => (Via::Server(service, badge), Client::of_badge(badge)),
             Source::Common => (Via::Proxy(badge, 0), counts_as(badge)),
             Source::Own(proxy) => (Via::Proxy(proxy, badge), counts_as(proxy)),
         };
@@ -353,7 +345,7 @@ impl Inbox {
             let mut state = self.state.lock();
             if state.admit(asker) {
                 if let Via::Server(service, 1..) = via {
-                    state.askers.asks(asker, service);
+                    state.askers.asks(asker.process, service);
                 }
                 let words = received.words().iter().copied().collect();
                 // Whoever calls waits already.
@@ -386,9 +378,9 @@ impl State {
     }
 
     /// Takes a place for a request, if there is one for whoever asks.
-    fn admit(&mut self, asker: u64) -> bool {
-        let may = if asker == 0 { self.own < OWN_LIMIT } else { self.places.may_take(asker) };
-        match (may, asker) {
+    fn admit(&mut self, asker: Client) -> bool {
+        let may = if asker.process == 0 { self.own < OWN_LIMIT } else { self.places.may_take(asker) };
+        match (may, asker.process) {
             (false, _) => {}
             (true, 0) => self.own += 1,
             (true, _) => self.places.take(asker),

@@ -59,7 +59,7 @@ impl Local {
         let slot = memory::take_slot().map_err(no_memory)?;
         service.mint_to(slot, Rights::WRITE | Rights::CALL | Rights::GRANT, 0)?;
         // Nobody waits yet.
-        self.names.table.register(name, process, slot).map(drop).map_err(no_memory)
+        self.names.table.register(name, Caller::alone(process), slot).map(drop).map_err(no_memory)
     }
 
     /// Whether a request to the name server is about a name that stays here.
@@ -90,9 +90,9 @@ impl Local {
         }
     }
 
-    /// Those of a process who wait, but have gone without a word.
-    pub fn take_out(&mut self, process: u64, watch: Watch) -> Vec<Waiting> {
-        self.names.table.take_out(process, |waiting| waiting.has_gone(watch))
+    /// Takes out those of a family who wait, but have gone without a word.
+    pub fn take_out(&mut self, family: u64, watch: Watch) -> Vec<Waiting> {
+        self.names.table.take_out(family, |waiting| waiting.has_gone(watch))
     }
 
     /// A process has ended: its names are free. Answers those of it who waited.
@@ -170,19 +170,19 @@ impl NamesService for Question<'_> {
         endpoint: Arrived<'_, Endpoint>,
     ) -> core::result::Result<(), Error> {
         check_power(&name, powers)?;
-        if self.names.table.own(&name, caller.0).is_some() {
-            self.forget(&name, caller.0)?;
+        if self.names.table.own(&name, caller.process).is_some() {
+            self.forget(&name, caller.process)?;
         }
-        self.names.table.check_register(&name, caller.0)?;
+        self.names.table.check_register(&name, caller)?;
         let slot = memory::take_slot().map_err(|_| Error::Full)?;
         if has_no_room() || endpoint.cap().copy_to(slot).is_err() {
             memory::free_slot(slot);
             return Err(Error::Full);
         }
-        let waited = self.names.table.register(&name, caller.0, slot).inspect_err(|_| discard(&[slot]))?;
-        for (process, waiting) in waited {
+        let waited = self.names.table.register(&name, caller, slot).inspect_err(|_| discard(&[slot]))?;
+        for (_, waiting) in waited {
             let mut message = Message::new(DONE);
-            let badge = badge_for(&name, Caller(process), waiting.powers);
+            let badge = badge_for(&name, waiting.asker, waiting.powers);
             write::<_, Error>(&Ok(self.endpoint(slot, badge)), &mut message);
             self.inbox.finish(waiting, &message);
         }
@@ -215,7 +215,7 @@ impl NamesService for Question<'_> {
     }
 
     fn unregister(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> core::result::Result<(), Error> {
-        self.forget(&name, caller.0)
+        self.forget(&name, caller.process)
     }
 
     fn next(&mut self, name: Text<'_, MAX_NAME>) -> core::result::Result<(Text<'_, MAX_NAME>, u64), Error> {

@@ -21,7 +21,7 @@
 
 use arrayvec::ArrayVec;
 use tench_abi::message::{MAX_CAPS, MAX_WORDS};
-use tench_abi::power::identity;
+use tench_abi::power::Client;
 use tench_abi::{Powers, Tag};
 use tench_monitor_client::protocol::{MAX_STRINGS, place};
 
@@ -257,20 +257,20 @@ pub fn decode_signal(words: &[u64]) -> Result<(u64, u64), Malformed> {
 }
 
 /// Which process asks, of the core from which that has come, and with which powers.
-pub fn decode_asker(words: &[u64], from: u64) -> Result<(u64, Powers), Malformed> {
+pub fn decode_asker(words: &[u64], from: u64) -> Result<(Client, Powers), Malformed> {
     let ([badge], _) = split::<1>(words, 0)?;
     decode_badge(badge, from)
 }
 
 /// The process of a badge, which is one of this core, and its powers.
-pub fn decode_badge(badge: u64, core: u64) -> Result<(u64, Powers), Malformed> {
-    let process = identity(badge);
-    let (of, number) = place(process);
+pub fn decode_badge(badge: u64, core: u64) -> Result<(Client, Powers), Malformed> {
+    let client = Client::of_badge(badge);
+    let (of, number) = place(client.process);
     let powers = Powers::of_badge(badge);
     if of != core || number == 0 {
         return Err(Malformed::Process);
     }
-    if Powers::all().contains(powers) { Ok((process, powers)) } else { Err(Malformed::Power) }
+    if Powers::all().contains(powers) { Ok((client, powers)) } else { Err(Malformed::Power) }
 }
 
 /// Which request is cancelled.
@@ -329,6 +329,7 @@ mod tests {
     use std::vec::Vec;
 
     use tench_abi::Rights;
+    use tench_abi::power::{OBJECT, family_of};
 
     use super::*;
     use crate::proxies::{Server, What};
@@ -389,7 +390,7 @@ mod tests {
             assert_eq!(Forward::decode(&[0, process, 0], 1), Err(Malformed::Process), "{process:#x}");
         }
         assert_eq!(Forward::decode(&[0, Powers::NAMES.badge(0), 0], 0), Err(Malformed::Process));
-        assert_eq!(Forward::decode(&[0, 1 << 60 | 1 << 32 | 5, 0], 1), Err(Malformed::Power));
+        assert_eq!(Forward::decode(&[0, 1 << 62 | 1 << 32 | 5, 0], 1), Err(Malformed::Power));
         assert_eq!(Forward::decode(&[0, 0, 5 << 48], 1), Err(Malformed::Label));
         assert_eq!(Forward::decode(&[0, 0, 1 << 48, 0], 1), Err(Malformed::TooShort));
         // Kinds, rights, a server and a badge of a server that there are not; memory with rights; a notification that is called, and one of a
@@ -415,8 +416,10 @@ mod tests {
         assert_eq!(decode_answer(&[0; 67]), Err(Malformed::TooLong));
         assert_eq!(decode_answer(&[0; 75]), Err(Malformed::TooLong));
         let asker = 2 << 32 | 5;
-        assert_eq!(decode_asker(&[asker], 2), Ok((asker, Powers::empty())));
-        assert_eq!(decode_asker(&[Powers::FILES.badge(asker)], 2), Ok((asker, Powers::FILES)));
+        assert_eq!(decode_asker(&[asker], 2), Ok((Client::alone(asker), Powers::empty())));
+        let client = Client { process: asker, family: family_of(2, 7) };
+        assert_eq!(decode_asker(&[client.badge(Powers::FILES)], 2), Ok((client, Powers::FILES)));
+        assert_eq!(decode_asker(&[OBJECT | asker], 2), Err(Malformed::Process));
         assert_eq!(decode_asker(&[asker], 1), Err(Malformed::Process));
         assert_eq!(decode_asker(&[1 << 63 | asker], 2), Err(Malformed::Power));
         assert_eq!(

@@ -102,6 +102,7 @@ mod tests {
 
     use proptest::prelude::*;
     use tench_names_client::protocol::Error;
+    use tench_places::Client;
     use tench_sys::{Message, Received};
 
     use super::*;
@@ -162,10 +163,10 @@ mod tests {
         assert!(OWN.iter().all(|name| names.has(name)) && !OTHERS.iter().any(|name| names.has(name)));
         assert!(!names.has("") && !names.has("reserves"));
         for (name, owner) in OWN.into_iter().zip(5..) {
-            assert_eq!(names.table.check_register(name, owner), Ok(()), "each has a place");
-            assert_eq!(names.table.register(name, owner, 1), Ok(vec![]));
+            assert_eq!(names.table.check_register(name, Client::alone(owner)), Ok(()), "each has a place");
+            assert_eq!(names.table.register(name, Client::alone(owner), 1), Ok(vec![]));
         }
-        assert_eq!(names.table.check_register("reserve", 9), Err(Error::Taken));
+        assert_eq!(names.table.check_register("reserve", Client::alone(9)), Err(Error::Taken));
         names.check_invariants();
     }
 
@@ -178,9 +179,9 @@ mod tests {
             expected.iter().map(|(name, owner)| (name.to_string(), *owner)).collect::<Vec<_>>()
         };
         assert_eq!(list(&names, &there), expected(&[("clock", 5)]), "another core's are not this one's");
-        names.table.register("reserve", 105, 1).unwrap();
+        names.table.register("reserve", Client::alone(105), 1).unwrap();
         assert_eq!(list(&names, &there), expected(&[("clock", 5), ("reserve", 105)]));
-        names.table.register("mem", 103, 1).unwrap();
+        names.table.register("mem", Client::alone(103), 1).unwrap();
         assert_eq!(list(&names, &there), expected(&[("clock", 5), ("mem", 103), ("reserve", 105)]));
         assert_eq!(list(&names, &BTreeMap::new()), expected(&[("mem", 103), ("reserve", 105)]));
         assert_eq!(names.listed("reserve", Some("mem")), Listed::There, "a name server that goes back ends the list");
@@ -191,7 +192,7 @@ mod tests {
         fn a_list_has_each_name_once_and_in_order(here: Vec<(usize, u64)>, there: Vec<(usize, u64)>) {
             let mut names = names();
             for (which, owner) in here {
-                let _ = names.table.register(OWN[which % OWN.len()], owner, 0);
+                let _ = names.table.register(OWN[which % OWN.len()], Client::alone(owner), 0);
             }
             names.check_invariants();
             let all: Vec<&str> = OWN.into_iter().chain(OTHERS).collect();

@@ -7,13 +7,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tench::server::Watch;
-use tench_abi::power::identity;
 use tench_channel::{Incoming, Refused, Request as Number};
 use tench_monitor::about::About;
 use tench_monitor::exchange::line::{Growth, operation as exchange};
 use tench_monitor::message::{Words, decode_number, decode_place, decode_signal, operation};
 use tench_monitor_client::protocol::{Error, State};
-use tench_places::Places;
+use tench_places::{Client, Places};
 use tench_protocol::{Pending, Port, Replies};
 use tench_sys::{Error as Refusal, Instant};
 
@@ -370,7 +369,7 @@ impl Peer {
             return Ok(());
         }
         let number = self.request(operation::PROCESSES, &[badge])?;
-        self.asked.put(number, Asked::Endpoint(identity(badge), keep().ok()));
+        self.asked.put(number, Asked::Endpoint(Client::of_badge(badge), keep().ok()));
         Ok(())
     }
 
@@ -390,7 +389,7 @@ impl Peer {
         if waits {
             self.places.take(asker);
         }
-        self.asked.put(number, Asked::Processes(asker, waits, kept));
+        self.asked.put(number, Asked::Processes(asker.process, waits, kept));
         if is_kept { Ok(()) } else { Err(Error::Full) }
     }
 
@@ -412,7 +411,7 @@ impl Peer {
     }
 
     /// Whether there is room for one more of a process who waits for the end of one there.
-    pub fn may_wait(&self, asker: u64) -> bool {
+    pub fn may_wait(&self, asker: Client) -> bool {
         self.places.may_take(asker) && self.asked.len() < IN_FLIGHT as usize
     }
 

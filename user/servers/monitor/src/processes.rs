@@ -8,6 +8,7 @@ use core::time::Duration;
 
 use tench::{memory, process, time};
 use tench_abi::layout::slot;
+use tench_abi::power::Client;
 use tench_mem_client::Mem;
 use tench_monitor::about::{About, Operation};
 use tench_monitor::message::{Outcome, Strings, Words, ended};
@@ -32,10 +33,10 @@ pub enum Task {
 
 impl Task {
     /// For whom.
-    pub const fn asker(&self) -> u64 {
+    pub const fn asker(&self) -> Client {
         match self {
             Task::Do(about) => about.asker,
-            Task::Forget(asker) => *asker,
+            Task::Forget(asker) => Client::alone(*asker),
         }
     }
 

@@ -31,9 +31,9 @@ mod signals;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use tench_abi::power::identity;
+use tench_abi::power::{self, Powers};
 use tench_abi::{CapAddress, Error as Refusal, Rights};
-use tench_places::Places;
+use tench_places::{Client, Places};
 
 use crate::exchange::mail::LETTERS;
 use crate::freight::UNCLAIMED;
@@ -54,6 +54,12 @@ const HELD: usize = 2 * PROXIES;
 /// Numbers that a core is to be told it need not keep, at most: as many as are held there for this one, and letters with memory for messages
 /// that were not sent.
 const RELEASED: usize = HELD + LETTERS;
+/// Bits of a proxy's name below those that count: a badge without powers.
+const NAME_SHIFT: u32 = power::SHIFT - 1;
+/// Those bits.
+const ASKER: u64 = (1 << NAME_SHIFT) - 1;
+// There is always a name that no proxy has, also while all of them are being closed.
+const _: () = assert!(1_u64 << (u64::BITS - NAME_SHIFT) > 8 * PROXIES as u64);
 /// What can be done with an endpoint of another core: not receive.
 const RIGHTS: Rights = Rights::WRITE.union(Rights::CALL).union(Rights::GRANT);
 
@@ -219,6 +225,11 @@ tench_protocol::codes! {
     }
 }
 
+/// Returns who asked for the proxy of this name.
+pub const fn asker_of(name: u64) -> Client {
+    Client::of_badge(name & ASKER)
+}
+
 /// How a proxy is made.
 #[derive(Clone, Copy, Debug)]
 enum Form {
@@ -284,8 +295,8 @@ pub struct Proxies<K> {
     released: BTreeMap<u64, VecDeque<u64>>,
     /// Cores that have stopped.
     lost: BTreeSet<u64>,
-    /// The upper half of the last proxy's name.
-    named: u32,
+    /// The upper bits of the last proxy's name.
+    named: u64,
 }
 
 impl<K: Kernel> Proxies<K> {
@@ -384,7 +395,7 @@ impl<K: Kernel> Proxies<K> {
     // ── Receiving ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Makes of what came from a core a capability, for `asker`: in a slot that whoever asks has from now on.
-    pub fn receive(&mut self, carried: &Carried, from: u64, asker: u64) -> Result<CapAddress, Error> {
+    pub fn receive(&mut self, carried: &Carried, from: u64, asker: Client) -> Result<CapAddress, Error> {
         match *carried {
             Carried::Returned { number, rights, badge } => {
                 let made = self.copy(number, from, rights, badge)?;
@@ -425,9 +436,9 @@ impl<K: Kernel> Proxies<K> {
     }
 
     /// The server whose endpoint is held under a number, and the process for which that was made, if both are known.
-    pub fn client(&self, number: u64) -> Option<(u8, u64)> {
+    pub fn client(&self, number: u64) -> Option<(u8, Client)> {
         let held = self.held.at(number)?;
-        held.server.filter(|server| server.is_personal).map(|server| (server.number, identity(held.badge)))
+        held.server.filter(|server| server.is_personal).map(|server| (server.number, Client::of_badge(held.badge)))
     }
 
     fn make(
@@ -436,7 +447,7 @@ impl<K: Kernel> Proxies<K> {
         what: What,
         rights: Rights,
         is_plain: bool,
-        asker: u64,
+        asker: Client,
     ) -> Result<CapAddress, Error> {
         if !self.may_make(what, is_plain, asker) {
             self.sweep();
@@ -469,7 +480,7 @@ impl<K: Kernel> Proxies<K> {
         if what == What::Notification {
             self.signals.begin(name, owner, number);
         }
-        self.proxies.insert(name, Proxy { owner, number, slot, form, asker });
+        self.proxies.insert(name, Proxy { owner, number, slot, form, asker: asker.process });
         Ok(copy)
     }
 
@@ -487,7 +498,7 @@ impl<K: Kernel> Proxies<K> {
         made.map_err(|_| Error::Full)
     }
 
-    fn may_make(&self, what: What, is_plain: bool, asker: u64) -> bool {
+    fn may_make(&self, what: What, is_plain: bool, asker: Client) -> bool {
         let may_take = match (is_plain, what) {
             (true, _) => self.openers.may_take(asker),
             (false, What::Notification) => self.signallers.may_take(asker),
@@ -496,11 +507,11 @@ impl<K: Kernel> Proxies<K> {
         may_take && self.askers.may_take(asker)
     }
 
-    /// A name for a proxy, which is a badge. Who asked is in it, so that whoever receives knows whose request counts.
-    fn name(&mut self, asker: u64) -> u64 {
+    /// Makes a name for a proxy, which is a badge. [Who asked](asker_of) is in it, so that whoever receives knows whose request counts.
+    fn name(&mut self, asker: Client) -> u64 {
         loop {
             self.named = self.named.wrapping_add(1);
-            let name = u64::from(self.named) << 32 | asker & u64::from(u32::MAX);
+            let name = self.named << NAME_SHIFT | asker.badge(Powers::empty()) & ASKER;
             let is_used = self.proxies.contains_key(&name) || self.closing.contains_key(&name);
             if name != 0 && !is_used {
                 return name;

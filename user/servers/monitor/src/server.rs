@@ -15,6 +15,7 @@ use tench::println;
 use tench::server::Watch;
 use tench_abi::layout::slot;
 use tench_abi::object::Statistic;
+use tench_abi::power::Client;
 use tench_channel::Side;
 use tench_loader::Archive;
 use tench_loader::addresses::Randomness;
@@ -121,7 +122,7 @@ impl Server {
         services.find_all();
         let watch = Watch::new().map_err(no_memory)?;
         let attention = Attention::new(remind).map_err(no_memory)?;
-        let (inbox, signals) = (Inbox::new(machine.core, watch, own, wake), Signals::new(main, wake)?);
+        let (inbox, signals) = (Inbox::new(watch, own, wake), Signals::new(main, wake)?);
         let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services), signals)?;
         let desk = Desk::new(machine.core, services, wake);
         let books = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
@@ -419,7 +420,7 @@ impl Server {
         kept: fn(Pending<T, Error>) -> Asker,
     ) -> core::result::Result<Option<T>, Error> {
         let core = about.core();
-        if about.asker == 0 {
+        if about.asker == Client::AUTHORITY {
             return Err(Error::NotAllowed);
         }
         self.reach(core)?;
@@ -439,7 +440,7 @@ impl Server {
     }
 
     /// Whether there is room for one more who waits for the end of a process.
-    fn may_wait(&self, core: u64, asker: u64) -> bool {
+    fn may_wait(&self, core: u64, asker: Client) -> bool {
         let peer = self.peers.iter().find(|peer| peer.core == core);
         peer.map_or_else(|| self.desk.may_wait(asker), |peer| peer.may_wait(asker))
     }

@@ -8,7 +8,7 @@ use core::time::Duration;
 use tench::memory;
 use tench::sync::Mutex;
 use tench::time;
-use tench_abi::power::identity;
+use tench_abi::power::Client;
 use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
@@ -41,7 +41,7 @@ enum To {
     /// A server, asked by a process of another core. 0: by that core's process server, about a process.
     Server { service: u64, badge: u64 },
     /// What this capability is to, which is the request's own.
-    Copy { slot: CapAddress, client: (u64, u64) },
+    Copy { slot: CapAddress, client: (u64, Client) },
 }
 
 /// A request of a process of another core.
@@ -79,7 +79,7 @@ impl Request {
 
     /// What was asked of an endpoint here, to which `slot` holds a capability that is the request's from now on. `client` is for whom, if
     /// it is known whose endpoint that is.
-    pub fn of_copy(forward: &Forward<'_>, slot: CapAddress, client: (u64, u64), caps: Caps) -> Request {
+    pub fn of_copy(forward: &Forward<'_>, slot: CapAddress, client: (u64, Client), caps: Caps) -> Request {
         let (label, words) = (forward.label, forward.words.iter().copied().collect());
         Request { to: To::Copy { slot, client }, is_one_way: forward.is_one_way, label, words, caps }
     }
@@ -95,9 +95,9 @@ impl Request {
     }
 
     /// For whom it is.
-    pub const fn client(&self) -> (u64, u64) {
+    pub const fn client(&self) -> (u64, Client) {
         match self.to {
-            To::Server { service, badge } => (service, identity(badge)),
+            To::Server { service, badge } => (service, Client::of_badge(badge)),
             To::Copy { client, .. } => client,
         }
     }

@@ -31,6 +31,9 @@ fn a_frame_arrives_with_its_word_and_is_taken_back() {
     world.check_empty();
 }
 
+/// In a badge: of the first family of the core.
+const FAMILY: u64 = 1 << tench_abi::power::FAMILY_SHIFT;
+
 /// On one core, whoever was given a copy cannot take back those of others. No more can he on others.
 #[test]
 fn who_was_given_a_copy_takes_nothing_back() {
@@ -47,6 +50,24 @@ fn who_was_given_a_copy_takes_nothing_back() {
     let revoked = world.revoke(0, SENDER, frame);
     assert_eq!(world.answer(revoked), Ok(()));
     world.check_empty();
+}
+
+/// What was sent with a message counts for a process of which the monitor may know no family; it is that process's all the same.
+#[test]
+fn who_sent_something_takes_it_back_whatever_family_is_known() {
+    for (sent_as, asked_as) in [(SENDER, FAMILY | SENDER), (FAMILY | SENDER, SENDER)] {
+        let mut world = World::new(2);
+        let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
+        let taker = world.take(1, RECEIVER);
+        let given = world.give(0, sent_as, frame, 1, RECEIVER, 0);
+        assert_eq!(world.answer(given), Ok(()));
+        let _ = world.letter(taker);
+        let revoked = world.revoke(0, FAMILY | (SENDER + 1), frame);
+        assert_eq!(world.answer(revoked), Err(Error::NotAllowed), "another process of the family");
+        let revoked = world.revoke(0, asked_as, frame);
+        assert_eq!(world.answer(revoked), Ok(()));
+        world.check_empty();
+    }
 }
 
 /// Whoever revokes meets copies on other cores, and need ask nobody else to have them taken back.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! entry: 34 words
-//! 0   1 + the process that registered the name; 0: the entry is free. Written last, and cleared first.
+//! 0   1 + the badge, without powers, of who registered the name; 0: the entry is free. Written last, and cleared first.
 //! 1   bytes of the name
 //! 2…  the name
 //! ```
@@ -10,7 +10,8 @@
 
 use tench::server::Lasting;
 use tench_names_client::protocol::MAX_NAME;
-use tench_protocol::ArrayString;
+use tench_places::Client;
+use tench_protocol::{ArrayString, Powers};
 
 /// Words of an entry.
 const ENTRY: usize = 2 + (MAX_NAME + 1) / 8;
@@ -20,8 +21,8 @@ const ENTRY: usize = 2 + (MAX_NAME + 1) / 8;
 pub struct Kept {
     /// The entry's number.
     pub number: u32,
-    /// The process that registered it.
-    pub owner: u64,
+    /// Who registered it.
+    pub owner: Client,
     /// The name.
     pub name: ArrayString<MAX_NAME>,
 }
@@ -50,7 +51,7 @@ impl<M: Lasting> Journal<M> {
     /// What an entry says; `None` if it is free or no entry.
     pub fn entry(&self, number: u32) -> Option<Kept> {
         let at = number as usize * ENTRY;
-        let owner = self.memory.read(at).checked_sub(1)?;
+        let owner = Client::of_badge(self.memory.read(at).checked_sub(1)?);
         let length = usize::try_from(self.memory.read(at + 1)).ok().filter(|length| (1..=MAX_NAME).contains(length))?;
         let mut bytes = [0; MAX_NAME + 1];
         for (index, chunk) in bytes.chunks_exact_mut(8).enumerate() {
@@ -69,7 +70,7 @@ impl<M: Lasting> Journal<M> {
     }
 
     /// Writes an entry.
-    pub fn write(&mut self, number: u32, owner: u64, name: &str) {
+    pub fn write(&mut self, number: u32, owner: Client, name: &str) {
         let at = number as usize * ENTRY;
         self.memory.write(at + 1, name.len() as u64);
         for (index, chunk) in name.as_bytes().chunks(8).enumerate() {
@@ -77,7 +78,7 @@ impl<M: Lasting> Journal<M> {
             word[..chunk.len()].copy_from_slice(chunk);
             self.memory.write(at + 2 + index, u64::from_le_bytes(word));
         }
-        self.memory.write(at, owner + 1);
+        self.memory.write(at, owner.badge(Powers::empty()) + 1);
     }
 
     /// Frees an entry.

@@ -99,17 +99,17 @@ impl NamesService for Server {
         endpoint: Arrived<'_, Endpoint>,
     ) -> Result<(), Error> {
         check_power(&name, powers)?;
-        if let Some(number) = self.table.own(&name, caller.0) {
+        if let Some(number) = self.table.own(&name, caller.process) {
             // It may not know that it has registered the name before, if this server was started again meanwhile.
-            self.table.unregister(&name, caller.0)?;
+            self.table.unregister(&name, caller.process)?;
             self.discard(number);
         }
         reserve()?;
-        self.table.check_register(&name, caller.0)?;
+        self.table.check_register(&name, caller)?;
         let number = self.journal.free_entry().ok_or(Error::Full)?;
         endpoint.cap().copy_to(self.kept.slot(number)).map_err(|_| Error::Full)?;
-        self.journal.write(number, caller.0, &name);
-        for (_, Waiter { badge, pending }) in self.table.register(&name, caller.0, number)? {
+        self.journal.write(number, caller, &name);
+        for (_, Waiter { badge, pending }) in self.table.register(&name, caller, number)? {
             // Who gave up meanwhile is answered nothing.
             let _ = replies.answer(pending, &Ok(self.endpoint(number, badge)));
         }
@@ -139,22 +139,22 @@ impl NamesService for Server {
             Err(error) => return Err(error),
         }
         reserve()?;
-        if !self.table.may_wait(caller.0) {
+        if !self.table.may_wait(caller) {
             let watch = self.watch;
-            for waiter in self.table.take_out(caller.0, |waiter| watch.has_gone(&waiter.pending)) {
+            for waiter in self.table.take_out(caller.family, |waiter| watch.has_gone(&waiter.pending)) {
                 later.others().forget(waiter.pending);
             }
         }
-        if !self.table.may_wait(caller.0) {
+        if !self.table.may_wait(caller) {
             return Err(Error::Full);
         }
         let pending = later.keep().map_err(|_| Error::Full)?;
-        self.table.wait(&name, caller.0, Waiter { badge, pending });
+        self.table.wait(&name, caller, Waiter { badge, pending });
         Ok(None)
     }
 
     fn unregister(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<(), Error> {
-        let number = self.table.unregister(&name, caller.0)?;
+        let number = self.table.unregister(&name, caller.process)?;
         self.discard(number);
         Ok(())
     }

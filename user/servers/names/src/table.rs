@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use tench_names_client::protocol::{Error, MAX_NAME};
-use tench_places::{Places, allows};
+use tench_places::{Client, Places, allows};
 use tench_protocol::{Caller, Powers};
 
 /// Bytes of heap that [`Table::register`] or [`Table::wait`] may need, or any other request until it is answered, with
@@ -26,7 +26,7 @@ pub struct Entry<C> {
 /// Somebody who waits for a name.
 struct Waiter<R> {
     name: String,
-    process: u64,
+    client: Client,
     reply: R,
 }
 
@@ -34,7 +34,7 @@ struct Waiter<R> {
 pub struct Table<C, R> {
     names: BTreeMap<String, Entry<C>>,
     waiters: Vec<Waiter<R>>,
-    /// How many names each process has.
+    /// How many names each process and family has.
     places: Places,
     max_names: usize,
     max_waiters: usize,
@@ -48,7 +48,7 @@ impl<C: Copy, R> Table<C, R> {
     }
 
     /// Whether a process may register a capability under this name.
-    pub fn check_register(&self, name: &str, owner: u64) -> Result<(), Error> {
+    pub fn check_register(&self, name: &str, owner: Client) -> Result<(), Error> {
         self.check_name(name)?;
         if self.places.may_take(owner) { Ok(()) } else { Err(Error::Full) }
     }
@@ -66,15 +66,15 @@ impl<C: Copy, R> Table<C, R> {
 
     /// Registers a name, and answers who waited for it (process, reply), in the order in which they came. As long as there is room, it does not
     /// matter how many names the owner has: [`check_register`](Self::check_register) says whether it may have one more.
-    pub fn register(&mut self, name: &str, owner: u64, cap: C) -> Result<Vec<(u64, R)>, Error> {
+    pub fn register(&mut self, name: &str, owner: Client, cap: C) -> Result<Vec<(u64, R)>, Error> {
         self.check_name(name)?;
         if self.names.len() >= self.max_names {
             return Err(Error::Full);
         }
         self.places.take(owner);
-        self.names.insert(name.to_owned(), Entry { owner, cap });
+        self.names.insert(name.to_owned(), Entry { owner: owner.process, cap });
         let waited = self.waiters.extract_if(.., |waiter| waiter.name == name);
-        Ok(waited.map(|waiter| (waiter.process, waiter.reply)).collect())
+        Ok(waited.map(|waiter| (waiter.client.process, waiter.reply)).collect())
     }
 
     /// What a name stands for.
@@ -83,21 +83,21 @@ impl<C: Copy, R> Table<C, R> {
         self.names.get(name).map(|entry| entry.cap).ok_or(Error::Unknown)
     }
 
-    /// Whether one more thread of a process may wait.
-    pub fn may_wait(&self, process: u64) -> bool {
-        let own = self.waiters.iter().filter(|waiter| waiter.process == process).count();
+    /// Returns whether one more thread of a client may wait.
+    pub fn may_wait(&self, client: Client) -> bool {
+        let own = self.waiters.iter().filter(|waiter| waiter.client.family == client.family).count();
         allows(own, self.waiters.len(), self.max_waiters)
     }
 
-    /// Takes out those of a process who do not wait any more, without having said so: `has_gone` says which.
-    pub fn take_out(&mut self, process: u64, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        let gone = self.waiters.extract_if(.., |waiter| waiter.process == process && has_gone(&waiter.reply));
+    /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which.
+    pub fn take_out(&mut self, family: u64, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        let gone = self.waiters.extract_if(.., |waiter| waiter.client.family == family && has_gone(&waiter.reply));
         gone.map(|waiter| waiter.reply).collect()
     }
 
     /// Lets somebody wait for a name that is unknown.
-    pub fn wait(&mut self, name: &str, process: u64, reply: R) {
-        self.waiters.push(Waiter { name: name.to_owned(), process, reply });
+    pub fn wait(&mut self, name: &str, client: Client, reply: R) {
+        self.waiters.push(Waiter { name: name.to_owned(), client, reply });
     }
 
     /// Forgets a name, and answers the capability that it stood for.
@@ -129,7 +129,8 @@ impl<C: Copy, R> Table<C, R> {
             self.names.retain(|_, entry| entry.owner != process);
             caps.iter().for_each(|_| self.places.give_back(process));
         }
-        (caps, self.take_out(process, |_| true))
+        let gone = self.waiters.extract_if(.., |waiter| waiter.client.process == process);
+        (caps, gone.map(|waiter| waiter.reply).collect())
     }
 
     /// Panics if an invariant does not hold.
@@ -158,7 +159,7 @@ pub fn check_power(name: &str, powers: Powers) -> Result<(), Error> {
 /// Returns the badge of a capability to what is registered under a name, for somebody who looked it up: what powers it has is told to
 /// the system's servers, and is nobody else's business.
 pub fn badge_for(name: &str, caller: Caller, powers: Powers) -> u64 {
-    if caller == Caller::AUTHORITY || !is_system(name) { caller.0 } else { powers.badge(caller.0) }
+    caller.badge(if caller == Caller::AUTHORITY || !is_system(name) { Powers::empty() } else { powers })
 }
 
 /// Whether a name is one.

@@ -3,6 +3,7 @@
 use tench_counting::{Counting, peak};
 use tench_names::table::{GROWTH, Table};
 use tench_names_client::protocol::MAX_NAME;
+use tench_places::Client;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -19,20 +20,20 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
     let mut count = |bytes: usize| most = most.max(bytes);
     for number in 0..1024 {
         let name = name(number);
-        count(peak(|| table.register(&name, number % 2, 5).unwrap()).1);
+        count(peak(|| table.register(&name, Client::alone(number % 2), 5).unwrap()).1);
     }
     // All wait for the same name, and then it comes.
     for number in 0..256 {
         let awaited = name(5000);
-        let ((), bytes) = peak(|| table.wait(&awaited, number % 2, number));
+        let ((), bytes) = peak(|| table.wait(&awaited, Client::alone(number % 2), number));
         count(bytes);
     }
     count(peak(|| table.unregister(&name(0), 0).unwrap()).1);
-    let (waiters, bytes) = peak(|| table.register(&name(5000), 7, 5).unwrap());
+    let (waiters, bytes) = peak(|| table.register(&name(5000), Client::alone(7), 5).unwrap());
     assert_eq!(waiters.len(), 256);
     count(bytes);
     for number in 0..256 {
-        table.wait(&name(6000), 0, number);
+        table.wait(&name(6000), Client::alone(0), number);
     }
     let (gone, bytes) = peak(|| table.process_ended(0));
     assert_eq!((gone.0.len(), gone.1.len()), (511, 256));

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use tench::server::Fragile;
 use tench_names::kept::Journal;
+use tench_places::Client;
 
-fn found(memory: &mut Fragile) -> BTreeMap<u32, (u64, String)> {
+fn found(memory: &mut Fragile) -> BTreeMap<u32, (Client, String)> {
     let journal = Journal::new(memory, 256);
     let entries = (0..journal.count()).filter_map(|number| journal.entry(number));
     entries.map(|entry| (entry.number, (entry.owner, entry.name.to_string()))).collect()
@@ -25,6 +26,8 @@ proptest! {
             prop_assert_eq!(journal.count(), 8);
             let before = wanted.clone();
             if let Some(number) = journal.free_entry().filter(|_| !clears) {
+                // Some of a family, 0 alone.
+                let owner = Client::of_badge(owner << 38 | owner);
                 journal.write(number, owner, &name);
                 wanted.insert(number, (owner, name));
             } else if let Some(number) = wanted.keys().next().copied() {

@@ -2,6 +2,7 @@
 
 use tench_names::table::{Table, badge_for, check_power};
 use tench_names_client::protocol::Error;
+use tench_places::Client;
 use tench_protocol::{Caller, Powers};
 
 fn table() -> Table<u32, &'static str> {
@@ -12,9 +13,9 @@ fn table() -> Table<u32, &'static str> {
 fn a_registered_name_is_found() {
     let mut table = table();
     assert_eq!(table.look_up("clock"), Err(Error::Unknown));
-    assert_eq!(table.register("clock", 5, 70), Ok(vec![]));
+    assert_eq!(table.register("clock", Client::alone(5), 70), Ok(vec![]));
     assert_eq!(table.look_up("clock"), Ok(70));
-    assert_eq!(table.register("clock", 6, 71), Err(Error::Taken));
+    assert_eq!(table.register("clock", Client::alone(6), 71), Err(Error::Taken));
     assert_eq!(table.look_up("clock"), Ok(70));
     assert_eq!((table.own("clock", 5), table.own("clock", 6), table.own("klock", 5)), (Some(70), None, None));
 }
@@ -23,12 +24,12 @@ fn a_registered_name_is_found() {
 fn names_have_one_to_255_bytes_and_no_control_characters() {
     let mut table = table();
     for bad in ["", "a\nb", "\0", &"x".repeat(256)] {
-        assert_eq!(table.register(bad, 1, 1), Err(Error::BadName));
+        assert_eq!(table.register(bad, Client::alone(1), 1), Err(Error::BadName));
         assert_eq!(table.look_up(bad), Err(Error::BadName));
         assert_eq!(table.unregister(bad, 1), Err(Error::BadName));
     }
     for good in ["a", "größe und so", "srr/rps", &"x".repeat(255)] {
-        table.register(good, 1, 1).unwrap();
+        table.register(good, Client::alone(1), 1).unwrap();
         table.unregister(good, 1).unwrap();
     }
 }
@@ -45,7 +46,7 @@ fn names_of_the_system_need_the_power() {
 
 #[test]
 fn powers_are_told_to_servers_of_the_system_alone() {
-    let (caller, powers) = (Caller(7), Powers::MEMORY.union(Powers::RESERVE));
+    let (caller, powers) = (Caller::alone(7), Powers::MEMORY.union(Powers::RESERVE));
     assert_eq!(badge_for("reserve", caller, powers), powers.badge(7));
     assert_eq!(badge_for("my/reserve", caller, powers), 7);
     assert_eq!(badge_for("reserve", caller, Powers::empty()), 7);
@@ -56,11 +57,11 @@ fn powers_are_told_to_servers_of_the_system_alone() {
 fn a_full_table_is_an_error_and_stays_usable() {
     let mut table = table();
     for name in ["a", "b", "c"] {
-        table.register(name, 1, 1).unwrap();
+        table.register(name, Client::alone(1), 1).unwrap();
     }
-    assert_eq!(table.register("d", 1, 1), Err(Error::Full));
+    assert_eq!(table.register("d", Client::alone(1), 1), Err(Error::Full));
     table.unregister("b", 1).unwrap();
-    table.register("d", 1, 1).unwrap();
+    table.register("d", Client::alone(1), 1).unwrap();
 }
 
 #[test]
@@ -68,9 +69,9 @@ fn nobody_has_more_names_than_are_free() {
     let mut table = Table::<u32, u32>::new(8, 8);
     let mut register = |owner: u64, number: u32| {
         let name = format!("{owner} {number}");
-        let checked = table.check_register(&name, owner);
+        let checked = table.check_register(&name, Client::alone(owner));
         if checked.is_ok() {
-            table.register(&name, owner, number).unwrap();
+            table.register(&name, Client::alone(owner), number).unwrap();
         }
         table.check_invariants();
         checked
@@ -80,31 +81,31 @@ fn nobody_has_more_names_than_are_free() {
     assert_eq!([register(2, 0), register(2, 1), register(2, 2)], [Ok(()), Ok(()), Err(Error::Full)]);
     assert_eq!(register(3, 0), Ok(()));
     // A server that was started again takes what there is.
-    table.register("kept", 1, 9).unwrap();
+    table.register("kept", Client::alone(1), 9).unwrap();
     table.process_ended(1);
     table.check_invariants();
-    assert_eq!(table.check_register("mine", 2), Ok(()));
+    assert_eq!(table.check_register("mine", Client::alone(2)), Ok(()));
 }
 
 #[test]
 fn those_who_have_gone_make_room_for_others_of_their_process() {
     let mut table = Table::<u32, u32>::new(8, 8);
     for number in 0..4 {
-        assert!(table.may_wait(1));
-        table.wait("a", 1, number);
+        assert!(table.may_wait(Client::alone(1)));
+        table.wait("a", Client::alone(1), number);
     }
-    assert!(!table.may_wait(1) && table.may_wait(2));
-    table.wait("a", 2, 7);
+    assert!(!table.may_wait(Client::alone(1)) && table.may_wait(Client::alone(2)));
+    table.wait("a", Client::alone(2), 7);
     assert_eq!(table.take_out(1, |number| number % 2 == 0), [0, 2]);
-    assert!(table.may_wait(1));
-    assert_eq!(table.register("a", 3, 1).unwrap(), [(1, 1), (1, 3), (2, 7)]);
+    assert!(table.may_wait(Client::alone(1)));
+    assert_eq!(table.register("a", Client::alone(3), 1).unwrap(), [(1, 1), (1, 3), (2, 7)]);
     table.check_invariants();
 }
 
 #[test]
 fn only_the_owner_unregisters() {
     let mut table = table();
-    table.register("a", 1, 9).unwrap();
+    table.register("a", Client::alone(1), 9).unwrap();
     assert_eq!(table.unregister("a", 2), Err(Error::NotYours));
     assert_eq!(table.unregister("b", 1), Err(Error::Unknown));
     assert_eq!(table.unregister("a", 1), Ok(9));
@@ -114,37 +115,67 @@ fn only_the_owner_unregisters() {
 #[test]
 fn those_who_wait_are_answered_in_order() {
     let mut table = table();
-    table.wait("a", 1, "first");
-    assert!(table.may_wait(2));
-    table.wait("a", 2, "second");
-    assert!(!table.may_wait(3));
-    assert_eq!(table.register("b", 9, 1), Ok(vec![]));
-    assert_eq!(table.register("a", 9, 2), Ok(vec![(1, "first"), (2, "second")]));
-    assert!(table.may_wait(3));
+    table.wait("a", Client::alone(1), "first");
+    assert!(table.may_wait(Client::alone(2)));
+    table.wait("a", Client::alone(2), "second");
+    assert!(!table.may_wait(Client::alone(3)));
+    assert_eq!(table.register("b", Client::alone(9), 1), Ok(vec![]));
+    assert_eq!(table.register("a", Client::alone(9), 2), Ok(vec![(1, "first"), (2, "second")]));
+    assert!(table.may_wait(Client::alone(3)));
 }
 
 #[test]
 fn what_a_process_had_goes_with_it() {
     let mut table = table();
-    table.register("a", 1, 10).unwrap();
-    table.register("b", 2, 20).unwrap();
-    table.register("c", 1, 30).unwrap();
-    table.wait("d", 1, "mine");
-    table.wait("d", 2, "yours");
+    table.register("a", Client::alone(1), 10).unwrap();
+    table.register("b", Client::alone(2), 20).unwrap();
+    table.register("c", Client::alone(1), 30).unwrap();
+    table.wait("d", Client::alone(1), "mine");
+    table.wait("d", Client::alone(2), "yours");
     assert_eq!(table.process_ended(1), (vec![10, 30], vec!["mine"]));
     assert_eq!(table.process_ended(1), (vec![], vec![]));
     assert_eq!(table.look_up("b"), Ok(20));
-    assert_eq!(table.register("d", 2, 40), Ok(vec![(2, "yours")]));
+    assert_eq!(table.register("d", Client::alone(2), 40), Ok(vec![(2, "yours")]));
 }
 
 #[test]
 fn names_are_listed_in_alphabetical_order() {
     let mut table = table();
     for (name, owner) in [("names", 3), ("clock", 4), ("console", 5)] {
-        table.register(name, owner, 0).unwrap();
+        table.register(name, Client::alone(owner), 0).unwrap();
     }
     assert_eq!(table.next(""), Some(("clock", 4)));
     assert_eq!(table.next("clock"), Some(("console", 5)));
     assert_eq!(table.next("console"), Some(("names", 3)));
     assert_eq!(table.next("names"), None);
+}
+
+/// Children of one process once took all names and all places of those who wait.
+#[test]
+fn a_family_leaves_names_and_waits_for_others() {
+    let mut table = Table::<u32, u64>::new(64, 32);
+    let of_family = |process| Client { process, family: 1 << 38 };
+    let mut names = 0;
+    for process in 1..=12 {
+        while table.check_register(&format!("x/{names}"), of_family(process)).is_ok() {
+            table.register(&format!("x/{names}"), of_family(process), 0).unwrap();
+            names += 1;
+        }
+        while table.may_wait(of_family(process)) {
+            table.wait("x/never", of_family(process), process);
+        }
+        table.check_invariants();
+    }
+    assert_eq!(names, 32);
+    assert!(table.may_wait(Client::alone(20)));
+    assert_eq!(table.check_register("y", Client::alone(20)), Ok(()));
+    // Whoever of the family gave up makes room for another of it; who ends takes his own along alone.
+    assert_eq!(table.take_out(1 << 38, |process| *process == 1).len(), 16);
+    assert!(table.may_wait(of_family(12)));
+    table.wait("x/never", of_family(12), 12);
+    table.wait("x/never", of_family(11), 11);
+    assert_eq!(table.process_ended(12).1, [12]);
+    assert_eq!(table.process_ended(1).0.len(), 32);
+    assert_eq!(table.check_register("z", of_family(12)), Ok(()));
+    table.check_invariants();
 }

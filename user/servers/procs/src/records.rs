@@ -20,6 +20,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tench_abi::Powers;
+use tench_abi::power::{self, Client};
 use tench_abi::process::DEFAULT_PRIORITY;
 use tench_mem_client::protocol::NO_QUOTA;
 use tench_places::{Places, allows};
@@ -32,7 +33,7 @@ use crate::waits::Waits;
 pub const MAX_LIVING: usize = 2048;
 /// Records of ended processes that are kept; the oldest is forgotten first.
 pub const MAX_ENDED: usize = 4096;
-/// Threads that can wait for one process, which the processes share whose they are ([`allows`]), and threads of one process that can wait.
+/// Threads that can wait for one process, which the families share whose they are ([`allows`]), and threads of one process that can wait.
 pub const MAX_WAITERS: usize = 256;
 /// Generations over which a process manages its descendants.
 pub const MAX_GENERATIONS: usize = 32;
@@ -46,6 +47,8 @@ pub const TEXT_PLACES: usize = 4096;
 /// Places for records: a power of two, more than there are records.
 const PLACES: usize = 8192;
 const _: () = assert!(PLACES.is_power_of_two() && PLACES > MAX_LIVING + MAX_ENDED);
+// However many live, there is a number for one more family.
+const _: () = assert!(MAX_LIVING as u64 + 1 < power::FAMILIES);
 
 /// Bytes of heap that [`Records::prepare`] or [`Records::wait`] may need, beside the array of the ended, which may grow and
 /// says if it cannot.
@@ -90,8 +93,8 @@ pub struct Record<K> {
     /// Kernel objects, of a process that this server started and that has not ended.
     pub kernel: Option<K>,
     number: u64,
-    /// The process with which its family begins: the first of its ancestors, or itself, that somebody started who manages all. A family has no
-    /// more processes than are left for others ([`Places`]), however it divides them among parents and children.
+    /// Its [family](power::family): that of the first of its ancestors, or of itself, that somebody started who manages all. Its badge says which.
+    /// A family has no more processes than are left for others ([`Places`]), however it divides them among parents and children.
     family: u64,
     status: Condition,
     /// It has been stopped, and is taken apart: whatever is asked in its name is refused.
@@ -108,6 +111,11 @@ impl<K> Record<K> {
     /// What it does.
     pub const fn status(&self) -> Condition {
         self.status
+    }
+
+    /// It and its family.
+    pub const fn client(&self) -> Client {
+        Client { process: self.number, family: self.family }
     }
 
     /// Whether it has ended.
@@ -147,6 +155,12 @@ pub struct Records<K, R> {
     living: Places,
     /// Places for texts of processes in preparation, by family.
     texts: Places,
+    /// The number of the last family.
+    last_family: u64,
+    /// Families of other cores that have started living processes here, and what family those are.
+    guests: BTreeMap<u64, u64>,
+    /// The same, by the family here.
+    hosts: BTreeMap<u64, u64>,
     /// Ended processes, the oldest first.
     ended: VecDeque<u64>,
     waits: Waits<R>,
@@ -177,14 +191,45 @@ impl<K, R> Records<K, R> {
             names: BTreeMap::new(),
             living: Places::new(MAX_LIVING),
             texts: Places::new(TEXT_PLACES),
+            last_family: 0,
+            guests: BTreeMap::new(),
+            hosts: BTreeMap::new(),
             ended: VecDeque::new(),
             waits: Waits::default(),
         }
     }
 
+    /// Returns a family of which nobody lives. Numbers are used in turn, so that none is used again soon after its last process has ended.
+    fn new_family(&mut self) -> u64 {
+        // There are more numbers than families with living processes, so this ends.
+        loop {
+            self.last_family = self.last_family % (power::FAMILIES - 1) + 1;
+            let family = power::family_of(self.core, self.last_family);
+            if self.living.held_by_family(family) == 0 {
+                return family;
+            }
+        }
+    }
+
+    /// Returns the family of a process that `parent` starts with a capability of these powers; and, if the parent is of another core, the family there
+    /// for which it is one.
+    fn family_below(&mut self, parent: Client, powers: Powers) -> (u64, Option<u64>) {
+        if let Ok(record) = self.get(parent.process) {
+            let is_apart = record.powers.contains(Powers::PROCESSES);
+            return (if is_apart { self.new_family() } else { record.family }, None);
+        }
+        // All that a family of another core starts here is one family, too.
+        let origin =
+            Some(parent.family).filter(|_| self.is_foreign(parent.process) && !powers.contains(Powers::PROCESSES));
+        let known = origin.and_then(|origin| self.guests.get(&origin).copied());
+        (known.unwrap_or_else(|| self.new_family()), origin)
+    }
+
     /// Makes a record with a process identifier higher than any before, in state `Preparing`. It has no powers, and the usual priority
-    /// or its parent's ceiling, if that is lower.
-    pub fn prepare(&mut self, name: &str, parent: u64, kernel: Option<K>) -> Result<u64, Error> {
+    /// or its parent's ceiling, if that is lower. `powers` are those with which the parent asks.
+    pub fn prepare(&mut self, name: &str, parent: Client, powers: Powers, kernel: Option<K>) -> Result<u64, Error> {
+        let (family, origin) = self.family_below(parent, powers);
+        let parent = parent.process;
         // The place where this process, and every other that lives, will be when it has ended.
         self.ended.try_reserve(self.living.taken() + 1).map_err(|_| Error::OutOfMemory)?;
         let mut pid = self.last + 1;
@@ -193,11 +238,7 @@ impl<K, R> Records<K, R> {
             pid += 1;
         }
         let known = self.get(parent).ok();
-        // What a process of another core starts here is one family.
-        let first = if self.is_foreign(parent) { parent } else { pid };
-        let family =
-            known.filter(|parent| !parent.powers.contains(Powers::PROCESSES)).map_or(first, |parent| parent.family);
-        if !self.living.may_take(family) {
+        if !self.living.may_take(Client { process: pid, family }) {
             return Err(Error::TooManyProcesses);
         }
         let (ceiling, quota) = known.map_or((u8::MAX, NO_QUOTA), |parent| (parent.ceiling, parent.quota));
@@ -224,7 +265,11 @@ impl<K, R> Records<K, R> {
         };
         self.last = pid;
         self.places[place(pid)] = Some(Box::new(record));
-        self.living.take(family);
+        self.living.take(Client { process: pid, family });
+        if let Some(origin) = origin {
+            self.guests.insert(origin, family);
+            self.hosts.insert(family, origin);
+        }
         self.known.insert(pid);
         self.children.insert((parent, pid));
         self.preparing.insert((parent, pid));
@@ -314,10 +359,11 @@ impl<K, R> Records<K, R> {
         let record = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid);
         let record = record.ok_or(Error::NoSuchProcess)?;
         while record.texts < bytes.div_ceil(TEXT_UNIT) {
-            if !self.texts.may_take(record.family) {
+            let client = record.client();
+            if !self.texts.may_take(client) {
                 return Err(Error::TooMuchText);
             }
-            self.texts.take(record.family);
+            self.texts.take(client);
             record.texts += 1;
         }
         Ok(())
@@ -326,7 +372,7 @@ impl<K, R> Records<K, R> {
     /// A process's texts are gone, or are not its family's any more.
     pub fn release_texts(&mut self, pid: u64) {
         if let Some(record) = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid) {
-            (0..core::mem::take(&mut record.texts)).for_each(|_| self.texts.give_back(record.family));
+            (0..core::mem::take(&mut record.texts)).for_each(|_| self.texts.give_back(pid));
         }
     }
 
@@ -357,15 +403,15 @@ impl<K, R> Records<K, R> {
 
     /// Makes room for one more thread of `caller` that waits for `pid`, if there is none, by taking out those whose threads do
     /// not wait any more, without having said so: `has_gone` says which.
-    pub fn make_room(&mut self, pid: u64, caller: u64, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        if self.has_room(pid, caller) { Vec::new() } else { self.waits.give_back(pid, caller, has_gone) }
+    pub fn make_room(&mut self, pid: u64, caller: Client, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        if self.has_room(pid, caller) { Vec::new() } else { self.waits.give_back(pid, caller.process, has_gone) }
     }
 
     /// Whether one more thread may wait.
-    pub fn has_room(&self, pid: u64, caller: u64) -> bool {
-        let own = self.waits.count_between(pid, caller, MAX_WAITERS);
+    pub fn has_room(&self, pid: u64, caller: Client) -> bool {
+        let own = self.waits.count_between(pid, caller.family, MAX_WAITERS);
         allows(own, self.waits.count_for(pid, MAX_WAITERS), MAX_WAITERS)
-            && self.waits.count_of(caller, MAX_WAITERS) < MAX_WAITERS
+            && self.waits.count_of(caller.process, MAX_WAITERS) < MAX_WAITERS
     }
 
     /// The highest priority that `caller` may give: its ceiling. Of a process of another core that is not known here, and it may
@@ -380,7 +426,7 @@ impl<K, R> Records<K, R> {
     }
 
     /// Lets a thread of `waiter` wait for the end of a process that has not ended.
-    pub fn wait(&mut self, pid: u64, waiter: u64, deadline: Option<u64>, reply: R) {
+    pub fn wait(&mut self, pid: u64, waiter: Client, deadline: Option<u64>, reply: R) {
         self.waits.begin(pid, waiter, deadline, reply);
     }
 
@@ -431,7 +477,12 @@ impl<K, R> Records<K, R> {
         self.load -= usize::from(core::mem::take(&mut record.counts));
         self.preparing.remove(&(record.parent, pid));
         self.forget_name(pid, &record.name);
-        self.living.give_back(record.family);
+        self.living.give_back(pid);
+        if self.living.held_by_family(record.family) == 0
+            && let Some(origin) = self.hosts.remove(&record.family)
+        {
+            self.guests.remove(&origin);
+        }
         self.places[place(pid)] = Some(record);
         Ended { kernel, waiters: self.waits.target_ended(pid), abandoned: self.waits.waiter_ended(pid) }
     }
@@ -493,7 +544,11 @@ impl<K, R> Records<K, R> {
         self.texts.check_invariants();
         assert_eq!(self.texts.taken(), texts);
         assert_eq!(self.living.taken(), living);
-        assert!(families.iter().all(|(family, count)| self.living.held(*family) == *count));
+        assert!(families.iter().all(|(family, count)| self.living.held_by_family(*family) == *count));
+        assert!(families.keys().all(|family| power::family(*family) == *family), "a badge can say which family");
+        assert!(self.hosts.keys().all(|family| self.living.held_by_family(*family) > 0));
+        assert!(self.hosts.iter().all(|(family, origin)| self.guests.get(origin) == Some(family)));
+        assert_eq!(self.hosts.len(), self.guests.len());
         assert_eq!(self.ended.len(), numbers.len() - living);
         assert!(living <= MAX_LIVING && self.ended.len() <= MAX_ENDED);
         assert!(self.ended.iter().all(|&pid| self.get(pid).is_ok_and(Record::has_ended)));

@@ -103,7 +103,8 @@ impl Server {
         let here = |number| pid::first(core) | number;
         for (number, process) in [pid::INIT, pid::MEM, pid::PROCS].map(here).into_iter().zip(boot::first_processes()) {
             let is_init = number == here(pid::INIT);
-            let made = records.prepare(process.path, if is_init { 0 } else { here(pid::INIT) }, None);
+            let parent = Caller::alone(if is_init { 0 } else { here(pid::INIT) });
+            let made = records.prepare(process.path, parent, Powers::empty(), None);
             if made == Ok(number)
                 && let Ok(record) = records.get_mut(number)
             {
@@ -174,13 +175,13 @@ impl Server {
     /// Lets somebody wait for the end of a process.
     fn wait_for(
         &mut self,
-        caller: u64,
+        caller: Caller,
         later: Later<'_, Status, Error>,
         process: u64,
         deadline: Option<Instant>,
     ) -> Result<Option<Status>, Error> {
         reserve()?;
-        self.records.check_living(caller)?;
+        self.records.check_living(caller.process)?;
         if self.records.get(process)?.has_ended() {
             return self.describe(process).map(Some);
         }
@@ -196,7 +197,7 @@ impl Server {
     }
 
     /// Makes room for one more who waits, if there is none. Answers whether there is.
-    fn may_wait(&mut self, process: u64, caller: u64) -> bool {
+    fn may_wait(&mut self, process: u64, caller: Caller) -> bool {
         let watch = self.watch;
         let gone = self.records.make_room(process, caller, |waiter| watch.is_empty(waiter.reply()));
         self.answers.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
@@ -205,7 +206,7 @@ impl Server {
 
     /// Lets whoever has killed a process wait until nothing is left of it. Answers whether he waits: where there is no room for that, he
     /// goes on.
-    fn wait_for_kill(&mut self, caller: u64, process: u64, keep: &mut dyn FnMut() -> Option<Waiter>) -> bool {
+    fn wait_for_kill(&mut self, caller: Caller, process: u64, keep: &mut dyn FnMut() -> Option<Waiter>) -> bool {
         if reserve().is_err() || !self.may_wait(process, caller) {
             return false;
         }
@@ -284,11 +285,12 @@ impl Server {
     /// Kills a process, if `caller` may. Answers whether somebody is to be answered, and now.
     fn kill_for(
         &mut self,
-        caller: u64,
+        client: Caller,
         powers: Powers,
         process: u64,
         keep: &mut dyn FnMut() -> Option<Waiter>,
     ) -> Result<bool, Error> {
+        let caller = client.process;
         self.records.check_manage(caller, powers, process)?;
         let how = Condition::plain(State::Killed);
         match self.records.get(process)?.kernel {
@@ -309,7 +311,7 @@ impl Server {
             }
         }
         let has_ended = self.records.get(process).is_ok_and(ProcessRecord::has_ended);
-        Ok(has_ended || !self.wait_for_kill(caller, process, keep))
+        Ok(has_ended || !self.wait_for_kill(client, process, keep))
     }
 
     /// The process that `caller` may manage, if it runs.
@@ -325,21 +327,21 @@ impl Server {
 }
 
 impl ProcsService for Server {
-    fn create(&mut self, caller: Caller, program: Text<'_, MAX_NAME>) -> Result<u64, Error> {
+    fn create(&mut self, caller: Caller, powers: Powers, program: Text<'_, MAX_NAME>) -> Result<u64, Error> {
         reserve()?;
         // What an ended process prepared would belong to nobody.
-        self.records.check_living(caller.0)?;
+        self.records.check_living(caller.process)?;
         let file = self.boot.catalogue.find_program(&program).ok_or(Error::NoSuchProgram)?;
         let preparation = Preparation::new(file, &program);
-        self.records.prepare(&file.path, caller.0, Some(Kept::Preparing(preparation)))
+        self.records.prepare(&file.path, caller, powers, Some(Kept::Preparing(preparation)))
     }
 
-    fn create_of(&mut self, caller: Caller, name: Text<'_, MAX_NAME>, size: u64) -> Result<u64, Error> {
+    fn create_of(&mut self, caller: Caller, powers: Powers, name: Text<'_, MAX_NAME>, size: u64) -> Result<u64, Error> {
         reserve()?;
-        self.records.check_living(caller.0)?;
+        self.records.check_living(caller.process)?;
         records::check_name(&name)?;
         let room = usize::try_from(size).ok().filter(|room| *room <= MAX_FILE).ok_or(Error::TooLarge)?;
-        let process = self.records.prepare(&name, caller.0, None)?;
+        let process = self.records.prepare(&name, caller, powers, None)?;
         match self.make_room(process, &name, room) {
             Ok(()) => Ok(process),
             Err(error) => {
@@ -351,19 +353,19 @@ impl ProcsService for Server {
 
     fn write(&mut self, caller: Caller, process: u64, content: Bytes<'_, MAX_APPEND>) -> Result<(), Error> {
         let window = self.window;
-        self.preparation(caller.0, process)?.write(window, &content)
+        self.preparation(caller.process, process)?.write(window, &content)
     }
 
     fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error> {
         reserve()?;
-        let length = self.preparation(caller.0, process)?.text_after(text.len())?;
+        let length = self.preparation(caller.process, process)?.text_after(text.len())?;
         self.records.hold_texts(process, length)?;
-        self.preparation(caller.0, process)?.append(to, &text)
+        self.preparation(caller.process, process)?.append(to, &text)
     }
 
     fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error> {
         reserve()?;
-        self.preparation(caller.0, process)?.give(slot, cap)
+        self.preparation(caller.process, process)?.give(slot, cap)
     }
 
     fn give_away(
@@ -374,12 +376,12 @@ impl ProcsService for Server {
         cap: Arrived<'_, Any, Given>,
     ) -> Result<(), Error> {
         reserve()?;
-        self.preparation(caller.0, process)?.give(slot, cap)
+        self.preparation(caller.process, process)?.give(slot, cap)
     }
 
     fn set_up(
         &mut self,
-        Caller(caller): Caller,
+        Caller { process: caller, .. }: Caller,
         powers: Powers,
         process: u64,
         priority: u8,
@@ -433,17 +435,17 @@ impl ProcsService for Server {
 
     fn start(&mut self, caller: Caller, process: u64) -> Result<Option<Defect>, Error> {
         reserve()?;
-        self.preparation(caller.0, process)?;
+        self.preparation(caller.process, process)?;
         self.start_prepared(process)
     }
 
     fn exit(&mut self, caller: Caller, code: u64) -> Result<(), Error> {
-        self.end(caller.0, Condition { state: State::Exited, detail: code }, caller.0)
+        self.end(caller.process, Condition { state: State::Exited, detail: code }, caller.process)
     }
 
     fn kill(
         &mut self,
-        Caller(caller): Caller,
+        caller: Caller,
         powers: Powers,
         later: Later<'_, (), Error>,
         process: u64,
@@ -454,7 +456,7 @@ impl ProcsService for Server {
     }
 
     fn on_interrupt(&mut self, caller: Caller, signal: Arrived<'_, Notification>) -> Result<(), Error> {
-        match &mut self.records.get_mut(caller.0)?.kernel {
+        match &mut self.records.get_mut(caller.process)?.kernel {
             Some(Kept::Living(living)) => living.on_interrupt(signal.keep()),
             _ => return Err(Error::WrongState),
         }
@@ -463,12 +465,12 @@ impl ProcsService for Server {
 
     fn interrupt(
         &mut self,
-        Caller(caller): Caller,
+        caller: Caller,
         powers: Powers,
         later: Later<'_, bool, Error>,
         process: u64,
     ) -> Result<Option<bool>, Error> {
-        self.records.check_manage(caller, powers, process)?;
+        self.records.check_manage(caller.process, powers, process)?;
         if let Some(Kept::Living(living)) = &mut self.records.get_mut(process)?.kernel
             && living.interrupt()
         {
@@ -480,7 +482,7 @@ impl ProcsService for Server {
     }
 
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error> {
-        self.wait_for(caller.0, later, process, None)
+        self.wait_for(caller, later, process, None)
     }
 
     fn wait_until(
@@ -490,7 +492,7 @@ impl ProcsService for Server {
         process: u64,
         deadline: Instant,
     ) -> Result<Option<Status>, Error> {
-        self.wait_for(caller.0, later, process, Some(deadline))
+        self.wait_for(caller, later, process, Some(deadline))
     }
 
     fn status(&mut self, process: u64) -> Result<Status, Error> {
@@ -510,13 +512,13 @@ impl ProcsService for Server {
     }
 
     fn suspend(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error> {
-        let space = self.managed(caller.0, powers, process)?.process.address_space();
+        let space = self.managed(caller.process, powers, process)?.process.address_space();
         self.records.set_state(process, State::Suspended)?;
         space.suspend_account(true).map_err(|_| Error::Internal)
     }
 
     fn resume(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error> {
-        let space = self.managed(caller.0, powers, process)?.process.address_space();
+        let space = self.managed(caller.process, powers, process)?.process.address_space();
         if self.records.get(process)?.status().state != State::Suspended {
             return Err(Error::WrongState);
         }
@@ -531,16 +533,22 @@ impl ProcsService for Server {
         process: u64,
         from: CapAddress,
     ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error> {
-        self.list_capabilities(caller.0, powers, process, from)
+        self.list_capabilities(caller.process, powers, process, from)
     }
 
     fn abandon(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
-        self.preparation(caller.0, process)?;
+        self.preparation(caller.process, process)?;
         self.discard_record(process);
         Ok(())
     }
 
-    fn limit(&mut self, Caller(caller): Caller, powers: Powers, process: u64, bytes: u64) -> Result<(), Error> {
+    fn limit(
+        &mut self,
+        Caller { process: caller, .. }: Caller,
+        powers: Powers,
+        process: u64,
+        bytes: u64,
+    ) -> Result<(), Error> {
         self.records.check_manage(caller, powers, process)?;
         if self.records.get(caller).is_ok_and(|record| bytes > record.quota) {
             return Err(Error::NotAllowed);
@@ -565,7 +573,7 @@ impl ProcsService for Server {
         slot: CapAddress,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error> {
         reserve()?;
-        self.connect_again(caller.0, later, slot)
+        self.connect_again(caller, later, slot)
     }
 
     fn server(&mut self, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error> {
@@ -593,7 +601,7 @@ impl ProcsService for Server {
 
     fn fault(&mut self, caller: Caller, fault: OwnFault) -> Result<(), Error> {
         let region = fault.region.map(|region| (region.kind, region.start, region.size));
-        self.faulted(caller.0, fault.report(), Some(OwnReport { kind: fault.kind, region }))
+        self.faulted(caller.process, fault.report(), Some(OwnReport { kind: fault.kind, region }))
     }
 }
 

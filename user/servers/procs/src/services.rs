@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use tench::memory::{self, Made};
 use tench_abi::layout::slot;
 use tench_abi::object::NODE_BITS;
+use tench_abi::power::Client;
 use tench_abi::{CapAddress, Powers};
 use tench_clock_client::Clock;
 use tench_console_client::Console;
@@ -70,7 +71,7 @@ impl Listener {
 
     /// Tells it that a process has ended. It has a limited time to answer, because it may be about to end itself. Answers
     /// whether it has.
-    fn tell(self, server: Cap<Endpoint>, process: u64, lives: impl Fn(u64) -> bool) -> bool {
+    fn tell(self, server: Cap<Endpoint>, process: u64, lives: impl Fn(u64) -> Option<u64>) -> bool {
         let patient = Patient(server);
         match self {
             Listener::Names => !matches!(Names::at(patient).process_ended(process), Err(Failure::Lost(_))),
@@ -83,12 +84,14 @@ impl Listener {
 
 /// Tells the file server, which may ask in turn whether others live that were given streams, or for the same once more, if it has not
 /// closed everything yet.
-fn tell_files(files: Files<Patient>, process: u64, lives: impl Fn(u64) -> bool) -> bool {
+fn tell_files(files: Files<Patient>, process: u64, lives: impl Fn(u64) -> Option<u64>) -> bool {
     let mut answer = files.process_ended(process);
     for _ in 0..QUESTIONS {
         answer = match answer {
-            Ok(Some(other)) if other != process && lives(other) => files.process_lives(other),
-            Ok(Some(other)) => files.process_ended(other),
+            Ok(Some(other)) => match lives(other).filter(|_| other != process) {
+                Some(family) => files.process_lives(other, family),
+                None => files.process_ended(other),
+            },
             Err(Failure::Lost(_)) => return false,
             Ok(None) | Err(_) => break,
         };
@@ -214,7 +217,7 @@ impl Server {
         let gone = |_| LoadError::Kernel(Refusal::InvalidArgument);
         let quota = self.records.settle_quota(process).map_err(gone)?;
         let record = self.records.get(process).map_err(gone)?;
-        let (powers, parent) = (record.powers, record.parent);
+        let (badge, parent) = (record.client().badge(record.powers), record.parent);
         let servers = self.servers();
         let mut loader = Loader {
             mem: self.mem,
@@ -225,8 +228,8 @@ impl Server {
             servers: &servers,
             kept,
         };
-        let loaded = open_account(self.mem, process, parent, quota)
-            .and_then(|()| preparation.load(&mut loader, process, powers));
+        let loaded =
+            open_account(self.mem, process, parent, quota).and_then(|()| preparation.load(&mut loader, process, badge));
         let _ = preparation.take_service();
         let (mut living, size, frequency) = match loaded {
             Ok(loaded) => loaded,
@@ -318,9 +321,9 @@ impl Server {
         let _ = Cap::<Kernel>::new(slot::KERNEL).power_off(1);
     }
 
-    /// Whether a process is being prepared, or runs.
-    fn lives(&self, process: u64) -> bool {
-        self.records.get(process).is_ok_and(|record| !record.status().state.has_ended())
+    /// Returns the family of a process that is being prepared, or runs.
+    fn lives(&self, process: u64) -> Option<u64> {
+        self.records.get(process).ok().filter(|record| !record.has_ended()).map(|record| record.client().family)
     }
 
     /// Starts servers whose time has come.
@@ -328,7 +331,7 @@ impl Server {
         while let Some(name) = self.supervisor.due(Instant::now().ticks()) {
             match self.restart(name) {
                 Ok(Some(Started { waiters, missed })) => {
-                    let runs = |(process, waiter)| (Outcome::Runs(name, process), waiter);
+                    let runs = |(client, waiter): (Client, _)| (Outcome::Runs(name, client.process), waiter);
                     self.connections.extend(waiters.into_iter().map(runs));
                     for listener in Listener::ALL.into_iter().filter(|listener| listener.name() == name) {
                         missed.iter().for_each(|process| self.tell_one(listener, *process));
@@ -375,7 +378,8 @@ impl Server {
     ) -> Result<u64, LoadError> {
         let full = |_| LoadError::OutOfMemory;
         let endpoint = memory::make::<Endpoint>(0).map_err(|_| LoadError::OutOfMemory)?;
-        let process = self.records.prepare(preparation.path(), parent, None).map_err(full)?;
+        let process =
+            self.records.prepare(preparation.path(), Client::alone(parent), Powers::empty(), None).map_err(full)?;
         self.records.get_mut(process).map(set).map_err(full)?;
         preparation.serve_at(endpoint.cap());
         let launched = self.launch(process, preparation, Some(Service::Made(endpoint)), kept);
@@ -388,10 +392,11 @@ impl Server {
     /// A process's capability to a server, if it had one from here and that is gone because the server was started again.
     pub fn connect_again(
         &mut self,
-        caller: u64,
+        client: Client,
         later: Later<'_, Sent<Endpoint, Given>, Error>,
         slot: CapAddress,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error> {
+        let caller = client.process;
         let Some(Kept::Living(living)) = &self.records.get(caller)?.kernel else { return Err(Error::WrongState) };
         let (_, name) = *living.connected.iter().find(|(to, _)| *to == slot).ok_or(Error::BadSlot)?;
         match self.supervisor.state(name) {
@@ -399,7 +404,7 @@ impl Server {
             // One that is being taken apart is as good as down.
             Some(State::Up(_) | State::Down(_)) => {
                 let service = self.supervisor.find(name).ok_or(Error::GivenUp)?;
-                if service.wait(caller, || later.keep().ok()) { Ok(None) } else { Err(Error::Full) }
+                if service.wait(client, || later.keep().ok()) { Ok(None) } else { Err(Error::Full) }
             }
             Some(State::GivenUp) | None => Err(Error::GivenUp),
         }
@@ -411,7 +416,10 @@ impl Server {
         // A process that offered no slot has left its capability here.
         let _ = OWN_SPACE.delete_at(self.outgoing);
         let rights = Rights::WRITE | Rights::CALL | Rights::GRANT;
-        let badge = if process == 0 { 0 } else { self.records.get(process)?.powers.badge(process) };
+        let badge = match process {
+            0 => 0,
+            _ => self.records.get(process).map(|record| record.client().badge(record.powers))?,
+        };
         server.mint_to(self.outgoing, rights, badge).map(Sent::new).map_err(|_| Error::Internal)
     }
 

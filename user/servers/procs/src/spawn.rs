@@ -8,7 +8,7 @@ use tench::memory::{self as own_memory, Made};
 use tench::server::bury;
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
-use tench_abi::power::identity;
+use tench_abi::power::Client;
 use tench_abi::{CapAddress, Powers, Rights};
 use tench_boot::Content;
 use tench_loader::addresses::{Addresses, Randomness, StackSize};
@@ -338,10 +338,10 @@ impl Preparation {
         self.content.into_iter().for_each(|handed| handed.take_back());
     }
 
-    /// Loads the program into a process with these powers. It does not run yet.
-    pub fn load(&mut self, loader: &mut Loader<'_>, pid: u64, powers: Powers) -> Result<(Living, u64, u64), LoadError> {
+    /// Loads the program into a process with this badge. It does not run yet.
+    pub fn load(&mut self, loader: &mut Loader<'_>, pid: u64, badge: u64) -> Result<(Living, u64, u64), LoadError> {
         let mut memory = ProcessMemory::new(Account { pid, mem: loader.mem }, loader.shelf);
-        match self.build(loader, &mut memory, pid, powers) {
+        match self.build(loader, &mut memory, pid, badge) {
             Ok(Built { process, layout, connected, size, frequency }) => {
                 let _content = self.content.take().map(|handed| handed.content);
                 Ok((
@@ -363,7 +363,7 @@ impl Preparation {
         loader: &mut Loader<'_>,
         memory: &mut ProcessMemory,
         pid: u64,
-        powers: Powers,
+        badge: u64,
     ) -> Result<Built, LoadError> {
         let opened = self.content.as_ref().map(|handed| handed.content.open()).transpose()?;
         let (mut program, shown) = match (&opened, self.program) {
@@ -387,7 +387,7 @@ impl Preparation {
         };
         let mut machine = Machine::showing(memory, loader.window, shown);
         let process = Process::new(&mut machine, &program, &description)?;
-        let connected = self.connect(loader, powers.badge(pid), &process)?;
+        let connected = self.connect(loader, badge, &process)?;
         let layout = Layout::new(&program, &description);
         Ok(Built { process, layout, connected, size: program.size(), frequency: description.counter_frequency })
     }
@@ -450,6 +450,6 @@ fn give_kernel(process: &Process, badge: u64) -> Result<(), Refusal> {
     if powers.is_empty() {
         return Ok(());
     }
-    let badge = powers.badge(identity(badge));
+    let badge = Client::of_badge(badge).badge(powers);
     process.root.mint_from(slot::KERNEL, OWN_SPACE, slot::KERNEL, Rights::all(), badge)
 }

@@ -12,7 +12,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use tench_places::allows;
+use tench_places::{Client, allows};
 
 /// Threads that can wait for one server at the same time.
 pub const MAX_WAITERS: usize = 256;
@@ -56,8 +56,8 @@ pub struct Service<P, W> {
     policy: Policy,
     /// When it ended, the latest last; no more than the policy looks at.
     ends: VecDeque<u64>,
-    /// Processes that wait for it.
-    waiters: Vec<(u64, W)>,
+    /// Clients that wait for it.
+    waiters: Vec<(Client, W)>,
     /// Processes that have ended and that it has not been told of.
     missed: Vec<u64>,
 }
@@ -68,14 +68,14 @@ impl<P, W> Service<P, W> {
         self.state
     }
 
-    /// Somebody waits until it runs, if there is room for one more of the process and `keep` answers who. Answers whether.
-    pub fn wait(&mut self, process: u64, keep: impl FnOnce() -> Option<W>) -> bool {
-        let own = self.waiters.iter().filter(|(waiter, _)| *waiter == process).count();
+    /// Somebody waits until it runs, if there is room for one more of its family and `keep` answers who. Answers whether.
+    pub fn wait(&mut self, client: Client, keep: impl FnOnce() -> Option<W>) -> bool {
+        let own = self.waiters.iter().filter(|(waiter, _)| waiter.family == client.family).count();
         if !allows(own, self.waiters.len(), MAX_WAITERS) {
             return false;
         }
         let Some(waiter) = keep() else { return false };
-        self.waiters.push((process, waiter));
+        self.waiters.push((client, waiter));
         true
     }
 
@@ -87,7 +87,7 @@ impl<P, W> Service<P, W> {
     }
 
     /// It has ended, or could not be started. Answers who waits in vain, if it is given up.
-    fn fail(&mut self, now: u64) -> Vec<(u64, W)> {
+    fn fail(&mut self, now: u64) -> Vec<(Client, W)> {
         let window = self.policy.window;
         self.ends.retain(|end| now.saturating_sub(*end) < window);
         self.ends.push_back(now);
@@ -109,13 +109,13 @@ pub enum Verdict<W> {
     /// The server of this name is started again.
     Again(&'static str),
     /// The server of this name is not started again; these have waited for it.
-    GivenUp(&'static str, Vec<(u64, W)>),
+    GivenUp(&'static str, Vec<(Client, W)>),
 }
 
 /// What has waited for a server that runs now.
 pub struct Started<W> {
     /// Who has waited for it.
-    pub waiters: Vec<(u64, W)>,
+    pub waiters: Vec<(Client, W)>,
     /// Processes that ended meanwhile.
     pub missed: Vec<u64>,
 }
@@ -186,7 +186,9 @@ impl<P, W> Supervisor<P, W> {
     pub fn ended(&mut self, process: u64, now: u64) -> (Verdict<W>, Vec<W>) {
         let mut gone = Vec::new();
         for service in &mut self.services {
-            gone.extend(service.waiters.extract_if(.., |(waiter, _)| *waiter == process).map(|(_, waiter)| waiter));
+            gone.extend(
+                service.waiters.extract_if(.., |(waiter, _)| waiter.process == process).map(|(_, waiter)| waiter),
+            );
         }
         let Some(service) = self.services.iter_mut().find(|service| service.state == State::Up(process)) else {
             return (Verdict::NotSupervised, gone);
@@ -206,7 +208,7 @@ impl<P, W> Supervisor<P, W> {
     }
 
     /// A server could not be started. Answers who waits in vain, if it is given up.
-    pub fn not_started(&mut self, name: &str, now: u64) -> Vec<(u64, W)> {
+    pub fn not_started(&mut self, name: &str, now: u64) -> Vec<(Client, W)> {
         self.find(name).map(|service| service.fail(now)).unwrap_or_default()
     }
 }

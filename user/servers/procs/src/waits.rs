@@ -6,10 +6,12 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use tench_places::Client;
+
 /// A wait. `R` is what it takes to answer.
 struct Wait<R> {
     target: u64,
-    waiter: u64,
+    waiter: Client,
     deadline: Option<u64>,
     reply: R,
 }
@@ -42,12 +44,12 @@ fn of(set: &BTreeSet<(u64, u64)>, key: u64) -> impl Iterator<Item = u64> {
 
 impl<R> Waits<R> {
     /// A thread of `waiter` waits for the end of `target`, until a time if it says so.
-    pub fn begin(&mut self, target: u64, waiter: u64, deadline: Option<u64>, reply: R) {
+    pub fn begin(&mut self, target: u64, waiter: Client, deadline: Option<u64>, reply: R) {
         self.begun += 1;
         let number = self.begun;
         self.waits.insert(number, Wait { target, waiter, deadline, reply });
         self.by_target.insert((target, number));
-        self.by_waiter.insert((waiter, number));
+        self.by_waiter.insert((waiter.process, number));
         if let Some(deadline) = deadline {
             self.by_deadline.insert((deadline, number));
         }
@@ -56,7 +58,7 @@ impl<R> Waits<R> {
     fn remove(&mut self, number: u64) -> Option<R> {
         let Wait { target, waiter, deadline, reply } = self.waits.remove(&number)?;
         self.by_target.remove(&(target, number));
-        self.by_waiter.remove(&(waiter, number));
+        self.by_waiter.remove(&(waiter.process, number));
         if let Some(deadline) = deadline {
             self.by_deadline.remove(&(deadline, number));
         }
@@ -73,9 +75,9 @@ impl<R> Waits<R> {
         of(&self.by_waiter, waiter).take(limit).count()
     }
 
-    /// How many of those who wait for `target` are threads of `waiter`; looks at no more than `limit`.
-    pub fn count_between(&self, target: u64, waiter: u64, limit: usize) -> usize {
-        let is_of = |number: &u64| self.by_waiter.contains(&(waiter, *number));
+    /// Returns how many of those who wait for `target` are threads of a family; looks at no more than `limit`.
+    pub fn count_between(&self, target: u64, family: u64, limit: usize) -> usize {
+        let is_of = |number: &u64| self.waits.get(number).is_some_and(|wait| wait.waiter.family == family);
         of(&self.by_target, target).take(limit).filter(is_of).count()
     }
 
@@ -118,10 +120,10 @@ impl<R> Waits<R> {
         for (number, wait) in &self.waits {
             assert!(*number <= self.begun);
             assert!(self.by_target.contains(&(wait.target, *number)));
-            assert!(self.by_waiter.contains(&(wait.waiter, *number)));
+            assert!(self.by_waiter.contains(&(wait.waiter.process, *number)));
             assert!(wait.deadline.is_none_or(|deadline| self.by_deadline.contains(&(deadline, *number))));
             assert!(is_living(wait.target), "nobody waits for {}, which has ended", wait.target);
-            assert!(is_living(wait.waiter), "nobody of {} waits, which has ended", wait.waiter);
+            assert!(is_living(wait.waiter.process), "nobody of {} waits, which has ended", wait.waiter.process);
         }
     }
 }

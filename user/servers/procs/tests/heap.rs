@@ -1,6 +1,8 @@
 //! How much heap the records need for one request: what the server keeps in reserve is enough.
 
+use tench_abi::Powers;
 use tench_counting::{Counting, peak};
+use tench_places::Client;
 use tench_procs::records::{BRIEFLY, Condition, GROWTH, MAX_ENDED, MAX_LIVING, MAX_WAITERS, Records};
 use tench_procs_client::protocol::{MAX_NAME, State};
 
@@ -37,7 +39,8 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
             }
         }
         let name = name(number);
-        let (process, bytes) = peak(|| records.prepare(&name, 0, Some([0; 24])).unwrap());
+        let (process, bytes) =
+            peak(|| records.prepare(&name, Client::alone(0), Powers::empty(), Some([0; 24])).unwrap());
         most.0 = most.0.max(bytes.saturating_sub(arrays(process)));
         living.push(process);
         for wait in 0..if number % 64 == 0 { MAX_WAITERS as u64 } else { 1 } {
@@ -45,9 +48,9 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
             let other = living[(number + 7 * wait) as usize % living.len()];
             let waiter = if number % 128 == 0 { process } else { other };
             let (_, bytes) = peak(|| {
-                let gone = records.make_room(process, waiter, |_| false);
-                if records.has_room(process, waiter) {
-                    records.wait(process, waiter, Some(wait % 7), wait);
+                let gone = records.make_room(process, Client::alone(waiter), |_| false);
+                if records.has_room(process, Client::alone(waiter)) {
+                    records.wait(process, Client::alone(waiter), Some(wait % 7), wait);
                 }
                 gone
             });

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tench_abi::Powers;
+use tench_abi::power::Client;
 use tench_procs::records::{Condition, Ended, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records};
 use tench_procs_client::protocol::{Error, State};
 
@@ -132,7 +133,7 @@ impl Pair {
             .filter(|parent| !parent.powers.contains(Powers::PROCESSES))
             .map(|parent| parent.family);
         let in_family = |process: &Process| !process.condition.state.has_ended() && Some(process.family) == above;
-        let made = self.table.prepare(name, parent, Some(parent));
+        let made = self.table.prepare(name, Client::alone(parent), Powers::empty(), Some(parent));
         // That takes long, and many are created.
         if made.is_err() || self.model.processes.len().is_multiple_of(64) {
             let own = self.model.processes.values().filter(|process| in_family(process)).count();
@@ -212,16 +213,18 @@ impl Pair {
             assert_eq!(self.table.check_living(target).is_ok(), self.model.lives(target));
             return;
         }
+        let family = self.model.processes[&waiter].family;
         let of = |wait: &&Wait| wait.target == target || wait.waiter == waiter;
         let has_room = |model: &Model| {
             let count = |is_one: &dyn Fn(&Wait) -> bool| model.waits.values().filter(|wait| is_one(wait)).count();
             let free = MAX_WAITERS - count(&|wait| wait.target == target);
-            count(&|wait| wait.target == target && wait.waiter == waiter) < free
+            count(&|wait| wait.target == target && model.processes[&wait.waiter].family == family) < free
                 && count(&|wait| wait.waiter == waiter) < MAX_WAITERS
         };
+        let client = self.table.get(waiter).unwrap().client();
         let was_full = !has_room(&self.model);
         let waits = &self.model.waits;
-        let mut gone = self.table.make_room(target, waiter, |reply| waits[reply].given_up);
+        let mut gone = self.table.make_room(target, client, |reply| waits[reply].given_up);
         gone.sort_unstable();
         let expected: Vec<u32> = match was_full {
             true => waits.iter().filter(|(_, wait)| of(wait) && wait.given_up).map(|(number, _)| *number).collect(),
@@ -229,14 +232,14 @@ impl Pair {
         };
         assert_eq!(gone, expected);
         self.model.waits.retain(|number, _| !gone.contains(number));
-        assert_eq!(self.table.has_room(target, waiter), has_room(&self.model));
-        if !self.table.has_room(target, waiter) {
+        assert_eq!(self.table.has_room(target, client), has_room(&self.model));
+        if !self.table.has_room(target, client) {
             return;
         }
         let deadline = after.map(|after| self.model.now + 1 + after);
         self.model.replies += 1;
         let number = self.model.replies;
-        self.table.wait(target, waiter, deadline, number);
+        self.table.wait(target, client, deadline, number);
         self.model.waits.insert(number, Wait { target, waiter, deadline, given_up: false });
     }
 
@@ -275,6 +278,11 @@ impl Pair {
             let has_name = |one: &&u64| self.model.lives(**one) && self.model.processes[*one].name.ends_with("first");
             let named = self.model.processes.keys().filter(has_name).find(|one| *one > pid);
             assert_eq!(self.table.find("first", *pid), named.copied());
+            for other in sample.iter().filter(|other| self.model.lives(*pid) && self.model.lives(**other)) {
+                let [one, other] =
+                    [pid, other].map(|pid| (self.model.processes[pid].family, self.table.get(*pid).unwrap().client()));
+                assert_eq!(one.0 == other.0, one.1.family == other.1.family, "who is of one family");
+            }
             for caller in sample {
                 let allowed = match known {
                     None => Err(Error::NoSuchProcess),

@@ -1,6 +1,9 @@
 //! The process server's records.
 
+use std::collections::BTreeSet;
+
 use tench_abi::Powers;
+use tench_abi::power::{Client, FAMILIES, family, family_of};
 use tench_procs::records::{
     Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records, TEXT_PLACES, TEXT_UNIT, check_name,
 };
@@ -19,11 +22,11 @@ fn wait(table: &mut Table, pid: u64, waiter: u64, reply: u32) -> Result<Option<C
     if record.has_ended() {
         return Ok(Some(record.status()));
     }
-    assert!(table.make_room(pid, waiter, |_| false).is_empty());
-    if !table.has_room(pid, waiter) {
+    assert!(table.make_room(pid, Client::alone(waiter), |_| false).is_empty());
+    if !table.has_room(pid, Client::alone(waiter)) {
         return Err(Error::Full);
     }
-    table.wait(pid, waiter, None, reply);
+    table.wait(pid, Client::alone(waiter), None, reply);
     Ok(None)
 }
 
@@ -31,7 +34,7 @@ fn wait(table: &mut Table, pid: u64, waiter: u64, reply: u32) -> Result<Option<C
 fn table() -> Table {
     let mut table = Table::default();
     for (name, parent) in [("init", 0), ("bin/shell", 1), ("/bin/hello", 2)] {
-        let pid = table.prepare(name, parent, Some(name)).unwrap();
+        let pid = table.prepare(name, Client::alone(parent), NONE, Some(name)).unwrap();
         table.set_state(pid, State::Running).unwrap();
     }
     table.get_mut(1).unwrap().powers = Powers::all();
@@ -43,9 +46,9 @@ fn table() -> Table {
 fn identifiers_count_up_and_are_not_used_again() {
     let mut table = table();
     table.end(3, EXITED).unwrap();
-    assert_eq!(table.prepare("x", 2, None), Ok(4));
+    assert_eq!(table.prepare("x", Client::alone(2), NONE, None), Ok(4));
     table.discard(4).unwrap();
-    assert_eq!(table.prepare("x", 2, None), Ok(5));
+    assert_eq!(table.prepare("x", Client::alone(2), NONE, None), Ok(5));
     assert!(table.get(0).is_err() && table.get(4).is_err() && table.get(99).is_err() && table.get(u64::MAX).is_err());
     table.check_invariants();
 }
@@ -54,7 +57,10 @@ fn identifiers_count_up_and_are_not_used_again() {
 #[test]
 fn a_limit_holds_for_what_was_prepared_before_it() {
     let mut table = table();
-    let (before, less) = (table.prepare("x", 3, None).unwrap(), table.prepare("y", 3, None).unwrap());
+    let (before, less) = (
+        table.prepare("x", Client::alone(3), NONE, None).unwrap(),
+        table.prepare("y", Client::alone(3), NONE, None).unwrap(),
+    );
     table.get_mut(less).unwrap().quota = 1000;
     assert_eq!(table.settle_quota(before), Ok(u64::MAX), "nobody has a limit");
     table.get_mut(3).unwrap().quota = 5000;
@@ -76,7 +82,7 @@ fn a_program_that_is_handed_over_has_a_name_that_can_be_shown() {
 #[test]
 fn processes_are_found_by_path_and_base_name() {
     let mut table = table();
-    assert_eq!(table.prepare("hello", 2, None), Ok(4));
+    assert_eq!(table.prepare("hello", Client::alone(2), NONE, None), Ok(4));
     assert_eq!(table.find("hello", 0), Some(3));
     assert_eq!(table.find("hello", 3), Some(4));
     assert_eq!(table.find("hello", 4), None);
@@ -122,7 +128,7 @@ fn too_many_waiters_are_an_error() {
     }
     assert_eq!(wait(&mut table, 2, 2, 999), Err(Error::Full), "too many of one wait");
     // Whose client gave up makes room.
-    assert_eq!(table.make_room(1, 2, |reply| *reply % 100 == 7), [7, 107, 207]);
+    assert_eq!(table.make_room(1, Client::alone(2), |reply| *reply % 100 == 7), [7, 107, 207]);
     assert_eq!(wait(&mut table, 1, 2, 999), Ok(None));
     table.check_invariants();
 }
@@ -131,7 +137,7 @@ fn too_many_waiters_are_an_error() {
 fn those_who_wait_for_one_process_share_its_places() {
     let mut table = table();
     let mut free = MAX_WAITERS;
-    let waiters: Vec<u64> = (0..12).map(|_| table.prepare("waiter", 2, None).unwrap()).collect();
+    let waiters: Vec<u64> = (0..12).map(|_| table.prepare("waiter", Client::alone(2), NONE, None).unwrap()).collect();
     for waiter in &waiters {
         // Each can have half of what the others left, and one while there is any.
         let own = (0..).take_while(|n| wait(&mut table, 3, *waiter, *n) == Ok(None)).count();
@@ -152,8 +158,8 @@ fn those_who_wait_for_one_process_share_its_places() {
 #[test]
 fn one_manages_descendants_and_managers_manage_all() {
     let mut table = table();
-    table.prepare("grandchild", 3, None).unwrap();
-    table.prepare("other", 1, None).unwrap();
+    table.prepare("grandchild", Client::alone(3), NONE, None).unwrap();
+    table.prepare("other", Client::alone(1), NONE, None).unwrap();
     assert_eq!(table.check_manage(2, NONE, 3), Ok(()));
     assert_eq!(table.check_manage(2, NONE, 4), Ok(()));
     assert_eq!(table.check_manage(2, NONE, 2), Ok(()));
@@ -170,7 +176,7 @@ fn one_manages_descendants_and_managers_manage_all() {
 #[test]
 fn only_the_preparer_prepares_and_only_before_the_start() {
     let mut table = table();
-    let pid = table.prepare("x", 2, None).unwrap();
+    let pid = table.prepare("x", Client::alone(2), NONE, None).unwrap();
     assert!(table.preparing(2, pid).is_ok());
     assert_eq!(table.preparing(3, pid).err(), Some(Error::NotYours));
     assert_eq!(table.prepared_by(2), Some(pid));
@@ -186,7 +192,7 @@ fn a_child_has_the_usual_priority_and_ceiling_or_its_parents_ceiling_and_no_powe
     for (ceiling, expected) in [(120, 100), (100, 100), (99, 99), (0, 0), (255, 100)] {
         let parent = table.get_mut(2).unwrap();
         (parent.priority, parent.ceiling, parent.powers) = (ceiling / 2, ceiling, Powers::all());
-        let pid = table.prepare("x", 2, None).unwrap();
+        let pid = table.prepare("x", Client::alone(2), NONE, None).unwrap();
         let child = table.get(pid).unwrap();
         assert_eq!((child.priority, child.ceiling, child.powers), (expected, expected, NONE));
     }
@@ -207,33 +213,142 @@ fn the_table_can_be_full() {
     let mut table = table();
     // What a manager starts are families of their own.
     for _ in 3..MAX_LIVING {
-        table.prepare("x", 1, None).unwrap();
+        table.prepare("x", Client::alone(1), NONE, None).unwrap();
     }
-    assert_eq!(table.prepare("x", 1, None), Err(Error::TooManyProcesses));
+    assert_eq!(table.prepare("x", Client::alone(1), NONE, None), Err(Error::TooManyProcesses));
     table.end(3, EXITED).unwrap();
-    table.prepare("x", 1, None).unwrap();
+    table.prepare("x", Client::alone(1), NONE, None).unwrap();
     table.check_invariants();
 }
 
 #[test]
 fn a_family_that_multiplies_leaves_room_for_others() {
     let mut table = table();
-    let first = table.prepare("x", 1, None).unwrap();
+    let first = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     let (mut parent, mut count) = (first, 1);
     // Each is a child of the one before, so that nobody has more than one.
     let refusal = loop {
-        match table.prepare("x", parent, None) {
+        match table.prepare("x", Client::alone(parent), NONE, None) {
             Ok(child) => (parent, count) = (child, count + 1),
             Err(error) => break error,
         }
     };
     assert_eq!((refusal, count), (Error::TooManyProcesses, (MAX_LIVING - 3).div_ceil(2)));
     assert!(count > 1000, "so many can a program start");
-    assert!(table.prepare("x", 2, None).is_ok() && table.prepare("x", 1, None).is_ok());
+    assert!(
+        table.prepare("x", Client::alone(2), NONE, None).is_ok()
+            && table.prepare("x", Client::alone(1), NONE, None).is_ok()
+    );
     table.check_invariants();
     // The family stays one when its first process has ended.
     table.end(first, EXITED).unwrap();
-    assert_eq!(table.prepare("x", parent, None), Err(Error::TooManyProcesses));
+    assert_eq!(table.prepare("x", Client::alone(parent), NONE, None), Err(Error::TooManyProcesses));
+    table.check_invariants();
+}
+
+/// The badge that a process is given.
+fn badge(table: &Table, pid: u64) -> u64 {
+    let record = table.get(pid).unwrap();
+    record.client().badge(record.powers)
+}
+
+#[test]
+fn a_badge_says_of_which_family_a_process_is() {
+    let mut table = table();
+    let start = |table: &mut Table, parent: u64| table.prepare("x", Client::alone(parent), NONE, None).unwrap();
+    // Who was started by one who manages all begins a family, whatever else its parent has started.
+    let (one, other) = (start(&mut table, 1), start(&mut table, 1));
+    let child = start(&mut table, one);
+    let grandchild = start(&mut table, child);
+    let families = [2, one, other, child, grandchild].map(|pid| family(badge(&table, pid)));
+    assert!(families[0] != families[1] && families[1] != families[2] && families[0] != families[2]);
+    assert_eq!([families[3], families[4]], [families[1]; 2], "a child is of its parent's family");
+    assert_eq!([3, grandchild].map(|pid| Client::of_badge(badge(&table, pid)).process), [3, grandchild]);
+    // Who is given the power that its parent lacks cannot be; who has it begins families, and is of its own all the same.
+    table.get_mut(other).unwrap().powers = Powers::PROCESSES;
+    let apart = start(&mut table, other);
+    assert!(!families.contains(&family(badge(&table, apart))));
+    assert_eq!(Powers::of_badge(badge(&table, other)), Powers::PROCESSES);
+    assert!([1, 2, 3, one, apart].into_iter().all(|pid| family(badge(&table, pid)) != pid), "nobody is in none");
+    table.check_invariants();
+}
+
+#[test]
+fn the_number_of_a_family_is_used_again_when_nobody_of_it_lives() {
+    let mut table = table();
+    let start = |table: &mut Table, parent: u64| table.prepare("x", Client::alone(parent), NONE, None).unwrap();
+    let family = |table: &Table, pid: u64| table.get(pid).unwrap().client().family;
+    let first = start(&mut table, 1);
+    let (number, child) = (family(&table, first), start(&mut table, first));
+    table.end(first, EXITED).unwrap();
+    let mut seen = BTreeSet::new();
+    // All others have their turns before one comes again, and that one is not free as long as the child lives.
+    for round in 0..2 * FAMILIES {
+        let pid = start(&mut table, 1);
+        let given = family(&table, pid);
+        assert_ne!(given, number);
+        assert!(seen.insert(given) || round > FAMILIES - 10, "{given:#x} comes too early");
+        table.end(pid, EXITED).unwrap();
+    }
+    table.check_invariants();
+    assert_eq!(family(&table, child), number);
+    table.end(child, EXITED).unwrap();
+    let is_given_again = (0..FAMILIES).any(|_| {
+        let pid = start(&mut table, 1);
+        table.end(pid, EXITED).unwrap();
+        family(&table, pid) == number
+    });
+    assert!(is_given_again);
+    table.check_invariants();
+}
+
+/// A hostile program once could start a family on another core with each of its children.
+#[test]
+fn what_a_family_of_another_core_starts_is_one_family() {
+    let mut table = Table::of_core(1);
+    table.prepare("init", Client::alone(0), NONE, None).unwrap();
+    let of = |number: u64, process: u64| Client { process, family: family_of(0, number) };
+    let start = |table: &mut Table, parent: Client, powers| {
+        let pid = table.prepare("x", parent, powers, None).unwrap();
+        (pid, table.get(pid).unwrap().client().family)
+    };
+    let (first, family) = start(&mut table, of(3, 20), NONE);
+    let (second, other) = start(&mut table, of(3, 21), NONE);
+    assert_eq!(family, other, "whichever of its processes asks");
+    assert_ne!(start(&mut table, of(4, 22), NONE).1, family);
+    assert_ne!(start(&mut table, Client::alone(23), NONE).1, family);
+    let apart = [0; 2].map(|_| start(&mut table, of(3, 24), Powers::PROCESSES).1);
+    assert!(apart[0] != apart[1] && !apart.contains(&family), "who manages all there starts families here, too");
+    assert_eq!(start(&mut table, Client { process: first, family }, NONE).1, family);
+    table.check_invariants();
+    // As long as one of them lives, and no longer.
+    table.end(first, EXITED).unwrap();
+    assert_eq!(start(&mut table, of(3, 25), NONE).1, family);
+    let all: Vec<u64> =
+        std::iter::successors(table.next(second), |(pid, _)| table.next(*pid)).map(|(pid, _)| pid).collect();
+    [second].into_iter().chain(all).for_each(|pid| drop(table.end(pid, EXITED).unwrap()));
+    table.check_invariants();
+    assert_ne!(start(&mut table, of(3, 26), NONE).1, family);
+    table.check_invariants();
+}
+
+/// Eleven children once waited in all places for a process whose end others want to hear of, too.
+#[test]
+fn a_family_that_waits_leaves_room_for_others() {
+    let mut table = table();
+    let first = table.prepare("x", Client::alone(1), NONE, None).unwrap();
+    let family = table.get(first).unwrap().client().family;
+    let mut waits = 0;
+    for _ in 0..20 {
+        let child = table.prepare("x", Client::alone(first), NONE, None).unwrap();
+        while table.has_room(3, Client { process: child, family }) {
+            table.wait(3, Client { process: child, family }, None, 0);
+            waits += 1;
+        }
+    }
+    assert_eq!(waits, MAX_WAITERS / 2);
+    assert!(table.has_room(3, table.get(2).unwrap().client()));
+    assert_eq!(table.end(3, EXITED).unwrap().waiters.len(), waits);
     table.check_invariants();
 }
 
@@ -241,7 +356,7 @@ fn a_family_that_multiplies_leaves_room_for_others() {
 fn old_records_are_forgotten_in_order() {
     let mut table = table();
     for _ in 0..MAX_ENDED + 1 {
-        let pid = table.prepare("x", 2, None).unwrap();
+        let pid = table.prepare("x", Client::alone(2), NONE, None).unwrap();
         table.end(pid, EXITED).unwrap();
     }
     assert!(table.get(4).is_err());
@@ -255,7 +370,7 @@ fn numbers_whose_place_is_taken_are_passed_over() {
     let mut table = table();
     let mut last = 3;
     for _ in 0..20_000 {
-        let pid = table.prepare("x", 2, None).unwrap();
+        let pid = table.prepare("x", Client::alone(2), NONE, None).unwrap();
         assert!(pid > last);
         // 1, 2 and 3 still live at their places.
         assert!(pid.is_multiple_of(8192) || pid % 8192 > 3);
@@ -269,7 +384,7 @@ fn numbers_whose_place_is_taken_are_passed_over() {
 #[test]
 fn children_are_listed_and_stay() {
     let mut table = table();
-    let other = table.prepare("other", 2, None).unwrap();
+    let other = table.prepare("other", Client::alone(2), NONE, None).unwrap();
     assert_eq!((table.child(2, 0), table.child(2, 3), table.child(2, other)), (Some(3), Some(other), None));
     table.end(2, EXITED).unwrap();
     assert_eq!(table.child(2, 0), Some(3));
@@ -283,14 +398,14 @@ fn descendants_over_generations_are_managed_whoever_is_forgotten() {
     let mut table = table();
     let mut line = vec![2];
     for _ in 0..MAX_GENERATIONS + 1 {
-        let pid = table.prepare("x", *line.last().unwrap(), None).unwrap();
+        let pid = table.prepare("x", Client::alone(*line.last().unwrap()), Powers::empty(), None).unwrap();
         line.push(pid);
     }
     for pid in &line[1..10] {
         table.end(*pid, EXITED).unwrap();
     }
     for _ in 0..MAX_ENDED {
-        let pid = table.prepare("y", 1, None).unwrap();
+        let pid = table.prepare("y", Client::alone(1), NONE, None).unwrap();
         table.end(pid, EXITED).unwrap();
     }
     assert!(table.get(line[9]).is_err());
@@ -303,7 +418,7 @@ fn descendants_over_generations_are_managed_whoever_is_forgotten() {
 fn waits_end_in_the_order_of_their_deadlines() {
     let mut table = table();
     for (deadline, reply) in [(Some(50), 1), (None, 2), (Some(20), 3), (Some(50), 4)] {
-        table.wait(3, 2, deadline, reply);
+        table.wait(3, Client::alone(2), deadline, reply);
     }
     assert_eq!((table.next_deadline(), table.pop_expired(19)), (Some(20), None));
     assert_eq!(table.pop_expired(20), Some(3));
@@ -317,7 +432,7 @@ fn waits_end_in_the_order_of_their_deadlines() {
 fn processes_of_other_cores_start_some_here_and_manage_those() {
     let mut table = table();
     let [one, other] = [pid::first(1) | 7, pid::first(2) | 7];
-    let child = table.prepare("bin/child", one, None).unwrap();
+    let child = table.prepare("bin/child", Client::alone(one), NONE, None).unwrap();
     assert_eq!(
         (table.preparing(one, child).is_ok(), table.preparing(other, child).err()),
         (true, Some(Error::NotYours))
@@ -331,7 +446,7 @@ fn processes_of_other_cores_start_some_here_and_manage_those() {
         Err(Error::NotAllowed),
         "a process of this core with the same number"
     );
-    let grandchild = table.prepare("bin/child", child, None).unwrap();
+    let grandchild = table.prepare("bin/child", Client::alone(child), NONE, None).unwrap();
     assert_eq!(table.check_manage(one, NONE, grandchild), Ok(()), "a descendant");
     assert_eq!(wait(&mut table, child, other, 5), Ok(None));
     table.check_invariants();
@@ -344,9 +459,9 @@ fn processes_of_other_cores_start_some_here_and_manage_those() {
 fn what_a_process_of_another_core_starts_leaves_room_for_others() {
     let mut table = table();
     let foreign = pid::first(1) | 7;
-    let started = (0..).take_while(|_| table.prepare("bin/child", foreign, None).is_ok()).count();
+    let started = (0..).take_while(|_| table.prepare("bin/child", Client::alone(foreign), NONE, None).is_ok()).count();
     assert!((MAX_LIVING / 4..=MAX_LIVING / 2).contains(&started), "{started}");
-    assert!(table.prepare("bin/child", pid::first(2) | 7, None).is_ok());
+    assert!(table.prepare("bin/child", Client::alone(pid::first(2) | 7), Powers::empty(), None).is_ok());
     table.check_invariants();
 }
 
@@ -354,9 +469,13 @@ fn what_a_process_of_another_core_starts_leaves_room_for_others() {
 fn processes_of_another_core_are_numbered_with_that_core() {
     let mut table = Table::of_core(3);
     let here = |number| pid::first(3) | number;
-    assert_eq!(table.prepare("init", 0, None), Ok(here(1)));
-    assert_eq!(table.prepare("bin/shell", here(1), None), Ok(here(2)));
-    assert_eq!(table.prepare("bin/hello", 2, None), Ok(here(3)), "for process 2 of the first core");
+    assert_eq!(table.prepare("init", Client::alone(0), NONE, None), Ok(here(1)));
+    assert_eq!(table.prepare("bin/shell", Client::alone(here(1)), Powers::empty(), None), Ok(here(2)));
+    assert_eq!(
+        table.prepare("bin/hello", Client::alone(2), NONE, None),
+        Ok(here(3)),
+        "for process 2 of the first core"
+    );
     assert_eq!((table.get(2).is_err(), table.get(here(2)).is_ok()), (true, true));
     assert_eq!(table.next(pid::first(3)).map(|(pid, _)| pid), Some(here(1)));
     assert_eq!(table.find("hello", pid::first(3)), Some(here(3)));
@@ -374,7 +493,7 @@ fn processes_of_another_core_are_numbered_with_that_core() {
 fn the_load_is_what_runs_and_was_not_started_by_init() {
     let mut table = table();
     assert_eq!(table.load(), 1, "the program, not init and the shell");
-    let child = table.prepare("bin/child", pid::first(1) | 7, None).unwrap();
+    let child = table.prepare("bin/child", Client::alone(pid::first(1) | 7), Powers::empty(), None).unwrap();
     assert_eq!(table.load(), 1, "it does not run yet");
     table.set_state(child, State::Running).unwrap();
     assert_eq!(table.load(), 2);
@@ -395,11 +514,11 @@ fn the_load_is_what_runs_and_was_not_started_by_init() {
 #[test]
 fn texts_of_preparations_are_shared_among_families() {
     let mut table = table();
-    let first = table.prepare("x", 1, None).unwrap();
+    let first = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     let mut pids = vec![first];
     // Each in the family holds as much text as a process can be told.
     let refusal = loop {
-        let pid = table.prepare("x", first, None).unwrap();
+        let pid = table.prepare("x", Client::alone(first), NONE, None).unwrap();
         pids.push(pid);
         if let Err(error) = table.hold_texts(pid, 16 * TEXT_UNIT) {
             break error;
@@ -409,7 +528,7 @@ fn texts_of_preparations_are_shared_among_families() {
     let held = pids.len() * 16 * TEXT_UNIT;
     assert!(held <= (TEXT_PLACES / 2 + 32) * TEXT_UNIT, "{held} bytes");
     table.check_invariants();
-    let other = table.prepare("x", 1, None).unwrap();
+    let other = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     assert_eq!(table.hold_texts(other, TEXT_UNIT + 1), Ok(()), "another family has its own share");
     assert_eq!(table.hold_texts(other, 2 * TEXT_UNIT), Ok(()), "that is no more");
     // What starts, or is given up, leaves room.
@@ -419,7 +538,7 @@ fn texts_of_preparations_are_shared_among_families() {
     pids[2..].iter().for_each(|pid| drop(table.discard(*pid)));
     table.discard(other).unwrap();
     table.check_invariants();
-    let again = table.prepare("x", first, None).unwrap();
+    let again = table.prepare("x", Client::alone(first), NONE, None).unwrap();
     assert_eq!(table.hold_texts(again, TEXT_PLACES / 4 * TEXT_UNIT), Ok(()), "all places are free again");
     assert_eq!(table.hold_texts(99, 1), Err(Error::NoSuchProcess));
 }

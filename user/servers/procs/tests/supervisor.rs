@@ -1,6 +1,7 @@
 //! Restarting servers, against a model.
 
 use proptest::prelude::*;
+use tench_places::Client;
 use tench_procs::supervisor::{MAX_WAITERS, Policy, State, Supervisor, Verdict};
 
 const POLICY: Policy = Policy { attempts: 3, delay: 10, window: 1000 };
@@ -25,8 +26,8 @@ fn delays_double_and_attempts_are_limited() {
         assert!(supervisor.started("console", process + 1).is_some());
         assert_eq!(supervisor.due(now), None);
     }
-    assert!(supervisor.find("console").unwrap().wait(9, || Some(90)));
-    assert_eq!(supervisor.ended(8, now).0, Verdict::GivenUp("console", vec![(9, 90)]));
+    assert!(supervisor.find("console").unwrap().wait(Client::alone(9), || Some(90)));
+    assert_eq!(supervisor.ended(8, now).0, Verdict::GivenUp("console", vec![(Client::alone(9), 90)]));
     assert_eq!(supervisor.next_deadline(), None);
 }
 
@@ -45,13 +46,13 @@ fn those_who_wait_are_answered_once_and_the_ended_not_at_all() {
     supervisor.ended(5, 0);
     let service = supervisor.find("console").unwrap();
     for (process, waiter) in [(20, 1), (21, 2), (20, 3)] {
-        assert!(service.wait(process, || Some(waiter)));
+        assert!(service.wait(Client::alone(process), || Some(waiter)));
     }
-    assert!(!service.wait(22, || None), "it could not be kept");
+    assert!(!service.wait(Client::alone(22), || None), "it could not be kept");
     service.miss(30);
     assert_eq!(supervisor.ended(20, 1).1, [1, 3]);
     let started = supervisor.started("console", 6).unwrap();
-    assert_eq!((started.waiters, started.missed), (vec![(21, 2)], vec![30]));
+    assert_eq!((started.waiters, started.missed), (vec![(Client::alone(21), 2)], vec![30]));
     assert!(supervisor.started("console", 6).unwrap().waiters.is_empty());
 }
 
@@ -75,12 +76,15 @@ fn so_many_threads_wait_and_no_more() {
     supervisor.ended(5, 0);
     let service = supervisor.find("console").unwrap();
     for waiter in 0..MAX_WAITERS as u32 {
-        assert!(service.wait(20 + u64::from(waiter), || Some(waiter)));
+        assert!(service.wait(Client::alone(20 + u64::from(waiter)), || Some(waiter)));
     }
-    assert!(!service.wait(19, || unreachable!("nobody is kept whom there is no room for")));
+    assert!(!service.wait(Client::alone(19), || unreachable!("nobody is kept whom there is no room for")));
     assert_eq!(supervisor.ended(20, 1).1.len(), 1);
     let service = supervisor.find("console").unwrap();
-    assert!(service.wait(19, || Some(0)) && !service.wait(18, || unreachable!("there is no room again")));
+    assert!(
+        service.wait(Client::alone(19), || Some(0))
+            && !service.wait(Client::alone(18), || unreachable!("there is no room again"))
+    );
 }
 
 proptest! {
@@ -98,7 +102,7 @@ proptest! {
                     }
                 }
                 (1, State::Down(_)) => {
-                    prop_assert!(supervisor.find("console").unwrap().wait(99, || Some(7)));
+                    prop_assert!(supervisor.find("console").unwrap().wait(Client::alone(99), || Some(7)));
                     waiting += 1;
                 }
                 (2, State::Down(until)) => {
@@ -121,13 +125,25 @@ proptest! {
 }
 
 #[test]
+fn a_family_leaves_room_for_others_who_wait() {
+    let mut supervisor = supervisor();
+    supervisor.ended(5, 0);
+    let service = supervisor.find("console").unwrap();
+    let of_family = |process| Client { process, family: 1 << 38 };
+    let waiting = (0..MAX_WAITERS as u32)
+        .filter(|waiter| service.wait(of_family(20 + u64::from(*waiter) % 12), || Some(*waiter)));
+    assert_eq!(waiting.count(), MAX_WAITERS / 2);
+    assert!(service.wait(Client::alone(20), || Some(0)), "somebody else");
+}
+
+#[test]
 fn a_process_with_many_threads_leaves_room_for_others_who_wait() {
     let mut supervisor = supervisor();
     supervisor.ended(5, 0);
     let service = supervisor.find("console").unwrap();
-    let waiting = (0..MAX_WAITERS as u32).filter(|waiter| service.wait(20, || Some(*waiter))).count();
+    let waiting = (0..MAX_WAITERS as u32).filter(|waiter| service.wait(Client::alone(20), || Some(*waiter))).count();
     assert_eq!(waiting, MAX_WAITERS / 2);
-    assert!(service.wait(21, || Some(0)));
+    assert!(service.wait(Client::alone(21), || Some(0)));
 }
 
 /// Three servers with policies of their own.
@@ -142,13 +158,13 @@ struct Model {
     policy: Policy,
     state: State,
     ends: Vec<u64>,
-    waiters: Vec<(u64, u32)>,
+    waiters: Vec<(Client, u32)>,
     missed: Vec<u64>,
 }
 
 impl Model {
     /// It has ended or did not start. Answers who waits in vain.
-    fn fail(&mut self, now: u64) -> Vec<(u64, u32)> {
+    fn fail(&mut self, now: u64) -> Vec<(Client, u32)> {
         self.ends.push(now);
         let recent = self.ends.iter().filter(|end| now - **end < self.policy.window).count() as u32;
         if recent > self.policy.attempts {
@@ -189,8 +205,8 @@ proptest! {
                 }
                 (1, State::Down(_)) => {
                     replies += 1;
-                    prop_assert!(supervisor.find(name).unwrap().wait(20 + pause % 4, || Some(replies)));
-                    model.waiters.push((20 + pause % 4, replies));
+                    prop_assert!(supervisor.find(name).unwrap().wait(Client::alone(20 + pause % 4), || Some(replies)));
+                    model.waiters.push((Client::alone(20 + pause % 4), replies));
                 }
                 (2, State::Down(_) | State::Up(_)) => {
                     supervisor.find(name).unwrap().miss(pause);
@@ -212,7 +228,7 @@ proptest! {
                     let client = 20 + pause % 4;
                     let mut gone = Vec::new();
                     for model in &mut models {
-                        gone.extend(model.waiters.extract_if(.., |(one, _)| *one == client).map(|(_, reply)| reply));
+                        gone.extend(model.waiters.extract_if(.., |(one, _)| one.process == client).map(|(_, reply)| reply));
                     }
                     prop_assert_eq!(supervisor.ended(client, now), (Verdict::NotSupervised, gone));
                 }

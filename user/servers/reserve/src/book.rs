@@ -1,7 +1,7 @@
 //! All reservations: what is asked, granted and refused.
 
 use tench::server::Lasting;
-use tench_places::allows;
+use tench_places::{Client, allows};
 use tench_protocol::ArrayVec;
 use tench_reserve_client::protocol::{
     Error, LONGEST_PERIOD, MAX_RESERVATIONS, RESERVABLE, SHORTEST_BUDGET, SHORTEST_PERIOD, WHOLE,
@@ -21,8 +21,8 @@ pub const SERVERS_PERIOD: u64 = 2_500_000;
 pub const BLOCKING: u64 = 10_000;
 /// Nanoseconds that each use of a budget takes beyond it.
 pub const SWITCHING: u64 = 4_800;
-/// Who asks with this badge may have everything.
-const AUTHORITY: u64 = 0;
+/// Who asks without a badge may have everything.
+const AUTHORITY: Client = Client::AUTHORITY;
 
 /// Ticks and nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -123,16 +123,16 @@ impl<M: Lasting> Book<M> {
         order.iter().filter_map(|place| self.entries[*place]).map(|entry| entry.task).collect()
     }
 
-    /// The share of everybody, and of one owner.
-    fn shares(&self, owner: u64) -> (u64, u64) {
+    /// Returns the share of everybody, and of one family.
+    fn shares(&self, family: u64) -> (u64, u64) {
         let all = || self.entries.iter().flatten();
         let sum = |total: u64, entry: &Entry| total.saturating_add(entry.task.share());
-        (all().fold(0, sum), all().filter(|entry| entry.owner == owner).fold(0, sum))
+        (all().fold(0, sum), all().filter(|entry| entry.owner.family == family).fold(0, sum))
     }
 
-    /// The share that one owner can have besides what it has: it may not have more than it leaves to others.
-    fn free_share(&self, owner: u64) -> u64 {
-        let (all, own) = self.shares(owner);
+    /// Returns the share that one owner can have besides what its family has: that may not have more than it leaves to others.
+    fn free_share(&self, owner: Client) -> u64 {
+        let (all, own) = self.shares(owner.family);
         let free = RESERVABLE.saturating_sub(all);
         if owner == AUTHORITY { free } else { free.saturating_sub(own) / 2 }
     }
@@ -174,7 +174,7 @@ impl<M: Lasting> Book<M> {
     }
 
     /// What would have to be done for a reservation of so many nanoseconds. Nothing is changed.
-    pub fn admit(&self, owner: u64, budget: u64, period: u64, deadline: u64) -> Result<(Grant, Task), Error> {
+    pub fn admit(&self, owner: Client, budget: u64, period: u64, deadline: u64) -> Result<(Grant, Task), Error> {
         let (period, deadline) = self.times(period, deadline)?;
         if budget < SHORTEST_BUDGET {
             return Err(Error::BudgetTooShort);
@@ -183,7 +183,7 @@ impl<M: Lasting> Book<M> {
         if task.budget > task.deadline || task.budget > task.window() {
             return Err(Error::BudgetTooLong);
         }
-        let (all, _) = self.shares(owner);
+        let (all, _) = self.shares(owner.family);
         let share = task.share();
         if share > RESERVABLE.saturating_sub(all) {
             return Err(Error::Overcommitted);
@@ -192,7 +192,7 @@ impl<M: Lasting> Book<M> {
             return Err(Error::Excessive);
         }
         let taken = self.entries.iter().flatten().count();
-        let held = self.entries.iter().flatten().filter(|entry| entry.owner == owner).count();
+        let held = self.entries.iter().flatten().filter(|entry| entry.owner.family == owner.family).count();
         let may_take =
             if owner == AUTHORITY { taken < MAX_RESERVATIONS } else { allows(held, taken, MAX_RESERVATIONS) };
         let place = self.entries.iter().position(Option::is_none).filter(|_| may_take).ok_or(Error::Full)?;
@@ -209,7 +209,7 @@ impl<M: Lasting> Book<M> {
     }
 
     /// What one owner could have with this period and deadline: a free share, and the longest budget in nanoseconds.
-    pub fn possible(&self, owner: u64, period: u64, deadline: u64) -> Result<(u64, u64), Error> {
+    pub fn possible(&self, owner: Client, period: u64, deadline: u64) -> Result<(u64, u64), Error> {
         let (ticks, deadline) = self.times(period, deadline)?;
         let free = self.free_share(owner);
         let (order, overhead) = (self.order(), self.clock.overhead());
@@ -241,7 +241,7 @@ impl<M: Lasting> Book<M> {
     }
 
     /// Notes what is granted.
-    pub fn write(&mut self, owner: u64, task: Task, grant: &Grant, before: Before) {
+    pub fn write(&mut self, owner: Client, task: Task, grant: &Grant, before: Before) {
         let entry = Entry { id: grant.id, owner, task, level: grant.level, before, ends: 0 };
         self.last_id = self.last_id.max(grant.id);
         if let Some(place) = self.entries.get_mut(grant.place) {

@@ -4,7 +4,7 @@
 //! 0        the highest number that was given to a reservation
 //! then an entry of 9 words for each place
 //! 0   the reservation's number; 0: the place is free. Written last, and cleared first.
-//! 1   the process that asked
+//! 1   the badge, without powers, of who asked
 //! 2   budget, 3 period, 4 deadline: ticks
 //! 5   priority; may change
 //! 6   before: priority (bits 0 to 7) and ceiling (8 to 15)
@@ -16,6 +16,8 @@
 //! kernel once more.
 
 use tench::server::Lasting;
+use tench_places::Client;
+use tench_protocol::Powers;
 use tench_reserve_client::protocol::{FIRST_PRIORITY, LAST_PRIORITY, MAX_RESERVATIONS};
 
 use crate::analysis::Task;
@@ -41,8 +43,8 @@ pub struct Before {
 pub struct Entry {
     /// Its number.
     pub id: u64,
-    /// The process that asked for it.
-    pub owner: u64,
+    /// Who asked for it.
+    pub owner: Client,
     /// What was granted, in ticks.
     pub task: Task,
     /// The priority that it gives.
@@ -84,7 +86,7 @@ impl<M: Lasting> Journal<M> {
         let before = Before { priority: before as u8, ceiling: (before >> 8) as u8, slice: word(7) };
         (id != 0 && id <= self.last_id() && is_task).then(|| Entry {
             id,
-            owner: word(1),
+            owner: Client::of_badge(word(1)),
             task,
             level,
             before,
@@ -101,7 +103,16 @@ impl<M: Lasting> Journal<M> {
         let Task { budget, period, deadline } = entry.task;
         let before = u64::from(entry.before.priority) | u64::from(entry.before.ceiling) << 8;
         let level = entry.level.into();
-        let words = [entry.owner, budget, period, deadline, level, before, entry.before.slice, entry.ends];
+        let words = [
+            entry.owner.badge(Powers::empty()),
+            budget,
+            period,
+            deadline,
+            level,
+            before,
+            entry.before.slice,
+            entry.ends,
+        ];
         for (index, word) in words.into_iter().enumerate() {
             self.memory.write(at + 1 + index, word);
         }

@@ -133,7 +133,7 @@ impl Server {
         let nanoseconds = |ticks| self.clock.nanoseconds(ticks);
         Some(Reservation {
             id,
-            process: owner,
+            process: owner.process,
             budget: nanoseconds(task.budget),
             period: nanoseconds(task.period),
             deadline: nanoseconds(task.deadline),
@@ -155,7 +155,7 @@ impl ReserveService for Server {
         deadline: u64,
     ) -> Result<Reservation, Error> {
         self.forget_gone();
-        let (grant, task) = self.book.admit(caller.0, budget, period, deadline)?;
+        let (grant, task) = self.book.admit(caller, budget, period, deadline)?;
         let cap = context.cap();
         if self.is_reserved(cap).map_err(|_| Error::BadContext)? {
             return Err(Error::Reserved);
@@ -168,7 +168,7 @@ impl ReserveService for Server {
             // One that has gone meanwhile is forgotten with the next request.
             let _ = self.book.entry(step.place).map(|entry| self.tell(step.place, entry));
         }
-        self.book.write(caller.0, task, &grant, before);
+        self.book.write(caller, task, &grant, before);
         self.consumed[grant.place] = Some(info.consumed);
         let told = self.book.entry(grant.place).map_or(Ok(()), |entry| self.tell(grant.place, entry));
         if told.is_err() {
@@ -183,7 +183,7 @@ impl ReserveService for Server {
     fn release(&mut self, caller: Caller, id: u64) -> Result<(), Error> {
         let place = self.book.find(id).ok_or(Error::Unknown)?;
         let Some(Entry { owner, before, .. }) = self.book.entry(place).copied() else { return Err(Error::Unknown) };
-        if caller.0 != owner && caller.0 != 0 {
+        if caller.process != owner.process && caller != Caller::AUTHORITY {
             return Err(Error::NotYours);
         }
         // A context that has gone needs nothing.
@@ -204,7 +204,7 @@ impl ReserveService for Server {
 
     fn possible(&mut self, caller: Caller, period: u64, deadline: u64) -> Result<Possible, Error> {
         self.forget_gone();
-        let (share, budget) = self.book.possible(caller.0, period, deadline)?;
+        let (share, budget) = self.book.possible(caller, period, deadline)?;
         Ok(Possible { share, budget })
     }
 }

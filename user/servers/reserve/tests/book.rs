@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use tench::server::Fragile;
+use tench_places::Client;
 use tench_reserve::analysis::Task;
 use tench_reserve::book::{Book, Clock};
 use tench_reserve::kept::{Before, Entry, WORDS};
@@ -24,22 +25,43 @@ fn memory() -> Fragile {
 
 /// Grants a request, as the server does, and looks after each step.
 fn reserve(book: &mut Book<&mut Fragile>, owner: u64, times: (u64, u64, u64)) -> Result<u64, Error> {
-    let (grant, task) = book.admit(owner, times.0, times.1, times.2)?;
+    let (grant, task) = book.admit(Client::alone(owner), times.0, times.1, times.2)?;
     for step in &grant.moves {
         book.set_level(step.place, step.to);
         book.check_invariants();
     }
-    book.write(owner, task, &grant, BEFORE);
+    book.write(Client::alone(owner), task, &grant, BEFORE);
     book.check_invariants();
     Ok(grant.id)
+}
+
+/// A process cannot have more of the core by starting children which have it reserved for themselves.
+#[test]
+fn a_family_has_one_share() {
+    let mut memory = memory();
+    let mut book = Book::new(&mut memory, CLOCK);
+    let of_family = |process| Client { process, family: 1 << 38 };
+    let free = |book: &Book<&mut Fragile>, client| book.possible(client, 20 * MILLISECOND, 0).unwrap().0;
+    let before = free(&book, of_family(5));
+    let (grant, task) = book.admit(of_family(5), 2 * MILLISECOND, 20 * MILLISECOND, 0).unwrap();
+    book.write(of_family(5), task, &grant, BEFORE);
+    book.check_invariants();
+    assert_eq!(free(&book, of_family(6)), free(&book, of_family(5)), "whoever of it asks");
+    assert_eq!(free(&book, of_family(6)), before - task.share());
+    assert!(free(&book, Client::alone(7)) > free(&book, of_family(6)));
+    // What stays when the server ends says of which family it is.
+    let book = Book::new(&mut memory, CLOCK);
+    assert_eq!(book.entry(grant.place).unwrap().owner, of_family(5));
+    assert_eq!(free(&book, of_family(6)), before - task.share());
 }
 
 #[test]
 fn each_mistake_has_its_error() {
     let mut memory = memory();
     let mut book = Book::new(&mut memory, CLOCK);
-    let admit =
-        |book: &Book<_>, budget, period, deadline| book.admit(7, budget, period, deadline).map(|_| ()).unwrap_err();
+    let admit = |book: &Book<_>, budget, period, deadline| {
+        book.admit(Client::alone(7), budget, period, deadline).map(|_| ()).unwrap_err()
+    };
     let ms = MILLISECOND;
     assert_eq!(admit(&book, SHORTEST_BUDGET - 1, ms, 0), Error::BudgetTooShort);
     assert_eq!(admit(&book, 0, ms, 0), Error::BudgetTooShort);
@@ -55,7 +77,10 @@ fn each_mistake_has_its_error() {
     assert_eq!(admit(&book, 9 * ms, 20 * ms, 0), Error::Overcommitted);
     assert_eq!(admit(&book, 5 * ms, 20 * ms, 0), Error::Excessive);
     // 450 of 500 microseconds are free, but for the servers' 250, for 10 in which nobody can be interrupted, and for 4.8 of switching.
-    assert_eq!(book.admit(0, 300 * MICROSECOND, 2 * ms, 500 * MICROSECOND).map(|_| ()), Err(Error::Unschedulable));
+    assert_eq!(
+        book.admit(Client::alone(0), 300 * MICROSECOND, 2 * ms, 500 * MICROSECOND).map(|_| ()),
+        Err(Error::Unschedulable)
+    );
     assert_eq!(reserve(&mut book, 0, (234 * MICROSECOND, 2 * ms, 500 * MICROSECOND)), Ok(1));
     assert_eq!(book.find(1), Some(0));
     assert_eq!((book.find(0), book.find(2)), (None, None));
@@ -77,7 +102,7 @@ fn nobody_has_more_than_is_left_to_others_but_who_has_authority() {
     reserve(&mut book, 0, ten_percent).unwrap();
     reserve(&mut book, 0, ten_percent).unwrap();
     assert_eq!(reserve(&mut book, 0, ten_percent), Err(Error::Overcommitted));
-    assert_eq!(book.possible(0, 100 * MILLISECOND, 0), Ok((0, 0)));
+    assert_eq!(book.possible(Client::alone(0), 100 * MILLISECOND, 0), Ok((0, 0)));
 }
 
 #[test]
@@ -175,18 +200,18 @@ proptest! {
                 Step::Retire(place) => {
                     // Nobody has it any more, and nobody can have its share yet.
                     let id = book.entry(place).map(|entry| entry.id);
-                    let free = book.possible(0, 100 * MILLISECOND, 0);
+                    let free = book.possible(Client::alone(0), 100 * MILLISECOND, 0);
                     book.retire(place, NOW);
                     prop_assert!(book.entry(place).is_none() && id.is_none_or(|id| book.find(id).is_none()));
-                    prop_assert_eq!(book.possible(0, 100 * MILLISECOND, 0), free);
+                    prop_assert_eq!(book.possible(Client::alone(0), 100 * MILLISECOND, 0), free);
                 }
                 Step::Expire(later) => book.expire(NOW + later),
                 Step::Possible(owner, period, deadline) => {
-                    let Ok((_, budget)) = book.possible(owner, period, deadline) else { continue };
+                    let Ok((_, budget)) = book.possible(Client::alone(owner), period, deadline) else { continue };
                     if budget > 0 {
-                        let more = book.admit(owner, budget + CLOCK.nanoseconds(1) + 1, period, deadline);
+                        let more = book.admit(Client::alone(owner), budget + CLOCK.nanoseconds(1) + 1, period, deadline);
                         prop_assert!(more.is_err(), "more than is possible was granted");
-                        let full = book.admit(owner, budget, period, deadline);
+                        let full = book.admit(Client::alone(owner), budget, period, deadline);
                         prop_assert!(full.is_ok() || full == Err(Error::Full), "{full:?}");
                     }
                 }
@@ -209,9 +234,9 @@ proptest! {
             let mut book = Book::new(&mut memory, CLOCK);
             match step {
                 Step::Reserve(owner, times) => {
-                    if let Ok((grant, task)) = book.admit(owner, times.0, times.1, times.2) {
+                    if let Ok((grant, task)) = book.admit(Client::alone(owner), times.0, times.1, times.2) {
                         grant.moves.iter().for_each(|step| book.set_level(step.place, step.to));
-                        book.write(owner, task, &grant, BEFORE);
+                        book.write(Client::alone(owner), task, &grant, BEFORE);
                         wanted.push(grant.id);
                     }
                 }

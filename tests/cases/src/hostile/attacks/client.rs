@@ -11,6 +11,7 @@ use core::time::Duration;
 
 use tench::abi::Powers;
 use tench::abi::layout::slot;
+use tench::abi::power::Client as Own;
 use tench::clock::Clock;
 use tench::console::protocol::{Console, Mode};
 use tench::mem::Mem;
@@ -45,8 +46,15 @@ const PATIENCE: u64 = 1000;
 type Request = fn(u64) -> Outcome;
 
 /// What it asks, with the number of the round.
-const REQUESTS: &[(&str, Request)] =
-    &[("mem", block), ("names", name), ("files", file), ("clock", delay), ("console", state), ("procs", prepare)];
+const REQUESTS: &[(&str, Request)] = &[
+    ("mem", block),
+    ("names", name),
+    ("files", file),
+    ("clock", delay),
+    ("console", state),
+    ("console, for the line", drain),
+    ("procs", prepare),
+];
 
 /// The client, as who started it sees it.
 pub struct Client {
@@ -162,7 +170,9 @@ fn name(round: u64) -> Outcome {
     let name = format!("served/{round}");
     said(Names::STANDARD.register(&name, endpoint.cap()))?;
     let found = said(Names::STANDARD.look_up(&name, place))?.identify()?;
-    equal!((found.kind, found.badge), (Kind::Endpoint, process::id()));
+    // It says who this is, and of which family: as what came from the process server does, without powers.
+    let own = Own::of_badge(OWN_SPACE.identify_at(slot::PROCS)?.badge);
+    equal!((found.kind, found.badge, own.process), (Kind::Endpoint, own.badge(Powers::empty()), process::id()));
     OWN_SPACE.delete_at(place)?;
     memory::free_slot(place);
     said(Names::STANDARD.unregister(&name))
@@ -195,6 +205,11 @@ fn state(_: u64) -> Outcome {
     let (mode, reader, _) = said(Console::STANDARD.state())?;
     equal!((mode, reader), (Mode::Canonical, 0));
     Ok(())
+}
+
+/// A wait until what was written has gone.
+fn drain(_: u64) -> Outcome {
+    said(Console::STANDARD.drain())
 }
 
 /// A process that is prepared and given up.

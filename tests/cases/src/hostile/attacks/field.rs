@@ -210,13 +210,13 @@ fn judge(seen: Seen, served: Served, passed: u64, answered: u64) -> Outcome {
     Ok(())
 }
 
-/// A process that is to attack, with standard capabilities.
-fn prepare(procs: Procs, name: &str) -> Outcome<Spawn> {
+/// A process that is to attack, with standard capabilities, and mostly without powers.
+fn prepare(procs: Procs, name: &str, powers: Powers) -> Outcome<Spawn> {
     let child = procs.prepare("cases")?;
     child.argument("attack")?;
     child.argument(name)?;
     child.argument(&format!("{}", tench::process::id()))?;
-    child.configure(DEFAULT_PRIORITY, DEFAULT_PRIORITY, 0, Powers::empty())?;
+    child.configure(DEFAULT_PRIORITY, DEFAULT_PRIORITY, 0, powers)?;
     child.limit(QUOTA)?;
     Ok(child)
 }
@@ -225,7 +225,7 @@ fn prepare(procs: Procs, name: &str) -> Outcome<Spawn> {
 fn assault(attack: &Attack, cores: &[Procs]) -> Outcome {
     let mut processes = Vec::new();
     for procs in cores {
-        processes.push((*procs, prepare(*procs, attack.name)?.start()?));
+        processes.push((*procs, prepare(*procs, attack.name, attack.powers)?.start()?));
     }
     let span = if attack.end == End::Any { SPAN } else { PATIENCE };
     let end = time::deadline(span);

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use tench::abi::fault::Registers;
 use tench::abi::layout::slot;
 use tench::abi::object::ThreadState;
-use tench::abi::{Operation, Tag};
+use tench::abi::{Operation, Tag, power};
 use tench::mem::protocol::Error as MemError;
 use tench::mem::{Mem, Within};
 use tench::memory::{self, make};
@@ -71,7 +71,8 @@ fn badge() -> Outcome {
     for server in SERVERS {
         let cap = Cap::<Endpoint>::new(server);
         let own = cap.identify()?;
-        for badge in [1, own.badge ^ 1, own.badge | 1 << 48, u64::MAX << 48, u64::MAX] {
+        let (power, family) = (own.badge | 1 << power::SHIFT, own.badge ^ 1 << power::FAMILY_SHIFT);
+        for badge in [1, own.badge ^ 1, power, family, u64::MAX << power::SHIFT, u64::MAX] {
             refused!(cap.mint_to(place, Rights::all(), badge), InvalidArgument);
         }
         let copy = cap.mint_to(place, Rights::all(), 0)?;

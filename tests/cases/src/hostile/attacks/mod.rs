@@ -9,6 +9,7 @@
 //! controls   what is no attack, and has to be noticed: without it, nobody knew whether the rest can fail
 //! kernel     attacks on the kernel, by what a program makes of its own memory
 //! servers    attacks on servers, by requests
+//! family     attacks on servers by a process and its children
 //! borrowed   what others had, after their end
 //! trees      work for others that is expensive to undo
 //! equals     what keeps those of the same priority from running
@@ -29,6 +30,7 @@ mod client;
 mod controls;
 mod elsewhere;
 mod equals;
+mod family;
 mod field;
 mod floods;
 mod kernel;
@@ -42,6 +44,7 @@ mod turns;
 use alloc::format;
 use core::fmt::Debug;
 
+use tench::abi::Powers;
 use tench::abi::layout::slot;
 use tench::memory::{self, Window};
 use tench::println;
@@ -73,6 +76,8 @@ pub struct Attack {
     run: fn() -> Outcome,
     end: End,
     cores: Cores,
+    /// What it may do beyond what every program may.
+    powers: Powers,
     /// Microseconds within which the client has to have each of its answers.
     answered: u64,
 }
@@ -105,7 +110,8 @@ enum Cores {
 impl Attack {
     /// An attack that ends by itself, on every core.
     const fn new(name: &'static str, about: &'static str, run: fn() -> Outcome) -> Attack {
-        Attack { name, about, run, end: End::Answers, cores: Cores::Every, answered: ANSWERED }
+        let (cores, powers) = (Cores::Every, Powers::empty());
+        Attack { name, about, run, end: End::Answers, cores, powers, answered: ANSWERED }
     }
 
     /// The same for one that goes on until it is killed.
@@ -116,6 +122,11 @@ impl Attack {
     /// The same for one beside which the client may have to wait longer.
     const fn answered_within(self, answered: u64) -> Attack {
         Attack { answered, ..self }
+    }
+
+    /// The same with powers.
+    const fn with(self, powers: Powers) -> Attack {
+        Attack { powers, ..self }
     }
 
     /// The same on a machine with several cores alone.
@@ -139,6 +150,7 @@ const ATTACKS: &[&[Attack]] = &[
     reach::ATTACKS,
     kernel::ATTACKS,
     servers::ATTACKS,
+    family::ATTACKS,
     borrowed::ATTACKS,
     trees::ATTACKS,
     equals::ATTACKS,
@@ -163,6 +175,7 @@ const PARTS: &[(&str, Part)] = &[
     ("hand-over", borrowed::hand_over),
     ("wait", servers::wait_for_one),
     ("equal", equals::count_for_ever),
+    ("take-all", family::take_all),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.

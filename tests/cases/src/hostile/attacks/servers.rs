@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tench::abi::layout::slot;
-use tench::abi::{Operation, Tag};
+use tench::abi::{Operation, Powers, Tag};
 use tench::clock::Clock;
 use tench::console::protocol::Console;
 use tench::files::Files;
@@ -34,7 +34,9 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("hoard-names", "who registers names without end keeps nobody from his", hoard_names),
     Attack::new("hoard-processes", "who prepares processes without end keeps nobody from his", hoard_processes),
     Attack::new("hoard-waits", "who waits everywhere for ever keeps nobody from waiting", hoard_waits),
-    Attack::new("hoard-end", "who waits for one process with all threads keeps nobody from waiting for it", hoard_end),
+    // Whom it starts is of another family, and may be kept from nothing.
+    Attack::new("hoard-end", "who waits for one process with all threads keeps nobody from waiting for it", hoard_end)
+        .with(Powers::PROCESSES),
     Attack::new("hoard-files", "who opens and fills files without end keeps nobody from his", hoard_files),
     Attack::new("records", "processes that end with long arguments are not remembered without a limit", records),
     Attack::new("bomb", "processes that start processes are as many as they may be", || bomb("bomb-3")),

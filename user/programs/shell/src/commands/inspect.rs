@@ -179,6 +179,8 @@ fn badge(capability: &Capability) -> String {
     match is_clients {
         true if powers.is_all() => format!("{process} all powers"),
         true if !powers.is_empty() => format!("{process} {}", words_of(powers)),
+        // Of what somebody made himself it may say anything.
+        true if process != 0 => process.to_string(),
         _ => capability.badge.to_string(),
     }
 }

@@ -11,7 +11,7 @@ use tench_sys::Endpoint;
 /// Everybody may read everything, make files and directories in `/tmp` and in directories that were made with the power `files`, and
 /// change what the process itself made: write, remove, rename. Anything else needs the power `files`, and files of the boot archive
 /// cannot be changed at all.
-#[interface(client = Files, version = 1)]
+#[interface(client = Files, version = 2)]
 pub trait FilesService {
     /// Makes a pipe: the end to read from, and the end to write to. The capabilities go to the empty slots.
     /// Errors: `Full`.
@@ -78,9 +78,9 @@ pub trait FilesService {
     #[method(9, authority)]
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error>;
 
-    /// A process lives and keeps what it was given, up to a limit. Answers as `process_ended`.
+    /// A process of a family lives and keeps what it was given, up to a limit. Answers as `process_ended`.
     #[method(10, authority)]
-    fn process_lives(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error>;
+    fn process_lives(&mut self, replies: &mut Replies, process: u64, family: u64) -> Result<Option<u64>, Error>;
 }
 
 tench_protocol::codes! {

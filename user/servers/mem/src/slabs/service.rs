@@ -36,7 +36,7 @@ impl SlabsService for Both<'_> {
         is_static: bool,
         descriptors: List<u64, MAX_DESCRIPTORS>,
     ) -> Result<Given, Error> {
-        let given = self.slabs.grant(self.store, caller.0, lifetime(is_static), None, &descriptors)?;
+        let given = self.slabs.grant(self.store, caller, lifetime(is_static), None, &descriptors)?;
         Ok(Given { figures: visible(powers, given.figures), ..given })
     }
 
@@ -50,13 +50,17 @@ impl SlabsService for Both<'_> {
         space: Arrived<'_, CapNode>,
     ) -> Result<Given, Error> {
         let to = Some((space.cap(), first));
-        let given = self.slabs.grant(self.store, caller.0, lifetime(is_static), to, &descriptors)?;
+        let given = self.slabs.grant(self.store, caller, lifetime(is_static), to, &descriptors)?;
         Ok(Given { figures: visible(powers, given.figures), ..given })
     }
 
     fn free(&mut self, caller: Caller, powers: Powers, number: u64) -> Result<Figures, Error> {
         let state = self.slabs.state()?;
-        state.bundles.get(&number).filter(|bundle| bundle.client == caller.0).ok_or(Error::NoSuchBundle)?;
+        state
+            .bundles
+            .get(&number)
+            .filter(|bundle| bundle.client.process == caller.process)
+            .ok_or(Error::NoSuchBundle)?;
         self.slabs.free(self.store, number)?;
         Ok(visible(powers, self.slabs.figures()?))
     }

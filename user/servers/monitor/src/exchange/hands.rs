@@ -3,9 +3,10 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
+use tench_abi::power::identity;
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_foreign::{Core, Cores, Effects, Error, Kind, MAX_CORES, Message, ObjectId, RequestId, Shape, Token};
-use tench_places::Places;
+use tench_places::{Client, Places};
 
 use super::line::Line;
 use super::mail::{Mail, Name};
@@ -53,7 +54,7 @@ pub(super) enum Purpose<P> {
 #[derive(Debug)]
 pub(super) struct Recall<P> {
     pub who: Option<P>,
-    /// Who takes it back.
+    /// Who takes it back: a badge without powers.
     pub from: u64,
     pub left: usize,
     pub result: Result<(), Why>,
@@ -192,7 +193,7 @@ impl<K: Kernel, P> Hands<K, P> {
     /// One of several objects has been taken back.
     fn recalled(&mut self, number: u64, result: Result<(), Why>) {
         let Some(recall) = self.recalls.get_mut(&number) else { return };
-        self.askers.give_back(recall.from);
+        self.askers.give_back(identity(recall.from));
         recall.left = recall.left.saturating_sub(1);
         recall.result = recall.result.and(result);
         if recall.left == 0
@@ -251,7 +252,7 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
         match self.requests.remove(&token) {
             Some(Purpose::Send(parcel)) => {
                 let why = parcel.refusal;
-                self.askers.give_back(parcel.from);
+                self.askers.give_back(identity(parcel.from));
                 self.finish(parcel, result.map_err(|error| reason(error, why)));
             }
             Some(Purpose::Recall(number)) => {
@@ -266,7 +267,7 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
     fn export(&mut self, object: ObjectId, shape: &Shape, Token(token): Token) -> Result<(), Error> {
         let Some(Purpose::Send(parcel)) = self.requests.get_mut(&token) else { return Err(Error::Kernel) };
         let slot = parcel.slot.ok_or(Error::Kernel)?;
-        if !self.givers.may_take(parcel.from) {
+        if !self.givers.may_take(Client::of_badge(parcel.from)) {
             return Err(Error::TooManyExports);
         }
         if let Err(refusal) = self.kernel.export(slot) {
@@ -279,7 +280,7 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
             });
         }
         parcel.slot = None;
-        self.givers.take(parcel.from);
+        self.givers.take(Client::of_badge(parcel.from));
         self.stand_ins.insert(object, StandIn { slot, shape: *shape, giver: parcel.from });
         Ok(())
     }

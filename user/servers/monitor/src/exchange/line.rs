@@ -18,6 +18,7 @@
 //! sends learns first that the process exists and has room.
 
 use arrayvec::ArrayVec;
+use tench_abi::power::{self, identity};
 use tench_foreign::{Core, Message, RequestId, WORDS};
 use tench_monitor_client::protocol::place;
 
@@ -131,7 +132,7 @@ impl Growth {
 /// Who wants to send a capability to whom, with which word. A monitor is [`MONITOR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
-    /// Who sends.
+    /// Who sends: the badge of the process, without powers.
     pub asker: u64,
     /// Who is to have it.
     pub process: u64,
@@ -151,7 +152,7 @@ impl Admission {
             return Err(if words.len() < 3 { Malformed::TooShort } else { Malformed::TooLong });
         };
         let is_of = |process: u64, core| process == MONITOR || place(process).0 == core;
-        if !is_of(asker, from) {
+        if !is_of(identity(asker), from) || asker >> power::SHIFT != 0 {
             return Err(Malformed::Process);
         }
         if !is_of(process, own) {

@@ -4,14 +4,16 @@
 //! capability will arrive; then the capability, and then it is taken. Name and capability may come in either order,
 //! because a capability comes from the core that owns it, and the name from the core that sends it.
 //!
-//! Places are shared by those who send ([`Places`]): who floods somebody else fills up his own.
+//! Places are shared by the families of those who send ([`Places`]): who floods somebody else fills up his own. Who sends is a badge
+//! without powers.
 
 use alloc::vec::Vec;
 
 use tench_abi::CapAddress;
+use tench_abi::power::identity;
 use tench_foreign::{Core, RequestId};
 use tench_monitor_client::protocol::Error;
-use tench_places::Places;
+use tench_places::{Client, Places};
 
 use crate::freight::FREIGHT;
 
@@ -28,7 +30,7 @@ pub type Name = (Core, RequestId);
 /// A capability for a process, with a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Letter {
-    /// Who sent it: core and process.
+    /// Who sent it: the badge of the process, without powers.
     pub from: u64,
     /// What it is for.
     pub word: u64,
@@ -91,7 +93,7 @@ impl<P> Mail<P> {
 
     /// Whether somebody may send one more.
     pub fn has_room(&self, from: u64) -> bool {
-        self.places.may_take(from)
+        self.places.may_take(Client::of_badge(from))
     }
 
     /// Keeps a place for what `from` will send from the core `sender`.
@@ -99,7 +101,7 @@ impl<P> Mail<P> {
         if !self.has_room(from) {
             return Err(Error::MailboxFull);
         }
-        self.places.take(from);
+        self.places.take(Client::of_badge(from));
         self.last += 1;
         let ticket = self.last;
         self.letters.push(Place { ticket, sender, process, from, word, name: None, slot: None });
@@ -165,7 +167,7 @@ impl<P> Mail<P> {
     fn remove(&mut self, place: usize) -> Place {
         // In order, so that a process gets what was sent first.
         let letter = self.letters.remove(place);
-        self.places.give_back(letter.from);
+        self.places.give_back(identity(letter.from));
         letter
     }
 
@@ -187,18 +189,18 @@ impl<P> Mail<P> {
     }
 
     /// Somebody waits for a letter. Gives whoever it is back if too many do.
-    pub fn wait(&mut self, process: u64, who: P) -> Result<(), P> {
-        if !self.waiting.may_take(process) {
+    pub fn wait(&mut self, client: Client, who: P) -> Result<(), P> {
+        if !self.waiting.may_take(client) {
             return Err(who);
         }
-        self.waiting.take(process);
-        self.takers.push((process, who));
+        self.waiting.take(client);
+        self.takers.push((client.process, who));
         Ok(())
     }
 
-    /// Whether one more of a process may wait.
-    pub fn may_wait(&self, process: u64) -> bool {
-        self.waiting.may_take(process)
+    /// Returns whether one more of a client may wait.
+    pub fn may_wait(&self, client: Client) -> bool {
+        self.waiting.may_take(client)
     }
 
     /// Takes out those who have gone.
@@ -258,7 +260,7 @@ impl<P> Mail<P> {
     /// Whoever waited had gone: it lies there again, first of all.
     pub fn put_back(&mut self, letter: Letter) {
         let Letter { from, word, process, slot, ticket, sender } = letter;
-        self.places.take(from);
+        self.places.take(Client::of_badge(from));
         self.letters.insert(0, Place { ticket, sender, process, from, word, name: None, slot: Some(slot) });
     }
 

@@ -8,7 +8,7 @@ use tench_monitor::about::{About, Operation};
 use tench_monitor::exchange::line::{Admission, Growth, operation as exchange};
 use tench_monitor::message::{Forward, Outcome, Words, answered, decode_asker, ended, operation};
 use tench_monitor_client::protocol::{Error, first};
-use tench_places::Places;
+use tench_places::{Client, Places};
 use tench_protocol::{Given, Pending, Port, Sent};
 use tench_sys::{Cap, Endpoint, Instant};
 
@@ -28,7 +28,7 @@ pub enum Asked {
     /// Something of a server there.
     Forward(Waiting),
     /// Its process server, for this process, if it could be kept.
-    Endpoint(u64, Option<Pending<ToProcesses, Error>>),
+    Endpoint(Client, Option<Pending<ToProcesses, Error>>),
     /// Whether a process there takes what somebody here sends.
     Gift(Box<Gift>),
 }
@@ -121,7 +121,7 @@ pub fn carry_out(
             .and_then(|request| desk.serve(core, number, request).map_err(at_once)),
         operation::PROCESSES => {
             let made = decode_asker(words, core).map_err(malformed).and_then(|(asker, powers)| {
-                endpoints.processes(powers.badge(asker), core).map_err(|_| (Outcome::Busy, 0))
+                endpoints.processes(asker.badge(powers), core).map_err(|_| (Outcome::Busy, 0))
             });
             return Some(made.map_or_else(|(why, about)| ended(why, about), |made| answered(0, &[made], &[])));
         }

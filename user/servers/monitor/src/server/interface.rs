@@ -48,13 +48,13 @@ impl MonitorService for Server {
         strings: Bytes<'_, MAX_STRINGS>,
     ) -> Result<Option<u64>, Error> {
         let strings = Strings::new(&strings).map_err(|_| Error::BadStrings)?;
-        let about = About::new(Operation::Spawn, caller.0, of_core(core)?).with_text(strings);
+        let about = About::new(Operation::Spawn, caller, of_core(core)?).with_text(strings);
         self.ask(about, later, Asker::Number)
     }
 
     fn wait(
         &mut self,
-        Caller(caller): Caller,
+        caller: Caller,
         later: Later<'_, Process, Error>,
         process: u64,
     ) -> Result<Option<Process>, Error> {
@@ -63,7 +63,7 @@ impl MonitorService for Server {
 
     fn kill(
         &mut self,
-        Caller(caller): Caller,
+        caller: Caller,
         powers: Powers,
         later: Later<'_, (), Error>,
         process: u64,
@@ -71,27 +71,17 @@ impl MonitorService for Server {
         self.ask(About::new(Operation::Kill, caller, process).with_powers(powers), later, Asker::Done)
     }
 
-    fn next(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, Process, Error>,
-        after: u64,
-    ) -> Result<Option<Process>, Error> {
+    fn next(&mut self, caller: Caller, later: Later<'_, Process, Error>, after: u64) -> Result<Option<Process>, Error> {
         self.ask(About::new(Operation::Next, caller, after), later, Asker::Process)
     }
 
-    fn memory(
-        &mut self,
-        Caller(caller): Caller,
-        later: Later<'_, Memory, Error>,
-        core: u64,
-    ) -> Result<Option<Memory>, Error> {
+    fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error> {
         self.ask(About::new(Operation::Memory, caller, of_core(core)?), later, Asker::Memory)
     }
 
     fn suspend(
         &mut self,
-        Caller(caller): Caller,
+        caller: Caller,
         powers: Powers,
         later: Later<'_, (), Error>,
         process: u64,
@@ -101,7 +91,7 @@ impl MonitorService for Server {
 
     fn resume(
         &mut self,
-        Caller(caller): Caller,
+        caller: Caller,
         powers: Powers,
         later: Later<'_, (), Error>,
         process: u64,
@@ -111,7 +101,7 @@ impl MonitorService for Server {
 
     fn status(
         &mut self,
-        Caller(caller): Caller,
+        caller: Caller,
         later: Later<'_, Process, Error>,
         process: u64,
     ) -> Result<Option<Process>, Error> {
@@ -120,7 +110,7 @@ impl MonitorService for Server {
 
     fn kill_all(
         &mut self,
-        Caller(caller): Caller,
+        caller: Caller,
         powers: Powers,
         later: Later<'_, u64, Error>,
         core: u64,
@@ -133,7 +123,7 @@ impl MonitorService for Server {
 
     fn interrupt(
         &mut self,
-        Caller(caller): Caller,
+        caller: Caller,
         powers: Powers,
         later: Later<'_, bool, Error>,
         process: u64,
@@ -141,13 +131,13 @@ impl MonitorService for Server {
         self.ask(About::new(Operation::Interrupt, caller, process).with_powers(powers), later, Asker::Truth)
     }
 
-    fn load(&mut self, Caller(caller): Caller, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error> {
+    fn load(&mut self, caller: Caller, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error> {
         self.ask(About::new(Operation::Load, caller, of_core(core)?), later, Asker::Number)
     }
 
     fn find(
         &mut self,
-        Caller(caller): Caller,
+        caller: Caller,
         later: Later<'_, u64, Error>,
         name: Text<'_, MAX_NAME>,
         after: u64,
@@ -178,44 +168,40 @@ impl MonitorService for Server {
         self.offer(caller, later, (process, word), memory)
     }
 
-    fn take(&mut self, Caller(process): Caller, mut later: Later<'_, Taken, Error>) -> Result<Option<Taken>, Error> {
-        if process == MONITOR {
+    fn take(&mut self, caller: Caller, mut later: Later<'_, Taken, Error>) -> Result<Option<Taken>, Error> {
+        if caller.process == MONITOR {
             return Err(Error::NotAllowed);
         }
         trade::make_room()?;
-        if !self.books.may_wait(process) {
+        if !self.books.may_wait(caller) {
             let watch = self.watch;
             self.may_have_missed = true;
             let gone = self.books.forget(|who| who.has_gone(watch));
             gone.into_iter().for_each(|who| who.forget(later.others()));
         }
         let who = Waiter::Letter(later.keep().map_err(|_| Error::Full)?);
-        self.books.take(process, who);
+        self.books.take(caller, who);
         Ok(None)
     }
 
     fn revoke(
         &mut self,
-        Caller(process): Caller,
+        caller: Caller,
         later: Later<'_, (), Error>,
         capability: Arrived<'_, Any>,
     ) -> Result<Option<()>, Error> {
         trade::make_room()?;
         let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
-        self.books.revoke(first(self.machine.core) | process, capability.cap().address(), who);
+        self.books.revoke(first(self.machine.core) | caller.badge(Powers::empty()), capability.cap().address(), who);
         Ok(None)
     }
 
-    fn recall(
-        &mut self,
-        Caller(process): Caller,
-        later: Later<'_, (), Error>,
-        block: u16,
-    ) -> Result<Option<()>, Error> {
+    fn recall(&mut self, caller: Caller, later: Later<'_, (), Error>, block: u16) -> Result<Option<()>, Error> {
         trade::make_room()?;
         let who = later.keep().map_err(|_| Error::Full)?;
+        let giver = first(self.machine.core) | caller.badge(Powers::empty());
         // A worker asks where it lies.
-        if let Err(Work::Recall(_, who)) = self.desk.work(Work::Recall(process, who), Task::Find(process, block)) {
+        if let Err(Work::Recall(_, who)) = self.desk.work(Work::Recall(giver, who), Task::Find(caller.process, block)) {
             self.refused.push(Asker::Done(who));
         }
         Ok(None)
@@ -235,17 +221,17 @@ impl MonitorService for Server {
 
     fn processes(
         &mut self,
-        Caller(asker): Caller,
+        caller: Caller,
         powers: Powers,
         later: Later<'_, Sent<Endpoint, Given>, Error>,
         core: u64,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error> {
-        if asker == MONITOR {
+        if caller.process == MONITOR {
             return Err(Error::NotAllowed);
         }
         trade::make_room()?;
         self.reach(core)?;
-        let badge = powers.badge(first(self.machine.core) | asker);
+        let badge = caller.badge(powers) | first(self.machine.core);
         if core != self.machine.core {
             let peer = self.peer(core)?.ok_or(Error::NotConnected)?;
             peer.processes(badge, || later.keep())?;

@@ -11,7 +11,7 @@ use tench_monitor::freight::FREIGHT;
 use tench_monitor::message::{Outcome, ended};
 use tench_monitor::proxies;
 use tench_monitor_client::protocol::{Error, State, first, place};
-use tench_protocol::{Arrived, Caller, Later, Port};
+use tench_protocol::{Arrived, Caller, Later, Port, Powers};
 use tench_sys::{Cap, CapAddress, Error as Refusal, OWN_SPACE};
 
 use super::Server;
@@ -34,8 +34,8 @@ impl Server {
         match (work, words) {
             (Work::Growth(from, asker, bytes), words) => self.ask_for_memory(from, asker, bytes, words, port),
             (Work::Gift(core, number), words) => self.give_memory(core, number, words),
-            (Work::Recall(process, who), &[address, bytes]) => {
-                self.books.recall(first(self.machine.core) | process, address, bytes, Waiter::Done(who));
+            (Work::Recall(giver, who), &[address, bytes]) => {
+                self.books.recall(giver, address, bytes, Waiter::Done(who));
             }
             (Work::Recall(_, who), _) => port.finish(who, &Err(Error::NoSuchBlock)),
             (work, words) => self.finish(own, work, words),
@@ -130,7 +130,7 @@ impl Server {
         while let Some((from, ticket, process, carried)) = self.books.arriving() {
             let core = from.index() as u64;
             let made = match process {
-                Some(process) => self.endpoints.receive_one(&carried, core, process).ok(),
+                Some(process) => self.endpoints.receive_one(&carried, core, Caller::alone(process)).ok(),
                 None => {
                     self.endpoints.refuse_one(&carried, core);
                     None
@@ -321,13 +321,14 @@ impl Server {
     /// Sends what came with a request to a process.
     pub(super) fn offer<T, How>(
         &mut self,
-        Caller(asker): Caller,
+        caller: Caller,
         later: Later<'_, (), Error>,
         (process, word): (u64, u64),
         cap: Arrived<'_, T, How>,
     ) -> Result<Option<()>, Error> {
         let (core, number) = place(process);
-        if asker == MONITOR {
+        let asker = caller.badge(Powers::empty());
+        if caller.process == MONITOR {
             return Err(Error::NotAllowed);
         }
         if number == MONITOR {

@@ -1,6 +1,7 @@
 //! The cores, what is on its way between them, and what their clients do.
 
 use std::collections::{BTreeMap, VecDeque};
+use tench_places::Client;
 
 use tench_abi::{CapAddress, Error as Refusal, Kind, Rights};
 use tench_foreign::{Core as Number, ObjectId};
@@ -114,7 +115,7 @@ impl World {
                 3 => self.copy(at),
                 4 => self.delete(at),
                 5..8 => self.give(at),
-                8 => self.nodes[at].books.take(CLIENT, Who::Taker),
+                8 => self.nodes[at].books.take(Client::alone(CLIENT), Who::Taker),
                 9 => self.revoke(at),
                 10 => self.nodes[at].books.poll(),
                 _ => drop(self.go_on()),

@@ -3,6 +3,7 @@
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::message::Malformed;
 use tench_monitor::proxies::{Carried, Error, Kernel, OWN_PROXIES, PROCESSES, PROXIES, Server, What};
+use tench_places::Client;
 
 use crate::world::{SENDABLE, World, sendable};
 
@@ -41,7 +42,7 @@ fn send(world: &mut World, at: usize, slot: CapAddress, to: u64) -> Result<u64, 
 /// As many as `asker` can receive from core 1.
 fn receive_all(world: &mut World, asker: u64) -> Vec<CapAddress> {
     (1000..1000 + MANY as u64)
-        .map_while(|number| match world.nodes[0].books.receive(&held(number, false), 1, asker) {
+        .map_while(|number| match world.nodes[0].books.receive(&held(number, false), 1, Client::alone(asker)) {
             Ok(slot) => Some(slot),
             Err(why) => {
                 assert_eq!(why, Error::Full);
@@ -271,8 +272,8 @@ fn nobody_takes_all_proxies() {
     world.kernel(0).delete(second[3]);
     assert_eq!(receive_all(&mut world, 8).len(), 1);
     // Plain ones count as well.
-    assert_eq!(world.nodes[0].books.receive(&held(5, true), 1, 8), Err(Error::Full));
-    assert!(world.nodes[0].books.receive(&held(5, true), 1, 9).is_ok());
+    assert_eq!(world.nodes[0].books.receive(&held(5, true), 1, Client::alone(8)), Err(Error::Full));
+    assert!(world.nodes[0].books.receive(&held(5, true), 1, Client::alone(9)).is_ok());
 }
 
 #[test]
@@ -283,8 +284,8 @@ fn nobody_takes_all_proxies_that_are_endpoints_of_their_own() {
         let made = |number| world.nodes[0].books.receive(&held(number, is_plain), 1, asker).ok();
         numbers.by_ref().map_while(made).count()
     };
-    assert_eq!((receive(true, 7), receive(true, 8)), (OWN_PROXIES / 2, OWN_PROXIES / 4));
-    assert_eq!(receive(false, 7), 100, "with a badge there is room");
+    assert_eq!((receive(true, Client::alone(7)), receive(true, Client::alone(8))), (OWN_PROXIES / 2, OWN_PROXIES / 4));
+    assert_eq!(receive(false, Client::alone(7)), 100, "with a badge there is room");
 }
 
 #[test]
@@ -323,7 +324,7 @@ fn a_monitor_names_what_it_does_not_have() {
     for number in [0, numbers[1] + 1, (1 << 48) - 1].into_iter().chain(numbers) {
         // Core 2 has none of these.
         for badge in [0, 9] {
-            assert_eq!(world.nodes[0].books.receive(&returned(number, badge), 2, 1), Err(Error::Gone));
+            assert_eq!(world.nodes[0].books.receive(&returned(number, badge), 2, Client::alone(1)), Err(Error::Gone));
             assert_eq!(world.nodes[0].books.copy(number, 2, Rights::all(), badge), Err(Error::Gone));
         }
         world.nodes[0].books.released(2, number);
@@ -331,16 +332,16 @@ fn a_monitor_names_what_it_does_not_have() {
     // It gives more rights than can be given.
     for is_plain in [false, true] {
         let all = Carried::Held { what: What::Endpoint, number: 7, rights: Rights::all(), is_plain, server: None };
-        let slot = world.nodes[1].books.receive(&all, 0, 1).unwrap();
+        let slot = world.nodes[1].books.receive(&all, 0, Client::alone(1)).unwrap();
         assert_eq!(world.kernel(1).caps[&slot.0].rights, SENDABLE);
     }
     // What has a badge gets no other.
-    assert_eq!(world.nodes[0].books.receive(&returned(numbers[1], 9), 1, 1), Err(Error::Gone));
+    assert_eq!(world.nodes[0].books.receive(&returned(numbers[1], 9), 1, Client::alone(1)), Err(Error::Gone));
     assert_eq!(world.nodes[0].books.copy(numbers[1], 1, Rights::all(), 9), Err(Error::Gone));
     assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots()), ((2, 0), slots));
     for _ in 0..2 {
         numbers.iter().for_each(|number| world.nodes[0].books.released(1, *number));
-        assert_eq!(world.nodes[0].books.receive(&returned(numbers[0], 0), 1, 1), Err(Error::Gone));
+        assert_eq!(world.nodes[0].books.receive(&returned(numbers[0], 0), 1, Client::alone(1)), Err(Error::Gone));
     }
     assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots()), ((0, 0), vec![]));
     assert!(numbers.into_iter().all(|number| send(&mut world, 0, plain, 1).unwrap() > number), "it is used again");
@@ -397,7 +398,7 @@ fn without_memory_nothing_changes() {
         let mut calls = 0;
         let slot = loop {
             world.kernel(0).patience = Some(calls);
-            let received = world.nodes[0].books.receive(&carried, 1, 1);
+            let received = world.nodes[0].books.receive(&carried, 1, Client::alone(1));
             let is_over = world.kernel(0).patience.take().is_some();
             match received {
                 Ok(slot) => break slot,
@@ -421,7 +422,7 @@ fn without_memory_nothing_changes() {
         let number = send(&mut world, 0, plain, 1).unwrap();
         for calls in 0.. {
             world.kernel(0).patience = Some(calls);
-            let received = world.nodes[0].books.receive(&returned(number, badge), 1, 1);
+            let received = world.nodes[0].books.receive(&returned(number, badge), 1, Client::alone(1));
             world.kernel(0).patience = None;
             assert_eq!(world.kernel(0).slots().len(), 1 + usize::from(received.is_ok()));
             match received {
@@ -444,7 +445,7 @@ fn whose_endpoint_it_is_is_known_if_its_badge_says_so() {
     for (server, expected) in [
         (None, None),
         (Some(Server { number: 3, is_personal: false }), None),
-        (Some(Server { number: 3, is_personal: true }), Some((3, badge))),
+        (Some(Server { number: 3, is_personal: true }), Some((3, Client::of_badge(badge)))),
     ] {
         let slot = hand_in(&mut world, 0, badged);
         let carried = world.nodes[0].books.send(slot, 1, |found| {

@@ -2,6 +2,7 @@
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::proxies::{BITS, Carried, Error, Kernel, OWN_PROXIES, Server, What};
+use tench_places::Client;
 
 use crate::kernel::Receiver;
 use crate::rules::{calm, hand_in};
@@ -207,13 +208,16 @@ fn nobody_takes_all_proxies_of_notifications() {
         }
         slots
     };
-    let (first, second) = (receive(false, 7), receive(false, 8));
+    let (first, second) = (receive(false, Client::alone(7)), receive(false, Client::alone(8)));
     assert_eq!((first.len(), second.len()), (BITS / 2, BITS / 4));
-    assert_eq!((receive(true, 7).len(), receive(true, 8).len()), (OWN_PROXIES / 2, OWN_PROXIES / 4));
+    assert_eq!(
+        (receive(true, Client::alone(7)).len(), receive(true, Client::alone(8)).len()),
+        (OWN_PROXIES / 2, OWN_PROXIES / 4)
+    );
     // Those that nobody has are found when they are needed.
     world.kernel(0).delete(second[3]);
-    assert!(world.nodes[0].books.receive(&held(7000, false), 1, 8).is_ok());
-    assert_eq!(world.nodes[0].books.receive(&held(7001, false), 1, 8), Err(Error::Full));
+    assert!(world.nodes[0].books.receive(&held(7000, false), 1, Client::alone(8)).is_ok());
+    assert_eq!(world.nodes[0].books.receive(&held(7001, false), 1, Client::alone(8)), Err(Error::Full));
 }
 
 #[test]
@@ -242,13 +246,13 @@ fn without_memory_nothing_changes() {
         let mut world = calm(2);
         for calls in 0..2 {
             world.kernel(0).patience = Some(calls);
-            assert_eq!(world.nodes[0].books.receive(&carried, 1, 1), Err(Error::Full));
+            assert_eq!(world.nodes[0].books.receive(&carried, 1, Client::alone(1)), Err(Error::Full));
             assert_eq!(world.nodes[0].books.next_release(1), Some(1));
             world.nodes[0].books.told(1);
             world.hear(0);
             world.check_empty(0);
         }
         world.kernel(0).patience = Some(2);
-        assert!(world.nodes[0].books.receive(&carried, 1, 1).is_ok());
+        assert!(world.nodes[0].books.receive(&carried, 1, Client::alone(1)).is_ok());
     }
 }

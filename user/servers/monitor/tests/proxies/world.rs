@@ -4,6 +4,7 @@ mod judge;
 mod signals;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tench_places::Client;
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::proxies::{Carried, Error, Kernel, Proxies, Target, What};
@@ -491,7 +492,7 @@ impl World {
         let calls = self.random(4);
         let refusals = self.kernel(to).refusals;
         self.kernel(to).patience = is_short.then_some(calls);
-        let received = self.nodes[to].books.receive(carried, from as u64, asker);
+        let received = self.nodes[to].books.receive(carried, from as u64, Client::alone(asker));
         self.kernel(to).patience = None;
         match (received, meaning) {
             (Ok(slot), Some(meaning)) => {

@@ -1,6 +1,7 @@
 //! Some cores with their books, and kernels that know what was made of what, as far as the books need it.
 
 use std::collections::{BTreeMap, VecDeque};
+use tench_places::Client;
 
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_foreign::{Core, Kind, ObjectId, Shape};
@@ -280,7 +281,7 @@ impl World {
 
     pub fn take(&mut self, at: usize, process: u64) -> Who {
         let who = self.who();
-        self.cores[at].take(process, who);
+        self.cores[at].take(Client::alone(process), who);
         who
     }
 

@@ -11,7 +11,7 @@ pub const MEM: u64 = 2;
 pub const PROCS: u64 = 3;
 
 /// Bits of a process's number that say which it is on its core.
-pub const CORE_SHIFT: u32 = 32;
+pub const CORE_SHIFT: u32 = tench_abi::power::CORE_SHIFT;
 
 /// Before the number of the first process of a core.
 pub const fn first(core: u64) -> u64 {

@@ -22,7 +22,7 @@ pub trait ProcsService {
     /// Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`; `NoSuchProcess`, `WrongState` if the process to which the
     /// capability was given has ended.
     #[method(1)]
-    fn create(&mut self, caller: Caller, program: Text<'_, MAX_NAME>) -> Result<u64, Error>;
+    fn create(&mut self, caller: Caller, powers: Powers, program: Text<'_, MAX_NAME>) -> Result<u64, Error>;
 
     /// Prepares a process of a program that the caller hands over with [`write`](Self::write): a file of at most `size` bytes, which the
     /// caller has read himself. Its name is shown to others, and is its first argument; nothing follows from it. Otherwise the process
@@ -30,7 +30,7 @@ pub trait ProcsService {
     /// Errors: `TooLarge` (more than `MAX_FILE`), `BadName`, `TooManyProcesses`, `OutOfMemory`, `Internal`; `NoSuchProcess`, `WrongState` if the process to which
     /// the capability was given has ended.
     #[method(32)]
-    fn create_of(&mut self, caller: Caller, name: Text<'_, MAX_NAME>, size: u64) -> Result<u64, Error>;
+    fn create_of(&mut self, caller: Caller, powers: Powers, name: Text<'_, MAX_NAME>, size: u64) -> Result<u64, Error>;
 
     /// Appends to the file of a program that is handed over. It is checked when the process is started: what has not been handed over by then
     /// is missing.

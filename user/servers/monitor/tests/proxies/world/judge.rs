@@ -1,6 +1,7 @@
 //! Whether every capability is what it ought to be, by asking the kernels and by following where it leads; and whether nothing is left.
 
 use std::collections::VecDeque;
+use tench_places::Client;
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::proxies::{Carried, Kernel, PROXIES, Target, What};
@@ -132,7 +133,7 @@ impl World {
             let number = 1 << 40 | taken as u64;
             let what = What::Endpoint;
             let carried = Carried::Held { what, number, rights: SENDABLE, is_plain: false, server: None };
-            let Ok(slot) = self.nodes[at].books.receive(&carried, from as u64, 1) else { break };
+            let Ok(slot) = self.nodes[at].books.receive(&carried, from as u64, Client::alone(1)) else { break };
             self.endpoints.push((false, 0));
             let meaning = Meaning::of_nothing(self.endpoints.len() - 1, from, at);
             self.kernel(at).take_out(slot, meaning);

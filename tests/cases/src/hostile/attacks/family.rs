@@ -1,0 +1,147 @@
+//! An attack by many: a program that was given no power starts children, one after another, each of which takes all that it can of what servers
+//! have only so much of.
+//!
+//! If servers counted for each process by itself, each child could take half of what is left, and the eleventh would have the last of 1,024
+//! places. Children that nobody with the power `processes` has started are of one family, which gets what one process could get.
+
+use alloc::format;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+
+use tench::abi::layout::slot;
+use tench::clock::Clock;
+use tench::console::protocol::Console;
+use tench::fs;
+use tench::io::End;
+use tench::memory::{self, Window, make};
+use tench::names::Names;
+use tench::procs::{Procs, Spawn, pid};
+use tench::sys::{Cap, Endpoint, Frame, Instant};
+use tench::thread::Builder;
+use tench::time::sleep;
+
+use super::{Attack, empty, said, soon, window};
+use crate::case::{Failure, Outcome};
+
+/// The attack.
+pub const ATTACKS: &[Attack] =
+    &[Attack::new("hoard-family", "children that take what they can get keep nobody from his", hoard)];
+
+const PROCS: Procs = Procs::STANDARD;
+/// As many as it takes to have the last place of each table.
+const CHILDREN: usize = 12;
+/// Stack of a thread that waits.
+const STACK: usize = 8 << 10;
+/// Threads that a child starts before it looks whether one was refused.
+const SOME: usize = 8;
+/// Microseconds that a child may take.
+const PATIENCE: u64 = 2_000_000;
+/// How long it is held what they have.
+const SPAN: Duration = Duration::from_millis(20);
+
+/// Children, which end with the attack.
+struct Children(Vec<u64>);
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        for child in &self.0 {
+            // It may have ended.
+            let _ = PROCS.kill(*child);
+            let _ = PROCS.wait(*child);
+        }
+    }
+}
+
+fn hoard() -> Outcome {
+    let frame = make::<Frame>(12)?.leak();
+    let page = window(frame, 12)?;
+    let mut children = Children(Vec::with_capacity(CHILDREN));
+    for number in 0..CHILDREN {
+        let Some(child) = start(frame, number) else { break };
+        children.0.push(child);
+        let end = soon(PATIENCE);
+        // On another core the first may leave them so few requests that they end.
+        while page.read64(number * 8) == 0 && !said(PROCS.status(child))?.state.has_ended() {
+            if Instant::now() >= end {
+                return Err(Failure::new(format!("child {number} does not get on")));
+            }
+            sleep(Duration::from_millis(1));
+        }
+    }
+    // Without a few of them it is no attack.
+    check!(children.0.len() > 3);
+    sleep(SPAN);
+    Ok(())
+}
+
+/// Starts a child, if there is memory for it.
+fn start(frame: Cap<Frame>, number: usize) -> Option<u64> {
+    let mut child = PROCS.prepare("cases").ok()?;
+    child.give(frame).ok()?;
+    for argument in ["attack", "take-all", &format!("{number}")] {
+        child.argument(argument).ok()?;
+    }
+    child.start().ok()
+}
+
+/// A part: takes what it can get, says so, and keeps it.
+pub fn take_all() -> Outcome {
+    let number: usize = tench::args().nth(3).and_then(|number| number.parse().ok()).unwrap_or(0);
+    let page: Window = window(Cap::new(slot::EXTRA), 12)?;
+    let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, empty()?))?);
+    let kept = (names()?, files(), processes());
+    wait_everywhere(|| Console::STANDARD.get(1).is_err());
+    // For somebody who does not end.
+    wait_everywhere(|| PROCS.wait(pid::INIT).is_err());
+    wait_everywhere(move || clock.delay(u64::MAX >> 2).is_err());
+    page.write64(number * 8, 1);
+    loop {
+        sleep(Duration::from_secs(1));
+        core::hint::black_box(&kept);
+    }
+}
+
+/// Names, until one is refused.
+fn names() -> Outcome<memory::Made<Endpoint>> {
+    let endpoint = make::<Endpoint>(0)?;
+    let own = tench::process::id();
+    let _ = (0..).find(|number| Names::STANDARD.register(&format!("all-{own}/{number}"), endpoint.cap()).is_err());
+    Ok(endpoint)
+}
+
+/// Files without a name, each of which is open, until one is refused.
+fn files() -> Vec<End> {
+    let path = format!("/tmp/all-{}", tench::process::id());
+    let files = core::iter::from_fn(|| {
+        let file = fs::create(&path).ok()?;
+        fs::remove(&path).ok()?;
+        Some(file)
+    });
+    files.collect()
+}
+
+/// Processes that are prepared: some, because each takes long to make and to give up.
+fn processes() -> Vec<Spawn> {
+    (0..8).map_while(|_| PROCS.prepare("hello").ok()).collect()
+}
+
+/// Starts threads that wait for ever, until one is refused, or there is no memory for one more.
+fn wait_everywhere(wait: impl Fn() -> bool + Copy + Send + 'static) {
+    let is_refused: &'static AtomicBool = alloc::boxed::Box::leak(alloc::boxed::Box::new(AtomicBool::new(false)));
+    while !is_refused.load(Ordering::Relaxed) {
+        for _ in 0..SOME {
+            let waiting = move || {
+                if wait() {
+                    is_refused.store(true, Ordering::Relaxed);
+                }
+            };
+            match Builder::new().stack_size(STACK).spawn(waiting) {
+                Ok(thread) => thread.detach(),
+                Err(_) => return,
+            }
+        }
+        // They have the same priority.
+        sleep(Duration::from_micros(100));
+    }
+}
