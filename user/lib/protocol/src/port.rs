@@ -82,16 +82,16 @@ pub struct Slots {
     /// Takes an empty slot.
     pub take: fn() -> Option<CapAddress>,
     /// Deletes what lies in a slot, in parts, and gives the slot back.
-    pub bury: fn(CapAddress),
-    /// Does a part of what is to be done for what was buried.
-    pub dig: fn(),
+    pub delete: fn(CapAddress),
+    /// Deletes a part of what could not be deleted at once.
+    pub delete_more: fn(),
     /// How many capabilities a request may carry.
     pub count: usize,
 }
 
 impl Slots {
     /// Of a server that receives none.
-    pub const NONE: Slots = Slots { take: || None, bury: |_| {}, dig: || {}, count: 0 };
+    pub const NONE: Slots = Slots { take: || None, delete: |_| {}, delete_more: || {}, count: 0 };
 }
 
 /// Where a server receives.
@@ -237,7 +237,7 @@ impl Port {
         if request.caps().is_empty() {
             return;
         }
-        (self.slots.dig)();
+        (self.slots.delete_more)();
         for (index, cap) in request.caps().iter().enumerate() {
             let is_kept = kept >> index & 1 != 0;
             // It is there, and the server's own. It may be the last to something large.
@@ -246,7 +246,7 @@ impl Port {
                 self.incoming.iter_mut().filter(|slot| **slot == Some(*cap)).for_each(|slot| *slot = None);
             }
             if is_left {
-                (self.slots.bury)(*cap);
+                (self.slots.delete)(*cap);
             }
         }
     }
@@ -292,7 +292,7 @@ impl Port {
     fn offer(&mut self) {
         if self.is_short {
             // Perhaps what is being deleted has the slots.
-            (self.slots.dig)();
+            (self.slots.delete_more)();
         }
         let mut offered = [CapAddress::NULL; MAX_CAPS];
         let mut count = 0;

@@ -31,19 +31,19 @@ pub fn port(caps: usize) -> Port {
 
 /// Slots of this process for requests that carry at most `count` capabilities.
 pub const fn slots(count: usize) -> Slots {
-    Slots { take: || memory::take_slot().ok(), bury, dig, count }
+    Slots { take: || memory::take_slot().ok(), delete: delete_in_parts, delete_more, count }
 }
 
-/// Slots in which something is being deleted: what clients sent, and what takes long. Each that sends a capability does a part of it. So
+/// Slots in which something is being deleted: what clients sent, and what takes long. Each request that brings a capability deletes a part. So
 /// nobody waits for all of it, and what a process leaves here goes at the latest with its memory.
-static GRAVES: Mutex<VecDeque<CapAddress>> = Mutex::new(VecDeque::new());
+static PENDING: Mutex<VecDeque<CapAddress>> = Mutex::new(VecDeque::new());
 
-/// Windows that the kernel passes for one part of what was buried: some 30,000 instructions.
+/// Windows that the kernel passes for one part of that: some 30,000 instructions.
 const PART: u64 = 24;
 
 /// Deletes what lies in a slot, of which nobody knows how much it is, and gives the slot back. What takes longer than a moment is done in
 /// parts, with later requests.
-pub fn bury(slot: CapAddress) {
+pub fn delete_in_parts(slot: CapAddress) {
     if OWN_SPACE.delete_part_at(slot, 0) == Err(Error::Unfinished) {
         remember(slot);
     } else {
@@ -53,19 +53,19 @@ pub fn bury(slot: CapAddress) {
 
 /// What lies in a slot is deleted later, or now if there is no memory to remember it.
 fn remember(slot: CapAddress) {
-    let mut graves = GRAVES.lock();
-    if graves.try_reserve(1).is_ok() {
-        graves.push_back(slot);
+    let mut pending = PENDING.lock();
+    if pending.try_reserve(1).is_ok() {
+        pending.push_back(slot);
         return;
     }
-    drop(graves);
+    drop(pending);
     let _ = OWN_SPACE.delete_at(slot);
     memory::free_slot(slot);
 }
 
-/// Does a part of what is left of what was [buried](bury).
-fn dig() {
-    let Some(slot) = GRAVES.lock().pop_front() else { return };
+/// Deletes a part of what [could not be deleted at once](delete_in_parts).
+fn delete_more() {
+    let Some(slot) = PENDING.lock().pop_front() else { return };
     // What went with its owner's memory is not there any more.
     if OWN_SPACE.delete_part_at(slot, PART) == Err(Error::Unfinished) {
         remember(slot);

@@ -3,9 +3,9 @@
 //! ```text
 //!  killed, or exit, or fault ──▶ stopped ──▶ parts: memory, then what it prepared ──▶ the servers are told, who waited is answered
 //!                                             ▲ the first at once, the others
-//!                                             └─ each time the undertaker asks
+//!                                             └─ each time the reaper asks
 //! ```
-//! The undertaker is a thread of this server that does nothing but ask for the next part, at the priority of the ended process or of whoever
+//! The reaper is a thread of this server that does nothing but ask for the next part, at the priority of the ended process or of whoever
 //! killed it, if that is higher. So what takes long is as urgent as that, and this server is not kept longer than for a part.
 
 use alloc::vec::Vec;
@@ -26,9 +26,9 @@ use tench_sys::{Cap, Endpoint, Message, Notification, Reply, SchedulingContext, 
 use crate::server::{Kept, Server, Waited};
 use crate::spawn::SERVICE;
 
-/// Bytes of the undertaker's stack.
+/// Bytes of the reaper's stack.
 const STACK: usize = 8 << 10;
-/// How long the undertaker waits until a server that did not answer is told again that a process has ended.
+/// How long the reaper waits until a server that did not answer is told again that a process has ended.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Somebody who waits for the end of a process, by what he is told of it.
@@ -84,7 +84,7 @@ enum Next {
 }
 
 /// The thread that asks for parts, and what there is to do.
-pub struct Undertaker {
+pub struct Reaper {
     context: Cap<SchedulingContext>,
     wake: Cap<Notification>,
     /// Processes that are taken apart, with the priority at which.
@@ -97,18 +97,18 @@ pub struct Undertaker {
     priority: Option<u8>,
 }
 
-impl Undertaker {
+impl Reaper {
     /// Starts the thread, at this server's priority, until there is something to do.
-    pub fn start(core: u64) -> Option<Undertaker> {
+    pub fn start(core: u64) -> Option<Reaper> {
         let wake = memory::make::<Notification>(0).ok()?.leak();
         let way = memory::take_slot().ok()?;
         let service = SERVICE.mint_to(way, Rights::WRITE | Rights::CALL, pid::first(core) | pid::PROCS).ok()?;
         let thread =
-            Builder::new().name("undertaker").stack_size(STACK).spawn(move || undertake(service, wake)).ok()?;
+            Builder::new().name("reaper").stack_size(STACK).spawn(move || ask_for_parts(service, wake)).ok()?;
         let context = thread.scheduling()?;
         thread.detach();
         let (endings, foreign) = (Vec::new(), Vec::new());
-        Some(Undertaker { context, wake, endings, foreign, telling: 0, priority: None })
+        Some(Reaper { context, wake, endings, foreign, telling: 0, priority: None })
     }
 
     /// The process that is next: the first of those with the highest priority.
@@ -157,7 +157,7 @@ fn set_priority(context: Cap<SchedulingContext>, priority: u8) -> bool {
 }
 
 /// Asks for one part after another, whenever there is something to be done.
-fn undertake(service: Cap<Endpoint>, wake: Cap<Notification>) {
+fn ask_for_parts(service: Cap<Endpoint>, wake: Cap<Notification>) {
     while wake.wait().is_ok() {
         loop {
             match service.call_with(&Message::new(0), Wait::FOREVER).map(|answer| answer.label()) {
@@ -171,30 +171,30 @@ fn undertake(service: Cap<Endpoint>, wake: Cap<Notification>) {
 }
 
 impl Server {
-    /// Whether it is the undertaker who asks.
-    pub fn is_undertaker(&self, badge: u64) -> bool {
+    /// Whether it is the reaper who asks.
+    pub fn is_reaper(&self, badge: u64) -> bool {
         badge == pid::first(self.core) | pid::PROCS
     }
 
-    /// Does a part of what is left to do, and answers the undertaker.
-    pub fn undertake(&mut self, answer: &mut Message) {
+    /// Does a part of what is left to do, and answers the reaper.
+    pub fn reap(&mut self, answer: &mut Message) {
         let next = self.next_part();
         answer.restart(next as u64);
     }
 
     fn next_part(&mut self) -> Next {
-        self.undertaker.settle();
-        if let Some(process) = self.undertaker.next() {
+        self.reaper.settle();
+        if let Some(process) = self.reaper.next() {
             let has_ended = self.end_part(process);
-            self.undertaker.is_done_with(process, has_ended);
+            self.reaper.is_done_with(process, has_ended);
             Next::Part
-        } else if let Some(process) = self.undertaker.foreign.pop() {
+        } else if let Some(process) = self.reaper.foreign.pop() {
             self.forget_foreign(process);
             Next::Part
         } else {
             match self.tell_again() {
                 None => {
-                    self.undertaker.telling = 0;
+                    self.reaper.telling = 0;
                     Next::Nothing
                 }
                 Some(true) => Next::Part,
@@ -220,32 +220,32 @@ impl Server {
         if self.end_part(process) {
             return Ok(());
         }
-        if self.undertaker.endings.try_reserve(1).is_err() {
+        if self.reaper.endings.try_reserve(1).is_err() {
             // There is no memory to remember it.
             while !self.end_part(process) {}
             return Ok(());
         }
-        self.undertaker.endings.push((0, process));
+        self.reaper.endings.push((0, process));
         self.hasten(process, process);
         self.hasten(process, by);
-        self.undertaker.wake();
+        self.reaper.wake();
         Ok(())
     }
 
     /// A process is taken apart at no lower a priority than that of whoever kills it, as far as that is known.
     pub fn hasten(&mut self, process: u64, whose: u64) {
         let Ok(priority) = self.records.get(whose).map(|record| record.priority) else { return };
-        let mut found = self.undertaker.endings.iter_mut().filter(|(_, ending)| *ending == process);
+        let mut found = self.reaper.endings.iter_mut().filter(|(_, ending)| *ending == process);
         if let Some((now, _)) = found.find(|(now, _)| *now < priority) {
             *now = priority;
-            self.undertaker.settle();
+            self.reaper.settle();
         }
     }
 
     /// A server that runs was not told that a process has ended: it is told again, at this priority.
     pub fn tell_later(&mut self, priority: u8) {
-        self.undertaker.telling = self.undertaker.telling.max(priority);
-        self.undertaker.wake();
+        self.reaper.telling = self.reaper.telling.max(priority);
+        self.reaper.wake();
     }
 
     /// What a process of another core has prepared goes, now or in parts.
@@ -256,14 +256,14 @@ impl Server {
         if self.records.prepared_by(process).is_none() {
             return;
         }
-        if self.undertaker.foreign.try_reserve(1).is_err() {
+        if self.reaper.foreign.try_reserve(1).is_err() {
             while let Some(prepared) = self.records.prepared_by(process) {
                 self.discard_record(prepared);
             }
             return;
         }
-        self.undertaker.foreign.push(process);
-        self.undertaker.wake();
+        self.reaper.foreign.push(process);
+        self.reaper.wake();
     }
 
     /// Does a part of what the end of a process takes. Answers whether it has ended.

@@ -29,7 +29,7 @@ use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, Lis
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kernel, Message, Notification, Received, Wait};
 
 use crate::boot::{self, Boot};
-use crate::ending::{Undertaker, Waiter};
+use crate::ending::{Reaper, Waiter};
 use crate::memory::Account;
 use crate::report;
 use crate::services::{Connecting, Outcome, Plan, open_account};
@@ -82,7 +82,7 @@ pub struct Server {
     /// Which core this is.
     pub(crate) core: u64,
     /// Who asks for what is left to do of processes that end.
-    pub(crate) undertaker: Undertaker,
+    pub(crate) reaper: Reaper,
     /// The process without which this core stops.
     pub(crate) link: Option<u64>,
     /// Servers that are started again when they end.
@@ -123,7 +123,7 @@ impl Server {
             random,
             mem: Mem::at(mem),
             core,
-            undertaker: Undertaker::start(core).ok_or(LoadError::OutOfMemory)?,
+            reaper: Reaper::start(core).ok_or(LoadError::OutOfMemory)?,
             link: None,
             supervisor: Supervisor::default(),
             connections: Vec::new(),
@@ -141,8 +141,8 @@ impl Server {
                     if request.is_fault() {
                         self.fault_message(request, answer);
                         Flow::Answer
-                    } else if self.is_undertaker(request.badge()) {
-                        self.undertake(answer);
+                    } else if self.is_reaper(request.badge()) {
+                        self.reap(answer);
                         Flow::Answer
                     } else {
                         Procs::dispatch(self, request, context, answer)
@@ -258,7 +258,7 @@ impl Server {
         self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
     }
 
-    /// A thread has faulted: its process ends. There is nothing to answer, unless this server knows of no such process.
+    /// Ends the process of a thread that has faulted, and replies that the thread stops.
     fn fault_message(&mut self, message: &Received, answer: &mut Message) {
         let report = Report {
             class: message.word(0),

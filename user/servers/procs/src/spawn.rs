@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tench::memory::{self as own_memory, Made};
-use tench::server::bury;
+use tench::server::delete_in_parts;
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::power::Client;
@@ -122,7 +122,7 @@ impl Service {
     pub fn close(self) {
         while !self.revoke_part() {}
         match self {
-            Service::Given(slot) => bury(slot),
+            Service::Given(slot) => delete_in_parts(slot),
             Service::Made(made) => drop(made),
         }
     }
@@ -145,7 +145,7 @@ impl Living {
         let _ = self.process.address_space().suspend_account(true);
         self.used = self.ticks();
         if let Some(signal) = self.interrupt.take() {
-            bury(signal.address());
+            delete_in_parts(signal.address());
         }
     }
 
@@ -165,7 +165,7 @@ impl Living {
     /// The next interrupt signals this.
     pub fn on_interrupt(&mut self, signal: Cap<Notification>) {
         if let Some(before) = self.interrupt.replace(signal) {
-            bury(before.address());
+            delete_in_parts(before.address());
         }
     }
 
@@ -173,7 +173,7 @@ impl Living {
     pub fn interrupt(&mut self) -> bool {
         let Some(signal) = self.interrupt.take() else { return false };
         let is_told = signal.signal().is_ok();
-        bury(signal.address());
+        delete_in_parts(signal.address());
         is_told
     }
 
@@ -334,7 +334,7 @@ impl Preparation {
 
     /// Gives up what was prepared.
     pub fn abandon(self) {
-        self.given.into_iter().for_each(|(_, from)| bury(from));
+        self.given.into_iter().for_each(|(_, from)| delete_in_parts(from));
         self.content.into_iter().for_each(|handed| handed.take_back());
     }
 
@@ -439,7 +439,7 @@ impl Living {
         let schedule = Schedule { priority, ceiling, slice: frequency / SLICES_PER_SECOND };
         let account = self.process.address_space().open_account(Cap::new(slot::KERNEL));
         let ready = account.and(faults).and_then(|faults| self.process.make_ready(schedule, faults));
-        bury(slot);
+        delete_in_parts(slot);
         ready.and_then(|()| self.memory.put_away()).and_then(|()| self.process.start())
     }
 }
