@@ -354,6 +354,38 @@ fn a_handler_takes_the_server_away_from_a_client_without_budget() {
     assert_eq!(stage.machine.thread(server).state, ThreadState::Faulted);
 }
 
+/// Random calls found a server that its first client did not help: the thread before that, which tells of its budget and helps nobody, had
+/// come behind it because of its priority.
+#[test]
+fn who_tells_of_its_budget_keeps_its_place_among_those_who_wait() {
+    let mut stage = Stage::new();
+    let first = stage.machine.first;
+    stage.machine.run(first);
+    let endpoint = stage.machine.make(Kind::Endpoint, 0);
+    let timeouts = [stage.address, Class::Timeout as u64, endpoint, 0, 0];
+    stage.machine.call(Operation::ThreadFaults, &timeouts).ok();
+    let server = stage.machine.make_thread(150);
+    let served = [thread_of(&stage.machine), endpoint];
+    stage.machine.call(Operation::ThreadServe, &served).ok();
+    let client = stage.machine.make_thread(180);
+    stage.machine.reschedule();
+    stage.check_current(true);
+    stage.pass(BUDGET, false);
+    assert!(matches!(stage.machine.thread(stage.thread).state, ThreadState::Sending(_)));
+    stage.machine.run(client);
+    stage.machine.call(Operation::Call, &[endpoint, 0]);
+    stage.machine.check();
+    assert_eq!(stage.machine.thread(server).priority, 150, "who comes first helps nobody");
+    for priority in [170, 160, 255] {
+        stage.machine.call_as(first, Operation::SchedulingConfigure, &[stage.time, priority, 255, 0]).ok();
+        stage.machine.check();
+        assert_eq!(stage.machine.thread(server).priority, 150);
+    }
+    stage.machine.call_as(first, Operation::ThreadSuspend, &[stage.address]).ok();
+    stage.machine.check();
+    assert_eq!(stage.machine.thread(server).priority, 180, "now the client does");
+}
+
 #[test]
 fn an_upcall_tells_the_thread_itself_once_there_is_budget() {
     let mut stage = Stage::new();

@@ -198,7 +198,10 @@ fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) 
             let priority = if t.slow & slow::CIRCULAR != 0 { -1 } else { t.priority };
             ensure!(keys.insert(key), "two senders have the key {key:x}");
             let place = key >> 48;
-            let is_right = place == (256 - i64::from(priority)) as u64 || (place == 0 && t.slow & slow::CIRCULAR == 0);
+            // Who tells of its budget keeps the place with which it came.
+            let is_told = t.slow & slow::TOLD == slow::TOLD;
+            let is_right =
+                is_told || place == (256 - i64::from(priority)) as u64 || (place == 0 && t.slow & slow::CIRCULAR == 0);
             ensure!(is_right, "{thread:?} waits with key {key:x}, and has {priority}");
             ensure!(t.previous == previous, "{thread:?}: previous is {:?}, not {previous:?}", t.previous);
             ensure!(previous.is_none() || !t.sending.is_queued(), "{thread:?} is in a run and in the heap");

@@ -180,10 +180,12 @@ fn unqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: R
     set_senders(k, endpoint, root);
 }
 
-/// A sender's priority has changed. It keeps its place among equals, and among those who came when nobody served the endpoint.
+/// A sender's priority has changed. It keeps its place among equals, and among those who came when nobody served the endpoint. One that tells of its
+/// budget keeps the place with which it came: it helps nobody, so nobody would look at who is first when it moves.
 pub fn requeue<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let t = k.get(thread);
-    if t.sending.key <= ARRIVAL && t.slow & slow::CIRCULAR == 0 {
+    let is_told = t.slow & slow::TOLD == slow::TOLD;
+    if is_told || t.sending.key <= ARRIVAL && t.slow & slow::CIRCULAR == 0 {
         return;
     }
     unqueue_sender(k, endpoint, thread);
