@@ -52,6 +52,9 @@ pub const OBJECT: u64 = 1 << (SHIFT - 1);
 pub const FAMILY_SHIFT: u32 = 38;
 /// Numbers of families on one core, 0 included, which is nobody's: more than processes can live there.
 pub const FAMILIES: u64 = 1 << (SHIFT - 1 - FAMILY_SHIFT);
+/// The number from which on families are those of guests: of processes that somebody of another core has started. There are more numbers on either
+/// side of it than processes can live.
+pub const GUESTS: u64 = FAMILIES / 2;
 /// Bits of a badge below the core.
 pub const CORE_SHIFT: u32 = 32;
 /// Cores of which processes can be told apart.
@@ -116,6 +119,11 @@ pub const fn family(badge: u64) -> u64 {
 /// Returns the family of this number on a core.
 pub const fn family_of(core: u64, number: u64) -> u64 {
     (number % FAMILIES) << FAMILY_SHIFT | (core % CORES) << CORE_SHIFT
+}
+
+/// Returns whether a family is one of [guests](GUESTS).
+pub const fn is_of_guests(family: u64) -> bool {
+    family & FAMILY >= GUESTS << FAMILY_SHIFT
 }
 
 /// Who asks, or has something: a process, and the family to which it belongs.

@@ -226,7 +226,7 @@ const MEM: &[fn() -> Option<bool>] = &[
     },
     || chosen(Within { base: 0x4000_0000, ..Within::default() }),
     || chosen(Within { limit: 1 << 40, ..Within::default() }),
-    || chosen(Within { align_bits: 31, ..Within::default() }),
+    || chosen(Within { align_bits: 13, ..Within::default() }),
     || not_allowed(Slabs::STANDARD.set_up(&[20], &[])),
     || not_allowed(Slabs::STANDARD.take_down()),
     || not_allowed(Slabs::STANDARD.set_policy(0, false)),

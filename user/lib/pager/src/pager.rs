@@ -203,10 +203,11 @@ impl<M: Memory> Pager<M> {
     }
 
     fn serve(&mut self, client: Client, report: &Report) -> Result<(), Error> {
-        let may_take = self.may_take_page(client.family);
-        let Pager { memory, pool, regions, statistics, .. } = self;
         let base = report.address & !(REGION_SIZE - 1);
         let entry = ((report.address - base) >> PAGE_BITS) as usize;
+        let family = self.regions.get(&(client.process, base)).ok_or(Error::NotMine)?.family;
+        let may_take = self.may_take_page(family);
+        let Pager { memory, pool, regions, statistics, .. } = self;
         let region = regions.get_mut(&(client.process, base)).ok_or(Error::NotMine)?;
         let place = region.pages.get_mut(entry).ok_or(Error::NotMine)?;
         let write = match report.access() {

@@ -115,12 +115,6 @@ impl<T> Cap<T> {
         OWN_SPACE.delete_at(self.address)
     }
 
-    /// The same, and tells where the memory is that became free. `kernel` needs the power `memory`.
-    /// Errors: `MissingRights`.
-    pub fn delete_located(self, kernel: Cap<Kernel>) -> Result<Deleted, Error> {
-        OWN_SPACE.delete_located_at(kernel, self.address)
-    }
-
     /// Deletes everything derived from it, and answers how many capabilities that were.
     pub fn revoke(self) -> Result<u64, Error> {
         OWN_SPACE.revoke_at(self.address)

@@ -94,7 +94,7 @@ impl MemService for Server {
         size_bits: u32,
         within: Within,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error> {
-        view::check_choice(powers, &within)?;
+        view::check_choice(powers, size_bits, &within)?;
         // Of one that has ended nobody would ever take it back.
         if !self.store.books.is_served(client) {
             return Err(Error::Ended);

@@ -2,19 +2,17 @@
 //! much memory there is and how much of it is free, because without that no program could tell how much it may plan for.
 
 use tench_extents::Node;
-use tench_mem_client::protocol::{Error, Within};
+use tench_mem_client::protocol::{Error, MIN_BLOCK_BITS, Within};
 use tench_protocol::{Caller, Powers};
 
 use crate::accounts::Account;
 use crate::blocks::Entry;
 use crate::books::{Books, Totals};
 
-/// Log2 of the alignment that everybody may ask for: that of the largest page.
-pub const MAX_ALIGN_BITS: u32 = 30;
-
-/// Returns whether somebody may have a block there. Fails with `NotAllowed` where addresses are chosen without the power for it.
-pub fn check_choice(powers: Powers, within: &Within) -> Result<(), Error> {
-    let is_ordinary = (within.base, within.limit) == (0, 0) && within.align_bits <= MAX_ALIGN_BITS;
+/// Returns whether somebody may have a block of a size there. Fails with `NotAllowed` where addresses are chosen without the power for it: who
+/// asks for a page at a multiple of 1 MiB is told 20 bits of its address by getting it.
+pub fn check_choice(powers: Powers, size_bits: u32, within: &Within) -> Result<(), Error> {
+    let is_ordinary = (within.base, within.limit) == (0, 0) && within.align_bits <= size_bits.max(MIN_BLOCK_BITS);
     if is_ordinary || powers.contains(Powers::MEMORY) { Ok(()) } else { Err(Error::NotAllowed) }
 }
 

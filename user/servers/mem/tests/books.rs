@@ -344,17 +344,16 @@ fn what_is_told_of_all_memory_depends_on_the_power() {
 
 #[test]
 fn addresses_are_chosen_by_those_with_the_power() {
-    let ordinary = Within { align_bits: view::MAX_ALIGN_BITS, base: 0, limit: 0 };
-    let special = [
-        Within { align_bits: view::MAX_ALIGN_BITS + 1, ..ordinary },
-        Within { base: 1, ..ordinary },
-        Within { limit: 1 << 40, ..ordinary },
-    ];
+    let ordinary = Within { align_bits: 14, base: 0, limit: 0 };
+    let special =
+        [Within { align_bits: 15, ..ordinary }, Within { base: 1, ..ordinary }, Within { limit: 1 << 40, ..ordinary }];
     let without = Powers::all().difference(Powers::MEMORY);
-    assert_eq!(view::check_choice(without, &ordinary), Ok(()));
+    assert_eq!(view::check_choice(without, 14, &ordinary), Ok(()));
+    // The smallest block is at a multiple of its size in any case.
+    assert_eq!(view::check_choice(without, 0, &Within { align_bits: 12, ..ordinary }), Ok(()));
     for within in special {
-        assert_eq!(view::check_choice(without, &within), Err(Error::NotAllowed));
-        assert_eq!(view::check_choice(Powers::MEMORY, &within), Ok(()));
+        assert_eq!(view::check_choice(without, 14, &within), Err(Error::NotAllowed));
+        assert_eq!(view::check_choice(Powers::MEMORY, 14, &within), Ok(()));
     }
 }
 

@@ -48,7 +48,7 @@ pub const TEXT_PLACES: usize = 4096;
 const PLACES: usize = 8192;
 const _: () = assert!(PLACES.is_power_of_two() && PLACES > MAX_LIVING + MAX_ENDED);
 // However many live, there is a number for one more family.
-const _: () = assert!(MAX_LIVING as u64 + 1 < power::FAMILIES);
+const _: () = assert!(MAX_LIVING as u64 + 1 < power::GUESTS);
 
 /// Bytes of heap that [`Records::prepare`] or [`Records::wait`] may need, beside the array of the ended, which may grow and
 /// says if it cannot.
@@ -155,9 +155,10 @@ pub struct Records<K, R> {
     living: Places,
     /// Places for texts of processes in preparation, by family.
     texts: Places,
-    /// The number of the last family.
-    last_family: u64,
-    /// Families of other cores that have started living processes here, and what family those are.
+    /// How many numbers of families were given last time round; and of families of guests.
+    last_families: [u64; 2],
+    /// Families of other cores that have started living processes here, and what family those are. All guests of a core count as one family of it:
+    /// otherwise a program would begin one more with each way there and back.
     guests: BTreeMap<u64, u64>,
     /// The same, by the family here.
     hosts: BTreeMap<u64, u64>,
@@ -191,7 +192,7 @@ impl<K, R> Records<K, R> {
             names: BTreeMap::new(),
             living: Places::new(MAX_LIVING),
             texts: Places::new(TEXT_PLACES),
-            last_family: 0,
+            last_families: [0; 2],
             guests: BTreeMap::new(),
             hosts: BTreeMap::new(),
             ended: VecDeque::new(),
@@ -199,12 +200,15 @@ impl<K, R> Records<K, R> {
         }
     }
 
-    /// Returns a family of which nobody lives. Numbers are used in turn, so that none is used again soon after its last process has ended.
-    fn new_family(&mut self) -> u64 {
+    /// Returns a family of which nobody lives, perhaps one of guests. Numbers are used in turn, so that none is used again soon after its last
+    /// process has ended.
+    fn new_family(&mut self, is_of_guests: bool) -> u64 {
+        let first = if is_of_guests { power::GUESTS } else { 0 };
         // There are more numbers than families with living processes, so this ends.
         loop {
-            self.last_family = self.last_family % (power::FAMILIES - 1) + 1;
-            let family = power::family_of(self.core, self.last_family);
+            let last = &mut self.last_families[usize::from(is_of_guests)];
+            *last = *last % (power::GUESTS - 1) + 1;
+            let family = power::family_of(self.core, first + *last);
             if self.living.held_by_family(family) == 0 {
                 return family;
             }
@@ -216,13 +220,18 @@ impl<K, R> Records<K, R> {
     fn family_below(&mut self, parent: Client, powers: Powers) -> (u64, Option<u64>) {
         if let Ok(record) = self.get(parent.process) {
             let is_apart = record.powers.contains(Powers::PROCESSES);
-            return (if is_apart { self.new_family() } else { record.family }, None);
+            return (if is_apart { self.new_family(false) } else { record.family }, None);
+        }
+        if !self.is_foreign(parent.process) || powers.contains(Powers::PROCESSES) {
+            return (self.new_family(false), None);
         }
         // All that a family of another core starts here is one family, too.
-        let origin =
-            Some(parent.family).filter(|_| self.is_foreign(parent.process) && !powers.contains(Powers::PROCESSES));
-        let known = origin.and_then(|origin| self.guests.get(&origin).copied());
-        (known.unwrap_or_else(|| self.new_family()), origin)
+        let origin = match power::is_of_guests(parent.family) {
+            true => power::family_of(pid::place(parent.process).0, power::GUESTS),
+            false => parent.family,
+        };
+        let known = self.guests.get(&origin).copied();
+        (known.unwrap_or_else(|| self.new_family(true)), Some(origin))
     }
 
     /// Makes a record with a process identifier higher than any before, in state `Preparing`. It has no powers, and the usual priority

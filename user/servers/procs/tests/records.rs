@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tench_abi::Powers;
-use tench_abi::power::{Client, FAMILIES, family, family_of};
+use tench_abi::power::{Client, GUESTS, family, family_of, is_of_guests};
 use tench_procs::records::{
     Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records, TEXT_PLACES, TEXT_UNIT, check_name,
 };
@@ -283,17 +283,17 @@ fn the_number_of_a_family_is_used_again_when_nobody_of_it_lives() {
     table.end(first, EXITED).unwrap();
     let mut seen = BTreeSet::new();
     // All others have their turns before one comes again, and that one is not free as long as the child lives.
-    for round in 0..2 * FAMILIES {
+    for round in 0..2 * GUESTS {
         let pid = start(&mut table, 1);
         let given = family(&table, pid);
         assert_ne!(given, number);
-        assert!(seen.insert(given) || round > FAMILIES - 10, "{given:#x} comes too early");
+        assert!(seen.insert(given) || round > GUESTS - 10, "{given:#x} comes too early");
         table.end(pid, EXITED).unwrap();
     }
     table.check_invariants();
     assert_eq!(family(&table, child), number);
     table.end(child, EXITED).unwrap();
-    let is_given_again = (0..FAMILIES).any(|_| {
+    let is_given_again = (0..GUESTS).any(|_| {
         let pid = start(&mut table, 1);
         table.end(pid, EXITED).unwrap();
         family(&table, pid) == number
@@ -330,6 +330,37 @@ fn what_a_family_of_another_core_starts_is_one_family() {
     table.check_invariants();
     assert_ne!(start(&mut table, of(3, 26), NONE).1, family);
     table.check_invariants();
+}
+
+/// A program once could begin a family with each way to another core and back.
+#[test]
+fn going_to_and_fro_between_cores_begins_no_family_after_family() {
+    let mut tables = [0, 1].map(Table::of_core);
+    for table in &mut tables {
+        table.prepare("init", Client::alone(0), NONE, None).unwrap();
+    }
+    let start = |tables: &mut [Table; 2], core: usize, parent: Client| {
+        let pid = tables[core].prepare("x", parent, NONE, None).unwrap();
+        tables[core].get(pid).unwrap().client()
+    };
+    let first = start(&mut tables, 0, Client::alone(1));
+    assert!(!is_of_guests(first.family));
+    let (mut seen, mut last) = (BTreeSet::from([first.family]), first);
+    for round in 1..40 {
+        let core = round % 2;
+        last = start(&mut tables, core, last);
+        assert!(is_of_guests(last.family));
+        seen.insert(last.family);
+        // Whoever is left of it may go.
+        if round % 3 == 0 {
+            let child = start(&mut tables, core, last);
+            assert_eq!(child.family, last.family);
+            tables[core].end(last.process, EXITED).unwrap();
+            last = child;
+        }
+        tables.iter().for_each(Table::check_invariants);
+    }
+    assert_eq!(seen.len(), 4, "its own, that of its guests, and that of all guests of either core");
 }
 
 /// Eleven children once waited in all places for a process whose end others want to hear of, too.

@@ -186,7 +186,7 @@ fn device() -> Outcome {
         Within { base: 0x0900_0000, limit: 0x0900_1000, ..Within::default() },
         Within { base: RAM, ..Within::default() },
         Within { limit: RAM + 0x10_0000, ..Within::default() },
-        Within { align_bits: 40, ..Within::default() },
+        Within { align_bits: 13, ..Within::default() },
     ] {
         let place = empty()?;
         let answer = Mem::STANDARD.allocate_within(12, within, place);

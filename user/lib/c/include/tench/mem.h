@@ -344,7 +344,7 @@ struct tench_mem_give_answer {
 
 /*
  * Gives a block of at least `1 << size_bits` bytes. Its number names it from now on. (The process server
- * alone can ask for it on the account of another.) A range of addresses, or an alignment to more than 1 GiB, is only for those
+ * alone can ask for it on the account of another.) A range of addresses, or an alignment to more than its size, is only for those
  * with the power `memory`.
  * Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`, `Ended`.
  */

@@ -21,7 +21,7 @@ enum tench_names_error {
     TENCH_NAMES_ERROR_BAD_NAME = 1,
     /* Somebody has registered this name. */
     TENCH_NAMES_ERROR_TAKEN = 2,
-    /* The table of names or of waiting threads is full, or the process has more of it than is free. */
+    /* The table of names or of waiting threads is full, or the process's family has more of it than is free. */
     TENCH_NAMES_ERROR_FULL = 3,
     /* Nobody has registered this name. */
     TENCH_NAMES_ERROR_UNKNOWN = 4,
@@ -86,11 +86,11 @@ static inline int tench_names_call(tench_cap server, struct tench_message *messa
 
 /*
  * Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
- * one that allows no more than to call. If the capability has no badge, the copy has the number of the process that looked the
- * name up: so a server knows its clients. If moreover the name is the system's, the badge says what powers that process has. A name
+ * one that allows no more than to call. If the capability has no badge, the copy's badge has the number and the family of the process
+ * that looked the name up: so a server knows its clients. If moreover the name is the system's, the badge says what powers that process has. A name
  * that the process has registered before stands for the new endpoint.
  * Errors: `BadName`, `NotAllowed` (a name of the system's, without the power `names`), `Taken` (by another process), `Full` (no
- * name is free, or the process has more than are free).
+ * name is free, or the process's family has more than are free).
  */
 static inline int tench_names_register(tench_cap server, const char *name, size_t name_length, tench_cap endpoint)
 {
@@ -133,7 +133,7 @@ static inline int tench_names_look_up(tench_cap server, const char *name, size_t
 
 /*
  * The same, but waits until the name is registered.
- * Errors: `BadName`, `Full` (nobody more can wait, or more threads of the process wait than could wait besides).
+ * Errors: `BadName`, `Full` (nobody more can wait, or more threads of the family wait than could wait besides).
  */
 static inline int tench_names_wait_for(tench_cap server, const char *name, size_t name_length, tench_cap slot)
 {

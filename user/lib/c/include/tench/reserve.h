@@ -101,7 +101,7 @@ static inline const char *tench_reserve_error_text(uint64_t code)
     case TENCH_RESERVE_ERROR_OVERCOMMITTED:
         return "so large a share is not free; `possible` says what is";
     case TENCH_RESERVE_ERROR_EXCESSIVE:
-        return "the process would have more than it leaves to others; `possible` says what it may have";
+        return "your family of processes would have more than it leaves to others; `possible` says what it may have";
     case TENCH_RESERVE_ERROR_UNSCHEDULABLE:
         return "a deadline could be missed; `possible` says which budget could be had";
     case TENCH_RESERVE_ERROR_FULL:

@@ -11,7 +11,7 @@ use tench_sys::Untyped;
 #[interface(client = Mem, version = 3)]
 pub trait MemService {
     /// Gives a block of at least `1 << size_bits` bytes. Its number names it from now on. (The process server
-    /// alone can ask for it on the account of another.) A range of addresses, or an alignment to more than 1 GiB, is only for those
+    /// alone can ask for it on the account of another.) A range of addresses, or an alignment to more than its size, is only for those
     /// with the power `memory`.
     /// Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`, `Ended`.
     #[method(1)]

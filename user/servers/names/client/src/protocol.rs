@@ -11,11 +11,11 @@ use tench_sys::Endpoint;
 #[interface(client = Names, version = 1)]
 pub trait NamesService {
     /// Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
-    /// one that allows no more than to call. If the capability has no badge, the copy has the number of the process that looked the
-    /// name up: so a server knows its clients. If moreover the name is the system's, the badge says what powers that process has. A name
+    /// one that allows no more than to call. If the capability has no badge, the copy's badge has the number and the family of the process
+    /// that looked the name up: so a server knows its clients. If moreover the name is the system's, the badge says what powers that process has. A name
     /// that the process has registered before stands for the new endpoint.
     /// Errors: `BadName`, `NotAllowed` (a name of the system's, without the power `names`), `Taken` (by another process), `Full` (no
-    /// name is free, or the process has more than are free).
+    /// name is free, or the process's family has more than are free).
     #[method(1)]
     fn register(
         &mut self,
@@ -37,7 +37,7 @@ pub trait NamesService {
     ) -> Result<Sent<Endpoint, Given>, Error>;
 
     /// The same, but waits until the name is registered.
-    /// Errors: `BadName`, `Full` (nobody more can wait, or more threads of the process wait than could wait besides).
+    /// Errors: `BadName`, `Full` (nobody more can wait, or more threads of the family wait than could wait besides).
     #[method(3)]
     fn wait_for(
         &mut self,
@@ -78,7 +78,7 @@ tench_protocol::codes! {
         BadName = 1, "a name has 1 to 255 bytes of UTF-8 without control characters";
         /// Somebody has registered this name.
         Taken = 2, "the name is taken; choose another";
-        /// The table of names or of waiting threads is full, or the process has more of it than is free.
+        /// The table of names or of waiting threads is full, or the process's family has more of it than is free.
         Full = 3, "the name server is full, or you have more names than are free; unregister a name first";
         /// Nobody has registered this name.
         Unknown = 4, "nobody has registered this name";

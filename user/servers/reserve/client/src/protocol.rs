@@ -116,7 +116,7 @@ tench_protocol::codes! {
         /// The share is not free.
         Overcommitted = 6, "so large a share is not free; `possible` says what is";
         /// A client may not have more than it leaves.
-        Excessive = 7, "the process would have more than it leaves to others; `possible` says what it may have";
+        Excessive = 7, "your family of processes would have more than it leaves to others; `possible` says what it may have";
         /// Somebody would miss a deadline.
         Unschedulable = 8, "a deadline could be missed; `possible` says which budget could be had";
         /// No place is free, or the client has more than are.
