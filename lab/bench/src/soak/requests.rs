@@ -35,7 +35,7 @@ const CHILDREN: usize = 4;
 fn allocate(bits: u32, within: Within) -> Outcome<Option<Block>> {
     let Some(place) = made(memory::take_slot(), "no slot")? else { return Ok(None) };
     match MEM.allocate_within(bits, within, place) {
-        Ok(block) if block.size_bits >= bits && is_aligned(&block) => Ok(Some(block)),
+        Ok(block) if block.size_bits >= bits => Ok(Some(block)),
         Ok(_) => Err("a block that was not asked for"),
         Err(failure) if is_short(&failure) => {
             memory::free_slot(place);
@@ -43,12 +43,6 @@ fn allocate(bits: u32, within: Within) -> Outcome<Option<Block>> {
         }
         Err(_) => Err("a block was refused for another reason than memory"),
     }
-}
-
-/// Whether a block lies at a multiple of its size. The clients have the power `memory`, since they choose addresses.
-fn is_aligned(block: &Block) -> bool {
-    let found = block.untyped.locate(Cap::new(slot::KERNEL));
-    found.is_ok_and(|found| found.address.is_multiple_of(1 << block.size_bits))
 }
 
 /// Frees a block.
