@@ -11,6 +11,7 @@ use tench::procs::protocol::{Error as ProcsError, State};
 use tench::procs::{Failure as ProcsFailure, Procs, Status};
 use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::{Cap, Endpoint, Instant, Message, Notification, Rights, SchedulingContext, Wait};
+use tench::thread::Builder;
 use tench::time::{self, Duration};
 use tench::{memory, thread};
 
@@ -335,34 +336,51 @@ fn kill_all(_: &mut Stage) -> Outcome {
 }
 
 /// Waits until the name is there, or is not.
-fn until_named(is_there: bool) -> Outcome {
+fn until_named() -> Outcome {
     let place = memory::take_slot()?;
+    until(|| {
+        let endpoint = Names::STANDARD.look_up(NAME, place);
+        endpoint.is_ok_and(|endpoint| endpoint.delete().is_ok())
+    })?;
+    memory::free_slot(place);
+    Ok(())
+}
+
+/// Waits until the name server has heard that the child has ended: the name is to be had again. (That it leads to nobody shows earlier: the
+/// endpoint went with the child's memory.)
+fn until_free() -> Outcome {
+    let endpoint = make::<Endpoint>(0)?;
+    until(|| Names::STANDARD.register(NAME, endpoint.cap()).is_ok())?;
+    check!(Names::STANDARD.unregister(NAME).is_ok());
+    Ok(())
+}
+
+fn until(mut is_so: impl FnMut() -> bool) -> Outcome {
     let end = in_millis(2000);
-    loop {
-        let found = Names::STANDARD.look_up(NAME, place);
-        if let Ok(endpoint) = &found {
-            endpoint.delete()?;
-        }
-        if found.is_ok() == is_there {
-            memory::free_slot(place);
-            return Ok(());
-        }
+    while !is_so() {
         check!(Instant::now() < end);
         time::sleep(Duration::from_millis(5));
     }
+    Ok(())
 }
 
 fn told_later(_: &mut Stage) -> Outcome {
     let child = start(&["named"])?;
-    until_named(true)?;
+    until_named()?;
     let names = PROCS.find("names", 0)?;
     PROCS.suspend(names)?;
+    // It has received this, so that nothing else reaches it.
+    let place = memory::take_slot()?;
+    let busy = Builder::new().spawn(move || Names::STANDARD.look_up("nobody/has/this", place).is_err());
+    time::sleep(Duration::from_millis(1));
     let killed = PROCS.kill(child);
     let state = PROCS.status(child).map(|status| status.state);
     PROCS.resume(names)?;
+    check!(busy.is_ok_and(|busy| busy.join()));
+    memory::free_slot(place);
     killed?;
     equal!(state?, State::Killed);
-    until_named(false)
+    until_free()
 }
 
 /// A child: registers an endpoint, and waits to be killed.

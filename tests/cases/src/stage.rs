@@ -7,9 +7,10 @@ use tench::abi::object::{NODE_BITS, NODE_SLOTS};
 use tench::mem::Mem;
 use tench::memory::{self, Pages};
 use tench::sys::cap::Object;
+use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::{
-    Cap, CapAddress, CapNode, Endpoint, Error, Identity, Kernel, Kind, Notification, OWN_SPACE, Place, Reply, Rights,
-    Untyped, raw,
+    Cap, CapAddress, CapNode, Endpoint, Error, Identity, Instant, Kernel, Kind, Message, Notification, OWN_SPACE,
+    Place, Reply, Rights, Untyped, Wait, raw,
 };
 
 use crate::case::{Case, Failure, Outcome};
@@ -39,6 +40,8 @@ pub struct Stage {
     /// Workers of this case.
     pub workers: usize,
     next_slot: u32,
+    /// Nobody sends here.
+    silence: Cap<Endpoint>,
 }
 
 impl Stage {
@@ -54,14 +57,24 @@ impl Stage {
             *place = Some((Pages::with_guard(16384)?, Pages::new(4096)?));
         }
         let places = places.map(|place| place.unwrap_or_else(|| unreachable!("all places were made")));
-        Ok(Stage { pool, places, workers: 0, next_slot: 0 })
+        let silence = memory::make::<Endpoint>(0)?.leak();
+        Ok(Stage { pool, places, workers: 0, next_slot: 0, silence })
     }
 
     /// Carries a case out, and takes back what it used.
     pub fn play(&mut self, case: &Case) -> Outcome {
         let outcome = (case.run)(self);
-        let cleared = self.clear();
+        let cleared = self.clear().and_then(|()| self.work_for_nobody());
         outcome.and(cleared)
+    }
+
+    /// Ends what a case has received and not answered. Until the main thread receives again, it would stay at the priority of a caller that
+    /// has gone, and hostile clients at its own priority would keep it from running.
+    fn work_for_nobody(&self) -> Outcome {
+        // The caller may still wait.
+        let _ = BOUND_REPLY.reply(&Message::new(0));
+        equal!(self.silence.receive(Wait::until(Instant::from_ticks(0))).err(), Some(Error::TimedOut));
+        Ok(())
     }
 
     /// Takes everything back that a case has made, and looks that it came back.
