@@ -46,12 +46,12 @@ operations! {
     Call = 0;
     /// **Reply** to the caller held in the reply object **and receive** the next message.
     /// `cap` endpoint (`READ`), tag and words of the reply; `x11` reply object if tag `R`, else the bound one; `x12`
-    /// deadline of the receive if tag `D`. Answers badge, tag and words. An empty reply object is no error: there is
+    /// deadline of the receive if tag `D`, which is an alarm if tag `A`. Answers badge, tag and words. An empty reply object is no error: there is
     /// nothing to answer (the caller gave up). The same reply object then holds the next caller, who helps, unless `x11` lacks `CALL`.
     /// Errors: those of `Receive`, and `MessageTooLong`, `NoMessageArea`.
     ReplyReceive = 1;
     /// **Receive** from an endpoint, or wait for a notification.
-    /// `cap` endpoint or notification (`READ`), tag (flags `D`, `R` only); `x11`, `x12` as in `ReplyReceive`.
+    /// `cap` endpoint or notification (`READ`), tag (flags `D`, `A`, `R` only); `x11`, `x12` as in `ReplyReceive`.
     /// Answers badge, tag and words. If a notification is bound to the thread, its signal ends the wait too: tag `N`,
     /// badge = its word, which becomes 0.
     /// Errors: `NoReplyObject` (none is bound or named; an endpoint needs one), `ReplyInUse` (it holds a caller, or
@@ -59,7 +59,7 @@ operations! {
     Receive = 2;
     /// **Send** a message and wait until it is taken; no reply.
     /// `cap` endpoint (`WRITE`; `GRANT` to send capabilities), tag, words; `x12` deadline if tag `D`.
-    /// Errors: `MessageTooLong`, `NoMessageArea`, `TimedOut`, `Aborted`.
+    /// Errors: `CallsOnly` (a thread serves the endpoint), `MessageTooLong`, `NoMessageArea`, `TimedOut`, `Aborted`.
     Send = 3;
     /// **Send if somebody waits** to receive; otherwise `WouldBlock`. Otherwise as `Send`.
     TrySend = 4;

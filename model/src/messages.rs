@@ -221,6 +221,11 @@ impl World {
         (self.tag(me).0 & Tag::DEADLINE != 0).then_some(self.threads[me].x[12])
     }
 
+    /// Whether the deadline of a thread's receive is to be its alarm, should it receive before.
+    fn wants_alarm(&self, thread: usize) -> bool {
+        self.tag(thread).0 & Tag::ALARM != 0
+    }
+
     /// Whether a message can be sent at all.
     fn check_message(&self, me: usize, may_grant: bool) -> Result<(), Error> {
         let tag = self.tag(me);
@@ -244,6 +249,9 @@ impl World {
         if !capability.rights.contains(needed) {
             return Err(Error::MissingRights);
         }
+        if !call && self.serving(endpoint).is_some() {
+            return Err(Error::CallsOnly);
+        }
         let may_grant = capability.rights.contains(Rights::GRANT);
         self.check_message(me, may_grant)?;
         let receiver = self.endpoints[endpoint].first().copied().filter(|first| self.receives(*first));
@@ -254,7 +262,7 @@ impl World {
         match receiver {
             Some(receiver) => {
                 let Doing::Receiving { reply, .. } = self.threads[receiver].doing else { unreachable!() };
-                let until = self.threads[receiver].deadline;
+                let until = self.threads[receiver].deadline.filter(|_| self.wants_alarm(receiver));
                 self.stop_waiting(receiver);
                 self.deliver(me, receiver, capability.badge);
                 if call {
@@ -297,7 +305,7 @@ impl World {
         matches!(self.threads[thread].doing, Doing::Receiving { .. })
     }
 
-    /// A thread has received before the time until which it would have waited. If it works for somebody now, that is its alarm.
+    /// A thread has received before its alarm, if it has set one. It keeps that if it works for somebody now.
     fn set_alarm(&mut self, thread: usize, until: Option<u64>) {
         if self.caller(thread).is_some() || self.threads[thread].cap.is_some() {
             self.threads[thread].alarm = until;
@@ -403,6 +411,7 @@ impl World {
         }
         let until = self.deadline(me);
         if let Some(sender) = sender {
+            let alarm = until.filter(|_| self.wants_alarm(me));
             let Doing::Sending { badge, call, .. } = self.threads[sender].doing else { unreachable!() };
             let deadline = self.threads[sender].deadline;
             self.stop_waiting(sender);
@@ -414,7 +423,7 @@ impl World {
                 self.begin_unhelped(me, sender);
                 self.answer(sender, 0);
             }
-            self.set_alarm(me, until);
+            self.set_alarm(me, alarm);
             return Ok(Then::Leave);
         }
         self.wait_until(me, until);

@@ -199,8 +199,8 @@ impl Player {
             sensible(operation, &mut registers, &known, source);
         }
         if operation_waits(number) && self.runnable() < 2 {
-            registers[1] |= Tag::DEADLINE;
             registers[12] = self.machine.host().time + source.below(100);
+            registers[1] |= Tag::DEADLINE | if registers[12].is_multiple_of(2) { 0 } else { Tag::ALARM };
         }
         self.fill_area(thread, &known, source);
         self.record(|| {

@@ -449,7 +449,7 @@ fn tag(source: &mut Bytes<'_>) -> u64 {
     };
     let caps = if source.one_in(4) { source.below(6) } else { 0 };
     let mut flags = 0;
-    for (flag, n) in [(Tag::DEADLINE, 3), (Tag::REPLY, 4), (Tag::KERNEL, 30), (Tag::NOTIFICATION, 30)] {
+    for (flag, n) in [(Tag::DEADLINE, 3), (Tag::REPLY, 4), (Tag::ALARM, 2), (Tag::NOTIFICATION, 30)] {
         if source.one_in(n) {
             flags |= flag;
         }

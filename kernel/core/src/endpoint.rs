@@ -35,6 +35,12 @@ pub fn deadline<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Op
     if tag.0 & Tag::DEADLINE != 0 { Some(k.get(thread).registers.x[12]) } else { None }
 }
 
+/// Whether a receiver's tag says that the deadline is an alarm.
+#[inline]
+const fn is_alarm(tag: Tag) -> bool {
+    tag.0 & (Tag::DEADLINE | Tag::ALARM) == Tag::DEADLINE | Tag::ALARM
+}
+
 /// `Call`.
 pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     send(k, thread, Purpose::Call, true)
@@ -65,6 +71,9 @@ fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, purpose: Purpose, block
     let (object, badge, may_grant) = (cap.object, cap.badge, cap.allows(Rights::GRANT));
     // SAFETY: a live capability of this kind names such an object.
     let Some(endpoint) = (unsafe { Ref::<Endpoint>::at(object) }) else { return Err(Error::InvalidCapability) };
+    if purpose == Purpose::Send && k.get(endpoint).server.is_some() {
+        return Err(Error::CallsOnly);
+    }
     let tag = Tag(argument(k, thread, 1));
     check_message(k, thread, tag, may_grant)?;
     let deadline = deadline(k, thread, tag);
@@ -87,11 +96,12 @@ fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, purpose: Purpose, block
 pub fn rendezvous<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, endpoint: Ref<Endpoint>, deadline: Option<u64>) {
     match waiting(k, endpoint) {
         Waiting::Receiver(receiver) => {
-            let object = k.get(receiver).receive_reply;
+            let r = k.get(receiver);
+            let (object, is_alarm) = (r.receive_reply, is_alarm(Tag(r.registers.x[1])));
             queue::leave(k, receiver);
             hand_over(k, sender, receiver, object);
             if k.get(receiver).slow & slow::DEADLINE != 0 {
-                set_alarm(k, receiver);
+                keep_alarm(k, receiver, is_alarm);
             }
             if !matches!(k.get(sender).state, ThreadState::Ready) {
                 timers::wait_until(k, sender, deadline);
@@ -117,10 +127,12 @@ pub fn rendezvous<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, endpoint: Ref
     }
 }
 
-/// A receiver that waited with a deadline has received: if it works for somebody else now, the deadline is its alarm.
+/// A receiver that waited with a deadline has received: the deadline is forgotten, unless it is an alarm and the thread works for somebody
+/// else now.
 #[cold]
-fn set_alarm<A: Arch>(k: &mut Kernel<A>, receiver: Ref<Thread>) {
-    if helping::caller_of(k, receiver).is_some() || k.get(receiver).slow & slow::CAPPED != 0 {
+fn keep_alarm<A: Arch>(k: &mut Kernel<A>, receiver: Ref<Thread>, is_alarm: bool) {
+    let works = helping::caller_of(k, receiver).is_some() || k.get(receiver).slow & slow::CAPPED != 0;
+    if is_alarm && works {
         k.get(receiver).slow |= slow::ALARM;
     } else {
         timers::disarm(k, receiver);
@@ -239,7 +251,8 @@ fn receive<A: Arch>(
         return Ok(Outcome::Written);
     }
     if let Some(sender) = sender {
-        take(k, thread, endpoint, sender, object, deadline);
+        let alarm = deadline.filter(|_| is_alarm(Tag(k.get(thread).registers.x[1])));
+        take(k, thread, endpoint, sender, object, alarm);
         return Ok(Outcome::Written);
     }
     // The fast path lets the thread run on the caller's time.
@@ -253,14 +266,14 @@ fn receive<A: Arch>(
     Ok(Outcome::Written)
 }
 
-/// Takes the message of the first sender. If the receive has a deadline, that is the thread's alarm while it works for the caller.
+/// Takes the message of the first sender. An alarm goes off while the thread works for the caller.
 fn take<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
     endpoint: Ref<Endpoint>,
     sender: Ref<Thread>,
     object: Ref<Reply>,
-    deadline: Option<u64>,
+    alarm: Option<u64>,
 ) {
     queue::leave_as_sender(k, endpoint, sender);
     if k.get(sender).purpose == Purpose::Send {
@@ -274,9 +287,9 @@ fn take<A: Arch>(
         finish(k, sender);
         scheduler::make_ready(k, sender);
     }
-    if deadline.is_some() {
-        timers::wait_until(k, thread, deadline);
-        set_alarm(k, thread);
+    if alarm.is_some() {
+        timers::wait_until(k, thread, alarm);
+        keep_alarm(k, thread, true);
     }
 }
 

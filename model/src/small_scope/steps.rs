@@ -133,9 +133,8 @@ impl List<'_> {
                 self.message(operation, address, 0, 0, 0);
             }
             self.message(Call, address, Tag(0).with_caps(1).0, 0, 0);
-            for operation in [Call, Receive] {
-                self.message(operation, address, Tag::DEADLINE, 0, DEADLINE);
-            }
+            self.message(Call, address, Tag::DEADLINE, 0, DEADLINE);
+            self.message(Receive, address, Tag::DEADLINE | Tag::ALARM, 0, DEADLINE);
         }
     }
 

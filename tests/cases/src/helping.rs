@@ -45,7 +45,8 @@ pub const CASES: &[Case] = &[
     Case::new("HLP0011", "a server of high priority works at its client's", at_clients),
     Case::new("HLP0012", "what a client has left behind is finished at no higher a priority than his", left_behind),
     Case::new("HLP0013", "a signal to a server makes its own priority count, until it receives", signalled),
-    Case::new("HLP0014", "the deadline of a receive makes it count while the server works", alarmed),
+    Case::new("HLP0014", "an alarm makes it count while the server works", alarmed),
+    Case::new("HLP0016", "a deadline that is no alarm does not", not_alarmed),
     Case::new("HLP0015", "two servers that call each other wait, and the end of one frees the other", ring),
 ];
 
@@ -331,11 +332,11 @@ struct Beside {
 }
 
 /// Such a server, which receives its first request with a deadline so many moments away.
-fn beside(stage: &mut Stage, moments: u64) -> Outcome<Beside> {
+fn beside(stage: &mut Stage, until: fn(Instant) -> Wait, moments: u64) -> Outcome<Beside> {
     let (endpoint, bell) = (stage.endpoint()?, stage.notification()?);
     let (gate, rounds) = (stage.word(0)?, stage.word(1)?);
     let server = stage.spawn_with(Equipment { start: false, ..Equipment::at(URGENT) }, move || {
-        endpoint.receive(Wait::until(Instant::now().after(moments * MOMENT)))?;
+        endpoint.receive(until(Instant::now().after(moments * MOMENT)))?;
         loop {
             work(gate);
             endpoint.reply_receive(&Message::new(7), Wait::FOREVER)?;
@@ -361,7 +362,7 @@ fn beside(stage: &mut Stage, moments: u64) -> Outcome<Beside> {
 const LATER: u64 = 1000;
 
 fn at_clients(stage: &mut Stage) -> Outcome {
-    let Beside { server, client, gate, rounds, .. } = beside(stage, LATER)?;
+    let Beside { server, client, gate, rounds, .. } = beside(stage, Wait::alarm, LATER)?;
     gate.set(1);
     let before = rounds.get();
     for _ in 0..20 {
@@ -377,7 +378,7 @@ fn at_clients(stage: &mut Stage) -> Outcome {
 }
 
 fn left_behind(stage: &mut Stage) -> Outcome {
-    let Beside { server, client, gate, rounds, .. } = beside(stage, LATER)?;
+    let Beside { server, client, gate, rounds, .. } = beside(stage, Wait::alarm, LATER)?;
     client.thread.delete()?;
     equal!(server.thread.query()?.priority, LOW);
     gate.set(1);
@@ -402,19 +403,28 @@ fn counts(stage: &mut Stage, beside: &Beside) -> Outcome {
 }
 
 fn signalled(stage: &mut Stage) -> Outcome {
-    let beside = beside(stage, LATER)?;
+    let beside = beside(stage, Wait::alarm, LATER)?;
     beside.bell.signal()?;
     // It receives the signal, and then waits for the next message.
     counts(stage, &beside)
 }
 
 fn alarmed(stage: &mut Stage) -> Outcome {
-    let beside = beside(stage, 8)?;
+    let beside = beside(stage, Wait::alarm, 8)?;
     equal!(beside.server.thread.query()?.priority, LOW);
     for _ in 0..8 {
         pause(stage)?;
     }
     counts(stage, &beside)
+}
+
+fn not_alarmed(stage: &mut Stage) -> Outcome {
+    let beside = beside(stage, Wait::until, 8)?;
+    for _ in 0..16 {
+        pause(stage)?;
+    }
+    equal!((beside.server.state()?, beside.server.thread.query()?.priority), (ThreadState::Ready, LOW));
+    Ok(())
 }
 
 fn ring(stage: &mut Stage) -> Outcome {

@@ -37,7 +37,7 @@ fn what_is_signalled_to_a_server_makes_its_own_time_count() {
 }
 
 #[test]
-fn a_receives_deadline_is_an_alarm_while_the_server_works() {
+fn an_alarm_goes_off_while_the_server_works() {
     for (queued, ticks) in [(false, 1000), (true, 1000), (true, 0)] {
         let mut stage = Stage::new();
         let (server, low, other) = (stage.server(90, true), stage.actor(5), stage.actor(5));
@@ -49,7 +49,7 @@ fn a_receives_deadline_is_an_alarm_while_the_server_works() {
             stage.cancel(server);
         }
         let mut x = [0; 13];
-        (x[0], x[1], x[12]) = (server.endpoint, Tag::DEADLINE, stage.machine.host().time + ticks);
+        (x[0], x[1], x[12]) = (server.endpoint, Tag::DEADLINE | Tag::ALARM, stage.machine.host().time + ticks);
         stage.machine.run(server.thread);
         stage.machine.system_call(Operation::ReplyReceive as u64, &x);
         stage.check();
@@ -67,32 +67,49 @@ fn a_receives_deadline_is_an_alarm_while_the_server_works() {
 }
 
 #[test]
-fn a_receives_deadline_is_an_alarm_while_the_server_does_what_it_was_sent() {
+fn an_alarm_goes_off_while_the_server_does_what_was_sent_before_it_served() {
+    let mut stage = Stage::new();
+    let (server, low) = (stage.server(90, false), stage.actor(5));
+    stage.hog(50);
+    stage.cancel(server);
+    stage.machine.call_as(low.thread, Operation::Send, &[server.endpoint, 0]);
+    stage.serve(server, server.endpoint);
+    let mut x = [0; 13];
+    (x[0], x[1], x[12]) = (server.endpoint, Tag::DEADLINE | Tag::ALARM, stage.machine.host().time + 1000);
+    stage.machine.run(server.thread);
+    stage.machine.system_call(Operation::Receive as u64, &x);
+    stage.check();
+    assert_eq!(stage.runs_on(server), (5, Some(server.time)));
+    stage.machine.pass_time(1000);
+    assert_eq!(stage.runs_on(server), (90, Some(server.time)), "its own time has come");
+    stage.answer(server);
+    assert_eq!(stage.machine.thread(server.thread).slow, 0);
+}
+
+#[test]
+fn a_deadline_that_is_no_alarm_is_forgotten_when_the_server_receives() {
     for queued in [false, true] {
         let mut stage = Stage::new();
-        let (server, low) = (stage.server(90, true), stage.actor(5));
+        let (server, low, other) = (stage.server(90, true), stage.actor(5), stage.actor(5));
         stage.hog(50);
-        stage.cancel(server);
-        let send = |stage: &mut Stage| {
-            stage.machine.call_as(low.thread, Operation::Send, &[server.endpoint, 0]);
-            stage.check();
-        };
         if queued {
-            send(&mut stage);
+            stage.call(other, server);
+            stage.call(low, server);
+        } else {
+            stage.cancel(server);
         }
         let mut x = [0; 13];
         (x[0], x[1], x[12]) = (server.endpoint, Tag::DEADLINE, stage.machine.host().time + 1000);
         stage.machine.run(server.thread);
-        stage.machine.system_call(Operation::Receive as u64, &x);
+        stage.machine.system_call(Operation::ReplyReceive as u64, &x);
         stage.check();
         if !queued {
-            send(&mut stage);
+            stage.call(low, server);
         }
-        assert_eq!(stage.runs_on(server), (5, Some(server.time)), "queued: {queued}");
-        stage.machine.pass_time(1000);
-        assert_eq!(stage.runs_on(server), (90, Some(server.time)), "its own time has come");
-        stage.answer(server);
-        assert_eq!(stage.machine.thread(server.thread).slow, 0);
+        stage.machine.pass_time(2000);
+        stage.check();
+        assert_eq!(stage.runs_on(server), (5, Some(low.time)), "queued: {queued}");
+        assert!(stage.machine.current() == stage.hog);
     }
 }
 
@@ -102,7 +119,7 @@ fn an_alarm_survives_what_the_server_waits_for_meanwhile() {
     let (server, second, low) = (stage.server(90, true), stage.server(80, true), stage.actor(5));
     stage.cancel(server);
     let mut x = [0; 13];
-    (x[0], x[1], x[12]) = (server.endpoint, Tag::DEADLINE, stage.machine.host().time + 1000);
+    (x[0], x[1], x[12]) = (server.endpoint, Tag::DEADLINE | Tag::ALARM, stage.machine.host().time + 1000);
     stage.machine.run(server.thread);
     stage.machine.system_call(Operation::Receive as u64, &x);
     stage.call(low, server);

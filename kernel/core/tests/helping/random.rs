@@ -59,7 +59,8 @@ impl Play {
                 (x[1], x[11]) = (Tag::REPLY, self.aside[(amount / 4 % 2) as usize]);
             }
             Operation::Call | Operation::Send if amount % 2 == 0 => x[1] = Tag::DEADLINE,
-            Operation::Receive | Operation::ReplyReceive if amount % 4 == 1 => x[1] = Tag::DEADLINE,
+            Operation::Receive | Operation::ReplyReceive if amount % 4 == 1 => x[1] = Tag::DEADLINE | Tag::ALARM,
+            Operation::Receive | Operation::ReplyReceive if amount % 8 == 2 => x[1] = Tag::DEADLINE,
             _ => {}
         }
         self.stage.machine.run(actor.thread);

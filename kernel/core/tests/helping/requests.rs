@@ -49,30 +49,47 @@ fn an_abandoned_request_is_finished_on_own_time_as_urgently_as_it_was() {
 }
 
 #[test]
-fn what_is_sent_to_a_server_is_no_more_urgent_than_the_sender() {
-    for queued in [false, true] {
+fn nothing_is_sent_to_a_server() {
+    for (busy, operation) in [(false, Operation::Send), (true, Operation::Send), (false, Operation::TrySend)] {
         let mut stage = Stage::new();
         let (server, low, other) = (stage.server(250, true), stage.actor(5), stage.actor(7));
-        stage.hog(100);
-        if queued {
+        if busy {
             stage.call(other, server);
         }
+        let before = stage.state(server);
+        stage.machine.call_as(low.thread, operation, &[server.endpoint, 0]);
+        stage.check();
+        assert_eq!(stage.machine.answer(low.thread).x[0], Error::CallsOnly as u64, "{operation:?}, busy: {busy}");
+        assert_eq!((stage.state(low), stage.state(server)), (ThreadState::Ready, before));
+        // When nobody serves the endpoint any more, messages may wait there.
+        stage.serve(server, 0);
         stage.machine.call_as(low.thread, Operation::Send, &[server.endpoint, 0]);
         stage.check();
-        if queued {
-            stage.answer(server);
-        }
-        assert_eq!(stage.runs_on(server), (5, Some(server.time)), "queued: {queued}");
-        stage.machine.reschedule();
-        assert!(stage.machine.current() == stage.hog, "the hog comes before what was sent");
-        let high = stage.actor(200);
-        stage.call(high, server);
-        assert_eq!(stage.runs_on(server), (200, Some(high.time)), "who waits behind it helps");
-        stage.answer(server);
-        stage.answer(server);
-        assert_eq!(stage.runs_on(server), (250, Some(server.time)));
-        assert_eq!(stage.machine.thread(server.thread).cap, UNCAPPED);
+        assert_eq!(stage.state(low) == ThreadState::Ready, !busy);
     }
+}
+
+#[test]
+fn what_was_sent_before_a_thread_served_is_no_more_urgent_for_it_than_the_sender() {
+    let mut stage = Stage::new();
+    let (server, low) = (stage.server(250, false), stage.actor(5));
+    stage.hog(100);
+    stage.cancel(server);
+    stage.machine.call_as(low.thread, Operation::Send, &[server.endpoint, 0]);
+    stage.check();
+    stage.serve(server, server.endpoint);
+    stage.machine.call_as(server.thread, Operation::Receive, &[server.endpoint, 0]);
+    stage.check();
+    assert_eq!(stage.runs_on(server), (5, Some(server.time)));
+    stage.machine.reschedule();
+    assert!(stage.machine.current() == stage.hog, "the hog comes before what was sent");
+    let high = stage.actor(200);
+    stage.call(high, server);
+    assert_eq!(stage.runs_on(server), (200, Some(high.time)), "who waits behind it helps");
+    stage.answer(server);
+    stage.answer(server);
+    assert_eq!(stage.runs_on(server), (250, Some(server.time)));
+    assert_eq!(stage.machine.thread(server.thread).cap, UNCAPPED);
 }
 
 #[test]

@@ -25,6 +25,8 @@
 
 extern crate alloc;
 
+pub mod pace;
+
 use alloc::collections::BTreeMap;
 
 pub use tench_abi::power::Client;

@@ -1,6 +1,8 @@
 //! How a client reaches its server.
 
-use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Received, Tag, Words, offer_slots, offered_slots};
+use tench_sys::{
+    Cap, CapAddress, Endpoint, Error, Instant, Message, Received, Tag, Wait, Words, offer_slots, offered_slots,
+};
 
 use crate::wire::{Encode, Registers};
 use crate::{Code, DONE, Failure, RESTARTED, Rejection};
@@ -37,6 +39,43 @@ pub trait Transport: Copy {
     /// A message of any length. Capabilities that come back go to the offered slots, which are empty. The answer goes where
     /// the caller wants it, because it is large.
     fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error>;
+
+    /// The same, no longer than until a deadline; then it ends with `TimedOut`. Where the way does not end in an endpoint, it goes on until
+    /// there is an answer.
+    fn call_until(
+        self,
+        _deadline: Instant,
+        request: &Message,
+        offered: &[CapAddress],
+        answer: &mut Received,
+    ) -> Result<(), Error> {
+        self.call(request, offered, answer)
+    }
+}
+
+/// A way to a server that is waited for until a deadline, and no longer. What it says after that is lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Until<T>(pub T, pub Instant);
+
+impl<T: Transport> Transport for Until<T> {
+    #[cold]
+    fn failed<E>(self, error: Error) -> Failure<E> {
+        self.0.failed(error)
+    }
+
+    fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
+        self.0.call_until(self.1, request, offered, answer)
+    }
+
+    fn call_until(
+        self,
+        deadline: Instant,
+        request: &Message,
+        offered: &[CapAddress],
+        answer: &mut Received,
+    ) -> Result<(), Error> {
+        self.0.call_until(deadline.min(self.1), request, offered, answer)
+    }
 }
 
 /// An answer of at most eight words.
@@ -101,16 +140,32 @@ impl Transport for Cap<Endpoint> {
     }
 
     fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
-        if offered.is_empty() {
-            return self.call_into(request, answer);
-        }
-        // The program may be about to receive something else in slots that it offered.
-        let others = offered_slots();
-        offer_slots(offered);
-        let outcome = self.call_into(request, answer);
-        offer_slots(&others);
-        outcome
+        with_offered(offered, || self.call_into(request, answer))
     }
+
+    fn call_until(
+        self,
+        deadline: Instant,
+        request: &Message,
+        offered: &[CapAddress],
+        answer: &mut Received,
+    ) -> Result<(), Error> {
+        *answer = with_offered(offered, || self.call_with(request, Wait::until(deadline)))?;
+        Ok(())
+    }
+}
+
+/// A call in which capabilities go to these slots.
+fn with_offered<T>(offered: &[CapAddress], call: impl FnOnce() -> T) -> T {
+    if offered.is_empty() {
+        return call();
+    }
+    // The program may be about to receive something else in slots that it offered.
+    let others = offered_slots();
+    offer_slots(offered);
+    let outcome = call();
+    offer_slots(&others);
+    outcome
 }
 
 /// An answer with capabilities that nobody waited for: they lie where the program wanted others, which are offered no more. Only

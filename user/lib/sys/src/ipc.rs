@@ -21,27 +21,35 @@ objects! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
     deadline: Option<Instant>,
+    is_alarm: bool,
     reply: Option<Cap<Reply>>,
 }
 
 impl Wait {
     /// For ever, with the bound reply object.
-    pub const FOREVER: Wait = Wait { deadline: None, reply: None };
+    pub const FOREVER: Wait = Wait { deadline: None, is_alarm: false, reply: None };
 
     /// Until a time; then the wait ends with `TimedOut`.
     pub const fn until(deadline: Instant) -> Wait {
-        Wait { deadline: Some(deadline), reply: None }
+        Wait { deadline: Some(deadline), is_alarm: false, reply: None }
+    }
+
+    /// The same for a server that has something urgent to do then: if a request comes before, and the deadline passes while it is carried
+    /// out, the server's own priority counts until it receives again.
+    pub const fn alarm(deadline: Instant) -> Wait {
+        Wait { deadline: Some(deadline), is_alarm: true, reply: None }
     }
 
     /// The same, with this reply object and not the bound one.
     pub const fn with_reply(self, reply: Cap<Reply>) -> Wait {
-        Wait { deadline: self.deadline, reply: Some(reply) }
+        Wait { reply: Some(reply), ..self }
     }
 
     /// The tag's flags, and what they announce.
     #[inline(always)]
     const fn raw(self) -> (u64, u64, u64) {
         let (deadline_flag, deadline) = match self.deadline {
+            Some(deadline) if self.is_alarm => (Tag::DEADLINE | Tag::ALARM, deadline.ticks()),
             Some(deadline) => (Tag::DEADLINE, deadline.ticks()),
             None => (0, 0),
         };

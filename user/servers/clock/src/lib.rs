@@ -7,6 +7,5 @@
 
 extern crate alloc;
 
-pub mod pace;
 pub mod queue;
 pub mod time;

@@ -2,7 +2,7 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use core::ops::RangeInclusive;
+use core::ops::{Bound, RangeInclusive};
 
 use tench_places::{Client, Places};
 
@@ -24,13 +24,22 @@ pub struct Queue<R> {
     turns: VecDeque<u64>,
     arrivals: u64,
     places: Places,
+    /// Where [`take_out_some`](Self::take_out_some) goes on: behind this one.
+    looked_at: (u64, u64, u64),
 }
 
 impl<R> Queue<R> {
     /// An empty queue for at most `limit` threads.
     pub const fn new(limit: usize) -> Queue<R> {
         let places = Places::new(limit);
-        Queue { waiters: BTreeMap::new(), heads: BTreeMap::new(), turns: VecDeque::new(), arrivals: 0, places }
+        Queue {
+            waiters: BTreeMap::new(),
+            heads: BTreeMap::new(),
+            turns: VecDeque::new(),
+            arrivals: 0,
+            places,
+            looked_at: (0, 0, 0),
+        }
     }
 
     /// Returns whether one more thread of a client may wait.
@@ -81,22 +90,43 @@ impl<R> Queue<R> {
 
     /// Takes out everybody of a process that has ended.
     pub fn process_ended(&mut self, process: u64) -> Vec<R> {
-        self.take_out(process, |_| true)
+        let keys: Vec<_> =
+            self.waiters.range(of(process)).map(|(&(_, deadline, arrival), _)| (deadline, arrival)).collect();
+        self.take_out(process, &keys)
     }
 
-    /// Returns the first process of a family, from this number on, of which somebody waits.
-    pub fn process_of(&self, family: u64, from: u64) -> Option<u64> {
-        self.places.process_of(family, from)
+    /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no more than so many,
+    /// and at others the next time.
+    pub fn take_out_some(&mut self, family: u64, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        let (mut gone, mut left) = (Vec::new(), looks.min(self.waiters.len()));
+        let mut has_begun_anew = false;
+        while left > 0 {
+            let Some(process) = self.places.process_of(family, self.looked_at.0) else {
+                if core::mem::replace(&mut has_begun_anew, true) {
+                    break;
+                }
+                self.looked_at = (0, 0, 0);
+                continue;
+            };
+            let (_, last) = of(process).into_inner();
+            let behind = (Bound::Excluded(self.looked_at.max((process, 0, 0))), Bound::Included(last));
+            let seen: Vec<_> =
+                self.waiters.range(behind).take(left).map(|(key, reply)| (*key, has_gone(reply))).collect();
+            left -= seen.len();
+            self.looked_at = if left > 0 { (process + 1, 0, 0) } else { seen.last().map_or(last, |(key, _)| *key) };
+            let keys = seen.into_iter().filter(|(_, has_gone)| *has_gone);
+            let keys: Vec<_> = keys.map(|((_, deadline, arrival), _)| (deadline, arrival)).collect();
+            gone.extend(self.take_out(process, &keys));
+        }
+        gone
     }
 
-    /// Takes out those of a process who do not wait any more, without having said so: `has_gone` says which.
-    pub fn take_out(&mut self, process: u64, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        let Some(head) = self.head(process) else { return Vec::new() };
+    /// Takes out some of a process.
+    fn take_out(&mut self, process: u64, keys: &[(u64, u64)]) -> Vec<R> {
+        let Some(head) = self.head(process).filter(|_| !keys.is_empty()) else { return Vec::new() };
         if self.heads.remove(&head).is_none() {
             self.turns.retain(|other| *other != process);
         }
-        let of_process = self.waiters.range(of(process)).filter(|(_, reply)| has_gone(reply));
-        let keys: Vec<_> = of_process.map(|(&(_, deadline, arrival), _)| (deadline, arrival)).collect();
         keys.iter().for_each(|_| self.places.give_back(process));
         let gone = keys.iter().filter_map(|&(deadline, arrival)| self.waiters.remove(&(process, deadline, arrival)));
         let gone = gone.collect();

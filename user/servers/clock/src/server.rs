@@ -3,17 +3,20 @@
 use tench::memory;
 use tench::server::Watch;
 use tench_abi::layout::slot;
-use tench_clock::pace::Pace;
 use tench_clock::queue::{GROWTH, Queue};
 use tench_clock::time::{nanoseconds, next_tick};
 use tench_clock_client::Clock;
 use tench_clock_client::protocol::{ClockService, Error, Event};
 use tench_names_client::{Failure, Names};
+use tench_places::pace::Pace;
 use tench_protocol::{Caller, Event as Happened, Failure as AnyFailure, Later, Pending, Port, Replies, again};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Rights, Wait};
 
 /// Threads that can wait.
 const MAX_WAITERS: usize = 1024;
+/// How many of a family's threads a request looks at that finds no place: do they wait at all? So it stays short, and others may be looked
+/// at next time. A delay may end meanwhile, and then the rest of the request is as urgent as that.
+const LOOKS: usize = 8;
 
 /// The server's state.
 pub struct Server {
@@ -42,7 +45,7 @@ impl Server {
         let mut port: Port = tench::server::port(0);
         loop {
             let wait = match self.queue.next_deadline() {
-                Some(deadline) => Wait::until(Instant::from_ticks(self.pace.earliest(deadline))),
+                Some(deadline) => Wait::alarm(Instant::from_ticks(self.pace.earliest(deadline))),
                 None => Wait::FOREVER,
             };
             if port.next(wait) == Happened::Request {
@@ -78,12 +81,9 @@ impl Server {
             return Ok(Some(now));
         }
         if !self.queue.may_wait(caller) {
-            let (watch, mut from) = (self.watch, 0);
-            while let Some(process) = self.queue.process_of(caller.family, from) {
-                for waiter in self.queue.take_out(process, |waiter| watch.has_gone(waiter)) {
-                    later.others().forget(waiter);
-                }
-                from = process + 1;
+            let watch = self.watch;
+            for waiter in self.queue.take_out_some(caller.family, LOOKS, |waiter| watch.has_gone(waiter)) {
+                later.others().forget(waiter);
             }
             if !self.queue.may_wait(caller) {
                 return Err(Error::Full);

@@ -1,10 +1,10 @@
 //! The clock server's queue and arithmetic.
 
 use proptest::prelude::*;
-use tench_clock::pace::{ANSWERS, PAUSE, Pace};
 use tench_clock::queue::Queue;
 use tench_clock::time::{nanoseconds, next_tick};
 use tench_places::Client;
+use tench_places::pace::{ANSWERS, PAUSE, Pace};
 
 #[test]
 fn the_earliest_is_first_and_equals_are_in_order_of_arrival() {
@@ -42,12 +42,36 @@ fn a_process_with_all_its_threads_at_the_clock_leaves_room_for_others() {
     assert!(!queue.may_wait(Client::alone(1)) && queue.may_wait(Client::alone(2)));
     queue.push(3, Client::alone(2), 9);
     // Those who gave up are found when there is no room for their process.
-    assert_eq!(queue.take_out(1, |number| *number < 3), [0, 1, 2]);
+    assert_eq!(queue.take_out_some(1, 9, |number| *number < 3), [0, 1, 2]);
     assert!(queue.may_wait(Client::alone(1)));
     queue.check_invariants();
-    assert_eq!(queue.take_out(1, |_| false), []);
+    assert_eq!(queue.take_out_some(1, 9, |_| false), []);
     assert_eq!([queue.pop_expired(9), queue.pop_expired(9), queue.pop_expired(9)], [Some(3), Some(9), None]);
     queue.check_invariants();
+}
+
+/// However many there are, a request looks at a few, and the next at others, in all processes of the family.
+#[test]
+fn those_who_gave_up_are_found_a_few_at_a_time() {
+    let mut queue = Queue::new(64);
+    let of_family = |process| Client { process, family: 1 << 38 };
+    for number in 0..30 {
+        queue.push(number, of_family(1 + number % 3), number);
+    }
+    (30..40).for_each(|number| queue.push(number, Client::alone(2 + number), number));
+    let mut looked_at = Vec::new();
+    for _ in 0..10 {
+        let before = looked_at.len();
+        let gone = queue.take_out_some(1 << 38, 3, |number| {
+            looked_at.push(*number);
+            *number == 29
+        });
+        assert_eq!(looked_at.len(), before + 3);
+        assert!(gone.is_empty() || gone == [29]);
+        queue.check_invariants();
+    }
+    looked_at.sort_unstable();
+    assert_eq!(looked_at, (0..30).collect::<Vec<_>>(), "each once");
 }
 
 /// Eleven children of one process once took all places, each half of what was left.
@@ -65,9 +89,7 @@ fn a_family_leaves_room_for_others() {
     assert!(!queue.may_wait(Client::alone(20)), "it has half of what the family left");
     queue.check_invariants();
     // Those of the whole family who gave up make room for each of it.
-    assert_eq!(queue.process_of(1 << 38, 0), Some(1));
-    assert_eq!(queue.process_of(1 << 38, 2), None, "the first took what there was for them");
-    assert_eq!(queue.take_out(1, |_| true).len(), 512);
+    assert_eq!(queue.take_out_some(1 << 38, 600, |_| true).len(), 512);
     assert!(queue.may_wait(of_family(12)));
     queue.check_invariants();
 }
@@ -160,7 +182,7 @@ proptest! {
             match step {
                 0 => drop(queue.pop_expired(time)),
                 1 => drop(queue.process_ended(process)),
-                2 => drop(queue.take_out(process, |reply| reply % 3 == 0)),
+                2 => drop(queue.take_out_some(process, 3, |reply| reply % 3 == 0)),
                 _ if queue.may_wait(Client::alone(process)) => queue.push(time, Client::alone(process), time),
                 _ => {}
             }
@@ -194,7 +216,7 @@ proptest! {
             match step {
                 0 => now += time,
                 1 => {
-                    let mut gone = queue.take_out(process, |(_, deadline)| deadline % 2 == 0);
+                    let mut gone = queue.take_out_some(process, usize::MAX, |(_, deadline)| deadline % 2 == 0);
                     gone.sort_unstable();
                     let (mut wanted, left): (Vec<_>, Vec<_>) = model.into_iter().partition(|(other, deadline)| *other == process && deadline % 2 == 0);
                     wanted.sort_unstable();

@@ -215,7 +215,7 @@ impl Server {
             let is_quiet = self.pass_on(&mut port);
             self.is_rung |= !self.may_sleep();
             let wait = match (self.is_rung, is_quiet && self.put_off.is_none()) {
-                (true, _) => Wait::until(Instant::now()),
+                (true, _) => Wait::alarm(Instant::now()),
                 (false, true) => Wait::FOREVER,
                 (false, false) => self.deadline(),
             };
@@ -387,7 +387,7 @@ impl Server {
         let link = is_linking.then(|| Instant::now().after(tench::time::frequency() / LINKS));
         let own = self.rounds.deadline().into_iter().chain(self.endpoints.deadline()).chain(self.put_off);
         let all = waiting.map(|peer| peer.patience()).chain(look).chain(link).chain(own);
-        all.min().map_or(Wait::FOREVER, Wait::until)
+        all.min().map_or(Wait::FOREVER, Wait::alarm)
     }
 
     /// Gives up cores that did not answer in time.

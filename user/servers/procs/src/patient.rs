@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use tench::time;
 use tench_protocol::Transport;
-use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Received, Wait};
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Received};
 
 /// How long an answer may take. Servers answer at once unless they are what has died, or kept busy; then they are asked again later.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -15,7 +15,6 @@ pub struct Patient(pub Cap<Endpoint>);
 
 impl Transport for Patient {
     fn call(self, request: &Message, _: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
-        *answer = self.0.call_with(request, Wait::until(time::deadline(PATIENCE)))?;
-        Ok(())
+        self.0.call_until(time::deadline(PATIENCE), request, &[], answer)
     }
 }

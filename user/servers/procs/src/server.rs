@@ -16,6 +16,7 @@ use tench_loader::fault::{Fault, OwnReport};
 use tench_loader::information::TEXT_SIZE;
 use tench_loader::{LoadError, Window, objects};
 use tench_mem_client::Mem;
+use tench_places::pace::Pace;
 use tench_procs::records::{self, Condition, Record, Records};
 use tench_procs::supervisor::State::Up;
 use tench_procs::supervisor::Supervisor;
@@ -74,6 +75,8 @@ pub struct Server {
     pub(crate) answers: Vec<(Waiter, Waited)>,
     /// Who still waits.
     watch: Watch,
+    /// How many of those whose time is up are told at a time.
+    pace: Pace,
     pub(crate) window: Window,
     /// Where the nodes of a process hang while it is loaded.
     pub(crate) shelf: u32,
@@ -118,6 +121,7 @@ impl Server {
             records,
             answers: Vec::new(),
             watch: Watch::new().map_err(|_| LoadError::OutOfMemory)?,
+            pace: Pace::new(tench::time::frequency()),
             window: Window::new(&mut tench_boot::OwnSpace, addresses::window(&mut random.sequence()))?,
             shelf: objects::shelf()?,
             random,
@@ -157,17 +161,21 @@ impl Server {
 
     /// When something is to be done, if nothing happens before: a server is to be started, or somebody has waited long enough.
     fn next_deadline(&self) -> Option<Instant> {
-        let (start, wait) = (self.supervisor.next_deadline(), self.records.next_deadline());
+        let start = self.supervisor.next_deadline();
+        let wait = self.records.next_deadline().map(|deadline| self.pace.earliest(deadline));
         start.into_iter().chain(wait).min().map(Instant::from_ticks)
     }
 
-    /// Ends the waits whose time is up.
+    /// Ends some of the waits whose time is up.
     fn expire(&mut self) {
         if self.records.next_deadline().is_none() {
             return;
         }
         let now = Instant::now().ticks();
-        while let Some(waiter) = self.records.pop_expired(now) {
+        while self.pace.admits(now)
+            && let Some(waiter) = self.records.pop_expired(now)
+        {
+            self.pace.count(now);
             self.answers.push((waiter, Waited::TimedOut));
         }
     }
@@ -485,7 +493,7 @@ impl ProcsService for Server {
         self.wait_for(caller, later, process, None)
     }
 
-    fn wait_until(
+    fn wait_limited(
         &mut self,
         caller: Caller,
         later: Later<'_, Status, Error>,

@@ -2,23 +2,26 @@
 
 use alloc::vec::Vec;
 
+use tench::abi::layout::slot;
 use tench::clock::Clock;
+use tench::console::protocol::Console;
 use tench::names::Names;
-use tench::procs::Procs;
-use tench::sys::Instant;
+use tench::procs::{Procs, pid};
+use tench::sys::{Cap, Endpoint, Error, Instant, Message, Wait};
 use tench::thread::Builder;
 use tench_monitor_client::Monitor;
 
 use super::super::client;
-use super::{Attack, empty, said};
+use super::kernel::SERVERS;
+use super::{Attack, empty, said, soon};
 use crate::case::{Failure, Outcome};
 
-/// The attacks. (`flood-clock` runs on several cores alone: on one it makes a reserved job 5 us late, which is known to be wrong.)
+/// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("flood-mem", "a flood of requests to the memory server holds nobody up", || flood("mem")).endless(),
     Attack::new("flood-procs", "nor one to the process server", || flood("procs")).endless(),
     Attack::new("flood-names", "nor one to the name server", || flood("names")).endless(),
-    Attack::new("flood-clock", "nor one to the clock", || flood("clock")).endless().several(),
+    Attack::new("flood-clock", "nor one to the clock", || flood("clock")).endless(),
     Attack::new("flood-console", "nor one to the console", || flood("console")).endless(),
     Attack::new("flood-files", "nor one to the file server", || flood("files")).endless(),
     Attack::new("flood-reserve", "nor one to the reservation server", || flood("reserve")).endless(),
@@ -26,8 +29,16 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("spin", "nor threads that are busy", spin).endless(),
     Attack::new("deadlines", "nor threads that wait for a moment again and again", deadlines).endless(),
     Attack::new("clock-waits", "nor those that let the clock wake them again and again", clock_waits).endless(),
+    Attack::new(
+        "server-deadlines",
+        "nor deadlines of requests that pass while servers carry out others",
+        server_deadlines,
+    )
+    .endless(),
+    Attack::new("sent", "nothing can be sent to a server that nobody waits for", sent),
 ];
 
+const PROCS: Procs = Procs::STANDARD;
 /// Threads that do the same.
 const THREADS: usize = 6;
 const STACK: usize = 16 << 10;
@@ -91,4 +102,50 @@ fn clock_waits() -> Outcome {
     together(move || {
         let _ = clock.delay(60);
     })
+}
+
+/// Threads whose requests' deadlines pass, for each of those that make long requests.
+const TIMED: usize = 12;
+
+/// While the process server, the console and the clock carry out what takes long, time passes that other requests set. A server that thought
+/// its own priority counted then would do most of its work at that.
+fn server_deadlines() -> Outcome {
+    let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, empty()?))?);
+    let own = tench::process::id();
+    for number in 0..TIMED {
+        let wait = move || {
+            let step = 20 + 7 * number as u64;
+            loop {
+                match number % 3 {
+                    0 => drop(PROCS.wait_limited(own, soon(step))),
+                    1 => drop(Console::STANDARD.get_until(1, soon(step))),
+                    _ => drop(clock.delay_until(soon(step))),
+                }
+            }
+        };
+        said(Builder::new().stack_size(STACK).spawn(wait))?.detach();
+    }
+    together(move || {
+        // It ends by itself, should nobody be there to kill it.
+        if let Ok(child) = PROCS.spawn("cases", &["obey"]) {
+            let _ = PROCS.kill(child);
+        }
+        let _ = (Console::STANDARD.write(&[b'\n'; 200]), clock.delay(30), clock.time());
+    })
+}
+
+fn sent() -> Outcome {
+    let clock = said(Names::STANDARD.look_up(Clock::NAME, empty()?))?;
+    // Of the others' servers, another core has proxies, which the monitors look after.
+    let here = if pid::place(tench::process::id()).0 == 0 { SERVERS.len() } else { 2 };
+    equal!(SERVERS[..2], [slot::PROCS, slot::MEM]);
+    let others = if here == 2 { None } else { Some(clock) };
+    for server in SERVERS.into_iter().take(here).map(Cap::<Endpoint>::new).chain(others) {
+        for label in 0..32 {
+            let message = Message::with_words(label, &[tench::process::id(), 1, 2]);
+            equal!(server.send(&message, Wait::until(soon(1000))), Err(Error::CallsOnly));
+            equal!(server.try_send(&message), Err(Error::CallsOnly));
+        }
+    }
+    Ok(())
 }

@@ -52,7 +52,7 @@ fn urgent() -> Outcome {
     let watch = move || {
         let own = tench::process::id();
         while Procs::STANDARD.status(child).is_ok_and(|status| !status.state.has_ended()) {
-            let _ = Procs::STANDARD.wait_until(own, soon(DEADLINE));
+            let _ = Procs::STANDARD.wait_limited(own, soon(DEADLINE));
         }
     };
     let watching = said(Builder::new().spawn(watch))?;

@@ -1170,22 +1170,23 @@ static inline int tench_procs_reconnect(tench_cap server, tench_cap slot_, tench
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_PROCS_LABEL_WAIT_UNTIL UINT64_C(0xb19600030016)
+#define TENCH_PROCS_LABEL_WAIT_LIMITED UINT64_C(0xb19600030016)
 
-/* What tench_procs_wait_until answers. */
-struct tench_procs_wait_until_answer {
+/* What tench_procs_wait_limited answers. */
+struct tench_procs_wait_limited_answer {
     struct tench_procs_status value;
 };
 
 /*
- * The same, but no longer than until a time.
+ * The same, but no longer than until a time. The answer may come later if the server works for somebody else at that time;
+ * `Procs::wait_until` is on time.
  * Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
  */
-static inline int tench_procs_wait_until(tench_cap server, uint64_t process, uint64_t deadline,
-    struct tench_procs_wait_until_answer *answer)
+static inline int tench_procs_wait_limited(tench_cap server, uint64_t process, uint64_t deadline,
+    struct tench_procs_wait_limited_answer *answer)
 {
     struct tench_message space, *message = &space;
-    tench_begin(message, TENCH_PROCS_LABEL_WAIT_UNTIL);
+    tench_begin(message, TENCH_PROCS_LABEL_WAIT_LIMITED);
     tench_put(message, (uint64_t)process);
     tench_put(message, (uint64_t)deadline);
     int code = tench_procs_call(server, message);

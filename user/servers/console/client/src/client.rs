@@ -3,7 +3,8 @@
 use tench_abi::layout::slot;
 use tench_procs_client::Standing;
 use tench_protocol::again;
-use tench_sys::{Cap, Instant, Notification};
+use tench_protocol::transport::Until;
+use tench_sys::{Cap, Error as Refusal, Instant, Notification};
 
 use crate::Failure;
 use crate::protocol::{Console, Error, MAX_TEXT};
@@ -25,9 +26,16 @@ impl Console<Standing> {
         Ok(text.len())
     }
 
-    /// The same until a deadline. `None`: nothing came in time.
+    /// The same until a deadline, at which the kernel ends the wait, whatever the server does. `None`: nothing came in time.
     pub fn read_until(self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, Failure> {
-        let text = match again(|| self.get_until(buffer.len().min(MAX_TEXT), deadline)) {
+        let limited = Console::at(Until(self.way(), deadline));
+        let max = buffer.len().min(MAX_TEXT);
+        let text = match again(|| limited.get_until(max, deadline)) {
+            // Something may have come nevertheless.
+            Err(Failure::Lost(Refusal::TimedOut)) => again(|| self.get_until(max, deadline)),
+            text => text,
+        };
+        let text = match text {
             Err(Failure::Refused(Error::TimedOut)) => return Ok(None),
             text => text?,
         };

@@ -3,10 +3,11 @@
 use tench_abi::layout::slot;
 use tench_abi::{CapAddress, Powers};
 use tench_protocol::Any;
-use tench_sys::Cap;
+use tench_protocol::transport::Until;
+use tench_sys::{Cap, Error as Refusal, Instant};
 
 use crate::Failure;
-use crate::protocol::{Defect, Error, MAX_APPEND, Procs, Strings};
+use crate::protocol::{Defect, Error, MAX_APPEND, Procs, Status, Strings};
 
 impl Procs {
     /// The process server as every process finds it.
@@ -32,6 +33,16 @@ impl Procs {
                 spawn.abandon();
                 Err(failure)
             }
+        }
+    }
+
+    /// Waits until a process has ended, no longer than until a time: the kernel ends the wait then, whatever the server does.
+    /// Errors: as `wait_limited`.
+    pub fn wait_until(self, process: u64, deadline: Instant) -> Result<Status, Failure> {
+        match Procs::at(Until(self.way(), deadline)).wait_limited(process, deadline) {
+            // It may have ended nevertheless.
+            Err(Failure::Lost(Refusal::TimedOut)) => self.wait_limited(process, deadline),
+            answer => answer,
         }
     }
 

@@ -3,7 +3,7 @@
 use tench_protocol::transport::Short;
 use tench_protocol::wire::Registers;
 use tench_protocol::{Failure, Transport};
-use tench_sys::{Cap, CapAddress, Endpoint, Error, Kind, Message, OWN_SPACE, Received, Words};
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Instant, Kind, Message, OWN_SPACE, Received, Words};
 
 use crate::Procs;
 
@@ -42,6 +42,16 @@ impl Transport for Standing {
     #[inline(always)]
     fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
         Transport::call(self.endpoint(), request, offered, answer)
+    }
+
+    fn call_until(
+        self,
+        deadline: Instant,
+        request: &Message,
+        offered: &[CapAddress],
+        answer: &mut Received,
+    ) -> Result<(), Error> {
+        self.endpoint().call_until(deadline, request, offered, answer)
     }
 
     #[cold]

@@ -1,8 +1,8 @@
-//! How many are answered at a time.
+//! How many of those whose time has come are answered at a time.
 //!
-//! The server runs at a high priority, so that a delay ends in time. If everybody who can wait had the same deadline, all the answers
-//! together would hold up whatever runs at a lower priority, however important it is. So there are a few answers, and then a pause in which
-//! others run and requests are served.
+//! A server answers them at its own priority, which is a high one, whatever theirs are. If everybody who can wait had the same deadline, all
+//! the answers together would hold up whatever runs at a lower priority than the server. So there are a few answers, and then a pause in
+//! which others run and requests are served.
 
 /// Answers without a pause.
 pub const ANSWERS: u32 = 8;
