@@ -121,6 +121,11 @@ pub const fn family_of(core: u64, number: u64) -> u64 {
     (number % FAMILIES) << FAMILY_SHIFT | (core % CORES) << CORE_SHIFT
 }
 
+/// Returns the number of a family on its core, below [`FAMILIES`]; 0 for a process that is one of its own.
+pub const fn family_number(family: u64) -> u64 {
+    (family & FAMILY) >> FAMILY_SHIFT
+}
+
 /// Returns whether a family is one of [guests](GUESTS).
 pub const fn is_of_guests(family: u64) -> bool {
     family & FAMILY >= GUESTS << FAMILY_SHIFT

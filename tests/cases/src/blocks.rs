@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use tench::abi::layout::slot;
 use tench::abi::memory::PAGE_SIZE;
+use tench::abi::power::Client;
 use tench::mem::protocol::{Error as Refusal, MAX_EXTENTS, MIN_BLOCK_BITS};
 use tench::mem::slabs::Slabs;
 use tench::mem::{Extent, Failure as MemFailure, Mem, Within};
@@ -138,7 +139,7 @@ fn refused(stage: &mut Stage) -> Outcome {
     is_refused(MEM.divide(other), Refusal::NoSuchBlock)?;
     needs_authority(MEM.set_quota(own, 0))?;
     needs_authority(MEM.close_account(own))?;
-    needs_authority(MEM.allocate_for(own + 1, 12, stage.slot()))?;
+    needs_authority(MEM.allocate_for(Client::alone(own + 1), 12, stage.slot()))?;
     // A block is found where it begins, by its number and by its place, and nowhere else.
     let block = MEM.allocate(13, stage.slot())?;
     let address = place(block.untyped)?;

@@ -212,7 +212,7 @@ const MEM: &[fn() -> Option<bool>] = &[
     || not_allowed(Mem::STANDARD.find(tench::process::id(), 300)),
     || not_allowed(Mem::STANDARD.set_quota(tench::process::id(), u64::MAX)),
     || not_allowed(Mem::STANDARD.close_account(tench::process::id())),
-    || not_allowed(Mem::STANDARD.allocate_for(tench::process::id(), 12, memory::take_slot().ok()?)),
+    || not_allowed(Mem::STANDARD.allocate_for(Client::alone(tench::process::id()), 12, memory::take_slot().ok()?)),
     || not_allowed(Mem::STANDARD.add(Cap::new(slot::VSPACE))),
     || {
         // Of accounts it sees its own, whatever it asks for.

@@ -147,7 +147,7 @@ impl Port {
         if self.slots.count > 0 && (self.is_short || first_offered_slot() != self.offered) {
             self.offer();
         }
-        let received = if wait == Wait::FOREVER && self.flow == Flow::Answer && self.replies.is_bound_current() {
+        let received = if wait.is_forever() && self.flow == Flow::Answer && self.replies.is_bound_current() {
             self.flow = Flow::Later;
             self.endpoint.reply_receive_into(&self.answer, Wait::FOREVER, &mut self.received)
         } else {

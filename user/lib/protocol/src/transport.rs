@@ -150,8 +150,7 @@ impl Transport for Cap<Endpoint> {
         offered: &[CapAddress],
         answer: &mut Received,
     ) -> Result<(), Error> {
-        *answer = with_offered(offered, || self.call_with(request, Wait::until(deadline)))?;
-        Ok(())
+        with_offered(offered, || self.call_into_with(request, Wait::until(deadline), answer))
     }
 }
 

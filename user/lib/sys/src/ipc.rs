@@ -17,47 +17,39 @@ objects! {
     Notification;
 }
 
-/// How to wait: until when, and with which reply object.
+/// How to wait: until when, and with which reply object. (As the system calls take it.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
-    deadline: Option<Instant>,
-    is_alarm: bool,
-    reply: Option<Cap<Reply>>,
+    /// Of the tag: what counts of the following.
+    flags: u64,
+    reply: u64,
+    deadline: u64,
 }
 
 impl Wait {
     /// For ever, with the bound reply object.
-    pub const FOREVER: Wait = Wait { deadline: None, is_alarm: false, reply: None };
+    pub const FOREVER: Wait = Wait { flags: 0, reply: 0, deadline: 0 };
 
     /// Until a time; then the wait ends with `TimedOut`.
     pub const fn until(deadline: Instant) -> Wait {
-        Wait { deadline: Some(deadline), is_alarm: false, reply: None }
+        Wait { flags: Tag::DEADLINE, reply: 0, deadline: deadline.ticks() }
     }
 
     /// The same for a server that has something urgent to do then: if a request comes before, and the deadline passes while it is carried
     /// out, the server's own priority counts until it receives again.
     pub const fn alarm(deadline: Instant) -> Wait {
-        Wait { deadline: Some(deadline), is_alarm: true, reply: None }
+        Wait { flags: Tag::DEADLINE | Tag::ALARM, reply: 0, deadline: deadline.ticks() }
     }
 
     /// The same, with this reply object and not the bound one.
     pub const fn with_reply(self, reply: Cap<Reply>) -> Wait {
-        Wait { reply: Some(reply), ..self }
+        Wait { flags: self.flags | Tag::REPLY, reply: reply.raw(), deadline: self.deadline }
     }
 
-    /// The tag's flags, and what they announce.
+    /// Returns whether the wait is for ever, with the bound reply object.
     #[inline(always)]
-    const fn raw(self) -> (u64, u64, u64) {
-        let (deadline_flag, deadline) = match self.deadline {
-            Some(deadline) if self.is_alarm => (Tag::DEADLINE | Tag::ALARM, deadline.ticks()),
-            Some(deadline) => (Tag::DEADLINE, deadline.ticks()),
-            None => (0, 0),
-        };
-        let (reply_flag, reply) = match self.reply {
-            Some(reply) => (Tag::REPLY, reply.raw()),
-            None => (0, 0),
-        };
-        (deadline_flag | reply_flag, reply, deadline)
+    pub const fn is_forever(self) -> bool {
+        self.flags == 0
     }
 }
 
@@ -87,8 +79,8 @@ fn exchange(operation: Operation, cap: u64, message: &Message, received: &mut Re
 /// A system call that sends a message.
 #[inline]
 fn send(operation: Operation, cap: u64, message: &Message, wait: Wait) -> Answer {
-    let (flags, reply, deadline) = wait.raw();
-    if flags == 0 {
+    let Wait { flags, reply, deadline } = wait;
+    if wait.is_forever() {
         return send_plain(operation, cap, message);
     }
     message.stage();
@@ -101,8 +93,8 @@ fn send(operation: Operation, cap: u64, message: &Message, wait: Wait) -> Answer
 /// A system call that only receives.
 #[inline]
 fn receive(operation: Operation, cap: u64, wait: Wait) -> Answer {
-    let (flags, reply, deadline) = wait.raw();
-    if flags == 0 {
+    let Wait { flags, reply, deadline } = wait;
+    if wait.is_forever() {
         // SAFETY: a message changes only message areas and offered slots.
         unsafe { raw::call0(operation, cap, 0) }
     } else {
@@ -194,6 +186,13 @@ impl Cap<Endpoint> {
         exchange(Operation::Call, self.raw(), message, received)
     }
 
+    /// As [`call_with`](Self::call_with), into a place that exists. After an error it holds what it held.
+    #[inline(never)]
+    pub fn call_into_with(self, message: &Message, wait: Wait, received: &mut Received) -> Result<(), Error> {
+        received.fill(&send(Operation::Call, self.raw(), message, wait).check()?);
+        Ok(())
+    }
+
     /// Sends a message and waits until it is taken. No reply comes.
     /// Rights: `WRITE`; `GRANT` to send capabilities. Errors: `MessageTooLong`, `NoMessageArea`, `TimedOut`, `Aborted`.
     #[inline]
@@ -247,7 +246,7 @@ impl Cap<Endpoint> {
     /// are of no use.
     #[inline(always)]
     pub fn reply_receive_into(self, message: &Message, wait: Wait, received: &mut Received) -> Result<(), Error> {
-        if wait != Wait::FOREVER {
+        if !wait.is_forever() {
             return self.reply_receive_with(message, wait, received);
         }
         exchange(Operation::ReplyReceive, self.raw(), message, received)

@@ -32,6 +32,8 @@ pub struct Account {
     pub quota: u64,
     /// Blocks in use.
     pub blocks: u64,
+    /// The number of the process's family, once that is known; otherwise 0.
+    pub family: u16,
     /// The blocks.
     pub head: Head,
     /// The next account above with a limit, which counts for this one, too.
@@ -58,6 +60,7 @@ impl Account {
             objects: 0,
             quota: NO_QUOTA,
             blocks: 0,
+            family: 0,
             head: Head::EMPTY,
             above: None,
             depth: 0,

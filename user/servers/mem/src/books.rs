@@ -27,6 +27,7 @@ use tench_procs_client::pid;
 
 use crate::accounts::{Account, Accounts, MAX_DEPTH};
 use crate::blocks::{Block, Blocks, Entry};
+use crate::families::Families;
 
 /// Regions at most: as many as fit into the node in which `init` gives them.
 pub const MAX_REGIONS: usize = 256;
@@ -49,6 +50,8 @@ pub struct Request {
     pub holder: u64,
     /// On whose account it is.
     pub account: u64,
+    /// The family of whoever has that account; 0 if he is of none.
+    pub family: u64,
     /// Log2 of its size in bytes; less than a page is a page.
     pub size_bits: u64,
     /// Log2 of its alignment, if that is more than its size.
@@ -62,7 +65,7 @@ pub struct Request {
 impl Request {
     /// A block anywhere.
     pub const fn anywhere(holder: u64, account: u64, size_bits: u64) -> Request {
-        Request { holder, account, size_bits, align_bits: 0, base: 0, limit: 0 }
+        Request { holder, account, family: 0, size_bits, align_bits: 0, base: 0, limit: 0 }
     }
 }
 
@@ -112,6 +115,7 @@ pub struct Books<E, B, A> {
     extents: Manager<E>,
     blocks: Blocks<B>,
     accounts: Accounts<A>,
+    families: Families,
 }
 
 impl<E, B, A> Books<E, B, A>
@@ -123,7 +127,13 @@ where
     /// Books without memory.
     pub fn new(extents: E, blocks: B, accounts: A) -> Books<E, B, A> {
         let (extents, blocks) = (Manager::new(extents), Blocks::new(blocks));
-        Books { regions: ArrayVec::new(), extents, blocks, accounts: Accounts::new(accounts) }
+        Books {
+            regions: ArrayVec::new(),
+            extents,
+            blocks,
+            accounts: Accounts::new(accounts),
+            families: Families::default(),
+        }
     }
 
     /// The array of the extents, to let it grow.
@@ -207,7 +217,9 @@ where
         let block = Block { address, size_bits, holder, account: number };
         if let Some(account) = self.accounts.get_mut(number) {
             account.used += size;
+            self.families.join(account, request.family);
             account.blocks += 1;
+            self.families.add(account, 1);
             self.blocks.insert(&mut account.head, slot, block);
             if account.above.is_some() {
                 self.accounts.grown(number, size);
@@ -242,6 +254,7 @@ where
             self.blocks.remove(&mut account.head, slot);
             account.used -= block.size();
             account.blocks -= 1;
+            self.families.remove(account);
             if account.above.is_some() {
                 self.accounts.shrunk(block.account, block.size());
             }
@@ -267,6 +280,7 @@ where
         self.extents.split(lower.address, lower.size(), u64::from(upper.0)).map_err(|_| Error::Internal)?;
         if let Some(account) = self.accounts.get_mut(lower.account) {
             account.blocks += 1;
+            self.families.add(account, 1);
             self.blocks.insert(&mut account.head, upper, half);
         }
         Ok(lower)
@@ -280,15 +294,22 @@ where
             self.blocks.remove(&mut account.head, slot);
             account.used -= block.size();
             account.blocks -= 1;
+            self.families.remove(account);
         }
         self.accounts.shrunk(block.account, block.size());
         self.accounts.grown(to, block.size());
         if let Some(account) = self.accounts.get_mut(to) {
             account.used += block.size();
             account.blocks += 1;
+            self.families.add(account, 1);
             self.blocks.insert(&mut account.head, slot, Block { holder: to, account: to, ..block });
         }
         Ok(())
+    }
+
+    /// How many blocks count for whoever asks for one more: those of the whole family, as far as it is known.
+    pub fn share(&self, account: u64, family: u64) -> u64 {
+        self.families.share(self.accounts.get(account), family)
     }
 
     /// The block of an account with the lowest number above one, and its slot.
@@ -456,6 +477,7 @@ where
             listed += blocks;
         }
         assert_eq!(listed, used, "every block is in a list");
+        self.families.check_invariants(self.accounts.all().iter());
         self.check_limits();
     }
 }

@@ -89,7 +89,7 @@ impl Server {
 impl MemService for Server {
     fn give(
         &mut self,
-        Caller { process: client, .. }: Caller,
+        Caller { process: client, family }: Caller,
         powers: Powers,
         size_bits: u32,
         within: Within,
@@ -101,16 +101,17 @@ impl MemService for Server {
         }
         let Within { align_bits, base, limit } = within;
         let anywhere = Request::anywhere(client, client, u64::from(size_bits));
-        self.block(&Request { align_bits: u64::from(align_bits), base, limit, ..anywhere })
+        self.block(&Request { family, align_bits: u64::from(align_bits), base, limit, ..anywhere })
     }
 
     fn give_for(
         &mut self,
         caller: Caller,
         account: u64,
+        family: u64,
         size_bits: u32,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error> {
-        self.block(&Request::anywhere(caller.process, account, u64::from(size_bits)))
+        self.block(&Request { family, ..Request::anywhere(caller.process, account, u64::from(size_bits)) })
     }
 
     fn free_part(&mut self, caller: Caller, number: u16) -> Result<u64, Error> {

@@ -20,7 +20,7 @@ use tench_abi::object::NODE_SLOTS;
 use tench_mem::books::Request;
 use tench_mem::store::MAX_SLOTS;
 use tench_mem::store::{SlotMap, Store};
-use tench_mem::{ARENA_SIZE, MAX_BUNDLES, MAX_PARTS};
+use tench_mem::{ARENA_SIZE, MAX_BUNDLES, MAX_PARTS, families};
 use tench_mem_client::protocol::Error;
 use tench_mem_client::slabs::protocol::{
     Books as SlabBooks, Bundle as Given, Figures, KernelAccount, MAX_DESCRIPTORS, MAX_SLABS, TRACE_BYTES,
@@ -104,7 +104,7 @@ struct Part {
 const _: () = {
     let bundles = MAX_BUNDLES * (size_of::<(u64, Bundle)>() + 16);
     let parts = MAX_PARTS * size_of::<Part>();
-    assert!(2 * (bundles + parts + MAX_TRACE) + ROOM <= ARENA_SIZE);
+    assert!(2 * (bundles + parts + MAX_TRACE) + ROOM + families::SIZE <= ARENA_SIZE);
 };
 
 /// Bytes of heap that setting slabs up, or granting one bundle, can need: vectors of less than a hundred entries, and a

@@ -218,10 +218,9 @@ impl<M: Machine> Store<M> {
         }
     }
 
-    /// An account has fewer blocks than there is room for besides: nobody takes all slots.
-    fn check_share(&self, account: u64) -> Result<(), Error> {
-        let own = self.books.account(account).map_or(0, |account| account.blocks as usize);
-        if own < self.room() { Ok(()) } else { Err(Error::TooManyBlocks) }
+    /// A family has fewer blocks than there is room for besides: nobody takes all slots.
+    fn check_share(&self, account: u64, family: u64) -> Result<(), Error> {
+        if self.books.share(account, family) < self.room() as u64 { Ok(()) } else { Err(Error::TooManyBlocks) }
     }
 
     /// Slots for clients' blocks and objects that are left, if there is memory for the nodes.
@@ -233,7 +232,7 @@ impl<M: Machine> Store<M> {
 
     /// A block for a client: its untyped is made in `outgoing`, to leave with the answer.
     pub fn give(&mut self, request: &Request, outgoing: CapAddress) -> Result<(CapAddress, Given), Error> {
-        self.check_share(request.account)?;
+        self.check_share(request.account, request.family)?;
         self.refill();
         let (slot, block) = self.allocate(request)?;
         let bits = u64::from(block.size_bits);
@@ -256,7 +255,7 @@ impl<M: Machine> Store<M> {
 
     /// Makes two blocks of one. The kernel looks that nothing lies across. Answers the slot of the upper half, and the lower one.
     pub fn divide(&mut self, client: u64, number: u16) -> Result<(CapAddress, Block), Error> {
-        self.check_share(client)?;
+        self.check_share(client, 0)?;
         self.refill();
         let (slot, _) = self.books.block(client, number)?;
         let upper = self.slots.take().ok_or(Error::TooManyBlocks)?;

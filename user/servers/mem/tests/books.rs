@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tench_abi::CapAddress;
+use tench_abi::power::family_of;
 use tench_extents::Node;
 use tench_mem::accounts::{Account, MAX_DEPTH};
 use tench_mem::blocks::{Block, Entry};
@@ -100,6 +101,35 @@ fn a_block_comes_from_the_lowest_address() {
         assert_eq!(server.allocate(5, size_bits).map(|block| block.address), Ok(address));
     }
     assert_eq!(server.allocate(5, 20), Err(Error::OutOfMemory));
+}
+
+/// Children once counted each by itself, and fourteen of them took all slots for blocks.
+#[test]
+fn blocks_count_for_the_family() {
+    let mut server = server();
+    let (ours, theirs) = (family_of(0, 9), family_of(0, 10));
+    let ask = |server: &mut Server, account, family| {
+        server.ask(Request { family, ..Request::anywhere(account, account, 12) })
+    };
+    // What was taken before its family was known counts for a process alone, until it is.
+    let first = ask(&mut server, 5, 0).unwrap();
+    assert_eq!([server.books.share(5, 0), server.books.share(5, ours), server.books.share(6, ours)], [1, 1, 0]);
+    ask(&mut server, 5, ours).unwrap();
+    ask(&mut server, 6, ours).unwrap();
+    assert_eq!([server.books.share(5, 0), server.books.share(6, ours), server.books.share(7, ours)], [3, 3, 3]);
+    assert_eq!([server.books.share(7, theirs), server.books.share(7, 7), server.books.share(7, 0)], [0, 0, 0]);
+    // It stays in its family, whatever is said.
+    ask(&mut server, 5, theirs).unwrap();
+    assert_eq!([server.books.share(5, theirs), server.books.share(7, theirs)], [4, 0]);
+    // What is passed on, divided or freed counts where it lies.
+    let (slot, _) = server.block(5, first.address).unwrap();
+    server.books.pass(slot, 7).unwrap();
+    server.books.check_invariants();
+    assert_eq!([server.books.share(6, ours), server.books.share(7, theirs)], [3, 1]);
+    server.free(7, first.address).unwrap();
+    let large = server.ask(Request { family: ours, ..Request::anywhere(6, 6, 14) }).unwrap();
+    server.divide(6, large.address).unwrap();
+    assert_eq!(server.books.share(5, ours), 5);
 }
 
 #[test]
@@ -392,7 +422,9 @@ proptest! {
             };
             match step {
                 Step::Allocate { account, size_bits, align_bits } => {
-                    let request = Request { align_bits, ..Request::anywhere(account, account, size_bits) };
+                    // Of some the family is known from the beginning, of some later, and of some never.
+                    let family = if account % 3 == 0 || size_bits % 2 == 0 { 0 } else { family_of(0, account % 5) };
+                    let request = Request { align_bits, family, ..Request::anywhere(account, account, size_bits) };
                     if let Ok(block) = server.ask(request) {
                         let size = block.size();
                         prop_assert!(size >= 1 << size_bits && block.address.is_multiple_of(size.max(1 << align_bits)));

@@ -5,6 +5,7 @@ use tench_abi::CapAddress;
 use tench_loader::{LoadError, Objects, Source};
 use tench_mem_client::Mem;
 use tench_mem_client::protocol::Error as MemoryError;
+use tench_places::Client;
 use tench_protocol::Failure;
 use tench_sys::{Cap, Error, Untyped};
 
@@ -13,8 +14,8 @@ pub type ProcessMemory = Objects<Account>;
 
 /// A process's account at the memory server.
 pub struct Account {
-    /// The process.
-    pub pid: u64,
+    /// The process, and its family.
+    pub client: Client,
     /// The capability without a badge.
     pub mem: Mem,
 }
@@ -29,7 +30,7 @@ impl Source for Account {
     }
 
     fn block(&mut self, size_bits: u32, slot: CapAddress) -> Result<Cap<Untyped>, LoadError> {
-        match self.mem.allocate_for(self.pid, size_bits, slot) {
+        match self.mem.allocate_for(self.client, size_bits, slot) {
             Ok(block) => Ok(block.untyped),
             Err(Failure::Refused(
                 MemoryError::OutOfMemory | MemoryError::QuotaExceeded | MemoryError::TooManyBlocks,
@@ -41,6 +42,6 @@ impl Source for Account {
 
     fn take_back(&mut self) -> bool {
         // Without a memory server nothing can be taken back, and `init` is about to stop the machine.
-        self.mem.close_account_part(self.pid) != Err(Failure::Refused(MemoryError::Unfinished))
+        self.mem.close_account_part(self.client.process) != Err(Failure::Refused(MemoryError::Unfinished))
     }
 }

@@ -249,7 +249,7 @@ impl Server {
         let mem = self.mem;
         let record = self.records.get_mut(process).map_err(|_| LoadError::Kernel(Refusal::InvalidArgument))?;
         open_account(mem, process, record.parent, record.quota)?;
-        let preparation = Preparation::of_content(name, Account { pid: process, mem }, room)?;
+        let preparation = Preparation::of_content(name, Account { client: record.client(), mem }, room)?;
         record.kernel = Some(Kept::Preparing(preparation));
         Ok(())
     }

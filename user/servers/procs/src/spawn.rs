@@ -340,7 +340,7 @@ impl Preparation {
 
     /// Loads the program into a process with this badge. It does not run yet.
     pub fn load(&mut self, loader: &mut Loader<'_>, pid: u64, badge: u64) -> Result<(Living, u64, u64), LoadError> {
-        let mut memory = ProcessMemory::new(Account { pid, mem: loader.mem }, loader.shelf);
+        let mut memory = ProcessMemory::new(Account { client: Client::of_badge(badge), mem: loader.mem }, loader.shelf);
         match self.build(loader, &mut memory, pid, badge) {
             Ok(Built { process, layout, connected, size, frequency }) => {
                 let _content = self.content.take().map(|handed| handed.content);

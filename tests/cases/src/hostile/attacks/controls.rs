@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use tench::abi::Powers;
 use tench::abi::layout::slot;
+use tench::abi::power::Client;
 use tench::abi::process::DEFAULT_PRIORITY;
 use tench::fs;
 use tench::io::Write;
@@ -133,7 +134,7 @@ fn take_a_share() -> Outcome {
 /// Takes a page, on the account of a process that is none of those whose accounts are not looked at.
 fn leak() -> Outcome {
     let clock = Procs::STANDARD.find("clock", 0)?;
-    AUTHORITY.allocate_for(clock, 12, memory::take_slot()?)?;
+    AUTHORITY.allocate_for(Client::alone(clock), 12, memory::take_slot()?)?;
     Ok(())
 }
 

@@ -14,29 +14,34 @@ use tench::clock::Clock;
 use tench::console::protocol::Console;
 use tench::fs;
 use tench::io::End;
+use tench::mem::Mem;
 use tench::memory::{self, Window, make};
 use tench::names::Names;
 use tench::procs::{Procs, Spawn, pid};
-use tench::sys::{Cap, Endpoint, Frame, Instant};
+use tench::sys::{Cap, Endpoint, Frame, Instant, OWN_SPACE};
 use tench::thread::Builder;
 use tench::time::sleep;
 
 use super::{Attack, empty, said, soon, window};
 use crate::case::{Failure, Outcome};
 
-/// The attack.
-pub const ATTACKS: &[Attack] =
-    &[Attack::new("hoard-family", "children that take what they can get keep nobody from his", hoard)];
+/// The attacks.
+pub const ATTACKS: &[Attack] = &[
+    Attack::new("hoard-family", "children that take what they can get keep nobody from his", hoard),
+    Attack::new("hoard-family-blocks", "nor do those that take blocks of memory", hoard_blocks),
+];
 
 const PROCS: Procs = Procs::STANDARD;
-/// As many as it takes to have the last place of each table.
-const CHILDREN: usize = 12;
 /// Stack of a thread that waits.
 const STACK: usize = 8 << 10;
 /// Threads that a child starts before it looks whether one was refused.
 const SOME: usize = 8;
 /// Microseconds that a child may take.
 const PATIENCE: u64 = 2_000_000;
+/// What a child's word says when it has what it can get.
+const DONE: u64 = 1;
+/// What tells a child to begin.
+const GO: u64 = 2;
 /// How long it is held what they have.
 const SPAN: Duration = Duration::from_millis(20);
 
@@ -53,21 +58,21 @@ impl Drop for Children {
     }
 }
 
+/// As many as it takes to have the last place of each table.
+const CHILDREN: usize = 12;
+/// The same of the table of blocks.
+const TAKERS: usize = 16;
+/// More than can be started when these have what they can get.
+const MOST: usize = 64;
+
 fn hoard() -> Outcome {
     let frame = make::<Frame>(12)?.leak();
     let page = window(frame, 12)?;
     let mut children = Children(Vec::with_capacity(CHILDREN));
     for number in 0..CHILDREN {
-        let Some(child) = start(frame, number) else { break };
+        let Some(child) = start("take-all", frame, number) else { break };
         children.0.push(child);
-        let end = soon(PATIENCE);
-        // On another core the first may leave them so few requests that they end.
-        while page.read64(number * 8) == 0 && !said(PROCS.status(child))?.state.has_ended() {
-            if Instant::now() >= end {
-                return Err(Failure::new(format!("child {number} does not get on")));
-            }
-            sleep(Duration::from_millis(1));
-        }
+        until_done(&page, number, child)?;
     }
     // Without a few of them it is no attack.
     check!(children.0.len() > 3);
@@ -75,11 +80,46 @@ fn hoard() -> Outcome {
     Ok(())
 }
 
+/// Waits until a child has what it can get.
+fn until_done(page: &Window, number: usize, child: u64) -> Outcome {
+    let end = soon(PATIENCE);
+    // On another core the first may leave them so few requests that they end.
+    while page.read64(number * 8) != DONE && !said(PROCS.status(child))?.state.has_ended() {
+        if Instant::now() >= end {
+            return Err(Failure::new(format!("child {number} does not get on")));
+        }
+        sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Children are started before the first of them takes anything, since the last have no memory to begin with otherwise.
+fn hoard_blocks() -> Outcome {
+    let frame = make::<Frame>(12)?.leak();
+    let page = window(frame, 12)?;
+    let mut children = Children(Vec::with_capacity(MOST));
+    for number in 0..TAKERS {
+        let child = start("take-blocks", frame, number);
+        children.0.push(child.ok_or_else(|| Failure::new("no memory for a child"))?);
+    }
+    for (number, child) in children.0.iter().enumerate() {
+        page.write64(number * 8, GO);
+        until_done(&page, number, *child)?;
+    }
+    // Each left as many as it had from the beginning. Processes that begin have those.
+    while let Ok(child) = PROCS.spawn("cases", &["attack", "idle"]) {
+        children.0.push(child);
+        check!(children.0.len() < MOST);
+    }
+    sleep(SPAN);
+    Ok(())
+}
+
 /// Starts a child, if there is memory for it.
-fn start(frame: Cap<Frame>, number: usize) -> Option<u64> {
+fn start(part: &str, frame: Cap<Frame>, number: usize) -> Option<u64> {
     let mut child = PROCS.prepare("cases").ok()?;
     child.give(frame).ok()?;
-    for argument in ["attack", "take-all", &format!("{number}")] {
+    for argument in ["attack", part, &format!("{number}")] {
         child.argument(argument).ok()?;
     }
     child.start().ok()
@@ -95,10 +135,28 @@ pub fn take_all() -> Outcome {
     // For somebody who does not end.
     wait_everywhere(|| PROCS.wait(pid::INIT).is_err());
     wait_everywhere(move || clock.delay(u64::MAX >> 2).is_err());
-    page.write64(number * 8, 1);
+    page.write64(number * 8, DONE);
     loop {
         sleep(Duration::from_secs(1));
         core::hint::black_box(&kept);
+    }
+}
+
+/// A part: takes blocks of a page until one is refused, says so, and keeps them.
+pub fn take_blocks() -> Outcome {
+    let number: usize = tench::args().nth(3).and_then(|number| number.parse().ok()).unwrap_or(0);
+    let page: Window = window(Cap::new(slot::EXTRA), 12)?;
+    let place = empty()?;
+    while page.read64(number * 8) != GO {
+        sleep(Duration::from_millis(1));
+    }
+    // Their capabilities go at once, and they stay this process's.
+    while Mem::STANDARD.allocate(12, place).is_ok() {
+        OWN_SPACE.delete_at(place)?;
+    }
+    page.write64(number * 8, DONE);
+    loop {
+        sleep(Duration::from_secs(1));
     }
 }
 

@@ -31,8 +31,8 @@ const SPAN: Duration = Duration::from_millis(40);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked whether one has ended.
 const MOMENT: Duration = Duration::from_millis(1);
-/// Bytes that an attack may have, with what it starts.
-const QUOTA: u64 = 64 << 20;
+/// Bytes that an attack may have, with what it starts: pages of more than the memory server has slots for.
+const QUOTA: u64 = 80 << 20;
 /// How many microseconds a round of the client may take on average.
 const ROUND: u64 = 20_000;
 /// What has to be left: without a flood it is about 80, and others may have a fifth of the time.

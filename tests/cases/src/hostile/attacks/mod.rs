@@ -176,6 +176,7 @@ const PARTS: &[(&str, Part)] = &[
     ("wait", servers::wait_for_one),
     ("equal", equals::count_for_ever),
     ("take-all", family::take_all),
+    ("take-blocks", family::take_blocks),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.

@@ -372,13 +372,14 @@ struct tench_mem_give_for_answer {
     struct tench_mem_granted value;
 };
 
-/* The same on another account. */
-static inline int tench_mem_give_for(tench_cap server, uint64_t account, uint32_t size_bits, tench_cap slot,
-    struct tench_mem_give_for_answer *answer)
+/* The same on another account, whose owner is of this family. */
+static inline int tench_mem_give_for(tench_cap server, uint64_t account, uint64_t family, uint32_t size_bits,
+    tench_cap slot, struct tench_mem_give_for_answer *answer)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_GIVE_FOR);
     tench_put(message, (uint64_t)account);
+    tench_put(message, (uint64_t)family);
     tench_put(message, (uint64_t)size_bits);
     tench_offer(message, slot);
     int code = tench_mem_call(server, message);

@@ -2,6 +2,7 @@
 
 use tench_abi::CapAddress;
 use tench_abi::layout::slot;
+use tench_abi::power::Client;
 use tench_protocol::Transport;
 use tench_sys::{Cap, Untyped};
 
@@ -36,8 +37,8 @@ impl<Way: Transport> Mem<Way> {
     }
 
     /// The same on another process's account. Needs authority.
-    pub fn allocate_for(self, account: u64, size_bits: u32, slot: CapAddress) -> Result<Block, Failure> {
-        self.give_for(account, size_bits, slot).map(block)
+    pub fn allocate_for(self, owner: Client, size_bits: u32, slot: CapAddress) -> Result<Block, Failure> {
+        self.give_for(owner.process, owner.family, size_bits, slot).map(block)
     }
 
     /// Frees the block with this number, and deletes what was made of it. Answers the bytes.

@@ -23,12 +23,13 @@ pub trait MemService {
         within: Within,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error>;
 
-    /// The same on another account.
+    /// The same on another account, whose owner is of this family.
     #[method(2, authority)]
     fn give_for(
         &mut self,
         caller: Caller,
         account: u64,
+        family: u64,
         size_bits: u32,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error>;
 
