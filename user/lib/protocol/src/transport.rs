@@ -155,6 +155,7 @@ impl Transport for Cap<Endpoint> {
 }
 
 /// A call in which capabilities go to these slots.
+#[inline(always)]
 fn with_offered<T>(offered: &[CapAddress], call: impl FnOnce() -> T) -> T {
     if offered.is_empty() {
         return call();

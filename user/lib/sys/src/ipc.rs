@@ -77,12 +77,14 @@ fn exchange(operation: Operation, cap: u64, message: &Message, received: &mut Re
 }
 
 /// A system call that sends a message.
-#[inline]
+#[inline(always)]
 fn send(operation: Operation, cap: u64, message: &Message, wait: Wait) -> Answer {
-    let Wait { flags, reply, deadline } = wait;
-    if wait.is_forever() {
-        return send_plain(operation, cap, message);
-    }
+    if wait.is_forever() { send_plain(operation, cap, message) } else { send_with(operation, cap, message, wait) }
+}
+
+/// The same where the wait says something.
+#[inline]
+fn send_with(operation: Operation, cap: u64, message: &Message, Wait { flags, reply, deadline }: Wait) -> Answer {
     message.stage();
     let tag = message.tag().with(flags).0;
     let [a, b, c, d, e, f, g, h] = *message.registers();
@@ -170,7 +172,8 @@ impl Cap<Endpoint> {
     /// (the endpoint, the reply object or the server is gone).
     #[inline]
     pub fn call(self, message: &Message) -> Result<Received, Error> {
-        self.call_with(message, Wait::FOREVER)
+        let answer = send_plain(Operation::Call, self.raw(), message).check()?;
+        Ok(Received::take(&answer))
     }
 
     /// As [`call`](Self::call), with a deadline; afterwards it ends with `TimedOut`.
@@ -236,7 +239,7 @@ impl Cap<Endpoint> {
 
     /// Answers the caller that the reply object holds, if it holds one, and waits for the next message.
     /// Rights: `READ`. Errors: those of [`receive`](Self::receive), `MessageTooLong`, `NoMessageArea`.
-    #[inline]
+    #[inline(always)]
     pub fn reply_receive(self, message: &Message, wait: Wait) -> Result<Received, Error> {
         let answer = send(Operation::ReplyReceive, self.raw(), message, wait).check()?;
         Ok(Received::take(&answer))
