@@ -221,7 +221,7 @@ impl World {
         (self.tag(me).0 & Tag::DEADLINE != 0).then_some(self.threads[me].x[12])
     }
 
-    /// Whether the deadline of a thread's receive is to be its alarm, should it receive before.
+    /// Returns whether the deadline of a thread's receive is to be its alarm, should it receive before.
     fn wants_alarm(&self, thread: usize) -> bool {
         self.tag(thread).0 & Tag::ALARM != 0
     }

@@ -35,7 +35,7 @@ pub fn deadline<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Op
     if tag.0 & Tag::DEADLINE != 0 { Some(k.get(thread).registers.x[12]) } else { None }
 }
 
-/// Whether a receiver's tag says that the deadline is an alarm.
+/// Returns whether a receiver's tag says that the deadline is an alarm.
 #[inline]
 const fn is_alarm(tag: Tag) -> bool {
     tag.0 & (Tag::DEADLINE | Tag::ALARM) == Tag::DEADLINE | Tag::ALARM

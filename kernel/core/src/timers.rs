@@ -11,9 +11,9 @@
 //! ```
 //! A thread's class is that of its priority when its wait began.
 //!
-//! A thread that receives with a deadline and is given a request before may have something of its own to do at that time. If it
-//! works for the caller then, the deadline stays in the queue as its *alarm*: when it goes off, the thread works at its own priority
-//! ([`helping`](crate::helping)) until it receives again.
+//! A thread that receives with a deadline may say that this is its *alarm*, since it has something of its own to do at that time. If
+//! it is given a request before, and works for the caller then, the deadline stays in the queue: when it goes off, the thread works
+//! at its own priority ([`helping`](crate::helping)) until it receives again.
 
 use core::mem::offset_of;
 

@@ -46,8 +46,8 @@ pub const CASES: &[Case] = &[
     Case::new("HLP0012", "what a client has left behind is finished at no higher a priority than his", left_behind),
     Case::new("HLP0013", "a signal to a server makes its own priority count, until it receives", signalled),
     Case::new("HLP0014", "an alarm makes it count while the server works", alarmed),
-    Case::new("HLP0016", "a deadline that is no alarm does not", not_alarmed),
     Case::new("HLP0015", "two servers that call each other wait, and the end of one frees the other", ring),
+    Case::new("HLP0016", "a deadline that is no alarm does not make a server's own priority count", not_alarmed),
 ];
 
 /// Priorities beside the main thread's.

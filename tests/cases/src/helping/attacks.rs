@@ -276,7 +276,7 @@ fn many_deadlines(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// A hog and a server above it; a sender above both can neither have the server work for nobody, nor have it work for him later.
+/// A server refuses what is sent to it, while it waits and while it works for a caller.
 fn sent(stage: &mut Stage) -> Outcome {
     let (endpoint, rounds) = (stage.endpoint()?, stage.word(0)?);
     let server: Serving = server(stage, Some(CLIENT), move || {

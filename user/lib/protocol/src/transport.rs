@@ -40,7 +40,7 @@ pub trait Transport: Copy {
     /// the caller wants it, because it is large.
     fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error>;
 
-    /// The same, no longer than until a deadline; then it ends with `TimedOut`. Where the way does not end in an endpoint, it goes on until
+    /// Makes such a call, which ends at a deadline with `TimedOut`. Where the way does not end in an endpoint, it goes on until
     /// there is an answer.
     fn call_until(
         self,

@@ -35,7 +35,7 @@ impl Wait {
         Wait { flags: Tag::DEADLINE, reply: 0, deadline: deadline.ticks() }
     }
 
-    /// The same for a server that has something urgent to do then: if a request comes before, and the deadline passes while it is carried
+    /// Waits until a time at which a server has something urgent to do: if a request comes before, and the deadline passes while it is carried
     /// out, the server's own priority counts until it receives again.
     pub const fn alarm(deadline: Instant) -> Wait {
         Wait { flags: Tag::DEADLINE | Tag::ALARM, reply: 0, deadline: deadline.ticks() }
@@ -82,7 +82,7 @@ fn send(operation: Operation, cap: u64, message: &Message, wait: Wait) -> Answer
     if wait.is_forever() { send_plain(operation, cap, message) } else { send_with(operation, cap, message, wait) }
 }
 
-/// The same where the wait says something.
+/// Makes the system call where the wait says something.
 #[inline]
 fn send_with(operation: Operation, cap: u64, message: &Message, Wait { flags, reply, deadline }: Wait) -> Answer {
     message.stage();
@@ -197,7 +197,7 @@ impl Cap<Endpoint> {
     }
 
     /// Sends a message and waits until it is taken. No reply comes.
-    /// Rights: `WRITE`; `GRANT` to send capabilities. Errors: `MessageTooLong`, `NoMessageArea`, `TimedOut`, `Aborted`.
+    /// Rights: `WRITE`; `GRANT` to send capabilities. Errors: `CallsOnly`, `MessageTooLong`, `NoMessageArea`, `TimedOut`, `Aborted`.
     #[inline]
     pub fn send(self, message: &Message, wait: Wait) -> Result<(), Error> {
         send(Operation::Send, self.raw(), message, wait).done()

@@ -38,9 +38,9 @@ const STACK: usize = 8 << 10;
 const SOME: usize = 8;
 /// Microseconds that a child may take.
 const PATIENCE: u64 = 2_000_000;
-/// What a child's word says when it has what it can get.
+/// A child's word says this when it has what it can get.
 const DONE: u64 = 1;
-/// What tells a child to begin.
+/// Its word tells a child to begin.
 const GO: u64 = 2;
 /// How long it is held what they have.
 const SPAN: Duration = Duration::from_millis(20);
@@ -60,7 +60,7 @@ impl Drop for Children {
 
 /// As many as it takes to have the last place of each table.
 const CHILDREN: usize = 12;
-/// The same of the table of blocks.
+/// As many children as it takes to have the last slot for a block.
 const TAKERS: usize = 16;
 /// More than can be started when these have what they can get.
 const MOST: usize = 64;

@@ -372,7 +372,7 @@ struct tench_mem_give_for_answer {
     struct tench_mem_granted value;
 };
 
-/* The same on another account, whose owner is of this family. */
+/* Gives a block on another account, whose owner is of this family. */
 static inline int tench_mem_give_for(tench_cap server, uint64_t account, uint64_t family, uint32_t size_bits,
     tench_cap slot, struct tench_mem_give_for_answer *answer)
 {

@@ -1178,8 +1178,8 @@ struct tench_procs_wait_limited_answer {
 };
 
 /*
- * The same, but no longer than until a time. The answer may come later if the server works for somebody else at that time;
- * `Procs::wait_until` is on time.
+ * Waits as `wait` does, but no longer than until a time. The answer may come later if the server works for somebody else at that time;
+ * in Rust, `Procs::wait_until` ends by the call's deadline, too.
  * Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
  */
 static inline int tench_procs_wait_limited(tench_cap server, uint64_t process, uint64_t deadline,

@@ -26,7 +26,7 @@ impl Console<Standing> {
         Ok(text.len())
     }
 
-    /// The same until a deadline, at which the kernel ends the wait, whatever the server does. `None`: nothing came in time.
+    /// Reads until a deadline, at which the kernel ends the wait, and looks once more. `None`: nothing came in time.
     pub fn read_until(self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, Failure> {
         let limited = Console::at(Until(self.way(), deadline));
         let max = buffer.len().min(MAX_TEXT);

@@ -23,7 +23,7 @@ pub trait MemService {
         within: Within,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error>;
 
-    /// The same on another account, whose owner is of this family.
+    /// Gives a block on another account, whose owner is of this family.
     #[method(2, authority)]
     fn give_for(
         &mut self,

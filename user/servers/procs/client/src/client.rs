@@ -36,7 +36,7 @@ impl Procs {
         }
     }
 
-    /// Waits until a process has ended, no longer than until a time: the kernel ends the wait then, whatever the server does.
+    /// Waits until a process has ended, no longer than until a time: the kernel ends the wait then, and this asks once more.
     /// Errors: as `wait_limited`.
     pub fn wait_until(self, process: u64, deadline: Instant) -> Result<Status, Failure> {
         match Procs::at(Until(self.way(), deadline)).wait_limited(process, deadline) {

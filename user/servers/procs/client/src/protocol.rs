@@ -145,8 +145,8 @@ pub trait ProcsService {
     #[method(9)]
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error>;
 
-    /// The same, but no longer than until a time. The answer may come later if the server works for somebody else at that time;
-    /// `Procs::wait_until` is on time.
+    /// Waits as `wait` does, but no longer than until a time. The answer may come later if the server works for somebody else at that time;
+    /// in Rust, `Procs::wait_until` ends by the call's deadline, too.
     /// Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
     #[method(22)]
     fn wait_limited(
