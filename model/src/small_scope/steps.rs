@@ -134,6 +134,7 @@ impl List<'_> {
             }
             self.message(Call, address, Tag(0).with_caps(1).0, 0, 0);
             self.message(Call, address, Tag::DEADLINE, 0, DEADLINE);
+            self.message(Receive, address, Tag::DEADLINE, 0, DEADLINE);
             self.message(Receive, address, Tag::DEADLINE | Tag::ALARM, 0, DEADLINE);
         }
     }

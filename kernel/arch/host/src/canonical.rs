@@ -5,15 +5,16 @@
 //! colour: at first what it holds besides names, then, round by round, its colour and those of its neighbours by edge. After
 //! [`ROUNDS`] the sum over all nodes is the answer. A name of what does not live is an edge to nothing, with a colour of its own.
 //!
-//! What is left out: registers and memory of programs (but for the tags of messages under way), statistics, identifiers, the shape
-//! of the derivation tree, and all that lies outside of the memory in question. Two states that differ and cannot be told by the colours would be
-//! merged; for so few objects of a kind as there are in a small universe that takes a collision of 64 bits.
+//! What is left out: registers and memory of programs (but for the tags of messages under way, and whether a receiver's deadline is to be
+//! its alarm), statistics, identifiers, the shape of the derivation tree, and all that lies outside of the memory in question. Two states that
+//! differ and cannot be told by the colours would be merged; for so few objects of a kind as there are in a small universe that takes a
+//! collision of 64 bits.
 
 use std::mem::offset_of;
 use std::ops::Range;
 
-use tench_abi::Kind;
 use tench_abi::object::{REPLY_BITS, SLOT_SIZE};
+use tench_abi::{Kind, Tag};
 use tench_kernel::heap::Node;
 use tench_kernel::kernel::NEVER;
 use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
@@ -292,7 +293,13 @@ fn thread(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, thread: Ref<
     };
     let sends = state == 2;
     // How its message looks, if it is one, and what else a wait keeps in mind.
-    let message = if sends { [t.registers.x[1], t.badge, u64::from(t.may_grant), t.sending.key >> 48] } else { [0; 4] };
+    let tag = t.registers.x[1];
+    let message = match state {
+        2 => [tag, t.badge, u64::from(t.may_grant), t.sending.key >> 48],
+        // Whether the deadline is to be its alarm.
+        3 if t.slow & slow::DEADLINE != 0 => [tag & Tag::ALARM, 0, 0, 0],
+        _ => [0; 4],
+    };
     let purpose = if sends || state == 4 { t.purpose as u64 + 1 } else { 0 };
     let flags = [t.queued, t.parked, t.aside, t.kernel_stack_pointer != 0, t.message_area != 0, t.sending.is_queued()];
     let flags = flags.into_iter().fold(0, |sum, flag| sum << 1 | u64::from(flag));

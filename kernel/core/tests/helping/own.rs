@@ -3,7 +3,7 @@
 use tench_abi::{Kind, Operation, Tag};
 use tench_kernel::thread::ThreadState;
 
-use crate::actors::Stage;
+use crate::actors::{Actor, Stage};
 
 #[test]
 fn what_is_signalled_to_a_server_makes_its_own_time_count() {
@@ -63,6 +63,42 @@ fn an_alarm_goes_off_while_the_server_works() {
         stage.check();
         stage.answer(server);
         assert_eq!(stage.machine.thread(server.thread).slow, 0);
+    }
+}
+
+#[test]
+fn an_alarm_is_as_urgent_as_the_server_and_not_as_its_caller() {
+    for waits in [true, false] {
+        let mut stage = Stage::new();
+        let (server, low, other) = (stage.server(150, true), stage.actor(5), stage.actor(5));
+        let sleepers: Vec<Actor> = (0..8).map(|_| stage.actor(6)).collect();
+        let never = stage.make(Kind::Notification);
+        let due = stage.machine.host().time + 1000;
+        let until = |address, tag| {
+            let mut x = [0; 13];
+            (x[0], x[1], x[12]) = (address, Tag::DEADLINE | tag, due);
+            x
+        };
+        for sleeper in sleepers {
+            stage.machine.run(sleeper.thread);
+            stage.machine.system_call(Operation::Receive as u64, &until(never, 0));
+        }
+        stage.hog(100);
+        stage.call(other, server);
+        if !waits {
+            stage.call(low, server);
+        }
+        // It answers one of low priority, and receives the next.
+        stage.machine.run(server.thread);
+        stage.machine.system_call(Operation::ReplyReceive as u64, &until(server.endpoint, Tag::ALARM));
+        stage.check();
+        if waits {
+            stage.call(low, server);
+        }
+        assert_eq!(stage.runs_on(server), (5, Some(low.time)));
+        stage.machine.host().look = 3;
+        stage.machine.pass_time(1000);
+        assert_eq!(stage.runs_on(server), (150, Some(server.time)), "it does not wait for those of low priority; {waits}");
     }
 }
 
