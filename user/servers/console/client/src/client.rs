@@ -26,17 +26,12 @@ impl Console<Standing> {
         Ok(text.len())
     }
 
-    /// Reads until a deadline, at which the kernel ends the wait, and looks once more. `None`: nothing came in time.
+    /// Reads until a deadline. `None`: nothing came in time. Should the server be kept from answering then, the kernel ends the wait a
+    /// few milliseconds later; what comes from another core's console at that very moment is lost.
     pub fn read_until(self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, Failure> {
-        let limited = Console::at(Until(self.way(), deadline));
-        let max = buffer.len().min(MAX_TEXT);
-        let text = match again(|| limited.get_until(max, deadline)) {
-            // Something may have come nevertheless.
-            Err(Failure::Lost(Refusal::TimedOut)) => again(|| self.get_until(max, deadline)),
-            text => text,
-        };
-        let text = match text {
-            Err(Failure::Refused(Error::TimedOut)) => return Ok(None),
+        let limited = Console::at(Until::after(self.way(), deadline));
+        let text = match again(|| limited.get_until(buffer.len().min(MAX_TEXT), deadline)) {
+            Err(Failure::Refused(Error::TimedOut) | Failure::Lost(Refusal::TimedOut)) => return Ok(None),
             text => text?,
         };
         buffer.get_mut(..text.len()).ok_or(Failure::Malformed)?.copy_from_slice(&text);

@@ -36,12 +36,12 @@ impl Procs {
         }
     }
 
-    /// Waits until a process has ended, no longer than until a time: the kernel ends the wait then, and this asks once more.
+    /// Waits until a process has ended, no longer than until a time. Should the server be kept from answering then, the kernel ends
+    /// the wait a few milliseconds later.
     /// Errors: as `wait_limited`.
     pub fn wait_until(self, process: u64, deadline: Instant) -> Result<Status, Failure> {
-        match Procs::at(Until(self.way(), deadline)).wait_limited(process, deadline) {
-            // It may have ended nevertheless.
-            Err(Failure::Lost(Refusal::TimedOut)) => self.wait_limited(process, deadline),
+        match Procs::at(Until::after(self.way(), deadline)).wait_limited(process, deadline) {
+            Err(Failure::Lost(Refusal::TimedOut)) => Err(Failure::Refused(Error::TimedOut)),
             answer => answer,
         }
     }
