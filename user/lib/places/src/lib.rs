@@ -26,6 +26,7 @@
 extern crate alloc;
 
 pub mod pace;
+pub mod queue;
 
 use alloc::collections::BTreeMap;
 

@@ -6,8 +6,8 @@
 
 /// Answers without a pause.
 pub const ANSWERS: u32 = 8;
-/// Nanoseconds from when the last of them is begun to when there are more: several times what so many take.
-pub const PAUSE: u64 = 50_000;
+/// For how many answers a request counts during which an alarm went off: what was left of it was done at the server's priority, too.
+pub const URGENT: u32 = 4;
 
 /// Counts answers.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +21,9 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Nobody was answered yet.
-    pub const fn new(frequency: u64) -> Pace {
-        let pause = (PAUSE as u128 * frequency as u128).div_ceil(1_000_000_000) as u64;
+    /// Nobody was answered yet. A pause takes so many nanoseconds from when the last answer is begun.
+    pub const fn new(pause: u64, frequency: u64) -> Pace {
+        let pause = (pause as u128 * frequency as u128).div_ceil(1_000_000_000) as u64;
         Pace { pause, left: ANSWERS, end: 0 }
     }
 
@@ -34,10 +34,19 @@ impl Pace {
 
     /// Somebody is answered.
     pub const fn count(&mut self, now: u64) {
+        self.count_as(1, now);
+    }
+
+    /// A request has been carried out, in the middle of which an alarm went off.
+    pub const fn count_urgent(&mut self, now: u64) {
+        self.count_as(URGENT, now);
+    }
+
+    const fn count_as(&mut self, answers: u32, now: u64) {
         if now >= self.end {
             self.left = ANSWERS;
         }
-        self.left = self.left.saturating_sub(1);
+        self.left = self.left.saturating_sub(answers);
         self.end = now.saturating_add(self.pause);
     }
 

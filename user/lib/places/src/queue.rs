@@ -1,16 +1,29 @@
-//! Who waits until when.
+//! Who waits until when, of all processes.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::ops::{Bound, RangeInclusive};
 
-use tench_places::{Client, Places};
+use crate::{Client, Places};
 
-/// Bytes of heap that a request may need, with at most 1024 threads that wait. A test counts.
-pub const GROWTH: usize = 30 << 10;
+/// The deadline of who waits for as long as it takes.
+pub const NEVER: u64 = u64::MAX;
+/// Families of which is known where to go on looking. Of more, one begins anew.
+const CURSORS: usize = 64;
 
-/// Waiting threads: those of each process in the order of their deadlines, and of arrival where these are equal; processes whose
-/// threads' time has come in turn, so that one with many threads delays another by one answer and not by all of them.
+/// What a wait is found by. Those of a process are in the order of their deadlines, and of arrival where these are equal.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Key {
+    /// Whose thread waits.
+    pub process: u64,
+    /// Until when; [`NEVER`]: as long as it takes.
+    pub deadline: u64,
+    /// Which of all waits this is, in the order in which they began.
+    pub arrival: u64,
+}
+
+/// Waiting threads, each in a place that its family has. Processes whose threads' time has come are served in turn, so that one with
+/// many threads delays another by one answer and not by all of them.
 ///
 /// ```text
 /// waiters    process, deadline, arrival ──▶ R
@@ -19,26 +32,25 @@ pub const GROWTH: usize = 30 << 10;
 /// ```
 /// `R` is what it takes to answer.
 pub struct Queue<R> {
-    waiters: BTreeMap<(u64, u64, u64), R>,
+    waiters: BTreeMap<Key, R>,
     heads: BTreeMap<(u64, u64), u64>,
     turns: VecDeque<u64>,
     arrivals: u64,
     places: Places,
-    /// Where [`take_out_some`](Self::take_out_some) goes on: behind this one.
-    looked_at: (u64, u64, u64),
+    /// Behind whom of a family [`take_out_some`](Self::take_out_some) goes on.
+    cursors: BTreeMap<u64, Key>,
 }
 
 impl<R> Queue<R> {
     /// An empty queue for at most `limit` threads.
     pub const fn new(limit: usize) -> Queue<R> {
-        let places = Places::new(limit);
         Queue {
             waiters: BTreeMap::new(),
             heads: BTreeMap::new(),
             turns: VecDeque::new(),
             arrivals: 0,
-            places,
-            looked_at: (0, 0, 0),
+            places: Places::new(limit),
+            cursors: BTreeMap::new(),
         }
     }
 
@@ -47,20 +59,42 @@ impl<R> Queue<R> {
         self.places.may_take(client)
     }
 
+    /// Returns how many threads wait.
+    pub fn len(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// Returns whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+    }
+
+    /// Returns how many threads of a process wait.
+    pub fn held(&self, process: u64) -> usize {
+        self.places.held(process)
+    }
+
+    /// Returns who waits with this key.
+    pub fn get(&self, key: Key) -> Option<&R> {
+        self.waiters.get(&key)
+    }
+
     /// Lets somebody wait until `deadline`.
-    pub fn push(&mut self, deadline: u64, client: Client, reply: R) {
+    pub fn push(&mut self, deadline: u64, client: Client, reply: R) -> Key {
         let process = client.process;
         self.arrivals += 1;
         self.places.take(client);
         let before = self.head(process);
-        self.waiters.insert((process, deadline, self.arrivals), reply);
+        let key = Key { process, deadline, arrival: self.arrivals };
+        self.waiters.insert(key, reply);
         match before {
-            Some(head) if head <= (deadline, self.arrivals) => {}
-            Some(head) if self.heads.remove(&head).is_none() => {
+            Some(head) if head < key => {}
+            Some(head) if self.heads.remove(&(head.deadline, head.arrival)).is_none() => {
                 // It has its turn, in which the earliest comes first.
             }
             _ => drop(self.heads.insert((deadline, self.arrivals), process)),
         }
+        key
     }
 
     /// The earliest deadline, which is 0 while anybody's time has come.
@@ -68,98 +102,119 @@ impl<R> Queue<R> {
         if !self.turns.is_empty() {
             return Some(0);
         }
-        self.heads.first_key_value().map(|(&(deadline, _), _)| deadline)
+        self.heads.first_key_value().map(|(&(deadline, _), _)| deadline).filter(|deadline| *deadline != NEVER)
     }
 
     /// Takes out one whose deadline is `now` or earlier: the earliest of the process whose turn it is.
-    pub fn pop_expired(&mut self, now: u64) -> Option<R> {
-        while let Some(first) = self.heads.first_entry().filter(|first| first.key().0 <= now) {
+    pub fn pop_expired(&mut self, now: u64) -> Option<(Key, R)> {
+        let is_over = |deadline: u64| deadline <= now && deadline != NEVER;
+        while let Some(first) = self.heads.first_entry().filter(|first| is_over(first.key().0)) {
             self.turns.push_back(first.remove());
         }
         let process = self.turns.pop_front()?;
-        let (deadline, arrival) = self.head(process)?;
-        let reply = self.waiters.remove(&(process, deadline, arrival));
+        let key = self.head(process)?;
+        let reply = self.waiters.remove(&key);
         self.places.give_back(process);
         match self.head(process) {
-            Some((next, _)) if next <= now => self.turns.push_back(process),
-            Some(next) => drop(self.heads.insert(next, process)),
+            Some(next) if is_over(next.deadline) => self.turns.push_back(process),
+            Some(next) => drop(self.heads.insert((next.deadline, next.arrival), process)),
             None => {}
         }
-        reply
+        reply.map(|reply| (key, reply))
     }
 
-    /// Takes out everybody of a process that has ended.
-    pub fn process_ended(&mut self, process: u64) -> Vec<R> {
-        let keys: Vec<_> =
-            self.waiters.range(of(process)).map(|(&(_, deadline, arrival), _)| (deadline, arrival)).collect();
+    /// Takes one out.
+    pub fn remove(&mut self, key: Key) -> Option<R> {
+        if self.waiters.contains_key(&key) {
+            self.take_out(key.process, &[key]).pop().map(|(_, reply)| reply)
+        } else {
+            None
+        }
+    }
+
+    /// Takes out so many of a process that has ended, or all.
+    pub fn process_ended(&mut self, process: u64, most: usize) -> Vec<(Key, R)> {
+        let keys: Vec<_> = self.waiters.range(of(process)).map(|(key, _)| *key).take(most).collect();
         self.take_out(process, &keys)
     }
 
     /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no more than so many,
     /// and at others the next time.
-    pub fn take_out_some(&mut self, family: u64, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+    pub fn take_out_some(&mut self, family: u64, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<(Key, R)> {
+        let mut cursor = self.cursors.remove(&family).unwrap_or(FIRST);
         let (mut gone, mut left) = (Vec::new(), looks.min(self.waiters.len()));
         let mut has_begun_anew = false;
         while left > 0 {
-            let Some(process) = self.places.process_of(family, self.looked_at.0) else {
+            let Some(process) = self.places.process_of(family, cursor.process) else {
                 if core::mem::replace(&mut has_begun_anew, true) {
                     break;
                 }
-                self.looked_at = (0, 0, 0);
+                cursor = FIRST;
                 continue;
             };
-            let (_, last) = of(process).into_inner();
-            let behind = (Bound::Excluded(self.looked_at.max((process, 0, 0))), Bound::Included(last));
+            let (first, last) = of(process).into_inner();
+            let behind = (Bound::Excluded(cursor.max(first)), Bound::Included(last));
             let seen: Vec<_> =
                 self.waiters.range(behind).take(left).map(|(key, reply)| (*key, has_gone(reply))).collect();
             left -= seen.len();
-            self.looked_at = if left > 0 { (process + 1, 0, 0) } else { seen.last().map_or(last, |(key, _)| *key) };
-            let keys = seen.into_iter().filter(|(_, has_gone)| *has_gone);
-            let keys: Vec<_> = keys.map(|((_, deadline, arrival), _)| (deadline, arrival)).collect();
+            cursor = if left > 0 {
+                Key { process: process + 1, ..FIRST }
+            } else {
+                seen.last().map_or(last, |(key, _)| *key)
+            };
+            let keys: Vec<_> = seen.into_iter().filter(|(_, has_gone)| *has_gone).map(|(key, _)| key).collect();
             gone.extend(self.take_out(process, &keys));
         }
+        if self.cursors.len() == CURSORS {
+            self.cursors.pop_first();
+        }
+        self.cursors.insert(family, cursor);
         gone
     }
 
     /// Takes out some of a process.
-    fn take_out(&mut self, process: u64, keys: &[(u64, u64)]) -> Vec<R> {
+    fn take_out(&mut self, process: u64, keys: &[Key]) -> Vec<(Key, R)> {
         let Some(head) = self.head(process).filter(|_| !keys.is_empty()) else { return Vec::new() };
-        if self.heads.remove(&head).is_none() {
+        if self.heads.remove(&(head.deadline, head.arrival)).is_none() {
             self.turns.retain(|other| *other != process);
         }
         keys.iter().for_each(|_| self.places.give_back(process));
-        let gone = keys.iter().filter_map(|&(deadline, arrival)| self.waiters.remove(&(process, deadline, arrival)));
-        let gone = gone.collect();
+        let gone = keys.iter().filter_map(|key| Some((*key, self.waiters.remove(key)?))).collect();
         // The time of those who are left may not have come.
         if let Some(head) = self.head(process) {
-            self.heads.insert(head, process);
+            self.heads.insert((head.deadline, head.arrival), process);
         }
         gone
     }
 
-    /// Deadline and arrival of the earliest of a process.
-    fn head(&self, process: u64) -> Option<(u64, u64)> {
-        self.waiters.range(of(process)).next().map(|(&(_, deadline, arrival), _)| (deadline, arrival))
+    /// The earliest of a process.
+    fn head(&self, process: u64) -> Option<Key> {
+        self.waiters.range(of(process)).next().map(|(key, _)| *key)
     }
 
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
         self.places.check_invariants();
         assert_eq!(self.places.taken(), self.waiters.len());
-        for &(process, ..) in self.waiters.keys() {
-            assert_eq!(self.places.held(process), self.waiters.range(of(process)).count());
-            let turns = self.turns.iter().filter(|other| **other == process).count();
-            let heads = self.heads.values().filter(|other| **other == process).count();
+        for Key { process, .. } in self.waiters.keys() {
+            assert_eq!(self.places.held(*process), self.waiters.range(of(*process)).count());
+            let turns = self.turns.iter().filter(|other| *other == process).count();
+            let heads = self.heads.values().filter(|other| *other == process).count();
             assert_eq!(turns + heads, 1, "a process waits for its time or for its turn");
-            let head = self.head(process).expect("it has somebody who waits");
-            assert!(turns == 1 || self.heads.get(&head) == Some(&process), "the first of a process is its earliest");
+            let head = self.head(*process).expect("it has somebody who waits");
+            let of_head = self.heads.get(&(head.deadline, head.arrival));
+            assert!(turns == 1 || of_head == Some(process), "the first of a process is its earliest");
         }
         let known = |process: &u64| self.places.held(*process) > 0;
         assert!(self.turns.iter().chain(self.heads.values()).all(known), "nobody's turn comes for nothing");
+        assert!(self.cursors.len() <= CURSORS);
     }
 }
 
+/// Before all keys.
+const FIRST: Key = Key { process: 0, deadline: 0, arrival: 0 };
+
 /// The keys of a process.
-const fn of(process: u64) -> RangeInclusive<(u64, u64, u64)> {
-    (process, 0, 0)..=(process, u64::MAX, u64::MAX)
+const fn of(process: u64) -> RangeInclusive<Key> {
+    Key { process, ..FIRST }..=Key { process, deadline: u64::MAX, arrival: u64::MAX }
 }

@@ -1,4 +1,4 @@
-//! The clock server: delays. What it does: docs/manual/servers.md; its queue: `queue.rs`.
+//! The clock server: delays. What it does: docs/manual/servers.md.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]

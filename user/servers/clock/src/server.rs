@@ -3,12 +3,13 @@
 use tench::memory;
 use tench::server::Watch;
 use tench_abi::layout::slot;
-use tench_clock::queue::{GROWTH, Queue};
+use tench_clock::GROWTH;
 use tench_clock::time::{nanoseconds, next_tick};
 use tench_clock_client::Clock;
 use tench_clock_client::protocol::{ClockService, Error, Event};
 use tench_names_client::{Failure, Names};
 use tench_places::pace::Pace;
+use tench_places::queue::Queue;
 use tench_protocol::{Caller, Event as Happened, Failure as AnyFailure, Later, Pending, Port, Replies, again};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Rights, Wait};
 
@@ -17,6 +18,10 @@ const MAX_WAITERS: usize = 1024;
 /// How many of a family's threads a request looks at that finds no place: do they wait at all? So it stays short, and others may be looked
 /// at next time. A delay may end meanwhile, and then the rest of the request is as urgent as that.
 const LOOKS: usize = 8;
+/// Waits of an ended process that a request takes out: so it stays short, too.
+const PART: usize = 16;
+/// Nanoseconds of a [pause](Pace): so the clock takes less than a tenth of the processor for what clients have set, whatever that is.
+const PAUSE: u64 = 250_000;
 
 /// The server's state.
 pub struct Server {
@@ -37,21 +42,29 @@ impl Server {
         again(|| Names::STANDARD.register(Clock::NAME, public))?;
         let watch = Watch::new().map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
         let frequency = tench::time::frequency();
-        Ok(Server { queue: Queue::new(MAX_WAITERS), watch, pace: Pace::new(frequency), frequency })
+        Ok(Server { queue: Queue::new(MAX_WAITERS), watch, pace: Pace::new(PAUSE, frequency), frequency })
     }
 
     /// Answers requests for ever.
     pub fn serve(&mut self) -> ! {
         let mut port: Port = tench::server::port(0);
         loop {
-            let wait = match self.queue.next_deadline() {
-                Some(deadline) => Wait::alarm(Instant::from_ticks(self.pace.earliest(deadline))),
-                None => Wait::FOREVER,
-            };
-            if port.next(wait) == Happened::Request {
+            let alarm = self.queue.next_deadline().map(|deadline| Instant::from_ticks(self.pace.earliest(deadline)));
+            if port.next(alarm.map_or(Wait::FOREVER, Wait::alarm)) == Happened::Request {
                 port.carry_out(|request, context, answer| Clock::dispatch(self, request, context, answer));
+                if let Some(alarm) = alarm {
+                    self.count_if_urgent(alarm);
+                }
             }
             self.expire(&mut port.replies);
+        }
+    }
+
+    /// A request has been carried out: did the alarm go off meanwhile?
+    fn count_if_urgent(&mut self, alarm: Instant) {
+        let now = Instant::now();
+        if alarm <= now {
+            self.pace.count_urgent(now.ticks());
         }
     }
 
@@ -62,7 +75,7 @@ impl Server {
         }
         let now = Instant::now();
         while self.pace.admits(now.ticks()) {
-            let Some(waiter) = self.queue.pop_expired(now.ticks()) else { return };
+            let Some((_, waiter)) = self.queue.pop_expired(now.ticks()) else { return };
             self.pace.count(now.ticks());
             // Who gave up meanwhile is answered nothing.
             let _ = replies.answer(waiter, &Ok(now));
@@ -82,7 +95,7 @@ impl Server {
         }
         if !self.queue.may_wait(caller) {
             let watch = self.watch;
-            for waiter in self.queue.take_out_some(caller.family, LOOKS, |waiter| watch.has_gone(waiter)) {
+            for (_, waiter) in self.queue.take_out_some(caller.family, LOOKS, |waiter| watch.has_gone(waiter)) {
                 later.others().forget(waiter);
             }
             if !self.queue.may_wait(caller) {
@@ -133,10 +146,10 @@ impl ClockService for Server {
         self.wait_until(caller, later, deadline)
     }
 
-    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error> {
-        for waiter in self.queue.process_ended(process) {
+    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<bool, Error> {
+        for (_, waiter) in self.queue.process_ended(process, PART) {
             replies.forget(waiter);
         }
-        Ok(())
+        Ok(self.queue.held(process) > 0)
     }
 }

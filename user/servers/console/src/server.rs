@@ -7,6 +7,7 @@ use tench_console::kept::{Kept, Ownership};
 use tench_console::terminal::{Answer, GROWTH, Key, Terminal};
 use tench_console_client::Console;
 use tench_console_client::protocol::{ConsoleService, Error, MAX_TEXT, Mode};
+use tench_places::pace::Pace;
 use tench_protocol::{Arrived, Bytes, Caller, Event, Later, Pending, Port, Powers, Replies};
 use tench_sys::thread::Binding;
 use tench_sys::{
@@ -21,6 +22,11 @@ const REGISTERS: Cap<Frame> = Cap::new(slot::EXTRA);
 const INTERRUPT: Cap<Interrupt> = Cap::new(CapAddress(slot::EXTRA.0 + 1));
 /// Threads that can wait.
 const MAX_WAITERS: usize = 256;
+/// How many of a family's threads a request looks at that finds no place: do they wait at all? So it stays short, since a signal may come
+/// meanwhile, and then the rest of it is as urgent as that.
+const LOOKS: usize = 8;
+/// Nanoseconds of a [pause](Pace) between reads that end because their time is up.
+const PAUSE: u64 = 1_000_000;
 /// Bytes for what is kept, if nobody says it.
 const MEMORY: u64 = 64 * 1024;
 
@@ -57,6 +63,8 @@ pub struct Server {
     slots: [CapAddress; 2],
     /// Who still waits.
     watch: Watch,
+    /// How many of those whose time is up are told at a time.
+    pace: Pace,
 }
 
 impl Server {
@@ -75,14 +83,25 @@ impl Server {
         let bindings = Bindings { notification: Binding::To(notification), ..Bindings::KEEP };
         Cap::<Thread>::new(slot::THREAD).bind(bindings)?;
         INTERRUPT.bind(Some(notification))?;
-        Ok(Server { uart, terminal, interrupt, suspend, kept, ownership, slots, watch: Watch::new()? })
+        Ok(Server {
+            uart,
+            terminal,
+            interrupt,
+            suspend,
+            kept,
+            ownership,
+            slots,
+            watch: Watch::new()?,
+            pace: Pace::new(PAUSE, tench::time::frequency()),
+        })
     }
 
     /// Answers requests and interrupts for ever.
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(1);
         loop {
-            let wait = self.terminal.next_deadline().map_or(Wait::FOREVER, Wait::until);
+            let deadline = self.terminal.next_deadline().map(|deadline| self.pace.earliest(deadline.ticks()));
+            let wait = deadline.map_or(Wait::FOREVER, |deadline| Wait::until(Instant::from_ticks(deadline)));
             match port.next(wait) {
                 Event::Signal(_) => self.take_interrupt(),
                 Event::Request => {
@@ -90,14 +109,23 @@ impl Server {
                 }
                 Event::Nothing => {}
             }
-            // The time is of interest only to those who wait for it.
-            if self.terminal.next_deadline().is_some() {
-                self.terminal.expire(Instant::now());
-            }
+            self.expire();
             self.send();
             // Before anybody is told that it was done.
             self.keep();
             self.deliver(&mut port);
+        }
+    }
+
+    /// Ends some of the reads whose time is up.
+    fn expire(&mut self) {
+        // The time is of interest only to those who wait for it.
+        if self.terminal.next_deadline().is_none() {
+            return;
+        }
+        let now = Instant::now();
+        while self.pace.admits(now.ticks()) && self.terminal.expire_one(now) {
+            self.pace.count(now.ticks());
         }
     }
 
@@ -176,7 +204,7 @@ impl Server {
     fn keep_request<T>(&mut self, caller: Caller, mut later: Later<'_, T, Error>) -> Result<Pending<T, Error>, Error> {
         if !self.terminal.may_wait(caller) {
             let watch = self.watch;
-            let gone = self.terminal.take_out(caller.family, |waiter| match waiter {
+            let gone = self.terminal.take_out_some(caller.family, LOOKS, |waiter| match waiter {
                 Waiter::Reader(pending) => watch.has_gone(pending),
                 Waiter::Writer(pending) => watch.has_gone(pending),
             });
@@ -232,7 +260,11 @@ impl ConsoleService for Server {
         deadline: Instant,
     ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error> {
         let pending = self.keep_request(caller, later)?;
-        self.terminal.read(caller, max, Some(deadline), Waiter::Reader(pending));
+        if deadline <= Instant::now() {
+            self.terminal.read_at_once(caller, max, Waiter::Reader(pending));
+        } else {
+            self.terminal.read(caller, max, Some(deadline), Waiter::Reader(pending));
+        }
         Ok(None)
     }
 

@@ -1,6 +1,6 @@
 //! Who reads, who waits, and who says so.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use tench::server::Lasting;
@@ -72,6 +72,8 @@ pub struct Terminal<R> {
     drainers: Vec<(Client, R)>,
     /// Answers that are due.
     answers: VecDeque<(R, Answer)>,
+    /// At which of a family's [`take_out_some`](Self::take_out_some) goes on.
+    cursors: BTreeMap<u64, usize>,
     limit: usize,
 }
 
@@ -89,6 +91,7 @@ impl<R> Terminal<R> {
             drainers: Vec::with_capacity(limit),
             // One who need not wait is answered, too.
             answers: VecDeque::with_capacity(limit + 1),
+            cursors: BTreeMap::new(),
             limit,
         }
     }
@@ -106,10 +109,30 @@ impl<R> Terminal<R> {
         allows(own, self.waiting(), self.limit)
     }
 
-    /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. What they have
-    /// written and has had no room yet is lost, as if they had not written it.
-    pub fn take_out(&mut self, family: u64, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        self.take_out_if(|client| client.family == family, has_gone)
+    /// Everybody who waits: readers, writers, drainers.
+    fn waiters(&self) -> impl Iterator<Item = (&Client, &R)> {
+        let readers = self.readers.iter().map(|reader| (&reader.client, &reader.reply));
+        let writers = self.writers.iter().map(|writer| (&writer.client, &writer.reply));
+        readers.chain(writers).chain(self.drainers.iter().map(|(client, reply)| (client, reply)))
+    }
+
+    /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no more than so many,
+    /// and at others the next time. What they have written and has had no room yet is lost, as if they had not written it.
+    pub fn take_out_some(&mut self, family: u64, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        let is_of_family = |client: &Client| client.family == family;
+        let count = self.waiters().filter(|(client, _)| is_of_family(client)).count();
+        let first = self.cursors.remove(&family).filter(|first| *first < count).unwrap_or(0);
+        let seen = self.waiters().filter(|(client, _)| is_of_family(client)).enumerate().skip(first).take(looks);
+        let gone: Vec<usize> = seen.filter(|(_, (_, reply))| has_gone(reply)).map(|(index, _)| index).collect();
+        if self.cursors.len() == self.limit {
+            self.cursors.pop_first();
+        }
+        self.cursors.insert(family, first + looks - gone.len());
+        if gone.is_empty() {
+            return Vec::new();
+        }
+        let mut index = 0..;
+        self.take_out_if(is_of_family, |_| index.next().is_some_and(|index| gone.contains(&index)))
     }
 
     fn take_out_if(&mut self, is_meant: impl Fn(&Client) -> bool, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
@@ -164,16 +187,33 @@ impl<R> Terminal<R> {
         }
     }
 
+    /// A thread wants to read what is there, and not to wait.
+    pub fn read_at_once(&mut self, client: Client, max: usize, reply: R) {
+        // Were somebody to read it before, he would have.
+        if max == 0 || self.line.is_ready() && self.may_read(&client) {
+            self.read(client, max, None, reply);
+        } else {
+            self.answers.push_back((reply, Answer::Refused(Error::TimedOut)));
+        }
+    }
+
+    /// Returns whether what is typed is for a client.
+    const fn may_read(&self, client: &Client) -> bool {
+        self.foreground == 0 || client.process == self.foreground
+    }
+
     /// When the first reader waits no more.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.readers.iter().filter_map(|reader| reader.deadline).min()
     }
 
-    /// Refuses those whose deadline has come.
-    pub fn expire(&mut self, now: Instant) {
-        if self.next_deadline().is_some_and(|deadline| deadline <= now) {
-            self.refuse_readers(Error::TimedOut, |reader| reader.deadline.is_some_and(|deadline| deadline <= now));
-        }
+    /// Refuses one whose deadline has come. Returns whether there was one.
+    pub fn expire_one(&mut self, now: Instant) -> bool {
+        let is_over = |reader: &Reader<R>| reader.deadline.is_some_and(|deadline| deadline <= now);
+        let expired = self.readers.iter().position(is_over).and_then(|place| self.readers.remove(place));
+        let is_one = expired.is_some();
+        self.answers.extend(expired.map(|reader| (reader.reply, Answer::Refused(Error::TimedOut))));
+        is_one
     }
 
     /// A thread wants to write: as it is with the power for that, otherwise what is left of it for [ordinary programs](Plain).
@@ -225,9 +265,7 @@ impl<R> Terminal<R> {
     /// Hands input to those who may have it, in the order in which they came.
     fn serve(&mut self) {
         while self.line.is_ready() {
-            let foreground = self.foreground;
-            let may_read = |reader: &Reader<R>| foreground == 0 || reader.client.process == foreground;
-            let Some(index) = self.readers.iter().position(may_read) else { return };
+            let Some(index) = self.readers.iter().position(|reader| self.may_read(&reader.client)) else { return };
             if let Some(reader) = self.readers.remove(index) {
                 let bytes = self.line.read(reader.max);
                 self.answers.push_back((reader.reply, Answer::Input(bytes)));

@@ -240,17 +240,58 @@ fn who_reads_until_a_deadline_is_refused_then() {
     terminal.read(Client::alone(SHELL), 100, at(10), "early");
     terminal.read(Client::alone(SHELL), 100, None, "patient");
     assert_eq!(terminal.next_deadline(), at(10));
-    terminal.expire(Instant::from_ticks(9));
-    assert_eq!(terminal.next_answer(), None);
-    terminal.expire(Instant::from_ticks(10));
+    assert!(!terminal.expire_one(Instant::from_ticks(9)));
+    assert!(terminal.expire_one(Instant::from_ticks(10)) && !terminal.expire_one(Instant::from_ticks(10)));
     assert_eq!(terminal.next_answer(), Some(("early", Answer::Refused(Error::TimedOut))));
     assert_eq!(terminal.next_deadline(), at(20));
     type_text(&mut terminal, b"x\r");
     assert_eq!(terminal.next_answer(), Some(("late", input("x\n"))));
     assert_eq!(terminal.next_deadline(), None);
-    terminal.expire(Instant::from_ticks(u64::MAX));
+    assert!(!terminal.expire_one(Instant::from_ticks(u64::MAX)));
     type_text(&mut terminal, b"y\r");
     assert_eq!(terminal.next_answer(), Some(("patient", input("y\n"))));
+}
+
+#[test]
+fn who_does_not_wait_gets_what_is_there() {
+    let mut terminal = terminal();
+    let refused = Some(("now", Answer::Refused(Error::TimedOut)));
+    terminal.read_at_once(Client::alone(SHELL), 100, "now");
+    assert_eq!(terminal.next_answer(), refused);
+    type_text(&mut terminal, b"x\r");
+    terminal.read_at_once(Client::alone(SHELL), 100, "now");
+    assert_eq!(terminal.next_answer(), Some(("now", input("x\n"))));
+    // What is for the process in the foreground is not for others.
+    terminal.set_foreground(SHELL, Powers::TERMINAL, CHILD).unwrap();
+    type_text(&mut terminal, b"y\r");
+    terminal.read_at_once(Client::alone(SHELL), 100, "now");
+    assert_eq!(terminal.next_answer(), refused);
+    terminal.read_at_once(Client::alone(CHILD), 100, "child");
+    assert_eq!(terminal.next_answer(), Some(("child", input("y\n"))));
+}
+
+/// However many wait, a request looks at a few, and the next at others.
+#[test]
+fn those_who_gave_up_are_found_a_few_at_a_time() {
+    let mut terminal = Terminal::new(64);
+    let mut looked_at = Vec::new();
+    for number in 0..20 {
+        match number % 2 {
+            0 => terminal.read(Client::alone(CHILD), 1, None, number),
+            _ => terminal.drain(Client::alone(CHILD), number),
+        }
+        terminal.read(Client::alone(SHELL), 1, None, 100 + number);
+    }
+    for _ in 0..7 {
+        let gone = terminal.take_out_some(CHILD, 3, |number| {
+            looked_at.push(*number);
+            *number == 7
+        });
+        assert!(gone.is_empty() || gone == [7], "{gone:?}");
+        drop(terminal.take_out_some(SHELL, 3, |_| false));
+    }
+    looked_at.sort_unstable();
+    assert_eq!(looked_at, (0..20).collect::<Vec<_>>(), "each once");
 }
 
 #[test]
@@ -306,7 +347,7 @@ fn too_many_who_wait_are_an_error_and_nothing_is_read_at_once() {
     // A child of the child is no further process in this.
     let grandchild = Client { process: 99, family: CHILD };
     assert!(!terminal.may_wait(grandchild));
-    assert_eq!(terminal.take_out(CHILD, |_| true).len(), 4);
+    assert_eq!(terminal.take_out_some(CHILD, 9, |_| true).len(), 4);
     assert!(terminal.may_wait(grandchild));
     assert!(terminal.may_wait(Client::alone(CHILD)));
     terminal.read(Client::alone(CHILD), 1, None, "again");

@@ -394,12 +394,17 @@ fn ended(label: u64) -> Option<fn(&mut Message)> {
     fn nothing(message: &mut Message) {
         message.restart(DONE);
     }
+    fn no_more(message: &mut Message) {
+        message.restart(DONE);
+        false.encode(message);
+    }
     fn no_question(message: &mut Message) {
         message.restart(DONE);
         None::<u64>.encode(message);
     }
     match label {
-        Names::PROCESS_ENDED | Console::PROCESS_ENDED | Clock::PROCESS_ENDED => Some(nothing),
+        Names::PROCESS_ENDED | Console::PROCESS_ENDED => Some(nothing),
+        Clock::PROCESS_ENDED => Some(no_more),
         Files::PROCESS_ENDED => Some(no_question),
         _ => None,
     }

@@ -23,8 +23,9 @@ use tench_procs_client::protocol::{Error, State, Status};
 use tench_protocol::{Pending, Replies};
 use tench_sys::{Cap, Endpoint, Message, Notification, Reply, SchedulingContext, Wait};
 
-use crate::server::{Kept, Server, Waited};
+use crate::server::{Kept, Server};
 use crate::spawn::SERVICE;
+use crate::waiting::Waited;
 
 /// Bytes of the reaper's stack.
 const STACK: usize = 8 << 10;

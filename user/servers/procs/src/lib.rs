@@ -9,5 +9,6 @@ extern crate alloc;
 
 pub mod catalogue;
 pub mod records;
+pub mod shares;
 pub mod supervisor;
 pub mod waits;

@@ -6,12 +6,15 @@
 //! spawn      from a request to a running process
 //! server     requests and faults, one after another
 //! ending     ending processes, in parts
+//! waiting    who waits for that, and is told
 //! services   starting servers, also again when they end
 //! inspect    requests that only look
 //! patient    the way to servers that may be what has died
 //! report     what is said about a fault
 //! catalogue  which programs there are, found by name   (library)
 //! records    what is known about each process        (library)
+//! waits      who waits for which process              (library)
+//! shares     what families share in preparations      (library)
 //! supervisor which servers are started again, and when (library)
 //! ```
 //! The server is nobody's client but for `mem`, `names`, `console` and `files`, none of which ever waits for it.
@@ -30,6 +33,7 @@ mod report;
 mod server;
 mod services;
 mod spawn;
+mod waiting;
 
 use tench_loader::addresses::Randomness;
 

@@ -27,6 +27,7 @@ use tench_places::{Places, allows};
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{Error, State, TRUSTED_PRIORITY};
 
+use crate::shares::{Held, Shares};
 use crate::waits::Waits;
 
 /// Processes that can exist at a time. A family can have half of them: one thousand, beside the servers.
@@ -37,12 +38,6 @@ pub const MAX_ENDED: usize = 4096;
 pub const MAX_WAITERS: usize = 256;
 /// Generations over which a process manages its descendants.
 pub const MAX_GENERATIONS: usize = 32;
-
-/// Bytes of one place for texts with which processes are prepared.
-pub const TEXT_UNIT: usize = 1024;
-/// Places for such texts, of all preparations. A family can have half of them: as much as it takes to prepare two thousand processes with
-/// short ones. A process that runs needs none.
-pub const TEXT_PLACES: usize = 4096;
 
 /// Places for records: a power of two, more than there are records.
 const PLACES: usize = 8192;
@@ -101,8 +96,8 @@ pub struct Record<K> {
     pub is_ending: bool,
     /// It is one of those that the load counts.
     counts: bool,
-    /// Places that the texts take with which it is prepared.
-    texts: usize,
+    /// What it takes of the server in preparation.
+    held: Held,
     /// Who may manage it: its parent, that one's parent and so on. They may be forgotten.
     ancestors: Box<[u64]>,
 }
@@ -153,8 +148,7 @@ pub struct Records<K, R> {
     names: BTreeMap<String, BTreeSet<u64>>,
     /// The living, by family.
     living: Places,
-    /// Places for texts of processes in preparation, by family.
-    texts: Places,
+    shares: Shares,
     /// How many numbers of families were given last time round; and of families of guests.
     last_families: [u64; 2],
     /// Families of other cores that have started living processes here, and what family those are. All guests of a core count as one family of it:
@@ -191,7 +185,7 @@ impl<K, R> Records<K, R> {
             preparing: BTreeSet::new(),
             names: BTreeMap::new(),
             living: Places::new(MAX_LIVING),
-            texts: Places::new(TEXT_PLACES),
+            shares: Shares::default(),
             last_families: [0; 2],
             guests: BTreeMap::new(),
             hosts: BTreeMap::new(),
@@ -269,7 +263,7 @@ impl<K, R> Records<K, R> {
             status: Condition::plain(State::Preparing),
             is_ending: false,
             counts: false,
-            texts: 0,
+            held: Held::default(),
             ancestors,
         };
         self.last = pid;
@@ -310,7 +304,7 @@ impl<K, R> Records<K, R> {
         let counted = core::mem::replace(&mut record.counts, counts);
         self.load = self.load + usize::from(counts) - usize::from(counted);
         self.preparing.remove(&(parent, pid));
-        self.release_texts(pid);
+        self.release_shares(pid);
         Ok(())
     }
 
@@ -367,21 +361,21 @@ impl<K, R> Records<K, R> {
     pub fn hold_texts(&mut self, pid: u64, bytes: usize) -> Result<(), Error> {
         let record = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid);
         let record = record.ok_or(Error::NoSuchProcess)?;
-        while record.texts < bytes.div_ceil(TEXT_UNIT) {
-            let client = record.client();
-            if !self.texts.may_take(client) {
-                return Err(Error::TooMuchText);
-            }
-            self.texts.take(client);
-            record.texts += 1;
-        }
-        Ok(())
+        self.shares.hold_texts(record.client(), &mut record.held, bytes)
     }
 
-    /// A process's texts are gone, or are not its family's any more.
-    pub fn release_texts(&mut self, pid: u64) {
+    /// A process in preparation will have been given so many capabilities. Fails with `TooManyCapabilities` if its family has no places for
+    /// that.
+    pub fn hold_given(&mut self, pid: u64, count: usize) -> Result<(), Error> {
+        let record = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid);
+        let record = record.ok_or(Error::NoSuchProcess)?;
+        self.shares.hold_given(record.client(), &mut record.held, count)
+    }
+
+    /// A process is not in preparation any more.
+    fn release_shares(&mut self, pid: u64) {
         if let Some(record) = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid) {
-            (0..core::mem::take(&mut record.texts)).for_each(|_| self.texts.give_back(pid));
+            self.shares.release(pid, &mut record.held);
         }
     }
 
@@ -413,14 +407,15 @@ impl<K, R> Records<K, R> {
     /// Makes room for one more thread of `caller` that waits for `pid`, if there is none, by taking out those whose threads do
     /// not wait any more, without having said so: `has_gone` says which.
     pub fn make_room(&mut self, pid: u64, caller: Client, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        if self.has_room(pid, caller) { Vec::new() } else { self.waits.give_back(pid, caller.process, has_gone) }
+        if self.has_room(pid, caller) { Vec::new() } else { self.waits.give_back(pid, caller, has_gone) }
     }
 
     /// Whether one more thread may wait.
     pub fn has_room(&self, pid: u64, caller: Client) -> bool {
         let own = self.waits.count_between(pid, caller.family, MAX_WAITERS);
         allows(own, self.waits.count_for(pid, MAX_WAITERS), MAX_WAITERS)
-            && self.waits.count_of(caller.process, MAX_WAITERS) < MAX_WAITERS
+            && self.waits.count_of(caller.process) < MAX_WAITERS
+            && self.waits.may_wait(caller)
     }
 
     /// The highest priority that `caller` may give: its ceiling. Of a process of another core that is not known here, and it may
@@ -439,12 +434,12 @@ impl<K, R> Records<K, R> {
         self.waits.begin(pid, waiter, deadline, reply);
     }
 
-    /// The earliest deadline of a wait.
+    /// The earliest deadline of a wait, which is 0 while somebody's time has come.
     pub fn next_deadline(&self) -> Option<u64> {
         self.waits.next_deadline()
     }
 
-    /// Takes out somebody who has waited until `now` or less.
+    /// Takes out somebody who has waited until `now` or less: the processes of those who wait have turns.
     pub fn pop_expired(&mut self, now: u64) -> Option<R> {
         self.waits.pop_expired(now)
     }
@@ -478,7 +473,7 @@ impl<K, R> Records<K, R> {
 
     /// What the end of a process takes out of the sets of the living.
     fn close(&mut self, pid: u64) -> Ended<K, R> {
-        self.release_texts(pid);
+        self.release_shares(pid);
         let Some(mut record) = self.places[place(pid)].take() else {
             return Ended { kernel: None, waiters: Vec::new(), abandoned: Vec::new() };
         };
@@ -520,7 +515,7 @@ impl<K, R> Records<K, R> {
         let mut numbers = BTreeSet::new();
         let (mut children, mut preparing, mut living) = (BTreeSet::new(), BTreeSet::new(), 0);
         let mut families = BTreeMap::new();
-        let (mut load, mut texts) = (0, 0);
+        let mut load = 0;
         for (index, record) in self.places.iter().enumerate().filter_map(|(n, one)| Some((n, one.as_ref()?))) {
             let pid = &record.number;
             assert_eq!(place(*pid), index);
@@ -535,8 +530,7 @@ impl<K, R> Records<K, R> {
             children.insert((record.parent, *pid));
             living += usize::from(!record.has_ended());
             load += usize::from(record.counts);
-            texts += record.texts;
-            assert!(record.texts == 0 || record.status.state == State::Preparing);
+            assert!(record.held.is_nothing() || record.status.state == State::Preparing);
             assert!(!record.counts || record.status.state == State::Running);
             *families.entry(record.family).or_insert(0) += usize::from(!record.has_ended());
             if record.status.state == State::Preparing {
@@ -550,8 +544,7 @@ impl<K, R> Records<K, R> {
         assert_eq!(self.children, children);
         assert_eq!(self.preparing, preparing);
         self.living.check_invariants();
-        self.texts.check_invariants();
-        assert_eq!(self.texts.taken(), texts);
+        self.shares.check_invariants(self.places.iter().flatten().map(|record| record.held));
         assert_eq!(self.living.taken(), living);
         assert!(families.iter().all(|(family, count)| self.living.held_by_family(*family) == *count));
         assert!(families.keys().all(|family| power::family(*family) == *family), "a badge can say which family");

@@ -26,8 +26,8 @@ use tench_procs_client::protocol::{
     CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_FILE, MAX_NAME, MAX_SERVICE, OwnFault,
     ProcsService, State, Status, Strings,
 };
-use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Replies, Sent, Text};
-use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kernel, Message, Notification, Received, Wait};
+use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Sent, Text};
+use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kernel, Message, Notification, Received};
 
 use crate::boot::{self, Boot};
 use crate::ending::{Reaper, Waiter};
@@ -35,6 +35,7 @@ use crate::memory::Account;
 use crate::report;
 use crate::services::{Connecting, Outcome, Plan, open_account};
 use crate::spawn::{Living, Preparation, Supervision, stack_size};
+use crate::waiting::Waited;
 
 /// Bytes of heap that a request may need that adds something: for a record, the texts that a process is started with,
 /// twice, and what is known of its address space.
@@ -42,6 +43,9 @@ const GROWTH: usize = records::GROWTH + 3 * TEXT_SIZE;
 /// Bytes of heap that any other request may need until it is answered: always kept in reserve, so that a process can end
 /// when there is no memory left.
 const BRIEFLY: usize = records::BRIEFLY + (8 << 10);
+
+/// Nanoseconds of a [pause](Pace) between waits that end because their time is up: that takes less than two percent of the processor.
+const PAUSE: u64 = 1_000_000;
 
 /// What is kept of a process that has not ended.
 pub enum Kept {
@@ -56,17 +60,6 @@ pub enum Kept {
 /// A process's record.
 pub type ProcessRecord = Record<Kept>;
 
-/// What has become of a wait.
-#[derive(Clone, Copy, Debug)]
-pub enum Waited {
-    /// This process has ended.
-    For(u64),
-    /// Its time is up.
-    TimedOut,
-    /// Nobody waits any more.
-    ForNobody,
-}
-
 /// The server's state.
 pub struct Server {
     pub(crate) boot: Boot,
@@ -74,9 +67,9 @@ pub struct Server {
     /// Those who waited.
     pub(crate) answers: Vec<(Waiter, Waited)>,
     /// Who still waits.
-    watch: Watch,
+    pub(crate) watch: Watch,
     /// How many of those whose time is up are told at a time.
-    pace: Pace,
+    pub(crate) pace: Pace,
     pub(crate) window: Window,
     /// Where the nodes of a process hang while it is loaded.
     pub(crate) shelf: u32,
@@ -121,7 +114,7 @@ impl Server {
             records,
             answers: Vec::new(),
             watch: Watch::new().map_err(|_| LoadError::OutOfMemory)?,
-            pace: Pace::new(tench::time::frequency()),
+            pace: Pace::new(PAUSE, tench::time::frequency()),
             window: Window::new(&mut tench_boot::OwnSpace, addresses::window(&mut random.sequence()))?,
             shelf: objects::shelf()?,
             random,
@@ -139,8 +132,7 @@ impl Server {
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(1);
         loop {
-            let wait = self.next_deadline().map_or(Wait::FOREVER, Wait::until);
-            if port.next(wait) == Event::Request {
+            if port.next(self.waits()) == Event::Request {
                 port.carry_out(|request, context, answer| {
                     if request.is_fault() {
                         self.fault_message(request, answer);
@@ -159,82 +151,6 @@ impl Server {
         }
     }
 
-    /// When something is to be done, if nothing happens before: a server is to be started, or somebody has waited long enough.
-    fn next_deadline(&self) -> Option<Instant> {
-        let start = self.supervisor.next_deadline();
-        let wait = self.records.next_deadline().map(|deadline| self.pace.earliest(deadline));
-        start.into_iter().chain(wait).min().map(Instant::from_ticks)
-    }
-
-    /// Ends some of the waits whose time is up.
-    fn expire(&mut self) {
-        if self.records.next_deadline().is_none() {
-            return;
-        }
-        let now = Instant::now().ticks();
-        while self.pace.admits(now)
-            && let Some(waiter) = self.records.pop_expired(now)
-        {
-            self.pace.count(now);
-            self.answers.push((waiter, Waited::TimedOut));
-        }
-    }
-
-    /// Lets somebody wait for the end of a process.
-    fn wait_for(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, Status, Error>,
-        process: u64,
-        deadline: Option<Instant>,
-    ) -> Result<Option<Status>, Error> {
-        reserve()?;
-        self.records.check_living(caller.process)?;
-        if self.records.get(process)?.has_ended() {
-            return self.describe(process).map(Some);
-        }
-        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            return Err(Error::TimedOut);
-        }
-        if !self.may_wait(process, caller) {
-            return Err(Error::Full);
-        }
-        let waiter = later.keep().map_err(|_| Error::Full)?;
-        self.records.wait(process, caller, deadline.map(Instant::ticks), Waiter::Status(waiter));
-        Ok(None)
-    }
-
-    /// Makes room for one more who waits, if there is none. Answers whether there is.
-    fn may_wait(&mut self, process: u64, caller: Caller) -> bool {
-        let watch = self.watch;
-        let gone = self.records.make_room(process, caller, |waiter| watch.is_empty(waiter.reply()));
-        self.answers.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
-        self.records.has_room(process, caller)
-    }
-
-    /// Lets whoever has killed a process wait until nothing is left of it. Answers whether he waits: where there is no room for that, he
-    /// goes on.
-    fn wait_for_kill(&mut self, caller: Caller, process: u64, keep: &mut dyn FnMut() -> Option<Waiter>) -> bool {
-        if reserve().is_err() || !self.may_wait(process, caller) {
-            return false;
-        }
-        let Some(waiter) = keep() else { return false };
-        self.records.wait(process, caller, None, waiter);
-        true
-    }
-
-    /// Answers those who waited for a process that has ended.
-    fn tell(&mut self, replies: &mut Replies) {
-        for (waiter, waited) in core::mem::take(&mut self.answers) {
-            match waited {
-                Waited::For(process) => waiter.answer(replies, self.describe(process)),
-                Waited::TimedOut => waiter.answer(replies, Err(Error::TimedOut)),
-                Waited::ForNobody => waiter.forget(replies),
-            }
-        }
-        self.answer_connections(replies);
-    }
-
     /// The preparation of a process that `caller` prepares.
     fn preparation(&mut self, caller: u64, process: u64) -> Result<&mut Preparation, Error> {
         self.records.check_living(caller)?;
@@ -242,6 +158,14 @@ impl Server {
             Some(Kept::Preparing(preparation)) => Ok(preparation),
             _ => Err(Error::WrongState),
         }
+    }
+
+    /// Makes a place for a capability that a process in preparation is to find in a slot. Answers the preparation.
+    fn make_place(&mut self, caller: Caller, process: u64, slot: CapAddress) -> Result<&mut Preparation, Error> {
+        reserve()?;
+        let count = self.preparation(caller.process, process)?.given_with(slot)?;
+        self.records.hold_given(process, count)?;
+        self.preparation(caller.process, process)
     }
 
     /// Makes room for a program's file on the account of a process, which is prepared from then on.
@@ -372,8 +296,8 @@ impl ProcsService for Server {
     }
 
     fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error> {
-        reserve()?;
-        self.preparation(caller.process, process)?.give(slot, cap)
+        self.make_place(caller, process, slot)?.give(slot, cap);
+        Ok(())
     }
 
     fn give_away(
@@ -383,8 +307,8 @@ impl ProcsService for Server {
         slot: CapAddress,
         cap: Arrived<'_, Any, Given>,
     ) -> Result<(), Error> {
-        reserve()?;
-        self.preparation(caller.process, process)?.give(slot, cap)
+        self.make_place(caller, process, slot)?.give(slot, cap);
+        Ok(())
     }
 
     fn set_up(
@@ -614,6 +538,6 @@ impl ProcsService for Server {
 }
 
 /// Sees to it that there is memory for a request that adds something that stays. All others are carried out in any case.
-fn reserve() -> Result<(), Error> {
+pub fn reserve() -> Result<(), Error> {
     memory::reserve_heap(GROWTH + BRIEFLY).map_err(|_| Error::OutOfMemory)
 }

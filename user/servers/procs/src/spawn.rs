@@ -286,13 +286,14 @@ impl Preparation {
         Ok(())
     }
 
-    /// Takes over a capability that has come along.
-    pub fn give<How>(&mut self, to: CapAddress, cap: Arrived<'_, Any, How>) -> Result<(), Error> {
-        if !may_be_given(to) || self.has(to) {
-            return Err(Error::BadSlot);
-        }
+    /// How many capabilities it has been given when one more lies in this slot. Fails with `BadSlot` if none may, or one does.
+    pub fn given_with(&self, to: CapAddress) -> Result<usize, Error> {
+        if may_be_given(to) && !self.has(to) { Ok(self.given.len() + 1) } else { Err(Error::BadSlot) }
+    }
+
+    /// Takes over a capability that has come along, for a slot in which one [may lie](Self::given_with).
+    pub fn give<How>(&mut self, to: CapAddress, cap: Arrived<'_, Any, How>) {
         self.given.push((to, cap.keep().address()));
-        Ok(())
     }
 
     fn has(&self, to: CapAddress) -> bool {

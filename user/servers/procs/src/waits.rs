@@ -1,129 +1,136 @@
 //! Who waits for the end of which process, and until when.
 //!
-//! A wait is found by its number, and through ordered sets by the process whose end is awaited, by the process whose thread
-//! waits, and by its deadline: each question takes O(log n) steps, however many wait.
+//! A wait is found by its key in the queue, and through an ordered set by the process whose end is awaited: each question takes O(log n)
+//! steps, however many wait.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use tench_places::Client;
+use tench_places::queue::{Key, NEVER, Queue};
+
+/// Threads that can wait. A family can have half of these places.
+pub const MAX_WAITS: usize = 2048;
+/// How many waits of a family a request looks at that finds no place: does anybody still wait there?
+pub const LOOKS: usize = 128;
 
 /// A wait. `R` is what it takes to answer.
 struct Wait<R> {
     target: u64,
-    waiter: Client,
-    deadline: Option<u64>,
+    family: u64,
     reply: R,
 }
 
-/// All waits. Numbers rise, so those of one process are in the order in which they began.
+/// All waits.
 pub struct Waits<R> {
-    waits: BTreeMap<u64, Wait<R>>,
-    by_target: BTreeSet<(u64, u64)>,
-    by_waiter: BTreeSet<(u64, u64)>,
-    by_deadline: BTreeSet<(u64, u64)>,
-    begun: u64,
+    queue: Queue<Wait<R>>,
+    /// Target, arrival, and the rest of the key.
+    by_target: BTreeSet<(u64, u64, u64, u64)>,
 }
 
 impl<R> Default for Waits<R> {
     fn default() -> Self {
-        Waits {
-            waits: BTreeMap::new(),
-            by_target: BTreeSet::new(),
-            by_waiter: BTreeSet::new(),
-            by_deadline: BTreeSet::new(),
-            begun: 0,
-        }
+        Waits { queue: Queue::new(MAX_WAITS), by_target: BTreeSet::new() }
     }
-}
-
-/// The pairs of a set that begin with `key`.
-fn of(set: &BTreeSet<(u64, u64)>, key: u64) -> impl Iterator<Item = u64> {
-    set.range((key, 0)..=(key, u64::MAX)).map(|(_, number)| *number)
 }
 
 impl<R> Waits<R> {
     /// A thread of `waiter` waits for the end of `target`, until a time if it says so.
     pub fn begin(&mut self, target: u64, waiter: Client, deadline: Option<u64>, reply: R) {
-        self.begun += 1;
-        let number = self.begun;
-        self.waits.insert(number, Wait { target, waiter, deadline, reply });
-        self.by_target.insert((target, number));
-        self.by_waiter.insert((waiter.process, number));
-        if let Some(deadline) = deadline {
-            self.by_deadline.insert((deadline, number));
-        }
+        let wait = Wait { target, family: waiter.family, reply };
+        let key = self.queue.push(deadline.unwrap_or(NEVER), waiter, wait);
+        self.by_target.insert(of_target(target, key));
     }
 
-    fn remove(&mut self, number: u64) -> Option<R> {
-        let Wait { target, waiter, deadline, reply } = self.waits.remove(&number)?;
-        self.by_target.remove(&(target, number));
-        self.by_waiter.remove(&(waiter.process, number));
-        if let Some(deadline) = deadline {
-            self.by_deadline.remove(&(deadline, number));
-        }
-        Some(reply)
+    /// The waits for `target`, in the order in which they began.
+    fn of(&self, target: u64) -> impl Iterator<Item = Key> {
+        let range = (target, 0, 0, 0)..=(target, u64::MAX, u64::MAX, u64::MAX);
+        self.by_target.range(range).map(|&(_, arrival, process, deadline)| Key { process, deadline, arrival })
+    }
+
+    /// Forgets for whom those waited who have been taken out.
+    fn forget(&mut self, taken: Vec<(Key, Wait<R>)>) -> Vec<R> {
+        let mut forget = |(key, Wait { target, reply, .. })| {
+            self.by_target.remove(&of_target(target, key));
+            reply
+        };
+        taken.into_iter().map(&mut forget).collect()
+    }
+
+    /// Returns whether one more thread of a client may wait.
+    pub fn may_wait(&self, client: Client) -> bool {
+        self.queue.may_wait(client)
     }
 
     /// How many wait for `target`; counts no further than `limit`.
     pub fn count_for(&self, target: u64, limit: usize) -> usize {
-        of(&self.by_target, target).take(limit).count()
+        self.of(target).take(limit).count()
     }
 
-    /// How many threads of `waiter` wait; counts no further than `limit`.
-    pub fn count_of(&self, waiter: u64, limit: usize) -> usize {
-        of(&self.by_waiter, waiter).take(limit).count()
+    /// How many threads of `waiter` wait.
+    pub fn count_of(&self, waiter: u64) -> usize {
+        self.queue.held(waiter)
     }
 
     /// Returns how many of those who wait for `target` are threads of a family; looks at no more than `limit`.
     pub fn count_between(&self, target: u64, family: u64, limit: usize) -> usize {
-        let is_of = |number: &u64| self.waits.get(number).is_some_and(|wait| wait.waiter.family == family);
-        of(&self.by_target, target).take(limit).filter(is_of).count()
+        let is_of = |key: &Key| self.queue.get(*key).is_some_and(|wait| wait.family == family);
+        self.of(target).take(limit).filter(is_of).count()
     }
 
     /// `target` has ended: takes out everybody who waited for it, in the order in which they came.
     pub fn target_ended(&mut self, target: u64) -> Vec<R> {
-        let numbers: Vec<u64> = of(&self.by_target, target).collect();
-        numbers.into_iter().filter_map(|number| self.remove(number)).collect()
+        let keys: Vec<Key> = self.of(target).collect();
+        self.take_out(keys)
+    }
+
+    /// Takes these out.
+    fn take_out(&mut self, keys: Vec<Key>) -> Vec<R> {
+        let taken = keys.into_iter().filter_map(|key| Some((key, self.queue.remove(key)?))).collect();
+        self.forget(taken)
     }
 
     /// `waiter` has ended: takes out what its threads waited with.
     pub fn waiter_ended(&mut self, waiter: u64) -> Vec<R> {
-        let numbers: Vec<u64> = of(&self.by_waiter, waiter).collect();
-        numbers.into_iter().filter_map(|number| self.remove(number)).collect()
+        let taken = self.queue.process_ended(waiter, usize::MAX);
+        self.forget(taken)
     }
 
-    /// Takes out those, among the waits for `target` and the waits of `waiter`, whose thread does not wait any more.
-    pub fn give_back(&mut self, target: u64, waiter: u64, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        let numbers: Vec<u64> = of(&self.by_target, target).chain(of(&self.by_waiter, waiter)).collect();
-        let gone = |number: &u64| self.waits.get(number).is_some_and(|wait| has_gone(&wait.reply));
-        let numbers: Vec<u64> = numbers.into_iter().filter(gone).collect();
-        numbers.into_iter().filter_map(|number| self.remove(number)).collect()
+    /// Takes out those, among the waits for `target` and some of the family's of `waiter`, whose thread does not wait any more.
+    pub fn give_back(&mut self, target: u64, waiter: Client, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        let is_gone = |key: &Key| self.queue.get(*key).is_some_and(|wait| has_gone(&wait.reply));
+        let keys: Vec<Key> = self.of(target).filter(is_gone).collect();
+        let mut gone = self.take_out(keys);
+        let taken = self.queue.take_out_some(waiter.family, LOOKS, |wait| has_gone(&wait.reply));
+        gone.extend(self.forget(taken));
+        gone
     }
 
-    /// The earliest deadline.
+    /// The earliest deadline, which is 0 while anybody's time has come.
     pub fn next_deadline(&self) -> Option<u64> {
-        self.by_deadline.first().map(|(deadline, _)| *deadline)
+        self.queue.next_deadline()
     }
 
-    /// Takes out the first whose deadline is `now` or earlier.
+    /// Takes out one whose deadline is `now` or earlier: the earliest of the process whose turn it is.
     pub fn pop_expired(&mut self, now: u64) -> Option<R> {
-        let (deadline, number) = *self.by_deadline.first()?;
-        if deadline > now { None } else { self.remove(number) }
+        let expired = self.queue.pop_expired(now)?;
+        self.forget(Vec::from([expired])).pop()
     }
 
-    /// Panics unless all sets say the same, and everybody waits for a process for which `is_living` holds, and is one of it.
+    /// Panics unless queue and set say the same, and everybody waits for a process for which `is_living` holds, and is one of it.
     pub fn check_invariants(&self, is_living: impl Fn(u64) -> bool) {
-        assert_eq!(self.by_target.len(), self.waits.len());
-        assert_eq!(self.by_waiter.len(), self.waits.len());
-        assert_eq!(self.by_deadline.len(), self.waits.values().filter(|wait| wait.deadline.is_some()).count());
-        for (number, wait) in &self.waits {
-            assert!(*number <= self.begun);
-            assert!(self.by_target.contains(&(wait.target, *number)));
-            assert!(self.by_waiter.contains(&(wait.waiter.process, *number)));
-            assert!(wait.deadline.is_none_or(|deadline| self.by_deadline.contains(&(deadline, *number))));
-            assert!(is_living(wait.target), "nobody waits for {}, which has ended", wait.target);
-            assert!(is_living(wait.waiter.process), "nobody of {} waits, which has ended", wait.waiter.process);
+        self.queue.check_invariants();
+        assert_eq!(self.by_target.len(), self.queue.len());
+        for &(target, arrival, process, deadline) in &self.by_target {
+            let wait = self.queue.get(Key { process, deadline, arrival });
+            assert_eq!(wait.map(|wait| wait.target), Some(target));
+            assert!(is_living(target), "nobody waits for {target}, which has ended");
+            assert!(is_living(process), "nobody of {process} waits, which has ended");
         }
     }
+}
+
+/// Where a wait for `target` stands in the set.
+const fn of_target(target: u64, Key { process, deadline, arrival }: Key) -> (u64, u64, u64, u64) {
+    (target, arrival, process, deadline)
 }

@@ -1,12 +1,13 @@
 //! The table of processes against a slow, obvious model: random processes that create, start, suspend, end and kill others, wait
 //! for them with and without deadlines, and give up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use tench_abi::Powers;
 use tench_abi::power::Client;
 use tench_procs::records::{Condition, Ended, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records};
+use tench_procs::waits::{LOOKS, MAX_WAITS};
 use tench_procs_client::protocol::{Error, State};
 
 /// What the model knows of a process.
@@ -167,7 +168,9 @@ impl Pair {
         let process = &self.model.processes[&pid];
         assert_eq!(ended.kernel, Some(process.parent));
         assert_eq!(ended.waiters, self.model.take(|wait| wait.target == pid));
-        assert_eq!(ended.abandoned, self.model.take(|wait| wait.waiter == pid));
+        let mut abandoned = ended.abandoned.clone();
+        abandoned.sort_unstable();
+        assert_eq!(abandoned, self.model.take(|wait| wait.waiter == pid));
     }
 
     /// As the server does: what it prepares goes first.
@@ -214,23 +217,26 @@ impl Pair {
             return;
         }
         let family = self.model.processes[&waiter].family;
-        let of = |wait: &&Wait| wait.target == target || wait.waiter == waiter;
         let has_room = |model: &Model| {
             let count = |is_one: &dyn Fn(&Wait) -> bool| model.waits.values().filter(|wait| is_one(wait)).count();
             let free = MAX_WAITERS - count(&|wait| wait.target == target);
             count(&|wait| wait.target == target && model.processes[&wait.waiter].family == family) < free
                 && count(&|wait| wait.waiter == waiter) < MAX_WAITERS
+                && count(&|wait| model.processes[&wait.waiter].family == family) < MAX_WAITS - model.waits.len()
         };
         let client = self.table.get(waiter).unwrap().client();
         let was_full = !has_room(&self.model);
-        let waits = &self.model.waits;
+        let (waits, processes) = (&self.model.waits, &self.model.processes);
         let mut gone = self.table.make_room(target, client, |reply| waits[reply].given_up);
         gone.sort_unstable();
-        let expected: Vec<u32> = match was_full {
-            true => waits.iter().filter(|(_, wait)| of(wait) && wait.given_up).map(|(number, _)| *number).collect(),
-            false => Vec::new(),
-        };
-        assert_eq!(gone, expected);
+        // All who waited for the same, and of their own family some, who are all if they are few.
+        let of_family = |wait: &Wait| processes[&wait.waiter].family == family;
+        let is_few = waits.values().filter(|wait| of_family(wait)).count() <= LOOKS;
+        let is_meant = |wait: &Wait| was_full && wait.given_up && (wait.target == target || is_few && of_family(wait));
+        let meant = waits.iter().filter(|(_, wait)| is_meant(wait));
+        assert!(meant.into_iter().all(|(number, _)| gone.contains(number)));
+        assert!(gone.iter().all(|number| was_full && waits[number].given_up));
+        assert!(gone.iter().all(|number| waits[number].target == target || of_family(&waits[number])));
         self.model.waits.retain(|number, _| !gone.contains(number));
         assert_eq!(self.table.has_room(target, client), has_room(&self.model));
         if !self.table.has_room(target, client) {
@@ -243,18 +249,28 @@ impl Pair {
         self.model.waits.insert(number, Wait { target, waiter, deadline, given_up: false });
     }
 
-    /// Time passes: those whose time is up are answered, the earliest first.
+    /// Time passes: those whose time is up are answered, the earliest of each process in turn.
     fn pass(&mut self, ticks: u64) {
         self.model.now += ticks;
         let now = self.model.now;
-        let mut expected: Vec<(u64, u32)> =
-            self.model.waits.iter().filter_map(|(number, wait)| Some((wait.deadline?, *number))).collect();
-        expected.sort_unstable();
-        expected.retain(|(deadline, _)| *deadline <= now);
-        for (deadline, number) in expected {
-            assert_eq!(self.table.next_deadline(), Some(deadline));
+        let due = self.model.waits.iter().filter_map(|(number, wait)| Some((wait.deadline?, *number, wait.waiter)));
+        let mut due: Vec<(u64, u32, u64)> = due.filter(|(deadline, ..)| *deadline <= now).collect();
+        due.sort_unstable();
+        let mut turns = VecDeque::new();
+        for (.., waiter) in &due {
+            if !turns.contains(waiter) {
+                turns.push_back(*waiter);
+            }
+        }
+        while let Some(process) = turns.pop_front() {
+            assert!(self.table.next_deadline().is_some_and(|deadline| deadline <= now));
+            let first = due.iter().position(|(.., waiter)| *waiter == process).unwrap();
+            let (_, number, _) = due.remove(first);
             assert_eq!(self.table.pop_expired(now), Some(number));
             self.model.waits.remove(&number);
+            if due.iter().any(|(.., waiter)| *waiter == process) {
+                turns.push_back(process);
+            }
         }
         assert_eq!(self.table.pop_expired(now), None);
         assert_eq!(self.table.next_deadline(), self.model.waits.values().filter_map(|wait| wait.deadline).min());

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use tench_abi::Powers;
 use tench_abi::power::{Client, GUESTS, family, family_of, is_of_guests};
-use tench_procs::records::{
-    Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records, TEXT_PLACES, TEXT_UNIT, check_name,
-};
+use tench_procs::records::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records, check_name};
+use tench_procs::shares::{GIVEN_PLACES, TEXT_PLACES, TEXT_UNIT};
+use tench_procs::waits::MAX_WAITS;
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{Error, State};
 
@@ -538,6 +538,52 @@ fn the_load_is_what_runs_and_was_not_started_by_init() {
     assert_eq!(table.load(), 1, "it was suspended when it ended");
     table.end(3, EXITED).unwrap();
     assert_eq!(table.load(), 0);
+    table.check_invariants();
+}
+
+/// One family could once give away all slots of the server.
+#[test]
+fn capabilities_given_to_preparations_are_shared_among_families() {
+    let mut table = table();
+    let first = table.prepare("x", Client::alone(1), NONE, None).unwrap();
+    let mut pids = Vec::new();
+    while pids.len() < 100 {
+        let pid = table.prepare("x", Client::alone(first), NONE, None).unwrap();
+        pids.push(pid);
+        if table.hold_given(pid, 20) == Err(Error::TooManyCapabilities) {
+            break;
+        }
+    }
+    assert_eq!(pids.len(), GIVEN_PLACES / 2 / 20 + 1);
+    table.check_invariants();
+    let other = table.prepare("x", Client::alone(1), NONE, None).unwrap();
+    assert_eq!(table.hold_given(other, 35), Ok(()), "another family has its own share");
+    pids[..4].iter().for_each(|pid| table.set_state(*pid, State::Running).unwrap());
+    assert_eq!(table.hold_given(*pids.last().unwrap(), 20), Ok(()), "what starts leaves room");
+    pids.iter().for_each(|pid| drop(table.discard(*pid)));
+    table.check_invariants();
+    assert_eq!(table.hold_given(99, 1), Err(Error::NoSuchProcess));
+}
+
+/// One family could once wait with all slots of the server, a few threads for each of many processes.
+#[test]
+fn a_family_that_waits_for_many_leaves_room_for_others() {
+    let mut table = table();
+    let parent = table.prepare("x", Client::alone(1), NONE, None).unwrap();
+    let family = table.get(parent).unwrap().client().family;
+    let children: Vec<u64> =
+        (0..64).map(|_| table.prepare("x", Client { process: parent, family }, NONE, None).unwrap()).collect();
+    let mut waits = 0;
+    for child in children.iter().cycle().take(10 * MAX_WAITS) {
+        let client = Client { process: children[waits % children.len()], family };
+        if table.has_room(*child, client) {
+            table.wait(*child, client, None, waits as u32);
+            waits += 1;
+        }
+    }
+    assert_eq!(waits, MAX_WAITS / 2);
+    let other = table.prepare("x", Client::alone(1), NONE, None).unwrap();
+    assert_eq!(wait(&mut table, children[0], other, 1), Ok(None));
     table.check_invariants();
 }
 

@@ -1,5 +1,5 @@
 /*
- * Clock, version 1.
+ * Clock, version 2.
  *
  * Time, and waiting for it. Time is counted in ticks of the system counter since the machine was started.
  *
@@ -72,7 +72,7 @@ static inline int tench_clock_call(tench_cap server, struct tench_message *messa
     return code > 0 && code < TENCH_REJECTED && !tench_clock_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
 }
 
-#define TENCH_CLOCK_LABEL_TIME UINT64_C(0x3ba200010001)
+#define TENCH_CLOCK_LABEL_TIME UINT64_C(0x3ba200020001)
 
 /* What tench_clock_time answers. */
 struct tench_clock_time_answer {
@@ -96,7 +96,7 @@ static inline int tench_clock_time(tench_cap server, struct tench_clock_time_ans
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_CLOCK_LABEL_DELAY UINT64_C(0x3ba200010002)
+#define TENCH_CLOCK_LABEL_DELAY UINT64_C(0x3ba200020002)
 
 /* What tench_clock_delay answers. */
 struct tench_clock_delay_answer {
@@ -120,7 +120,7 @@ static inline int tench_clock_delay(tench_cap server, uint64_t ticks, struct ten
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_CLOCK_LABEL_DELAY_UNTIL UINT64_C(0x3ba200010003)
+#define TENCH_CLOCK_LABEL_DELAY_UNTIL UINT64_C(0x3ba200020003)
 
 /* What tench_clock_delay_until answers. */
 struct tench_clock_delay_until_answer {
@@ -145,7 +145,7 @@ static inline int tench_clock_delay_until(tench_cap server, uint64_t time,
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_CLOCK_LABEL_AWAIT_EVENT UINT64_C(0x3ba200010004)
+#define TENCH_CLOCK_LABEL_AWAIT_EVENT UINT64_C(0x3ba200020004)
 
 /* What tench_clock_await_event answers. */
 struct tench_clock_await_event_answer {
@@ -170,10 +170,16 @@ static inline int tench_clock_await_event(tench_cap server, enum tench_clock_eve
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_CLOCK_LABEL_PROCESS_ENDED UINT64_C(0x3ba200010005)
+#define TENCH_CLOCK_LABEL_PROCESS_ENDED UINT64_C(0x3ba200020005)
 
-/* A process has ended: its waits are forgotten. */
-static inline int tench_clock_process_ended(tench_cap server, uint64_t process)
+/* What tench_clock_process_ended answers. */
+struct tench_clock_process_ended_answer {
+    bool value;
+};
+
+/* A process has ended: some of its waits are forgotten. Answers whether there are more. */
+static inline int tench_clock_process_ended(tench_cap server, uint64_t process,
+    struct tench_clock_process_ended_answer *answer)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_CLOCK_LABEL_PROCESS_ENDED);
@@ -182,6 +188,7 @@ static inline int tench_clock_process_ended(tench_cap server, uint64_t process)
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value = (bool)tench_take_at_most(reader, 1);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

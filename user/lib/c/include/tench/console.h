@@ -269,8 +269,7 @@ struct tench_console_get_until_answer {
 };
 
 /*
- * Reads as `get`, and waits until this time at most. The answer may come later if the server works for somebody else at that time;
- * in Rust, `Console::read_until` ends by the call's deadline, too.
+ * Reads as `get`, and waits until this time at most. The answer may come later if the server works for somebody else at that time.
  * Errors: `TimedOut`, `Interrupted`, `Full`.
  */
 static inline int tench_console_get_until(tench_cap server, size_t max, uint64_t deadline,

@@ -482,6 +482,8 @@ enum tench_procs_error {
     TENCH_PROCS_ERROR_EXISTS = 20,
     /* A family of processes prepares others with more text than its share of the server's memory. */
     TENCH_PROCS_ERROR_TOO_MUCH_TEXT = 21,
+    /* A family of processes has given more capabilities to processes in preparation than its share of the server's slots. */
+    TENCH_PROCS_ERROR_TOO_MANY_CAPABILITIES = 24,
     /* The file of a program that is handed over is larger than [`MAX_FILE`], or than was said. */
     TENCH_PROCS_ERROR_TOO_LARGE = 22,
     /* A program that is handed over has no name, or one with a control character. */
@@ -512,6 +514,7 @@ static inline bool tench_procs_error_is(uint64_t code)
     case TENCH_PROCS_ERROR_NOT_RUNNING:
     case TENCH_PROCS_ERROR_EXISTS:
     case TENCH_PROCS_ERROR_TOO_MUCH_TEXT:
+    case TENCH_PROCS_ERROR_TOO_MANY_CAPABILITIES:
     case TENCH_PROCS_ERROR_TOO_LARGE:
     case TENCH_PROCS_ERROR_BAD_NAME:
         return true;
@@ -564,6 +567,8 @@ static inline const char *tench_procs_error_text(uint64_t code)
         return "a server of this name is supervised already";
     case TENCH_PROCS_ERROR_TOO_MUCH_TEXT:
         return "too many processes are prepared with too much text; start some, or give them up";
+    case TENCH_PROCS_ERROR_TOO_MANY_CAPABILITIES:
+        return "too many capabilities were given to processes in preparation; start some, or give them up";
     case TENCH_PROCS_ERROR_TOO_LARGE:
         return "a program's file has at most 8 MiB, and no more bytes than were announced";
     case TENCH_PROCS_ERROR_BAD_NAME:
@@ -800,7 +805,7 @@ static inline int tench_procs_append(tench_cap server, uint64_t process, enum te
  * Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to
  * `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `FILES`, `STDIN`, `STDOUT`, `STDERR`, `KERNEL`, `INTERRUPT_CONTROL`,
  * `SERVICE`.
- * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `TooManyCapabilities`, `OutOfMemory`.
  */
 static inline int tench_procs_lend(tench_cap server, uint64_t process, tench_cap slot_, tench_cap cap)
 {
@@ -821,7 +826,7 @@ static inline int tench_procs_lend(tench_cap server, uint64_t process, tench_cap
 /*
  * The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends with
  * the server: its clients are refused from then on instead of waiting for ever.
- * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `TooManyCapabilities`, `OutOfMemory`.
  */
 static inline int tench_procs_give_away(tench_cap server, uint64_t process, tench_cap slot_, tench_cap cap)
 {
@@ -1178,8 +1183,7 @@ struct tench_procs_wait_limited_answer {
 };
 
 /*
- * Waits as `wait` does, but no longer than until a time. The answer may come later if the server works for somebody else at that time;
- * in Rust, `Procs::wait_until` ends by the call's deadline, too.
+ * Waits as `wait` does, but no longer than until a time. The answer may come later if the server works for somebody else at that time.
  * Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
  */
 static inline int tench_procs_wait_limited(tench_cap server, uint64_t process, uint64_t deadline,

@@ -4,7 +4,7 @@ use tench_protocol::{Caller, Later, Replies, interface};
 use tench_sys::Instant;
 
 /// Time, and waiting for it. Time is counted in ticks of the system counter since the machine was started.
-#[interface(client = Clock, version = 1)]
+#[interface(client = Clock, version = 2)]
 pub trait ClockService {
     /// The time, ticks per second, and the time in nanoseconds.
     #[method(1)]
@@ -36,9 +36,9 @@ pub trait ClockService {
         event: Event,
     ) -> Result<Option<Instant>, Error>;
 
-    /// A process has ended: its waits are forgotten.
+    /// A process has ended: some of its waits are forgotten. Answers whether there are more.
     #[method(5, authority)]
-    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error>;
+    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<bool, Error>;
 }
 
 impl Clock<()> {

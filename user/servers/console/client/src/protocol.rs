@@ -68,8 +68,7 @@ pub trait ConsoleService {
     #[method(8)]
     fn drain(&mut self, caller: Caller, later: Later<'_, (), Error>) -> Result<Option<()>, Error>;
 
-    /// Reads as `get`, and waits until this time at most. The answer may come later if the server works for somebody else at that time;
-    /// in Rust, `Console::read_until` ends by the call's deadline, too.
+    /// Reads as `get`, and waits until this time at most. The answer may come later if the server works for somebody else at that time.
     /// Errors: `TimedOut`, `Interrupted`, `Full`.
     #[method(9)]
     fn get_until(

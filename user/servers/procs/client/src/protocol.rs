@@ -49,13 +49,13 @@ pub trait ProcsService {
     /// Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to
     /// `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `FILES`, `STDIN`, `STDOUT`, `STDERR`, `KERNEL`, `INTERRUPT_CONTROL`,
     /// `SERVICE`.
-    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `TooManyCapabilities`, `OutOfMemory`.
     #[method(3)]
     fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error>;
 
     /// The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends with
     /// the server: its clients are refused from then on instead of waiting for ever.
-    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `OutOfMemory`.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `TooManyCapabilities`, `OutOfMemory`.
     #[method(4)]
     fn give_away(
         &mut self,
@@ -145,8 +145,7 @@ pub trait ProcsService {
     #[method(9)]
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error>;
 
-    /// Waits as `wait` does, but no longer than until a time. The answer may come later if the server works for somebody else at that time;
-    /// in Rust, `Procs::wait_until` ends by the call's deadline, too.
+    /// Waits as `wait` does, but no longer than until a time. The answer may come later if the server works for somebody else at that time.
     /// Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
     #[method(22)]
     fn wait_limited(
@@ -559,6 +558,8 @@ tench_protocol::codes! {
         Exists = 20, "a server of this name is supervised already";
         /// A family of processes prepares others with more text than its share of the server's memory.
         TooMuchText = 21, "too many processes are prepared with too much text; start some, or give them up";
+        /// A family of processes has given more capabilities to processes in preparation than its share of the server's slots.
+        TooManyCapabilities = 24, "too many capabilities were given to processes in preparation; start some, or give them up";
         /// The file of a program that is handed over is larger than [`MAX_FILE`], or than was said.
         TooLarge = 22, "a program's file has at most 8 MiB, and no more bytes than were announced";
         /// A program that is handed over has no name, or one with a control character.

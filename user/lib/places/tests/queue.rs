@@ -1,0 +1,255 @@
+//! The queue of those who wait against simpler ones.
+
+use proptest::prelude::*;
+use tench_places::Client;
+use tench_places::queue::{NEVER, Queue};
+
+/// Who is answered next.
+fn next<R>(queue: &mut Queue<R>, now: u64) -> Option<R> {
+    queue.pop_expired(now).map(|(_, reply)| reply)
+}
+
+/// Those of a family who are found to have gone.
+fn some_gone<R>(queue: &mut Queue<R>, family: u64, looks: usize, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+    queue.take_out_some(family, looks, has_gone).into_iter().map(|(_, reply)| reply).collect()
+}
+
+#[test]
+fn the_earliest_is_first_and_equals_are_in_order_of_arrival() {
+    let mut queue = Queue::new(10);
+    for (deadline, name) in [(30, "d"), (10, "a"), (20, "b"), (20, "c")] {
+        queue.push(deadline, Client::alone(1), name);
+    }
+    assert_eq!(queue.next_deadline(), Some(10));
+    assert_eq!(next(&mut queue, 9), None);
+    let mut order = Vec::new();
+    while let Some(name) = next(&mut queue, 20) {
+        order.push(name);
+    }
+    assert_eq!(order, ["a", "b", "c"]);
+    assert_eq!(queue.next_deadline(), Some(30));
+}
+
+#[test]
+fn a_full_queue_has_room_when_somebody_leaves() {
+    let mut queue = Queue::new(1);
+    assert!(queue.may_wait(Client::alone(1)));
+    queue.push(5, Client::alone(1), 'a');
+    assert!(!queue.may_wait(Client::alone(2)));
+    assert_eq!(next(&mut queue, 5), Some('a'));
+    assert!(queue.may_wait(Client::alone(2)));
+}
+
+#[test]
+fn a_process_with_all_its_threads_at_the_clock_leaves_room_for_others() {
+    let mut queue = Queue::new(8);
+    for number in 0..4 {
+        assert!(queue.may_wait(Client::alone(1)));
+        queue.push(number, Client::alone(1), number);
+    }
+    assert!(!queue.may_wait(Client::alone(1)) && queue.may_wait(Client::alone(2)));
+    queue.push(3, Client::alone(2), 9);
+    // Those who gave up are found when there is no room for their process.
+    assert_eq!(some_gone(&mut queue, 1, 9, |number| *number < 3), [0, 1, 2]);
+    assert!(queue.may_wait(Client::alone(1)));
+    queue.check_invariants();
+    assert_eq!(some_gone(&mut queue, 1, 9, |_| false), []);
+    assert_eq!([next(&mut queue, 9), next(&mut queue, 9), next(&mut queue, 9)], [Some(3), Some(9), None]);
+    queue.check_invariants();
+}
+
+/// However many there are, a request looks at a few, and the next at others, in all processes of the family.
+#[test]
+fn those_who_gave_up_are_found_a_few_at_a_time() {
+    let mut queue = Queue::new(64);
+    let of_family = |process| Client { process, family: 1 << 38 };
+    for number in 0..30 {
+        queue.push(number, of_family(1 + number % 3), number);
+    }
+    (30..40).for_each(|number| _ = queue.push(number, Client::alone(2 + number), number));
+    let mut looked_at = Vec::new();
+    for _ in 0..10 {
+        let before = looked_at.len();
+        let gone = some_gone(&mut queue, 1 << 38, 3, |number| {
+            looked_at.push(*number);
+            *number == 29
+        });
+        assert_eq!(looked_at.len(), before + 3);
+        assert!(gone.is_empty() || gone == [29]);
+        queue.check_invariants();
+    }
+    looked_at.sort_unstable();
+    assert_eq!(looked_at, (0..30).collect::<Vec<_>>(), "each once");
+}
+
+/// Eleven children of one process once took all places, each half of what was left.
+#[test]
+fn a_family_leaves_room_for_others() {
+    let mut queue = Queue::new(1024);
+    let of_family = |process| Client { process, family: 1 << 38 };
+    for process in 1..=12 {
+        while queue.may_wait(of_family(process)) {
+            queue.push(process, of_family(process), process);
+        }
+    }
+    assert!(queue.may_wait(Client::alone(20)));
+    (0..256).for_each(|_| _ = queue.push(1, Client::alone(20), 0));
+    assert!(!queue.may_wait(Client::alone(20)), "it has half of what the family left");
+    queue.check_invariants();
+    // Those of the whole family who gave up make room for each of it.
+    assert_eq!(some_gone(&mut queue, 1 << 38, 600, |_| true).len(), 512);
+    assert!(queue.may_wait(of_family(12)));
+    queue.check_invariants();
+}
+
+#[test]
+fn those_of_an_ended_process_are_taken_out() {
+    let mut queue = Queue::new(10);
+    queue.push(1, Client::alone(7), 'a');
+    queue.push(2, Client::alone(8), 'b');
+    queue.push(3, Client::alone(7), 'c');
+    let ended = |queue: &mut Queue<char>, most| -> Vec<char> {
+        queue.process_ended(7, most).into_iter().map(|(_, reply)| reply).collect()
+    };
+    assert_eq!(ended(&mut queue, 1), ['a']);
+    queue.check_invariants();
+    assert_eq!((ended(&mut queue, 9), queue.held(7)), (vec!['c'], 0));
+    assert_eq!(queue.next_deadline(), Some(2));
+}
+
+#[test]
+fn processes_whose_time_has_come_are_answered_in_turn() {
+    let mut queue = Queue::new(100);
+    for number in 0..40 {
+        queue.push(10, Client::alone(1), (1, number));
+    }
+    queue.push(10, Client::alone(2), (2, 0));
+    queue.push(9, Client::alone(3), (3, 0));
+    queue.push(10, Client::alone(3), (3, 1));
+    queue.push(20, Client::alone(2), (2, 1));
+    let order: Vec<_> = (0..6).filter_map(|_| next(&mut queue, 10)).collect();
+    assert_eq!(order, [(3, 0), (1, 0), (2, 0), (3, 1), (1, 1), (1, 2)]);
+    assert_eq!(queue.next_deadline(), Some(0), "somebody's time has come");
+    // Who comes meanwhile has a turn, too, and what one process waits for earlier comes first.
+    queue.push(5, Client::alone(4), (4, 0));
+    queue.push(8, Client::alone(1), (1, 99));
+    assert_eq!([next(&mut queue, 10), next(&mut queue, 10)], [Some((1, 99)), Some((4, 0))]);
+    assert_eq!(std::iter::from_fn(|| next(&mut queue, 10)).count(), 37);
+    assert_eq!((queue.next_deadline(), next(&mut queue, 19), next(&mut queue, 20)), (Some(20), None, Some((2, 1))));
+    queue.check_invariants();
+}
+
+#[test]
+fn who_waits_for_ever_has_no_deadline() {
+    let mut queue = Queue::new(10);
+    let key = queue.push(NEVER, Client::alone(1), 'a');
+    assert_eq!((queue.next_deadline(), next(&mut queue, u64::MAX)), (None, None));
+    queue.push(7, Client::alone(1), 'b');
+    assert_eq!((queue.next_deadline(), next(&mut queue, u64::MAX), queue.next_deadline()), (Some(7), Some('b'), None));
+    queue.check_invariants();
+    assert_eq!((queue.remove(key), queue.remove(key)), (Some('a'), None));
+    assert!(queue.is_empty());
+    queue.check_invariants();
+}
+
+/// Two families look in turn; neither begins anew because of the other.
+#[test]
+fn each_family_goes_on_where_it_stopped() {
+    let mut queue = Queue::new(64);
+    (0..12).for_each(|number| _ = queue.push(number, Client::alone(9), number));
+    (0..12).for_each(|number| _ = queue.push(number, Client::alone(5), 100 + number));
+    let mut looked_at = Vec::new();
+    for _ in 0..3 {
+        for family in [9, 5] {
+            drop(queue.take_out_some(family, 4, |number| {
+                looked_at.push(*number);
+                false
+            }));
+        }
+    }
+    looked_at.sort_unstable();
+    assert_eq!(looked_at, (0..12).chain(100..112).collect::<Vec<_>>(), "each once");
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_asked_the_counts_are_right(steps in prop::collection::vec((0..5u64, 0..6u8, 0..50u64), 0..150)) {
+        let mut queue = Queue::new(12);
+        for (process, step, time) in steps {
+            match step {
+                0 => drop(next(&mut queue, time)),
+                1 => drop(queue.process_ended(process, 2)),
+                2 => drop(some_gone(&mut queue, process, 3, |reply| reply % 3 == 0)),
+                _ if queue.may_wait(Client::alone(process)) => _ = queue.push(time, Client::alone(process), time),
+                _ => {}
+            }
+            queue.check_invariants();
+        }
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_a_turn_of_each_process(
+        waiters in prop::collection::vec((0..5u64, 0..30u64), 1..80),
+    ) {
+        let mut queue = Queue::new(200);
+        for (process, deadline) in &waiters {
+            queue.push(*deadline, Client::alone(*process), (*process, *deadline));
+        }
+        // The first of each process comes among the first, one of each process.
+        let processes: std::collections::BTreeSet<_> = waiters.iter().map(|(process, _)| *process).collect();
+        let first: Vec<_> = (0..processes.len()).map(|_| next(&mut queue, 30).unwrap()).collect();
+        queue.check_invariants();
+        prop_assert_eq!(first.iter().map(|(process, _)| *process).collect::<std::collections::BTreeSet<_>>(), processes);
+        for (process, deadline) in first {
+            let earliest = waiters.iter().filter(|(other, _)| *other == process).map(|(_, deadline)| *deadline).min();
+            prop_assert_eq!(Some(deadline), earliest);
+        }
+    }
+
+    #[test]
+    fn nobody_is_lost_and_nobody_is_early(steps in prop::collection::vec((0..4u64, 0..8u8, 0..60u64), 0..200)) {
+        let (mut queue, mut model, mut now) = (Queue::new(200), Vec::new(), 0);
+        for (process, step, time) in steps {
+            match step {
+                0 => now += time,
+                1 => {
+                    let mut gone = some_gone(&mut queue, process, usize::MAX, |(_, deadline)| deadline % 2 == 0);
+                    gone.sort_unstable();
+                    let (mut wanted, left): (Vec<_>, Vec<_>) = model.into_iter().partition(|(other, deadline)| *other == process && deadline % 2 == 0);
+                    wanted.sort_unstable();
+                    model = left;
+                    prop_assert_eq!(gone, wanted);
+                }
+                2..4 => match next(&mut queue, now) {
+                    None => prop_assert!(model.iter().all(|(_, deadline)| *deadline > now)),
+                    Some(waiter) => {
+                        prop_assert!(waiter.1 <= now);
+                        let place = model.iter().position(|other| *other == waiter);
+                        prop_assert!(place.is_some());
+                        model.swap_remove(place.unwrap());
+                    }
+                },
+                _ => {
+                    queue.push(now + time, Client::alone(process), (process, now + time));
+                    model.push((process, now + time));
+                }
+            }
+            let due = queue.next_deadline();
+            let earliest = model.iter().map(|(_, deadline)| *deadline).min();
+            prop_assert!(due == earliest || due == Some(0) && earliest.is_some_and(|earliest| earliest <= now));
+            queue.check_invariants();
+        }
+    }
+
+    #[test]
+    fn the_queue_is_a_stable_sort(deadlines in prop::collection::vec(0..50u64, 0..60)) {
+        let mut queue = Queue::new(100);
+        let mut wanted: Vec<_> = deadlines.iter().copied().enumerate().collect();
+        wanted.sort_by_key(|&(_, deadline)| deadline);
+        for (index, deadline) in deadlines.into_iter().enumerate() {
+            queue.push(deadline, Client::alone(1), index);
+        }
+        let popped: Vec<_> = std::iter::from_fn(|| next(&mut queue, 100)).collect();
+        prop_assert_eq!(popped, wanted.into_iter().map(|(index, _)| index).collect::<Vec<_>>());
+    }
+}

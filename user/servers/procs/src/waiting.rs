@@ -1,0 +1,103 @@
+//! Those who wait for the end of a process: until when, how they are told, and for how long the server itself waits.
+
+use tench_procs_client::protocol::{Error, Status};
+use tench_protocol::{Caller, Later, Replies};
+use tench_sys::{Instant, Wait};
+
+use crate::ending::Waiter;
+use crate::server::{Server, reserve};
+
+/// What has become of a wait.
+#[derive(Clone, Copy, Debug)]
+pub enum Waited {
+    /// This process has ended.
+    For(u64),
+    /// Its time is up.
+    TimedOut,
+    /// Nobody waits any more.
+    ForNobody,
+}
+
+impl Server {
+    /// For how long the server waits for requests. A server that is to be started is urgent, whoever is worked for then; when a wait ends, which
+    /// clients choose, is not.
+    pub fn waits(&self) -> Wait {
+        let start = self.supervisor.next_deadline();
+        let end = self.records.next_deadline().map(|deadline| self.pace.earliest(deadline));
+        match (start, end) {
+            (Some(start), None) => Wait::alarm(Instant::from_ticks(start)),
+            (Some(start), Some(end)) if start <= end => Wait::alarm(Instant::from_ticks(start)),
+            (_, Some(end)) => Wait::until(Instant::from_ticks(end)),
+            (None, None) => Wait::FOREVER,
+        }
+    }
+
+    /// Ends some of the waits whose time is up.
+    pub fn expire(&mut self) {
+        if self.records.next_deadline().is_none() {
+            return;
+        }
+        let now = Instant::now().ticks();
+        while self.pace.admits(now)
+            && let Some(waiter) = self.records.pop_expired(now)
+        {
+            self.pace.count(now);
+            self.answers.push((waiter, Waited::TimedOut));
+        }
+    }
+
+    /// Lets somebody wait for the end of a process.
+    pub fn wait_for(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, Status, Error>,
+        process: u64,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Status>, Error> {
+        reserve()?;
+        self.records.check_living(caller.process)?;
+        if self.records.get(process)?.has_ended() {
+            return self.describe(process).map(Some);
+        }
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(Error::TimedOut);
+        }
+        if !self.may_wait(process, caller) {
+            return Err(Error::Full);
+        }
+        let waiter = later.keep().map_err(|_| Error::Full)?;
+        self.records.wait(process, caller, deadline.map(Instant::ticks), Waiter::Status(waiter));
+        Ok(None)
+    }
+
+    /// Makes room for one more who waits, if there is none. Answers whether there is.
+    fn may_wait(&mut self, process: u64, caller: Caller) -> bool {
+        let watch = self.watch;
+        let gone = self.records.make_room(process, caller, |waiter| watch.is_empty(waiter.reply()));
+        self.answers.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
+        self.records.has_room(process, caller)
+    }
+
+    /// Lets whoever has killed a process wait until nothing is left of it. Answers whether he waits: where there is no room for that, he
+    /// goes on.
+    pub fn wait_for_kill(&mut self, caller: Caller, process: u64, keep: &mut dyn FnMut() -> Option<Waiter>) -> bool {
+        if reserve().is_err() || !self.may_wait(process, caller) {
+            return false;
+        }
+        let Some(waiter) = keep() else { return false };
+        self.records.wait(process, caller, None, waiter);
+        true
+    }
+
+    /// Answers those who waited for a process that has ended.
+    pub fn tell(&mut self, replies: &mut Replies) {
+        for (waiter, waited) in core::mem::take(&mut self.answers) {
+            match waited {
+                Waited::For(process) => waiter.answer(replies, self.describe(process)),
+                Waited::TimedOut => waiter.answer(replies, Err(Error::TimedOut)),
+                Waited::ForNobody => waiter.forget(replies),
+            }
+        }
+        self.answer_connections(replies);
+    }
+}
