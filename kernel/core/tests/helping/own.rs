@@ -98,7 +98,11 @@ fn an_alarm_is_as_urgent_as_the_server_and_not_as_its_caller() {
         assert_eq!(stage.runs_on(server), (5, Some(low.time)));
         stage.machine.host().look = 3;
         stage.machine.pass_time(1000);
-        assert_eq!(stage.runs_on(server), (150, Some(server.time)), "it does not wait for those of low priority; {waits}");
+        assert_eq!(
+            stage.runs_on(server),
+            (150, Some(server.time)),
+            "it does not wait for those of low priority; {waits}"
+        );
     }
 }
 

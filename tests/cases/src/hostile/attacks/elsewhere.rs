@@ -5,13 +5,14 @@ use tench::abi::layout::slot;
 use tench::files::Files;
 use tench::mem::Mem;
 use tench::names::Names;
-use tench::procs::Procs;
+use tench::procs::protocol::Error;
+use tench::procs::{Failure, Procs};
 use tench::sys::{Cap, Endpoint, Instant, Message, Wait};
 use tench_monitor_client::Monitor;
 use tench_protocol::label;
 
 use super::floods::{flood, together};
-use super::{Attack, empty, said};
+use super::{Attack, empty, said, soon};
 use crate::case::Outcome;
 
 /// The attacks.
@@ -33,6 +34,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("elsewhere-mem", "nor one for the memory of this core", memory).endless().second(),
     Attack::new("elsewhere-starts", "nor one that starts programs here", starts).endless().second(),
     Attack::new("elsewhere-unheard", "nor one of requests whose answers nobody hears", unheard).endless().second(),
+    Attack::new("elsewhere-sent", "what is sent to a server of another core is not done", sent).second(),
     Attack::new("elsewhere-pings", "nor one that asks the monitor whether it is there", pings).endless().second(),
 ];
 
@@ -68,6 +70,23 @@ fn starts() -> Outcome {
         let child = monitor.spawn(VICTIM, b"hello\0x\0");
         let _ = child.map(|child| monitor.wait(child));
     })
+}
+
+/// Of a server of another core there is a proxy here. Who sends there, and does not call, has nothing done by that server.
+fn sent() -> Outcome {
+    /// Of `kill`.
+    const KILL: u16 = 8;
+    let monitor = monitor()?;
+    let procs = Procs::at(said(monitor.processes(VICTIM, empty()?))?);
+    let child = said(monitor.spawn(VICTIM, b"cases\0attack\0idle\0"))?;
+    let kill = Message::with_words(label(Procs::<()>::INTERFACE, Procs::<()>::VERSION, KILL), &[child]);
+    for _ in 0..4 {
+        let _ = (procs.way().send(&kill, Wait::until(soon(1000))), procs.way().try_send(&kill));
+    }
+    let outcome = procs.wait_until(child, soon(20_000));
+    equal!(outcome, Err(Failure::Refused(Error::TimedOut)));
+    // Who calls does.
+    said(procs.kill(child))
 }
 
 fn unheard() -> Outcome {

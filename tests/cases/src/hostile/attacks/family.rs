@@ -21,6 +21,7 @@ use tench::procs::{Procs, Spawn, pid};
 use tench::sys::{Cap, Endpoint, Frame, Instant, OWN_SPACE};
 use tench::thread::Builder;
 use tench::time::sleep;
+use tench_protocol::transport::Until;
 
 use super::{Attack, empty, said, soon, window};
 use crate::case::{Failure, Outcome};
@@ -29,6 +30,7 @@ use crate::case::{Failure, Outcome};
 pub const ATTACKS: &[Attack] = &[
     Attack::new("hoard-family", "children that take what they can get keep nobody from his", hoard),
     Attack::new("hoard-family-blocks", "nor do those that take blocks of memory", hoard_blocks),
+    Attack::new("hoard-family-waits", "nor do those that wait for each other, and give up", hoard_waits),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -62,6 +64,10 @@ impl Drop for Children {
 const CHILDREN: usize = 12;
 /// As many children as it takes to have the last slot for a block.
 const TAKERS: usize = 16;
+/// As many children as it takes for so many waits: 128 of a family may wait for each process.
+const WAITERS: usize = 112;
+/// Waits that a child leaves behind: all that one process may have.
+const MOST_WAITS: usize = 256;
 /// More than can be started when these have what they can get.
 const MOST: usize = 64;
 
@@ -113,6 +119,42 @@ fn hoard_blocks() -> Outcome {
     }
     sleep(SPAN);
     Ok(())
+}
+
+/// Each child has so many waits left behind that all together would have all slots of the process server.
+fn hoard_waits() -> Outcome {
+    let frame = make::<Frame>(12)?.leak();
+    let page = window(frame, 12)?;
+    let mut children = Children(Vec::with_capacity(WAITERS));
+    for number in 0..WAITERS {
+        let child = start("take-waits", frame, number);
+        children.0.push(child.ok_or_else(|| Failure::new("no memory for a child"))?);
+    }
+    for (number, child) in children.0.iter().enumerate() {
+        page.write64(number * 8, GO);
+        until_done(&page, number, *child)?;
+    }
+    sleep(SPAN);
+    Ok(())
+}
+
+/// A part: leaves waits behind, for each process that is known.
+pub fn take_waits() -> Outcome {
+    let number: usize = tench::args().nth(3).and_then(|number| number.parse().ok()).unwrap_or(0);
+    let page: Window = window(Cap::new(slot::EXTRA), 12)?;
+    while page.read64(number * 8) != GO {
+        sleep(Duration::from_millis(1));
+    }
+    let mut target = 0;
+    for _ in 0..MOST_WAITS {
+        // The next process, or the first again.
+        target = PROCS.next(target).map_or(0, |status| status.process);
+        let _ = Procs::at(Until(Cap::new(slot::PROCS), soon(4))).wait(target);
+    }
+    page.write64(number * 8, DONE);
+    loop {
+        sleep(Duration::from_secs(1));
+    }
 }
 
 /// Starts a child, if there is memory for it.

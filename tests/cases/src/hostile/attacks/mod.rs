@@ -177,6 +177,7 @@ const PARTS: &[(&str, Part)] = &[
     ("equal", equals::count_for_ever),
     ("take-all", family::take_all),
     ("take-blocks", family::take_blocks),
+    ("take-waits", family::take_waits),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.
