@@ -24,8 +24,8 @@
 //!
 //! If the caller cannot help any more (it has gone, its process is suspended, its context was taken away, the chain is too long),
 //! the thread goes on on its own context, but at no higher a priority than his: otherwise whoever wants something done
-//! at a server's priority would begin it and leave. The same is true of what was sent to a thread that serves an endpoint, and not called with: nobody waits
-//! for it, so nobody helps ([`begin_unhelped`]).
+//! at a server's priority would begin it and leave. The same is true of a caller that cannot help from the start, and of a message that was sent before
+//! the thread served the endpoint ([`begin_unhelped`]); since then, `Send` is refused.
 //!
 //! Threads that wait for each other in a ring all wait, so none of them needs help; and each would offer another what he has from that one. So
 //! whoever closes a ring does not help ([`is_ring`]).
@@ -295,9 +295,9 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread
     }
 }
 
-/// A thread has received a message for whose answer nobody waits, or whose sender has no time left to give. If it serves others, it deals with
-/// that on its own time, at no higher a priority than the sender's: otherwise whoever wants something done at a server's priority would
-/// send what he could have called with, or have his budget end.
+/// A thread has received a message whose sender does not help: it was sent before the thread served the endpoint, it reports a budget that is used
+/// up, or its caller closed a ring. A server deals with it on its own context, at no higher a priority than the sender's: otherwise a client
+/// could have work done at the server's priority.
 #[cold]
 #[inline(never)]
 pub fn begin_unhelped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, sender: Ref<Thread>) {

@@ -9,8 +9,8 @@
 //!   class 1    64 to 127              ┐ below who runs, nobody comes to run anyway: one batch, and then a pause that is
 //!   class 0     0 to  63              ┘ PAUSE times as long as that took, or until nobody is ready
 //! ```
-//! A thread's class is that of its priority when its wait began, or of its own if that is higher: a server that works for somebody of
-//! low priority has alarms of its own.
+//! A thread's class is that of its priority when its wait began, or of its own priority if that is higher, so that a server's alarm is as
+//! urgent as the server, whomever it works for.
 //!
 //! A thread that receives with a deadline may say that this is its *alarm*, since it has something of its own to do at that time. If
 //! it is given a request before, and works for the caller then, the deadline stays in the queue: when it goes off, the thread works

@@ -36,6 +36,8 @@ pub struct Queue<R> {
     heads: BTreeMap<(u64, u64), u64>,
     turns: VecDeque<u64>,
     arrivals: u64,
+    /// The earliest deadline, which servers ask for with each request: 0 while anybody's time has come, [`NEVER`] if there is none.
+    next: u64,
     places: Places,
     /// Behind whom of a family [`take_out_some`](Self::take_out_some) goes on.
     cursors: BTreeMap<u64, Key>,
@@ -49,6 +51,7 @@ impl<R> Queue<R> {
             heads: BTreeMap::new(),
             turns: VecDeque::new(),
             arrivals: 0,
+            next: NEVER,
             places: Places::new(limit),
             cursors: BTreeMap::new(),
         }
@@ -87,26 +90,33 @@ impl<R> Queue<R> {
         let before = self.head(process);
         let key = Key { process, deadline, arrival: self.arrivals };
         self.waiters.insert(key, reply);
-        match before {
-            Some(head) if head < key => {}
-            Some(head) if self.heads.remove(&(head.deadline, head.arrival)).is_none() => {
-                // It has its turn, in which the earliest comes first.
-            }
-            _ => drop(self.heads.insert((deadline, self.arrivals), process)),
+        // A process that has its turn is not among the heads.
+        let is_first =
+            before.is_none_or(|head| key < head && self.heads.remove(&(head.deadline, head.arrival)).is_some());
+        if is_first {
+            self.heads.insert((deadline, key.arrival), process);
+            self.look_ahead();
         }
         key
     }
 
     /// The earliest deadline, which is 0 while anybody's time has come.
-    pub fn next_deadline(&self) -> Option<u64> {
-        if !self.turns.is_empty() {
-            return Some(0);
-        }
-        self.heads.first_key_value().map(|(&(deadline, _), _)| deadline).filter(|deadline| *deadline != NEVER)
+    #[inline]
+    pub const fn next_deadline(&self) -> Option<u64> {
+        if self.next == NEVER { None } else { Some(self.next) }
+    }
+
+    /// Works out the earliest deadline anew.
+    fn look_ahead(&mut self) {
+        let first = self.heads.first_key_value().map_or(NEVER, |(&(deadline, _), _)| deadline);
+        self.next = if self.turns.is_empty() { first } else { 0 };
     }
 
     /// Takes out one whose deadline is `now` or earlier: the earliest of the process whose turn it is.
     pub fn pop_expired(&mut self, now: u64) -> Option<(Key, R)> {
+        if self.next > now || self.next == NEVER {
+            return None;
+        }
         let is_over = |deadline: u64| deadline <= now && deadline != NEVER;
         while let Some(first) = self.heads.first_entry().filter(|first| is_over(first.key().0)) {
             self.turns.push_back(first.remove());
@@ -120,6 +130,7 @@ impl<R> Queue<R> {
             Some(next) => drop(self.heads.insert((next.deadline, next.arrival), process)),
             None => {}
         }
+        self.look_ahead();
         reply.map(|reply| (key, reply))
     }
 
@@ -139,7 +150,7 @@ impl<R> Queue<R> {
     }
 
     /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no more than so many,
-    /// and at others the next time.
+    /// and at others the next time. Finding the family's processes takes a step for each process that waits.
     pub fn take_out_some(&mut self, family: u64, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<(Key, R)> {
         let mut cursor = self.cursors.remove(&family).unwrap_or(FIRST);
         let (mut gone, mut left) = (Vec::new(), looks.min(self.waiters.len()));
@@ -184,6 +195,7 @@ impl<R> Queue<R> {
         if let Some(head) = self.head(process) {
             self.heads.insert((head.deadline, head.arrival), process);
         }
+        self.look_ahead();
         gone
     }
 
@@ -207,6 +219,8 @@ impl<R> Queue<R> {
         }
         let known = |process: &u64| self.places.held(*process) > 0;
         assert!(self.turns.iter().chain(self.heads.values()).all(known), "nobody's turn comes for nothing");
+        let earliest = self.waiters.keys().map(|key| key.deadline).min().unwrap_or(NEVER);
+        assert_eq!(self.next, if self.turns.is_empty() { earliest } else { 0 });
         assert!(self.cursors.len() <= CURSORS);
     }
 }

@@ -41,7 +41,7 @@ fn a_full_queue_has_room_when_somebody_leaves() {
 }
 
 #[test]
-fn a_process_with_all_its_threads_at_the_clock_leaves_room_for_others() {
+fn a_process_that_waits_with_all_its_threads_leaves_room_for_others() {
     let mut queue = Queue::new(8);
     for number in 0..4 {
         assert!(queue.may_wait(Client::alone(1)));
@@ -169,6 +169,23 @@ fn each_family_goes_on_where_it_stopped() {
     }
     looked_at.sort_unstable();
     assert_eq!(looked_at, (0..12).chain(100..112).collect::<Vec<_>>(), "each once");
+}
+
+/// The cursors of no more families are kept than there is room for.
+#[test]
+fn more_families_than_cursors_look_nevertheless() {
+    let mut queue = Queue::new(1024);
+    (0..100).for_each(|family| _ = queue.push(1, Client::alone(family), family));
+    for round in 0..3 {
+        for family in 0..100 {
+            assert_eq!(
+                some_gone(&mut queue, family, 4, |_| round == 2),
+                if round == 2 { vec![family] } else { vec![] }
+            );
+            queue.check_invariants();
+        }
+    }
+    assert!(queue.is_empty());
 }
 
 proptest! {

@@ -57,14 +57,13 @@ pub trait Transport: Copy {
 #[derive(Clone, Copy, Debug)]
 pub struct Until<T>(pub T, pub Instant);
 
-/// How many ticks after the time at which a server ends a wait its client gives up: some milliseconds, 4.2 at 62.5 MHz. A server that is not
-/// alarmed ends it later if it works for somebody of low priority at that time. Were this shorter, the answer could cross the
-/// client's end, and what is in it would be lost.
+/// Ticks after a server's deadline at which its client gives up: 4.2 ms at 62.5 MHz. A server without an alarm may be late. An answer that comes
+/// later still is lost.
 const GRACE: u64 = 1 << 18;
 
 impl<T> Until<T> {
-    /// A way to a server that ends a wait at `deadline` by itself, if it can. A time that has passed means now.
-    pub fn after(way: T, deadline: Instant) -> Until<T> {
+    /// A way to a server that ends a wait at `deadline` by itself, and may be a little late. A time that has passed means now.
+    pub fn with_grace(way: T, deadline: Instant) -> Until<T> {
         Until(way, deadline.max(Instant::now()).after(GRACE))
     }
 }

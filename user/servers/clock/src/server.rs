@@ -15,12 +15,12 @@ use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Rights, Wait};
 
 /// Threads that can wait.
 const MAX_WAITERS: usize = 1024;
-/// How many of a family's threads a request looks at that finds no place: do they wait at all? So it stays short, and others may be looked
-/// at next time. A delay may end meanwhile, and then the rest of the request is as urgent as that.
+/// Waits of a family that are checked when a request finds no place. Few, because a delay may end meanwhile and make the rest as urgent as the
+/// clock.
 const LOOKS: usize = 8;
 /// Waits of an ended process that a request takes out: so it stays short, too.
 const PART: usize = 16;
-/// Nanoseconds of a [pause](Pace): so the clock takes less than a tenth of the processor for what clients have set, whatever that is.
+/// Nanoseconds of a [pause](Pace): meant to keep what clients set below a tenth of the processor.
 const PAUSE: u64 = 250_000;
 
 /// The server's state.

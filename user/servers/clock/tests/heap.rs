@@ -17,6 +17,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         most = most.max(bytes);
     }
     most = most.max(peak(|| queue.pop_expired(10)).1);
+    most = most.max(peak(|| queue.take_out_some(3, 8, |number| number % 2 == 0)).1);
     while queue.held(3) > 0 {
         most = most.max(peak(|| queue.process_ended(3, 16).len()).1);
     }

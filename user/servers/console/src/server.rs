@@ -22,8 +22,8 @@ const REGISTERS: Cap<Frame> = Cap::new(slot::EXTRA);
 const INTERRUPT: Cap<Interrupt> = Cap::new(CapAddress(slot::EXTRA.0 + 1));
 /// Threads that can wait.
 const MAX_WAITERS: usize = 256;
-/// How many of a family's threads a request looks at that finds no place: do they wait at all? So it stays short, since a signal may come
-/// meanwhile, and then the rest of it is as urgent as that.
+/// Waits of a family that are checked when a request finds no place. Few, because a signal may come meanwhile and make the rest as urgent as the
+/// console.
 const LOOKS: usize = 8;
 /// Nanoseconds of a [pause](Pace) between reads that end because their time is up.
 const PAUSE: u64 = 1_000_000;

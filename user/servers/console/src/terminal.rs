@@ -210,10 +210,11 @@ impl<R> Terminal<R> {
     /// Refuses one whose deadline has come. Returns whether there was one.
     pub fn expire_one(&mut self, now: Instant) -> bool {
         let is_over = |reader: &Reader<R>| reader.deadline.is_some_and(|deadline| deadline <= now);
-        let expired = self.readers.iter().position(is_over).and_then(|place| self.readers.remove(place));
-        let is_one = expired.is_some();
-        self.answers.extend(expired.map(|reader| (reader.reply, Answer::Refused(Error::TimedOut))));
-        is_one
+        let Some(reader) = self.readers.iter().position(is_over).and_then(|place| self.readers.remove(place)) else {
+            return false;
+        };
+        self.answers.push_back((reader.reply, Answer::Refused(Error::TimedOut)));
+        true
     }
 
     /// A thread wants to write: as it is with the power for that, otherwise what is left of it for [ordinary programs](Plain).

@@ -33,6 +33,9 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
     }
     count(peak(|| terminal.set_mode(0, Powers::TERMINAL, Mode::Raw)).1);
     count(peak(|| terminal.typed(b'y')).1);
+    for family in 0..2 * WAITERS {
+        count(peak(|| terminal.take_out_some(family, 8, |number| number % 7 == 0)).1);
+    }
     for process in 0..3 {
         count(peak(|| terminal.process_ended(process)).1);
     }

@@ -16,7 +16,7 @@ pub struct Askers {
     is_incomplete: bool,
     /// A bit for each service that anybody may know, who has asked it or not.
     by_anybody: u64,
-    /// Of whose end which service was told last: it may be told the same again, because it forgets in parts.
+    /// The process and service of the last end that was passed on.
     told: Option<(u64, u64)>,
 }
 
@@ -42,7 +42,7 @@ impl Askers {
         }
     }
 
-    /// A process has ended. Answers whether this service may know it. Nobody asks for it any more.
+    /// Returns whether a service may know a process that has ended. The last pair is confirmed again: the service may forget in parts.
     pub fn ends(&mut self, process: u64, service: u64) -> bool {
         let end = Some((process, service));
         if self.told == end {
@@ -55,7 +55,7 @@ impl Askers {
         is_known
     }
 
-    /// Forgets that a process has asked a service. Answers whether it may have.
+    /// Forgets that a process has asked a service. Returns whether it may have.
     fn forget(&mut self, process: u64, service: u64) -> bool {
         let bit = if service < BITS { 1 << service } else { 0 };
         let is_unknown = self.is_incomplete || self.by_anybody & bit != 0;
@@ -101,7 +101,7 @@ mod tests {
         askers.asks(5, 1);
         askers.anybody_asks(2);
         assert!(askers.ends(5, 2) && askers.ends(6, 2) && askers.ends(6, 2));
-        assert!(askers.ends(5, 1) && !askers.ends(6, 1));
+        assert!(askers.ends(5, 1) && askers.ends(6, 2) && !askers.ends(5, 1) && !askers.ends(6, 1));
         askers.anybody_asks(64);
         assert!(askers.ends(6, 1));
     }

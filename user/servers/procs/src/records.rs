@@ -364,7 +364,7 @@ impl<K, R> Records<K, R> {
         self.shares.hold_texts(record.client(), &mut record.held, bytes)
     }
 
-    /// A process in preparation will have been given so many capabilities. Fails with `TooManyCapabilities` if its family has no places for
+    /// Takes places for `count` capabilities given to a process in preparation. Fails with `TooManyCapabilities` if its family has no places for
     /// that.
     pub fn hold_given(&mut self, pid: u64, count: usize) -> Result<(), Error> {
         let record = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid);

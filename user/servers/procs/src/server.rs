@@ -132,7 +132,7 @@ impl Server {
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(1);
         loop {
-            if port.next(self.waits()) == Event::Request {
+            if port.next(self.next_wait()) == Event::Request {
                 port.carry_out(|request, context, answer| {
                     if request.is_fault() {
                         self.fault_message(request, answer);
@@ -160,7 +160,7 @@ impl Server {
         }
     }
 
-    /// Makes a place for a capability that a process in preparation is to find in a slot. Answers the preparation.
+    /// Takes a place for a capability that a process in preparation is to find in `slot`. Returns the preparation.
     fn make_place(&mut self, caller: Caller, process: u64, slot: CapAddress) -> Result<&mut Preparation, Error> {
         reserve()?;
         let count = self.preparation(caller.process, process)?.given_with(slot)?;

@@ -19,13 +19,13 @@ pub struct Held {
 }
 
 impl Held {
-    /// Whether that is nothing.
+    /// Returns whether nothing is held.
     pub const fn is_nothing(self) -> bool {
         self.texts == 0 && self.given == 0
     }
 }
 
-/// All of them.
+/// The places of all preparations.
 pub struct Shares {
     texts: Places,
     given: Places,
@@ -37,37 +37,36 @@ impl Default for Shares {
     }
 }
 
-/// Takes places until there are so many. Fails with `refusal` if the family has no more.
+/// Takes places until there are so many. Fails with `refusal`, and takes none, if the family has no more.
 fn take(places: &mut Places, client: Client, held: &mut usize, wanted: usize, refusal: Error) -> Result<(), Error> {
-    while *held < wanted {
-        if !places.may_take(client) {
-            return Err(refusal);
-        }
-        places.take(client);
-        *held += 1;
+    let more = wanted.saturating_sub(*held);
+    if !places.may_take_all(client, more) {
+        return Err(refusal);
     }
+    (0..more).for_each(|_| places.take(client));
+    *held += more;
     Ok(())
 }
 
 impl Shares {
-    /// A process's texts will have so many bytes.
+    /// Takes places for `bytes` of a process's texts in all.
     pub fn hold_texts(&mut self, client: Client, held: &mut Held, bytes: usize) -> Result<(), Error> {
         take(&mut self.texts, client, &mut held.texts, bytes.div_ceil(TEXT_UNIT), Error::TooMuchText)
     }
 
-    /// A process will have been given so many capabilities.
+    /// Takes places for `count` capabilities in all.
     pub fn hold_given(&mut self, client: Client, held: &mut Held, count: usize) -> Result<(), Error> {
         take(&mut self.given, client, &mut held.given, count, Error::TooManyCapabilities)
     }
 
-    /// A process is not in preparation any more.
+    /// Gives back what a process held in preparation.
     pub fn release(&mut self, process: u64, held: &mut Held) {
         let Held { texts, given } = core::mem::take(held);
         self.texts.give_back_all(process, texts);
         self.given.give_back_all(process, given);
     }
 
-    /// Panics unless they are taken by these.
+    /// Panics if `held` does not add up to what is taken.
     pub fn check_invariants(&self, held: impl Iterator<Item = Held> + Clone) {
         self.texts.check_invariants();
         self.given.check_invariants();

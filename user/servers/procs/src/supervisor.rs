@@ -125,11 +125,16 @@ pub struct Supervisor<P, W> {
     services: Vec<Service<P, W>>,
     /// Whose turn it is to be told what it missed.
     turn: usize,
+    /// The earliest time at which something is to be started, for which the server looks with each request; [`NEVER`] if nothing is.
+    next: u64,
 }
+
+/// Later than any time.
+const NEVER: u64 = u64::MAX;
 
 impl<P, W> Default for Supervisor<P, W> {
     fn default() -> Self {
-        Supervisor { services: Vec::new(), turn: 0 }
+        Supervisor { services: Vec::new(), turn: 0, next: NEVER }
     }
 }
 
@@ -168,16 +173,27 @@ impl<P, W> Supervisor<P, W> {
     }
 
     /// The earliest time at which something is to be started.
-    pub fn next_deadline(&self) -> Option<u64> {
-        let deadlines = self.services.iter().filter_map(|service| match service.state {
+    #[inline]
+    pub const fn next_deadline(&self) -> Option<u64> {
+        if self.next == NEVER { None } else { Some(self.next) }
+    }
+
+    /// Works that time out anew.
+    fn look_ahead(&mut self) {
+        let starts = self.services.iter().filter_map(|service| match service.state {
             State::Down(until) => Some(until),
             State::Up(_) | State::GivenUp => None,
         });
-        deadlines.min()
+        self.next = starts.min().unwrap_or(NEVER);
     }
 
     /// A server whose time to be started has come.
+    #[inline]
     pub fn due(&self, now: u64) -> Option<&'static str> {
+        if now < self.next { None } else { self.first_due(now) }
+    }
+
+    fn first_due(&self, now: u64) -> Option<&'static str> {
         let is_due = |service: &&Service<P, W>| matches!(service.state, State::Down(until) if until <= now);
         self.services.iter().find(is_due).map(|service| service.name)
     }
@@ -197,6 +213,7 @@ impl<P, W> Supervisor<P, W> {
         let in_vain = service.fail(now);
         let verdict =
             if service.state == State::GivenUp { Verdict::GivenUp(name, in_vain) } else { Verdict::Again(name) };
+        self.look_ahead();
         (verdict, gone)
     }
 
@@ -204,11 +221,16 @@ impl<P, W> Supervisor<P, W> {
     pub fn started(&mut self, name: &str, process: u64) -> Option<Started<W>> {
         let service = self.find(name)?;
         service.state = State::Up(process);
-        Some(Started { waiters: core::mem::take(&mut service.waiters), missed: core::mem::take(&mut service.missed) })
+        let started =
+            Started { waiters: core::mem::take(&mut service.waiters), missed: core::mem::take(&mut service.missed) };
+        self.look_ahead();
+        Some(started)
     }
 
     /// A server could not be started. Answers who waits in vain, if it is given up.
     pub fn not_started(&mut self, name: &str, now: u64) -> Vec<(Client, W)> {
-        self.find(name).map(|service| service.fail(now)).unwrap_or_default()
+        let in_vain = self.find(name).map(|service| service.fail(now)).unwrap_or_default();
+        self.look_ahead();
+        in_vain
     }
 }

@@ -19,9 +19,10 @@ pub enum Waited {
 }
 
 impl Server {
-    /// For how long the server waits for requests. A server that is to be started is urgent, whoever is worked for then; when a wait ends, which
-    /// clients choose, is not.
-    pub fn waits(&self) -> Wait {
+    /// Returns how the server waits for requests. The start of a server is an alarm if nothing else is due before it. The end of a client's wait
+    /// is never one: clients choose that time.
+    #[inline]
+    pub fn next_wait(&self) -> Wait {
         let start = self.supervisor.next_deadline();
         let end = self.records.next_deadline().map(|deadline| self.pace.earliest(deadline));
         match (start, end) {
@@ -33,6 +34,7 @@ impl Server {
     }
 
     /// Ends some of the waits whose time is up.
+    #[inline]
     pub fn expire(&mut self) {
         if self.records.next_deadline().is_none() {
             return;
@@ -70,7 +72,7 @@ impl Server {
         Ok(None)
     }
 
-    /// Makes room for one more who waits, if there is none. Answers whether there is.
+    /// Makes room for one more who waits, if there is none. Returns whether there is.
     fn may_wait(&mut self, process: u64, caller: Caller) -> bool {
         let watch = self.watch;
         let gone = self.records.make_room(process, caller, |waiter| watch.is_empty(waiter.reply()));
@@ -78,7 +80,7 @@ impl Server {
         self.records.has_room(process, caller)
     }
 
-    /// Lets whoever has killed a process wait until nothing is left of it. Answers whether he waits: where there is no room for that, he
+    /// Lets whoever has killed a process wait until nothing is left of it. Returns whether he waits: where there is no room for that, he
     /// goes on.
     pub fn wait_for_kill(&mut self, caller: Caller, process: u64, keep: &mut dyn FnMut() -> Option<Waiter>) -> bool {
         if reserve().is_err() || !self.may_wait(process, caller) {
@@ -89,7 +91,8 @@ impl Server {
         true
     }
 
-    /// Answers those who waited for a process that has ended.
+    /// Answers those whose waits have ended, and those who waited for a server.
+    #[inline]
     pub fn tell(&mut self, replies: &mut Replies) {
         for (waiter, waited) in core::mem::take(&mut self.answers) {
             match waited {

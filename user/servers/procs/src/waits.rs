@@ -1,7 +1,6 @@
 //! Who waits for the end of which process, and until when.
 //!
-//! A wait is found by its key in the queue, and through an ordered set by the process whose end is awaited: each question takes O(log n)
-//! steps, however many wait.
+//! A wait is found by its key in the queue, and through an ordered set by the process whose end is awaited: finding one takes O(log n) steps.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -11,7 +10,7 @@ use tench_places::queue::{Key, NEVER, Queue};
 
 /// Threads that can wait. A family can have half of these places.
 pub const MAX_WAITS: usize = 2048;
-/// How many waits of a family a request looks at that finds no place: does anybody still wait there?
+/// Waits of a family that are checked when a request finds no place.
 pub const LOOKS: usize = 128;
 
 /// A wait. `R` is what it takes to answer.
@@ -48,13 +47,15 @@ impl<R> Waits<R> {
         self.by_target.range(range).map(|&(_, arrival, process, deadline)| Key { process, deadline, arrival })
     }
 
-    /// Forgets for whom those waited who have been taken out.
-    fn forget(&mut self, taken: Vec<(Key, Wait<R>)>) -> Vec<R> {
-        let mut forget = |(key, Wait { target, reply, .. })| {
-            self.by_target.remove(&of_target(target, key));
-            reply
-        };
-        taken.into_iter().map(&mut forget).collect()
+    /// Removes a wait that was taken out of the queue from `by_target`. Returns its reply.
+    fn forget(&mut self, (key, wait): (Key, Wait<R>)) -> R {
+        self.by_target.remove(&of_target(wait.target, key));
+        wait.reply
+    }
+
+    /// The same for some.
+    fn forget_all(&mut self, taken: Vec<(Key, Wait<R>)>) -> Vec<R> {
+        taken.into_iter().map(|taken| self.forget(taken)).collect()
     }
 
     /// Returns whether one more thread of a client may wait.
@@ -87,13 +88,13 @@ impl<R> Waits<R> {
     /// Takes these out.
     fn take_out(&mut self, keys: Vec<Key>) -> Vec<R> {
         let taken = keys.into_iter().filter_map(|key| Some((key, self.queue.remove(key)?))).collect();
-        self.forget(taken)
+        self.forget_all(taken)
     }
 
     /// `waiter` has ended: takes out what its threads waited with.
     pub fn waiter_ended(&mut self, waiter: u64) -> Vec<R> {
         let taken = self.queue.process_ended(waiter, usize::MAX);
-        self.forget(taken)
+        self.forget_all(taken)
     }
 
     /// Takes out those, among the waits for `target` and some of the family's of `waiter`, whose thread does not wait any more.
@@ -102,7 +103,7 @@ impl<R> Waits<R> {
         let keys: Vec<Key> = self.of(target).filter(is_gone).collect();
         let mut gone = self.take_out(keys);
         let taken = self.queue.take_out_some(waiter.family, LOOKS, |wait| has_gone(&wait.reply));
-        gone.extend(self.forget(taken));
+        gone.extend(self.forget_all(taken));
         gone
     }
 
@@ -114,7 +115,7 @@ impl<R> Waits<R> {
     /// Takes out one whose deadline is `now` or earlier: the earliest of the process whose turn it is.
     pub fn pop_expired(&mut self, now: u64) -> Option<R> {
         let expired = self.queue.pop_expired(now)?;
-        self.forget(Vec::from([expired])).pop()
+        Some(self.forget(expired))
     }
 
     /// Panics unless queue and set say the same, and everybody waits for a process for which `is_living` holds, and is one of it.

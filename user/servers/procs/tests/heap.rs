@@ -31,7 +31,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
     let mut living = Vec::new();
     for number in 0..3 * MAX_LIVING as u64 {
         if living.len() == MAX_LIVING {
-            // The first half ends. For some of them as many wait as can, until no more can wait at all.
+            // The first half ends. Some have as many waiters as are allowed.
             for process in living.drain(..MAX_LIVING / 2) {
                 let (ended, bytes) = peak(|| records.end(process, Condition::plain(State::Exited)).unwrap());
                 most.1 = most.1.max(bytes);

@@ -234,7 +234,7 @@ impl Pair {
         let is_few = waits.values().filter(|wait| of_family(wait)).count() <= LOOKS;
         let is_meant = |wait: &Wait| was_full && wait.given_up && (wait.target == target || is_few && of_family(wait));
         let meant = waits.iter().filter(|(_, wait)| is_meant(wait));
-        assert!(meant.into_iter().all(|(number, _)| gone.contains(number)));
+        assert!({ meant }.all(|(number, _)| gone.contains(number)));
         assert!(gone.iter().all(|number| was_full && waits[number].given_up));
         assert!(gone.iter().all(|number| waits[number].target == target || of_family(&waits[number])));
         self.model.waits.retain(|number, _| !gone.contains(number));

@@ -9,7 +9,7 @@ use tench::procs::protocol::Error;
 use tench::procs::{Failure, Procs};
 use tench::sys::{Cap, Endpoint, Instant, Message, Wait};
 use tench_monitor_client::Monitor;
-use tench_protocol::label;
+use tench_protocol::{DONE, label};
 
 use super::floods::{flood, together};
 use super::{Attack, empty, said, soon};
@@ -74,19 +74,18 @@ fn starts() -> Outcome {
 
 /// Of a server of another core there is a proxy here. Who sends there, and does not call, has nothing done by that server.
 fn sent() -> Outcome {
-    /// Of `kill`.
-    const KILL: u16 = 8;
     let monitor = monitor()?;
     let procs = Procs::at(said(monitor.processes(VICTIM, empty()?))?);
     let child = said(monitor.spawn(VICTIM, b"cases\0attack\0idle\0"))?;
-    let kill = Message::with_words(label(Procs::<()>::INTERFACE, Procs::<()>::VERSION, KILL), &[child]);
-    for _ in 0..4 {
-        let _ = (procs.way().send(&kill, Wait::until(soon(1000))), procs.way().try_send(&kill));
-    }
+    let kill = Message::with_words(Procs::KILL, &[child]);
+    // The proxy takes it, and then the other core refuses it.
+    said(procs.way().send(&kill, Wait::until(soon(20_000))))?;
+    let _ = procs.way().try_send(&kill);
     let outcome = procs.wait_until(child, soon(20_000));
     equal!(outcome, Err(Failure::Refused(Error::TimedOut)));
-    // Who calls does.
-    said(procs.kill(child))
+    // The same is done when it is called with.
+    equal!(said(procs.way().call_with(&kill, Wait::FOREVER))?.label(), DONE);
+    Ok(())
 }
 
 fn unheard() -> Outcome {

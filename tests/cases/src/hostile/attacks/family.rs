@@ -17,14 +17,15 @@ use tench::io::End;
 use tench::mem::Mem;
 use tench::memory::{self, Window, make};
 use tench::names::Names;
-use tench::procs::{Procs, Spawn, pid};
+use tench::procs::{Failure, Procs, Spawn, pid};
+use tench::sys::Error::TimedOut;
 use tench::sys::{Cap, Endpoint, Frame, Instant, OWN_SPACE};
 use tench::thread::Builder;
 use tench::time::sleep;
 use tench_protocol::transport::Until;
 
 use super::{Attack, empty, said, soon, window};
-use crate::case::{Failure, Outcome};
+use crate::case::{self, Outcome};
 
 /// The attacks.
 pub const ATTACKS: &[Attack] = &[
@@ -66,6 +67,10 @@ const CHILDREN: usize = 12;
 const TAKERS: usize = 16;
 /// As many children as it takes for so many waits: 128 of a family may wait for each process.
 const WAITERS: usize = 112;
+/// Where the page says how many waits were left behind.
+const LEFT: usize = 4000;
+/// Microseconds for which a child waits: long enough for the server to take the request.
+const PATIENCE_AT_PROCS: u64 = 12;
 /// Waits that a child leaves behind: all that one process may have.
 const MOST_WAITS: usize = 256;
 /// More than can be started when these have what they can get.
@@ -92,7 +97,7 @@ fn until_done(page: &Window, number: usize, child: u64) -> Outcome {
     // On another core the first may leave them so few requests that they end.
     while page.read64(number * 8) != DONE && !said(PROCS.status(child))?.state.has_ended() {
         if Instant::now() >= end {
-            return Err(Failure::new(format!("child {number} does not get on")));
+            return Err(case::Failure::new(format!("child {number} does not get on")));
         }
         sleep(Duration::from_millis(1));
     }
@@ -106,7 +111,7 @@ fn hoard_blocks() -> Outcome {
     let mut children = Children(Vec::with_capacity(MOST));
     for number in 0..TAKERS {
         let child = start("take-blocks", frame, number);
-        children.0.push(child.ok_or_else(|| Failure::new("no memory for a child"))?);
+        children.0.push(child.ok_or_else(|| case::Failure::new("no memory for a child"))?);
     }
     for (number, child) in children.0.iter().enumerate() {
         page.write64(number * 8, GO);
@@ -128,28 +133,30 @@ fn hoard_waits() -> Outcome {
     let mut children = Children(Vec::with_capacity(WAITERS));
     for number in 0..WAITERS {
         let child = start("take-waits", frame, number);
-        children.0.push(child.ok_or_else(|| Failure::new("no memory for a child"))?);
+        children.0.push(child.ok_or_else(|| case::Failure::new("no memory for a child"))?);
     }
     for (number, child) in children.0.iter().enumerate() {
         page.write64(number * 8, GO);
         until_done(&page, number, *child)?;
     }
+    // Most of what they asked for was left behind: the server found later that nobody waits.
+    let left = page.read64(LEFT);
+    check!(left > (WAITERS * MOST_WAITS / 2) as u64);
     sleep(SPAN);
     Ok(())
 }
 
 /// A part: leaves waits behind, for each process that is known.
 pub fn take_waits() -> Outcome {
-    let number: usize = tench::args().nth(3).and_then(|number| number.parse().ok()).unwrap_or(0);
-    let page: Window = window(Cap::new(slot::EXTRA), 12)?;
-    while page.read64(number * 8) != GO {
-        sleep(Duration::from_millis(1));
-    }
+    let (number, page) = await_go()?;
     let mut target = 0;
     for _ in 0..MOST_WAITS {
-        // The next process, or the first again.
+        // The next process; after the last, one that there is not, and the first again.
         target = PROCS.next(target).map_or(0, |status| status.process);
-        let _ = Procs::at(Until(Cap::new(slot::PROCS), soon(4))).wait(target);
+        let waited = Procs::at(Until(Cap::new(slot::PROCS), soon(PATIENCE_AT_PROCS))).wait(target);
+        if waited == Err(Failure::Lost(TimedOut)) {
+            page.write64(LEFT, page.read64(LEFT) + 1);
+        }
     }
     page.write64(number * 8, DONE);
     loop {
@@ -184,14 +191,20 @@ pub fn take_all() -> Outcome {
     }
 }
 
-/// A part: takes blocks of a page until one is refused, says so, and keeps them.
-pub fn take_blocks() -> Outcome {
+/// A child's number, and the page of words, when it is to begin.
+fn await_go() -> Outcome<(usize, Window)> {
     let number: usize = tench::args().nth(3).and_then(|number| number.parse().ok()).unwrap_or(0);
     let page: Window = window(Cap::new(slot::EXTRA), 12)?;
-    let place = empty()?;
     while page.read64(number * 8) != GO {
         sleep(Duration::from_millis(1));
     }
+    Ok((number, page))
+}
+
+/// A part: takes blocks of a page until one is refused, says so, and keeps them.
+pub fn take_blocks() -> Outcome {
+    let (number, page) = await_go()?;
+    let place = empty()?;
     // Their capabilities go at once, and they stay this process's.
     while Mem::STANDARD.allocate(12, place).is_ok() {
         OWN_SPACE.delete_at(place)?;

@@ -36,7 +36,7 @@ pub trait ClockService {
         event: Event,
     ) -> Result<Option<Instant>, Error>;
 
-    /// A process has ended: some of its waits are forgotten. Answers whether there are more.
+    /// A process has ended: some of its waits are forgotten. Replies whether there are more.
     #[method(5, authority)]
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<bool, Error>;
 }

@@ -29,7 +29,7 @@ impl Console<Standing> {
     /// Reads until a deadline. `None`: nothing came in time. Should the server be kept from answering then, the kernel ends the wait a
     /// few milliseconds later; what comes from another core's console at that very moment is lost.
     pub fn read_until(self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, Failure> {
-        let limited = Console::at(Until::after(self.way(), deadline));
+        let limited = Console::at(Until::with_grace(self.way(), deadline));
         let text = match again(|| limited.get_until(buffer.len().min(MAX_TEXT), deadline)) {
             Err(Failure::Refused(Error::TimedOut) | Failure::Lost(Refusal::TimedOut)) => return Ok(None),
             text => text?,
