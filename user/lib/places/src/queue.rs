@@ -39,8 +39,8 @@ pub struct Queue<R> {
     /// The earliest deadline, which servers ask for with each request: 0 while anybody's time has come, [`NEVER`] if there is none.
     next: u64,
     places: Places,
-    /// Behind whom of a family [`take_out_some`](Self::take_out_some) goes on.
-    cursors: BTreeMap<u64, Key>,
+    /// Families, and behind whom of each [`take_out_some`](Self::take_out_some) goes on; who has looked last comes last.
+    cursors: Vec<(u64, Key)>,
 }
 
 impl<R> Queue<R> {
@@ -53,7 +53,7 @@ impl<R> Queue<R> {
             arrivals: 0,
             next: NEVER,
             places: Places::new(limit),
-            cursors: BTreeMap::new(),
+            cursors: Vec::new(),
         }
     }
 
@@ -152,7 +152,8 @@ impl<R> Queue<R> {
     /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no more than so many,
     /// and at others the next time. Finding the family's processes takes a step for each process that waits.
     pub fn take_out_some(&mut self, family: u64, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<(Key, R)> {
-        let mut cursor = self.cursors.remove(&family).unwrap_or(FIRST);
+        let known = self.cursors.iter().position(|(other, _)| *other == family);
+        let mut cursor = known.map_or(FIRST, |place| self.cursors.remove(place).1);
         let (mut gone, mut left) = (Vec::new(), looks.min(self.waiters.len()));
         let mut has_begun_anew = false;
         while left > 0 {
@@ -177,9 +178,9 @@ impl<R> Queue<R> {
             gone.extend(self.take_out(process, &keys));
         }
         if self.cursors.len() == CURSORS {
-            self.cursors.pop_first();
+            self.cursors.remove(0);
         }
-        self.cursors.insert(family, cursor);
+        self.cursors.push((family, cursor));
         gone
     }
 

@@ -1,6 +1,6 @@
 //! Who reads, who waits, and who says so.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tench::server::Lasting;
@@ -19,6 +19,8 @@ pub const OUTPUT_LIMIT: usize = 8000;
 /// Bytes of heap that a request or an input may need, with at most 256 threads that wait: beside what the terminal has from
 /// its beginning on. A test counts.
 pub const GROWTH: usize = 30 << 10;
+/// Families of which is known where to go on looking. Of more, one begins anew.
+const CURSORS: usize = 64;
 
 /// A thread that waits for input. `R` is what it takes to answer.
 struct Reader<R> {
@@ -72,8 +74,8 @@ pub struct Terminal<R> {
     drainers: Vec<(Client, R)>,
     /// Answers that are due.
     answers: VecDeque<(R, Answer)>,
-    /// At which of a family's [`take_out_some`](Self::take_out_some) goes on.
-    cursors: BTreeMap<u64, usize>,
+    /// Families, and at which of each [`take_out_some`](Self::take_out_some) goes on; who has looked last comes last.
+    cursors: Vec<(u64, usize)>,
     limit: usize,
 }
 
@@ -91,7 +93,7 @@ impl<R> Terminal<R> {
             drainers: Vec::with_capacity(limit),
             // One who need not wait is answered, too.
             answers: VecDeque::with_capacity(limit + 1),
-            cursors: BTreeMap::new(),
+            cursors: Vec::with_capacity(CURSORS),
             limit,
         }
     }
@@ -121,13 +123,14 @@ impl<R> Terminal<R> {
     pub fn take_out_some(&mut self, family: u64, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         let is_of_family = |client: &Client| client.family == family;
         let count = self.waiters().filter(|(client, _)| is_of_family(client)).count();
-        let first = self.cursors.remove(&family).filter(|first| *first < count).unwrap_or(0);
+        let known = self.cursors.iter().position(|(other, _)| *other == family);
+        let first = known.map(|place| self.cursors.remove(place).1).filter(|first| *first < count).unwrap_or(0);
         let seen = self.waiters().filter(|(client, _)| is_of_family(client)).enumerate().skip(first).take(looks);
         let gone: Vec<usize> = seen.filter(|(_, (_, reply))| has_gone(reply)).map(|(index, _)| index).collect();
-        if self.cursors.len() == self.limit {
-            self.cursors.pop_first();
+        if self.cursors.len() == CURSORS {
+            self.cursors.remove(0);
         }
-        self.cursors.insert(family, first + looks - gone.len());
+        self.cursors.push((family, first + looks - gone.len()));
         if gone.is_empty() {
             return Vec::new();
         }
