@@ -57,7 +57,8 @@ static int wait_at(const char *name)
         uint64_t waited = (after.value - before.first) * 1000 / before.second;
         printf("waited %s\n", waited >= MILLISECONDS && waited < 10 * MILLISECONDS ? "as long as told" : "wrongly");
         /* Only for the process server. */
-        code = tench_clock_process_ended(clock, tench_process());
+        struct tench_clock_process_ended_answer more;
+        code = tench_clock_process_ended(clock, tench_process(), &more);
         printf("to speak for others: %s\n", tench_clock_failure(code));
     } else {
         printf("census: %s: %s\n", name, tench_clock_failure(code));

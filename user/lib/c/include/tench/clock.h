@@ -177,7 +177,7 @@ struct tench_clock_process_ended_answer {
     bool value;
 };
 
-/* A process has ended: some of its waits are forgotten. Answers whether there are more. */
+/* A process has ended: some of its waits are forgotten. Replies whether there are more. */
 static inline int tench_clock_process_ended(tench_cap server, uint64_t process,
     struct tench_clock_process_ended_answer *answer)
 {
