@@ -71,8 +71,11 @@ impl DeskService for Book {
 }
 
 /// Reply objects, for as long as the program runs.
-const FACTORY: Factory =
-    Factory { make: || make::<Reply>(0).map(Made::leak).map_err(|_| KernelError::OutOfMemory), delete: |_| {} };
+const FACTORY: Factory = Factory {
+    make: || make::<Reply>(0).map(Made::leak).map_err(|_| KernelError::OutOfMemory),
+    delete: |_| {},
+    refuse: |_| {},
+};
 
 /// Lets all threads make all their calls, at a server that keeps so many requests and then answers the one that `choose` picks
 /// by the number of answers so far and of requests that are kept. Answers how far one thread was ahead.

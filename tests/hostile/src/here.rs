@@ -77,7 +77,7 @@ fn make() -> Result<Cap<Reply>, Error> {
 
 impl<P: Probe> Here<P> {
     fn new(tape: Dice, hostile: Option<Dice>) -> Here<P> {
-        let replies = Replies::new(Cap::new(CapAddress(1)), Factory { make, delete: |_| {} });
+        let replies = Replies::new(Cap::new(CapAddress(1)), Factory { make, delete: |_| {}, refuse: |_| {} });
         let shared = Rc::new(Plain(RefCell::new(vec![0; SHARED])));
         Here { shared, tape: Tape::new(tape), hostile, replies, badge: 0, probe: PhantomData }
     }

@@ -41,6 +41,8 @@ pub struct Queue<R> {
     places: Places,
     /// Families, and behind whom of each [`take_out_some`](Self::take_out_some) goes on; who has looked last comes last.
     cursors: Vec<(u64, Key)>,
+    /// Behind whom of all [`take_out_any`](Self::take_out_any) goes on.
+    cursor: Key,
 }
 
 impl<R> Queue<R> {
@@ -54,6 +56,7 @@ impl<R> Queue<R> {
             next: NEVER,
             places: Places::new(limit),
             cursors: Vec::new(),
+            cursor: FIRST,
         }
     }
 
@@ -182,6 +185,15 @@ impl<R> Queue<R> {
         }
         self.cursors.push((family, cursor));
         gone
+    }
+
+    /// The same among everybody: what somebody has left behind who asked in the name of a process that had ended is looked at by nobody of its family.
+    pub fn take_out_any(&mut self, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<(Key, R)> {
+        let behind = (Bound::Excluded(self.cursor), Bound::Unbounded);
+        let seen: Vec<_> = self.waiters.range(behind).take(looks).map(|(key, reply)| (*key, has_gone(reply))).collect();
+        self.cursor = seen.last().filter(|_| seen.len() == looks).map_or(FIRST, |(key, _)| *key);
+        let gone = seen.into_iter().filter(|(_, has_gone)| *has_gone);
+        gone.filter_map(|(key, _)| Some((key, self.remove(key)?))).collect()
     }
 
     /// Takes out some of a process.

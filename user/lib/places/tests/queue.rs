@@ -188,6 +188,25 @@ fn more_families_than_cursors_look_nevertheless() {
     assert!(queue.is_empty());
 }
 
+/// What is counted for a family that has gone is found, too.
+#[test]
+fn everybody_is_looked_at_in_the_end() {
+    let mut queue = Queue::new(64);
+    (0..30).for_each(|number| _ = queue.push(7, Client::alone(number % 4), number));
+    let mut looked_at = Vec::new();
+    for _ in 0..6 {
+        let gone = queue.take_out_any(6, |number| {
+            looked_at.push(*number);
+            number % 5 == 0
+        });
+        assert!(gone.iter().all(|(_, number)| number % 5 == 0));
+        queue.check_invariants();
+    }
+    looked_at.sort_unstable();
+    looked_at.dedup();
+    assert_eq!((looked_at, queue.len()), ((0..30).collect::<Vec<_>>(), 24));
+}
+
 proptest! {
     #[test]
     fn whatever_is_asked_the_counts_are_right(steps in prop::collection::vec((0..5u64, 0..6u8, 0..50u64), 0..150)) {

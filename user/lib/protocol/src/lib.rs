@@ -156,7 +156,8 @@ pub enum Rejection {
     OtherVersion(u16),
     /// The server has another interface: the one with this number.
     OtherInterface(u16),
-    /// The method is for those with the capability without a badge, or with a power that this one does not carry.
+    /// The method is for those with the capability without a badge, or with a power that this one does not carry; or the process whose capability it
+    /// is has ended.
     NotAllowed,
     /// The server cannot remember one more request that it would answer later.
     Busy,

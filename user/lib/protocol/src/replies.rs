@@ -21,11 +21,13 @@ pub struct Factory {
     pub make: fn() -> Result<Cap<Reply>, Error>,
     /// Deletes one that is done with.
     pub delete: fn(Cap<Reply>),
+    /// Refuses whoever waits in one, should anybody.
+    pub refuse: fn(Cap<Reply>),
 }
 
 impl Factory {
     /// Of a server that answers everything at once.
-    pub const NONE: Factory = Factory { make: || Err(Error::NoReplyObject), delete: |_| {} };
+    pub const NONE: Factory = Factory { make: || Err(Error::NoReplyObject), delete: |_| {}, refuse: |_| {} };
 }
 
 /// The reply objects of one server.
@@ -129,12 +131,15 @@ impl Replies {
         let mut message = Message::new(DONE);
         write(answer, &mut message);
         let told = pending.reply.reply(&message);
-        self.forget(pending);
+        self.release(pending.reply);
         told
     }
 
-    /// Takes back the right to answer somebody who has gone.
+    /// Takes back the right to answer, because the caller has gone, or the process in whose name he asked has ended. A thread of another
+    /// process may have asked in its name, and still wait: it is refused. Otherwise the object would not be empty, and a server that receives with
+    /// it receives nothing.
     pub fn forget<T, E>(&mut self, pending: Pending<T, E>) {
+        (self.factory.refuse)(pending.reply);
         self.release(pending.reply);
     }
 
@@ -203,7 +208,7 @@ mod tests {
             1 => Err(Error::OutOfMemory),
             number => Ok(object(number)),
         };
-        let mut replies = Replies::new(object(1), Factory { make, delete: |_| unreachable!() });
+        let mut replies = Replies::new(object(1), Factory { make, delete: |_| unreachable!(), refuse: |_| {} });
         assert_eq!(replies.keep::<(), Never>(), Err(Error::OutOfMemory));
         assert_eq!(replies.current(), object(1));
         let first = replies.keep::<(), Never>().unwrap();
@@ -221,7 +226,7 @@ mod tests {
     fn the_bound_object_is_used_again_as_soon_as_it_is_empty() {
         static MADE: AtomicU32 = AtomicU32::new(2);
         let make = || Ok(object(MADE.fetch_add(1, Ordering::Relaxed)));
-        let mut replies = Replies::new(object(1), Factory { make, delete: |_| unreachable!() });
+        let mut replies = Replies::new(object(1), Factory { make, delete: |_| unreachable!(), refuse: |_| {} });
         let (first, second) = (replies.keep::<(), Never>().unwrap(), replies.keep::<(), Never>().unwrap());
         assert_eq!((replies.current(), replies.can_use_bound()), (object(3), false));
         replies.use_bound();
@@ -237,6 +242,18 @@ mod tests {
         replies.forget(third);
         assert_eq!(replies.keep::<(), Never>(), Ok(Pending::new(object(1))));
         assert_eq!((replies.current(), MADE.load(Ordering::Relaxed)), (object(2), 4), "spare ones are used");
+    }
+
+    #[test]
+    fn who_is_forgotten_is_refused() {
+        static REFUSED: AtomicU32 = AtomicU32::new(0);
+        let refuse = |reply: Cap<Reply>| REFUSED.store(reply.address().0, Ordering::Relaxed);
+        let mut replies =
+            Replies::new(object(1), Factory { make: || Ok(object(2)), delete: |_| unreachable!(), refuse });
+        let pending = replies.keep::<(), Never>().unwrap();
+        assert_eq!(REFUSED.load(Ordering::Relaxed), 0);
+        replies.forget(pending);
+        assert_eq!(REFUSED.load(Ordering::Relaxed), 1);
     }
 
     /// Each object is the current one, or spare, or somebody waits in it, and only one of these.
@@ -256,7 +273,7 @@ mod tests {
     fn no_object_is_lost_or_used_twice() {
         static MADE: AtomicU32 = AtomicU32::new(1);
         let make = || Ok(object(MADE.fetch_add(1, Ordering::Relaxed) + 1));
-        let mut replies = Replies::new(object(1), Factory { make, delete: |_| unreachable!() });
+        let mut replies = Replies::new(object(1), Factory { make, delete: |_| unreachable!(), refuse: |_| {} });
         let mut pending = ArrayVec::<Pending<(), Never>, 40>::new();
         let mut random = 1_u64;
         for _ in 0..20_000 {

@@ -7,8 +7,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind, Rights};
-use tench_protocol::{Factory, Pending, Port, Replies, Slots};
-use tench_sys::{Cap, CapNode, Endpoint, Error, Frame, MapFlags, OWN_SPACE, Reply, Wait};
+use tench_protocol::{Factory, Pending, Port, Rejection, Replies, Slots};
+use tench_sys::{Cap, CapNode, Endpoint, Error, Frame, MapFlags, Message, OWN_SPACE, Reply, Wait};
 
 use crate::memory::{self, Window};
 use crate::sync::Mutex;
@@ -25,8 +25,15 @@ pub fn port(caps: usize) -> Port {
     }
     // Refused only if a thread of this server does so already; then that one goes on being helped.
     let _ = thread::current_thread().serve(Some(service));
-    let replies = Replies::new(Cap::new(slot::REPLY), Factory { make, delete });
+    let replies = Replies::new(Cap::new(slot::REPLY), Factory { make, delete, refuse });
     Port::new(service, replies, slots(caps))
+}
+
+/// Refuses whoever waits in a reply object, in which usually nobody does.
+fn refuse(reply: Cap<Reply>) {
+    let mut message = Message::new(0);
+    let _ = Rejection::NotAllowed.write(&mut message);
+    let _ = reply.reply(&message);
 }
 
 /// Slots of this process for requests that carry at most `count` capabilities.

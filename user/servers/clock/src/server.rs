@@ -99,6 +99,11 @@ impl Server {
                 later.others().forget(waiter);
             }
             if !self.queue.may_wait(caller) {
+                for (_, waiter) in self.queue.take_out_any(LOOKS, |waiter| watch.has_gone(waiter)) {
+                    later.others().forget(waiter);
+                }
+            }
+            if !self.queue.may_wait(caller) {
                 return Err(Error::Full);
             }
         }
@@ -148,6 +153,11 @@ impl ClockService for Server {
 
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<bool, Error> {
         for (_, waiter) in self.queue.process_ended(process, PART) {
+            replies.forget(waiter);
+        }
+        // Others may have asked in its name since, or in that of one that ended before, and be gone.
+        let watch = self.watch;
+        for (_, waiter) in self.queue.take_out_any(LOOKS, |waiter| watch.has_gone(waiter)) {
             replies.forget(waiter);
         }
         Ok(self.queue.held(process) > 0)

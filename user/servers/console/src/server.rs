@@ -22,11 +22,13 @@ const REGISTERS: Cap<Frame> = Cap::new(slot::EXTRA);
 const INTERRUPT: Cap<Interrupt> = Cap::new(CapAddress(slot::EXTRA.0 + 1));
 /// Threads that can wait.
 const MAX_WAITERS: usize = 256;
-/// Waits of a family that are checked when a request finds no place. Few, because a signal may come meanwhile and make the rest as urgent as the
-/// console.
-const LOOKS: usize = 8;
+/// Waits of a family that are checked when a request finds no place: all that it can have. Were they few, texts of those who have gone would come
+/// before those of others (`HOS0005`).
+const LOOKS: usize = 128;
+/// Waits that are checked when a process has ended.
+const PART: usize = 8;
 /// Nanoseconds of a [pause](Pace) between reads that end because their time is up.
-const PAUSE: u64 = 1_000_000;
+const PAUSE: u64 = 250_000;
 /// Bytes for what is kept, if nobody says it.
 const MEMORY: u64 = 64 * 1024;
 
@@ -39,6 +41,14 @@ enum Waiter {
 }
 
 impl Waiter {
+    /// Whether nobody waits any more.
+    fn has_gone(&self, watch: Watch) -> bool {
+        match self {
+            Waiter::Reader(pending) => watch.has_gone(pending),
+            Waiter::Writer(pending) => watch.has_gone(pending),
+        }
+    }
+
     /// Nobody waits any more.
     fn forget(self, replies: &mut Replies) {
         match self {
@@ -204,10 +214,11 @@ impl Server {
     fn keep_request<T>(&mut self, caller: Caller, mut later: Later<'_, T, Error>) -> Result<Pending<T, Error>, Error> {
         if !self.terminal.may_wait(caller) {
             let watch = self.watch;
-            let gone = self.terminal.take_out_some(caller.family, LOOKS, |waiter| match waiter {
-                Waiter::Reader(pending) => watch.has_gone(pending),
-                Waiter::Writer(pending) => watch.has_gone(pending),
-            });
+            let has_gone = |waiter: &Waiter| waiter.has_gone(watch);
+            let mut gone = self.terminal.take_out_some(caller.family, LOOKS, has_gone);
+            if !self.terminal.may_wait(caller) {
+                gone.extend(self.terminal.take_out_any(LOOKS, has_gone));
+            }
             gone.into_iter().for_each(|waiter| waiter.forget(later.others()));
             // Its signal may have been lost to this.
             self.take_interrupt();
@@ -312,6 +323,10 @@ impl ConsoleService for Server {
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error> {
         let (waiters, was_owner) = self.terminal.process_ended(process);
         waiters.into_iter().for_each(|waiter| waiter.forget(replies));
+        // Others may have asked in its name since, or in that of one that ended before, and be gone.
+        let watch = self.watch;
+        let gone = self.terminal.take_out_any(PART, |waiter| waiter.has_gone(watch));
+        gone.into_iter().for_each(|waiter| waiter.forget(replies));
         if was_owner {
             self.forget_signals();
         }

@@ -120,22 +120,37 @@ impl<R> Terminal<R> {
 
     /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no more than so many,
     /// and at others the next time. What they have written and has had no room yet is lost, as if they had not written it.
-    pub fn take_out_some(&mut self, family: u64, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        let is_of_family = |client: &Client| client.family == family;
-        let count = self.waiters().filter(|(client, _)| is_of_family(client)).count();
-        let known = self.cursors.iter().position(|(other, _)| *other == family);
+    pub fn take_out_some(&mut self, family: u64, looks: usize, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        self.take_out_among(family, looks, |client| client.family == family, has_gone)
+    }
+
+    /// The same among everybody: what somebody has left behind who asked in the name of a process that had ended is looked at by nobody of its family.
+    pub fn take_out_any(&mut self, looks: usize, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        self.take_out_among(u64::MAX, looks, |_| true, has_gone)
+    }
+
+    /// The same among those who are meant, whose cursor has this number.
+    fn take_out_among(
+        &mut self,
+        number: u64,
+        looks: usize,
+        is_meant: impl Fn(&Client) -> bool,
+        mut has_gone: impl FnMut(&R) -> bool,
+    ) -> Vec<R> {
+        let count = self.waiters().filter(|(client, _)| is_meant(client)).count();
+        let known = self.cursors.iter().position(|(other, _)| *other == number);
         let first = known.map(|place| self.cursors.remove(place).1).filter(|first| *first < count).unwrap_or(0);
-        let seen = self.waiters().filter(|(client, _)| is_of_family(client)).enumerate().skip(first).take(looks);
+        let seen = self.waiters().filter(|(client, _)| is_meant(client)).enumerate().skip(first).take(looks);
         let gone: Vec<usize> = seen.filter(|(_, (_, reply))| has_gone(reply)).map(|(index, _)| index).collect();
         if self.cursors.len() == CURSORS {
             self.cursors.remove(0);
         }
-        self.cursors.push((family, first + looks - gone.len()));
+        self.cursors.push((number, first + looks - gone.len()));
         if gone.is_empty() {
             return Vec::new();
         }
         let mut index = 0..;
-        self.take_out_if(is_of_family, |_| index.next().is_some_and(|index| gone.contains(&index)))
+        self.take_out_if(is_meant, |_| index.next().is_some_and(|index| gone.contains(&index)))
     }
 
     fn take_out_if(&mut self, is_meant: impl Fn(&Client) -> bool, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {

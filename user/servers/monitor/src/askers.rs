@@ -9,15 +9,21 @@ use alloc::vec::Vec;
 const BITS: u64 = u64::BITS as u64;
 
 /// Processes, and a bit for each service that they have asked; in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Askers {
     known: Vec<(u64, u64)>,
     /// For some there was no memory.
     is_incomplete: bool,
     /// A bit for each service that anybody may know, who has asked it or not.
     by_anybody: u64,
-    /// The process and service of the last end that was passed on.
-    told: Option<(u64, u64)>,
+    /// The process whose end was passed on to each service last; 0: none.
+    told: [u64; BITS as usize],
+}
+
+impl Default for Askers {
+    fn default() -> Self {
+        Askers { known: Vec::new(), is_incomplete: false, by_anybody: 0, told: [0; BITS as usize] }
+    }
 }
 
 impl Askers {
@@ -44,13 +50,13 @@ impl Askers {
 
     /// Returns whether a service may know a process that has ended. The last pair is confirmed again: the service may forget in parts.
     pub fn ends(&mut self, process: u64, service: u64) -> bool {
-        let end = Some((process, service));
-        if self.told == end {
+        let Some(told) = self.told.get_mut(service as usize) else { return self.forget(process, service) };
+        if core::mem::replace(told, process) == process {
             return true;
         }
         let is_known = self.forget(process, service);
-        if is_known {
-            self.told = end;
+        if !is_known {
+            self.told[service as usize] = 0;
         }
         is_known
     }
@@ -90,7 +96,7 @@ mod tests {
         assert_eq!(askers.count(), 3);
         assert!(!askers.ends(5, 1) && !askers.ends(6, 2) && !askers.ends(7, 0));
         assert!(askers.ends(5, 2) && askers.ends(5, 2), "in parts");
-        assert!(askers.ends(5, 0) && !askers.ends(5, 2));
+        assert!(askers.ends(5, 0) && !askers.ends(6, 2) && !askers.ends(5, 2));
         assert!(askers.ends(7, 2) && askers.ends(9, 63));
         assert_eq!(askers.count(), 0);
     }
@@ -101,7 +107,7 @@ mod tests {
         askers.asks(5, 1);
         askers.anybody_asks(2);
         assert!(askers.ends(5, 2) && askers.ends(6, 2) && askers.ends(6, 2));
-        assert!(askers.ends(5, 1) && askers.ends(6, 2) && !askers.ends(5, 1) && !askers.ends(6, 1));
+        assert!(askers.ends(5, 1) && !askers.ends(6, 1) && !askers.ends(5, 1));
         askers.anybody_asks(64);
         assert!(askers.ends(6, 1));
     }

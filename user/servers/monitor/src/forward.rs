@@ -214,14 +214,16 @@ impl Inbox {
     pub fn finish(&self, waiting: Waiting, message: &Message) {
         // Who asked may have gone.
         let _ = waiting.reply.cap().reply(message);
-        self.forget(waiting);
-    }
-
-    /// Nobody waits any more.
-    pub fn forget(&self, waiting: Waiting) {
         let mut state = self.state.lock();
         state.leave(waiting.asker.process);
         state.spare.push(waiting.reply);
+    }
+
+    /// Nobody waits any more, or the process in whose name somebody does has ended: he is refused, since the object has to be empty.
+    pub fn forget(&self, waiting: Waiting) {
+        let mut message = Message::new(0);
+        reject(&mut message, Rejection::NotAllowed);
+        self.finish(waiting, &message);
     }
 
     /// A process, or nobody knows which, has got a capability of a server's, which is to hear of its end therefore.

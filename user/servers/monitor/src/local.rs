@@ -92,7 +92,7 @@ impl Local {
 
     /// Takes out those of a family who wait, but have gone without a word.
     pub fn take_out(&mut self, family: u64, watch: Watch) -> Vec<Waiting> {
-        self.names.table.take_out(family, |waiting| waiting.has_gone(watch))
+        self.names.table.take_out(Some(family), |waiting| waiting.has_gone(watch))
     }
 
     /// A process has ended: its names are free. Answers those of it who waited.

@@ -22,6 +22,9 @@ struct Waiter {
     pending: Pending<Sent<Endpoint, Given>, Error>,
 }
 
+/// Waits that are checked when a process has ended.
+const LOOKS: usize = 8;
+
 /// The server's state.
 pub struct Server {
     /// Each name stands for an entry of the journal.
@@ -141,8 +144,13 @@ impl NamesService for Server {
         reserve()?;
         if !self.table.may_wait(caller) {
             let watch = self.watch;
-            for waiter in self.table.take_out(caller.family, |waiter| watch.has_gone(&waiter.pending)) {
-                later.others().forget(waiter.pending);
+            // If nobody of the family has gone: somebody may have asked in the name of a process that had ended, of whose family nobody looks.
+            for family in [Some(caller.family), None] {
+                if !self.table.may_wait(caller) {
+                    for waiter in self.table.take_out(family, |waiter| watch.has_gone(&waiter.pending)) {
+                        later.others().forget(waiter.pending);
+                    }
+                }
             }
         }
         if !self.table.may_wait(caller) {
@@ -168,6 +176,11 @@ impl NamesService for Server {
         let (numbers, waiters) = self.table.process_ended(process);
         numbers.into_iter().for_each(|number| self.discard(number));
         waiters.into_iter().for_each(|waiter| replies.forget(waiter.pending));
+        // Others may have asked in its name since, or in that of one that ended before, and be gone.
+        let watch = self.watch;
+        for waiter in self.table.take_out_some(LOOKS, |waiter| watch.has_gone(&waiter.pending)) {
+            replies.forget(waiter.pending);
+        }
         // It may have ended before a capability could leave for it.
         let _ = OWN_SPACE.delete_at(self.outgoing);
         Ok(())

@@ -34,6 +34,8 @@ struct Waiter<R> {
 pub struct Table<C, R> {
     names: BTreeMap<String, Entry<C>>,
     waiters: Vec<Waiter<R>>,
+    /// At which of them [`take_out_some`](Self::take_out_some) goes on.
+    looked_at: usize,
     /// How many names each process and family has.
     places: Places,
     max_names: usize,
@@ -44,7 +46,7 @@ impl<C: Copy, R> Table<C, R> {
     /// An empty table for `max_names` names and `max_waiters` waiting threads.
     pub const fn new(max_names: usize, max_waiters: usize) -> Table<C, R> {
         let places = Places::new(max_names);
-        Table { names: BTreeMap::new(), waiters: Vec::new(), places, max_names, max_waiters }
+        Table { names: BTreeMap::new(), waiters: Vec::new(), looked_at: 0, places, max_names, max_waiters }
     }
 
     /// Whether a process may register a capability under this name.
@@ -89,10 +91,22 @@ impl<C: Copy, R> Table<C, R> {
         allows(own, self.waiters.len(), self.max_waiters)
     }
 
-    /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which.
-    pub fn take_out(&mut self, family: u64, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        let gone = self.waiters.extract_if(.., |waiter| waiter.client.family == family && has_gone(&waiter.reply));
+    /// Takes out those of a family, or of all, who do not wait any more, without having said so: `has_gone` says which.
+    pub fn take_out(&mut self, family: Option<u64>, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        let gone = self.waiters.extract_if(.., |waiter| {
+            family.is_none_or(|family| waiter.client.family == family) && has_gone(&waiter.reply)
+        });
         gone.map(|waiter| waiter.reply).collect()
+    }
+
+    /// Takes out some of all who do not wait any more. Looks at no more than so many, and at others the next time.
+    pub fn take_out_some(&mut self, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        let first = if self.looked_at < self.waiters.len() { self.looked_at } else { 0 };
+        let last = (first + looks).min(self.waiters.len());
+        let gone: Vec<R> =
+            self.waiters.extract_if(first..last, |waiter| has_gone(&waiter.reply)).map(|waiter| waiter.reply).collect();
+        self.looked_at = last - gone.len();
+        gone
     }
 
     /// Lets somebody wait for a name that is unknown.

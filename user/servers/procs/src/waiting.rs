@@ -19,16 +19,15 @@ pub enum Waited {
 }
 
 impl Server {
-    /// Returns how the server waits for requests. The start of a server is an alarm if nothing else is due before it. The end of a client's wait
-    /// is never one: clients choose that time.
+    /// Returns how the server waits for requests. While a server is to be started again, what is due first is an alarm. Otherwise the end of a client's
+    /// wait is none: clients choose that time.
     #[inline]
     pub fn next_wait(&self) -> Wait {
         let start = self.supervisor.next_deadline();
         let end = self.records.next_deadline().map(|deadline| self.pace.earliest(deadline));
         match (start, end) {
-            (Some(start), None) => Wait::alarm(Instant::from_ticks(start)),
-            (Some(start), Some(end)) if start <= end => Wait::alarm(Instant::from_ticks(start)),
-            (_, Some(end)) => Wait::until(Instant::from_ticks(end)),
+            (Some(start), end) => Wait::alarm(Instant::from_ticks(end.map_or(start, |end| end.min(start)))),
+            (None, Some(end)) => Wait::until(Instant::from_ticks(end)),
             (None, None) => Wait::FOREVER,
         }
     }

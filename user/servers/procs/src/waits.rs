@@ -97,12 +97,14 @@ impl<R> Waits<R> {
         self.forget_all(taken)
     }
 
-    /// Takes out those, among the waits for `target` and some of the family's of `waiter`, whose thread does not wait any more.
+    /// Takes out those, among the waits for `target`, some of the family's of `waiter` and some of all, whose thread does not wait any more.
     pub fn give_back(&mut self, target: u64, waiter: Client, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         let is_gone = |key: &Key| self.queue.get(*key).is_some_and(|wait| has_gone(&wait.reply));
         let keys: Vec<Key> = self.of(target).filter(is_gone).collect();
         let mut gone = self.take_out(keys);
         let taken = self.queue.take_out_some(waiter.family, LOOKS, |wait| has_gone(&wait.reply));
+        gone.extend(self.forget_all(taken));
+        let taken = self.queue.take_out_any(LOOKS, |wait| has_gone(&wait.reply));
         gone.extend(self.forget_all(taken));
         gone
     }

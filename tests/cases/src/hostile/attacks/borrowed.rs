@@ -1,14 +1,20 @@
 //! Attacks with the capabilities of others: a child hands its own over, and ends.
 
+use tench::abi::CapAddress;
 use tench::abi::layout::slot;
+use tench::clock::Clock;
+use tench::console::protocol::Console;
 use tench::mem::protocol::Error as MemError;
 use tench::mem::{Failure as MemFailure, Mem};
 use tench::memory::make;
+use tench::names::Names;
 use tench::procs::protocol::Error as ProcsError;
 use tench::procs::{Failure as ProcsFailure, Procs};
 use tench::sys::{Cap, Endpoint, Message, Wait, offer_slots};
+use tench::thread::Builder;
+use tench::time::{Duration, sleep};
 
-use super::{Attack, empty, soon};
+use super::{Attack, empty, said, soon};
 use crate::case::Outcome;
 
 /// The attacks.
@@ -16,9 +22,16 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("borrowed-end", "who ends a child in its name is answered, and the server goes on", || {
         in_its_name(false)
     }),
+    Attack::new(
+        "borrowed-wait",
+        "who waits in the name of a child that ends is refused, and the servers go on",
+        wait_in_its_name,
+    ),
     Attack::new("borrowed-name", "in the name of a process that is taken apart nothing begins", || in_its_name(true)),
 ];
 
+/// Stack of a thread that waits.
+const STACK: usize = 8 << 10;
 /// Preparations, so that the child is taken apart in parts.
 const PREPARED: usize = 40;
 
@@ -51,6 +64,69 @@ fn in_its_name(at_once: bool) -> Outcome {
     Procs::STANDARD.wait_until(process, soon(5_000_000))?;
     let place = empty()?;
     equal!(mem.allocate(12, place).err(), Some(MemFailure::Refused(MemError::Ended)));
+    Ok(())
+}
+
+/// Threads wait at each server in the name of a child, among others that wait in their own, and then the child ends. A server that took the reply
+/// objects of the first for empty would receive with one of them, and so receive nothing any more.
+fn wait_in_its_name() -> Outcome {
+    let endpoint = make::<Endpoint>(0)?;
+    let mut child = Procs::STANDARD.prepare("cases")?;
+    child.give(endpoint.cap())?;
+    child.argument("attack")?;
+    child.argument("hand-over-others")?;
+    let process = child.start()?;
+    let places = [empty()?, empty()?, empty()?, empty()?];
+    offer_slots(&places);
+    let received = endpoint.cap().receive(Wait::until(soon(500_000)))?;
+    equal!(received.caps().len(), 4);
+    let lent = places.map(Cap::<Endpoint>::new);
+    let clock = said(Names::STANDARD.look_up(Clock::NAME, empty()?))?;
+    let own = [Cap::new(slot::PROCS), clock, Cap::new(slot::NAMES), Cap::new(slot::CONSOLE)];
+    // Its own are first and last, so that none of the bound objects is free.
+    for ways in [own, lent, lent, own] {
+        for (server, way) in ways.into_iter().enumerate() {
+            let thread = Builder::new().stack_size(STACK).spawn(move || wait_at(server, way));
+            said(thread)?.detach();
+        }
+        sleep(Duration::from_millis(1));
+    }
+    said(Procs::STANDARD.kill(process))?;
+    sleep(Duration::from_millis(2));
+    // All of them answer, whatever is kept from now on.
+    for _ in 0..4 {
+        for ways in [own, lent] {
+            for (server, way) in ways.into_iter().enumerate() {
+                let thread = Builder::new().stack_size(STACK).spawn(move || wait_at(server, way));
+                said(thread)?.detach();
+            }
+        }
+        sleep(Duration::from_millis(1));
+        said(Clock::at(own[1]).time())?;
+        said(Console::STANDARD.state())?;
+        said(Names::STANDARD.look_up(Clock::NAME, empty()?))?;
+        said(Procs::STANDARD.status(tench::process::id()))?;
+    }
+    Ok(())
+}
+
+/// Waits at a server for what does not come.
+fn wait_at(server: usize, way: Cap<Endpoint>) {
+    match server {
+        0 => drop(Procs::at(way).wait(tench::process::id())),
+        1 => drop(Clock::at(way).delay(u64::MAX >> 2)),
+        2 => drop(Names::at(way).wait_for("borrowed/never", CapAddress(16_000))),
+        _ => drop(Console::at(way).get(1)),
+    }
+}
+
+/// A part: lends its parent the other servers, and waits.
+pub fn hand_over_others() -> Outcome {
+    let clock = empty()?;
+    said(Names::STANDARD.look_up(Clock::NAME, clock))?;
+    let mut message = Message::new(0);
+    message.copy_cap(slot::PROCS).copy_cap(clock).copy_cap(slot::NAMES).copy_cap(slot::CONSOLE);
+    let _ = Cap::<Endpoint>::new(slot::EXTRA).call(&message);
     Ok(())
 }
 

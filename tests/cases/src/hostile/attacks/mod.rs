@@ -173,6 +173,7 @@ const PARTS: &[(&str, Part)] = &[
     ("idle", reach::idle),
     ("plant", trees::plant),
     ("hand-over", borrowed::hand_over),
+    ("hand-over-others", borrowed::hand_over_others),
     ("wait", servers::wait_for_one),
     ("equal", equals::count_for_ever),
     ("take-all", family::take_all),
