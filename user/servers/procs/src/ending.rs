@@ -249,10 +249,8 @@ impl Server {
         self.reaper.wake();
     }
 
-    /// What a process of another core waited for is forgotten, and what it has prepared goes, now or in parts.
+    /// What a process of another core has prepared goes, now or in parts.
     pub fn forget_foreign(&mut self, process: u64) {
-        let waits = self.records.forget_waits(process);
-        self.answers.extend(waits.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
         if let Some(prepared) = self.records.prepared_by(process) {
             self.discard_record(prepared);
         }

@@ -434,11 +434,6 @@ impl<K, R> Records<K, R> {
         self.waits.begin(pid, waiter, deadline, reply);
     }
 
-    /// A process of another core has ended: takes out what its threads waited with.
-    pub fn forget_waits(&mut self, waiter: u64) -> Vec<R> {
-        self.waits.waiter_ended(waiter)
-    }
-
     /// The earliest deadline of a wait, which is 0 while somebody's time has come.
     pub fn next_deadline(&self) -> Option<u64> {
         self.waits.next_deadline()

@@ -26,7 +26,8 @@ pub const ATTACKS: &[Attack] = &[
         "borrowed-wait",
         "who waits in the name of a child that ends is refused, and the servers go on",
         wait_in_its_name,
-    ),
+    )
+    .first(),
     Attack::new("borrowed-name", "in the name of a process that is taken apart nothing begins", || in_its_name(true)),
 ];
 
