@@ -23,8 +23,8 @@
 //! copied at most [`COPIES`] times, which bounds that; who waits at the end of a longer chain does not help.
 //!
 //! If the caller cannot help any more (it has gone, its process is suspended, its context was taken away, the chain is too long),
-//! the thread goes on on its own context, but at no higher a priority than his: otherwise whoever wants something done
-//! at a server's priority would begin it and leave. The same is true of a caller that cannot help from the start, and of a message that was sent before
+//! the thread goes on on its own context, but at no higher a priority than his, and at the lowest if his context has a limit: otherwise whoever
+//! wants something done at a server's priority, or beyond his budget, would begin it and leave. The same is true of a caller that cannot help from the start, and of a message that was sent before
 //! the thread served the endpoint ([`begin_unhelped`]); since then, `Send` is refused.
 //!
 //! Threads that wait for each other in a ring all wait, so none of them needs help; and each would offer another what he has from that one. So
@@ -129,12 +129,18 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>, endpoint: Ref<Endp
     settle(k, server);
 }
 
-/// The highest priority at which something that was begun on a context may be finished on another.
+/// Returns the highest priority at which something that was begun on a context may be finished on the server's own. For a limited context that
+/// is the lowest there is: the server's time has no such limit, so it may use what nobody else wants, and whoever waits for it helps.
 fn cap_of<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> i16 {
     let c = k.get(context);
-    // What is above the ceiling was given together with a limit, which does not hold for the other.
-    let most = if c.budget.is_limited() { c.priority.min(c.ceiling) } else { c.priority };
-    i16::from(most)
+    if c.budget.is_limited() { 0 } else { c.priority.into() }
+}
+
+/// Returns the highest priority at which a server deals with the report of a thread that has used up its budget: there is one such report
+/// each time, so nobody gets more done by it than he pays for. What is above the context's ceiling was given together with the limit.
+fn cap_of_report<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> i16 {
+    let c = k.get(context);
+    c.priority.min(c.ceiling).into()
 }
 
 /// What a thread offers to the one that it waits for; `None` if it cannot help.
@@ -304,6 +310,8 @@ pub fn begin_unhelped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, sender: R
     if k.get(thread).served.is_none() {
         return;
     }
+    let reports = k.get(sender).slow & slow::TOLD == slow::TOLD;
+    let cap_of = if reports { cap_of_report } else { cap_of };
     let cap = k.get(sender).scheduling.map_or(0, |context| cap_of(k, context));
     set_cap(k, thread, cap);
     settle(k, thread);

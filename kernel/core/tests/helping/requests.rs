@@ -2,7 +2,7 @@
 
 use tench_abi::fault::Class;
 use tench_abi::{Error, Kind, Operation, Rights, Tag};
-use tench_kernel::helping::UNCAPPED;
+use tench_kernel::helping::{COPIES, UNCAPPED};
 use tench_kernel::thread::ThreadState;
 
 use crate::ENDS;
@@ -119,15 +119,43 @@ fn that_somebodys_time_is_used_up_is_no_more_urgent_for_a_server_than_he_is() {
 }
 
 #[test]
-fn what_was_begun_on_limited_time_goes_on_at_no_more_than_its_ceiling() {
+fn what_was_begun_on_limited_time_goes_on_when_nobody_else_runs() {
+    for end in ENDS {
+        let mut stage = Stage::new();
+        let (server, caller) = (stage.server(250, true), stage.actor(180));
+        stage.hog(1);
+        stage.manage(Operation::SchedulingReserve, &[caller.time, 100, 10_000, 0]);
+        stage.call_until(caller, server, 1000);
+        assert_eq!(stage.runs_on(server), (180, Some(caller.time)));
+        end(&mut stage, caller);
+        assert_eq!(stage.runs_on(server), (0, Some(server.time)));
+        stage.check();
+        stage.machine.reschedule();
+        assert!(stage.machine.current() == stage.hog, "everybody comes before what nobody pays for");
+        // Whoever waits behind it pays.
+        let next = stage.actor(30);
+        stage.call(next, server);
+        assert_eq!(stage.runs_on(server), (30, Some(next.time)));
+        stage.answer(server);
+        stage.answer(server);
+        assert_eq!(stage.runs_on(server), (250, Some(server.time)));
+    }
+}
+
+#[test]
+fn what_a_limited_thread_leaves_at_the_end_of_a_chain_is_on_nobodys_budget_at_no_priority() {
     let mut stage = Stage::new();
-    let (server, caller) = (stage.server(250, true), stage.actor(180));
-    stage.manage(Operation::SchedulingConfigure, &[caller.time, 180, 100, 0]);
-    stage.manage(Operation::SchedulingReserve, &[caller.time, 100, 10_000, 0]);
-    stage.call(caller, server);
-    assert_eq!(stage.runs_on(server), (180, Some(caller.time)));
-    stage.manage(Operation::ThreadSuspend, &[caller.capability]);
-    assert_eq!(stage.runs_on(server), (100, Some(server.time)));
+    let caller = stage.actor(180);
+    stage.manage(Operation::SchedulingReserve, &[caller.time, 1000, 10_000, 0]);
+    let servers: Vec<_> = (0..=COPIES).map(|_| stage.server(250, true)).collect();
+    let mut waiter = caller;
+    for server in &servers {
+        stage.call(waiter, *server);
+        waiter = *server;
+    }
+    let (last, helped) = servers.split_last().expect("there are some");
+    assert!(helped.iter().all(|server| stage.runs_on(*server) == (180, Some(caller.time))));
+    assert_eq!(stage.runs_on(*last), (0, Some(last.time)));
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub const CASES: &[Case] = &[
     Case::new("HLP0025", "of a message whose buffer goes while it waits the words in registers arrive", buffer_gone),
     Case::new("HLP0026", "many deadlines at one time delay nobody of a higher priority", many_deadlines),
     Case::new("HLP0027", "a server is called, and nothing is sent to it that nobody would pay for", sent),
+    Case::new("HLP0028", "what a limited client leaves behind takes time only that nobody else wants", given_up),
 ];
 
 /// A server, with time of its own or not, that waits for its first message. It does what `body` does.
@@ -130,6 +131,53 @@ fn endless(stage: &mut Stage) -> Outcome {
         check!(consumed > BUDGET && consumed <= (passed / MOMENT + 2) * BUDGET);
     }
     check!(hog.scheduling.query()?.consumed > passed * 9 / 10);
+    Ok(())
+}
+
+fn given_up(stage: &mut Stage) -> Outcome {
+    const BUDGET: u64 = MOMENT / 50;
+    const MOMENTS: u64 = 40;
+    let (endpoint, rounds, answers) = (stage.endpoint()?, stage.word(0)?, stage.word(0)?);
+    let server: Serving = server(stage, Some(SERVER), move || {
+        loop {
+            endpoint.receive(Wait::FOREVER)?;
+            // Ten times as long as the client's budget lasts.
+            let until = Instant::now().after(10 * BUDGET);
+            while Instant::now() < until {}
+            answers.fetch_add();
+            // Whoever gave up hears nothing.
+            let _ = tench::sys::ipc::BOUND_REPLY.reply(&Message::new(1));
+        }
+    })?;
+    server.thread.serve(Some(endpoint))?;
+    let hog = stage.spawn_with(Equipment::at(HOG), move || {
+        loop {
+            rounds.fetch_add();
+        }
+    })?;
+    let client = stage.spawn_with(Equipment { start: false, ..Equipment::at(CLIENT) }, move || -> Result<(), Error> {
+        loop {
+            let brief = Instant::now().after(BUDGET / 10);
+            let _ = endpoint.call_with(&Message::new(1), Wait::until(brief));
+        }
+    })?;
+    client.scheduling.reserve(BUDGET, MOMENT, None)?;
+    let start = Instant::now();
+    client.thread.resume()?;
+    for _ in 0..MOMENTS {
+        pause(stage)?;
+    }
+    let passed = Instant::now().since(start);
+    let paid = client.scheduling.query()?.consumed;
+    check!(paid > BUDGET && paid <= (passed / MOMENT + 2) * BUDGET);
+    check!(hog.scheduling.query()?.consumed > passed * 9 / 10);
+    // When the hog has gone, what was left behind is finished.
+    hog.thread.suspend()?;
+    client.thread.suspend()?;
+    let before = answers.get();
+    pause(stage)?;
+    check!(answers.get() > before);
+    equal!((server.state()?, server.thread.query()?.priority), (ThreadState::Receiving, SERVER));
     Ok(())
 }
 
