@@ -22,6 +22,18 @@ pub unsafe trait Arch: Sized {
     /// Kernel virtual address of physical address 0.
     fn base(&self) -> usize;
 
+    /// Returns the kernel virtual address that a [number](Self::number) of units of `1 << shift` bytes stands for.
+    #[inline(always)]
+    fn locate(&self, number: u32, shift: u32) -> usize {
+        self.base() + ((number as usize) << shift)
+    }
+    /// Returns a number for a kernel virtual address that is a multiple of `1 << shift`: 31 bits, of which a machine may repeat the highest
+    /// in the 32nd. It is not 0 for an address at which an object can lie.
+    #[inline(always)]
+    fn number(&self, address: usize, shift: u32) -> u32 {
+        ((address - self.base()) >> shift) as u32
+    }
+
     /// Ticks of the system counter.
     fn now(&self) -> u64;
     /// Asks for a timer interrupt at `deadline`, or none.

@@ -16,7 +16,7 @@ use tench_abi::{CapAddress, Kind};
 
 use crate::kernel::{NEVER, State};
 use crate::object::{Book, PageTable, Ref, SchedulingContext};
-use crate::slot::{Cap, SlotRef, flag};
+use crate::slot::{Cap, SLOT_SHIFT, SlotRef, flag};
 use crate::thread::{THREAD_OFFSET, Thread};
 use crate::timers::Timers;
 use crate::{Arch, Kernel, derivation, mapping, scheduler, table, thread};
@@ -341,7 +341,7 @@ fn leaf_table<A: Arch>(
         let book = k.get(at).books.get(index).copied().map(Book::unpack);
         at = match book {
             Some(Book::Table(number)) => {
-                let child = k.arch().base() + ((number as usize) << 6);
+                let child = k.arch().locate(number, SLOT_SHIFT);
                 // SAFETY: tables in the books are alive.
                 unsafe { Ref::at(child) }.ok_or("no table")?
             }

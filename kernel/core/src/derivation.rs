@@ -20,7 +20,7 @@
 
 use tench_abi::Kind;
 
-use crate::slot::{Cap, Links, Slot, SlotRef, flag};
+use crate::slot::{Cap, Links, SLOT_SHIFT, Slot, SlotRef, flag};
 use crate::tree::{self, Gap, Nodes};
 use crate::{Arch, Kernel};
 
@@ -308,7 +308,7 @@ pub fn behind<A: Arch>(k: &mut Kernel<A>, place: &Cap) -> Option<SlotRef> {
 
 /// Whether a slot that was one earlier still is: it lies in a node or thread for which a capability exists.
 pub fn slot_exists<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
-    let address = k.arch().base() + ((slot.number() as usize) << 6);
+    let address = k.arch().locate(slot.number(), SLOT_SHIFT);
     let (Some(nearest), _) = tree::gap(k, |k, node| k.slot(node).cap.object <= address) else { return false };
     let cap = &k.slot(nearest).cap;
     matches!(cap.kind, Kind::CapNode | Kind::Thread) && address < end(cap)

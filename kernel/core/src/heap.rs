@@ -10,7 +10,7 @@
 use crate::object::Ref;
 use crate::{Arch, Kernel};
 
-/// Log2 of the alignment of nodes. With numbers of 32 bits it bounds the memory in which they can lie: 128 GiB.
+/// Log2 of the alignment of nodes. With [numbers](Arch::number) of 31 bits it bounds the memory in which they can lie: 64 GiB.
 const NODE_SHIFT: u32 = 5;
 
 /// An empty heap.
@@ -29,7 +29,7 @@ pub enum Holder {
 
 /// A place in a heap. All zero outside.
 ///
-/// Nodes are named by their addresses relative to the base, divided by 32; 0 is no node.
+/// Nodes are named by the [numbers](Arch::number) of their addresses in units of 32 bytes; 0 is no node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(32))]
 pub struct Node {
@@ -70,7 +70,7 @@ pub fn node<A: Arch>(k: &mut Kernel<A>, number: u32) -> Option<Ref<Node>> {
     if number == EMPTY {
         return None;
     }
-    let address = k.arch().base() + ((number as usize) << NODE_SHIFT);
+    let address = k.arch().locate(number, NODE_SHIFT);
     // SAFETY: numbers in a heap are those of nodes in live objects (an object leaves its queues before it goes).
     unsafe { Ref::at(address) }
 }
@@ -78,7 +78,7 @@ pub fn node<A: Arch>(k: &mut Kernel<A>, number: u32) -> Option<Ref<Node>> {
 /// A node's number.
 #[inline]
 pub fn number<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) -> u32 {
-    ((node.address() - k.arch().base()) >> NODE_SHIFT) as u32
+    k.arch().number(node.address(), NODE_SHIFT)
 }
 
 /// Rank of a node that may be missing.

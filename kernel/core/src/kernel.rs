@@ -4,7 +4,7 @@ use tench_abi::object::PRIORITIES;
 
 use crate::Arch;
 use crate::object::{InterruptLine, Ref};
-use crate::slot::{Slot, SlotRef};
+use crate::slot::{SLOT_SHIFT, Slot, SlotRef};
 use crate::thread::Thread;
 use crate::timers::Timers;
 
@@ -149,7 +149,7 @@ impl<A: Arch> Kernel<A> {
     /// The slot that `slot` names.
     #[inline(always)]
     pub fn slot(&mut self, slot: SlotRef) -> &mut Slot {
-        let address = self.arch().base() + ((slot.number() as usize) << 6);
+        let address = self.arch().locate(slot.number(), SLOT_SHIFT);
         // SAFETY: a `SlotRef` names a slot in a live node or thread; the token is borrowed meanwhile.
         unsafe { &mut *(address as *mut Slot) }
     }
@@ -157,7 +157,7 @@ impl<A: Arch> Kernel<A> {
     /// The slot at a kernel virtual address, which must be that of a slot.
     #[inline(always)]
     pub fn slot_at(&mut self, address: usize) -> Option<SlotRef> {
-        SlotRef::new(((address - self.arch().base()) >> 6) as u32)
+        SlotRef::new(self.arch().number(address, SLOT_SHIFT))
     }
 
     /// The running thread.

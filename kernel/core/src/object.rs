@@ -207,8 +207,13 @@ pub enum Book {
     /// A mapping covers it. If this is the mapping's first entry its capability lies in this slot; otherwise it lay there
     /// once.
     Mapping(SlotRef),
-    /// A child table hangs in it, at this kernel virtual address divided by 64, relative to the base.
+    /// A child table hangs in it, whose address has this [number](crate::Arch::number) in units of a slot's size.
     Table(u32),
+}
+
+/// Returns the number in a packed word. Its highest bit is dropped by packing, and equal to the one below.
+const fn number_in(word: u32) -> u32 {
+    (word as i32 >> 1) as u32
 }
 
 impl Book {
@@ -218,8 +223,8 @@ impl Book {
         match word {
             0 => Book::Free,
             1 => Book::Boot,
-            w if w & 1 != 0 => Book::Table(w >> 1),
-            w => match SlotRef::new(w >> 1) {
+            w if w & 1 != 0 => Book::Table(number_in(w)),
+            w => match SlotRef::new(number_in(w)) {
                 Some(slot) => Book::Mapping(slot),
                 None => Book::Free,
             },

@@ -5,7 +5,10 @@ use core::num::NonZeroU32;
 use tench_abi::object::NODE_BITS;
 use tench_abi::{Kind, Rights};
 
-/// Names a slot: its kernel virtual address, relative to the base, divided by 64. 31 bits reach 128 GiB.
+/// Log2 of a slot's bytes.
+pub const SLOT_SHIFT: u32 = 6;
+
+/// Names a slot by the [number](crate::Arch::number) of its address in units of its size.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct SlotRef(NonZeroU32);
@@ -219,4 +222,4 @@ pub struct Links {
     pub colour: u32,
 }
 
-const _: () = assert!(size_of::<Slot>() == tench_abi::object::SLOT_SIZE);
+const _: () = assert!(size_of::<Slot>() == tench_abi::object::SLOT_SIZE && size_of::<Slot>() == 1 << SLOT_SHIFT);

@@ -17,7 +17,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument, capability, capability_at};
 use crate::object::{Book, PageTable, Ref};
-use crate::slot::flag;
+use crate::slot::{SLOT_SHIFT, flag};
 use crate::thread::{Binding, Thread};
 use crate::{Arch, Kernel, account, derivation, mapping};
 
@@ -197,11 +197,12 @@ pub fn map<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, E
 /// Hangs a table into a free entry of a table one level up.
 pub fn hang<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, upper: Ref<PageTable>, index: usize) {
     let physical = k.physical(table.address());
+    let number = k.arch().number(table.address(), SLOT_SHIFT);
     let t = k.get(table);
     t.parent = upper.address();
     t.index = index as u16;
     let u = k.get(upper);
-    u.books[index] = Book::Table((physical >> 6) as u32).pack();
+    u.books[index] = Book::Table(number).pack();
     u.used += 1;
     let arch = k.arch();
     let entry = arch.table_entry(physical);
@@ -309,7 +310,7 @@ fn forget<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize, book:
     // SAFETY: `table` is live until its last step and `index` is below 512, since there is a book for it.
     unsafe { k.arch().write_entry(table.address(), index, 0) };
     if let Book::Table(number) = book {
-        let address = k.arch().base() + ((number as usize) << 6);
+        let address = k.arch().locate(number, SLOT_SHIFT);
         // SAFETY: a table that goes leaves its parent's books first, so a booked child is alive.
         if let Some(child) = unsafe { Ref::<PageTable>::at(address) } {
             let c = k.get(child);

@@ -3,8 +3,10 @@
 use core::fmt::Write;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::BASE;
+
 /// Kernel virtual address of the PL011 that prints; 0 until the device tree was read.
-static PORT: AtomicUsize = AtomicUsize::new(0xffff_0000_0900_0000);
+static PORT: AtomicUsize = AtomicUsize::new(BASE + 0x0900_0000);
 
 /// Offset of the flag register.
 const FLAGS: usize = 0x18;

@@ -1,20 +1,54 @@
 //! Where things lie, physically and in the kernel's half of the address space.
 //!
 //! ```text
-//!   0xffff_0000_0000_0000 + physical     the linear map: all RAM, the kernel itself, its devices
+//!   0xffff_fff0_0000_0000 + physical     the linear map: all RAM, the kernel itself, its devices
 //!   0x0000_0000_0000_0000 …              programs
 //! ```
+//! The linear map is the last 64 GiB that there are, so the sign extension of an address's number in units of 32 or 64 bytes is all it
+//! takes to get the address back ([`locate`]): the kernel names slots and queue nodes by such numbers.
+//!
 //! The kernel is linked where the linear map shows it, so there is one address for everything and translating between
 //! the two kinds is an addition.
 
 /// Kernel virtual address of physical address 0.
-pub const BASE: usize = 0xffff_0000_0000_0000;
+pub const BASE: usize = 0xffff_fff0_0000_0000;
 
 /// Log2 of the large pages that the linear map is made of.
 pub const LARGE_BITS: u32 = 21;
 
-/// First physical address that is of no use as RAM: the kernel numbers objects in 31 bits of 64 bytes.
-pub const RAM_END: u64 = 1 << 37;
+/// First physical address that the linear map does not show. What lies there is of no use as RAM.
+pub const RAM_END: u64 = 1 << 36;
+
+const _: () = assert!(RAM_END == (BASE as u64).wrapping_neg());
+
+/// Returns the address of the linear map that a [`number`] stands for.
+#[inline(always)]
+pub const fn locate(number: u32, shift: u32) -> usize {
+    ((number as i32 as isize) << shift) as usize
+}
+
+/// Returns the low 32 bits of an address of the linear map in units of `1 << shift` bytes, at least 32.
+#[inline(always)]
+pub const fn number(address: usize, shift: u32) -> u32 {
+    (address >> shift) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_for_addresses() {
+        for shift in [5, 6] {
+            for physical in [0, 64, 0x4000_0000, RAM_END / 2 - 64, RAM_END / 2, RAM_END - 64] {
+                let address = BASE + physical as usize;
+                let number = number(address, shift);
+                assert_eq!(locate(number, shift), address);
+                assert_ne!(number, 0);
+            }
+        }
+    }
+}
 
 /// A range of physical addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

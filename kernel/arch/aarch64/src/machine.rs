@@ -11,7 +11,7 @@ use crate::cores::Cores;
 use crate::interrupts::Interrupts;
 use crate::layout::{RAM_END, Region};
 use crate::platform::{MAX_BANKS, Platform};
-use crate::{BASE, cores, early, float, memory, paging, start, timer, trap};
+use crate::{BASE, cores, early, float, layout, memory, paging, start, timer, trap};
 
 /// One core of an AArch64 machine.
 pub struct Machine {
@@ -39,6 +39,16 @@ unsafe impl Arch for Machine {
     #[inline(always)]
     fn base(&self) -> usize {
         BASE
+    }
+
+    #[inline(always)]
+    fn locate(&self, number: u32, shift: u32) -> usize {
+        layout::locate(number, shift)
+    }
+
+    #[inline(always)]
+    fn number(&self, address: usize, shift: u32) -> u32 {
+        layout::number(address, shift)
     }
     #[inline(always)]
     fn now(&self) -> u64 {

@@ -53,7 +53,7 @@ tench_start:
     add x2, x2, :lo12:tench_linked_at
     ldr x2, [x2]
     sub x4, x1, x2                  // from a linked address to where that is now
-    mov x3, #0xffff000000000000
+    mov x3, #0xfffffff000000000
     add x3, x3, x4                  // from a linked address to where that is now in the upper half
     cbz x3, 16f
     adrp x5, tench_moved_start
@@ -93,18 +93,16 @@ tench_start:
     str x5, [x2, x17, lsl #3]
 
     // The upper half: devices in the first GiB, and the GiB with the kernel; see start.rs.
-    adrp x6, tench_kernel_tables    // level 0, 1, 2, 3
-    add x7, x6, #0x1000
-    add x8, x6, #0x2000
-    add x9, x6, #0x3000
-    orr x3, x7, #3
-    str x3, [x6]
+    adrp x7, tench_kernel_tables    // level 1, 2, 3
+    add x8, x7, #0x1000
+    add x9, x7, #0x2000
+    add x6, x7, #3584               // entry 448 of 512: the last 64 GiB
     mov x10, #0x60000000000000      // execute never, in both modes
     mov x5, #0x405                  // block, accessed, index 1
     orr x5, x5, x10
-    str x5, [x7]
+    str x5, [x6]
     orr x3, x8, #3
-    str x3, [x7, x17, lsl #3]
+    str x3, [x6, x17, lsl #3]
 
     mov x5, #0x701
     orr x5, x5, x10
@@ -145,12 +143,12 @@ tench_start:
     b.ne 5b
 
     msr ttbr0_el1, x1
-    msr ttbr1_el1, x6
+    msr ttbr1_el1, x7
     mov x1, #0x04ff                 // 0: write-back; 1: device; 2: non-cacheable
     movk x1, #0x44, lsl #16
     msr mair_el1, x1
     movz x1, #0x3510                // 48-bit lower half, write-back, inner shareable, 4 KiB
-    movk x1, #0xb510, lsl #16       // the same for the upper half
+    movk x1, #0xb519, lsl #16       // the same for the upper half, but 39-bit: it begins at level 1
     mov x2, #0x1000000000           // 16-bit identifiers
     orr x1, x1, x2
     mrs x2, id_aa64mmfr0_el1
@@ -174,13 +172,12 @@ tench_start:
     msr sctlr_el1, x1
     isb
     adr x1, tench_upper
-    movk x1, #0xffff, lsl #48
+    orr x1, x1, #0xfffffff000000000
     br x1
 
 tench_upper:
     adrp x1, tench_empty_table
-    mov x2, #0xffffffff
-    and x1, x1, x2
+    and x1, x1, #0xfffffffff        // physical
     msr ttbr0_el1, x1
     isb
     tlbi vmalle1
@@ -212,7 +209,7 @@ tench_boot_table:
     .skip 8192
 .global tench_kernel_tables
 tench_kernel_tables:
-    .skip 16384
+    .skip 12288
 .global tench_empty_table
 tench_empty_table:
     .skip 4096

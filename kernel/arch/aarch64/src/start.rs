@@ -10,12 +10,12 @@
 //! where it was linked. Every other core has a copy of its own: of the image as it was linked, which corrects the addresses in
 //! itself before it does anything else.
 
-use crate::layout::{Region, physical};
+use crate::layout::{BASE, RAM_END, Region, physical};
 
 core::arch::global_asm!(include_str!("start.S"));
 
 unsafe extern "C" {
-    static mut tench_kernel_tables: [[u64; 512]; 4];
+    static mut tench_kernel_tables: [[u64; 512]; 3];
     static tench_start: u8;
     static tench_end: u8;
     static tench_empty_table: u8;
@@ -24,6 +24,9 @@ unsafe extern "C" {
 /// Block of normal memory: accessed, inner shareable, never executed.
 const NORMAL_BLOCK: u64 = 0x0060_0000_0000_0701;
 
+/// Which entry of the kernel's first table shows physical address 0.
+const FIRST_ENTRY: usize = BASE >> 30 & 511;
+
 /// Maps the GiBs of the upper half that hold memory of `[start, end)`, beyond the two that the assembly mapped. Mapping one again
 /// does no harm.
 ///
@@ -31,10 +34,12 @@ const NORMAL_BLOCK: u64 = 0x0060_0000_0000_0701;
 /// Called before any trap, with a range of existing memory.
 pub unsafe fn map_memory(start: u64, end: u64) {
     let own = image().start >> 30;
-    for gib in (start >> 30)..end.div_ceil(1 << 30).min(512) {
+    for gib in (start >> 30)..end.div_ceil(1 << 30).min(RAM_END >> 30) {
         if gib != 0 && gib != own {
             // SAFETY: the tables are live, and this entry was not in use or said the same.
-            unsafe { (&raw mut tench_kernel_tables[1][gib as usize]).write_volatile(gib << 30 | NORMAL_BLOCK) };
+            unsafe {
+                (&raw mut tench_kernel_tables[0][FIRST_ENTRY + gib as usize]).write_volatile(gib << 30 | NORMAL_BLOCK)
+            };
         }
     }
     // SAFETY: barriers; entries became valid, so nothing has to be invalidated.

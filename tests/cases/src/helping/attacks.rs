@@ -155,12 +155,13 @@ fn given_up(stage: &mut Stage) -> Outcome {
             rounds.fetch_add();
         }
     })?;
-    let client = stage.spawn_with(Equipment { start: false, ..Equipment::at(CLIENT) }, move || -> Result<(), Error> {
-        loop {
-            let brief = Instant::now().after(BUDGET / 10);
-            let _ = endpoint.call_with(&Message::new(1), Wait::until(brief));
-        }
-    })?;
+    let client =
+        stage.spawn_with(Equipment { start: false, ..Equipment::at(CLIENT) }, move || -> Result<(), Error> {
+            loop {
+                let brief = Instant::now().after(BUDGET / 10);
+                let _ = endpoint.call_with(&Message::new(1), Wait::until(brief));
+            }
+        })?;
     client.scheduling.reserve(BUDGET, MOMENT, None)?;
     let start = Instant::now();
     client.thread.resume()?;

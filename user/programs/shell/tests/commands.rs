@@ -227,8 +227,8 @@ fn the_system_is_shown() {
     );
     check(
         "kernel stretches",
-        "   LONGEST         COUNT   MEAN  PATH\n     1,890         3,000    100  Mint\n  at 0xffff000040080400\n\
-         \x20    1,890         3,000    100  idle\n  at 0xffff000040080400\n",
+        "   LONGEST         COUNT   MEAN  PATH\n     1,890         3,000    100  Mint\n  at 0xfffffff040080400\n\
+         \x20    1,890         3,000    100  idle\n  at 0xfffffff040080400\n",
     );
     check("kernel xyzzy", "kernel: it knows stretches, but not xyzzy; usage: kernel [stretches]\n");
 }

@@ -201,7 +201,7 @@ pub mod tests {
 
     /// Bytes of a kernel: a page of code, and a page of data of which the second half are page tables.
     const SIZE: u64 = 2 * PAGE;
-    const BASE: u64 = 0xffff_0000_0000_0000;
+    const BASE: u64 = 0xffff_fff0_0000_0000;
     const RAM: u64 = 0x4000_0000;
 
     /// A kernel whose code is a page of sevens.

@@ -126,7 +126,7 @@ mod tests {
     use super::kernels::tests::{linked, memory, overlapping, put};
     use super::*;
 
-    const BASE: u64 = 0xffff_0000_0000_0000;
+    const BASE: u64 = 0xffff_fff0_0000_0000;
     const RAM: u64 = 0x4000_0000;
     const PAGE: u64 = 0x1000;
 

@@ -417,7 +417,7 @@ impl System for Fake {
     }
 
     fn stretches(&mut self, path: u64) -> Result<Stretches, Refusal> {
-        let known = Stretches { longest: 1_890, place: 0xffff_0000_4008_0400, count: 3_000, sum: 300_000, squares: 0 };
+        let known = Stretches { longest: 1_890, place: 0xffff_fff0_4008_0400, count: 3_000, sum: 300_000, squares: 0 };
         Ok(if path == 33 || path == 124 { known } else { Stretches::default() })
     }
 
