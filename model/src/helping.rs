@@ -3,19 +3,17 @@
 //! Two things are remembered: at which priority somebody may finish by himself what he has begun for one who cannot help any more, and whether
 //! the time for which he wanted to wait has passed meanwhile.
 
-use tench_kernel::helping::COPIES;
+use tench_kernel::helping::MAX_HEIGHT;
 
 use crate::messages::{Doing, World};
 
-/// A scheduling context, at a priority, copied so many times.
+/// A scheduling context, at a priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// The context; `None`: the thread cannot run.
     pub context: Option<usize>,
     /// Its priority, or less.
     pub priority: u64,
-    /// Through how many threads it has come; 0: the thread's own.
-    pub copies: u8,
 }
 
 impl World {
@@ -28,9 +26,9 @@ impl World {
     /// The thread for which one waits.
     fn server(&self, thread: usize) -> Option<usize> {
         match self.threads[thread].doing {
-            Doing::AwaitingReply { reply } => (0..self.threads.len())
+            Doing::AwaitingReply { reply } if !self.threads[thread].is_helpless => (0..self.threads.len())
                 .find(|other| self.current_reply(*other) == Some(reply) && !self.threads[*other].is_aside),
-            Doing::Sending { endpoint, .. } if !self.threads[thread].is_circular => self.serving(endpoint),
+            Doing::Sending { endpoint, .. } if !self.threads[thread].is_helpless => self.serving(endpoint),
             _ => None,
         }
     }
@@ -45,13 +43,47 @@ impl World {
         self.threads.iter().position(|other| other.serves == Some(endpoint))
     }
 
-    /// A thread waits at an endpoint from now on. If whoever serves that waits for it, it does not help.
-    pub(crate) fn join(&mut self, thread: usize, endpoint: usize) {
-        let mut at = self.serving(endpoint);
-        for _ in 0..=COPIES {
-            self.threads[thread].is_circular |= at == Some(thread);
-            at = at.and_then(|at| self.server(at));
+    /// A thread waits from now on, at an endpoint or for a reply. If too many would wait for each other then, it does not help.
+    pub(crate) fn join(&mut self, thread: usize) {
+        self.threads[thread].is_helpless = self.heights().is_none();
+    }
+
+    /// A thread's current reply object is another without its having received. Who is the caller in it helps again, if he may.
+    pub(crate) fn rejoin(&mut self, thread: usize) {
+        if let Some(caller) = self.caller(thread) {
+            self.join(caller);
+            if self.threads[caller].is_helpless {
+                self.abandon(thread, caller);
+            }
         }
+    }
+
+    /// How many threads wait for each other behind each thread, worked out from nothing: more than behind each who helps it, where senders of 2 and 3
+    /// count alike. `None` if a thread that helps has more than it may.
+    fn heights(&self) -> Option<Vec<u8>> {
+        let mut heights = vec![0; self.threads.len()];
+        // Each round finds those of one more; rings would go on for ever.
+        for _ in 0..=2 * MAX_HEIGHT {
+            let mut next = vec![0; self.threads.len()];
+            for thread in 0..self.threads.len() {
+                let is_sender = matches!(self.threads[thread].doing, Doing::Sending { .. });
+                if is_sender && !self.threads[thread].is_helpless && heights[thread] >= MAX_HEIGHT {
+                    return None;
+                }
+                if let Some(server) = self.server(thread) {
+                    let given = if is_sender && heights[thread] >= 2 { MAX_HEIGHT } else { heights[thread] + 1 };
+                    next[server] = given.max(next[server]);
+                }
+            }
+            if next.iter().any(|height| *height > MAX_HEIGHT) {
+                return None;
+            }
+            if next == heights {
+                return Some(heights);
+            }
+            heights = next;
+        }
+        None
     }
 
     /// The caller for whom a thread works.
@@ -68,7 +100,7 @@ impl World {
         // served the endpoint first.
         let rank = |thread: usize| match self.priority(thread) {
             _ if self.threads[thread].is_early => 256,
-            Some(priority) if !self.threads[thread].is_circular => priority as i64,
+            Some(priority) if !self.threads[thread].is_helpless => priority as i64,
             _ => -1,
         };
         senders.sort_by_key(|thread| std::cmp::Reverse(rank(*thread)));
@@ -78,15 +110,14 @@ impl World {
     /// What somebody who waits offers to the one for whom he waits.
     fn offer(standings: &[Standing], waiter: usize) -> Option<Standing> {
         let standing = standings[waiter];
-        let can = standing.context.is_some() && standing.copies < COPIES;
-        can.then_some(Standing { copies: standing.copies + 1, ..standing })
+        standing.context.is_some().then_some(standing)
     }
 
     /// What a thread has of its own, at no more than a priority.
     fn own(&self, thread: usize, cap: Option<u64>) -> Standing {
         let context = self.threads[thread].own;
         let priority = context.map_or(0, |context| self.priorities[context].min(cap.unwrap_or(u64::MAX)));
-        Standing { context, priority, copies: 0 }
+        Standing { context, priority }
     }
 
     /// What a thread runs on, if those who wait for it run on these.
@@ -98,7 +129,7 @@ impl World {
         let is_signalled = t.bound_notification.is_some_and(|bound| self.notifications[bound].0 != 0);
         let urgent = (is_signalled || t.is_alarmed).then(|| self.own(thread, None));
         let first = t.serves.and_then(|endpoint| self.senders(endpoint).first().copied());
-        let first = first.filter(|first| !self.threads[*first].is_circular);
+        let first = first.filter(|first| !self.threads[*first].is_helpless);
         let first = first.and_then(|first| Self::offer(standings, first));
         let rank = |standing: &Standing| standing.context.map_or(-1, |_| standing.priority as i64);
         for other in urgent.into_iter().chain(first) {
@@ -107,6 +138,12 @@ impl World {
             }
         }
         best
+    }
+
+    /// How urgent it is what was begun on a context, if it is finished on another: no more than that of whoever has the context.
+    fn urgency(&self, context: usize) -> u64 {
+        let owner = self.threads.iter().find(|thread| thread.own == Some(context));
+        owner.and_then(|owner| owner.cap).unwrap_or(u64::MAX).min(self.priorities[context])
     }
 
     /// Something has happened: everybody runs on whatever is best now. Who cannot be helped any more by his caller remembers how important
@@ -121,10 +158,10 @@ impl World {
                 if Self::offer(&self.standings, caller).is_some() {
                     continue;
                 }
-                let known = self.standings[caller].context.map(|context| self.priorities[context]);
+                let known = self.standings[caller].context.map(|context| self.urgency(context));
                 let had = before.get(thread).copied().unwrap_or_default();
                 let had = had.context.filter(|context| Some(*context) != self.threads[thread].own);
-                let cap = known.or(self.threads[thread].cap).or(had.map(|context| self.priorities[context]));
+                let cap = known.or(self.threads[thread].cap).or(had.map(|context| self.urgency(context)));
                 let cap = Some(cap.unwrap_or(0));
                 is_settled &= self.threads[thread].cap == cap;
                 self.threads[thread].cap = cap;
@@ -150,9 +187,9 @@ impl World {
 
     /// A thread works for a caller from now on.
     pub(crate) fn begin(&mut self, thread: usize, caller: usize) {
-        if Self::offer(&self.standings, caller).is_none() {
+        if self.threads[caller].is_helpless || Self::offer(&self.standings, caller).is_none() {
             let context = self.standings[caller].context;
-            self.threads[thread].cap = Some(context.map_or(0, |context| self.priorities[context]));
+            self.threads[thread].cap = Some(context.map_or(0, |context| self.urgency(context)));
         }
     }
 
@@ -160,7 +197,7 @@ impl World {
     pub(crate) fn begin_unhelped(&mut self, thread: usize, sender: usize) {
         if self.threads[thread].serves.is_some() {
             let context = self.standings[sender].context;
-            self.threads[thread].cap = Some(context.map_or(0, |context| self.priorities[context]));
+            self.threads[thread].cap = Some(context.map_or(0, |context| self.urgency(context)));
         }
     }
 
@@ -168,7 +205,7 @@ impl World {
     pub(crate) fn abandon(&mut self, thread: usize, caller: usize) {
         let known = self.standings[caller].context;
         let had = self.standings[thread].context.filter(|context| Some(*context) != self.threads[thread].own);
-        let priority = |context: Option<usize>| context.map(|context| self.priorities[context]);
+        let priority = |context: Option<usize>| context.map(|context| self.urgency(context));
         let cap = priority(known).or(self.threads[thread].cap).or(priority(had));
         self.threads[thread].cap = Some(cap.unwrap_or(0));
     }

@@ -95,7 +95,7 @@ pub struct Thread {
     /// Whether that time has passed.
     pub is_alarmed: bool,
     /// Whether it waits to send to somebody who waits for it.
-    pub is_circular: bool,
+    pub is_helpless: bool,
     /// Whether it waits to send where nobody served the endpoint when it came.
     pub is_early: bool,
     /// The reply object bound to it.
@@ -278,7 +278,7 @@ impl World {
                 self.wait_until(me, deadline);
                 self.endpoints[endpoint].push(me);
                 self.threads[me].is_early = self.serving(endpoint).is_none();
-                self.join(me, endpoint);
+                self.join(me);
             }
         }
         Ok(if call || receiver.is_none() { Then::Leave } else { Then::Clear })
@@ -317,15 +317,24 @@ impl World {
         self.replies[reply].caller = Some(caller);
         self.threads[caller].doing = Doing::AwaitingReply { reply };
         if self.works_for(caller) == Some(server) {
+            self.join(caller);
             self.begin(server, caller);
+        }
+    }
+
+    /// A reply object is no more that with which a thread has received last, if it was.
+    fn lose_reply(&mut self, thread: usize, reply: usize) {
+        let t = &mut self.threads[thread];
+        if t.other_reply == Some(reply) {
+            (t.other_reply, t.is_aside) = (None, false);
+            self.rejoin(thread);
         }
     }
 
     /// A thread receives with a reply object: it is that thread's alone, if it is not bound to it anyway.
     fn receive_with(&mut self, me: usize, (reply, may_help): (usize, bool)) {
-        for thread in &mut self.threads {
-            thread.other_reply = thread.other_reply.filter(|other| *other != reply);
-            thread.is_aside &= thread.other_reply.is_some();
+        for thread in (0..self.threads.len()).filter(|thread| *thread != me) {
+            self.lose_reply(thread, reply);
         }
         let t = &mut self.threads[me];
         t.other_reply = Some(reply).filter(|reply| t.bound_reply != Some(*reply));
@@ -583,7 +592,7 @@ impl World {
             reply.caller = reply.caller.filter(|caller| *caller != thread);
         }
         self.threads[thread].deadline = None;
-        self.threads[thread].is_circular = false;
+        self.threads[thread].is_helpless = false;
         self.threads[thread].is_early = false;
         self.threads[thread].doing = Doing::Ready;
     }
@@ -661,9 +670,10 @@ impl World {
             }
             let t = &mut self.threads[thread];
             t.bound_reply = t.bound_reply.filter(|reply| object != Object::Reply(*reply));
-            t.other_reply = t.other_reply.filter(|reply| object != Object::Reply(*reply));
-            t.is_aside &= t.other_reply.is_some();
             t.bound_notification = t.bound_notification.filter(|bound| object != Object::Notification(*bound));
+            if let Object::Reply(gone) = object {
+                self.lose_reply(thread, gone);
+            }
             self.settle();
         }
     }

@@ -151,7 +151,7 @@ impl Pair {
             deadline: None,
             alarm: None,
             is_alarmed: false,
-            is_circular: false,
+            is_helpless: false,
             is_early: false,
             bound_reply: Some(number),
             other_reply: None,

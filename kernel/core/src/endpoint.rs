@@ -71,7 +71,7 @@ fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, purpose: Purpose, block
     let (object, badge, may_grant) = (cap.object, cap.badge, cap.allows(Rights::GRANT));
     // SAFETY: a live capability of this kind names such an object.
     let Some(endpoint) = (unsafe { Ref::<Endpoint>::at(object) }) else { return Err(Error::InvalidCapability) };
-    if purpose == Purpose::Send && k.get(endpoint).server.is_some() {
+    if purpose == Purpose::Send && k.get(endpoint).server != 0 {
         return Err(Error::CallsOnly);
     }
     let tag = Tag(argument(k, thread, 1));
@@ -113,10 +113,8 @@ pub fn rendezvous<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, endpoint: Ref
             scheduler::make_ready(k, receiver);
         }
         _ => {
-            let server = k.get(endpoint).server;
-            if let Some(server) = server {
-                helping::look_for_ring(k, sender, server);
-            }
+            let server = queue::server(k, endpoint);
+            helping::look_ahead(k, sender, server);
             k.get(sender).state = ThreadState::Sending(endpoint);
             enqueue_sender(k, endpoint, sender);
             timers::wait_until(k, sender, deadline);
@@ -280,7 +278,7 @@ fn take<A: Arch>(
         timers::end_wait(k, sender);
     }
     hand_over(k, sender, thread, Some(object));
-    if k.get(endpoint).server != Some(thread) {
+    if queue::server(k, endpoint) != Some(thread) {
         settle_server(k, endpoint);
     }
     if k.get(sender).purpose == Purpose::Send {
@@ -337,19 +335,20 @@ fn cancel_caller<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: Ref<Re
 /// A thread's wait has ended with an error.
 #[inline]
 fn wake<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
-    if k.get(thread).slow & (slow::DEADLINE | slow::FAULT) != 0 {
+    if k.get(thread).slow & (slow::DEADLINE | slow::FAULT | slow::HELPLESS) != 0 {
         return wake_from_more(k, thread, error);
     }
     fail(k, thread, error);
 }
 
-/// The same where its deadline is forgotten, too, or it waited in a fault.
+/// The same where its deadline is forgotten, too, or it waited in a fault, or without helping.
 #[inline(never)]
 fn wake_from_more<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     timers::end_wait(k, thread);
     let t = k.get(thread);
+    t.slow &= !slow::HELPLESS;
     if t.slow & slow::FAULT != 0 {
-        t.slow &= !slow::FAULT;
+        fault::forget(t);
         t.state = ThreadState::Faulted;
     } else {
         fail(k, thread, error);
@@ -367,7 +366,7 @@ fn fail<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
 
 /// Another sender comes first at an endpoint: whoever serves it may be helped by that one.
 fn settle_server<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) {
-    if let Some(server) = k.get(endpoint).server {
+    if let Some(server) = queue::server(k, endpoint) {
         helping::settle(k, server);
     }
 }

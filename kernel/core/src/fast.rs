@@ -18,7 +18,7 @@ use tench_abi::{Error, Kind, Rights, Tag};
 use crate::entry::clear;
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::slot::{Slot, flag};
-use crate::thread::{Binding, COPY, Purpose, Thread, ThreadState, slow};
+use crate::thread::{Binding, HEIGHT_UNIT, Purpose, Thread, ThreadState, slow};
 use crate::{Arch, Kernel, endpoint, fault, helping, interrupt, notification, scheduler, space};
 
 /// Who runs next, and with what.
@@ -134,22 +134,22 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
     if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
 }
 
-/// Where the first word of a standing is less than this, there is no reason against the fast path: the reasons lie above the copies.
-const REASON: u64 = COPY * 2 * helping::COPIES as u64;
-const _: () = assert!(helping::COPIES.is_power_of_two());
+/// Where the first word of a standing is less than this, there is no reason against the fast path: the reasons lie above the height.
+const REASON: u64 = HEIGHT_UNIT * 2 * helping::MAX_HEIGHT as u64;
+const _: () = assert!(helping::MAX_HEIGHT.is_power_of_two());
 
 /// What whoever a thread waits for runs on, if the thread has no reason against the fast path: a copy of what it runs on itself.
 #[inline(always)]
 fn help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<[u64; 2]> {
     let [mut standing, context] = k.get(thread).standing();
-    let limit = COPY * helping::COPIES as u64;
+    let limit = HEIGHT_UNIT * helping::MAX_HEIGHT as u64;
     if standing >= limit {
         standing = without_float(k, thread, standing)?;
         if standing >= limit {
             return None;
         }
     }
-    Some([standing + COPY, context])
+    Some([standing + HEIGHT_UNIT, context])
 }
 
 /// The first word of a thread's standing, if the floating-point unit is the only reason against the fast path: that is switched off,
@@ -497,7 +497,7 @@ pub fn receive_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Re
     helping::receive_with(k, thread, (reply, aside));
     await_message(k, thread, endpoint, reply, !aside);
     let next = scheduler::leave_to_first(k, thread);
-    if k.get(thread).copies != 0 {
+    if k.get(thread).height != 0 {
         // It works for nobody any more.
         let base = k.get(thread).base.standing();
         k.get(thread).set_standing(base);

@@ -146,7 +146,7 @@ pub fn answer<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thre
         scheduler::make_ready(k, thread);
     } else {
         let t = k.get(thread);
-        t.slow &= !slow::FAULT;
+        forget(t);
         t.state = ThreadState::Faulted;
     }
 }
@@ -157,12 +157,22 @@ pub const fn lets_go_on(tag: Tag) -> bool {
     tag.label() == label::RESUME || (tag.label() == label::RESULT && tag.length() > 0)
 }
 
+/// A thread does not wait in a fault any more. If that told of a budget, and the thread has got a context without one meanwhile, there is nothing
+/// to remember.
+#[inline]
+pub const fn forget(t: &mut Thread) {
+    t.slow &= !slow::FAULT;
+    if t.slow & slow::BUDGETED == 0 {
+        t.slow &= !slow::REPORTED;
+    }
+}
+
 /// Carries out an answer that lets the thread go on. Somebody else lets it run.
 #[inline]
 pub fn answer_now<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
     let word = k.get(handler).registers.x[2];
     let t = k.get(thread);
-    t.slow &= !slow::FAULT;
+    forget(t);
     if tag.label() == label::RESULT {
         t.registers.x[0] = word;
     }

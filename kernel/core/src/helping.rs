@@ -19,28 +19,31 @@
 //!
 //! The highest priority counts. Contexts do not move: a thread that waits keeps its context in mind, and whoever it waits for has a
 //! copy of that. So a copy is always derived from the context's owner through threads that wait for each other, and
-//! whenever one of them stops waiting, [`settle`] takes the copies back, one thread after the other. A context is
-//! copied at most [`COPIES`] times, which bounds that; who waits at the end of a longer chain does not help.
+//! whenever one of them stops waiting, [`settle`] takes the copies back, one thread after the other.
+//!
+//! A change goes from one who waits to the one that is waited for, and on, so how many wait for each other has to have a bound. A thread's
+//! *height* is more than that of each who helps it, 0 where nobody does, and at most [`MAX_HEIGHT`]. So heights grow along each chain, no chain is longer
+//! than that, and none is a ring. Whether that would still be so is asked whenever somebody begins to help ([`may_help`]): when a wait begins,
+//! and when a caller who was laid aside is one again. Who may not waits without helping ([`slow::HELPLESS`]) until that wait ends, and behind those who do.
 //!
 //! If the caller cannot help any more (it has gone, its process is suspended, its context was taken away, the chain is too long),
 //! the thread goes on on its own context, but at no higher a priority than his, and at the lowest if his context has a limit: otherwise whoever
 //! wants something done at a server's priority, or beyond his budget, would begin it and leave. The same is true of a caller that cannot help from the start, and of a message that was sent before
 //! the thread served the endpoint ([`begin_unhelped`]); since then, `Send` is refused.
 //!
-//! Threads that wait for each other in a ring all wait, so none of them needs help; and each would offer another what he has from that one. So
-//! whoever closes a ring does not help ([`is_ring`]).
+//! Threads that wait for each other in a ring all wait, so none of them needs help; and each would offer another what he has from that one.
 //!
 //! The fast paths copy and restore what a thread runs on without asking; they are taken only where that is what would be chosen.
 
 use core::hint::cold_path;
 
 use crate::endpoint::queue;
-use crate::object::{Endpoint, Ref, Reply, SchedulingContext};
-use crate::thread::{Thread, ThreadState, slow};
+use crate::object::{Ref, Reply, SchedulingContext};
+use crate::thread::{HEIGHT_UNIT, Thread, ThreadState, slow};
 use crate::{Arch, Kernel, depletion, scheduler};
 
-/// How many times a context is copied, each time from one who waits to the one for whom he waits.
-pub const COPIES: u8 = 4;
+/// How many threads that help wait for each other at most, which is also how many times a context is copied.
+pub const MAX_HEIGHT: u8 = 4;
 
 /// Highest priority of own time that means no limit.
 pub const UNCAPPED: i16 = i16::MAX;
@@ -50,7 +53,6 @@ pub const UNCAPPED: i16 = i16::MAX;
 struct Offer {
     /// -1: not now.
     priority: i16,
-    copies: u8,
     context: Option<Ref<SchedulingContext>>,
 }
 
@@ -67,73 +69,105 @@ pub fn server_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<
             // While it is being answered, its state still says that it waits.
             if caller == Some(thread) && works_with(k, claimed) == Some(object) { Some(claimed) } else { None }
         }
-        ThreadState::Sending(endpoint) => k.get(endpoint).server,
+        ThreadState::Sending(endpoint) => queue::server(k, endpoint),
         _ => None,
     }
 }
 
 /// Whether a thread that waits helps: not if it waits because its time is used up, since whoever is told of that has to have some; and not if
-/// it has closed a ring.
+/// too many would wait for each other. That stays as it is until the wait ends, or until [`rejoin`] or [`serve`] end the help.
 #[inline]
 pub fn can_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let flags = k.get(thread).slow;
-    flags & slow::TOLD != slow::TOLD && flags & slow::CIRCULAR == 0
+    flags & slow::TOLD != slow::TOLD && flags & slow::HELPLESS == 0
 }
 
-/// Whether a thread that is about to wait for another would wait for itself: that one waits for it, or somebody for whom that one waits. Longer
-/// rings do not matter, since no context is copied all around.
-fn is_ring<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>) -> bool {
-    let mut at = server;
-    for _ in 0..=COPIES {
-        if at == thread {
+/// Returns whether a thread that waits for another may help it, to which it would give this height: if that waits for nobody who would get too high by
+/// that, and not for the thread itself.
+fn may_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>, height: u8) -> bool {
+    let (mut at, mut height) = (server, height);
+    loop {
+        if at == thread || height > MAX_HEIGHT {
+            return false;
+        }
+        if height <= k.get(at).height {
             return true;
         }
-        match server_of(k, at) {
-            Some(next) => at = next,
-            None => return false,
+        let is_sender = matches!(k.get(at).state, ThreadState::Sending(_));
+        if is_sender && can_help(k, at) && height == MAX_HEIGHT {
+            // Nobody serves the endpoint yet, perhaps; whoever does then must not get too high.
+            return false;
         }
+        let Some(next) = server_of(k, at) else { return true };
+        (at, height) = (next, if is_sender { queue::height_by_sender(height) } else { height + 1 });
     }
-    false
 }
 
-/// A thread is about to wait at an endpoint that another serves. If that waits for it, it closes a ring.
+/// A thread is about to wait at an endpoint, which perhaps another serves. If it may not help that one, it is marked.
 #[inline]
-pub fn look_for_ring<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>) {
-    if is_ring(k, thread, server) {
-        k.get(thread).slow |= slow::CIRCULAR;
+pub fn look_ahead<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Option<Ref<Thread>>) {
+    let height = k.get(thread).height;
+    let may =
+        height < MAX_HEIGHT && server.is_none_or(|server| may_help(k, thread, server, queue::height_by_sender(height)));
+    if !may && can_help(k, thread) {
+        k.get(thread).slow |= slow::HELPLESS;
     }
 }
 
 /// A thread waits at an endpoint that another serves, from now on: it helps.
 #[inline]
 pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>) {
-    if k.get(thread).priority > k.get(server).priority {
+    let t = k.get(thread);
+    let (priority, height) = (t.priority, queue::height_by_sender(t.height));
+    let s = k.get(server);
+    if priority > s.priority || height > s.height {
         settle(k, server);
     }
 }
 
-/// A thread serves an endpoint from now on, where others may wait: they help.
-pub fn serve<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>, endpoint: Ref<Endpoint>) {
-    let mut at = server;
-    for _ in 0..=COPIES {
-        match server_of(k, at) {
-            Some(next) if next == server => {
-                k.get(at).slow |= slow::CIRCULAR;
-                queue::requeue(k, endpoint, at);
-                break;
-            }
-            Some(next) => at = next,
-            None => break,
-        }
+/// A thread serves an endpoint from now on, where others may wait: they help. It helps nobody itself any more until its next wait, so that nobody
+/// has to look who among them waits for whom.
+pub fn serve<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>) {
+    if k.get(server).slow & slow::HELPED != 0 {
+        stop_helping(k, server);
     }
     settle(k, server);
+}
+
+/// A thread that waits helps no more in this wait.
+#[cold]
+fn stop_helping<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    let Some(server) = server_of(k, thread) else { return };
+    if let ThreadState::Sending(endpoint) = k.get(thread).state {
+        queue::stop_helping(k, endpoint, thread);
+        settle(k, server);
+    } else {
+        k.get(thread).slow |= slow::HELPLESS;
+        abandon(k, server, thread);
+    }
+}
+
+/// A thread's current reply object is another than before, without its having received: whoever is the caller in it helps again, if he may.
+pub fn rejoin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    if let Some(caller) = caller_of(k, thread) {
+        let height = k.get(caller).height + 1;
+        if !may_help(k, caller, thread, height) {
+            stop_helping(k, caller);
+        }
+    }
+    settle(k, thread);
 }
 
 /// Returns the highest priority at which something that was begun on a context may be finished on the server's own. For a limited context that
 /// is the lowest there is: the server's time has no such limit, so it may use what nobody else wants, and whoever waits for it helps.
 fn cap_of<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> i16 {
     let c = k.get(context);
-    if c.budget.is_limited() { 0 } else { c.priority.into() }
+    if c.budget.is_limited() {
+        return 0;
+    }
+    let (priority, owner) = (c.priority.into(), c.owner);
+    // The owner may itself go on with what it has begun for another.
+    owner.map_or(priority, |owner| k.get(owner).cap.min(priority))
 }
 
 /// Returns the highest priority at which a server deals with the report of a thread that has used up its budget: there is one such report
@@ -147,17 +181,17 @@ fn cap_of_report<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) ->
 #[inline]
 fn offer<A: Arch>(k: &mut Kernel<A>, waiter: Ref<Thread>) -> Option<Offer> {
     let t = k.get(waiter);
-    if t.parked || t.scheduling.is_none() || t.copies == COPIES {
+    if t.parked || t.scheduling.is_none() {
         return None;
     }
-    Some(Offer { priority: t.priority, copies: t.copies + 1, context: t.scheduling })
+    Some(Offer { priority: t.priority, context: t.scheduling })
 }
 
 /// A thread's own context, at no more than a priority.
 #[inline]
 fn own<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cap: i16) -> Offer {
     let base = &k.get(thread).base;
-    Offer { priority: base.priority.min(cap), copies: 0, context: base.context }
+    Offer { priority: base.priority.min(cap), context: base.context }
 }
 
 /// The reply object with which a thread has received last: the bound one, unless it was another.
@@ -211,7 +245,7 @@ pub fn release<A: Arch>(k: &mut Kernel<A>, reply: Ref<Reply>) {
     if let Some(worker) = k.get(reply).claimed.take() {
         let t = k.get(worker);
         (t.other_reply, t.aside) = (None, false);
-        settle(k, worker);
+        rejoin(k, worker);
     }
 }
 
@@ -221,6 +255,16 @@ pub fn caller_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<
     let reply = works_with(k, thread)?;
     let caller = k.get(reply).caller?;
     if can_help(k, caller) { Some(caller) } else { None }
+}
+
+/// Returns a thread's height, from those of the threads that help it.
+fn height_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u8 {
+    let by_caller = caller_of(k, thread).map_or(0, |caller| k.get(caller).height + 1);
+    let t = k.get(thread);
+    match t.served.filter(|_| t.slow & slow::HELPED != 0) {
+        Some(endpoint) => by_caller.max(queue::height_above(k, endpoint)),
+        None => by_caller,
+    }
 }
 
 /// What a thread is to run on, from the states of those who wait for it.
@@ -285,13 +329,18 @@ fn set_cap<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cap: i16) {
 /// A thread works for a caller from now on.
 #[inline]
 pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
-    let offer = offer(k, caller);
+    let is_too_high = k.get(caller).height == MAX_HEIGHT;
+    if is_too_high {
+        cold_path();
+        k.get(caller).slow |= slow::HELPLESS;
+    }
+    let offer = if is_too_high { None } else { offer(k, caller) };
     let t = k.get(thread);
     let others = t.slow & slow::OF_HELPING != 0 || t.parked;
     match offer {
         // Nothing else counts, and it is in no queue in which its priority does.
         Some(offer) if !others && matches!(t.state, ThreadState::Receiving(_)) => accept(k, thread, caller, offer),
-        Some(offer) if !others && can_change_at_once(t) && t.base.slow == 0 => receive_on(k, thread, caller, offer),
+        Some(_) if !others && can_change_at_once(t) && t.base.slow == 0 => receive_on(k, thread, caller),
         Some(_) => drop(settle(k, thread)),
         None => {
             let cap = k.get(caller).scheduling.map_or(0, |context| cap_of(k, context));
@@ -320,22 +369,23 @@ pub fn begin_unhelped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, sender: R
 /// A thread runs on what its caller offers.
 #[inline]
 fn accept<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>, offer: Offer) {
-    let limit = k.get(caller).slow & slow::BUDGETED;
+    let c = k.get(caller);
+    let (limit, height) = (c.slow & slow::BUDGETED, c.height + 1);
     let t = k.get(thread);
     t.slow = t.slow & !slow::OF_BUDGET | limit;
-    (t.scheduling, t.priority, t.copies) = (offer.context, offer.priority, offer.copies);
+    (t.scheduling, t.priority, t.height) = (offer.context, offer.priority, height);
 }
 
 /// The running thread has received the message of a caller who waited.
 #[inline]
-fn receive_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>, offer: Offer) {
+fn receive_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
     if thread != k.current() || k.get(caller).slow & slow::BUDGETED != 0 {
         settle(k, thread);
         return;
     }
     scheduler::charge(k);
     let [standing, context] = k.get(caller).standing();
-    change_at_once(k, thread, [standing & 0xffff | u64::from(offer.copies) << 16, context]);
+    change_at_once(k, thread, [(standing & 0xffff_ffff) + HEIGHT_UNIT, context]);
 }
 
 /// A thread's caller has gone without an answer.
@@ -423,7 +473,7 @@ fn change_at_once<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, [standing, co
 /// Who waits for a thread has changed, or what one of them runs on, or what the thread has itself: it runs on whatever is best now, and
 /// so do those that it waits for in turn. Returns how many threads were looked at.
 ///
-/// This ends: each further thread has a copy that may be copied less often, and where nothing changes nobody further is looked at.
+/// This ends: each further thread has a greater height, and where nothing changes nobody further is looked at.
 pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
     let (mut at, mut count) = (thread, 1);
     while take_best(k, at)
@@ -441,20 +491,37 @@ pub fn settle_with_server<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> us
     server_of(k, thread).map_or(0, |server| settle(k, server))
 }
 
-/// A thread runs on whatever is best. Returns whether that is something else than before.
+/// A thread runs on whatever is best. Returns whether that is something else than before, or its height is.
 fn take_best<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
+    let is_other_height = take_height(k, thread);
     let best = choose(k, thread);
     let is_limited = best.context.is_some_and(|context| k.get(context).budget.is_limited());
     let t = k.get(thread);
     let was_limited = t.slow & slow::BUDGETED != 0;
-    let before = Offer { priority: t.priority, copies: t.copies, context: t.scheduling };
+    let before = Offer { priority: t.priority, context: t.scheduling };
     if before == best && is_limited == was_limited {
-        return false;
+        return is_other_height;
     }
     if before.context == best.context && is_limited == was_limited {
         run_at(k, thread, best);
     } else {
         run_on(k, thread, best, is_limited);
+    }
+    true
+}
+
+/// A thread has the height that follows from who helps it. Returns whether that is another than before.
+fn take_height<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
+    let height = height_of(k, thread);
+    let t = k.get(thread);
+    let (before, state) = (core::mem::replace(&mut t.height, height), t.state);
+    if before == height {
+        return false;
+    }
+    if let ThreadState::Sending(endpoint) = state
+        && can_help(k, thread)
+    {
+        queue::change_height(k, endpoint, before, height);
     }
     true
 }
@@ -470,7 +537,9 @@ fn run_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, best: Offer, is_limit
     }
     let t = k.get(thread);
     t.scheduling = best.context;
-    t.slow &= !slow::OF_BUDGET;
+    // That it waits because it tells of a budget does not change while it does.
+    let kept = if t.slow & slow::TOLD == slow::TOLD { slow::REPORTED } else { 0 };
+    t.slow = t.slow & !slow::OF_BUDGET | kept;
     if is_limited {
         t.slow |= slow::BUDGETED;
     }
@@ -483,7 +552,6 @@ fn run_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, best: Offer, is_limit
 /// A thread runs at a priority from now on, behind its equals, or not at all.
 fn run_at<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, best: Offer) {
     let t = k.get(thread);
-    t.copies = best.copies;
     if t.priority == best.priority {
         return;
     }

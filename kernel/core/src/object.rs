@@ -81,8 +81,11 @@ pub struct Endpoint {
     pub head: usize,
     /// See above.
     pub tail: usize,
-    /// The thread that serves it, and is helped by the first of the senders.
-    pub server: Option<Ref<Thread>>,
+    /// The [number](crate::Arch::number) of the thread that serves it, and is helped by the first of the senders; 0 for none
+    /// ([`queue::server`](crate::endpoint::queue::server)).
+    pub server: u32,
+    /// How many of the senders help, by [height](crate::helping): 0, 1, and more.
+    pub helpers: [u32; 3],
 }
 
 /// Holds at most one caller, who waits for the reply.

@@ -77,7 +77,9 @@ pub fn answer<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread
         helping::settle(k, other);
     }
     timers::end_wait(k, caller);
-    if k.get(caller).slow & slow::FAULT != 0 {
+    let flags = k.get(caller).slow;
+    k.get(caller).slow = flags & !slow::HELPLESS;
+    if flags & slow::FAULT != 0 {
         fault::answer(k, caller, server, tag);
         return;
     }
@@ -107,7 +109,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) -> bool {
         if t.receive_reply == Some(object) && matches!(t.state, ThreadState::Receiving(_)) {
             endpoint::cancel(k, thread, Error::Aborted);
         }
-        helping::settle(k, thread);
+        helping::rejoin(k, thread);
     }
     true
 }

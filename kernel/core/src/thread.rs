@@ -102,8 +102,8 @@ pub mod slow {
     pub const ALARM: u32 = 256;
     /// The alarm has gone off.
     pub const ALARMED: u32 = 2048;
-    /// The thread waits for one that waits for it.
-    pub const CIRCULAR: u32 = 4096;
+    /// The thread waits for another without helping it: too many would wait for each other, or it waits for itself.
+    pub const HELPLESS: u32 = 4096;
     /// The budget was used up in a window: the timeout fault is raised when the thread leaves the kernel.
     pub const TIMEOUT: u32 = 512;
     /// The timeout was reported, and the thread has not run since.
@@ -214,8 +214,8 @@ pub struct Thread {
     /// Priority it runs at: that of `scheduling`, or less ([`cap`](Self::cap)); -1 without such, while parked and while its budget is used
     /// up, which no fast path prefers to anybody.
     pub priority: i16,
-    /// How many times `scheduling` was copied, from thread to thread, until this one had it; 0: it is its own.
-    pub copies: u8,
+    /// How many threads wait for each other behind it at most ([`helping`](crate::helping)); 0: nobody waits for it.
+    pub height: u8,
     /// Always 0.
     pub spare: u8,
     /// Reasons against the fast path.
@@ -280,7 +280,7 @@ pub struct Base {
     /// The context's priority; -1 without one, and while it is used up.
     pub priority: i16,
     /// Always 0.
-    pub copies: u8,
+    pub height: u8,
     /// Always 0.
     pub spare: u8,
     /// `BUDGETED`, if the context is limited.
@@ -291,7 +291,7 @@ pub struct Base {
 
 impl Base {
     /// Nothing is bound.
-    pub const NONE: Base = Base { priority: -1, copies: 0, spare: 0, slow: 0, context: None };
+    pub const NONE: Base = Base { priority: -1, height: 0, spare: 0, slow: 0, context: None };
 
     /// As two words, as [`Thread::standing`].
     #[inline(always)]
@@ -301,24 +301,24 @@ impl Base {
     }
 }
 
-/// One copy more, in the first word of [`Thread::standing`].
-pub const COPY: u64 = 1 << 16;
+/// One more of height, in the first word of [`Thread::standing`].
+pub const HEIGHT_UNIT: u64 = 1 << 16;
 
 const _: () = {
     let start = offset_of!(Thread, priority);
     assert!(start.is_multiple_of(8) && size_of::<Base>() == 16 && align_of::<Base>() == 8);
-    assert!(offset_of!(Thread, copies) - start == offset_of!(Base, copies) && offset_of!(Base, copies) == 2);
+    assert!(offset_of!(Thread, height) - start == offset_of!(Base, height) && offset_of!(Base, height) == 2);
     assert!(offset_of!(Thread, slow) - start == offset_of!(Base, slow) && offset_of!(Base, slow) == 4);
     assert!(offset_of!(Thread, scheduling) - start == offset_of!(Base, context));
 };
 
 impl Thread {
-    /// What the thread runs on, as two words: priority, copies and, in the high half, reasons against the fast path; the context.
+    /// What the thread runs on, as two words: priority, height and, in the high half, reasons against the fast path; the context.
     #[inline(always)]
     pub fn standing(&self) -> [u64; 2] {
         // SAFETY: the offset of a field, in a valid reference.
         let first = unsafe { core::ptr::from_ref(self).byte_add(offset_of!(Thread, priority)) };
-        // SAFETY: `priority`, `copies`, `spare`, `slow` and `scheduling` lie there without padding (asserted above).
+        // SAFETY: `priority`, `height`, `spare`, `slow` and `scheduling` lie there without padding (asserted above).
         unsafe { first.cast::<[u64; 2]>().read() }
     }
 
@@ -419,7 +419,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: usize) -> bool {
     }
     helping::leave_other_reply(k, thread);
     // Between here and the end of its bindings somebody else may run, and delete the context that it ran on for its caller.
-    helping::settle(k, thread);
+    helping::rejoin(k, thread);
     k.get(thread).state = ThreadState::Suspended;
     k.get(thread).kernel_stack_pointer = 0;
     if k.state().float_owner == Some(thread) {

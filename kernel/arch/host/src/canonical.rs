@@ -15,6 +15,7 @@ use std::ops::Range;
 
 use tench_abi::object::{REPLY_BITS, SLOT_SIZE};
 use tench_abi::{Kind, Tag};
+use tench_kernel::endpoint::queue;
 use tench_kernel::heap::Node;
 use tench_kernel::kernel::NEVER;
 use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
@@ -306,7 +307,7 @@ fn thread(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, thread: Ref<
     let deadline = if t.slow & slow::DEADLINE != 0 { due(now, &t.timer) } else { NEVER };
     let offset = t.message_area as u64 & 0xfff;
     let entries = t.fault_targets.map(|target| target.entry);
-    let standing = [t.priority as u64, u64::from(t.copies), u64::from(t.slow), t.cap as u64, t.base.priority as u64];
+    let standing = [t.priority as u64, u64::from(t.height), u64::from(t.slow), t.cap as u64, t.base.priority as u64];
     let rest = [state, purpose, flags, deadline, offset, t.slice_left, t.space_slots as u64, u64::from(t.base.slow)];
     graph.colour(node, &standing);
     graph.colour(node, &rest);
@@ -348,7 +349,9 @@ fn context(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, context: Re
 }
 
 fn endpoint(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, endpoint: Ref<Endpoint>) {
-    let Endpoint { head, tail, server } = *k.get(endpoint);
+    // How many help follows from who waits.
+    let Endpoint { head, tail, server: _, helpers: _ } = *k.get(endpoint);
+    let server = queue::server(k, endpoint);
     graph.edge(node, 130 + (head as u64 & 1), head & !1);
     if head != 0 {
         graph.edge(node, 132, tail);

@@ -195,13 +195,12 @@ fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) 
         while let Some(thread) = at {
             let t = k.get(thread);
             let key = t.sending.key;
-            let priority = if t.slow & slow::CIRCULAR != 0 { -1 } else { t.priority };
+            let priority = if t.slow & slow::HELPLESS != 0 { -1 } else { t.priority };
             ensure!(keys.insert(key), "two senders have the key {key:x}");
             let place = key >> 48;
             // Who tells of its budget keeps the place with which it came.
             let is_told = t.slow & slow::TOLD == slow::TOLD;
-            let is_right =
-                is_told || place == (256 - i64::from(priority)) as u64 || (place == 0 && t.slow & slow::CIRCULAR == 0);
+            let is_right = is_told || place == (256 - i64::from(priority)) as u64 || place == 0;
             ensure!(is_right, "{thread:?} waits with key {key:x}, and has {priority}");
             ensure!(t.previous == previous, "{thread:?}: previous is {:?}, not {previous:?}", t.previous);
             ensure!(previous.is_none() || !t.sending.is_queued(), "{thread:?} is in a run and in the heap");
@@ -350,7 +349,9 @@ fn check_budgets(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         let is_limited = scheduling.is_some_and(|context| k.get(context).budget.is_limited());
         let has = |bit: u32| flags & bit != 0;
         ensure!(has(slow::BUDGETED) == is_limited, "{thread:?}: flags {flags:#x}, but a budget is {is_limited}");
-        ensure!(is_limited || !has(slow::OF_BUDGET), "{thread:?} has flags {flags:#x} of a budget that it has not");
+        // Who tells of a budget may have lost it meanwhile.
+        let of_budget = if has(slow::FAULT) { slow::OF_BUDGET & !slow::REPORTED } else { slow::OF_BUDGET };
+        ensure!(is_limited || !has(of_budget), "{thread:?} has flags {flags:#x} of a budget that it has not");
     }
     let (end, flags) = (k.state().budget_end, k.get(current).slow);
     ensure!(end == NEVER || flags & slow::BUDGETED != 0, "the budget of {current:?} is timed, which has none");

@@ -5,22 +5,23 @@ use std::collections::BTreeMap;
 
 use tench_abi::Kind;
 use tench_kernel::Kernel;
-use tench_kernel::helping::{COPIES, UNCAPPED};
+use tench_kernel::endpoint::queue;
+use tench_kernel::helping::{MAX_HEIGHT, UNCAPPED, can_help};
 use tench_kernel::object::{Endpoint, Ref, SchedulingContext};
 use tench_kernel::thread::{Base, Binding, Thread, ThreadState, slow};
 
 use crate::check::{Checked, Inventory, ensure};
 use crate::host::Host;
 
-/// A scheduling context, at a priority (-1: not now), copied so many times.
+/// A scheduling context, at a priority (-1: not now), and how many threads wait for each other behind the one that runs on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// The context's address.
     pub context: Option<usize>,
     /// What the thread runs at.
     pub priority: i16,
-    /// How many times it was copied.
-    pub copies: u8,
+    /// More than that of each who helps, 0 if nobody does. Of senders, those of 2 and 3 count as 3.
+    pub height: u8,
 }
 
 /// What is known of a thread without looking at what it runs on.
@@ -30,7 +31,7 @@ pub struct Facts {
     cap: i16,
     is_urgent: bool,
     is_parked: bool,
-    /// It waits, and helps nobody: it tells somebody that its budget is used up, or it has closed a ring.
+    /// It waits, and helps nobody: it tells somebody that its budget is used up, or too many would wait for each other.
     is_helpless: bool,
     /// The caller in the reply object with which it has received last.
     pub caller: Option<usize>,
@@ -56,11 +57,11 @@ pub fn world(k: &mut Kernel<Host>, inventory: &Inventory) -> World {
         });
         let t = k.get(*thread);
         let facts = Facts {
-            own: Standing { context, priority, copies: 0 },
+            own: Standing { context, priority, height: 0 },
             cap: t.cap,
             is_urgent: t.slow & slow::URGENT != 0,
             is_parked: t.parked,
-            is_helpless: t.slow & slow::TOLD == slow::TOLD || t.slow & slow::CIRCULAR != 0,
+            is_helpless: t.slow & slow::TOLD == slow::TOLD || t.slow & slow::HELPLESS != 0,
             caller: None,
             senders: Vec::new(),
         };
@@ -98,7 +99,7 @@ pub fn world(k: &mut Kernel<Host>, inventory: &Inventory) -> World {
 /// What each thread runs on, if everything is worked out from nothing: nobody runs on anything at first, and each looks at those who wait
 /// for it until nothing changes.
 pub fn from_scratch(world: &World) -> BTreeMap<usize, Standing> {
-    let nothing = Standing { context: None, priority: -1, copies: 0 };
+    let nothing = Standing { context: None, priority: -1, height: 0 };
     let mut standings: BTreeMap<usize, Standing> = world.keys().map(|thread| (*thread, nothing)).collect();
     for _ in 0..2 * world.len() {
         let before = standings.clone();
@@ -116,8 +117,8 @@ pub fn from_scratch(world: &World) -> BTreeMap<usize, Standing> {
 fn best(world: &World, standings: &BTreeMap<usize, Standing>, facts: &Facts) -> Standing {
     let offer = |waiter: &usize| {
         let standing = standings[waiter];
-        let can = !world[waiter].is_parked && standing.context.is_some() && standing.copies < COPIES;
-        can.then(|| Standing { copies: standing.copies + 1, ..standing })
+        let can = !world[waiter].is_parked && standing.context.is_some();
+        can.then_some(standing)
     };
     let own = |cap: i16| Standing { priority: facts.own.priority.min(cap), ..facts.own };
     let caller = facts.caller.filter(|caller| !world[caller].is_helpless);
@@ -132,13 +133,19 @@ fn best(world: &World, standings: &BTreeMap<usize, Standing>, facts: &Facts) -> 
     if facts.is_parked {
         best.priority = -1;
     }
+    let by_sender =
+        |sender: &usize| if standings[sender].height < 2 { standings[sender].height + 1 } else { MAX_HEIGHT };
+    let by_senders = facts.senders.iter().filter(|sender| !world[*sender].is_helpless).map(by_sender).max();
+    let by_caller = caller.map(|caller| standings[&caller].height.saturating_add(1));
+    best.height = by_senders.max(by_caller).unwrap_or(0);
     best
 }
 
 /// Checks every thread.
 pub fn check_helping(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     for endpoint in inventory.of::<Endpoint>(Kind::Endpoint) {
-        if let Some(server) = k.get(endpoint).server {
+        check_helpers(k, endpoint, inventory)?;
+        if let Some(server) = queue::server(k, endpoint) {
             ensure!(inventory.threads.contains(&server), "{endpoint:?} is served by {server:?}, which does not live");
             let served = k.get(server).served;
             ensure!(served == Some(endpoint), "{endpoint:?} is served by {server:?}, which serves {served:?}");
@@ -160,14 +167,27 @@ pub fn check_helping(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     check_contexts(k, inventory)
 }
 
+/// Checks how many of the senders at an endpoint help.
+fn check_helpers(k: &mut Kernel<Host>, endpoint: Ref<Endpoint>, inventory: &Inventory) -> Checked {
+    let mut helpers = [0; 3];
+    for thread in &inventory.threads {
+        if k.get(*thread).state == ThreadState::Sending(endpoint) && can_help(k, *thread) {
+            helpers[usize::from(k.get(*thread).height.min(2))] += 1;
+        }
+    }
+    let known = k.get(endpoint).helpers;
+    ensure!(known == helpers, "{endpoint:?} counts {known:?} helpers, and has {helpers:?}");
+    Ok(())
+}
+
 /// Checks one thread.
 fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>, facts: &Facts, expected: Standing) -> Checked {
     let t = k.get(thread);
     let (flags, cap, served, fast_reply) = (t.slow, t.cap, t.served, t.fast_reply);
     let (base, spare, state) = (t.base, t.spare, t.state);
-    let found = Standing { context: t.scheduling.map(Ref::address), priority: t.priority, copies: t.copies };
+    let found = Standing { context: t.scheduling.map(Ref::address), priority: t.priority, height: t.height };
     ensure!(found == expected, "it runs on {found:x?}, should run on {expected:x?}");
-    ensure!((spare, base.spare, base.copies) == (0, 0, 0), "what is always 0 is not");
+    ensure!((spare, base.spare, base.height) == (0, 0, 0), "what is always 0 is not");
     let own = base.context.map(Ref::address);
     ensure!((own, base.priority) == (facts.own.context, facts.own.priority), "base {base:?}");
     ensure!((flags & slow::CAPPED != 0) == (cap != UNCAPPED), "cap {cap}, flags {flags:#x}");
@@ -178,13 +198,14 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>, facts: &Facts, expect
         "it has an alarm without a time, flags {flags:#x}"
     );
     let is_waited_for = !facts.senders.is_empty();
-    ensure!(
-        flags & slow::CIRCULAR == 0 || matches!(state, ThreadState::Sending(_)),
-        "it has closed a ring, and is {state:?}"
-    );
+    let waits = matches!(state, ThreadState::Sending(_) | ThreadState::AwaitingReply(_));
+    ensure!(flags & slow::HELPLESS == 0 || waits, "it waits without helping, and is {state:?}");
+    ensure!(found.height <= MAX_HEIGHT, "too many threads wait for each other");
+    let is_sender = matches!(state, ThreadState::Sending(_));
+    ensure!(!is_sender || facts.is_helpless || found.height < MAX_HEIGHT, "a sender is too high to help");
     ensure!((flags & slow::HELPED != 0) == is_waited_for, "flags {flags:#x}, senders: {is_waited_for}");
     if let Some(endpoint) = served {
-        ensure!(k.get(endpoint).server == Some(thread), "it serves {endpoint:?}, which is another's");
+        ensure!(queue::server(k, endpoint) == Some(thread), "it serves {endpoint:?}, which is another's");
     }
     Ok(())
 }

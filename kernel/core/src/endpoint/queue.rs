@@ -8,7 +8,7 @@ use core::mem::offset_of;
 use crate::heap::{self, Node};
 use crate::object::{Endpoint, Ref};
 use crate::thread::{Thread, ThreadState, slow};
-use crate::{Arch, Kernel};
+use crate::{Arch, Kernel, helping};
 
 /// Who waits at an endpoint.
 pub enum Waiting {
@@ -95,9 +95,69 @@ fn set_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, root: u32) {
     note_senders(k, endpoint);
 }
 
+/// Log2 of what a thread's address is a multiple of.
+const THREAD_SHIFT: u32 = align_of::<Thread>().trailing_zeros();
+
+/// Returns the thread that serves an endpoint.
+#[inline]
+pub fn server<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> Option<Ref<Thread>> {
+    let number = k.get(endpoint).server;
+    if number == 0 {
+        return None;
+    }
+    let address = k.arch().locate(number, THREAD_SHIFT);
+    // SAFETY: whoever serves an endpoint is a live thread (the binding goes before the thread does).
+    unsafe { Ref::at(address) }
+}
+
+/// Sets the thread that serves an endpoint.
+pub fn set_server<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, server: Option<Ref<Thread>>) {
+    let number = server.map_or(0, |server| k.arch().number(server.address(), THREAD_SHIFT));
+    k.get(endpoint).server = number;
+}
+
+/// Returns the place in [`Endpoint::helpers`] of senders of a height.
+#[inline]
+const fn class(height: u8) -> usize {
+    if height < 2 { height as usize } else { 2 }
+}
+
+/// Returns the height that a thread has by those who wait at the endpoint that it serves: more than that of each who helps. Of those of height
+/// 2 and 3 it is known only that there are some.
+#[inline]
+pub fn height_above<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> u8 {
+    match k.get(endpoint).helpers {
+        [0, 0, 0] => 0,
+        [_, 0, 0] => 1,
+        [_, _, 0] => 2,
+        _ => helping::MAX_HEIGHT,
+    }
+}
+
+/// Returns the height that a sender gives to whoever serves its endpoint.
+#[inline]
+pub const fn height_by_sender(height: u8) -> u8 {
+    if height < 2 { height + 1 } else { helping::MAX_HEIGHT }
+}
+
+/// The height of a sender that helps has changed.
+pub fn change_height<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, before: u8, after: u8) {
+    let helpers = &mut k.get(endpoint).helpers;
+    helpers[class(before)] -= 1;
+    helpers[class(after)] += 1;
+}
+
+/// A sender helps no more, and waits on.
+pub fn stop_helping<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
+    let height = k.get(thread).height;
+    k.get(endpoint).helpers[class(height)] -= 1;
+    k.get(thread).slow |= slow::HELPLESS;
+    requeue(k, endpoint, thread);
+}
+
 /// The thread that serves an endpoint knows whether anybody waits there: then it takes no fast path.
 pub fn note_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) {
-    let Some(server) = k.get(endpoint).server else { return };
+    let Some(server) = server(k, endpoint) else { return };
     let is_waited_for = first_sender(k, endpoint).is_some();
     let t = k.get(server);
     if is_waited_for {
@@ -122,12 +182,16 @@ pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, threa
     let s = k.state();
     s.arrivals += 1;
     let arrivals = s.arrivals;
-    let is_served = k.get(endpoint).server.is_some();
+    let is_served = k.get(endpoint).server != 0;
     let key = if is_served { key_of(arrivals, k.get(thread)) } else { arrivals & ARRIVAL };
     let queue = k.get(endpoint);
     let (head, tail) = (queue.head, core::mem::replace(&mut queue.tail, thread.address()));
     let t = k.get(thread);
     (t.sending.key, t.next, t.previous) = (key, None, None);
+    let height = t.height;
+    if helping::can_help(k, thread) {
+        k.get(endpoint).helpers[class(height)] += 1;
+    }
     if head == 0 {
         let root = heap::insert(k, heap::EMPTY, sending_node(thread));
         set_senders(k, endpoint, root);
@@ -142,11 +206,11 @@ pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, threa
     }
 }
 
-/// A sender's key where the endpoint is served: who has the lowest comes first. One that has closed a ring comes last: its priority may be that of another who
+/// A sender's key where the endpoint is served: who has the lowest comes first. One that does not help comes last: its priority may be that of another who
 /// waits there.
 #[inline]
 fn key_of(arrival: u64, t: &Thread) -> u64 {
-    let priority = if t.slow & slow::CIRCULAR != 0 { -1 } else { t.priority };
+    let priority = if t.slow & slow::HELPLESS != 0 { -1 } else { t.priority };
     let place = (i16::from(u8::MAX) + 1 - priority) as u64;
     place << ARRIVAL_BITS | arrival & ARRIVAL
 }
@@ -185,7 +249,7 @@ fn unqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: R
 pub fn requeue<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let t = k.get(thread);
     let is_told = t.slow & slow::TOLD == slow::TOLD;
-    if is_told || t.sending.key <= ARRIVAL && t.slow & slow::CIRCULAR == 0 {
+    if is_told || t.sending.key <= ARRIVAL {
         return;
     }
     unqueue_sender(k, endpoint, thread);
@@ -206,6 +270,10 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 /// Takes a sending thread out of its endpoint's queue.
 #[inline]
 pub fn leave_as_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
+    let height = k.get(thread).height;
+    if helping::can_help(k, thread) {
+        k.get(endpoint).helpers[class(height)] -= 1;
+    }
     unqueue_sender(k, endpoint, thread);
-    k.get(thread).slow &= !slow::CIRCULAR;
+    k.get(thread).slow &= !slow::HELPLESS;
 }

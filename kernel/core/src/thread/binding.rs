@@ -227,6 +227,7 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
             r.claimed = Some(thread);
             r.bound = true;
             k.get(thread).bound_reply = Some(reply);
+            helping::rejoin(k, thread);
         }
         Binding::Notification => {
             // SAFETY: as above.
@@ -245,10 +246,10 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
         Binding::Served => {
             // SAFETY: as above.
             let Some(endpoint) = (unsafe { Ref::<Endpoint>::at(object) }) else { return };
-            k.get(endpoint).server = Some(thread);
+            endpoint::queue::set_server(k, endpoint, Some(thread));
             k.get(thread).served = Some(endpoint);
             endpoint::queue::note_senders(k, endpoint);
-            helping::serve(k, thread, endpoint);
+            helping::serve(k, thread);
         }
         _ => {}
     }
@@ -294,7 +295,7 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
         Binding::Served => {
             // SAFETY: as above.
             if let Some(endpoint) = unsafe { Ref::<Endpoint>::at(object) } {
-                k.get(endpoint).server = None;
+                endpoint::queue::set_server(k, endpoint, None);
             }
             let t = k.get(thread);
             t.served = None;
@@ -322,7 +323,7 @@ fn unbind_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: usize) 
     }
     match caller {
         Some(caller) => helping::abandon(k, thread, caller),
-        None => drop(helping::settle(k, thread)),
+        None => helping::rejoin(k, thread),
     }
 }
 
@@ -336,7 +337,7 @@ fn decode_serve<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<(Ref<
     let slot = slot_at(k, address, Kind::Endpoint, Rights::READ)?;
     let object = k.slot(slot).cap.object;
     // SAFETY: a live capability of this kind names such an object.
-    let has_server = unsafe { Ref::<Endpoint>::at(object) }.is_none_or(|endpoint| k.get(endpoint).server.is_some());
+    let has_server = unsafe { Ref::<Endpoint>::at(object) }.is_none_or(|endpoint| k.get(endpoint).server != 0);
     if has_server || is_bound(k, thread, Binding::Served) { Err(Error::AlreadyBound) } else { Ok((thread, Some(slot))) }
 }
 

@@ -12,14 +12,16 @@
 
 mod actors;
 mod chains;
+mod lengths;
 mod own;
 mod queues;
 mod random;
 mod requests;
+mod rings;
 
 use actors::{Actor, Stage};
 use tench_abi::Operation;
-use tench_kernel::helping::COPIES;
+use tench_kernel::helping::MAX_HEIGHT;
 
 /// A low client calls the first of `length` servers, each of which calls the next; then a high client calls the first.
 fn chain(stage: &mut Stage, length: usize, served: bool) -> (Actor, Vec<Actor>, Actor) {
@@ -35,7 +37,7 @@ fn chain(stage: &mut Stage, length: usize, served: bool) -> (Actor, Vec<Actor>, 
 }
 
 /// Servers that a context is copied to, one calling the other.
-const CHAIN: usize = COPIES as usize;
+const CHAIN: usize = MAX_HEIGHT as usize;
 
 /// How somebody stops waiting.
 const ENDS: [fn(&mut Stage, Actor); 3] = [

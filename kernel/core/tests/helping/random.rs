@@ -96,7 +96,7 @@ impl Play {
         for actor in self.actors.clone() {
             assert_eq!(self.stage.state(actor), ThreadState::Suspended);
             let t = self.stage.machine.thread(actor.thread);
-            assert_eq!((t.scheduling, t.copies), (t.base.context, 0));
+            assert_eq!((t.scheduling, t.height), (t.base.context, 0));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use tench_abi::fault::Class;
 use tench_abi::{Error, Kind, Operation, Rights, Tag};
-use tench_kernel::helping::{COPIES, UNCAPPED};
+use tench_kernel::helping::{MAX_HEIGHT, UNCAPPED};
 use tench_kernel::thread::ThreadState;
 
 use crate::ENDS;
@@ -147,7 +147,7 @@ fn what_a_limited_thread_leaves_at_the_end_of_a_chain_is_on_nobodys_budget_at_no
     let mut stage = Stage::new();
     let caller = stage.actor(180);
     stage.manage(Operation::SchedulingReserve, &[caller.time, 1000, 10_000, 0]);
-    let servers: Vec<_> = (0..=COPIES).map(|_| stage.server(250, true)).collect();
+    let servers: Vec<_> = (0..=MAX_HEIGHT).map(|_| stage.server(250, true)).collect();
     let mut waiter = caller;
     for server in &servers {
         stage.call(waiter, *server);

@@ -1,0 +1,50 @@
+//! How much is worked out anew at once, with interrupts off: no more than there are copies of a context, however many threads wait for each
+//! other.
+
+use tench_kernel::object::Ref;
+
+use crate::actors::{Actor, Stage};
+use crate::{CHAIN, chain};
+
+/// On which context each runs, and how many times that was copied.
+fn standings(stage: &mut Stage, actors: &[Actor]) -> Vec<(Option<usize>, u8, i16)> {
+    let one = |actor: &Actor| {
+        let t = stage.machine.thread(actor.thread);
+        (t.scheduling.map(Ref::address), t.height, t.priority)
+    };
+    actors.iter().map(one).collect()
+}
+
+#[test]
+fn whoever_stops_waiting_changes_little_at_once() {
+    for length in [8, 12, 16] {
+        let mut stage = Stage::new();
+        let (low, servers, high) = chain(&mut stage, length, true);
+        stage.cancel(high);
+        let before = standings(&mut stage, &servers);
+        let windows = stage.machine.kernel().state().statistics.windows;
+        stage.cancel(low);
+        let after = standings(&mut stage, &servers);
+        let changed = before.iter().zip(&after).filter(|(before, after)| before != after).count();
+        let passed = stage.machine.kernel().state().statistics.windows - windows;
+        assert!(
+            changed <= 2 * CHAIN + 2 || passed > 0,
+            "{changed} of {length} threads change, and {passed} windows are passed"
+        );
+    }
+}
+
+/// A client gives up, and so does the server that went on with its request, at another server: that one goes on as urgently as the client was.
+#[test]
+fn what_was_begun_for_somebody_stays_as_urgent_through_two_servers() {
+    let mut stage = Stage::new();
+    let (first, second, low) = (stage.server(90, true), stage.server(200, true), stage.actor(5));
+    stage.call(low, first);
+    stage.manage(tench_abi::Operation::ThreadSuspend, &[low.capability]);
+    assert_eq!(stage.priority(first), 5);
+    stage.call_until(first, second, 1000);
+    assert_eq!(stage.priority(second), 5);
+    stage.machine.pass_time(1000);
+    stage.check();
+    assert_eq!(stage.priority(second), 5, "it is nobody's request but the low one's");
+}

@@ -1,0 +1,153 @@
+//! Rings of threads that wait for each other, which come about without anybody beginning to wait: a caller who was laid aside is a caller
+//! again, because the reply object with which his server received after him is that thread's no more.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tench_abi::fault::Class;
+use tench_abi::{Kind, Operation, Tag};
+use tench_kernel::thread::ThreadState;
+
+use crate::actors::Stage;
+
+/// How a server loses the reply object with which it has received last.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    Deleted,
+    Bound,
+    Received,
+}
+
+/// A server lays its caller aside, and then waits for him at the endpoint that he serves; its time is the more urgent. When he is its
+/// caller again, each has of the other what that one has of it.
+fn ring(loss: Loss, urgent: bool) {
+    let mut stage = Stage::new();
+    let (server, caller, third) = (stage.server(100, true), stage.actor(50), stage.server(100, false));
+    let back = stage.make(Kind::Endpoint);
+    stage.serve(caller, back);
+    let (aside, notification) = (stage.make(Kind::Reply), stage.make(Kind::Notification));
+    stage.cancel(server);
+    stage.manage(Operation::ThreadBind, &[server.capability, 0, 0, notification]);
+    stage.machine.call_as(server.thread, Operation::Receive, &[server.endpoint, 0]);
+    stage.call(caller, server);
+    let mut x = [0; 13];
+    (x[0], x[1], x[11]) = (server.endpoint, Tag::REPLY, aside);
+    stage.machine.run(server.thread);
+    stage.machine.system_call(Operation::Receive as u64, &x);
+    stage.check();
+    stage.cancel(server);
+    stage.machine.call_as(server.thread, Operation::Call, &[back, 0]);
+    stage.check();
+    assert!(matches!(stage.state(server), ThreadState::Sending(_)));
+    if urgent {
+        stage.manage(Operation::Signal, &[notification]);
+    }
+    match loss {
+        Loss::Deleted => stage.manage(Operation::Delete, &[0, aside]),
+        Loss::Bound => {
+            let idle = stage.actor(20);
+            stage.manage(Operation::ThreadBind, &[idle.capability, 0, tench_abi::layout::UNBIND, 0]);
+            stage.manage(Operation::ThreadBind, &[idle.capability, 0, aside, 0]);
+        }
+        Loss::Received => {
+            stage.cancel(third);
+            x[0] = third.endpoint;
+            stage.machine.run(third.thread);
+            stage.machine.system_call(Operation::Receive as u64, &x);
+        }
+    }
+    stage.check();
+}
+
+/// A ring of so many threads, each of which is the caller of the next; the last waits at the endpoint that the first serves. The first is
+/// less important than the others, and the last has something of its own to do.
+fn long_ring(length: usize) {
+    let mut stage = Stage::new();
+    let first = stage.server(10, true);
+    let others: Vec<_> = (1..length).map(|_| stage.server(50, true)).collect();
+    let last = others[length - 2];
+    let notification = stage.make(Kind::Notification);
+    stage.cancel(last);
+    stage.manage(Operation::ThreadBind, &[last.capability, 0, 0, notification]);
+    stage.machine.call_as(last.thread, Operation::Receive, &[last.endpoint, 0]);
+    stage.cancel(first);
+    stage.call(first, others[0]);
+    for pair in others.windows(2) {
+        stage.call(pair[0], pair[1]);
+    }
+    stage.call(last, first);
+    stage.manage(Operation::Signal, &[notification]);
+    stage.check();
+}
+
+/// Who tells a handler that its budget is used up helps him no longer; and does again, as soon as it runs on something else, because the handler
+/// himself waits at the endpoint that it serves.
+fn told_ring(urgent: bool) {
+    let mut stage = Stage::new();
+    let (handler, client) = (stage.server(100, true), stage.actor(50));
+    let (back, notification) = (stage.make(Kind::Endpoint), stage.make(Kind::Notification));
+    stage.serve(client, back);
+    stage.cancel(handler);
+    stage.manage(Operation::ThreadBind, &[handler.capability, 0, 0, notification]);
+    stage.machine.call_as(handler.thread, Operation::Receive, &[handler.endpoint, 0]);
+    stage.manage(Operation::SchedulingReserve, &[client.time, 100, 10_000, 0]);
+    stage.manage(Operation::ThreadFaults, &[client.capability, Class::Timeout as u64, handler.endpoint, 0, 0]);
+    stage.machine.run(client.thread);
+    stage.machine.pass_time(200);
+    stage.machine.reschedule();
+    stage.check();
+    assert_eq!(stage.state(client), ThreadState::AwaitingReply(stage.reply(handler)));
+    if urgent {
+        stage.manage(Operation::Signal, &[notification]);
+    }
+    stage.machine.call_as(handler.thread, Operation::Call, &[back, 0]);
+    stage.check();
+}
+
+/// What does not end, of what has to, or ends badly.
+fn endless(works: impl IntoIterator<Item = (String, Box<dyn FnOnce() + Send>)>) -> Vec<String> {
+    let wrong = works.into_iter().filter_map(|(what, work)| {
+        let (tell, told) = mpsc::channel();
+        let work = std::thread::spawn(move || {
+            work();
+            let _ = tell.send(());
+        });
+        match told.recv_timeout(Duration::from_secs(5)) {
+            Ok(()) => None,
+            Err(mpsc::RecvTimeoutError::Timeout) => Some(format!("the kernel does not come back: {what}")),
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                let why = work.join().err().and_then(|why| why.downcast::<String>().ok()).unwrap_or_default();
+                Some(format!("{what}: {why}"))
+            }
+        }
+    });
+    wrong.collect()
+}
+
+#[test]
+fn a_caller_who_comes_back_closes_no_ring() {
+    let cases = [Loss::Deleted, Loss::Bound, Loss::Received].into_iter().flat_map(|loss| [(loss, false), (loss, true)]);
+    let works = cases.map(|(loss, urgent)| {
+        let work: Box<dyn FnOnce() + Send> = Box::new(move || ring(loss, urgent));
+        (format!("{loss:?}, urgent: {urgent}"), work)
+    });
+    assert_eq!(endless(works), Vec::<String>::new());
+}
+
+#[test]
+fn a_long_ring_is_settled_in_the_end() {
+    let works = (2..16).map(|length| {
+        let work: Box<dyn FnOnce() + Send> = Box::new(move || long_ring(length));
+        (format!("{length} threads"), work)
+    });
+    assert_eq!(endless(works), Vec::<String>::new());
+}
+
+#[test]
+fn who_tells_of_a_budget_closes_no_ring() {
+    let works = [false, true].map(|urgent| {
+        let work: Box<dyn FnOnce() + Send> = Box::new(move || told_ring(urgent));
+        (format!("urgent: {urgent}"), work)
+    });
+    assert_eq!(endless(works), Vec::<String>::new());
+}
