@@ -25,8 +25,10 @@
 
 extern crate alloc;
 
+pub mod cursors;
 pub mod pace;
 pub mod queue;
+mod turns;
 
 use alloc::collections::BTreeMap;
 
@@ -81,6 +83,11 @@ impl Places {
     /// Places that the processes of a family have.
     pub fn held_by_family(&self, family: u64) -> usize {
         self.families.get(&family).copied().unwrap_or(0)
+    }
+
+    /// Returns the family for which what a process has counts, if it has anything.
+    pub fn family_of(&self, process: u64) -> Option<u64> {
+        self.held.get(&process).map(|held| held.family)
     }
 
     /// Returns the first process of a family, from this number on, that has places.

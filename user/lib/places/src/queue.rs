@@ -1,15 +1,15 @@
 //! Who waits until when, of all processes.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::{Bound, RangeInclusive};
 
+use crate::cursors::Cursors;
+use crate::turns::{Head, Turns};
 use crate::{Client, Places};
 
 /// The deadline of who waits for as long as it takes.
 pub const NEVER: u64 = u64::MAX;
-/// Families of which is known where to go on looking. Of more, one begins anew.
-const CURSORS: usize = 64;
 
 /// What a wait is found by. Those of a process are in the order of their deadlines, and of arrival where these are equal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -22,25 +22,30 @@ pub struct Key {
     pub arrival: u64,
 }
 
-/// Waiting threads, each in a place that its family has. Processes whose threads' time has come are served in turn, so that one with
-/// many threads delays another by one answer and not by all of them.
+/// The only group of which families are members.
+const ALL: u64 = 0;
+
+/// Waiting threads, each in a place that its family has. Families that have threads whose time has come are served in turn, and in each of
+/// them the processes: so one with many processes delays others by one answer each time and not by all of them, and so does a process with many
+/// threads within its family.
 ///
 /// ```text
-/// waiters    process, deadline, arrival ──▶ R
-/// heads      deadline, arrival ──▶ process       the earliest of each process, if its time had not come when this was looked at last
-/// turns      processes of which one had come     no process is in both
+/// waiters      process, deadline, arrival ──▶ R
+/// families     each family, with the earliest of its processes that wait for their time     waits for that, or for its turn
+/// processes    each process, with its earliest thread                                       the same, in its family
 /// ```
-/// `R` is what it takes to answer.
+/// A family is called when its time has come, and of its processes one with each answer to it: so no answer takes longer because many of
+/// one family have the same deadline. `R` is what it takes to answer.
 pub struct Queue<R> {
     waiters: BTreeMap<Key, R>,
-    heads: BTreeMap<(u64, u64), u64>,
-    turns: VecDeque<u64>,
+    families: Turns,
+    processes: Turns,
     arrivals: u64,
     /// The earliest deadline, which servers ask for with each request: 0 while anybody's time has come, [`NEVER`] if there is none.
     next: u64,
     places: Places,
-    /// Families, and behind whom of each [`take_out_some`](Self::take_out_some) goes on; who has looked last comes last.
-    cursors: Vec<(u64, Key)>,
+    /// Behind whom of each family [`take_out_some`](Self::take_out_some) goes on.
+    cursors: Cursors<Key>,
     /// Behind whom of all [`take_out_any`](Self::take_out_any) goes on.
     cursor: Key,
 }
@@ -50,12 +55,12 @@ impl<R> Queue<R> {
     pub const fn new(limit: usize) -> Queue<R> {
         Queue {
             waiters: BTreeMap::new(),
-            heads: BTreeMap::new(),
-            turns: VecDeque::new(),
+            families: Turns::new(),
+            processes: Turns::new(),
             arrivals: 0,
             next: NEVER,
             places: Places::new(limit),
-            cursors: Vec::new(),
+            cursors: Cursors::new(),
             cursor: FIRST,
         }
     }
@@ -88,19 +93,58 @@ impl<R> Queue<R> {
     /// Lets somebody wait until `deadline`.
     pub fn push(&mut self, deadline: u64, client: Client, reply: R) -> Key {
         let process = client.process;
+        let before = self.places.family_of(process).zip(self.head(process));
         self.arrivals += 1;
         self.places.take(client);
-        let before = self.head(process);
         let key = Key { process, deadline, arrival: self.arrivals };
+        let family = self.places.family_of(process).unwrap_or(client.family);
         self.waiters.insert(key, reply);
-        // A process that has its turn is not among the heads.
-        let is_first =
-            before.is_none_or(|head| key < head && self.heads.remove(&(head.deadline, head.arrival)).is_some());
-        if is_first {
-            self.heads.insert((deadline, key.arrival), process);
-            self.look_ahead();
+        match before {
+            Some((known, head)) if known != family => {
+                // Its family was not known.
+                self.leave(known, head);
+                self.rejoin(known);
+                self.enter(family, None, head.min(key));
+            }
+            _ => self.enter(family, before.map(|(_, head)| head), key),
         }
+        self.look_ahead();
         key
+    }
+
+    /// A thread waits, and before it that one was the first of its process. If it comes before that, the process waits for its time, and the
+    /// family, too, if it comes before all of it. Who has a turn keeps it.
+    fn enter(&mut self, family: u64, before: Option<Key>, key: Key) {
+        let first = self.processes.first(family).map(|(head, _)| head);
+        let is_first =
+            before.is_none_or(|head| key < head && self.processes.stop_waiting(family, head.time(), key.process));
+        if !is_first {
+            return;
+        }
+        self.processes.wait(family, key.time(), key.process);
+        let is_first = match first {
+            Some(first) => key.time() < first && self.families.stop_waiting(ALL, first, family),
+            None => !self.processes.is_any_called(family),
+        };
+        if is_first {
+            self.families.wait(ALL, key.time(), family);
+        }
+    }
+
+    /// A process, of which this is the first, waits neither for its time nor for its turn; nor does its family.
+    fn leave(&mut self, family: u64, head: Key) {
+        self.families.remove(ALL, self.processes.first(family).map(|(head, _)| head), family);
+        self.processes.remove(family, Some(head.time()), head.process);
+    }
+
+    /// A family that has [left](Self::leave) waits again: for its turn, after all others, if one of its processes does so, and otherwise for the
+    /// earliest time of one.
+    fn rejoin(&mut self, family: u64) {
+        if self.processes.is_any_called(family) {
+            self.families.call(ALL, family);
+        } else if let Some((head, _)) = self.processes.first(family) {
+            self.families.wait(ALL, head, family);
+        }
     }
 
     /// The earliest deadline, which is 0 while anybody's time has come.
@@ -111,28 +155,31 @@ impl<R> Queue<R> {
 
     /// Works out the earliest deadline anew.
     fn look_ahead(&mut self) {
-        let first = self.heads.first_key_value().map_or(NEVER, |(&(deadline, _), _)| deadline);
-        self.next = if self.turns.is_empty() { first } else { 0 };
+        let first = self.families.first(ALL).map_or(NEVER, |((deadline, _), _)| deadline);
+        self.next = if self.families.is_any_called(ALL) { 0 } else { first };
     }
 
-    /// Takes out one whose deadline is `now` or earlier: the earliest of the process whose turn it is.
+    /// Takes out one whose deadline is `now` or earlier: of the family whose turn it is, and in that of the process whose turn it is, the earliest.
     pub fn pop_expired(&mut self, now: u64) -> Option<(Key, R)> {
         if self.next > now || self.next == NEVER {
             return None;
         }
-        let is_over = |deadline: u64| deadline <= now && deadline != NEVER;
-        while let Some(first) = self.heads.first_entry().filter(|first| is_over(first.key().0)) {
-            self.turns.push_back(first.remove());
-        }
-        let process = self.turns.pop_front()?;
+        // No family has more than one call, so this is as short as there are few families.
+        while self.families.call_first(ALL, now) {}
+        let family = self.families.take_next(ALL)?;
+        // If nobody was called in it yet, the time of its first has come.
+        let process = self.processes.take_next(family).or_else(|| self.processes.take_first(family))?;
         let key = self.head(process)?;
-        let reply = self.waiters.remove(&key);
         self.places.give_back(process);
+        let reply = self.waiters.remove(&key);
+        // Another comes before the same again.
+        self.processes.call_first(family, now);
         match self.head(process) {
-            Some(next) if is_over(next.deadline) => self.turns.push_back(process),
-            Some(next) => drop(self.heads.insert((next.deadline, next.arrival), process)),
+            Some(next) if next.deadline <= now && next.deadline != NEVER => self.processes.call(family, process),
+            Some(next) => self.processes.wait(family, next.time(), process),
             None => {}
         }
+        self.rejoin(family);
         self.look_ahead();
         reply.map(|reply| (key, reply))
     }
@@ -155,8 +202,7 @@ impl<R> Queue<R> {
     /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no more than so many,
     /// and at others the next time. Finding the family's processes takes a step for each process that waits.
     pub fn take_out_some(&mut self, family: u64, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<(Key, R)> {
-        let known = self.cursors.iter().position(|(other, _)| *other == family);
-        let mut cursor = known.map_or(FIRST, |place| self.cursors.remove(place).1);
+        let mut cursor = self.cursors.take(family).unwrap_or(FIRST);
         let (mut gone, mut left) = (Vec::new(), looks.min(self.waiters.len()));
         let mut has_begun_anew = false;
         while left > 0 {
@@ -180,10 +226,7 @@ impl<R> Queue<R> {
             let keys: Vec<_> = seen.into_iter().filter(|(_, has_gone)| *has_gone).map(|(key, _)| key).collect();
             gone.extend(self.take_out(process, &keys));
         }
-        if self.cursors.len() == CURSORS {
-            self.cursors.remove(0);
-        }
-        self.cursors.push((family, cursor));
+        self.cursors.put(family, cursor);
         gone
     }
 
@@ -198,16 +241,16 @@ impl<R> Queue<R> {
 
     /// Takes out some of a process.
     fn take_out(&mut self, process: u64, keys: &[Key]) -> Vec<(Key, R)> {
-        let Some(head) = self.head(process).filter(|_| !keys.is_empty()) else { return Vec::new() };
-        if self.heads.remove(&(head.deadline, head.arrival)).is_none() {
-            self.turns.retain(|other| *other != process);
-        }
+        let head = self.head(process).filter(|_| !keys.is_empty());
+        let Some((head, family)) = head.zip(self.places.family_of(process)) else { return Vec::new() };
+        self.leave(family, head);
         keys.iter().for_each(|_| self.places.give_back(process));
         let gone = keys.iter().filter_map(|key| Some((*key, self.waiters.remove(key)?))).collect();
         // The time of those who are left may not have come.
         if let Some(head) = self.head(process) {
-            self.heads.insert((head.deadline, head.arrival), process);
+            self.processes.wait(family, head.time(), process);
         }
+        self.rejoin(family);
         self.look_ahead();
         gone
     }
@@ -221,20 +264,39 @@ impl<R> Queue<R> {
     pub fn check_invariants(&self) {
         self.places.check_invariants();
         assert_eq!(self.places.taken(), self.waiters.len());
+        let (mut processes, mut families) = (Vec::new(), Vec::new());
         for Key { process, .. } in self.waiters.keys() {
             assert_eq!(self.places.held(*process), self.waiters.range(of(*process)).count());
-            let turns = self.turns.iter().filter(|other| *other == process).count();
-            let heads = self.heads.values().filter(|other| *other == process).count();
-            assert_eq!(turns + heads, 1, "a process waits for its time or for its turn");
-            let head = self.head(*process).expect("it has somebody who waits");
-            let of_head = self.heads.get(&(head.deadline, head.arrival));
-            assert!(turns == 1 || of_head == Some(process), "the first of a process is its earliest");
+            let family = self.places.family_of(*process).expect("it has somebody who waits");
+            processes.push((family, *process));
+            families.push((ALL, family));
         }
-        let known = |process: &u64| self.places.held(*process) > 0;
-        assert!(self.turns.iter().chain(self.heads.values()).all(known), "nobody's turn comes for nothing");
+        for (mut wanted, turns) in [(processes, &self.processes), (families, &self.families)] {
+            wanted.sort_unstable();
+            wanted.dedup();
+            let mut found: Vec<_> = turns.all().map(|(group, member, _)| (group, member)).collect();
+            found.sort_unstable();
+            assert_eq!(
+                found, wanted,
+                "whoever has threads that wait does so for its time or for its turn, and nobody else"
+            );
+        }
+        for (_, process, head) in self.processes.all().filter(|(.., head)| head.is_some()) {
+            assert_eq!(head, self.head(process).map(Key::time), "the first of a process is its earliest");
+        }
+        for (_, family, head) in self.families.all().filter(|(.., head)| head.is_some()) {
+            let first = self.processes.first(family).map(|(head, _)| head);
+            assert_eq!((head, self.processes.is_any_called(family)), (first, false), "so does a family with its first");
+        }
         let earliest = self.waiters.keys().map(|key| key.deadline).min().unwrap_or(NEVER);
-        assert_eq!(self.next, if self.turns.is_empty() { earliest } else { 0 });
-        assert!(self.cursors.len() <= CURSORS);
+        assert_eq!(self.next, if self.families.is_any_called(ALL) { 0 } else { earliest });
+    }
+}
+
+impl Key {
+    /// What decides who comes first.
+    const fn time(self) -> Head {
+        (self.deadline, self.arrival)
     }
 }
 

@@ -139,6 +139,44 @@ fn processes_whose_time_has_come_are_answered_in_turn() {
     queue.check_invariants();
 }
 
+/// A process of a family.
+const fn of(family: u64, process: u64) -> Client {
+    Client { process, family: family << 38 }
+}
+
+/// Forty children once made each other process's delay late by an answer to each of them.
+#[test]
+fn families_are_answered_in_turn_and_their_processes_too() {
+    let mut queue = Queue::new(200);
+    for number in 0..120 {
+        queue.push(10, of(1, 1 + number / 3), (1, 1 + number / 3));
+    }
+    queue.push(10, of(2, 50), (2, 50));
+    queue.push(10, Client::alone(60), (60, 60));
+    queue.push(10, of(2, 50), (2, 50));
+    queue.push(10, of(2, 51), (2, 51));
+    let order: Vec<_> = (0..9).filter_map(|_| next(&mut queue, 10)).collect();
+    queue.check_invariants();
+    assert_eq!(order, [(1, 1), (2, 50), (60, 60), (1, 2), (2, 51), (1, 1), (2, 50), (1, 3), (1, 2)]);
+    // Each of its processes has its turn before any has the third.
+    let rest: Vec<_> = std::iter::from_fn(|| next(&mut queue, 10)).collect();
+    let place = |process, number: usize| rest.iter().enumerate().filter(|(_, name)| name.1 == process).nth(number);
+    assert_eq!(rest.len(), 115);
+    assert!((4..=40).all(|process| place(process, 0).unwrap().0 < place(40, 2).unwrap().0));
+}
+
+/// What is known of no family is moved to its family when that is known, and is answered in its turn.
+#[test]
+fn a_family_that_becomes_known_has_one_turn() {
+    let mut queue = Queue::new(200);
+    queue.push(10, Client::alone(1), 1);
+    queue.push(10, of(1, 2), 2);
+    queue.push(10, Client::alone(3), 3);
+    queue.push(11, of(1, 1), 1);
+    queue.check_invariants();
+    assert_eq!((0..4).filter_map(|_| next(&mut queue, 20)).collect::<Vec<_>>(), [1, 3, 2, 1]);
+}
+
 #[test]
 fn who_waits_for_ever_has_no_deadline() {
     let mut queue = Queue::new(10);
@@ -207,7 +245,125 @@ fn everybody_is_looked_at_in_the_end() {
     assert_eq!((looked_at, queue.len()), ((0..30).collect::<Vec<_>>(), 24));
 }
 
+/// A wait: family, process, deadline, arrival.
+type Wait = (u64, u64, u64, u64);
+
+/// The queue as a list.
+#[derive(Default)]
+struct List {
+    waits: Vec<Wait>,
+    arrivals: u64,
+    /// Families, and processes, that have been called, in the order of the calls.
+    families: Vec<u64>,
+    processes: Vec<(u64, u64)>,
+}
+
+impl List {
+    fn push(&mut self, family: u64, process: u64, deadline: u64) {
+        self.arrivals += 1;
+        self.waits.push((family, process, deadline, self.arrivals));
+    }
+
+    /// The first of those that are meant.
+    fn first(&self, is_meant: impl Fn(&Wait) -> bool) -> Option<Wait> {
+        let waits = self.waits.iter().copied().filter(is_meant);
+        waits.min_by_key(|&(.., deadline, arrival)| (deadline, arrival))
+    }
+
+    fn pop(&mut self, now: u64) -> Option<Wait> {
+        while let Some((family, ..)) = self.first(|wait| wait.2 <= now && !self.families.contains(&wait.0)) {
+            self.families.push(family);
+        }
+        if self.families.is_empty() {
+            return None;
+        }
+        let family = self.families.remove(0);
+        let process = match self.processes.iter().position(|called| called.0 == family) {
+            Some(place) => self.processes.remove(place).1,
+            None => self.first(|wait| wait.0 == family)?.1,
+        };
+        let taken = self.first(|wait| wait.1 == process)?;
+        self.waits.retain(|wait| *wait != taken);
+        let is_new = |wait: &Wait| wait.1 != process && !self.processes.contains(&(wait.0, wait.1));
+        let another = self.first(|wait| wait.0 == family && wait.2 <= now && is_new(wait));
+        let same = self.first(|wait| wait.1 == process && wait.2 <= now);
+        self.processes.extend([another, same].into_iter().flatten().map(|wait| (wait.0, wait.1)));
+        self.rejoin(family);
+        Some(taken)
+    }
+
+    /// Whoever loses some of its threads loses its turn, and its family comes last.
+    fn take_out(&mut self, process: u64, is_gone: impl Fn(&Wait) -> bool) -> Vec<u64> {
+        let (gone, left): (Vec<Wait>, _) = self.waits.iter().partition(|wait| wait.1 == process && is_gone(wait));
+        self.waits = left;
+        if let Some((family, ..)) = gone.first() {
+            self.families.retain(|other| other != family);
+            self.processes.retain(|other| other.1 != process);
+            self.rejoin(*family);
+        }
+        gone.into_iter().map(|wait| wait.3).collect()
+    }
+
+    fn rejoin(&mut self, family: u64) {
+        if self.processes.iter().any(|called| called.0 == family) {
+            self.families.push(family);
+        }
+    }
+}
+
 proptest! {
+    /// Three families, of three processes each.
+    #[test]
+    fn the_order_is_that_of_a_list(steps in prop::collection::vec((0..9u64, 0..12u8, 0..20u64), 0..150)) {
+        let (mut queue, mut list, mut now) = (Queue::new(1000), List::default(), 100);
+        for (process, step, time) in steps {
+            let (family, process) = (process / 3, 10 + process);
+            match step {
+                0 => now += time,
+                1..6 => {
+                    let popped = queue.pop_expired(now).map(|(key, number)| (key.process, key.deadline, number));
+                    prop_assert_eq!(popped, list.pop(now).map(|(_, process, deadline, number)| (process, deadline, number)));
+                }
+                6 => {
+                    let mut gone: Vec<u64> = queue.process_ended(process, 1000).into_iter().map(|(_, number)| number).collect();
+                    gone.sort_unstable();
+                    prop_assert_eq!(gone, list.take_out(process, |_| true));
+                }
+                7 => {
+                    let mut gone = some_gone(&mut queue, process, 1000, |_| false);
+                    gone.extend(queue.take_out_any(1000, |number| number % 7 == time % 7).into_iter().map(|(_, number)| number));
+                    gone.sort_unstable();
+                    let mut wanted: Vec<_> = list.waits.iter().filter(|wait| wait.3 % 7 == time % 7).copied().collect();
+                    wanted.sort_unstable_by_key(|wait| (wait.1, wait.2, wait.3));
+                    let mut found = Vec::new();
+                    wanted.iter().for_each(|wait| found.extend(list.take_out(wait.1, |other| other == wait)));
+                    found.sort_unstable();
+                    prop_assert_eq!(gone, found);
+                }
+                _ => {
+                    list.push(family, process, now + time);
+                    queue.push(now + time, of(family + 1, process), list.arrivals);
+                }
+            }
+            queue.check_invariants();
+        }
+        prop_assert_eq!(queue.len(), list.waits.len());
+    }
+
+    /// Between the time that a thread's time comes and its answer, each other family has no more answers than its own process and family leave it.
+    #[test]
+    fn no_family_is_late_because_another_has_many_processes(
+        many in 1..60u64, others in prop::collection::vec(0..4u64, 0..12), deadline in 0..10u64,
+    ) {
+        let mut queue = Queue::new(1000);
+        (0..many).for_each(|process| _ = queue.push(10 - deadline, of(1, 100 + process), 1));
+        others.iter().for_each(|family| _ = queue.push(10, of(2 + family, 200 + family), 2 + family));
+        queue.push(10, of(9, 300), 9);
+        let families = others.iter().collect::<std::collections::BTreeSet<_>>().len();
+        let order: Vec<u64> = (0..families + 2).filter_map(|_| next(&mut queue, 10)).collect();
+        prop_assert!(order.contains(&9), "{order:?}");
+    }
+
     #[test]
     fn whatever_is_asked_the_counts_are_right(steps in prop::collection::vec((0..5u64, 0..6u8, 0..50u64), 0..150)) {
         let mut queue = Queue::new(12);

@@ -1,7 +1,7 @@
 //! Requests and interrupts.
 
 use tench::memory::{self, Error as MemoryError, Window};
-use tench::server::Watch;
+use tench::server::{Watch, missed_signals};
 use tench_abi::layout::slot;
 use tench_console::kept::{Kept, Ownership};
 use tench_console::terminal::{Answer, GROWTH, Key, Terminal};
@@ -22,11 +22,9 @@ const REGISTERS: Cap<Frame> = Cap::new(slot::EXTRA);
 const INTERRUPT: Cap<Interrupt> = Cap::new(CapAddress(slot::EXTRA.0 + 1));
 /// Threads that can wait.
 const MAX_WAITERS: usize = 256;
-/// Waits of a family that are checked when a request finds no place: all that it can have. Were they few, texts of those who have gone would come
-/// before those of others (`HOS0005`).
-const LOOKS: usize = 128;
-/// Waits that are checked when a process has ended.
-const PART: usize = 8;
+/// Waits that are checked when a request finds no place, or a process has ended. Few, because the device may signal meanwhile and make the rest as
+/// urgent as the console.
+const LOOKS: usize = 8;
 /// Nanoseconds of a [pause](Pace) between reads that end because their time is up.
 const PAUSE: u64 = 250_000;
 /// Bytes for what is kept, if nobody says it.
@@ -110,9 +108,7 @@ impl Server {
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(1);
         loop {
-            let deadline = self.terminal.next_deadline().map(|deadline| self.pace.earliest(deadline.ticks()));
-            let wait = deadline.map_or(Wait::FOREVER, |deadline| Wait::until(Instant::from_ticks(deadline)));
-            match port.next(wait) {
+            match port.next(self.next_wait()) {
                 Event::Signal(_) => self.take_interrupt(),
                 Event::Request => {
                     port.carry_out(|request, context, answer| Console::dispatch(self, request, context, answer))
@@ -121,10 +117,23 @@ impl Server {
             }
             self.expire();
             self.send();
+            // What the device signals may be lost to the watch.
+            while missed_signals() != 0 {
+                self.take_interrupt();
+            }
             // Before anybody is told that it was done.
             self.keep();
             self.deliver(&mut port);
         }
+    }
+
+    /// Returns how the server waits for what comes next: not at all, while there is something to do.
+    fn next_wait(&self) -> Wait {
+        if self.terminal.has_room() {
+            return Wait::until(Instant::from_ticks(0));
+        }
+        let deadline = self.terminal.next_deadline().map(|deadline| self.pace.earliest(deadline.ticks()));
+        deadline.map_or(Wait::FOREVER, |deadline| Wait::until(Instant::from_ticks(deadline)))
     }
 
     /// Ends some of the reads whose time is up.
@@ -179,7 +188,8 @@ impl Server {
             self.uart.send(byte);
             self.terminal.output.pop();
         }
-        self.terminal.sent();
+        let watch = self.watch;
+        self.terminal.sent(|waiter| waiter.has_gone(watch));
         self.uart.want_transmit_interrupt(!self.terminal.output.is_empty());
     }
 
@@ -212,7 +222,7 @@ impl Server {
 
     /// Keeps a request for the terminal.
     fn keep_request<T>(&mut self, caller: Caller, mut later: Later<'_, T, Error>) -> Result<Pending<T, Error>, Error> {
-        if !self.terminal.may_wait(caller) {
+        if !self.terminal.may_wait(caller) || self.terminal.is_looking(caller.family) {
             let watch = self.watch;
             let has_gone = |waiter: &Waiter| waiter.has_gone(watch);
             let mut gone = self.terminal.take_out_some(caller.family, LOOKS, has_gone);
@@ -220,8 +230,6 @@ impl Server {
                 gone.extend(self.terminal.take_out_any(LOOKS, has_gone));
             }
             gone.into_iter().for_each(|waiter| waiter.forget(later.others()));
-            // Its signal may have been lost to this.
-            self.take_interrupt();
         }
         // As much again stays for what is typed, and for those who end.
         memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;
@@ -325,7 +333,7 @@ impl ConsoleService for Server {
         waiters.into_iter().for_each(|waiter| waiter.forget(replies));
         // Others may have asked in its name since, or in that of one that ended before, and be gone.
         let watch = self.watch;
-        let gone = self.terminal.take_out_any(PART, |waiter| waiter.has_gone(watch));
+        let gone = self.terminal.take_out_any(LOOKS, |waiter| waiter.has_gone(watch));
         gone.into_iter().for_each(|waiter| waiter.forget(replies));
         if was_owner {
             self.forget_signals();

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use tench::server::Lasting;
 use tench_console_client::protocol::{Error, MAX_TEXT, Mode};
+use tench_places::cursors::{Cursors, EVERYBODY, look};
 use tench_places::{Client, allows};
 use tench_protocol::Powers;
 use tench_sys::Instant;
@@ -19,8 +20,8 @@ pub const OUTPUT_LIMIT: usize = 8000;
 /// Bytes of heap that a request or an input may need, with at most 256 threads that wait: beside what the terminal has from
 /// its beginning on. A test counts.
 pub const GROWTH: usize = 30 << 10;
-/// Families of which is known where to go on looking. Of more, one begins anew.
-const CURSORS: usize = 64;
+/// Texts that are looked at in one go, whether their writers still wait.
+const TEXTS: usize = 8;
 
 /// A thread that waits for input. `R` is what it takes to answer.
 struct Reader<R> {
@@ -74,8 +75,8 @@ pub struct Terminal<R> {
     drainers: Vec<(Client, R)>,
     /// Answers that are due.
     answers: VecDeque<(R, Answer)>,
-    /// Families, and at which of each [`take_out_some`](Self::take_out_some) goes on; who has looked last comes last.
-    cursors: Vec<(u64, usize)>,
+    /// At which of each family [`take_out_some`](Self::take_out_some) goes on.
+    cursors: Cursors<usize>,
     limit: usize,
 }
 
@@ -93,7 +94,7 @@ impl<R> Terminal<R> {
             drainers: Vec::with_capacity(limit),
             // One who need not wait is answered, too.
             answers: VecDeque::with_capacity(limit + 1),
-            cursors: Vec::with_capacity(CURSORS),
+            cursors: Cursors::new(),
             limit,
         }
     }
@@ -112,7 +113,7 @@ impl<R> Terminal<R> {
     }
 
     /// Everybody who waits: readers, writers, drainers.
-    fn waiters(&self) -> impl Iterator<Item = (&Client, &R)> {
+    fn waiters(&self) -> impl Iterator<Item = (&Client, &R)> + Clone {
         let readers = self.readers.iter().map(|reader| (&reader.client, &reader.reply));
         let writers = self.writers.iter().map(|writer| (&writer.client, &writer.reply));
         readers.chain(writers).chain(self.drainers.iter().map(|(client, reply)| (client, reply)))
@@ -126,40 +127,63 @@ impl<R> Terminal<R> {
 
     /// The same among everybody: what somebody has left behind who asked in the name of a process that had ended is looked at by nobody of its family.
     pub fn take_out_any(&mut self, looks: usize, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        self.take_out_among(u64::MAX, looks, |_| true, has_gone)
+        self.take_out_among(EVERYBODY, looks, |_| true, has_gone)
     }
 
-    /// The same among those who are meant, whose cursor has this number.
+    /// Returns whether [`take_out_some`](Self::take_out_some) has not yet looked at all of a family since it began. If requests go on with it, so many
+    /// places come back as if it had looked at all at once.
+    pub fn is_looking(&mut self, family: u64) -> bool {
+        let place = self.cursors.take(family);
+        place.into_iter().for_each(|place| self.cursors.put(family, place));
+        place.is_some()
+    }
+
+    /// Looks at some of those who are meant, whose cursor has this number, and takes out who has gone.
     fn take_out_among(
         &mut self,
         number: u64,
         looks: usize,
         is_meant: impl Fn(&Client) -> bool,
-        mut has_gone: impl FnMut(&R) -> bool,
+        has_gone: impl FnMut(&R) -> bool,
     ) -> Vec<R> {
-        let count = self.waiters().filter(|(client, _)| is_meant(client)).count();
-        let known = self.cursors.iter().position(|(other, _)| *other == number);
-        let first = known.map(|place| self.cursors.remove(place).1).filter(|first| *first < count).unwrap_or(0);
-        let seen = self.waiters().filter(|(client, _)| is_meant(client)).enumerate().skip(first).take(looks);
-        let gone: Vec<usize> = seen.filter(|(_, (_, reply))| has_gone(reply)).map(|(index, _)| index).collect();
-        if self.cursors.len() == CURSORS {
-            self.cursors.remove(0);
+        let from = self.cursors.take(number);
+        let waiters = self.waiters().filter(|(client, _)| is_meant(client)).map(|(_, reply)| reply);
+        let count = waiters.clone().count();
+        let (gone, next) = look(from, looks, waiters, has_gone);
+        if next + gone.len() < count {
+            self.cursors.put(number, next);
         }
-        self.cursors.push((number, first + looks - gone.len()));
         if gone.is_empty() {
             return Vec::new();
         }
-        let mut index = 0..;
-        self.take_out_if(is_meant, |_| index.next().is_some_and(|index| gone.contains(&index)))
+        // Where they are among all.
+        let meant = self.waiters().enumerate().filter(|(_, (client, _))| is_meant(client)).map(|(place, _)| place);
+        let gone = meant.enumerate().filter(|(number, _)| gone.contains(number)).map(|(_, place)| place);
+        let gone: Vec<usize> = gone.collect();
+        // The last first, so that the others stay where they are.
+        gone.into_iter().rev().filter_map(|place| self.take_out_at(place)).collect()
     }
 
-    fn take_out_if(&mut self, is_meant: impl Fn(&Client) -> bool, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+    /// Takes out the waiter at a place among all.
+    fn take_out_at(&mut self, place: usize) -> Option<R> {
+        let (readers, writers) = (self.readers.len(), self.writers.len());
+        if place < readers {
+            return Some(self.readers.remove(place)?.reply);
+        }
+        match place - readers {
+            place if place < writers => Some(self.writers.remove(place)?.reply),
+            place => (place - writers < self.drainers.len()).then(|| self.drainers.remove(place - writers).1),
+        }
+    }
+
+    /// Takes out all of a process.
+    fn take_out_all(&mut self, process: u64) -> Vec<R> {
         let mut replies: Vec<R> = Vec::new();
-        let readers = extract(&mut self.readers, |reader| is_meant(&reader.client) && has_gone(&reader.reply));
+        let readers = extract(&mut self.readers, |reader| reader.client.process == process);
         replies.extend(readers.into_iter().map(|reader| reader.reply));
-        let writers = extract(&mut self.writers, |writer| is_meant(&writer.client) && has_gone(&writer.reply));
+        let writers = extract(&mut self.writers, |writer| writer.client.process == process);
         replies.extend(writers.into_iter().map(|writer| writer.reply));
-        let drainers = self.drainers.extract_if(.., |(drainer, reply)| is_meant(drainer) && has_gone(reply));
+        let drainers = self.drainers.extract_if(.., |(drainer, _)| drainer.process == process);
         replies.extend(drainers.map(|(_, reply)| reply));
         replies
     }
@@ -261,6 +285,11 @@ impl<R> Terminal<R> {
         true
     }
 
+    /// Returns whether there is room for the next writer, so that [`sent`](Self::sent) is to be called though nothing was sent.
+    pub fn has_room(&self) -> bool {
+        self.writers.front().is_some_and(|writer| self.output.has_room_for(&writer.text))
+    }
+
     /// A thread wants to know when everything written has gone.
     pub fn drain(&mut self, client: Client, reply: R) {
         if !self.may_wait(client) {
@@ -270,13 +299,18 @@ impl<R> Terminal<R> {
         }
     }
 
-    /// Bytes have left the buffer, perhaps all: lets waiting writers on.
-    pub fn sent(&mut self) {
-        while let Some(writer) = self.writers.pop_front_if(|writer| self.output.has_room_for(&writer.text)) {
-            self.output.write(&writer.text);
+    /// Bytes have left the buffer, perhaps all: lets waiting writers on, or some of them. The text of one for whom `has_gone` holds is lost, as if he
+    /// had not written it: otherwise texts that nobody waits for would come before those of others.
+    pub fn sent(&mut self, mut has_gone: impl FnMut(&R) -> bool) {
+        for _ in 0..TEXTS {
+            let has_room = |writer: &mut Writer<R>| self.output.has_room_for(&writer.text);
+            let Some(writer) = self.writers.pop_front_if(has_room) else { break };
+            if !has_gone(&writer.reply) {
+                self.output.write(&writer.text);
+            }
             self.answers.push_back((writer.reply, Answer::Done));
         }
-        if self.output.is_empty() {
+        if self.output.is_empty() && self.writers.is_empty() {
             self.answers.extend(self.drainers.drain(..).map(|(_, reply)| (reply, Answer::Done)));
         }
     }
@@ -363,7 +397,7 @@ impl<R> Terminal<R> {
     /// Forgets what a process waited for, and gives free what it owned. Answers the replies that nobody waits for any
     /// more, and whether the process was the owner.
     pub fn process_ended(&mut self, process: u64) -> (Vec<R>, bool) {
-        let replies = self.take_out_if(|client| client.process == process, |_| true);
+        let replies = self.take_out_all(process);
         self.plain.forget(process);
         if self.foreground == process {
             // Not everybody: what is typed now is not for a program in the background.

@@ -12,7 +12,7 @@ fn sent(terminal: &mut Terminal<u64>) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Some(byte) = terminal.output.pop() {
         bytes.push(byte);
-        terminal.sent();
+        terminal.sent(|_| false);
     }
     while terminal.next_answer().is_some() {}
     bytes

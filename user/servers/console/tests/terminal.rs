@@ -21,7 +21,7 @@ fn type_text(terminal: &mut Terminal<&'static str>, text: &[u8]) -> bool {
 /// What the terminal would show.
 fn shown(terminal: &mut Terminal<&'static str>) -> String {
     let bytes: Vec<u8> = std::iter::from_fn(|| terminal.output.pop()).collect();
-    terminal.sent();
+    terminal.sent(|_| false);
     String::from_utf8(bytes).unwrap()
 }
 
@@ -323,11 +323,66 @@ fn writers_wait_for_room_in_turn() {
     let mut bytes = 0;
     while terminal.output.pop().is_some() {
         bytes += 1;
-        terminal.sent();
+        terminal.sent(|_| false);
     }
     assert_eq!(bytes, 17 * 448 + 5);
     let order: Vec<_> = std::iter::from_fn(|| terminal.next_answer()).map(|(reply, _)| reply).collect();
     assert_eq!(order, ["late", "later", "drain"]);
+}
+
+/// Once somebody has found no place, requests go on until all of his family have been looked at: otherwise the table would stay nearly full of
+/// those who have gone, and every request would take as long as that takes.
+#[test]
+fn looking_goes_on_until_all_have_been_looked_at() {
+    let mut terminal = Terminal::new(64);
+    (0..32).for_each(|_| terminal.read(Client::alone(CHILD), 1, None, "gone"));
+    assert!(!terminal.may_wait(Client::alone(CHILD)) && !terminal.is_looking(CHILD));
+    let mut goes = 0;
+    while goes == 0 || terminal.is_looking(CHILD) {
+        goes += 1;
+        assert_eq!(terminal.take_out_some(CHILD, 8, |_| true).len(), 8);
+        assert!(terminal.may_wait(Client::alone(CHILD)) && !terminal.is_looking(SHELL));
+    }
+    assert_eq!(goes, 4);
+    // Of those who still wait, too, each is looked at once.
+    (0..20).for_each(|_| terminal.read(Client::alone(CHILD), 1, None, "waits"));
+    let looking: Vec<bool> = (0..3)
+        .map(|_| {
+            assert!(terminal.take_out_some(CHILD, 8, |_| false).is_empty());
+            terminal.is_looking(CHILD)
+        })
+        .collect();
+    assert_eq!(looking, [true, true, false]);
+}
+
+/// Texts of many who have given up once came before those of others, unless all were looked for whenever there was no place.
+#[test]
+fn texts_of_writers_who_have_gone_are_not_shown() {
+    let mut terminal = Terminal::new(64);
+    let text = [b'x'; 448];
+    (0..16).for_each(|_| _ = terminal.write(Client::alone(CHILD), &text, "early"));
+    assert_eq!(std::iter::from_fn(|| terminal.next_answer()).count(), 16);
+    (0..20).for_each(|_| _ = terminal.write(Client::alone(CHILD), &text, "gone"));
+    terminal.write(Client::alone(SHELL), b"other", "other");
+    terminal.drain(Client::alone(SHELL), "drain");
+    assert!(!terminal.has_room());
+    while terminal.output.pop().is_some() {}
+    // A few are looked at in one go, and as long as there is room for another there is something to do.
+    let (mut goes, mut looks) = (0, 0);
+    while terminal.has_room() {
+        goes += 1;
+        let before = looks;
+        terminal.sent(|reply| {
+            looks += 1;
+            *reply == "gone"
+        });
+        assert!(looks - before <= 8);
+    }
+    assert_eq!((goes, looks), (3, 21));
+    let order: Vec<_> = std::iter::from_fn(|| terminal.next_answer()).map(|(reply, _)| reply).collect();
+    assert_eq!(order[19..], ["gone", "other"], "the line is not yet through");
+    assert_eq!(shown(&mut terminal), "other");
+    assert_eq!(terminal.next_answer(), Some(("drain", Answer::Done)));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::blocks::Head;
 use tench_mem_client::protocol::{Error, NO_QUOTA};
 
 /// Limits above an account, at most.
-pub const MAX_DEPTH: u32 = 32;
+pub const MAX_DEPTH: u16 = 32;
 
 /// What a client has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Account {
     pub quota: u64,
     /// Blocks in use.
     pub blocks: u64,
+    /// Slots of the objects in slabs.
+    pub object_slots: u16,
     /// The number of the process's family, once that is known; otherwise 0.
     pub family: u16,
     /// The blocks.
@@ -39,7 +41,7 @@ pub struct Account {
     /// The next account above with a limit, which counts for this one, too.
     pub above: Option<u64>,
     /// Limits above.
-    pub depth: u32,
+    pub depth: u16,
     /// Accounts that name this one so.
     pub members: u64,
     /// Bytes that they have, and those below them.
@@ -60,6 +62,7 @@ impl Account {
             objects: 0,
             quota: NO_QUOTA,
             blocks: 0,
+            object_slots: 0,
             family: 0,
             head: Head::EMPTY,
             above: None,
@@ -83,6 +86,11 @@ impl Account {
             return NO_QUOTA;
         }
         self.quota.saturating_sub(self.own()).saturating_sub(self.below)
+    }
+
+    /// Slots that it has, of those that are for blocks and for objects.
+    pub const fn slots(&self) -> u64 {
+        self.blocks + self.object_slots as u64
     }
 
     /// Whether nothing is on it.

@@ -16,11 +16,12 @@
 //! - an account's `used` and `blocks` are the sums over its list, and every block is in the list of its account;
 //! - an account's `below` is the sum over the accounts that name it, with what is below them.
 //!
-//! What an account has in slabs is a number that the slabs' books keep ([`Books::charge`]).
+//! What an account has in slabs are numbers that the slabs' books keep ([`Books::charge`]).
 
 use arrayvec::ArrayVec;
 use tench_abi::CapAddress;
 use tench_abi::object::UNTYPED_MAX_BITS;
+use tench_abi::power::Client;
 use tench_extents::{Manager, Node};
 use tench_mem_client::protocol::{ABROAD, Error, MIN_BLOCK_BITS};
 use tench_procs_client::pid;
@@ -254,7 +255,7 @@ where
             self.blocks.remove(&mut account.head, slot);
             account.used -= block.size();
             account.blocks -= 1;
-            self.families.remove(account);
+            self.families.remove(account, 1);
             if account.above.is_some() {
                 self.accounts.shrunk(block.account, block.size());
             }
@@ -294,7 +295,7 @@ where
             self.blocks.remove(&mut account.head, slot);
             account.used -= block.size();
             account.blocks -= 1;
-            self.families.remove(account);
+            self.families.remove(account, 1);
         }
         self.accounts.shrunk(block.account, block.size());
         self.accounts.grown(to, block.size());
@@ -307,7 +308,7 @@ where
         Ok(())
     }
 
-    /// How many blocks count for whoever asks for one more: those of the whole family, as far as it is known.
+    /// How many slots count for whoever asks for one more: those of the whole family, as far as it is known.
     pub fn share(&self, account: u64, family: u64) -> u64 {
         self.families.share(self.accounts.get(account), family)
     }
@@ -324,8 +325,13 @@ where
         Some((slot, self.blocks.get(slot)?))
     }
 
-    /// Counts bytes of objects in slabs against an account's quota. Errors: `QuotaExceeded`, `TooManyBlocks`.
-    pub fn charge(&mut self, number: u64, bytes: u64) -> Result<(), Error> {
+    /// Counts objects in slabs, and their bytes, for a client's account and family. Errors: `QuotaExceeded`, `TooManyBlocks`.
+    pub fn charge(
+        &mut self,
+        Client { process: number, family }: Client,
+        bytes: u64,
+        objects: u16,
+    ) -> Result<(), Error> {
         let account = self.accounts.open(number).ok_or(Error::TooManyBlocks)?;
         if account.has_ended {
             return Err(Error::Ended);
@@ -336,16 +342,22 @@ where
         }
         if let Some(account) = self.accounts.get_mut(number) {
             account.objects += bytes;
+            self.families.join(account, family);
+            account.object_slots += objects;
+            self.families.add(account, objects.into());
         }
         self.accounts.grown(number, bytes);
         Ok(())
     }
 
     /// Takes back what was [charged](Self::charge).
-    pub fn credit(&mut self, number: u64, bytes: u64) {
+    pub fn credit(&mut self, number: u64, bytes: u64, objects: u16) {
         if let Some(account) = self.accounts.get_mut(number) {
             let bytes = bytes.min(account.objects);
             account.objects -= bytes;
+            let objects = objects.min(account.object_slots);
+            account.object_slots -= objects;
+            self.families.remove(account, objects.into());
             self.accounts.shrunk(number, bytes);
         }
         self.accounts.close(number);

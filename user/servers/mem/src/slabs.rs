@@ -18,7 +18,6 @@ use core::cmp::Reverse;
 use arrayvec::ArrayVec;
 use tench_abi::object::NODE_SLOTS;
 use tench_mem::books::Request;
-use tench_mem::store::MAX_SLOTS;
 use tench_mem::store::{SlotMap, Store};
 use tench_mem::{ARENA_SIZE, MAX_BUNDLES, MAX_PARTS, families};
 use tench_mem_client::protocol::Error;
@@ -61,20 +60,18 @@ struct State {
 }
 
 impl State {
-    /// Returns whether a client may have one more bundle, of so many objects: no family has more bundles, parts or slots than are left for
-    /// others. `room` is the number of slots that are left.
-    fn may_have(&self, client: Client, objects: usize, room: usize) -> bool {
+    /// Returns whether a client may have one more bundle: no family has more bundles or parts than are left for others.
+    fn may_have(&self, client: Client) -> bool {
         // As long as less than half is taken, it does not matter by whom.
-        if 2 * self.bundles.len() < MAX_BUNDLES && 2 * self.parts < MAX_PARTS && room > MAX_SLOTS / 2 + objects {
+        if 2 * self.bundles.len() < MAX_BUNDLES && 2 * self.parts < MAX_PARTS {
             return true;
         }
-        let (mut bundles, mut parts, mut slots) = (0, 0, objects);
+        let (mut bundles, mut parts) = (0, 0);
         for bundle in self.bundles.values().filter(|bundle| bundle.client.family == client.family) {
             bundles += 1;
             parts += bundle.parts.len();
-            slots += bundle.parts.iter().map(|part| part.count as usize).sum::<usize>();
         }
-        allows(bundles, self.bundles.len(), MAX_BUNDLES) && allows(parts, self.parts, MAX_PARTS) && slots <= room
+        allows(bundles, self.bundles.len(), MAX_BUNDLES) && allows(parts, self.parts, MAX_PARTS)
     }
 }
 
@@ -88,6 +85,13 @@ struct Bundle {
     lent: bool,
     /// Its number in the trace that is being recorded.
     recorded: Option<u32>,
+}
+
+impl Bundle {
+    /// Returns how many objects it has, each of which has a slot.
+    fn objects(&self) -> u16 {
+        self.parts.iter().map(|part| part.count as u16).sum()
+    }
 }
 
 /// The objects of one descriptor.
@@ -246,24 +250,24 @@ impl Slabs {
             return Err(Error::Ended);
         }
         let (wanted, sizes) = read_bundle(descriptors)?;
-        let objects = wanted.iter().map(|one| one.count as usize).sum();
+        let objects: u16 = wanted.iter().map(|one| one.count as u16).sum();
         let bytes = sizes.iter().map(|one| one.size.saturating_mul(one.count.into())).fold(0, u64::saturating_add);
         store.refill();
-        store.ensure_slots(objects);
+        store.ensure_slots(objects.into());
         let state = self.state()?;
         if state.bundles.len() >= MAX_BUNDLES || state.parts + wanted.len() > MAX_PARTS || !has_room() {
             return Err(Error::TooManyBlocks);
         }
-        if !state.may_have(client, objects, store.room()) {
+        if !state.may_have(client) {
             return Err(Error::TooManyBlocks);
         }
-        store.books.charge(client.process, bytes)?;
+        store.charge(client, bytes, objects)?;
         let mut kernel =
             Maker { slots: &mut store.slots, memory: &state.memory, wanted: &wanted, made: ArrayVec::new() };
         let granted = state.books.grant(&sizes, lifetime, &mut kernel);
         let parts: Vec<Part> = kernel.made.into_iter().collect();
         if let Err(error) = granted {
-            store.books.credit(client.process, bytes);
+            store.books.credit(client.process, bytes, objects);
             if error == tench_slabs::Error::OutOfMemory {
                 self.note(|recorder| recorder.failed(&sizes, lifetime));
             }
@@ -291,7 +295,7 @@ impl Slabs {
         let state = self.state()?;
         let bundle = state.bundles.remove(&number).ok_or(Error::NoSuchBundle)?;
         state.parts -= bundle.parts.len();
-        store.books.credit(bundle.client.process, bundle.bytes);
+        store.books.credit(bundle.client.process, bundle.bytes, bundle.objects());
         for part in &bundle.parts {
             for object in 0..part.count {
                 let slot = CapAddress(part.first.0 + object);

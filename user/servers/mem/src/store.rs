@@ -16,9 +16,11 @@
 
 use arrayvec::ArrayVec;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
+use tench_abi::power::Client;
 use tench_abi::{CapAddress, Error as Refusal, Kind};
 use tench_extents::Node;
 use tench_mem_client::protocol::{ABROAD, Error, MIN_BLOCK_BITS};
+use tench_places::allows;
 use tench_procs_client::pid;
 
 use crate::accounts::Account;
@@ -38,8 +40,6 @@ const BLOCK_COST: u64 = 2;
 const FIRST_NODE: u32 = 2;
 /// Entries of the root, as the loader makes it.
 const ROOT_ENTRIES: usize = 64;
-/// Slots for clients' blocks and objects in slabs, at most.
-pub const MAX_SLOTS: usize = (ROOT_ENTRIES - FIRST_NODE as usize) * NODE_SLOTS;
 // A block has the number of its slot.
 const _: () = assert!(ROOT_ENTRIES * NODE_SLOTS <= 1 << u16::BITS);
 /// The free slots of all of them.
@@ -218,13 +218,21 @@ impl<M: Machine> Store<M> {
         }
     }
 
-    /// A family has fewer blocks than there is room for besides: nobody takes all slots.
-    fn check_share(&self, account: u64, family: u64) -> Result<(), Error> {
-        if self.books.share(account, family) < self.room() as u64 { Ok(()) } else { Err(Error::TooManyBlocks) }
+    /// A family has fewer slots than there are left besides, also before the last of so many more: nobody takes all of them.
+    fn check_share(&self, account: u64, family: u64, slots: usize) -> Result<(), Error> {
+        let before = slots.saturating_sub(1);
+        let own = self.books.share(account, family) as usize + before;
+        if allows(own, before, self.room()) { Ok(()) } else { Err(Error::TooManyBlocks) }
+    }
+
+    /// Counts objects in slabs, and their bytes, for a client, who has slots for them from now on. Errors: `QuotaExceeded`, `TooManyBlocks`.
+    pub fn charge(&mut self, client: Client, bytes: u64, objects: u16) -> Result<(), Error> {
+        self.check_share(client.process, client.family, objects.into())?;
+        self.books.charge(client, bytes, objects)
     }
 
     /// Slots for clients' blocks and objects that are left, if there is memory for the nodes.
-    pub fn room(&self) -> usize {
+    fn room(&self) -> usize {
         self.slots.count() + ROOT_ENTRIES.saturating_sub(self.slots.next_node() as usize) * NODE_SLOTS
     }
 
@@ -232,7 +240,7 @@ impl<M: Machine> Store<M> {
 
     /// A block for a client: its untyped is made in `outgoing`, to leave with the answer.
     pub fn give(&mut self, request: &Request, outgoing: CapAddress) -> Result<(CapAddress, Given), Error> {
-        self.check_share(request.account, request.family)?;
+        self.check_share(request.account, request.family, 1)?;
         self.refill();
         let (slot, block) = self.allocate(request)?;
         let bits = u64::from(block.size_bits);
@@ -255,7 +263,7 @@ impl<M: Machine> Store<M> {
 
     /// Makes two blocks of one. The kernel looks that nothing lies across. Answers the slot of the upper half, and the lower one.
     pub fn divide(&mut self, client: u64, number: u16) -> Result<(CapAddress, Block), Error> {
-        self.check_share(client, 0)?;
+        self.check_share(client, 0, 1)?;
         self.refill();
         let (slot, _) = self.books.block(client, number)?;
         let upper = self.slots.take().ok_or(Error::TooManyBlocks)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tench_abi::CapAddress;
-use tench_abi::power::family_of;
+use tench_abi::power::{Client, family_of};
 use tench_extents::Node;
 use tench_mem::accounts::{Account, MAX_DEPTH};
 use tench_mem::blocks::{Block, Entry};
@@ -132,6 +132,30 @@ fn blocks_count_for_the_family() {
     assert_eq!(server.books.share(5, ours), 5);
 }
 
+/// What a family had in blocks did not count once for what it had in slabs, and the other way round.
+#[test]
+fn objects_in_slabs_count_with_the_blocks() {
+    let mut server = server();
+    let ours = family_of(0, 9);
+    server.ask(Request { family: ours, ..Request::anywhere(5, 5, 12) }).unwrap();
+    // Who has nothing but objects is of a family, too.
+    server.books.charge(Client { process: 6, family: ours }, 1 << 12, 200).unwrap();
+    server.books.charge(Client { process: 5, family: ours }, 1 << 12, 30).unwrap();
+    server.books.check_invariants();
+    assert_eq!([server.books.share(5, ours), server.books.share(6, 0), server.books.share(7, ours)], [231; 3]);
+    // Of whom no family is known, both are his own; when it is known, both are the family's.
+    server.allocate(7, 12).unwrap();
+    server.books.charge(Client::alone(7), 1 << 12, 10).unwrap();
+    assert_eq!([server.books.share(7, 7), server.books.share(6, ours)], [11, 231]);
+    server.books.charge(Client { process: 7, family: ours }, 1 << 12, 1).unwrap();
+    assert_eq!([server.books.share(7, 7), server.books.share(6, ours)], [243; 2]);
+    for (process, objects) in [(5, 30), (6, 200), (7, 11)] {
+        server.books.credit(process, 1 << 13, objects);
+        server.books.check_invariants();
+    }
+    assert_eq!(server.books.share(8, ours), 2);
+}
+
 #[test]
 fn neighbouring_regions_are_never_joined() {
     let mut server = server();
@@ -209,11 +233,11 @@ fn a_limit_counts_for_all_below_it() {
     assert_eq!(server.allocate(7, 14), Err(Error::QuotaExceeded));
     server.allocate(7, 13).unwrap();
     let block = server.allocate(8, 12).unwrap();
-    server.books.charge(6, 1 << 12).unwrap();
+    server.books.charge(Client::alone(6), 1 << 12, 1).unwrap();
     assert_eq!([5, 6, 7, 8].map(|account| limit(&server, account)), [0, 4 << 10, 8 << 10, 4 << 10]);
     for account in 5..9 {
         assert_eq!(server.allocate(account, 12), Err(Error::QuotaExceeded));
-        assert_eq!(server.books.charge(account, 1), Err(Error::QuotaExceeded));
+        assert_eq!(server.books.charge(Client::alone(account), 1, 1), Err(Error::QuotaExceeded));
     }
     server.allocate(4, 16).unwrap();
     // One whose limit is lifted still knows who is below it, whatever is refused it.
@@ -221,7 +245,7 @@ fn a_limit_counts_for_all_below_it() {
     assert_eq!(server.allocate(5, 30), Err(Error::OutOfMemory));
     server.books.check_invariants();
     server.books.set_quota(5, 16 << 10).unwrap();
-    server.books.credit(6, 1 << 12);
+    server.books.credit(6, 1 << 12, 1);
     server.free(8, block.address).unwrap();
     assert_eq!(limit(&server, 5), 8 << 10);
     assert_eq!(server.allocate(5, 13).map(drop), Ok(()));
@@ -555,7 +579,7 @@ proptest! {
                     }
                 }
                 (3, Some(person)) => {
-                    let charged = server.books.charge(number(person), size * 1000);
+                    let charged = server.books.charge(Client::alone(number(person)), size * 1000, 1);
                     prop_assert_eq!(charged.is_ok(), left(&people, person) >= size * 1000);
                     if charged.is_ok() {
                         people[person].used += size * 1000;
@@ -564,7 +588,7 @@ proptest! {
                 }
                 (4, Some(person)) => {
                     let bytes = objects[person].min(size * 500);
-                    server.books.credit(number(person), bytes);
+                    server.books.credit(number(person), bytes, 0);
                     objects[person] -= bytes;
                     people[person].used -= bytes;
                 }
@@ -573,7 +597,7 @@ proptest! {
                         server.books.release(slot).unwrap();
                         server.slots.push(slot.0);
                     }
-                    server.books.credit(number(person), objects[person]);
+                    server.books.credit(number(person), objects[person], 0);
                     server.books.close(number(person));
                     (people[person].used, people[person].has_ended, objects[person]) = (0, true, 0);
                     blocks[person].clear();
@@ -594,7 +618,7 @@ proptest! {
             while let Some((slot, _)) = server.books.first_of(person + 1) {
                 server.books.release(slot).unwrap();
             }
-            server.books.credit(person + 1, objects[person as usize]);
+            server.books.credit(person + 1, objects[person as usize], 0);
             server.books.close(person + 1);
         }
         prop_assert_eq!(server.books.totals().accounts, 0, "nothing is left of whoever has ended");

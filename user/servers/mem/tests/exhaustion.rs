@@ -7,6 +7,7 @@ mod machine;
 
 use machine::Model;
 use proptest::prelude::*;
+use tench_abi::power::{Client, family_of};
 use tench_abi::{CapAddress, Kind};
 use tench_mem::blocks::Block;
 use tench_mem::books::{Region, Request};
@@ -373,6 +374,46 @@ fn nodes_of_slots_are_bounded_and_go_back() {
     }
     server.check();
     close_all(&mut server);
+}
+
+/// A family that had half of the slots for blocks once had half of the rest for objects.
+#[test]
+fn blocks_and_objects_are_one_share() {
+    const OBJECTS: u16 = 7;
+    let mut server = Server::with_usual_steps([28, 24]);
+    let (family, mut taken) = (family_of(0, 9), 0_u16);
+    // One after the other, and then both in turn.
+    for (takes_blocks, takes_objects) in [(4000, 0), (0, 300), (9000, 9000)] {
+        let (mut blocks, mut objects) = (0, 0);
+        loop {
+            let before = taken;
+            let request = Request { family, ..Request::anywhere(10, 10, 12) };
+            if blocks < takes_blocks && server.store.give(&request, OUTGOING).is_ok() {
+                server.store.machine.carry(OUTGOING, CLIENTS + server.carried);
+                server.carried += 1;
+                (blocks, taken) = (blocks + 1, taken + 1);
+            }
+            server.store.refill();
+            server.store.ensure_slots(OBJECTS.into());
+            let client = Client { process: 11, family };
+            if objects < takes_objects && server.store.charge(client, 64, OBJECTS).is_ok() {
+                // As when the kernel makes them.
+                server.store.slots.take_run(OBJECTS.into()).unwrap();
+                (objects, taken) = (objects + 1, taken + OBJECTS);
+            }
+            if taken == before {
+                break;
+            }
+        }
+        server.store.books.check_invariants();
+    }
+    assert_eq!(taken, 62 * 256 / 2, "half, and no more");
+    assert_eq!(server.store.charge(Client { process: 12, family }, 64, 1), Err(Error::TooManyBlocks));
+    // Somebody else has half of the rest, in either way.
+    server.allocate(13, 12).unwrap();
+    let other = Client::alone(14);
+    assert_eq!(server.store.charge(other, 64, 62 * 64 + 1), Err(Error::TooManyBlocks));
+    server.store.charge(other, 64, 62 * 64).unwrap();
 }
 
 #[test]

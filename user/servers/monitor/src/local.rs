@@ -24,6 +24,9 @@ use crate::forward::{Inbox, LIMIT, Waiting};
 use crate::slots::discard;
 use crate::{Result, no_memory};
 
+/// Waits that are checked when a request finds no place.
+const LOOKS: usize = 8;
+
 /// The names of this core: each stands for the slot with its server's capability.
 pub struct Local {
     names: OwnNames<CapAddress, Waiting>,
@@ -90,9 +93,9 @@ impl Local {
         }
     }
 
-    /// Takes out those of a family who wait, but have gone without a word.
+    /// Takes out those of a family who wait, but have gone without a word. Looks at a few, and at others the next time.
     pub fn take_out(&mut self, family: u64, watch: Watch) -> Vec<Waiting> {
-        self.names.table.take_out(Some(family), |waiting| waiting.has_gone(watch))
+        self.names.table.take_out(Some(family), LOOKS, |waiting| waiting.has_gone(watch))
     }
 
     /// A process has ended: its names are free. Answers those of it who waited.

@@ -22,7 +22,7 @@ struct Waiter {
     pending: Pending<Sent<Endpoint, Given>, Error>,
 }
 
-/// Waits that are checked when a process has ended.
+/// Waits that are checked when a request finds no place, or a process has ended.
 const LOOKS: usize = 8;
 
 /// The server's state.
@@ -147,7 +147,7 @@ impl NamesService for Server {
             // If nobody of the family has gone: somebody may have asked in the name of a process that had ended, of whose family nobody looks.
             for family in [Some(caller.family), None] {
                 if !self.table.may_wait(caller) {
-                    for waiter in self.table.take_out(family, |waiter| watch.has_gone(&waiter.pending)) {
+                    for waiter in self.table.take_out(family, LOOKS, |waiter| watch.has_gone(&waiter.pending)) {
                         later.others().forget(waiter.pending);
                     }
                 }
@@ -178,7 +178,7 @@ impl NamesService for Server {
         waiters.into_iter().for_each(|waiter| replies.forget(waiter.pending));
         // Others may have asked in its name since, or in that of one that ended before, and be gone.
         let watch = self.watch;
-        for waiter in self.table.take_out_some(LOOKS, |waiter| watch.has_gone(&waiter.pending)) {
+        for waiter in self.table.take_out(None, LOOKS, |waiter| watch.has_gone(&waiter.pending)) {
             replies.forget(waiter.pending);
         }
         // It may have ended before a capability could leave for it.

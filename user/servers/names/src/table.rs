@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use tench_names_client::protocol::{Error, MAX_NAME};
+use tench_places::cursors::{Cursors, EVERYBODY, look};
 use tench_places::{Client, Places, allows};
 use tench_protocol::{Caller, Powers};
 
@@ -34,8 +35,8 @@ struct Waiter<R> {
 pub struct Table<C, R> {
     names: BTreeMap<String, Entry<C>>,
     waiters: Vec<Waiter<R>>,
-    /// At which of them [`take_out_some`](Self::take_out_some) goes on.
-    looked_at: usize,
+    /// At which of each family [`take_out`](Self::take_out) goes on.
+    cursors: Cursors<usize>,
     /// How many names each process and family has.
     places: Places,
     max_names: usize,
@@ -46,7 +47,7 @@ impl<C: Copy, R> Table<C, R> {
     /// An empty table for `max_names` names and `max_waiters` waiting threads.
     pub const fn new(max_names: usize, max_waiters: usize) -> Table<C, R> {
         let places = Places::new(max_names);
-        Table { names: BTreeMap::new(), waiters: Vec::new(), looked_at: 0, places, max_names, max_waiters }
+        Table { names: BTreeMap::new(), waiters: Vec::new(), cursors: Cursors::new(), places, max_names, max_waiters }
     }
 
     /// Whether a process may register a capability under this name.
@@ -91,22 +92,19 @@ impl<C: Copy, R> Table<C, R> {
         allows(own, self.waiters.len(), self.max_waiters)
     }
 
-    /// Takes out those of a family, or of all, who do not wait any more, without having said so: `has_gone` says which.
-    pub fn take_out(&mut self, family: Option<u64>, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        let gone = self.waiters.extract_if(.., |waiter| {
-            family.is_none_or(|family| waiter.client.family == family) && has_gone(&waiter.reply)
-        });
-        gone.map(|waiter| waiter.reply).collect()
-    }
-
-    /// Takes out some of all who do not wait any more. Looks at no more than so many, and at others the next time.
-    pub fn take_out_some(&mut self, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        let first = if self.looked_at < self.waiters.len() { self.looked_at } else { 0 };
-        let last = (first + looks).min(self.waiters.len());
-        let gone: Vec<R> =
-            self.waiters.extract_if(first..last, |waiter| has_gone(&waiter.reply)).map(|waiter| waiter.reply).collect();
-        self.looked_at = last - gone.len();
-        gone
+    /// Takes out those of a family, or of all, who do not wait any more, without having said so: `has_gone` says which. Looks at no more than so
+    /// many, and at others the next time.
+    pub fn take_out(&mut self, family: Option<u64>, looks: usize, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        let number = family.unwrap_or(EVERYBODY);
+        let is_meant = |waiter: &Waiter<R>| family.is_none_or(|family| waiter.client.family == family);
+        let from = self.cursors.take(number);
+        let waiters = self.waiters.iter().filter(|waiter| is_meant(waiter)).map(|waiter| &waiter.reply);
+        let (gone, next) = look(from, looks, waiters, has_gone);
+        self.cursors.put(number, next);
+        let mut index = 0..;
+        let is_gone =
+            |waiter: &mut Waiter<R>| is_meant(waiter) && index.next().is_some_and(|index| gone.contains(&index));
+        self.waiters.extract_if(.., is_gone).map(|waiter| waiter.reply).collect()
     }
 
     /// Lets somebody wait for a name that is unknown.

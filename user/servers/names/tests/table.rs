@@ -96,7 +96,7 @@ fn those_who_have_gone_make_room_for_others_of_their_process() {
     }
     assert!(!table.may_wait(Client::alone(1)) && table.may_wait(Client::alone(2)));
     table.wait("a", Client::alone(2), 7);
-    assert_eq!(table.take_out(Some(1), |number| number % 2 == 0), [0, 2]);
+    assert_eq!(table.take_out(Some(1), 9, |number| number % 2 == 0), [0, 2]);
     assert!(table.may_wait(Client::alone(1)));
     assert_eq!(table.register("a", Client::alone(3), 1).unwrap(), [(1, 1), (1, 3), (2, 7)]);
     table.check_invariants();
@@ -170,7 +170,7 @@ fn a_family_leaves_names_and_waits_for_others() {
     assert!(table.may_wait(Client::alone(20)));
     assert_eq!(table.check_register("y", Client::alone(20)), Ok(()));
     // Whoever of the family gave up makes room for another of it; who ends takes his own along alone.
-    assert_eq!(table.take_out(Some(1 << 38), |process| *process == 1).len(), 16);
+    assert_eq!(table.take_out(Some(1 << 38), 64, |process| *process == 1).len(), 16);
     assert!(table.may_wait(of_family(12)));
     table.wait("x/never", of_family(12), 12);
     table.wait("x/never", of_family(11), 11);
@@ -187,7 +187,7 @@ fn those_who_have_gone_are_found_a_few_at_a_time() {
     (0..20).for_each(|number| table.wait("x", Client::alone(number % 3), number));
     let mut looked_at = Vec::new();
     for _ in 0..8 {
-        let gone = table.take_out_some(3, |number| {
+        let gone = table.take_out(None, 3, |number| {
             looked_at.push(*number);
             *number == 7
         });
@@ -196,4 +196,28 @@ fn those_who_have_gone_are_found_a_few_at_a_time() {
     looked_at.sort_unstable();
     looked_at.dedup();
     assert_eq!(looked_at, (0..20).collect::<Vec<_>>());
+}
+
+/// So does a request that finds no place: it looks at a few of its family, and the next one at others.
+#[test]
+fn a_family_looks_at_a_few_of_its_own_at_a_time() {
+    let mut table = Table::<u32, u64>::new(10, 64);
+    (0..30).for_each(|number| table.wait("x", Client { process: number, family: number % 3 }, number));
+    let mut looked_at = [Vec::new(), Vec::new()];
+    for _ in 0..4 {
+        for family in [0, 2] {
+            let gone = table.take_out(Some(family), 3, |number| {
+                looked_at[family as usize / 2].push(*number);
+                *number == 12
+            });
+            assert!(gone.is_empty() || family == 0 && gone == [12]);
+        }
+    }
+    // With the fourth each is through.
+    for (family, mut looked_at) in [0, 2].into_iter().zip(looked_at) {
+        assert!(looked_at.len() <= 4 * 3);
+        looked_at.sort_unstable();
+        looked_at.dedup();
+        assert_eq!(looked_at, (0..10).map(|number| 3 * number + family).collect::<Vec<_>>());
+    }
 }

@@ -249,27 +249,34 @@ impl Pair {
         self.model.waits.insert(number, Wait { target, waiter, deadline, given_up: false });
     }
 
-    /// Time passes: those whose time is up are answered, the earliest of each process in turn.
+    /// Time passes: those whose time is up are answered, families in turn, in each its processes, and of each the earliest. A process has its first
+    /// turn before the one that is answered has its next.
     fn pass(&mut self, ticks: u64) {
         self.model.now += ticks;
         let now = self.model.now;
         let due = self.model.waits.iter().filter_map(|(number, wait)| Some((wait.deadline?, *number, wait.waiter)));
         let mut due: Vec<(u64, u32, u64)> = due.filter(|(deadline, ..)| *deadline <= now).collect();
         due.sort_unstable();
-        let mut turns = VecDeque::new();
+        let families: BTreeMap<u64, u64> = due.iter().map(|due| (due.2, self.model.processes[&due.2].family)).collect();
+        let mut turns = VecDeque::<(u64, VecDeque<u64>)>::new();
         for (.., waiter) in &due {
-            if !turns.contains(waiter) {
-                turns.push_back(*waiter);
+            if !turns.iter().any(|(family, _)| *family == families[waiter]) {
+                turns.push_back((families[waiter], VecDeque::from([*waiter])));
             }
         }
-        while let Some(process) = turns.pop_front() {
+        while let Some((family, mut called)) = turns.pop_front() {
             assert!(self.table.next_deadline().is_some_and(|deadline| deadline <= now));
+            let process = called.pop_front().unwrap();
             let first = due.iter().position(|(.., waiter)| *waiter == process).unwrap();
             let (_, number, _) = due.remove(first);
             assert_eq!(self.table.pop_expired(now), Some(number));
             self.model.waits.remove(&number);
-            if due.iter().any(|(.., waiter)| *waiter == process) {
-                turns.push_back(process);
+            let is_new = |other: &u64| families[other] == family && *other != process && !called.contains(other);
+            let another = due.iter().map(|(.., waiter)| *waiter).find(is_new);
+            let same = due.iter().map(|(.., waiter)| *waiter).find(|waiter| *waiter == process);
+            called.extend([another, same].into_iter().flatten());
+            if !called.is_empty() {
+                turns.push_back((family, called));
             }
         }
         assert_eq!(self.table.pop_expired(now), None);

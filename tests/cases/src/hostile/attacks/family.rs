@@ -32,6 +32,9 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("hoard-family", "children that take what they can get keep nobody from his", hoard),
     Attack::new("hoard-family-blocks", "nor do those that take blocks of memory", hoard_blocks),
     Attack::new("hoard-family-waits", "nor do those that wait for each other, and give up", hoard_waits),
+    Attack::new("flood-clock-family", "children whose delays end at one time make nobody's late", flood_clock)
+        .answered_within(DELAYED)
+        .first(),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -67,6 +70,12 @@ const CHILDREN: usize = 12;
 const TAKERS: usize = 16;
 /// As many children as it takes for so many waits: 128 of a family may wait for each process.
 const WAITERS: usize = 112;
+/// Children that wait at the clock. If each had a turn of its own there, they would make others 5 ms late.
+const SLEEPERS: usize = 160;
+/// Ticks between the times for which they wait: 8 ms, in which all are answered.
+const BEAT: u64 = 500_000;
+/// How many microseconds the client may wait meanwhile.
+const DELAYED: u64 = 2_500;
 /// Where the page says how many waits were left behind.
 const LEFT: usize = 4000;
 /// Microseconds for which a child waits: long enough for the server to take the request.
@@ -160,6 +169,34 @@ pub fn take_waits() -> Outcome {
     page.write64(number * 8, DONE);
     loop {
         sleep(Duration::from_secs(1));
+    }
+}
+
+/// Each child has a delay, and all end at one time, again and again.
+fn flood_clock() -> Outcome {
+    let frame = make::<Frame>(12)?.leak();
+    let page = window(frame, 12)?;
+    let mut children = Children(Vec::with_capacity(SLEEPERS));
+    for number in 0..SLEEPERS {
+        let child = start("sleep-together", frame, number);
+        children.0.push(child.ok_or_else(|| case::Failure::new("no memory for a child"))?);
+    }
+    for (number, child) in children.0.iter().enumerate() {
+        until_done(&page, number, *child)?;
+    }
+    sleep(2 * SPAN);
+    Ok(())
+}
+
+/// A part: waits at the clock until the next beat, which is that of all its brothers and sisters.
+pub fn sleep_together() -> Outcome {
+    let number: usize = tench::args().nth(3).and_then(|number| number.parse().ok()).unwrap_or(0);
+    let page: Window = window(Cap::new(slot::EXTRA), 12)?;
+    let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, empty()?))?);
+    page.write64(number * 8, DONE);
+    loop {
+        let beat = (Instant::now().ticks() / BEAT + 1) * BEAT;
+        said(clock.delay_until(Instant::from_ticks(beat)))?;
     }
 }
 

@@ -179,6 +179,7 @@ const PARTS: &[(&str, Part)] = &[
     ("take-all", family::take_all),
     ("take-blocks", family::take_blocks),
     ("take-waits", family::take_waits),
+    ("sleep-together", family::sleep_together),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.
