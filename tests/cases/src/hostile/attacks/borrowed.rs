@@ -1,9 +1,12 @@
 //! Attacks with the capabilities of others: a child hands its own over, and ends.
 
+use alloc::format;
+
 use tench::abi::CapAddress;
 use tench::abi::layout::slot;
 use tench::clock::Clock;
 use tench::console::protocol::Console;
+use tench::files::Files;
 use tench::mem::protocol::Error as MemError;
 use tench::mem::{Failure as MemFailure, Mem};
 use tench::memory::make;
@@ -28,6 +31,28 @@ pub const ATTACKS: &[Attack] = &[
         wait_in_its_name,
     )
     .first(),
+    Attack::new(
+        "borrowed-registration",
+        "what is registered in the name of a process that has ended does not stay",
+        || {
+            after_its_end(|names, _| {
+                let endpoint = make::<Endpoint>(0)?;
+                for number in 0..32 {
+                    // Refused, or gone with whoever did it.
+                    let _ = names.register(&format!("borrowed/{}/{number}", tench::process::id()), endpoint.cap());
+                }
+                Ok(())
+            })
+        },
+    ),
+    Attack::new("borrowed-ends", "nor do ends of streams that are opened in it", || {
+        after_its_end(|_, files| {
+            for _ in 0..32 {
+                let _ = files.pipe(empty()?, empty()?);
+            }
+            Ok(())
+        })
+    }),
     Attack::new("borrowed-name", "in the name of a process that is taken apart nothing begins", || in_its_name(true)),
 ];
 
@@ -65,6 +90,32 @@ fn in_its_name(at_once: bool) -> Outcome {
     Procs::STANDARD.wait_until(process, soon(5_000_000))?;
     let place = empty()?;
     equal!(mem.allocate(12, place).err(), Some(MemFailure::Refused(MemError::Ended)));
+    Ok(())
+}
+
+/// Does something with what a child had of the name server and the file server, when it has ended and both know that.
+fn after_its_end(work: fn(Names, Files) -> Outcome) -> Outcome {
+    let endpoint = make::<Endpoint>(0)?;
+    let mut child = Procs::STANDARD.prepare("cases")?;
+    child.give(endpoint.cap())?;
+    child.argument("attack")?;
+    child.argument("hand-over-tables")?;
+    let process = child.start()?;
+    let places = [empty()?, empty()?];
+    offer_slots(&places);
+    let received = endpoint.cap().receive(Wait::until(soon(500_000)))?;
+    equal!(received.caps().len(), 2);
+    said(Procs::STANDARD.kill(process))?;
+    sleep(Duration::from_millis(2));
+    let [names, files] = places.map(Cap::<Endpoint>::new);
+    work(Names::at(names), Files::at(files))
+}
+
+/// A part: lends its parent the name server and the file server, and waits.
+pub fn hand_over_tables() -> Outcome {
+    let mut message = Message::new(0);
+    message.copy_cap(slot::NAMES).copy_cap(slot::FILES);
+    let _ = Cap::<Endpoint>::new(slot::EXTRA).call(&message);
     Ok(())
 }
 
