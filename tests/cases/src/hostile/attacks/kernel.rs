@@ -558,22 +558,29 @@ fn sleepers() -> Outcome {
 
 /// A space of its own with nodes full of copies of one endpoint, which nothing else holds; and its memory.
 pub fn tree(nodes: u32) -> Outcome<(tench::mem::Block, Cap<CapNode>)> {
+    let endpoint = make::<Endpoint>(0)?.leak().address();
+    let tree = tree_of(endpoint, nodes)?;
+    // It goes with the last of them.
+    OWN_SPACE.delete_at(endpoint)?;
+    memory::free_slot(endpoint);
+    Ok(tree)
+}
+
+/// The same with copies of what lies somewhere.
+pub fn tree_of(source: CapAddress, nodes: u32) -> Outcome<(tench::mem::Block, Cap<CapNode>)> {
     /// Log2 of the bytes of a node.
     const NODE: u32 = 14;
     let block = Mem::STANDARD.allocate(NODE + (nodes + 2).next_power_of_two().ilog2(), empty()?)?;
     let (root, node) = (empty()?, empty()?);
     let root = block.untyped.retype::<CapNode>(8, root)?;
-    let endpoint = make::<Endpoint>(0)?.leak().address();
     for index in 0..nodes {
         let node = block.untyped.retype::<CapNode>(8, node)?;
         root.install_node(index, node)?;
         // Address 0 is nobody's.
         for number in 1..256 {
-            root.copy_from(CapAddress::new(index, number), OWN_SPACE, endpoint)?;
+            root.copy_from(CapAddress::new(index, number), OWN_SPACE, source)?;
         }
     }
-    // It goes with the last of them.
-    OWN_SPACE.delete_at(endpoint)?;
-    [node, endpoint].into_iter().for_each(memory::free_slot);
+    memory::free_slot(node);
     Ok((block, root))
 }

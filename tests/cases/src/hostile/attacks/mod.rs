@@ -12,6 +12,7 @@
 //! family     attacks on servers by a process and its children
 //! borrowed   what others had, after their end
 //! trees      work for others that is expensive to undo
+//! rings      threads that wait for each other
 //! equals     what keeps those of the same priority from running
 //! floods     whatever lasts as long as it can
 //! reach      what others hold, and what is on other cores
@@ -37,6 +38,7 @@ mod kernel;
 mod meter;
 mod reach;
 mod reserved;
+mod rings;
 mod servers;
 mod trees;
 mod turns;
@@ -154,6 +156,7 @@ const ATTACKS: &[&[Attack]] = &[
     borrowed::ATTACKS,
     trees::ATTACKS,
     equals::ATTACKS,
+    rings::ATTACKS,
     floods::ATTACKS,
     elsewhere::ATTACKS,
 ];
@@ -174,6 +177,7 @@ const PARTS: &[(&str, Part)] = &[
     ("plant", trees::plant),
     ("hand-over", borrowed::hand_over),
     ("hand-over-others", borrowed::hand_over_others),
+    ("hand-over-tables", borrowed::hand_over_tables),
     ("wait", servers::wait_for_one),
     ("equal", equals::count_for_ever),
     ("take-all", family::take_all),

@@ -4,16 +4,19 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tench::abi::layout::slot;
+use tench::clock::Clock;
 use tench::mem::Mem;
 use tench::memory::{self, make};
+use tench::names::Names;
+use tench::println;
 use tench::procs::Procs;
 use tench::sys::{
-    Cap, CapAddress, CapNode, Endpoint, Error, Kind, Message, OWN_SPACE, Reply, Rights, Wait, offer_slots,
+    Cap, CapAddress, CapNode, Endpoint, Error, Instant, Kind, Message, OWN_SPACE, Reply, Rights, Wait, offer_slots,
 };
 use tench::thread::Builder;
-use tench::time::sleep;
+use tench::time::{frequency, sleep};
 
-use super::kernel::{SERVERS, tree};
+use super::kernel::{SERVERS, tree, tree_of};
 use super::{Attack, empty, held, said, soon};
 use crate::case::Outcome;
 
@@ -28,12 +31,16 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("tree-moved", "nor those that are sent to a server, which does not want them", moved),
     Attack::new("tree-half-gone", "what is deleted in part cannot be used, and the rest goes", half_gone),
     Attack::new("tree-regrown", "nor does it help to make more between the parts", regrown),
+    Attack::new("tree-given", "nor those that go with where a process would have served that is not started", given),
+    Attack::new("tree-proxied", "nor those that are sent to a server of another core", proxied).second(),
     Attack::new("tree-killed", "nor those of a process that is killed while it makes more", killed).endless(),
 ];
 
 /// Microseconds within which the client is answered beside what is deleted in parts: a round of it takes more than one request, of which each
 /// may find a part under way.
 const PART: u64 = 3000;
+/// Microseconds that a request to a server of another core may take, the turns of the cores included.
+const ASKED: u64 = 30_000;
 /// Microseconds from one deadline to the next.
 const DEADLINE: u64 = 30;
 /// Nodes of 256 copies.
@@ -111,6 +118,56 @@ fn moved() -> Outcome {
         message.move_cap(root);
         let _ = Cap::<Endpoint>::new(server).call_with(&message, Wait::until(soon(50_000)));
     }
+    Ok(())
+}
+
+/// Trees that lie in each other.
+const NESTED: usize = 12;
+
+/// A process is given the endpoint at which it is to serve, of which there are many copies, and has no memory to be started: nobody is to be
+/// served there, so all copies go.
+fn given() -> Outcome {
+    let endpoint = make::<Endpoint>(0)?.leak();
+    for _ in 0..NESTED {
+        tree_of(endpoint.address(), NODES)?;
+    }
+    let child = Procs::STANDARD.prepare("hello")?;
+    child.move_in(endpoint.address(), slot::SERVICE)?;
+    child.limit(4096)?;
+    check!(child.start().is_err());
+    Ok(())
+}
+
+/// Sends a tree in which others lie to the name server, which is on another core, and asks it for something meanwhile.
+fn proxied() -> Outcome {
+    let (_, root) = tree(NODES)?;
+    for number in 1..NESTED as u32 {
+        let (_, inner) = tree(NODES)?;
+        let place = CapAddress::new(0, number);
+        root.delete_at(place)?;
+        root.move_from(place, OWN_SPACE, inner.address())?;
+    }
+    let place = empty()?;
+    let mut longest = 0;
+    let mut ask = || {
+        let start = Instant::now();
+        let found = Names::STANDARD.look_up(Clock::NAME, place);
+        longest = longest.max(Instant::now().since(start));
+        let _ = OWN_SPACE.delete_at(place);
+        said(found).map(drop)
+    };
+    (0..20).try_for_each(|_| ask())?;
+    let send = move || {
+        let mut message = Message::new(Names::LOOK_UP);
+        message.move_cap(root);
+        let _ = Cap::<Endpoint>::new(slot::NAMES).call_with(&message, Wait::until(soon(1_000_000)));
+    };
+    let sender = said(Builder::new().spawn(send))?;
+    (0..200).try_for_each(|_| ask())?;
+    sender.join();
+    let longest = longest * 1_000_000 / frequency();
+    println!("note: tree-proxied: the longest request took {longest} us");
+    check!(longest < ASKED);
     Ok(())
 }
 
