@@ -121,14 +121,16 @@ fn moved() -> Outcome {
     Ok(())
 }
 
+/// Trees of copies of one endpoint.
+const GIVEN: u32 = 12;
 /// Trees that lie in each other.
-const NESTED: usize = 12;
+const SENT: u32 = 3;
 
 /// A process is given the endpoint at which it is to serve, of which there are many copies, and has no memory to be started: nobody is to be
 /// served there, so all copies go.
 fn given() -> Outcome {
     let endpoint = make::<Endpoint>(0)?.leak();
-    for _ in 0..NESTED {
+    for _ in 0..GIVEN {
         tree_of(endpoint.address(), NODES)?;
     }
     let child = Procs::STANDARD.prepare("hello")?;
@@ -141,7 +143,7 @@ fn given() -> Outcome {
 /// Sends a tree in which others lie to the name server, which is on another core, and asks it for something meanwhile.
 fn proxied() -> Outcome {
     let (_, root) = tree(NODES)?;
-    for number in 1..NESTED as u32 {
+    for number in 1..SENT {
         let (_, inner) = tree(NODES)?;
         let place = CapAddress::new(0, number);
         root.delete_at(place)?;
@@ -163,7 +165,7 @@ fn proxied() -> Outcome {
         let _ = Cap::<Endpoint>::new(slot::NAMES).call_with(&message, Wait::until(soon(1_000_000)));
     };
     let sender = said(Builder::new().spawn(send))?;
-    (0..200).try_for_each(|_| ask())?;
+    (0..60).try_for_each(|_| ask())?;
     sender.join();
     let longest = longest * 1_000_000 / frequency();
     println!("note: tree-proxied: the longest request took {longest} us");
