@@ -16,6 +16,7 @@
 //! floods     whatever lasts as long as it can
 //! reach      what others hold, and what is on other cores
 //! elsewhere  floods from another core
+//! limits     what is started on another core
 //! bystander  a busy program of the first core, which keeps its share
 //! turns      who sees to it that the emulator gives each core its turns
 //! ```
@@ -34,6 +35,7 @@ mod family;
 mod field;
 mod floods;
 mod kernel;
+mod limits;
 mod meter;
 mod reach;
 mod reserved;
@@ -156,6 +158,7 @@ const ATTACKS: &[&[Attack]] = &[
     equals::ATTACKS,
     floods::ATTACKS,
     elsewhere::ATTACKS,
+    limits::ATTACKS,
 ];
 
 /// What such a process does.
@@ -179,6 +182,10 @@ const PARTS: &[(&str, Part)] = &[
     ("take-all", family::take_all),
     ("take-blocks", family::take_blocks),
     ("take-waits", family::take_waits),
+    ("low", limits::low),
+    ("low-there", limits::low_there),
+    ("take-mail", limits::take_mail),
+    ("count-proxies", limits::count_proxies),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.
