@@ -1337,7 +1337,7 @@ static inline int tench_procs_load(tench_cap server, struct tench_procs_load_ans
 #define TENCH_PROCS_LABEL_FORGET UINT64_C(0xb1960003001d)
 
 /*
- * A process of another core has one way less to ask something here, of those for which it was [admitted](Self::admit). After the last, what it
+ * A process of another core has one way less to ask something here, of those for which it was admitted (`admit`). After the last, what it
  * prepares is given up.
  */
 static inline int tench_procs_forget(tench_cap server, uint64_t process)
@@ -1481,7 +1481,7 @@ static inline int tench_procs_vouch(tench_cap server, uint64_t process, struct t
 #define TENCH_PROCS_LABEL_ADMIT UINT64_C(0xb19600030023)
 
 /*
- * A process of another core may start processes here until [`forget`](Self::forget) was said as often, with priorities up to this ceiling,
+ * A process of another core may start processes here until `forget` was said as often, with priorities up to this ceiling,
  * which is its own there. `client` is its badge, which says its family.
  * Errors: `Full`, `OutOfMemory`, `NotAllowed` (it is a process of this core).
  */

@@ -235,7 +235,7 @@ pub trait ProcsService {
     #[method(28)]
     fn load(&mut self) -> Result<u64, Error>;
 
-    /// A process of another core has one way less to ask something here, of those for which it was [admitted](Self::admit). After the last, what it
+    /// A process of another core has one way less to ask something here, of those for which it was admitted (`admit`). After the last, what it
     /// prepares is given up.
     #[method(29, authority)]
     fn forget(&mut self, process: u64) -> Result<(), Error>;
@@ -245,7 +245,7 @@ pub trait ProcsService {
     #[method(34, authority)]
     fn vouch(&mut self, process: u64) -> Result<(u64, u8), Error>;
 
-    /// A process of another core may start processes here until [`forget`](Self::forget) was said as often, with priorities up to this ceiling,
+    /// A process of another core may start processes here until `forget` was said as often, with priorities up to this ceiling,
     /// which is its own there. `client` is its badge, which says its family.
     /// Errors: `Full`, `OutOfMemory`, `NotAllowed` (it is a process of this core).
     #[method(35, authority)]
