@@ -14,10 +14,11 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use tench::memory;
 use tench::sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received, Reply, Rights, Wait, offer_slots};
-use tench::{println, thread};
+use tench::{println, thread, time};
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{Condition, Letter};
 
@@ -29,6 +30,8 @@ const HOST_BADGE: u64 = 7;
 const GUEST_BADGE: u64 = 5;
 /// What a capability is for.
 const CALL: u64 = 5;
+/// In which what was said is heard.
+const MOMENT: Duration = Duration::from_millis(10);
 
 /// What is asked. The last word of each answer is the badge that was seen.
 mod label {
@@ -167,6 +170,8 @@ pub fn caller(monitor: Monitor) -> Result<(), String> {
         return Err("the own endpoint did not come back".to_string());
     }
     host.send(&Message::with_words(label::SAY, &[1]), Wait::FOREVER).map_err(kernel)?;
+    // What somebody waits for can overtake it, and the host revokes its endpoint then.
+    time::sleep(MOMENT);
     host.call(&Message::new(label::LAST)).map(drop).or_else(|error| match error {
         // What is revoked can be gone before the answer has come.
         Error::Aborted => Ok(()),

@@ -3,10 +3,11 @@
 //! ```text
 //! word 0      the process that asks, its family and its powers: a badge
 //!      1      the process in question; or, where none is, the core that is asked, as the number before its first process
-//!      2…     where the operation has text: its bytes, and the strings
+//!      2      where it starts something: the highest priority that whoever asks may give
+//!      then   where the operation has text: its bytes, and the strings
 //! ```
 //! Processes are numbered as everywhere, and checked: no core speaks for processes of others, or asks about them. For the powers of
-//! its own processes each core vouches.
+//! its own processes each core vouches, and for their ceilings.
 
 extern crate alloc;
 
@@ -16,7 +17,7 @@ use tench_abi::Powers;
 use tench_abi::power::Client;
 use tench_monitor_client::protocol::{MAX_STRINGS, place};
 
-use crate::message::{Malformed, Strings, Words, decode_badge, split};
+use crate::message::{Malformed, Strings, Words, decode_badge, decode_ceiling, split};
 
 tench_protocol::codes! {
     /// What is asked.
@@ -71,6 +72,8 @@ pub struct About {
     pub powers: Powers,
     /// The process in question; its core is the one that is asked.
     pub subject: u64,
+    /// The highest priority that whoever asks may give, if it starts something.
+    pub ceiling: Option<u8>,
     /// The text that belongs to it.
     pub text: Option<Box<Strings>>,
 }
@@ -78,7 +81,7 @@ pub struct About {
 impl About {
     /// A request without text or powers.
     pub const fn new(operation: Operation, asker: Client, subject: u64) -> About {
-        About { operation, asker, powers: Powers::empty(), subject, text: None }
+        About { operation, asker, powers: Powers::empty(), subject, ceiling: None, text: None }
     }
 
     /// The same with powers.
@@ -89,6 +92,11 @@ impl About {
     /// Who asks, and the powers: the badge of a capability.
     pub const fn badge(&self) -> u64 {
         self.asker.badge(self.powers)
+    }
+
+    /// The same with the highest priority that whoever asks may give.
+    pub fn with_ceiling(self, ceiling: u8) -> About {
+        About { ceiling: Some(ceiling), ..self }
     }
 
     /// The same with text.
@@ -104,6 +112,7 @@ impl About {
     /// The words by which another monitor is asked.
     pub fn encode(&self) -> Words {
         let mut words: Words = [self.badge(), self.subject].into_iter().collect();
+        words.extend(self.ceiling.map(u64::from));
         self.text.iter().for_each(|text| text.encode_into(&mut words));
         words
     }
@@ -111,13 +120,19 @@ impl About {
     /// What words say that have come from a core to `own`.
     pub fn decode(operation: Operation, words: &[u64], from: u64, own: u64) -> Result<About, Malformed> {
         let most = if operation.has_text() { 1 + MAX_STRINGS.div_ceil(size_of::<u64>()) } else { 0 };
-        let ([badge, subject], text) = split::<2>(words, most)?;
+        let starts = operation == Operation::Spawn;
+        let ([badge, subject], rest) = split::<2>(words, most + usize::from(starts))?;
+        let (ceiling, text) = match rest {
+            text if !starts => (None, text),
+            [ceiling, text @ ..] => (Some(decode_ceiling(*ceiling)?), text),
+            [] => return Err(Malformed::TooShort),
+        };
         let (asker, powers) = decode_badge(badge, from)?;
         if place(subject).0 != own {
             return Err(Malformed::Core);
         }
         let text = if operation.has_text() { Some(Box::new(Strings::decode(text)?)) } else { None };
-        Ok(About { operation, asker, powers, subject, text })
+        Ok(About { operation, asker, powers, subject, ceiling, text })
     }
 }
 
@@ -136,6 +151,7 @@ mod tests {
 
     fn ask(operation: Operation, subject: u64) -> About {
         let about = About::new(operation, ASKER, subject).with_powers(Powers::PROCESSES);
+        let about = if operation == Operation::Spawn { about.with_ceiling(50) } else { about };
         if operation.has_text() { about.with_text(Strings::new(b"cat\0a b\0").unwrap()) } else { about }
     }
 
@@ -149,7 +165,8 @@ mod tests {
             }
         }
         let longest = [&[b'x'; MAX_STRINGS - 1][..], &[0]].concat();
-        let about = About::new(Operation::Spawn, Client::alone(9), first(1)).with_text(Strings::new(&longest).unwrap());
+        let about = About::new(Operation::Spawn, Client::alone(9), first(1)).with_ceiling(50);
+        let about = about.with_text(Strings::new(&longest).unwrap());
         assert_eq!(About::decode(Operation::Spawn, &about.encode(), 0, 1), Ok(about));
     }
 
@@ -170,9 +187,11 @@ mod tests {
         }
         let spawn = |words: &[u64]| About::decode(Operation::Spawn, words, 0, 2).map(|_| ());
         assert_eq!(spawn(&[9, first(2)]), Err(Malformed::TooShort));
-        assert_eq!(spawn(&[9, first(2), 1, 0]), Err(Malformed::Strings));
-        assert_eq!(spawn(&[9, first(2), u64::MAX]), Err(Malformed::TooLong));
-        assert_eq!(spawn(&[0; 60]), Err(Malformed::TooLong));
+        assert_eq!(spawn(&[9, first(2), 50]), Err(Malformed::TooShort));
+        assert_eq!(spawn(&[9, first(2), 256, 1, 0]), Err(Malformed::Ceiling));
+        assert_eq!(spawn(&[9, first(2), 50, 1, 0]), Err(Malformed::Strings));
+        assert_eq!(spawn(&[9, first(2), 50, u64::MAX]), Err(Malformed::TooLong));
+        assert_eq!(spawn(&[0; 62]), Err(Malformed::TooLong));
         assert_eq!(Operation::from_code(9), None, "that one is an event");
     }
 

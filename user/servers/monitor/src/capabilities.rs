@@ -22,6 +22,7 @@ use tench_monitor::exchange::{Done, Exchange, Found, Kernel as Books_, Parcel};
 use tench_monitor::message::{Outcome, Words, decode_result, ended};
 use tench_monitor::share::{SMALLEST, gift};
 use tench_monitor_client::protocol::{Error, Letter as About, first};
+use tench_places::Client;
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::State;
 use tench_protocol::{Any, Given, Pending, Port, Replies, Sent};
@@ -31,6 +32,7 @@ use crate::desk::Asker;
 use crate::links::Links;
 use crate::marked::Marked;
 use crate::processes;
+use crate::server::Errand;
 
 /// How long until the kernel is asked what is not used any more, in parts of a second.
 const LOOKS: u64 = 10;
@@ -38,6 +40,8 @@ const LOOKS: u64 = 10;
 const ROUNDS: u32 = 10;
 /// How long until a deletion goes on that met what stands for copies on other cores.
 const PAUSE: Duration = Duration::from_millis(10);
+/// In the place of a family: the process has ended, or none was asked about.
+const NOBODY: u64 = 0;
 /// Processes that are asked about at a time.
 const MOST_ASKED: usize = 60;
 
@@ -281,16 +285,20 @@ pub enum Work {
     Return,
     /// To free memory of those who have ended that other cores had something of.
     Reclaim,
+    /// To know how high a priority a process here may give that wants to start something on another core.
+    Errand(Errand),
 }
 
 /// What a worker does.
 pub enum Task {
-    /// Asks which of these processes do not live.
-    Look(Vec<u64>),
+    /// Asks of which family a process is, if it lives (0: none is asked about), and which of these do not live.
+    Look(u64, Vec<u64>),
     /// Deletes everything that was made of what lies in a slot, or copied from it.
     Delete(CapAddress),
     /// Asks how much memory is free.
     Free,
+    /// Asks how high a priority a process may give.
+    Vouch(u64),
     /// Asks where a process's block lies that has this number.
     Find(u64, u16),
     /// Takes memory from the memory server for a core, or answers why there is none for it.
@@ -306,7 +314,12 @@ pub enum Task {
 /// Does it. Only workers call this: it can take long.
 pub fn carry_out(task: &Task) -> Words {
     match task {
-        Task::Look(processes) => processes.iter().copied().filter(|process| !lives(*process)).collect(),
+        Task::Look(receiver, others) => {
+            let known = if *receiver == MONITOR { None } else { processes::vouch(*receiver).ok() };
+            let family = known.map_or(NOBODY, |(family, _)| family);
+            let ended = others.iter().copied().filter(|process| !lives(*process));
+            core::iter::once(family).chain(ended).collect()
+        }
         Task::Delete(slot) => {
             // What stands for copies on other cores has been taken back before; if not, it is waited for.
             while let Err(Refusal::ForeignCopies) = OWN_SPACE.revoke_at(*slot) {
@@ -318,6 +331,10 @@ pub fn carry_out(task: &Task) -> Words {
             reclaim();
             Words::new()
         }
+        Task::Vouch(process) => match processes::vouch(*process) {
+            Ok((_, ceiling)) => [Outcome::Answered as u64, u64::from(ceiling)].into_iter().collect(),
+            Err(why) => ended(Outcome::Refused, why as u64),
+        },
         Task::Free => Mem::STANDARD.totals().ok().map(|totals| totals.free).into_iter().collect(),
         Task::Find(process, number) => {
             let found = Mem::STANDARD.find(*process, *number);
@@ -386,9 +403,9 @@ pub fn look(books: &Books, from: u64, process: u64) -> Task {
     let others = if books.has_room(from) { Vec::new() } else { books.receivers() };
     if process == MONITOR {
         // It lives.
-        return Task::Look(Vec::new());
+        return Task::Look(MONITOR, Vec::new());
     }
-    Task::Look([process].into_iter().chain(others).take(MOST_ASKED).collect())
+    Task::Look(process, others.into_iter().take(MOST_ASKED).collect())
 }
 
 /// A worker is done. Answers what another core is to be told, if it asked.
@@ -413,7 +430,7 @@ pub fn finish(books: &mut Books, own: Core, work: Work, words: &[u64]) -> Option
         Work::Deletion(object) => books.deleted(object),
         Work::Sweep => end(books, words),
         // These are the server's.
-        Work::Growth(..) | Work::Gift(..) | Work::Recall(..) | Work::Return | Work::Reclaim => {}
+        Work::Growth(..) | Work::Gift(..) | Work::Recall(..) | Work::Return | Work::Reclaim | Work::Errand(_) => {}
         Work::Donation(slot, base) => {
             if !words.is_empty() {
                 books.keep_memory(base);
@@ -425,15 +442,18 @@ pub fn finish(books: &mut Books, own: Core, work: Work, words: &[u64]) -> Option
     None
 }
 
-fn end(books: &mut Books, ended: &[u64]) {
-    ended.iter().for_each(|process| books.end(*process));
+/// Those have ended who are named behind the family.
+fn end(books: &mut Books, found: &[u64]) {
+    found.iter().skip(1).for_each(|process| books.end(*process));
 }
 
-fn admit(books: &mut Books, sender: Core, from: u64, admission: &Admission, ended: &[u64]) -> Result<u64, Error> {
-    if ended.contains(&admission.process) {
-        return Err(Error::NoSuchProcess);
-    }
-    books.reserve(sender, from, admission.process, admission.word)
+fn admit(books: &mut Books, sender: Core, from: u64, admission: &Admission, found: &[u64]) -> Result<u64, Error> {
+    let to = match (admission.process, found) {
+        (MONITOR, _) => Client::alone(MONITOR),
+        (process, &[family, ..]) if family != NOBODY => Client { process, family },
+        _ => return Err(Error::NoSuchProcess),
+    };
+    books.reserve(sender, from, to, admission.word)
 }
 
 /// Answers those for whom something is done.
@@ -522,7 +542,7 @@ impl Rounds {
         self.count = self.count.wrapping_add(1);
         let receivers = if self.count.is_multiple_of(ROUNDS) { books.receivers() } else { Vec::new() };
         let looks = !receivers.is_empty();
-        let look = || (Work::Sweep, Task::Look(receivers.into_iter().take(MOST_ASKED).collect()));
+        let look = || (Work::Sweep, Task::Look(MONITOR, receivers.into_iter().take(MOST_ASKED).collect()));
         [reclaims, looks.then(look)]
     }
 

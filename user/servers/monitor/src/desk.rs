@@ -110,6 +110,8 @@ pub fn result<T: Encode + for<'a> Decode<'a>>(words: &[u64]) -> Result<T, Error>
 pub enum Origin {
     /// Another core, whose request this is.
     Peer(u64, Number),
+    /// The same, for the process server's endpoint for a process with this badge.
+    Guest(u64, Number, u64),
     /// Somebody here.
     Here(Asker),
     /// Whoever sends a capability, or takes it back.
@@ -168,7 +170,17 @@ impl Desk {
         self.start_task(origin, task).map_err(|_| Error::Full)
     }
 
-    /// Lets a worker tell the process server that a process of another core can ask no more. Answers whether there is one.
+    /// Whether a worker can begin something.
+    pub fn has_room(&mut self) -> bool {
+        self.pool.has_room()
+    }
+
+    /// Lets a worker tell the process server how high a priority a process of another core may give. Answers what to say at once, if there is no worker.
+    pub fn admit(&mut self, core: u64, number: Number, badge: u64, ceiling: u8) -> Result<(), Outcome> {
+        self.start_task(Origin::Guest(core, number, badge), processes::Task::Admit(badge, ceiling))
+    }
+
+    /// Lets a worker tell the process server that a process of another core has one way less to ask it. Answers whether there is one.
     pub fn forget(&mut self, process: u64) -> bool {
         self.start_task(Origin::Nobody, processes::Task::Forget(process)).is_ok()
     }
@@ -254,7 +266,9 @@ impl Desk {
     /// Takes out what a worker has done: who is to be answered, and what. If it was for another core, that has used the time.
     pub fn finished(&mut self, portions: &mut Portions) -> Option<(Origin, Product)> {
         let charge = |origin: &Origin, ticks| match origin {
-            Origin::Peer(core, _) | Origin::Capabilities(Work::There(core, ..) | Work::Gift(core, _)) => {
+            Origin::Peer(core, _)
+            | Origin::Guest(core, ..)
+            | Origin::Capabilities(Work::There(core, ..) | Work::Gift(core, _)) => {
                 portions.charge(*core, ticks);
             }
             _ => {}

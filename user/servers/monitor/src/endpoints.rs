@@ -208,6 +208,7 @@ impl Endpoints {
                 self.receive_one(&carried, from, asker).map_err(|_| Refused::Full)
             }
             Ok(Answer::Ended(Outcome::Busy, _)) => Err(Refused::Full),
+            Ok(Answer::Ended(Outcome::Refused, why)) => Err(Refused::from_code(why).unwrap_or(Refused::Broken)),
             _ => Err(Refused::Broken),
         }
     }
@@ -385,7 +386,7 @@ impl Endpoints {
         copy(authority, Rights::WRITE | Rights::CALL | Rights::GRANT, badge).map_err(|_| proxies::Error::Full)
     }
 
-    /// A process of another core that cannot ask this one's process server any more.
+    /// A process of another core that has one way less to ask this one's process server.
     pub fn parted(&mut self) -> Option<u64> {
         self.books.parted()
     }

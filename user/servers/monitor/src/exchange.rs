@@ -149,8 +149,8 @@ impl<K: Kernel, P> Exchange<K, P> {
     }
 
     /// Keeps a place for what a process of a core will send to one of this core.
-    pub fn reserve(&mut self, sender: Core, from: u64, process: u64, word: u64) -> Result<u64, Error> {
-        self.hands.mail.reserve(sender, from, process, word)
+    pub fn reserve(&mut self, sender: Core, from: u64, to: Client, word: u64) -> Result<u64, Error> {
+        self.hands.mail.reserve(sender, from, to, word)
     }
 
     /// Whether somebody may send one more to this core.

@@ -17,7 +17,8 @@
 //! marked        what remembers whether it was touched
 //! desk          who gets a worker, and who is answered when it is done
 //! workers       threads that make calls which take time
-//! server        takes in what local programs (server/interface) and other monitors ask, also about capabilities (server/trade)
+//! server        takes in what local programs (server/interface) and other monitors ask, also about capabilities (server/trade),
+//!               and what programs here want to start on other cores (server/errands)
 //! message       what monitors say to each other            (library)
 //! names         which names each core has for itself (library)
 //! portions      how much of this core others may have (library)

@@ -4,7 +4,7 @@
 //! request       words                                      answer
 //! FORWARD       target, badge, label, capabilities, words… what became of it, label, capabilities, words…
 //! about.rs      about processes                            what became of it, the answer in the words of its interface
-//! PROCESSES     process that asks                          what became of it, the process server's endpoint for that one
+//! PROCESSES     process that asks, its ceiling            what became of it, the process server's endpoint for that one
 //! PING                                                     nothing
 //!
 //! event
@@ -94,6 +94,8 @@ tench_protocol::codes! {
         Capability = 11, "a capability in a message between monitors is none";
         /// No bit.
         Signal = 12, "a signal has no bits";
+        /// Above all that there are.
+        Ceiling = 13, "there is no such priority";
     }
 }
 
@@ -256,10 +258,16 @@ pub fn decode_signal(words: &[u64]) -> Result<(u64, u64), Malformed> {
     if bits == 0 { Err(Malformed::Signal) } else { Ok((number, bits)) }
 }
 
-/// Which process asks, of the core from which that has come, and with which powers.
-pub fn decode_asker(words: &[u64], from: u64) -> Result<(Client, Powers), Malformed> {
-    let ([badge], _) = split::<1>(words, 0)?;
-    decode_badge(badge, from)
+/// Which process asks, of the core from which that has come, and with which powers: its badge. And the highest priority that it may give.
+pub fn decode_asker(words: &[u64], from: u64) -> Result<(u64, u8), Malformed> {
+    let ([badge, ceiling], _) = split::<2>(words, 0)?;
+    let (asker, powers) = decode_badge(badge, from)?;
+    Ok((asker.badge(powers), decode_ceiling(ceiling)?))
+}
+
+/// The highest priority that a process may give, as its core says.
+pub(crate) fn decode_ceiling(ceiling: u64) -> Result<u8, Malformed> {
+    u8::try_from(ceiling).map_err(|_| Malformed::Ceiling)
 }
 
 /// The process of a badge, which is one of this core, and its powers.
@@ -416,15 +424,17 @@ mod tests {
         assert_eq!(decode_answer(&[0; 67]), Err(Malformed::TooLong));
         assert_eq!(decode_answer(&[0; 75]), Err(Malformed::TooLong));
         let asker = 2 << 32 | 5;
-        assert_eq!(decode_asker(&[asker], 2), Ok((Client::alone(asker), Powers::empty())));
+        assert_eq!(decode_asker(&[asker, 50], 2), Ok((asker, 50)));
         let client = Client { process: asker, family: family_of(2, 7) };
-        assert_eq!(decode_asker(&[client.badge(Powers::FILES)], 2), Ok((client, Powers::FILES)));
-        assert_eq!(decode_asker(&[OBJECT | asker], 2), Err(Malformed::Process));
-        assert_eq!(decode_asker(&[asker], 1), Err(Malformed::Process));
-        assert_eq!(decode_asker(&[1 << 63 | asker], 2), Err(Malformed::Power));
+        let badge = client.badge(Powers::FILES);
+        assert_eq!(decode_asker(&[badge, 255], 2), Ok((badge, 255)));
+        assert_eq!(decode_asker(&[asker, 256], 2), Err(Malformed::Ceiling));
+        assert_eq!(decode_asker(&[OBJECT | asker, 0], 2), Err(Malformed::Process));
+        assert_eq!(decode_asker(&[asker, 0], 1), Err(Malformed::Process));
+        assert_eq!(decode_asker(&[1 << 63 | asker, 0], 2), Err(Malformed::Power));
         assert_eq!(
-            (decode_asker(&[2 << 32], 2), decode_asker(&[asker, 0], 2)),
-            (Err(Malformed::Process), Err(Malformed::TooLong))
+            (decode_asker(&[2 << 32, 0], 2), decode_asker(&[asker, 0, 0], 2), decode_asker(&[asker], 2)),
+            (Err(Malformed::Process), Err(Malformed::TooLong), Err(Malformed::TooShort))
         );
         assert_eq!((decode_number(&[7]), decode_number(&[])), (Ok(7), Err(Malformed::TooShort)));
         assert_eq!((decode_signal(&[7, 5]), decode_signal(&[7])), (Ok((7, 5)), Err(Malformed::TooShort)));

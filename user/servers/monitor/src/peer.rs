@@ -21,7 +21,8 @@ use crate::channel::{Channel, IN_FLIGHT};
 use crate::desk::{Asker, Desk};
 use crate::endpoints::Endpoints;
 use crate::forward::Waiting;
-use asked::{Asked, Table, ToProcesses, carry_out};
+pub use asked::ToProcesses;
+use asked::{Asked, Table, carry_out};
 
 /// Seconds in which a core that was started has to answer.
 const PATIENCE: u64 = 10;
@@ -78,7 +79,7 @@ pub struct Peer {
 /// What waits for a channel.
 enum Parked {
     Ping(Pending<u64, Error>),
-    Endpoint(u64, Pending<ToProcesses, Error>),
+    Endpoint(u64, u8, Pending<ToProcesses, Error>),
     Processes(About, Asker),
     Gift(Gift),
     Growth(Asker, Growth),
@@ -128,11 +129,7 @@ impl Peer {
                     let asked = self.ping(|| kept.take().ok_or(Refusal::Aborted));
                     kept.into_iter().zip(asked.err()).for_each(|(pending, why)| port.finish(pending, &Err(why)));
                 }
-                Parked::Endpoint(badge, pending) => {
-                    let mut kept = Some(pending);
-                    let asked = self.processes(badge, || kept.take().ok_or(Refusal::Aborted));
-                    kept.into_iter().zip(asked.err()).for_each(|(pending, why)| port.finish(pending, &Err(why)));
-                }
+                Parked::Endpoint(badge, ceiling, pending) => self.processes(badge, ceiling, pending, port),
                 Parked::Processes(about, waiting) => {
                     let mut kept = Some(waiting);
                     let asked = self.ask(&about, || kept.take().ok_or(Refusal::Aborted));
@@ -358,19 +355,17 @@ impl Peer {
         Ok(())
     }
 
-    /// Asks it for its process server's endpoint, with a badge.
-    pub fn processes(
-        &mut self,
-        badge: u64,
-        keep: impl FnOnce() -> Result<Pending<ToProcesses, Error>, Refusal>,
-    ) -> Result<(), Error> {
-        if let Some(room) = self.waiting_room() {
-            room?.push(Parked::Endpoint(badge, keep().map_err(|_| Error::Full)?));
-            return Ok(());
+    /// Asks it for its process server's endpoint, with a badge, for a process with this ceiling.
+    pub fn processes(&mut self, badge: u64, ceiling: u8, pending: Pending<ToProcesses, Error>, port: &mut Port) {
+        match self.waiting_room() {
+            Some(Ok(room)) => return room.push(Parked::Endpoint(badge, ceiling, pending)),
+            Some(Err(why)) => return port.finish(pending, &Err(why)),
+            None => {}
         }
-        let number = self.request(operation::PROCESSES, &[badge])?;
-        self.asked.put(number, Asked::Endpoint(Client::of_badge(badge), keep().ok()));
-        Ok(())
+        match self.request(operation::PROCESSES, &[badge, u64::from(ceiling)]) {
+            Ok(number) => self.asked.put(number, Asked::Endpoint(Client::of_badge(badge), Some(pending))),
+            Err(why) => port.finish(pending, &Err(why)),
+        }
     }
 
     /// Asks it for something about processes. Who asks is kept if that was possible.
@@ -488,7 +483,7 @@ impl Peer {
         for parked in self.parked.iter_mut().flat_map(|parked| parked.drain(..)) {
             match parked {
                 Parked::Ping(pending) => port.finish(pending, &Err(why)),
-                Parked::Endpoint(_, pending) => port.finish(pending, &Err(why)),
+                Parked::Endpoint(.., pending) => port.finish(pending, &Err(why)),
                 Parked::Processes(_, waiting) => waiting.refuse(port, why),
                 Parked::Gift(gift) => gift.refuse(books, why),
                 Parked::Growth(asker, _) => asker.refuse(port, why),

@@ -27,7 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub enum Task {
     /// What somebody asks.
     Do(About),
-    /// Saying that this process of another core can ask no more.
+    /// Letting a process of another core, with this badge, start processes here, with priorities up to this one.
+    Admit(u64, u8),
+    /// Saying that this process of another core has one way less to do so.
     Forget(u64),
 }
 
@@ -36,6 +38,7 @@ impl Task {
     pub const fn asker(&self) -> Client {
         match self {
             Task::Do(about) => about.asker,
+            Task::Admit(badge, _) => Client::of_badge(*badge),
             Task::Forget(asker) => Client::alone(*asker),
         }
     }
@@ -50,9 +53,8 @@ impl Task {
 pub fn carry_out(task: &Task, is_cancelled: &AtomicBool) -> Words {
     let result = match task {
         Task::Do(about) => ask(about, is_cancelled),
-        Task::Forget(process) => authority()
-            .ok_or(Error::Internal)
-            .and_then(|authority| Procs::at(authority).forget(*process).map(|()| words(&())).map_err(refusal)),
+        Task::Admit(badge, ceiling) => with_authority(|procs| procs.admit(*badge, *ceiling)).map(|()| words(&())),
+        Task::Forget(process) => with_authority(|procs| procs.forget(*process)).map(|()| words(&())),
     };
     result.unwrap_or_else(|error| ended(Outcome::Refused, error as u64))
 }
@@ -68,12 +70,23 @@ fn ask(about: &About, is_cancelled: &AtomicBool) -> Result<Words, Error> {
         Operation::Status => Ok(words(&describe(&Procs::STANDARD.status(subject).map_err(refusal)?))),
         Operation::Next => Ok(words(&describe(&Procs::STANDARD.next(subject).map_err(refusal)?))),
         Operation::Find => Ok(words(&Procs::STANDARD.find(text(about)?.parts().0, subject).map_err(refusal)?)),
-        Operation::Spawn => with_procs(about.badge(), |procs| Ok(words(&spawn(procs, text(about)?)?))),
+        Operation::Spawn => {
+            as_guest(about, || with_procs(about.badge(), |procs| Ok(words(&spawn(procs, text(about)?)?))))
+        }
         Operation::Wait => {
             with_procs(about.badge(), |procs| Ok(words(&describe(&wait(procs, subject, is_cancelled)?))))
         }
         _ => with_procs(about.badge(), |procs| manage(procs, about)),
     }
+}
+
+/// Does what starts something in the name of a process of another core, if it is one.
+fn as_guest<T>(about: &About, start: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let Some(ceiling) = about.ceiling else { return start() };
+    with_authority(|procs| procs.admit(about.badge(), ceiling))?;
+    let started = start();
+    with_authority(|procs| procs.forget(about.asker.process))?;
+    started
 }
 
 /// What is not for everybody, asked as somebody.
@@ -140,6 +153,16 @@ fn spawn(procs: Procs, strings: &Strings) -> Result<u64, Error> {
         return Err(refusal(failure));
     }
     spawn.start().map_err(refusal)
+}
+
+/// What other cores are to know of a process of this one that has not ended: its family, and the highest priority that it may give.
+pub fn vouch(process: u64) -> Result<(u64, u8), Error> {
+    with_authority(|procs| procs.vouch(process))
+}
+
+/// The process server, asked with authority.
+fn with_authority<T>(ask: impl FnOnce(Procs) -> Result<T, Failure>) -> Result<T, Error> {
+    ask(Procs::at(authority().ok_or(Error::Internal)?)).map_err(refusal)
 }
 
 /// The process server, asked with a badge.

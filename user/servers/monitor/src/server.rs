@@ -4,6 +4,7 @@
 //! have written something and this one said that it sleeps; and the signal of its own other threads. It waits for no server: what a server
 //! is asked, workers ask. (On the first core it writes to the console, which asks nobody anything.)
 
+mod errands;
 mod interface;
 mod trade;
 
@@ -51,6 +52,7 @@ use crate::signals::Signals;
 use crate::slots::discard;
 use crate::start::Starter;
 use crate::{Result, no_memory};
+pub use errands::Errand;
 
 /// The name server, as the system description calls it.
 const NAMES: &str = "names";
@@ -280,6 +282,7 @@ impl Server {
             let words = product.words;
             match origin {
                 Origin::Nobody | Origin::Peer(..) => {}
+                Origin::Guest(core, number, badge) => self.admitted(core, number, badge, &words),
                 Origin::Capabilities(work) => self.worked(work, &words, port),
                 Origin::Here(asker) => asker.finish(port, &words),
             }

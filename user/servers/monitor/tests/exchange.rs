@@ -2,11 +2,13 @@
 
 mod world;
 
+use tench_abi::power::{Client, family_of};
 use tench_abi::{CapAddress, Rights};
 use tench_foreign::{Cores, Kind};
 use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::{Kernel, MONITOR};
 use tench_monitor::freight::FREIGHT;
+use tench_monitor::proxies::{Carried, What};
 use tench_monitor_client::protocol::{Error, first};
 use world::{Heard, PAGE, World, core};
 
@@ -28,6 +30,23 @@ fn a_frame_arrives_with_its_word_and_is_taken_back() {
     assert_eq!(world.answer(revoked), Ok(()));
     assert!(!world.kernel(1).caps.contains_key(&copy.0), "it survived");
     assert_eq!(world.kernel(0).revoke(frame), Ok(()));
+    world.check_empty();
+}
+
+/// The monitor once knew of a process that was sent an endpoint no more than its number, so each was a family of its own.
+#[test]
+fn an_endpoint_that_is_sent_is_for_a_process_of_a_known_family() {
+    let mut world = World::new(2);
+    let to = Client { process: first(1) | RECEIVER, family: family_of(1, 3) };
+    let exchange = &mut world.cores[1];
+    let ticket = exchange.reserve(core(0), first(0) | SENDER, to, 99).unwrap();
+    let (what, rights) = (What::Endpoint, Rights::CALL);
+    let carried = Carried::Held { what, number: 1, rights, is_plain: true, server: None };
+    let (operation, words) = Line::Endpoint(ticket, carried).encode();
+    exchange.receive(core(0), operation, &words);
+    assert_eq!(exchange.arriving(), Some((core(0), ticket, Some(to), carried)));
+    exchange.arrived(core(0), ticket, None);
+    assert_eq!(exchange.arriving(), None);
     world.check_empty();
 }
 

@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod catalogue;
+pub mod guests;
 pub mod records;
 pub mod shares;
 pub mod supervisor;

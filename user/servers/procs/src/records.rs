@@ -25,8 +25,9 @@ use tench_abi::process::DEFAULT_PRIORITY;
 use tench_mem_client::protocol::NO_QUOTA;
 use tench_places::{Places, allows};
 use tench_procs_client::pid;
-use tench_procs_client::protocol::{Error, State, TRUSTED_PRIORITY};
+use tench_procs_client::protocol::{Error, State};
 
+use crate::guests::Guests;
 use crate::shares::{Held, Shares};
 use crate::waits::Waits;
 
@@ -156,6 +157,8 @@ pub struct Records<K, R> {
     guests: BTreeMap<u64, u64>,
     /// The same, by the family here.
     hosts: BTreeMap<u64, u64>,
+    /// Processes of other cores that may start others here.
+    pub visitors: Guests,
     /// Ended processes, the oldest first.
     ended: VecDeque<u64>,
     waits: Waits<R>,
@@ -189,6 +192,7 @@ impl<K, R> Records<K, R> {
             last_families: [0; 2],
             guests: BTreeMap::new(),
             hosts: BTreeMap::new(),
+            visitors: Guests::default(),
             ended: VecDeque::new(),
             waits: Waits::default(),
         }
@@ -229,8 +233,13 @@ impl<K, R> Records<K, R> {
     }
 
     /// Makes a record with a process identifier higher than any before, in state `Preparing`. It has no powers, and the usual priority
-    /// or its parent's ceiling, if that is lower. `powers` are those with which the parent asks.
+    /// or its parent's ceiling, if that is lower. `powers` are those with which the parent asks. Fails with `NoSuchProcess` if that is a process
+    /// of another core of which nothing is known.
     pub fn prepare(&mut self, name: &str, parent: Client, powers: Powers, kernel: Option<K>) -> Result<u64, Error> {
+        let ceiling = self.may_give(parent.process);
+        if ceiling.is_none() && self.is_foreign(parent.process) {
+            return Err(Error::NoSuchProcess);
+        }
         let (family, origin) = self.family_below(parent, powers);
         let parent = parent.process;
         // The place where this process, and every other that lives, will be when it has ended.
@@ -244,8 +253,8 @@ impl<K, R> Records<K, R> {
         if !self.living.may_take(Client { process: pid, family }) {
             return Err(Error::TooManyProcesses);
         }
-        let (ceiling, quota) = known.map_or((u8::MAX, NO_QUOTA), |parent| (parent.ceiling, parent.quota));
-        let priority = ceiling.min(DEFAULT_PRIORITY);
+        let quota = known.map_or(NO_QUOTA, |parent| parent.quota);
+        let priority = ceiling.unwrap_or(u8::MAX).min(DEFAULT_PRIORITY);
         let above = known.map_or(&[][..], |parent| &parent.ancestors);
         let ancestors = core::iter::once(parent).chain(above.iter().copied()).take(MAX_GENERATIONS).collect();
         let record = Record {
@@ -404,6 +413,13 @@ impl<K, R> Records<K, R> {
         }
     }
 
+    /// Whether a process can prepare others, and start them: it [lives](Self::check_living), and of one of another core it is known what it may give
+    /// them.
+    pub fn check_parent(&self, pid: u64) -> Result<(), Error> {
+        self.check_living(pid)?;
+        self.may_give(pid).map(drop).ok_or(Error::NoSuchProcess)
+    }
+
     /// Makes room for one more thread of `caller` that waits for `pid`, if there is none, by taking out those whose threads do
     /// not wait any more, without having said so: `has_gone` says which.
     pub fn make_room(&mut self, pid: u64, caller: Client, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
@@ -418,15 +434,16 @@ impl<K, R> Records<K, R> {
             && self.waits.may_wait(caller)
     }
 
-    /// The highest priority that `caller` may give: its ceiling. Of a process of another core that is not known here, and it may
-    /// give the usual one, or more if it may reserve processor time.
-    pub fn ceiling(&self, caller: u64, powers: Powers) -> u8 {
-        let foreign = match (self.is_foreign(caller), powers.contains(Powers::RESERVE)) {
-            (false, _) => 0,
-            (true, false) => DEFAULT_PRIORITY,
-            (true, true) => TRUSTED_PRIORITY,
-        };
-        self.get(caller).map_or(foreign, |record| record.ceiling)
+    /// Returns the highest priority that a process may give, if it is one that may start others: of one of another core what its core
+    /// [says](Guests).
+    fn may_give(&self, pid: u64) -> Option<u8> {
+        let record = self.get(pid);
+        record.map_or_else(|_| self.visitors.ceiling(pid), |record| Some(record.ceiling))
+    }
+
+    /// Returns the highest priority that `caller` may give: its ceiling.
+    pub fn ceiling(&self, caller: u64) -> u8 {
+        self.may_give(caller).unwrap_or(0)
     }
 
     /// Lets a thread of `waiter` wait for the end of a process that has not ended.
@@ -544,6 +561,7 @@ impl<K, R> Records<K, R> {
         assert_eq!(self.children, children);
         assert_eq!(self.preparing, preparing);
         self.living.check_invariants();
+        self.visitors.check_invariants();
         self.shares.check_invariants(self.places.iter().flatten().map(|record| record.held));
         assert_eq!(self.living.taken(), living);
         assert!(families.iter().all(|(family, count)| self.living.held_by_family(*family) == *count));

@@ -153,7 +153,7 @@ impl Server {
 
     /// The preparation of a process that `caller` prepares.
     fn preparation(&mut self, caller: u64, process: u64) -> Result<&mut Preparation, Error> {
-        self.records.check_living(caller)?;
+        self.records.check_parent(caller)?;
         match &mut self.records.preparing(caller, process)?.kernel {
             Some(Kept::Preparing(preparation)) => Ok(preparation),
             _ => Err(Error::WrongState),
@@ -262,7 +262,7 @@ impl ProcsService for Server {
     fn create(&mut self, caller: Caller, powers: Powers, program: Text<'_, MAX_NAME>) -> Result<u64, Error> {
         reserve()?;
         // What an ended process prepared would belong to nobody.
-        self.records.check_living(caller.process)?;
+        self.records.check_parent(caller.process)?;
         let file = self.boot.catalogue.find_program(&program).ok_or(Error::NoSuchProgram)?;
         let preparation = Preparation::new(file, &program);
         self.records.prepare(&file.path, caller, powers, Some(Kept::Preparing(preparation)))
@@ -270,7 +270,7 @@ impl ProcsService for Server {
 
     fn create_of(&mut self, caller: Caller, powers: Powers, name: Text<'_, MAX_NAME>, size: u64) -> Result<u64, Error> {
         reserve()?;
-        self.records.check_living(caller.process)?;
+        self.records.check_parent(caller.process)?;
         records::check_name(&name)?;
         let room = usize::try_from(size).ok().filter(|room| *room <= MAX_FILE).ok_or(Error::TooLarge)?;
         let process = self.records.prepare(&name, caller, powers, None)?;
@@ -322,7 +322,7 @@ impl ProcsService for Server {
         given: u64,
     ) -> Result<(), Error> {
         let stack = stack_size(stack)?;
-        if priority > ceiling || ceiling > self.records.ceiling(caller, powers) {
+        if priority > ceiling || ceiling > self.records.ceiling(caller) {
             return Err(Error::PriorityTooHigh);
         }
         // An unknown one nobody has.
@@ -523,8 +523,25 @@ impl ProcsService for Server {
             // It is one of this core, of whose end this server knows itself.
             return Ok(());
         }
-        self.forget_foreign(process);
+        if self.records.visitors.leave(process) {
+            self.forget_foreign(process);
+        }
         Ok(())
+    }
+
+    fn vouch(&mut self, process: u64) -> Result<(u64, u8), Error> {
+        self.records.check_living(process)?;
+        let record = self.records.get(process)?;
+        Ok((record.client().family, record.ceiling))
+    }
+
+    fn admit(&mut self, client: u64, ceiling: u8) -> Result<(), Error> {
+        reserve()?;
+        let client = Caller::of_badge(client);
+        if pid::place(client.process).0 == self.core {
+            return Err(Error::NotAllowed);
+        }
+        self.records.visitors.admit(client, ceiling)
     }
 
     fn load(&mut self) -> Result<u64, Error> {

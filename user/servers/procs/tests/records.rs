@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tench_abi::Powers;
 use tench_abi::power::{Client, GUESTS, family, family_of, is_of_guests};
+use tench_procs::guests::{Guests, MAX_GUESTS};
 use tench_procs::records::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records, check_name};
 use tench_procs::shares::{GIVEN_PLACES, TEXT_PLACES, TEXT_UNIT};
 use tench_procs::waits::MAX_WAITS;
@@ -40,6 +41,12 @@ fn table() -> Table {
     table.get_mut(1).unwrap().powers = Powers::all();
     table.check_invariants();
     table
+}
+
+/// A process of another core that may start others here.
+fn guest(table: &mut Table, process: u64) -> u64 {
+    table.visitors.admit(Client::alone(process), 100).unwrap();
+    process
 }
 
 #[test]
@@ -199,13 +206,50 @@ fn a_child_has_the_usual_priority_and_ceiling_or_its_parents_ceiling_and_no_powe
 }
 
 #[test]
-fn what_may_be_given_is_the_own_ceiling_and_by_another_cores_process_the_usual_one() {
+fn what_may_be_given_is_the_own_ceiling_and_by_another_cores_process_what_its_core_says() {
     let mut table = table();
     table.get_mut(2).unwrap().ceiling = 120;
-    assert_eq!(table.ceiling(2, Powers::all()), 120);
-    let elsewhere = [NONE, Powers::RESERVE].map(|powers| table.ceiling(pid::first(1) | 2, powers));
-    assert_eq!(elsewhere, [100, 180], "a process of another core");
-    assert_eq!((table.ceiling(0, NONE), table.ceiling(99, Powers::RESERVE)), (0, 0), "no process");
+    assert_eq!(table.ceiling(2), 120);
+    assert_eq!((table.ceiling(0), table.ceiling(99)), (0, 0), "no process");
+    let guest = Client::alone(pid::first(1) | 2);
+    assert_eq!(table.ceiling(guest.process), 0, "a process of another core of which nothing is known");
+    assert_eq!(table.prepare("x", guest, Powers::all(), None), Err(Error::NoSuchProcess));
+    for (ceiling, usual) in [(50, 50), (100, 100), (180, 100)] {
+        table.visitors.admit(guest, ceiling).unwrap();
+        assert_eq!(table.ceiling(guest.process), ceiling);
+        let child = table.prepare("x", guest, NONE, None).unwrap();
+        let record = table.get(child).unwrap();
+        assert_eq!((record.priority, record.ceiling), (usual, usual), "unless something else is said");
+        table.check_invariants();
+        // It was prepared, and cannot be started when nobody vouches for its parent any more.
+        assert_eq!(table.check_parent(guest.process), Ok(()));
+        assert!(table.visitors.leave(guest.process));
+        assert_eq!((table.ceiling(guest.process), table.check_parent(guest.process)), (0, Err(Error::NoSuchProcess)));
+    }
+}
+
+#[test]
+fn who_was_admitted_twice_leaves_twice() {
+    let mut table = table();
+    let guest = Client::alone(pid::first(1) | 2);
+    (0..2).for_each(|_| table.visitors.admit(guest, 70).unwrap());
+    assert!(!table.visitors.leave(guest.process));
+    assert_eq!(table.ceiling(guest.process), 70);
+    assert!(table.visitors.leave(guest.process));
+    assert_eq!(table.ceiling(guest.process), 0);
+    assert!(table.visitors.leave(guest.process), "it is not there any more");
+    table.check_invariants();
+}
+
+#[test]
+fn the_guests_of_one_family_leave_room_for_others() {
+    let mut guests = Guests::default();
+    let of = |core, number| Client { process: pid::first(core) | number, family: family_of(core, 1) };
+    let count = (10..).take_while(|number| guests.admit(of(1, *number), 100).is_ok()).count();
+    assert_eq!(count, MAX_GUESTS / 2);
+    assert_eq!(guests.admit(of(1, 1), 100), Err(Error::Full));
+    assert_eq!((guests.admit(of(2, 1), 100), guests.admit(of(1, 10), 100)), (Ok(()), Ok(())));
+    guests.check_invariants();
 }
 
 #[test]
@@ -309,6 +353,7 @@ fn what_a_family_of_another_core_starts_is_one_family() {
     table.prepare("init", Client::alone(0), NONE, None).unwrap();
     let of = |number: u64, process: u64| Client { process, family: family_of(0, number) };
     let start = |table: &mut Table, parent: Client, powers| {
+        guest(table, parent.process);
         let pid = table.prepare("x", parent, powers, None).unwrap();
         (pid, table.get(pid).unwrap().client().family)
     };
@@ -340,6 +385,7 @@ fn going_to_and_fro_between_cores_begins_no_family_after_family() {
         table.prepare("init", Client::alone(0), NONE, None).unwrap();
     }
     let start = |tables: &mut [Table; 2], core: usize, parent: Client| {
+        guest(&mut tables[core], parent.process);
         let pid = tables[core].prepare("x", parent, NONE, None).unwrap();
         tables[core].get(pid).unwrap().client()
     };
@@ -462,7 +508,7 @@ fn waits_end_in_the_order_of_their_deadlines() {
 #[test]
 fn processes_of_other_cores_start_some_here_and_manage_those() {
     let mut table = table();
-    let [one, other] = [pid::first(1) | 7, pid::first(2) | 7];
+    let [one, other] = [guest(&mut table, pid::first(1) | 7), pid::first(2) | 7];
     let child = table.prepare("bin/child", Client::alone(one), NONE, None).unwrap();
     assert_eq!(
         (table.preparing(one, child).is_ok(), table.preparing(other, child).err()),
@@ -489,16 +535,17 @@ fn processes_of_other_cores_start_some_here_and_manage_those() {
 #[test]
 fn what_a_process_of_another_core_starts_leaves_room_for_others() {
     let mut table = table();
-    let foreign = pid::first(1) | 7;
+    let (foreign, other) = (guest(&mut table, pid::first(1) | 7), guest(&mut table, pid::first(2) | 7));
     let started = (0..).take_while(|_| table.prepare("bin/child", Client::alone(foreign), NONE, None).is_ok()).count();
     assert!((MAX_LIVING / 4..=MAX_LIVING / 2).contains(&started), "{started}");
-    assert!(table.prepare("bin/child", Client::alone(pid::first(2) | 7), Powers::empty(), None).is_ok());
+    assert!(table.prepare("bin/child", Client::alone(other), Powers::empty(), None).is_ok());
     table.check_invariants();
 }
 
 #[test]
 fn processes_of_another_core_are_numbered_with_that_core() {
     let mut table = Table::of_core(3);
+    guest(&mut table, 2);
     let here = |number| pid::first(3) | number;
     assert_eq!(table.prepare("init", Client::alone(0), NONE, None), Ok(here(1)));
     assert_eq!(table.prepare("bin/shell", Client::alone(here(1)), Powers::empty(), None), Ok(here(2)));
@@ -524,7 +571,8 @@ fn processes_of_another_core_are_numbered_with_that_core() {
 fn the_load_is_what_runs_and_was_not_started_by_init() {
     let mut table = table();
     assert_eq!(table.load(), 1, "the program, not init and the shell");
-    let child = table.prepare("bin/child", Client::alone(pid::first(1) | 7), Powers::empty(), None).unwrap();
+    let parent = guest(&mut table, pid::first(1) | 7);
+    let child = table.prepare("bin/child", Client::alone(parent), Powers::empty(), None).unwrap();
     assert_eq!(table.load(), 1, "it does not run yet");
     table.set_state(child, State::Running).unwrap();
     assert_eq!(table.load(), 2);

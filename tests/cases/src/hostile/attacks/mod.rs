@@ -17,6 +17,7 @@
 //! floods     whatever lasts as long as it can
 //! reach      what others hold, and what is on other cores
 //! elsewhere  floods from another core
+//! limits     what is started on another core
 //! bystander  a busy program of the first core, which keeps its share
 //! turns      who sees to it that the emulator gives each core its turns
 //! ```
@@ -35,6 +36,7 @@ mod family;
 mod field;
 mod floods;
 mod kernel;
+mod limits;
 mod meter;
 mod reach;
 mod reserved;
@@ -159,6 +161,7 @@ const ATTACKS: &[&[Attack]] = &[
     rings::ATTACKS,
     floods::ATTACKS,
     elsewhere::ATTACKS,
+    limits::ATTACKS,
 ];
 
 /// What such a process does.
@@ -184,6 +187,10 @@ const PARTS: &[(&str, Part)] = &[
     ("take-blocks", family::take_blocks),
     ("take-waits", family::take_waits),
     ("sleep-together", family::sleep_together),
+    ("low", limits::low),
+    ("low-there", limits::low_there),
+    ("take-mail", limits::take_mail),
+    ("count-proxies", limits::count_proxies),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.

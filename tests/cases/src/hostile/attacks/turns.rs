@@ -10,7 +10,6 @@ use core::time::Duration;
 
 use tench::abi::Powers;
 use tench::procs::Procs;
-use tench::procs::protocol::TRUSTED_PRIORITY;
 use tench::sys::Instant;
 use tench::thread::{Builder, JoinHandle};
 use tench::time::{frequency, sleep};
@@ -21,8 +20,8 @@ use crate::case::Outcome;
 /// Microseconds between two events of another core, and of this one: that gives the others several turns each time.
 const BEAT_ELSEWHERE: u64 = 50;
 const BEAT_HERE: u64 = 200;
-/// Priority of who makes them on other cores: the highest that a process of another core may give.
-const ELSEWHERE: u8 = TRUSTED_PRIORITY;
+/// Priority of who makes them on other cores: above everybody who may be busy there.
+const ELSEWHERE: u8 = 180;
 /// And of who makes them here: above everybody who may be busy.
 const HERE: u8 = 199;
 

@@ -10,11 +10,6 @@
 
 #include <tench/message.h>
 
-/*
- * Highest priority that a process of another core may give here, if its capability permits reservations of processor time. Others
- * may give the usual one: here it is not known what they may give there.
- */
-#define TENCH_PROCS_TRUSTED_PRIORITY 180
 /* Largest stack of a main thread, in bytes. */
 #define TENCH_PROCS_MAX_STACK (UINT64_C(16)<<UINT64_C(20))
 /* Bytes of the largest file of a program that is handed over. */
@@ -1341,7 +1336,10 @@ static inline int tench_procs_load(tench_cap server, struct tench_procs_load_ans
 
 #define TENCH_PROCS_LABEL_FORGET UINT64_C(0xb1960003001d)
 
-/* A process of another core can ask no more: what it prepares is given up. */
+/*
+ * A process of another core has one way less to ask something here, of those for which it was admitted (`admit`). After the last, what it
+ * prepares is given up.
+ */
 static inline int tench_procs_forget(tench_cap server, uint64_t process)
 {
     struct tench_message space, *message = &space;
@@ -1447,6 +1445,52 @@ static inline int tench_procs_write(tench_cap server, uint64_t process, const vo
     tench_begin(message, TENCH_PROCS_LABEL_WRITE);
     tench_put(message, (uint64_t)process);
     tench_put_text(message, content, content_length);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_VOUCH UINT64_C(0xb19600030022)
+
+/* What tench_procs_vouch answers. */
+struct tench_procs_vouch_answer {
+    uint64_t first;
+    uint8_t second;
+};
+
+/*
+ * What other cores are to know of a process of this one: its family, and the highest priority that it may give.
+ * Errors: `NoSuchProcess`, `WrongState` (it has ended).
+ */
+static inline int tench_procs_vouch(tench_cap server, uint64_t process, struct tench_procs_vouch_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_VOUCH);
+    tench_put(message, (uint64_t)process);
+    int code = tench_procs_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->first = tench_take(reader);
+    answer->second = (uint8_t)tench_take_at_most(reader, UINT8_MAX);
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_PROCS_LABEL_ADMIT UINT64_C(0xb19600030023)
+
+/*
+ * A process of another core may start processes here until `forget` was said as often, with priorities up to this ceiling,
+ * which is its own there. `client` is its badge, which says its family.
+ * Errors: `Full`, `OutOfMemory`, `NotAllowed` (it is a process of this core).
+ */
+static inline int tench_procs_admit(tench_cap server, uint64_t client, uint8_t ceiling)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_PROCS_LABEL_ADMIT);
+    tench_put(message, (uint64_t)client);
+    tench_put(message, (uint64_t)ceiling);
     int code = tench_procs_call(server, message);
     if (code != TENCH_DONE)
         return code;

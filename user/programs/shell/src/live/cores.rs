@@ -2,11 +2,9 @@
 
 use tench::names::Names;
 use tench::procs::pid::{first, place};
-use tench::procs::protocol::TRUSTED_PRIORITY;
 use tench::procs::protocol::{Error as ProcsError, State};
 use tench::procs::{Failure as ProcsFailure, Procs, Status};
 use tench::sync::Mutex;
-use tench::sys::abi::Powers;
 use tench::sys::abi::layout::slot;
 use tench::sys::abi::process::DEFAULT_PRIORITY;
 use tench::sys::{Cap, Endpoint, Error, Kernel, SchedulingContext};
@@ -149,13 +147,8 @@ pub fn procs(core: u64) -> Result<(Procs, Option<Elsewhere>), Refusal> {
     Ok((Procs::at(found), Some(Elsewhere(found))))
 }
 
-/// The highest priority that the shell may give to a process of a core: here its own ceiling, elsewhere what the process server there
-/// permits who is not known to it.
-pub fn highest_priority(core: u64) -> u8 {
-    if core != place(process::id()).0 {
-        let is_trusted = super::own_powers().contains(Powers::RESERVE);
-        return if is_trusted { TRUSTED_PRIORITY } else { DEFAULT_PRIORITY };
-    }
+/// The highest priority that the shell may give, on any core: its own ceiling.
+pub fn highest_priority() -> u8 {
     let own = Cap::<SchedulingContext>::new(slot::SCHEDULING).query();
     own.map_or(DEFAULT_PRIORITY, |info| info.ceiling.min(u64::from(u8::MAX)) as u8)
 }

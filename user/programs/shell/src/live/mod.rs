@@ -222,7 +222,7 @@ impl System for Live {
         let preparing = Preparing { spawn, given: [false; 3], _server: server };
         let said = self.description.get_or_insert_with(description::read).as_ref();
         let said = said.and_then(|system| wishes::find(system, program));
-        let wish = wishes::settle(said, settings, cores::highest_priority(core));
+        let wish = wishes::settle(said, settings, cores::highest_priority());
         let settled = configure(&spawn, &wish, settings.powers).and_then(|()| pass_on(&spawn, arguments, &wish));
         if let Err(refusal) = settled {
             spawn.abandon();

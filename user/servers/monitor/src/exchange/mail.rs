@@ -48,6 +48,8 @@ struct Place {
     ticket: u64,
     sender: Core,
     process: u64,
+    /// Of which family that is, as far as something is to come for it.
+    family: u64,
     from: u64,
     word: u64,
     /// Under which it will come, and from which core.
@@ -97,14 +99,15 @@ impl<P> Mail<P> {
     }
 
     /// Keeps a place for what `from` will send from the core `sender`.
-    pub fn reserve(&mut self, sender: Core, from: u64, process: u64, word: u64) -> Result<u64, Error> {
+    pub fn reserve(&mut self, sender: Core, from: u64, to: Client, word: u64) -> Result<u64, Error> {
         if !self.has_room(from) {
             return Err(Error::MailboxFull);
         }
         self.places.take(Client::of_badge(from));
         self.last += 1;
         let ticket = self.last;
-        self.letters.push(Place { ticket, sender, process, from, word, name: None, slot: None });
+        let Client { process, family } = to;
+        self.letters.push(Place { ticket, sender, process, family, from, word, name: None, slot: None });
         Ok(ticket)
     }
 
@@ -132,8 +135,9 @@ impl<P> Mail<P> {
     }
 
     /// For which process a ticket is, if nothing has come for it yet.
-    pub fn receiver(&mut self, sender: Core, ticket: u64) -> Option<u64> {
-        self.find(sender, ticket).filter(|letter| letter.name.is_none()).map(|letter| letter.process)
+    pub fn receiver(&mut self, sender: Core, ticket: u64) -> Option<Client> {
+        let letter = self.find(sender, ticket).filter(|letter| letter.name.is_none())?;
+        Some(Client { process: letter.process, family: letter.family })
     }
 
     /// Whether something can arrive under a name.
@@ -261,7 +265,8 @@ impl<P> Mail<P> {
     pub fn put_back(&mut self, letter: Letter) {
         let Letter { from, word, process, slot, ticket, sender } = letter;
         self.places.take(Client::of_badge(from));
-        self.letters.insert(0, Place { ticket, sender, process, from, word, name: None, slot: Some(slot) });
+        let family = process;
+        self.letters.insert(0, Place { ticket, sender, process, family, from, word, name: None, slot: Some(slot) });
     }
 
     /// The processes for which something lies here.

@@ -7,6 +7,7 @@ use tench_abi::CapAddress;
 use tench_foreign::{Core, Cores, Input, Kind, Shape};
 
 use tench_monitor_client::protocol::Error;
+use tench_places::Client;
 
 use super::line::Line;
 use super::mail::Letter;
@@ -123,7 +124,7 @@ impl<K: Kernel, P> Exchange<K, P> {
     }
 
     /// What came next of a core and is an endpoint: from where, for which ticket, and for which process that is, if there is one.
-    pub fn arriving(&mut self) -> Option<(Core, u64, Option<u64>, Carried)> {
+    pub fn arriving(&mut self) -> Option<(Core, u64, Option<Client>, Carried)> {
         let (from, ticket, carried) = self.hands.arriving.pop_front()?;
         Some((from, ticket, self.hands.mail.receiver(from, ticket), carried))
     }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use tench_channel::Request as Number;
 use tench_monitor::about::{About, Operation};
 use tench_monitor::exchange::line::{Admission, Growth, operation as exchange};
-use tench_monitor::message::{Forward, Outcome, Words, answered, decode_asker, ended, operation};
+use tench_monitor::message::{Forward, Outcome, Words, decode_asker, ended, operation};
 use tench_monitor_client::protocol::{Error, first};
 use tench_places::{Client, Places};
 use tench_protocol::{Given, Pending, Port, Sent};
@@ -119,12 +119,9 @@ pub fn carry_out(
             .map_err(malformed)
             .and_then(|forward| endpoints.request(core, &forward, books))
             .and_then(|request| desk.serve(core, number, request).map_err(at_once)),
-        operation::PROCESSES => {
-            let made = decode_asker(words, core).map_err(malformed).and_then(|(asker, powers)| {
-                endpoints.processes(asker.badge(powers), core).map_err(|_| (Outcome::Busy, 0))
-            });
-            return Some(made.map_or_else(|(why, about)| ended(why, about), |made| answered(0, &[made], &[])));
-        }
+        operation::PROCESSES => decode_asker(words, core)
+            .map_err(malformed)
+            .and_then(|(badge, ceiling)| desk.admit(core, number, badge, ceiling).map_err(at_once)),
         exchange::ADMIT => Admission::decode(words, core, desk.core).map_err(malformed).and_then(|admission| {
             let task = capabilities::look(books, first(core) | admission.asker, admission.process);
             desk.work(Work::There(core, number, admission), task).map_err(|_| (Outcome::Busy, 0))

@@ -97,7 +97,7 @@ impl<K: Kernel> Proxies<K> {
         self.lost.insert(core);
     }
 
-    /// A process that could ask this core's process server, and cannot any more.
+    /// A process that has one way less to ask this core's process server.
     pub fn parted(&mut self) -> Option<u64> {
         self.held.parted()
     }

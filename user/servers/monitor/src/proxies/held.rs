@@ -32,7 +32,7 @@ pub(super) struct Holdings {
     all: BTreeMap<u64, Held>,
     /// How many for each core.
     counts: BTreeMap<u64, usize>,
-    /// Processes that cannot ask the process server any more.
+    /// Processes that have one way less to ask the process server: once for each.
     parted: Vec<u64>,
     /// The last number under which something was held.
     last: u64,
@@ -73,18 +73,16 @@ impl Holdings {
         if let Some(count) = self.counts.get_mut(&held.to) {
             *count -= 1;
         }
+        if held.asks_processes() {
+            self.parted.push(identity(held.badge));
+        }
         Some(held)
     }
 
-    /// The same because the core does not need it any more: it is remembered who cannot ask the process server then.
+    /// The same because the core does not need it any more.
     pub fn release(&mut self, core: u64, number: u64) -> Option<Held> {
         self.held_for(core, number)?;
-        let held = self.let_go(number)?;
-        let process = identity(held.badge);
-        if held.asks_processes() && !self.can_ask(process) {
-            self.parted.push(process);
-        }
-        Some(held)
+        self.let_go(number)
     }
 
     /// The numbers of what is held for a core.
@@ -97,20 +95,9 @@ impl Holdings {
         self.counts.remove(&core);
     }
 
-    /// Whether this core's process server can be asked as this process.
-    fn can_ask(&self, process: u64) -> bool {
-        self.all.values().any(|held| held.asks_processes() && identity(held.badge) == process)
-    }
-
-    /// A process that could ask this core's process server, and cannot any more.
+    /// A process that has one way less to ask this core's process server.
     pub fn parted(&mut self) -> Option<u64> {
-        // It may have asked for it again meanwhile.
-        while let Some(process) = self.parted.pop() {
-            if !self.can_ask(process) {
-                return Some(process);
-            }
-        }
-        None
+        self.parted.pop()
     }
 
     /// Whether there may be any.

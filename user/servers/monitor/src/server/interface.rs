@@ -9,7 +9,7 @@ use tench_monitor_client::protocol::{
 use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Powers, Sent, Text};
 use tench_sys::{Cap, Endpoint, Untyped};
 
-use super::{Server, trade};
+use super::{Errand, Server, trade};
 use crate::capabilities::{self, Taken, Task, Waiter, Work};
 use crate::desk::Asker;
 use crate::slots::discard;
@@ -49,7 +49,11 @@ impl MonitorService for Server {
     ) -> Result<Option<u64>, Error> {
         let strings = Strings::new(&strings).map_err(|_| Error::BadStrings)?;
         let about = About::new(Operation::Spawn, caller, of_core(core)?).with_text(strings);
-        self.ask(about, later, Asker::Number)
+        if core == self.machine.core {
+            return self.ask(about, later, Asker::Number);
+        }
+        self.send_off(core, caller, || Ok(Errand::Spawn(about, Asker::Number(later.keep()?))))?;
+        Ok(None)
     }
 
     fn wait(
@@ -230,11 +234,9 @@ impl MonitorService for Server {
             return Err(Error::NotAllowed);
         }
         trade::make_room()?;
-        self.reach(core)?;
         let badge = caller.badge(powers) | first(self.machine.core);
         if core != self.machine.core {
-            let peer = self.peer(core)?.ok_or(Error::NotConnected)?;
-            peer.processes(badge, || later.keep())?;
+            self.send_off(core, caller, || Ok(Errand::Endpoint(core, badge, later.keep()?)))?;
             return Ok(None);
         }
         let made = self.endpoints.own_processes(badge).map_err(|_| Error::Full)?;

@@ -34,6 +34,7 @@ impl Server {
         match (work, words) {
             (Work::Growth(from, asker, bytes), words) => self.ask_for_memory(from, asker, bytes, words, port),
             (Work::Gift(core, number), words) => self.give_memory(core, number, words),
+            (Work::Errand(errand), words) => self.run(errand, words, port),
             (Work::Recall(giver, who), &[address, bytes]) => {
                 self.books.recall(giver, address, bytes, Waiter::Done(who));
             }
@@ -127,10 +128,10 @@ impl Server {
             };
             self.books.sent(parcel, sent);
         }
-        while let Some((from, ticket, process, carried)) = self.books.arriving() {
+        while let Some((from, ticket, receiver, carried)) = self.books.arriving() {
             let core = from.index() as u64;
-            let made = match process {
-                Some(process) => self.endpoints.receive_one(&carried, core, Caller::alone(process)).ok(),
+            let made = match receiver {
+                Some(receiver) => self.endpoints.receive_one(&carried, core, receiver).ok(),
                 None => {
                     self.endpoints.refuse_one(&carried, core);
                     None

@@ -216,7 +216,7 @@ impl World {
         let ticket = if self.nodes[to].is_lost || self.nodes[at].books.is_closed(number(to)) {
             Err(Error::CoreLost)
         } else {
-            self.nodes[to].books.reserve(number(at), from, CLIENT, 0)
+            self.nodes[to].books.reserve(number(at), from, Client::alone(CLIENT), 0)
         };
         let books = &mut self.nodes[at].books;
         match ticket {

@@ -272,7 +272,7 @@ impl World {
         let who = self.who();
         let slot = self.arrive(at, slot);
         let (sender, from) = (core(at as u8), first(at as u64) | from);
-        match self.cores[to].reserve(sender, from, process, word) {
+        match self.cores[to].reserve(sender, from, Client::alone(process), word) {
             Ok(ticket) => self.cores[at].send(Parcel::new(Some(who), slot, from, core(to as u8), ticket)),
             Err(why) => self.cores[at].refuse(Some(who), slot, why),
         }

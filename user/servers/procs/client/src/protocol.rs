@@ -235,9 +235,21 @@ pub trait ProcsService {
     #[method(28)]
     fn load(&mut self) -> Result<u64, Error>;
 
-    /// A process of another core can ask no more: what it prepares is given up.
+    /// A process of another core has one way less to ask something here, of those for which it was admitted (`admit`). After the last, what it
+    /// prepares is given up.
     #[method(29, authority)]
     fn forget(&mut self, process: u64) -> Result<(), Error>;
+
+    /// What other cores are to know of a process of this one: its family, and the highest priority that it may give.
+    /// Errors: `NoSuchProcess`, `WrongState` (it has ended).
+    #[method(34, authority)]
+    fn vouch(&mut self, process: u64) -> Result<(u64, u8), Error>;
+
+    /// A process of another core may start processes here until `forget` was said as often, with priorities up to this ceiling,
+    /// which is its own there. `client` is its badge, which says its family.
+    /// Errors: `Full`, `OutOfMemory`, `NotAllowed` (it is a process of this core).
+    #[method(35, authority)]
+    fn admit(&mut self, client: u64, ceiling: u8) -> Result<(), Error>;
 
     /// Ends the calling process as after a fault for which it found no remedy itself. There is no answer.
     #[method(20)]
@@ -355,9 +367,6 @@ tench_protocol::codes! {
     }
 }
 
-/// Highest priority that a process of another core may give here, if its capability permits reservations of processor time. Others
-/// may give the usual one: here it is not known what they may give there.
-pub const TRUSTED_PRIORITY: u8 = 180;
 /// Largest stack of a main thread, in bytes.
 pub const MAX_STACK: u64 = 16 << 20;
 /// Bytes of the largest file of a program that is handed over.

@@ -1,0 +1,124 @@
+//! What holds for a program on its core holds for what it starts on another: the highest priority that it may give, and that all are one family.
+
+use alloc::format;
+use core::time::Duration;
+
+use tench::abi::Powers;
+use tench::abi::layout::slot;
+use tench::memory::make;
+use tench::names::Names;
+use tench::procs::protocol::Error;
+use tench::procs::{Failure, Procs};
+use tench::sys::{Cap, Endpoint, Instant, SchedulingContext};
+use tench::time::sleep;
+use tench_monitor_client::Monitor;
+
+use super::{Attack, HELD, empty, held, said, soon};
+use crate::case::{Failure as Gained, Outcome};
+
+/// The attacks.
+pub const ATTACKS: &[Attack] = &[
+    Attack::new("elsewhere-ceiling", "no priority is given on another core that is not given here", ceiling).several(),
+    Attack::new("elsewhere-mail", "endpoints that children elsewhere are sent count for them together", mail).second(),
+];
+
+const PROCS: Procs = Procs::STANDARD;
+/// A ceiling below the usual priority.
+const LOW: u8 = 50;
+/// Children that are sent endpoints, and how many each.
+const RECEIVERS: usize = 6;
+const SENT: usize = 40;
+/// More proxies than there are when one family has all that it may have of endpoints without badges: 32 of 64.
+const MOST: u64 = 40;
+/// How long the proxies are looked at, in microseconds.
+const SPAN: u64 = 1_500_000;
+/// In which a monitor finds the proxies of those who have ended.
+const AFTERWARDS: Duration = Duration::from_millis(1_500);
+
+/// The monitor of this core, this core and another.
+fn cores() -> Outcome<(Monitor, u64, u64)> {
+    let monitor = Monitor::at(said(Names::STANDARD.look_up(Monitor::NAME, empty()?))?);
+    let (_, own) = said(monitor.cores())?;
+    Ok((monitor, own, 1 - own.min(1)))
+}
+
+fn ceiling() -> Outcome {
+    let child = PROCS.prepare("cases")?;
+    child.argument("attack")?;
+    child.argument("low")?;
+    child.configure(LOW, LOW, 0, Powers::empty())?;
+    held(PROCS, child.start()?)
+}
+
+/// A part, with a low ceiling: starts programs on the other core, one of which starts some here.
+pub fn low() -> Outcome {
+    low_there()?;
+    let (monitor, _, other) = cores()?;
+    let ended =
+        said(monitor.spawn(other, b"cases\0attack\0low-there\0")).and_then(|child| said(monitor.wait(child)))?;
+    equal!(ended.detail, HELD);
+    Ok(())
+}
+
+/// The same, but for the last.
+pub fn low_there() -> Outcome {
+    let (monitor, _, other) = cores()?;
+    equal!(said(Cap::<SchedulingContext>::new(slot::SCHEDULING).query())?.ceiling, u64::from(LOW));
+    let procs = Procs::at(said(monitor.processes(other, empty()?))?);
+    let child = procs.prepare("cases")?;
+    let refused = child.configure(LOW + 1, LOW + 1, 0, Powers::empty());
+    equal!(refused, Err(Failure::Refused(Error::PriorityTooHigh)));
+    equal!(child.configure(1, LOW + 1, 0, Powers::empty()), Err(Failure::Refused(Error::PriorityTooHigh)));
+    child.configure(LOW, LOW, 0, Powers::empty())?;
+    child.abandon();
+    let usual =
+        [said(procs.spawn("cases", &["attack", "idle"]))?, said(monitor.spawn(other, b"cases\0attack\0idle\0"))?];
+    for child in usual {
+        let priority = procs.status(child)?.priority;
+        procs.kill(child)?;
+        check!(priority <= u64::from(LOW));
+    }
+    Ok(())
+}
+
+fn mail() -> Outcome {
+    let (monitor, _, other) = cores()?;
+    let counts = said(monitor.spawn(other, b"cases\0attack\0count-proxies\0"))?;
+    let endpoint = make::<Endpoint>(0)?;
+    let (mut sent, mut receivers) = (0, [0; RECEIVERS]);
+    for receiver in &mut receivers {
+        *receiver = said(monitor.spawn(other, b"cases\0attack\0take-mail\0"))?;
+        let receiver = *receiver;
+        sent += (0..SENT).take_while(|_| monitor.give(receiver, 0, Cap::new(endpoint.cap().address())).is_ok()).count();
+    }
+    // The attempt is one.
+    check!(sent > 2 * MOST as usize);
+    equal!(said(monitor.wait(counts))?.detail, HELD);
+    receivers.iter().try_for_each(|receiver| said(monitor.kill(*receiver)))?;
+    // Until the other monitor has looked which proxies nobody has any more.
+    sleep(AFTERWARDS);
+    Ok(())
+}
+
+/// A part: takes what is sent to it, and keeps that.
+pub fn take_mail() -> Outcome {
+    let (monitor, ..) = cores()?;
+    loop {
+        said(monitor.take(empty()?))?;
+    }
+}
+
+/// A part: looks how many proxies there are at most: more than there were, and no more than a family may have.
+pub fn count_proxies() -> Outcome {
+    let (monitor, ..) = cores()?;
+    let mut most = 0;
+    let end = soon(SPAN);
+    while Instant::now() < end {
+        sleep(Duration::from_millis(1));
+        most = most.max(said(monitor.exchanged())?.proxies);
+    }
+    if most < MOST / 2 || most > MOST {
+        return Err(Gained::new(format!("there were {most} proxies")));
+    }
+    Ok(())
+}
