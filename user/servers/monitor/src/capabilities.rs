@@ -297,7 +297,7 @@ pub enum Task {
     Delete(CapAddress),
     /// Asks how much memory is free.
     Free,
-    /// Asks how high a priority a process may give.
+    /// Asks how high a priority a process may give that wants to start something on another core.
     Vouch(u64),
     /// Asks where a process's block lies that has this number.
     Find(u64, u16),
@@ -316,7 +316,7 @@ pub fn carry_out(task: &Task) -> Words {
     match task {
         Task::Look(receiver, others) => {
             let known = if *receiver == MONITOR { None } else { processes::vouch(*receiver).ok() };
-            let family = known.map_or(NOBODY, |(family, _)| family);
+            let family = known.map_or(NOBODY, |(family, ..)| family);
             let ended = others.iter().copied().filter(|process| !lives(*process));
             core::iter::once(family).chain(ended).collect()
         }
@@ -332,7 +332,9 @@ pub fn carry_out(task: &Task) -> Words {
             Words::new()
         }
         Task::Vouch(process) => match processes::vouch(*process) {
-            Ok((_, ceiling)) => [Outcome::Answered as u64, u64::from(ceiling)].into_iter().collect(),
+            // What it starts elsewhere would count in no limit.
+            Ok((.., true)) => ended(Outcome::Refused, Error::Limited as u64),
+            Ok((_, ceiling, false)) => [Outcome::Answered as u64, u64::from(ceiling)].into_iter().collect(),
             Err(why) => ended(Outcome::Refused, why as u64),
         },
         Task::Free => Mem::STANDARD.totals().ok().map(|totals| totals.free).into_iter().collect(),

@@ -155,8 +155,9 @@ fn spawn(procs: Procs, strings: &Strings) -> Result<u64, Error> {
     spawn.start().map_err(refusal)
 }
 
-/// What other cores are to know of a process of this one that has not ended: its family, and the highest priority that it may give.
-pub fn vouch(process: u64) -> Result<(u64, u8), Error> {
+/// What other cores are to know of a process of this one that has not ended: its family, the highest priority that it may give, and whether its memory
+/// is limited.
+pub fn vouch(process: u64) -> Result<(u64, u8, bool), Error> {
     with_authority(|procs| procs.vouch(process))
 }
 

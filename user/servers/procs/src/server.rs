@@ -16,6 +16,7 @@ use tench_loader::fault::{Fault, OwnReport};
 use tench_loader::information::TEXT_SIZE;
 use tench_loader::{LoadError, Window, objects};
 use tench_mem_client::Mem;
+use tench_mem_client::protocol::NO_QUOTA;
 use tench_places::pace::Pace;
 use tench_procs::records::{self, Condition, Record, Records};
 use tench_procs::supervisor::State::Up;
@@ -529,10 +530,10 @@ impl ProcsService for Server {
         Ok(())
     }
 
-    fn vouch(&mut self, process: u64) -> Result<(u64, u8), Error> {
+    fn vouch(&mut self, process: u64) -> Result<(u64, u8, bool), Error> {
         self.records.check_living(process)?;
         let record = self.records.get(process)?;
-        Ok((record.client().family, record.ceiling))
+        Ok((record.client().family, record.ceiling, record.quota != NO_QUOTA))
     }
 
     fn admit(&mut self, client: u64, ceiling: u8) -> Result<(), Error> {

@@ -1,4 +1,5 @@
-//! What holds for a program on its core holds for what it starts on another: the highest priority that it may give, and that all are one family.
+//! What holds for a program on its core holds for what it starts on another: the highest priority that it may give, that its memory is limited, and that
+//! all are one family.
 
 use alloc::format;
 use core::time::Duration;
@@ -12,6 +13,7 @@ use tench::procs::{Failure, Procs};
 use tench::sys::{Cap, Endpoint, Instant, SchedulingContext};
 use tench::time::sleep;
 use tench_monitor_client::Monitor;
+use tench_monitor_client::protocol::Error as Refused;
 
 use super::{Attack, HELD, empty, held, said, soon};
 use crate::case::{Failure as Gained, Outcome};
@@ -19,12 +21,15 @@ use crate::case::{Failure as Gained, Outcome};
 /// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("elsewhere-ceiling", "no priority is given on another core that is not given here", ceiling).several(),
+    Attack::new("elsewhere-quota", "whose memory is limited starts nothing where that does not count", quota).several(),
     Attack::new("elsewhere-mail", "endpoints that children elsewhere are sent count for them together", mail).second(),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
 /// A ceiling below the usual priority.
 const LOW: u8 = 50;
+/// Bytes of memory that are enough for two of these programs.
+const LIMIT: u64 = 16 << 20;
 /// Children that are sent endpoints, and how many each.
 const RECEIVERS: usize = 6;
 const SENT: usize = 40;
@@ -78,6 +83,29 @@ pub fn low_there() -> Outcome {
         procs.kill(child)?;
         check!(priority <= u64::from(LOW));
     }
+    Ok(())
+}
+
+fn quota() -> Outcome {
+    let child = PROCS.prepare("cases")?;
+    child.argument("attack")?;
+    child.argument("limited")?;
+    child.limit(LIMIT)?;
+    held(PROCS, child.start()?)
+}
+
+/// A part, whose memory is limited: neither it nor what it starts begins anything on the other core.
+pub fn limited() -> Outcome {
+    nothing_there()?;
+    held(PROCS, said(PROCS.spawn("cases", &["attack", "nothing-there"]))?)
+}
+
+/// The same, but for the last.
+pub fn nothing_there() -> Outcome {
+    let (monitor, _, other) = cores()?;
+    let refused = Failure::Refused(Refused::Limited);
+    equal!(monitor.spawn(other, b"cases\0attack\0idle\0"), Err(refused));
+    equal!(monitor.processes(other, empty()?).map(drop), Err(refused));
     Ok(())
 }
 

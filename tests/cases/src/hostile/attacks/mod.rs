@@ -187,6 +187,8 @@ const PARTS: &[(&str, Part)] = &[
     ("take-blocks", family::take_blocks),
     ("take-waits", family::take_waits),
     ("sleep-together", family::sleep_together),
+    ("limited", limits::limited),
+    ("nothing-there", limits::nothing_there),
     ("low", limits::low),
     ("low-there", limits::low_there),
     ("take-mail", limits::take_mail),

@@ -170,6 +170,8 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_TEXT_TOO_LONG = 38,
     /* The caller has not started the process. */
     TENCH_MONITOR_ERROR_NOT_ALLOWED = 39,
+    /* What a process with a limit would start on another core would count in no limit. */
+    TENCH_MONITOR_ERROR_LIMITED = 41,
     /* The process is `init`, `mem`, `procs` or the monitor of its core. */
     TENCH_MONITOR_ERROR_ESSENTIAL = 40,
     /* Only memory, endpoints and notifications can be sent. */
@@ -222,6 +224,7 @@ static inline bool tench_monitor_error_is(uint64_t code)
     case TENCH_MONITOR_ERROR_TOO_MANY_PROCESSES:
     case TENCH_MONITOR_ERROR_TEXT_TOO_LONG:
     case TENCH_MONITOR_ERROR_NOT_ALLOWED:
+    case TENCH_MONITOR_ERROR_LIMITED:
     case TENCH_MONITOR_ERROR_ESSENTIAL:
     case TENCH_MONITOR_ERROR_NOT_SENDABLE:
     case TENCH_MONITOR_ERROR_DEVICE_MEMORY:
@@ -279,6 +282,8 @@ static inline const char *tench_monitor_error_text(uint64_t code)
         return "the text is too long";
     case TENCH_MONITOR_ERROR_NOT_ALLOWED:
         return "this takes a power that you do not have; `caps` shows which you have";
+    case TENCH_MONITOR_ERROR_LIMITED:
+        return "your memory is limited, which counts on your own core alone: who has no limit can start that there, with a limit";
     case TENCH_MONITOR_ERROR_ESSENTIAL:
         return "nothing would go on without it";
     case TENCH_MONITOR_ERROR_NOT_SENDABLE:

@@ -1458,10 +1458,11 @@ static inline int tench_procs_write(tench_cap server, uint64_t process, const vo
 struct tench_procs_vouch_answer {
     uint64_t first;
     uint8_t second;
+    bool third;
 };
 
 /*
- * What other cores are to know of a process of this one: its family, and the highest priority that it may give.
+ * What other cores are to know of a process of this one: its family, the highest priority that it may give, and whether its memory is limited.
  * Errors: `NoSuchProcess`, `WrongState` (it has ended).
  */
 static inline int tench_procs_vouch(tench_cap server, uint64_t process, struct tench_procs_vouch_answer *answer)
@@ -1475,6 +1476,7 @@ static inline int tench_procs_vouch(tench_cap server, uint64_t process, struct t
     struct tench_reader rest = tench_read(message), *reader = &rest;
     answer->first = tench_take(reader);
     answer->second = (uint8_t)tench_take_at_most(reader, UINT8_MAX);
+    answer->third = (bool)tench_take_at_most(reader, 1);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

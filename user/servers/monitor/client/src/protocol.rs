@@ -392,6 +392,8 @@ tench_protocol::codes! {
         TextTooLong = 38, "the text is too long";
         /// The caller has not started the process.
         NotAllowed = 39, "this takes a power that you do not have; `caps` shows which you have";
+        /// What a process with a limit would start on another core would count in no limit.
+        Limited = 41, "your memory is limited, which counts on your own core alone: who has no limit can start that there, with a limit";
         /// The process is `init`, `mem`, `procs` or the monitor of its core.
         Essential = 40, "nothing would go on without it";
         /// Only memory, endpoints and notifications can be sent.

@@ -240,10 +240,10 @@ pub trait ProcsService {
     #[method(29, authority)]
     fn forget(&mut self, process: u64) -> Result<(), Error>;
 
-    /// What other cores are to know of a process of this one: its family, and the highest priority that it may give.
+    /// What other cores are to know of a process of this one: its family, the highest priority that it may give, and whether its memory is limited.
     /// Errors: `NoSuchProcess`, `WrongState` (it has ended).
     #[method(34, authority)]
-    fn vouch(&mut self, process: u64) -> Result<(u64, u8), Error>;
+    fn vouch(&mut self, process: u64) -> Result<(u64, u8, bool), Error>;
 
     /// A process of another core may start processes here until `forget` was said as often, with priorities up to this ceiling,
     /// which is its own there. `client` is its badge, which says its family.
