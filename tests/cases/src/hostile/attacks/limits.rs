@@ -103,7 +103,7 @@ pub fn limited() -> Outcome {
 /// The same, but for the last.
 pub fn nothing_there() -> Outcome {
     let (monitor, _, other) = cores()?;
-    let refused = Failure::Refused(Refused::Limited);
+    let refused = tench_monitor_client::Failure::Refused(Refused::Limited);
     equal!(monitor.spawn(other, b"cases\0attack\0idle\0"), Err(refused));
     equal!(monitor.processes(other, empty()?).map(drop), Err(refused));
     Ok(())
