@@ -284,6 +284,15 @@ impl Pair {
             if let (Ok(record), Some(process)) = (self.table.get(*pid), known) {
                 assert_eq!((record.parent, record.status()), (process.parent, process.condition));
                 assert_eq!((&*record.name, record.quota), (process.name, process.quota));
+                // None but this one, or one that has its number now.
+                let number = record.client().family;
+                let is_of = |pid: u64, of: &Process| {
+                    of.family == process.family
+                        || self.table.get(pid).is_ok_and(|other| other.client().family == number)
+                };
+                let lives = self.model.processes.iter().any(|(pid, of)| self.model.lives(*pid) && is_of(*pid, of));
+                let ended = if lives { 0 } else { number };
+                assert_eq!(self.table.family_that_ended(number), ended, "whether a family has ended");
             }
             let next =
                 |after: u64| self.model.processes.keys().find(|one| **one > after && self.model.known(**one).is_some());

@@ -10,6 +10,7 @@
 //! kernel     attacks on the kernel, by what a program makes of its own memory
 //! servers    attacks on servers, by requests
 //! family     attacks on servers by a process and its children
+//! leavers    the same by children that end, and leave files
 //! borrowed   what others had, after their end
 //! trees      work for others that is expensive to undo
 //! equals     what keeps those of the same priority from running
@@ -34,6 +35,7 @@ mod family;
 mod field;
 mod floods;
 mod kernel;
+mod leavers;
 mod meter;
 mod reach;
 mod reserved;
@@ -151,6 +153,7 @@ const ATTACKS: &[&[Attack]] = &[
     kernel::ATTACKS,
     servers::ATTACKS,
     family::ATTACKS,
+    leavers::ATTACKS,
     borrowed::ATTACKS,
     trees::ATTACKS,
     equals::ATTACKS,
@@ -179,6 +182,7 @@ const PARTS: &[(&str, Part)] = &[
     ("take-all", family::take_all),
     ("take-blocks", family::take_blocks),
     ("take-waits", family::take_waits),
+    ("leave-files", leavers::leave_files),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.
