@@ -348,7 +348,7 @@ fn hostile(_: &mut Stage) -> Outcome {
     check!(matches!(as_files, Err(Refused::Rejected(Rejection::OtherInterface(_)))));
     let as_stream = Stream::at(Cap::new(slot::FILES)).read(1);
     check!(matches!(as_stream, Err(Refused::Rejected(Rejection::OtherInterface(_)))));
-    check!(matches!(FILES.process_ended(1), Err(Refused::Rejected(Rejection::NotAllowed))));
+    check!(matches!(FILES.process_ended(1, 0), Err(Refused::Rejected(Rejection::NotAllowed))));
     check!(matches!(FILES.process_lives(1, 1), Err(Refused::Rejected(Rejection::NotAllowed))));
     equal!(reader.stream().write(b"x"), Err(Refused::Refused(StreamError::NotForWriting)));
     equal!(writer.stream().read(1), Err(Refused::Refused(StreamError::NotForReading)));

@@ -17,7 +17,7 @@
 //! families   family  ──▶ the places of its processes   what the rule asks for
 //! ```
 //! The rule needs to know no more than how many places each family has. Servers hear of the ends of processes, and give back by process;
-//! so it is kept how many each process has, too.
+//! so it is kept how many each process has, too. Places for what stays when its maker has ended are counted by family alone ([`lasting`]).
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -26,6 +26,7 @@
 extern crate alloc;
 
 pub mod cursors;
+pub mod lasting;
 pub mod pace;
 pub mod queue;
 mod turns;
@@ -51,8 +52,6 @@ struct Held {
 pub struct Places {
     limit: usize,
     taken: usize,
-    /// Taken, and nobody's any more.
-    left: usize,
     /// Only processes that have some.
     held: BTreeMap<u64, Held>,
     /// Only families that have some.
@@ -62,7 +61,7 @@ pub struct Places {
 impl Places {
     /// So many places, all free.
     pub const fn new(limit: usize) -> Places {
-        Places { limit, taken: 0, left: 0, held: BTreeMap::new(), families: BTreeMap::new() }
+        Places { limit, taken: 0, held: BTreeMap::new(), families: BTreeMap::new() }
     }
 
     /// Places that there are.
@@ -162,23 +161,14 @@ impl Places {
         Some(count)
     }
 
-    /// A process has one less. If it has none, it is one of those that were [left](Self::leave); if there are none either,
-    /// nothing happens.
+    /// A process has one less. If it has none, nothing happens.
     pub fn give_back(&mut self, process: u64) {
         self.give_back_all(process, 1);
     }
 
     /// A process has so many less: the same as if it gave back one after another.
     pub fn give_back_all(&mut self, process: u64, count: usize) {
-        let own = self.subtract(process, count).unwrap_or(0);
-        let left = (count - own).min(self.left);
-        self.left -= left;
-        self.taken -= own + left;
-    }
-
-    /// A process is gone. What it has stays taken, and is nobody's.
-    pub fn leave(&mut self, process: u64) {
-        self.left += self.subtract(process, usize::MAX).unwrap_or(0);
+        self.taken -= self.subtract(process, count).unwrap_or(0);
     }
 
     /// So many places of a process are a client's from now on, whether that one may have them or not. Of more than the first has,
@@ -192,7 +182,7 @@ impl Places {
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
         let held = self.held.values().map(|held| held.count).sum::<usize>();
-        assert_eq!(held + self.left, self.taken, "what is taken, somebody has or left");
+        assert_eq!(held, self.taken, "what is taken, somebody has");
         assert!(self.held.values().all(|held| held.count > 0), "who has nothing is not remembered");
         let mut families = BTreeMap::new();
         self.held.values().for_each(|held| *families.entry(held.family).or_insert(0) += held.count);

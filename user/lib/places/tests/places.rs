@@ -78,9 +78,6 @@ fn a_process_whose_family_is_found_out_takes_what_it_has_along() {
     assert_eq!((places.held_by_family(7), places.held_by_family(FAMILY), places.held(7)), (0, 5, 5));
     assert!(!places.may_take(of(1, 8)));
     places.check_invariants();
-    places.leave(7);
-    assert_eq!((places.held_by_family(FAMILY), places.taken()), (0, 5));
-    places.check_invariants();
 }
 
 #[test]
@@ -93,9 +90,6 @@ fn what_nobody_took_nobody_gives_back() {
     places.check_invariants();
     assert!(!allows(0, 3, 2), "more may be taken than there are, by a server that is started again");
 }
-
-/// In the list, whose places those are that were left.
-const LEFT: u64 = u64::MAX;
 
 /// Processes of the model; a third of them are in no family but their own.
 const PROCESSES: u64 = 9;
@@ -110,7 +104,7 @@ proptest! {
     fn counts_are_those_of_a_list(steps in prop::collection::vec((0..PROCESSES, 0..12u8), 0..200), limit in 1..40usize) {
         let mut places = Places::new(limit);
         let mut list: Vec<u64> = Vec::new();
-        let is_of = |holder: u64, family: u64| holder != LEFT && client(holder).family == family;
+        let is_of = |holder: u64, family: u64| client(holder).family == family;
         for (process, step) in steps {
             let asks = client(process);
             let own = list.iter().filter(|holder| is_of(**holder, asks.family)).count();
@@ -118,7 +112,7 @@ proptest! {
                 0 => {
                     places.give_back(process);
                     let of = |holder: u64| list.iter().position(|other| *other == holder);
-                    if let Some(index) = of(process).or_else(|| of(LEFT)) {
+                    if let Some(index) = of(process) {
                         list.swap_remove(index);
                     }
                 }
@@ -129,14 +123,10 @@ proptest! {
                     prop_assert_eq!(places.taken(), one_by_one.taken());
                     for _ in 0..count {
                         let of = |holder: u64| list.iter().position(|other| *other == holder);
-                        if let Some(index) = of(process).or_else(|| of(LEFT)) {
+                        if let Some(index) = of(process) {
                             list.swap_remove(index);
                         }
                     }
-                }
-                1 => {
-                    places.leave(process);
-                    list.iter_mut().filter(|holder| **holder == process).for_each(|holder| *holder = LEFT);
                 }
                 2 => {
                     let to = PROCESSES - 1 - process;

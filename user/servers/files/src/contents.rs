@@ -7,7 +7,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 
-use tench_places::{Client, Places};
+use tench_places::Client;
+use tench_places::lasting::{Lasting, Owner};
 use tench_stream::protocol::Error;
 
 /// Bytes of a block.
@@ -15,17 +16,17 @@ pub const BLOCK: usize = 4096;
 /// Bytes of the largest file.
 pub const MAX_SIZE: u64 = 1 << 31;
 
-/// How many blocks there are, and how many there can be. A block belongs to whoever had it made, who need not be whoever made the
-/// file: otherwise one could fill the share of another, by writing to its files. What a process leaves behind is nobody's.
+/// How many blocks there are, and how many there can be. A block counts for the family of whoever had it made, who need not be whoever made
+/// the file: otherwise one could fill the share of another, by writing to its files.
 #[derive(Debug)]
 pub struct Space {
-    places: Places,
+    places: Lasting,
 }
 
 impl Space {
     /// Room for so many blocks.
     pub const fn new(most: usize) -> Space {
-        Space { places: Places::new(most) }
+        Space { places: Lasting::new(most) }
     }
 
     /// Blocks in use.
@@ -38,14 +39,19 @@ impl Space {
         self.places.limit()
     }
 
-    /// Blocks of a process.
-    pub fn held(&self, process: u64) -> usize {
-        self.places.held(process)
+    /// Returns how many blocks count for a family.
+    pub fn held(&self, family: u64) -> usize {
+        self.places.held(family)
     }
 
-    /// A process has ended: its blocks stay.
-    pub fn process_ended(&mut self, process: u64) {
-        self.places.leave(process);
+    /// The last process of a family has ended: its blocks stay, and are nobody's.
+    pub fn family_ended(&mut self, family: u64) {
+        self.places.family_ended(family);
+    }
+
+    /// Panics unless these are the owners of all blocks.
+    pub fn check_invariants(&self, owners: &[Owner]) {
+        self.places.check_invariants(owners);
     }
 }
 
@@ -62,7 +68,7 @@ pub enum Contents {
 #[derive(Debug)]
 struct Block {
     bytes: Box<[u8]>,
-    process: u64,
+    owner: Owner,
 }
 
 /// Blocks by their number, and the file's size in bytes.
@@ -122,7 +128,7 @@ impl Blocks {
         }
     }
 
-    /// Writes bytes at a position: all of them, or none. Blocks that this takes belong to `client`.
+    /// Writes bytes at a position: all of them, or none. Blocks that this takes count for `client`'s family.
     pub fn write(&mut self, position: u64, bytes: &[u8], client: Client, space: &mut Space) -> Result<(), Error> {
         let end = position.checked_add(bytes.len() as u64).filter(|end| *end <= MAX_SIZE).ok_or(Error::TooLarge)?;
         if bytes.is_empty() {
@@ -134,9 +140,9 @@ impl Blocks {
         }
         for (number, offset, range) in parts(position, bytes.len()) {
             let bytes = &bytes[range];
-            let block = self.blocks.entry(number).or_insert_with(|| {
-                space.places.take(client);
-                Block { bytes: vec![0; BLOCK].into_boxed_slice(), process: client.process }
+            let block = self.blocks.entry(number).or_insert_with(|| Block {
+                bytes: vec![0; BLOCK].into_boxed_slice(),
+                owner: space.places.take(client),
             });
             block.bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
         }
@@ -152,7 +158,7 @@ impl Blocks {
         if size < self.size {
             let kept = size.div_ceil(BLOCK as u64) as u32;
             while let Some(last) = self.blocks.last_entry().filter(|last| *last.key() >= kept) {
-                space.places.give_back(last.remove().process);
+                space.places.give_back(last.remove().owner);
             }
             let rest = (size % BLOCK as u64) as usize;
             if rest > 0
@@ -167,19 +173,19 @@ impl Blocks {
 
     /// Gives all blocks back.
     pub fn free(self, space: &mut Space) {
-        // Those of one process that lie side by side together: they are many.
-        let mut blocks = self.blocks.into_values().map(|block| block.process).peekable();
-        while let Some(process) = blocks.next() {
+        // Those of one owner that lie side by side together: they are many.
+        let mut blocks = self.blocks.into_values().map(|block| block.owner).peekable();
+        while let Some(owner) = blocks.next() {
             let mut count = 1;
-            while blocks.next_if_eq(&process).is_some() {
+            while blocks.next_if_eq(&owner).is_some() {
                 count += 1;
             }
-            space.places.give_back_all(process, count);
+            space.places.give_back_all(owner, count);
         }
     }
 
     /// Whose blocks are there; panics if an invariant does not hold.
-    pub fn check_invariants(&self) -> impl Iterator<Item = u64> {
+    pub fn check_invariants(&self) -> impl Iterator<Item = Owner> {
         assert!(self.size <= MAX_SIZE);
         if let Some((number, block)) = self.blocks.last_key_value() {
             let start = u64::from(*number) * BLOCK as u64;
@@ -187,23 +193,6 @@ impl Blocks {
             let inside = usize::try_from(self.size - start).unwrap_or(BLOCK).min(BLOCK);
             assert!(block.bytes[inside..].iter().all(|byte| *byte == 0), "something lies behind the end");
         }
-        self.blocks.values().map(|block| block.process)
-    }
-}
-
-impl Space {
-    /// Panics unless these are the owners of all blocks.
-    pub fn check_invariants(&self, owners: &[u64]) {
-        check_places(&self.places, owners);
-    }
-}
-
-/// Panics unless places are taken by these owners, of whom some may have ended.
-pub fn check_places(places: &Places, owners: &[u64]) {
-    places.check_invariants();
-    assert_eq!(owners.len(), places.taken());
-    for owner in owners {
-        let own = owners.iter().filter(|other| *other == owner).count();
-        assert!(places.held(*owner) == own || places.held(*owner) == 0, "{own} are of process {owner}");
+        self.blocks.values().map(|block| block.owner)
     }
 }

@@ -186,9 +186,9 @@ impl<R> Ends<R> {
         }
     }
 
-    /// A process has ended: its ends are closed, or as many as one request is to close; it is the next of which is asked then.
-    /// Calls `refuse` with what it takes to answer those who waited there.
-    pub fn process_ended(&mut self, process: u64, mut refuse: impl FnMut(R)) {
+    /// A process has ended: its ends are closed, or as many as one request is to close; it is the next of which is asked then. If it was the
+    /// last of its `family`, what they made is nobody's; otherwise that is 0. Calls `refuse` with what it takes to answer those who waited there.
+    pub fn process_ended(&mut self, process: u64, family: u64, mut refuse: impl FnMut(R)) {
         self.owners.process_ended(process);
         for _ in 0..BATCH {
             match self.owners.next_of_ended(process) {
@@ -198,7 +198,10 @@ impl<R> Ends<R> {
                 None => break,
             }
         }
-        self.tree.process_ended(process);
+        if family != 0 {
+            // After that, and each time: others write through its ends as long as it pays for them.
+            self.tree.family_ended(family);
+        }
     }
 
     /// A process of which it must be found out whether it lives: nobody pays for its ends, or not all are closed yet.

@@ -7,10 +7,11 @@
 //! - Whoever gives an end away pays for it, and so for what the other does with it. What can be shared of it again, and what
 //!   can wait there, is little ([`MAX_GIVEN`]).
 //! - When the payer ends, the owner pays, if it lives: it was given the end, or somebody says so who cannot know it. So that is only
-//!   done for a few ends ([`MAX_INHERITED`]), the others are closed; and blocks that are written through them are nobody's.
+//!   done for a few ends ([`MAX_INHERITED`]), the others are closed; and blocks that are written through them are [`NOBODY`]'s.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
+use tench_places::lasting::COMMON;
 use tench_places::{Client, Places};
 
 /// Ends that there can be.
@@ -22,7 +23,7 @@ pub const MAX_GIVEN: u32 = 16;
 /// Ends that a process is made to pay for when those have ended who gave them.
 pub const MAX_INHERITED: usize = 16;
 /// Payer of an end whose payer has ended.
-pub const NOBODY: Client = Client::alone(u64::MAX);
+pub const NOBODY: Client = Client { process: u64::MAX, family: COMMON };
 
 /// What is at an end: the number of a pipe or of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub struct End {
 }
 
 impl End {
-    /// To whom blocks belong that are written through it.
+    /// Returns for whom blocks count that are written through it.
     pub const fn writer(&self) -> Client {
         if self.inherited { NOBODY } else { self.payer }
     }

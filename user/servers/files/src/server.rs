@@ -209,8 +209,8 @@ impl FilesService for Server {
         Ok(self.ends.usage())
     }
 
-    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error> {
-        self.ends.process_ended(process, |waiter| refuse(replies, waiter));
+    fn process_ended(&mut self, replies: &mut Replies, process: u64, family: u64) -> Result<Option<u64>, Error> {
+        self.ends.process_ended(process, family, |waiter| refuse(replies, waiter));
         Ok(self.ends.orphan())
     }
 

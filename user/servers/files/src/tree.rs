@@ -11,10 +11,11 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use tench_files_client::protocol::{Error, How, Kind, MAX_PATH, Status};
-use tench_places::{Client, Places};
+use tench_places::Client;
+use tench_places::lasting::{Lasting, Owner};
 use tench_protocol::{ArrayVec, Caller, Powers};
 
-use crate::contents::{Blocks, Contents, Space, check_places};
+use crate::contents::{Blocks, Contents, Space};
 
 /// Number of a node.
 pub type Node = u64;
@@ -39,9 +40,18 @@ impl Requester {
     }
 
     /// Refuses to change what another process made. Fails with `NotAllowed` then.
-    fn check_maker(self, maker: Option<u64>) -> Result<(), Error> {
-        if self.is_entitled || maker == Some(self.client.process) { Ok(()) } else { Err(Error::NotAllowed) }
+    fn check_maker(self, maker: Option<Maker>) -> Result<(), Error> {
+        let is_own = maker.is_some_and(|maker| maker.process == self.client.process);
+        if self.is_entitled || is_own { Ok(()) } else { Err(Error::NotAllowed) }
     }
+}
+
+/// Who made a file or directory.
+#[derive(Clone, Copy, Debug)]
+struct Maker {
+    process: u64,
+    /// For whom it counts.
+    owner: Owner,
 }
 
 /// A file.
@@ -52,8 +62,8 @@ struct File {
     opens: u32,
     /// Whether it has a name.
     linked: bool,
-    /// Who made it.
-    maker: u64,
+    /// Who made it; nobody made those of the archive.
+    maker: Option<Maker>,
 }
 
 /// A directory.
@@ -61,7 +71,7 @@ struct File {
 struct Directory {
     entries: BTreeMap<Box<str>, Node>,
     /// Who made it; one that nobody made stays where it is.
-    maker: Option<u64>,
+    maker: Option<Maker>,
     /// Whether everybody may make something in it.
     is_everybodys: bool,
 }
@@ -91,7 +101,7 @@ pub struct Tree {
     nodes: BTreeMap<Node, Thing>,
     next: Node,
     /// Nodes that somebody made.
-    made: Places,
+    made: Lasting,
     /// Memory of the files.
     pub space: Space,
 }
@@ -100,7 +110,7 @@ impl Tree {
     /// An empty directory, with room for `most` files and directories and so many blocks of contents.
     pub fn new(most: usize, blocks: usize) -> Tree {
         let root = Thing::Directory(Directory::default());
-        Tree { nodes: BTreeMap::from([(ROOT, root)]), next: 1, made: Places::new(most), space: Space::new(blocks) }
+        Tree { nodes: BTreeMap::from([(ROOT, root)]), next: 1, made: Lasting::new(most), space: Space::new(blocks) }
     }
 
     /// Files and directories that are not fixed, with those that have no name any more.
@@ -108,10 +118,10 @@ impl Tree {
         self.made.taken()
     }
 
-    /// A process has ended: what it made and wrote stays, and counts for nobody.
-    pub fn process_ended(&mut self, process: u64) {
-        self.made.leave(process);
-        self.space.process_ended(process);
+    /// The last process of a family has ended: what they made and wrote stays, and counts for nobody.
+    pub fn family_ended(&mut self, family: u64) {
+        self.made.family_ended(family);
+        self.space.family_ended(family);
     }
 
     /// Adds a file of the boot archive, with the directories on its way. One whose path does not fit is left out, as is one whose
@@ -123,7 +133,7 @@ impl Tree {
         if name.is_empty() || matches!(name, "." | "..") || self.directory(directory)?.entries.contains_key(name) {
             return Err(Error::Exists);
         }
-        let file = File { contents: Contents::Archive(contents), opens: 0, linked: true, maker: 0 };
+        let file = File { contents: Contents::Archive(contents), opens: 0, linked: true, maker: None };
         self.add(directory, name, Thing::File(file))?;
         Ok(())
     }
@@ -232,12 +242,16 @@ impl Tree {
     }
 
     /// Makes room for one more node of a client.
-    fn room(&mut self, client: Client) -> Result<(), Error> {
+    fn room(&mut self, client: Client) -> Result<Option<Maker>, Error> {
         if !self.made.may_take(client) {
             return Err(Error::NoSpace);
         }
-        self.made.take(client);
-        Ok(())
+        Ok(Some(Maker { process: client.process, owner: self.made.take(client) }))
+    }
+
+    /// A node is gone that somebody made, or nobody.
+    fn give_back(&mut self, maker: Option<Maker>) {
+        maker.into_iter().for_each(|maker| self.made.give_back(maker.owner));
     }
 
     /// Refuses who may not make anything in a directory. Fails with `NotAllowed` then.
@@ -255,9 +269,8 @@ impl Tree {
             Err(Error::NoSuchFile) if matches!(how, How::Write | How::Append | How::CreateNew) => {
                 let name = walk.name.filter(|_| !path.ends_with('/')).ok_or(Error::IsDirectory)?;
                 self.check_add(by, walk.directory())?;
-                self.room(by.client)?;
-                let contents = Contents::Memory(Blocks::default());
-                let file = File { contents, opens: 0, linked: true, maker: by.client.process };
+                let maker = self.room(by.client)?;
+                let file = File { contents: Contents::Memory(Blocks::default()), opens: 0, linked: true, maker };
                 self.add(walk.directory(), name, Thing::File(file))?
             }
             Err(error) => return Err(error),
@@ -268,7 +281,7 @@ impl Tree {
         }
         match &mut file.contents {
             Contents::Archive(_) if how != How::Read => return Err(Error::ReadOnly),
-            Contents::Memory(_) if how != How::Read => by.check_maker(Some(file.maker))?,
+            Contents::Memory(_) if how != How::Read => by.check_maker(file.maker)?,
             Contents::Archive(_) | Contents::Memory(_) => {}
         }
         match &mut file.contents {
@@ -295,7 +308,7 @@ impl Tree {
         }
         if let Some(Thing::File(File { contents: Contents::Memory(blocks), maker, .. })) = self.nodes.remove(&node) {
             blocks.free(&mut self.space);
-            self.made.give_back(maker);
+            self.give_back(maker);
         }
     }
 
@@ -324,9 +337,8 @@ impl Tree {
                 // What is not there has a name.
                 let name = walk.name.ok_or(Error::Exists)?;
                 self.check_add(by, walk.directory())?;
-                self.room(by.client)?;
-                let directory =
-                    Directory { maker: Some(by.client.process), is_everybodys: by.is_entitled, ..Directory::default() };
+                let maker = self.room(by.client)?;
+                let directory = Directory { maker, is_everybodys: by.is_entitled, ..Directory::default() };
                 self.add(walk.directory(), name, Thing::Directory(directory))?;
                 Ok(())
             }
@@ -341,7 +353,7 @@ impl Tree {
             Some(Thing::Directory(Directory { maker: None, .. })) => Err(Error::ReadOnly),
             Some(Thing::File(File { contents: Contents::Archive(_), .. })) => Err(Error::ReadOnly),
             Some(Thing::Directory(directory)) => by.check_maker(directory.maker),
-            Some(Thing::File(file)) => by.check_maker(Some(file.maker)),
+            Some(Thing::File(file)) => by.check_maker(file.maker),
         }
     }
 
@@ -373,8 +385,9 @@ impl Tree {
             }
             Some(Thing::Directory(directory)) => {
                 // One that nobody made is not removed.
-                directory.maker.into_iter().for_each(|maker| self.made.give_back(maker));
+                let maker = directory.maker;
                 self.nodes.remove(&node);
+                self.give_back(maker);
             }
             None => {}
         }
@@ -437,18 +450,18 @@ impl Tree {
                     assert!(file.linked || file.opens > 0, "file {node} is of no use");
                     if let Contents::Memory(contents) = &file.contents {
                         blocks.extend(contents.check_invariants());
-                        made.push(file.maker);
+                        made.extend(file.maker.map(|maker| maker.owner));
                     }
                 }
                 Thing::Directory(directory) => {
                     assert_eq!(names, 1, "names of directory {node}");
-                    made.extend(directory.maker);
+                    made.extend(directory.maker.map(|maker| maker.owner));
                 }
             }
         }
         assert!(blocks.len() <= self.space.most() && made.len() <= self.made.limit());
         self.space.check_invariants(&blocks);
-        check_places(&self.made, &made);
+        self.made.check_invariants(&made);
     }
 }
 

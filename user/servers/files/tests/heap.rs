@@ -61,17 +61,17 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         }
         let (refused, bytes) = peak(|| {
             let mut refused = 0;
-            ends.process_ended(process, |_| refused += 1);
+            ends.process_ended(process, process, |_| refused += 1);
             refused
         });
         assert_eq!(refused, WAITING);
         count(bytes);
         while ends.orphan() == Some(process) {
-            count(peak(|| ends.process_ended(process, |_| ())).1);
+            count(peak(|| ends.process_ended(process, process, |_| ())).1);
         }
         count(peak(|| ends.process_lives(Client::alone(process + 100), |_| ())).1);
         while ends.orphan() == Some(process + 100) {
-            count(peak(|| ends.process_ended(process + 100, |_| ())).1);
+            count(peak(|| ends.process_ended(process + 100, process + 100, |_| ())).1);
         }
     }
     ends.check_invariants();

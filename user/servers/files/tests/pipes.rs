@@ -54,7 +54,7 @@ fn a_family_leaves_ends_and_waits_for_others() {
 fn ended(ends: &mut Ends<u64>, process: u64) -> Vec<u64> {
     let mut refused = Vec::new();
     loop {
-        ends.process_ended(process, |reply| refused.push(reply));
+        ends.process_ended(process, process, |reply| refused.push(reply));
         ends.check_invariants();
         if ends.orphan() != Some(process) {
             return refused;
@@ -295,7 +295,7 @@ fn a_process_with_many_ends_is_closed_in_pieces() {
     let all = ends.usage().ends;
     let mut pieces = 0;
     loop {
-        ends.process_ended(1, |_| ());
+        ends.process_ended(1, 1, |_| ());
         pieces += 1;
         ends.check_invariants();
         assert_eq!(ends.usage().ends, all.saturating_sub(pieces * BATCH as u64));

@@ -142,10 +142,10 @@ fn a_removed_file_stays_as_long_as_it_is_open() {
     let shared = ends.share(end, 6).unwrap();
     ends.tree.remove(entitled(PROCESS), "a").unwrap();
     assert_eq!(ends.tree.remove(entitled(PROCESS), "a"), Err(Error::NoSuchFile));
-    ends.process_ended(PROCESS, |()| ());
+    ends.process_ended(PROCESS, PROCESS, |()| ());
     assert_eq!(read(&mut ends, shared, 5), Ok(b"still".to_vec()));
     assert_eq!(ends.usage().bytes, BLOCK as u64);
-    ends.process_ended(6, |()| ());
+    ends.process_ended(6, 6, |()| ());
     assert_eq!((ends.usage().bytes, ends.usage().nodes), (0, 0));
     ends.check_invariants();
 }
@@ -175,7 +175,7 @@ fn without_space_nothing_is_written_and_what_is_removed_can_be_used_again() {
 }
 
 #[test]
-fn a_process_has_what_it_made_and_wrote_and_leaves_it_to_nobody() {
+fn a_family_has_what_it_made_and_wrote_and_leaves_it_to_nobody() {
     let mut ends = ends();
     let blocks = |ends: &Ends<()>| [PROCESS, 6, 8].map(|process| ends.tree.space.held(process));
     let fill = |ends: &mut Ends<()>, end: u64| {
@@ -199,18 +199,56 @@ fn a_process_has_what_it_made_and_wrote_and_leaves_it_to_nobody() {
     let append = ends.open(entitled(6), "mine", How::Append).unwrap();
     while write(&mut ends, append, &[1; MAX_DATA]).is_ok() {}
     assert_eq!(blocks(&ends), [10, 5, 0]);
-    ends.process_ended(PROCESS, |()| ());
+    ends.process_ended(PROCESS, PROCESS, |()| ());
     assert_eq!((blocks(&ends), ends.tree.space.used()), ([0, 5, 0], 15), "what is left is nobody's, and there");
     let other = ends.open(entitled(8), "other", How::Write).unwrap();
     write(&mut ends, other, b"x").unwrap();
     ends.truncate(second, 11 * BLOCK as u64).unwrap();
     ends.check_invariants();
     assert_eq!((blocks(&ends), ends.tree.space.used()), ([0, 1, 1], 12));
-    ends.process_ended(6, |()| ());
+    ends.process_ended(6, 6, |()| ());
     ends.tree.remove(entitled(PROCESS), "mine").unwrap();
     ends.check_invariants();
     assert_eq!((blocks(&ends), ends.tree.space.used()), ([0, 0, 1], 1));
     assert_eq!(ends.tree.made(), 1, "and so are the names");
+}
+
+#[test]
+fn children_that_fill_the_files_one_after_another_leave_them_to_their_family() {
+    const FAMILY: u64 = 7 << 38;
+    let mut ends = ends();
+    let fill = |ends: &mut Ends<()>, process, family| {
+        let by = Requester { client: Client { process, family }, is_entitled: false };
+        let mut made = Vec::new();
+        for number in 0.. {
+            let path = format!("tmp/{process}-{number}");
+            let Ok(end) = ends.open(by, &path, How::CreateNew) else { break };
+            made.push(path);
+            if write(ends, end, b"x").is_err() {
+                break;
+            }
+        }
+        made
+    };
+    let held = |ends: &Ends<()>| (ends.tree.space.held(FAMILY), ends.tree.space.used(), ends.tree.made());
+    for child in 100..120 {
+        fill(&mut ends, child, FAMILY);
+        ends.process_ended(child, 0, |()| ());
+        ends.check_invariants();
+    }
+    // Each has a file in which there is nothing, until no more can be made.
+    assert_eq!(held(&ends), (10, 10, 20));
+    let made = fill(&mut ends, 8, 8);
+    assert_eq!((made.len(), held(&ends)), (6, (10, 15, 26)), "others get half of what is free");
+    // The last of the family, which made nothing, ends with it; the next of its number begins with nothing.
+    ends.process_ended(120, FAMILY, |()| ());
+    assert_eq!(held(&ends), (0, 15, 26));
+    let mine = fill(&mut ends, 200, FAMILY);
+    assert_eq!(held(&ends), (3, 18, 30));
+    ends.tree.remove(entitled(1), "tmp/100-0").unwrap();
+    assert_eq!(held(&ends), (3, 17, 29), "what others of its number left is not its own");
+    mine.iter().for_each(|path| ends.tree.remove(entitled(1), path).unwrap());
+    ends.check_invariants();
 }
 
 #[test]
@@ -271,7 +309,7 @@ fn what_a_process_made_others_do_not_change() {
     }
     assert_eq!(ends.tree.remove(others, "tmp/a"), Err(Error::NotAllowed));
     // When the maker has ended, nobody has its number.
-    ends.process_ended(1, |()| ());
+    ends.process_ended(1, 1, |()| ());
     assert_eq!(ends.tree.remove(others, "tmp/a"), Err(Error::NotAllowed));
     ends.open(entitled(3), "tmp/a", How::Append).unwrap();
     ends.tree.remove(entitled(3), "tmp/a").unwrap();

@@ -1,14 +1,17 @@
 //! Which processes of this core have asked which servers of the first.
 //!
 //! A server has to forget what it knows of a process that has ended. Of one that never asked it anything it knows nothing, and need not be
-//! told: most programs ask the console, and nobody else.
+//! told: most programs ask the console, and nobody else. The file server has to hear, too, when the last process of a family has ended
+//! of which any has asked it, whichever is the last: so families are in the same list, whose numbers are none of processes.
 
 use alloc::vec::Vec;
+
+use tench_places::Client;
 
 /// Services that there is a bit for.
 const BITS: u64 = u64::BITS as u64;
 
-/// Processes, and a bit for each service that they have asked; in order.
+/// Processes and families, and a bit for each service that they have asked; in order.
 #[derive(Debug)]
 pub struct Askers {
     known: Vec<(u64, u64)>,
@@ -27,17 +30,28 @@ impl Default for Askers {
 }
 
 impl Askers {
-    /// A process asks a service.
-    pub fn asks(&mut self, process: u64, service: u64) {
+    /// A process of a family asks a service.
+    pub fn asks(&mut self, client: Client, service: u64) {
         if service >= BITS {
             self.is_incomplete = true;
-            return;
+        } else if self.note(client.process, service) && client.family != client.process {
+            self.note(client.family, service);
         }
-        match self.known.binary_search_by_key(&process, |(known, _)| *known) {
-            Ok(place) => self.known[place].1 |= 1 << service,
-            Err(place) if self.known.try_reserve(1).is_ok() => self.known.insert(place, (process, 1 << service)),
+    }
+
+    /// Notes that a process or family has asked a service. Returns whether that is new.
+    fn note(&mut self, who: u64, service: u64) -> bool {
+        match self.known.binary_search_by_key(&who, |(known, _)| *known) {
+            Ok(place) => {
+                let services = &mut self.known[place].1;
+                let is_new = *services & 1 << service == 0;
+                *services |= 1 << service;
+                return is_new;
+            }
+            Err(place) if self.known.try_reserve(1).is_ok() => self.known.insert(place, (who, 1 << service)),
             Err(_) => self.is_incomplete = true,
         }
+        true
     }
 
     /// Capabilities of a service are here of which it alone knows whose they are.
@@ -48,33 +62,34 @@ impl Askers {
         }
     }
 
-    /// Returns whether a service may know a process that has ended. The last pair is confirmed again: the service may forget in parts.
-    pub fn ends(&mut self, process: u64, service: u64) -> bool {
-        let Some(told) = self.told.get_mut(service as usize) else { return self.forget(process, service) };
-        if core::mem::replace(told, process) == process {
+    /// Returns whether a service may know a process that has ended, or its family, if that has ended with it and is not 0. The last one is
+    /// confirmed again: the service may forget in parts.
+    pub fn ends(&mut self, process: u64, family: u64, service: u64) -> bool {
+        if let Some(told) = self.told.get_mut(service as usize)
+            && core::mem::replace(told, process) == process
+        {
             return true;
         }
-        let is_known = self.forget(process, service);
-        if !is_known {
-            self.told[service as usize] = 0;
+        let bit = if service < BITS { 1 << service } else { 0 };
+        // A family is told of to one service alone, and asks no other any more.
+        let is_known = self.forget(process, bit) & bit != 0;
+        let is_family_known = family != 0 && self.forget(family, u64::MAX) & bit != 0;
+        let may_know = is_known || is_family_known || self.is_incomplete || self.by_anybody & bit != 0;
+        if let Some(told) = self.told.get_mut(service as usize).filter(|_| !may_know) {
+            *told = 0;
         }
-        is_known
+        may_know
     }
 
-    /// Forgets that a process has asked a service. Returns whether it may have.
-    fn forget(&mut self, process: u64, service: u64) -> bool {
-        let bit = if service < BITS { 1 << service } else { 0 };
-        let is_unknown = self.is_incomplete || self.by_anybody & bit != 0;
-        let Ok(place) = self.known.binary_search_by_key(&process, |(known, _)| *known) else {
-            return is_unknown;
-        };
-        let services = &mut self.known[place].1;
-        let has_asked = *services & bit != 0;
-        *services &= !bit;
-        if *services == 0 {
+    /// Forgets that a process or family has asked these services. Returns which it had asked.
+    fn forget(&mut self, who: u64, services: u64) -> u64 {
+        let Ok(place) = self.known.binary_search_by_key(&who, |(known, _)| *known) else { return 0 };
+        let had = self.known[place].1;
+        self.known[place].1 &= !services;
+        if self.known[place].1 == 0 {
             self.known.remove(place);
         }
-        has_asked || is_unknown
+        had
     }
 
     /// How many there are.
@@ -87,35 +102,61 @@ impl Askers {
 mod tests {
     use super::*;
 
+    /// A process that is a family of its own.
+    const fn alone(process: u64) -> Client {
+        Client::alone(process)
+    }
+
     #[test]
     fn a_service_hears_of_the_ends_of_those_who_asked_it() {
         let mut askers = Askers::default();
         for (process, service) in [(7, 2), (5, 0), (5, 2), (9, 63), (5, 2)] {
-            askers.asks(process, service);
+            askers.asks(alone(process), service);
         }
         assert_eq!(askers.count(), 3);
-        assert!(!askers.ends(5, 1) && !askers.ends(6, 2) && !askers.ends(7, 0));
-        assert!(askers.ends(5, 2) && askers.ends(5, 2), "in parts");
-        assert!(askers.ends(5, 0) && !askers.ends(6, 2) && !askers.ends(5, 2));
-        assert!(askers.ends(7, 2) && askers.ends(9, 63));
+        assert!(!askers.ends(5, 0, 1) && !askers.ends(6, 0, 2) && !askers.ends(7, 0, 0));
+        assert!(askers.ends(5, 0, 2) && askers.ends(5, 0, 2), "in parts");
+        assert!(askers.ends(5, 0, 0) && !askers.ends(6, 0, 2) && !askers.ends(5, 0, 2));
+        assert!(askers.ends(7, 0, 2) && askers.ends(9, 0, 63));
+        assert_eq!(askers.count(), 0);
+    }
+
+    #[test]
+    fn a_service_hears_of_the_end_of_a_family_of_which_any_asked_it() {
+        const FAMILY: u64 = 3 << 38;
+        let mut askers = Askers::default();
+        for (process, service) in [(5, 2), (6, 2), (6, 1)] {
+            askers.asks(Client { process, family: FAMILY }, service);
+        }
+        assert_eq!(askers.count(), 3);
+        assert!(askers.ends(5, 0, 2) && !askers.ends(7, 0, 2), "the family lives");
+        assert!(askers.ends(6, 0, 1) && askers.ends(6, 0, 2));
+        assert_eq!(askers.count(), 1);
+        // The last asked nobody anything.
+        assert!(!askers.ends(8, 4 << 38, 2), "another family");
+        assert!(askers.ends(8, FAMILY, 2) && askers.ends(8, FAMILY, 2) && !askers.ends(9, FAMILY, 2));
+        assert_eq!(askers.count(), 0);
+        // One of which nobody asked that service is forgotten with its end, too.
+        askers.asks(Client { process: 10, family: FAMILY }, 1);
+        assert!(askers.ends(10, 0, 1) && !askers.ends(10, FAMILY, 2));
         assert_eq!(askers.count(), 0);
     }
 
     #[test]
     fn who_may_have_got_something_of_a_service_without_asking_it_is_told_of() {
         let mut askers = Askers::default();
-        askers.asks(5, 1);
+        askers.asks(alone(5), 1);
         askers.anybody_asks(2);
-        assert!(askers.ends(5, 2) && askers.ends(6, 2) && askers.ends(6, 2));
-        assert!(askers.ends(5, 1) && !askers.ends(6, 1) && !askers.ends(5, 1));
+        assert!(askers.ends(5, 0, 2) && askers.ends(6, 0, 2) && askers.ends(6, 0, 2));
+        assert!(askers.ends(5, 0, 1) && !askers.ends(6, 0, 1) && !askers.ends(5, 0, 1));
         askers.anybody_asks(64);
-        assert!(askers.ends(6, 1));
+        assert!(askers.ends(6, 0, 1));
     }
 
     #[test]
     fn where_something_may_be_missing_everybody_hears_of_everybody() {
         let mut askers = Askers::default();
-        askers.asks(5, 64);
-        assert!(askers.ends(5, 64) && askers.ends(5, 0) && askers.ends(8, 1));
+        askers.asks(alone(5), 64);
+        assert!(askers.ends(5, 0, 64) && askers.ends(5, 0, 0) && askers.ends(8, 0, 1));
     }
 }

@@ -230,7 +230,7 @@ impl Inbox {
     pub fn knows(&self, process: Option<u64>, service: u64) {
         let askers = &mut self.state.lock().askers;
         match process {
-            Some(process) => askers.asks(process, service),
+            Some(process) => askers.asks(Client::alone(process), service),
             None => askers.anybody_asks(service),
         }
     }
@@ -339,15 +339,16 @@ impl Inbox {
         };
         let caps = arrivals.take(received.caps());
         if let Via::Server(service, 0) = via
-            && let (Some(ended), [process, ..]) = (ended(received.label()), received.words())
-            && !self.state.lock().askers.ends(*process, service)
+            && let (Some(ended), [process, more @ ..]) = (ended(received.label()), received.words())
+            && let family = more.first().copied().unwrap_or(0)
+            && !self.state.lock().askers.ends(*process, family, service)
         {
             ended(&mut message);
         } else if let Some((next, caps)) = self.take_reply().ok().zip(caps.clone()) {
             let mut state = self.state.lock();
             if state.admit(asker) {
                 if let Via::Server(service, 1..) = via {
-                    state.askers.asks(asker.process, service);
+                    state.askers.asks(asker, service);
                 }
                 let words = received.words().iter().copied().collect();
                 // Whoever calls waits already.

@@ -8,7 +8,7 @@ use core::time::Duration;
 use tench::memory;
 use tench::sync::Mutex;
 use tench::time;
-use tench_abi::power::Client;
+use tench_abi::power::{Client, family_number, family_of};
 use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What process servers tell others of a process that has ended, or lives: the only requests without a badge that are
-/// forwarded. The first word is the process.
+/// forwarded. The first word is the process, the second its family, if there is one.
 const ABOUT_PROCESSES: [u64; 5] =
     [Names::PROCESS_ENDED, Console::PROCESS_ENDED, Clock::PROCESS_ENDED, Files::PROCESS_ENDED, Files::PROCESS_LIVES];
 
@@ -70,7 +70,12 @@ impl Request {
             0 => first(core),
             asker => asker,
         };
-        let is_of_others = || forward.words.first().is_some_and(|process| place(*process).0 != core);
+        let is_here = |family: u64| family == 0 || family_of(core, family_number(family)) == family;
+        let is_of_others = || match *forward.words {
+            [process, family, ..] => place(process).0 != core || !is_here(family),
+            [process] => place(process).0 != core,
+            [] => false,
+        };
         let (label, words) = (forward.label, forward.words.iter().copied().collect());
         let is_one_way = forward.is_one_way;
         let request = Request { to: To::Server { service, badge }, is_one_way, label, words, caps };

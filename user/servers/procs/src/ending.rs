@@ -290,8 +290,9 @@ impl Server {
         let Ok(record) = self.records.get_mut(process) else { return };
         let Some(Kept::Ending(living, how)) = record.kernel.take() else { return };
         record.ticks = living.used();
+        let client = record.client();
         let Ok(ended) = self.records.end(process, how) else { return };
-        self.tell_servers(process);
+        self.tell_servers(client);
         self.supervise_end(process, how);
         self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
         self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));

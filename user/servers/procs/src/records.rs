@@ -327,6 +327,11 @@ impl<K, R> Records<K, R> {
         pid != 0 && pid::place(pid).0 != self.core
     }
 
+    /// Returns a family if no process of it is prepared or runs, and otherwise 0, which is none. (A new one may have its number meanwhile.)
+    pub fn family_that_ended(&self, family: u64) -> u64 {
+        if self.living.held_by_family(family) == 0 { family } else { 0 }
+    }
+
     /// The record with the next higher number.
     pub fn next(&self, after: u64) -> Option<(u64, &Record<K>)> {
         let pid = *self.known.range(after.checked_add(1)?..).next()?;

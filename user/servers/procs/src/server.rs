@@ -181,12 +181,13 @@ impl Server {
 
     /// Removes the record of a process that did not start.
     pub(crate) fn discard_record(&mut self, process: u64) {
+        let Ok(client) = self.records.get(process).map(Record::client) else { return };
         let Some(ended) = self.records.discard(process) else { return };
         if let Some(Kept::Preparing(preparation)) = ended.kernel {
             preparation.abandon();
         }
         // It may have been given streams.
-        self.tell_servers(process);
+        self.tell_servers(client);
         self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
         self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
     }

@@ -25,7 +25,7 @@ use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, Kernel
 
 use crate::patient::Patient;
 use crate::report;
-use crate::server::{Kept, Server};
+use crate::server::{Kept, ProcessRecord, Server};
 use crate::spawn::{Loader, Preparation, Service, Supervision};
 
 /// Seconds in which a server's ends are counted.
@@ -47,6 +47,14 @@ pub enum Outcome {
     GivenUp,
     /// Whoever waited has ended.
     Ended,
+}
+
+/// What is known of a process.
+enum Life {
+    /// It is prepared or runs, and is of this family.
+    Lives(u64),
+    /// It has ended, or is none of this core. No process lives of this family; 0: none is known of which that is so.
+    Ended(u64),
 }
 
 /// Servers that forget processes which have ended.
@@ -73,13 +81,13 @@ impl Listener {
 
     /// Tells it that a process has ended. It has a limited time to answer, because it may be about to end itself. Answers
     /// whether it has.
-    fn tell(self, server: Cap<Endpoint>, process: u64, lives: impl Fn(u64) -> Option<u64>) -> bool {
+    fn tell(self, server: Cap<Endpoint>, process: u64, life: impl Fn(u64) -> Life) -> bool {
         let patient = Patient(server);
         match self {
             Listener::Names => !matches!(Names::at(patient).process_ended(process), Err(Failure::Lost(_))),
             Listener::Console => !matches!(Console::at(patient).process_ended(process), Err(Failure::Lost(_))),
             Listener::Clock => tell_clock(Clock::at(patient), process),
-            Listener::Files => tell_files(Files::at(patient), process, lives),
+            Listener::Files => tell_files(Files::at(patient), process, life),
         }
     }
 }
@@ -98,14 +106,15 @@ fn tell_clock(clock: Clock<Patient>, process: u64) -> bool {
 
 /// Tells the file server, which may ask in turn whether others live that were given streams, or for the same once more, if it has not
 /// closed everything yet.
-fn tell_files(files: Files<Patient>, process: u64, lives: impl Fn(u64) -> Option<u64>) -> bool {
-    let mut answer = files.process_ended(process);
-    for _ in 0..QUESTIONS {
-        answer = match answer {
-            Ok(Some(other)) => match lives(other).filter(|_| other != process) {
-                Some(family) => files.process_lives(other, family),
-                None => files.process_ended(other),
-            },
+fn tell_files(files: Files<Patient>, process: u64, life: impl Fn(u64) -> Life) -> bool {
+    let mut about = process;
+    for _ in 0..=QUESTIONS {
+        let answer = match life(about) {
+            Life::Lives(family) => files.process_lives(about, family),
+            Life::Ended(family) => files.process_ended(about, family),
+        };
+        about = match answer {
+            Ok(Some(other)) => other,
             Err(Failure::Lost(_)) => return false,
             Ok(None) | Err(_) => break,
         };
@@ -270,18 +279,18 @@ impl Server {
     }
 
     /// A process has ended: the servers forget it. One that does not run is told when it does.
-    pub fn tell_servers(&mut self, process: u64) {
-        Listener::ALL.into_iter().for_each(|listener| self.tell_one(listener, process));
+    pub fn tell_servers(&mut self, ended: Client) {
+        Listener::ALL.into_iter().for_each(|listener| self.tell_one(listener, ended));
     }
 
     /// Tells one of them now, or when it runs again.
-    fn tell_one(&mut self, listener: Listener, process: u64) {
-        let lives = |process| self.lives(process);
-        let was_told = self.service(listener.name()).is_some_and(|server| listener.tell(server, process, lives));
-        if !was_told && let Some(service) = self.supervisor.find(listener.name()) {
-            service.miss(process);
+    fn tell_one(&mut self, listener: Listener, ended: Client) {
+        if !self.tells(listener, ended)
+            && let Some(service) = self.supervisor.find(listener.name())
+        {
+            service.miss(ended);
             if matches!(service.state(), State::Up(_)) {
-                let priority = self.records.get(process).map_or(0, |record| record.priority);
+                let priority = self.records.get(ended.process).map_or(0, |record| record.priority);
                 self.tell_later(priority);
             }
         }
@@ -290,14 +299,19 @@ impl Server {
     /// Tells a server that runs of a process that it was not told of, because it did not answer in time. Answers whether it was told now;
     /// nothing if there is no such server.
     pub fn tell_again(&mut self) -> Option<bool> {
-        let (name, process) = self.supervisor.missed()?;
+        let (name, ended) = self.supervisor.missed()?;
         let listener = Listener::ALL.into_iter().find(|listener| listener.name() == name)?;
-        let lives = |process| self.lives(process);
-        let was_told = self.service(name).is_some_and(|server| listener.tell(server, process, lives));
+        let was_told = self.tells(listener, ended);
         if !was_told && let Some(service) = self.supervisor.find(name) {
-            service.miss(process);
+            service.miss(ended);
         }
         Some(was_told)
+    }
+
+    /// Tells a server of the end of a process, if it runs. Returns whether it was told.
+    fn tells(&self, listener: Listener, ended: Client) -> bool {
+        let life = |process| self.life(process, ended);
+        self.service(listener.name()).is_some_and(|server| listener.tell(server, ended.process, life))
     }
 
     /// A process has ended: if it is a server, it may be started again.
@@ -335,9 +349,18 @@ impl Server {
         let _ = Cap::<Kernel>::new(slot::KERNEL).power_off(1);
     }
 
-    /// Returns the family of a process that is being prepared, or runs.
-    fn lives(&self, process: u64) -> Option<u64> {
-        self.records.get(process).ok().filter(|record| !record.has_ended()).map(|record| record.client().family)
+    /// Returns what is known of a process, or of that which has `ended`, whose record may be gone. Whether others of a family live is looked up when a
+    /// server is told, and not when the process ended: whichever of them it is told of last, it hears then that the family has ended.
+    fn life(&self, process: u64, ended: Client) -> Life {
+        let known = self.records.get(process).ok();
+        match known.filter(|record| !record.has_ended()) {
+            Some(record) if process != ended.process => Life::Lives(record.client().family),
+            _ => {
+                let own = (process == ended.process).then_some(ended);
+                let family = own.or_else(|| known.map(ProcessRecord::client)).map_or(0, |client| client.family);
+                Life::Ended(self.records.family_that_ended(family))
+            }
+        }
     }
 
     /// Starts servers whose time has come.
@@ -349,7 +372,7 @@ impl Server {
                     let runs = |(client, waiter): (Client, _)| (Outcome::Runs(name, client.process), waiter);
                     self.connections.extend(waiters.into_iter().map(runs));
                     for listener in Listener::ALL.into_iter().filter(|listener| listener.name() == name) {
-                        missed.iter().for_each(|process| self.tell_one(listener, *process));
+                        missed.iter().for_each(|ended| self.tell_one(listener, *ended));
                     }
                 }
                 Ok(None) => {}

@@ -59,7 +59,7 @@ pub struct Service<P, W> {
     /// Clients that wait for it.
     waiters: Vec<(Client, W)>,
     /// Processes that have ended and that it has not been told of.
-    missed: Vec<u64>,
+    missed: Vec<Client>,
 }
 
 impl<P, W> Service<P, W> {
@@ -80,9 +80,9 @@ impl<P, W> Service<P, W> {
     }
 
     /// It has not been told that a process has ended. One that is given up never will be.
-    pub fn miss(&mut self, process: u64) {
+    pub fn miss(&mut self, ended: Client) {
         if self.state != State::GivenUp {
-            self.missed.push(process);
+            self.missed.push(ended);
         }
     }
 
@@ -117,7 +117,7 @@ pub struct Started<W> {
     /// Who has waited for it.
     pub waiters: Vec<(Client, W)>,
     /// Processes that ended meanwhile.
-    pub missed: Vec<u64>,
+    pub missed: Vec<Client>,
 }
 
 /// All supervised servers.
@@ -163,7 +163,7 @@ impl<P, W> Supervisor<P, W> {
 
     /// Takes out a process of which a server that runs has not been told, and the server's name: of each such server in turn, since one that
     /// does not answer must not keep the others from it.
-    pub fn missed(&mut self) -> Option<(&'static str, u64)> {
+    pub fn missed(&mut self) -> Option<(&'static str, Client)> {
         let count = self.services.len();
         let wants = |service: &Service<P, W>| matches!(service.state, State::Up(_)) && !service.missed.is_empty();
         let place = (0..count).map(|step| (self.turn + step) % count).find(|place| wants(&self.services[*place]))?;

@@ -229,14 +229,13 @@ impl Pair {
         let (waits, processes) = (&self.model.waits, &self.model.processes);
         let mut gone = self.table.make_room(target, client, |reply| waits[reply].given_up);
         gone.sort_unstable();
-        // All who waited for the same, and of their own family some, who are all if they are few.
+        // All who waited for the same, of their own family some, who are all if they are few, and some of whomever.
         let of_family = |wait: &Wait| processes[&wait.waiter].family == family;
         let is_few = waits.values().filter(|wait| of_family(wait)).count() <= LOOKS;
         let is_meant = |wait: &Wait| was_full && wait.given_up && (wait.target == target || is_few && of_family(wait));
         let meant = waits.iter().filter(|(_, wait)| is_meant(wait));
         assert!({ meant }.all(|(number, _)| gone.contains(number)));
         assert!(gone.iter().all(|number| was_full && waits[number].given_up));
-        assert!(gone.iter().all(|number| waits[number].target == target || of_family(&waits[number])));
         self.model.waits.retain(|number, _| !gone.contains(number));
         assert_eq!(self.table.has_room(target, client), has_room(&self.model));
         if !self.table.has_room(target, client) {
@@ -292,6 +291,15 @@ impl Pair {
             if let (Ok(record), Some(process)) = (self.table.get(*pid), known) {
                 assert_eq!((record.parent, record.status()), (process.parent, process.condition));
                 assert_eq!((&*record.name, record.quota), (process.name, process.quota));
+                // None but this one, or one that has its number now.
+                let number = record.client().family;
+                let is_of = |pid: u64, of: &Process| {
+                    of.family == process.family
+                        || self.table.get(pid).is_ok_and(|other| other.client().family == number)
+                };
+                let lives = self.model.processes.iter().any(|(pid, of)| self.model.lives(*pid) && is_of(*pid, of));
+                let ended = if lives { 0 } else { number };
+                assert_eq!(self.table.family_that_ended(number), ended, "whether a family has ended");
             }
             let next =
                 |after: u64| self.model.processes.keys().find(|one| **one > after && self.model.known(**one).is_some());

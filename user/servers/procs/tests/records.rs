@@ -346,6 +346,28 @@ fn the_number_of_a_family_is_used_again_when_nobody_of_it_lives() {
     table.check_invariants();
 }
 
+/// A hostile program once could fill the files with one child after another, each of which left what it had to nobody.
+#[test]
+fn a_family_has_ended_when_nobody_of_it_is_prepared_or_runs() {
+    let mut table = table();
+    let start = |table: &mut Table, parent: u64| table.prepare("x", Client::alone(parent), NONE, None).unwrap();
+    let (first, other) = (start(&mut table, 1), start(&mut table, 1));
+    let family = table.get(first).unwrap().client().family;
+    for child in (0..5).map(|_| start(&mut table, first)).collect::<Vec<_>>() {
+        table.end(child, EXITED).unwrap();
+        assert_eq!(table.family_that_ended(family), 0, "its parent lives");
+    }
+    let (heir, prepared) = (start(&mut table, first), start(&mut table, first));
+    table.end(first, EXITED).unwrap();
+    table.end(heir, EXITED).unwrap();
+    assert_eq!(table.family_that_ended(family), 0, "one is prepared");
+    table.discard(prepared).unwrap();
+    assert_eq!(table.family_that_ended(family), family);
+    assert_eq!(table.family_that_ended(table.get(other).unwrap().client().family), 0);
+    assert_eq!(table.family_that_ended(0), 0, "none is none");
+    table.check_invariants();
+}
+
 /// A hostile program once could start a family on another core with each of its children.
 #[test]
 fn what_a_family_of_another_core_starts_is_one_family() {

@@ -49,10 +49,10 @@ fn those_who_wait_are_answered_once_and_the_ended_not_at_all() {
         assert!(service.wait(Client::alone(process), || Some(waiter)));
     }
     assert!(!service.wait(Client::alone(22), || None), "it could not be kept");
-    service.miss(30);
+    service.miss(Client::alone(30));
     assert_eq!(supervisor.ended(20, 1).1, [1, 3]);
     let started = supervisor.started("console", 6).unwrap();
-    assert_eq!((started.waiters, started.missed), (vec![(Client::alone(21), 2)], vec![30]));
+    assert_eq!((started.waiters, started.missed), (vec![(Client::alone(21), 2)], vec![Client::alone(30)]));
     assert!(supervisor.started("console", 6).unwrap().waiters.is_empty());
 }
 
@@ -61,9 +61,9 @@ fn a_server_that_was_given_up_gathers_nothing() {
     let mut supervisor = supervisor();
     for process in 5..=8 {
         supervisor.ended(process, 0);
-        supervisor.find("console").unwrap().miss(100 + process);
+        supervisor.find("console").unwrap().miss(Client::alone(100 + process));
         if process < 8 {
-            assert_eq!(supervisor.started("console", process + 1).unwrap().missed, [100 + process]);
+            assert_eq!(supervisor.started("console", process + 1).unwrap().missed, [Client::alone(100 + process)]);
         }
     }
     assert_eq!(supervisor.state("console"), Some(State::GivenUp));
@@ -159,7 +159,7 @@ struct Model {
     state: State,
     ends: Vec<u64>,
     waiters: Vec<(Client, u32)>,
-    missed: Vec<u64>,
+    missed: Vec<Client>,
 }
 
 impl Model {
@@ -209,8 +209,8 @@ proptest! {
                     model.waiters.push((Client::alone(20 + pause % 4), replies));
                 }
                 (2, State::Down(_) | State::Up(_)) => {
-                    supervisor.find(name).unwrap().miss(pause);
-                    model.missed.push(pause);
+                    supervisor.find(name).unwrap().miss(Client::alone(pause));
+                    model.missed.push(Client::alone(pause));
                 }
                 (3 | 4, State::Down(until)) if until <= now && step == 3 => {
                     last += 1;

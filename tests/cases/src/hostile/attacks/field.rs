@@ -20,7 +20,7 @@ use super::bystander::Bystander;
 use super::client::{Client, Served};
 use super::reserved::{Reserved, Seen};
 use super::turns::Turns;
-use super::{Attack, Cores, End, LINES, LINES_END, held, meter, said};
+use super::{Attack, Cores, End, LINES, LINES_END, held, leavers, meter, said};
 use crate::case::{Failure, Outcome};
 use crate::child::OBEDIENT;
 
@@ -243,7 +243,7 @@ fn assault(attack: &Attack, cores: &[Procs]) -> Outcome {
         };
         outcome = outcome.and(found);
     }
-    outcome
+    outcome.and(leavers::clear())
 }
 
 fn ends_before(procs: Procs, process: u64, end: Instant) -> Outcome<bool> {

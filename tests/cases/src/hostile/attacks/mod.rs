@@ -10,6 +10,7 @@
 //! kernel     attacks on the kernel, by what a program makes of its own memory
 //! servers    attacks on servers, by requests
 //! family     attacks on servers by a process and its children
+//! leavers    the same by children that end, and leave files
 //! borrowed   what others had, after their end
 //! trees      work for others that is expensive to undo
 //! rings      threads that wait for each other
@@ -36,6 +37,7 @@ mod family;
 mod field;
 mod floods;
 mod kernel;
+mod leavers;
 mod limits;
 mod meter;
 mod reach;
@@ -155,6 +157,7 @@ const ATTACKS: &[&[Attack]] = &[
     kernel::ATTACKS,
     servers::ATTACKS,
     family::ATTACKS,
+    leavers::ATTACKS,
     borrowed::ATTACKS,
     trees::ATTACKS,
     equals::ATTACKS,
@@ -193,6 +196,7 @@ const PARTS: &[(&str, Part)] = &[
     ("low-there", limits::low_there),
     ("take-mail", limits::take_mail),
     ("count-proxies", limits::count_proxies),
+    ("leave-files", leavers::leave_files),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.

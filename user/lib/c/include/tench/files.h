@@ -1,5 +1,5 @@
 /*
- * Files, version 2.
+ * Files, version 3.
  *
  * Pipes and files. The capabilities that it answers are ends of byte streams, for requests of the interface
  * [stream](stream.md); they belong to the process that asks, and are closed when it ends.
@@ -227,7 +227,7 @@ static inline void tench_files_usage_take(struct tench_reader *reader, struct te
     value->waiting = tench_take(reader);
 }
 
-#define TENCH_FILES_LABEL_PIPE UINT64_C(0xfc2d00020001)
+#define TENCH_FILES_LABEL_PIPE UINT64_C(0xfc2d00030001)
 
 /*
  * Makes a pipe: the end to read from, and the end to write to. The capabilities go to the empty slots.
@@ -248,7 +248,7 @@ static inline int tench_files_pipe(tench_cap server, tench_cap slot, tench_cap s
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_FILES_LABEL_OPEN UINT64_C(0xfc2d00020002)
+#define TENCH_FILES_LABEL_OPEN UINT64_C(0xfc2d00030002)
 
 /*
  * Opens a file. The capability goes to the empty slot.
@@ -273,7 +273,7 @@ static inline int tench_files_open(tench_cap server, const char *path, size_t pa
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_FILES_LABEL_STATUS UINT64_C(0xfc2d00020003)
+#define TENCH_FILES_LABEL_STATUS UINT64_C(0xfc2d00030003)
 
 /* What tench_files_status answers. */
 struct tench_files_status_answer {
@@ -300,7 +300,7 @@ static inline int tench_files_status(tench_cap server, const char *path, size_t 
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_FILES_LABEL_NEXT UINT64_C(0xfc2d00020004)
+#define TENCH_FILES_LABEL_NEXT UINT64_C(0xfc2d00030004)
 
 /* What tench_files_next answers. */
 struct tench_files_next_answer {
@@ -335,7 +335,7 @@ static inline int tench_files_next(tench_cap server, const char *directory, size
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_FILES_LABEL_MAKE_DIRECTORY UINT64_C(0xfc2d00020005)
+#define TENCH_FILES_LABEL_MAKE_DIRECTORY UINT64_C(0xfc2d00030005)
 
 /*
  * Makes a directory. In one that was made with the power `files` everybody may make something, in another its maker alone.
@@ -355,7 +355,7 @@ static inline int tench_files_make_directory(tench_cap server, const char *path,
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_FILES_LABEL_REMOVE UINT64_C(0xfc2d00020006)
+#define TENCH_FILES_LABEL_REMOVE UINT64_C(0xfc2d00030006)
 
 /*
  * Removes a file, or a directory with nothing in it. A file that is open stays without a name until it is closed.
@@ -375,7 +375,7 @@ static inline int tench_files_remove(tench_cap server, const char *path, size_t 
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_FILES_LABEL_RENAME UINT64_C(0xfc2d00020007)
+#define TENCH_FILES_LABEL_RENAME UINT64_C(0xfc2d00030007)
 
 /*
  * Gives a file or directory another path. A file that lies there is removed.
@@ -400,7 +400,7 @@ static inline int tench_files_rename(tench_cap server, const char *from, size_t 
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_FILES_LABEL_USAGE UINT64_C(0xfc2d00020008)
+#define TENCH_FILES_LABEL_USAGE UINT64_C(0xfc2d00030008)
 
 /* What tench_files_usage answers. */
 struct tench_files_usage_answer {
@@ -420,7 +420,7 @@ static inline int tench_files_usage(tench_cap server, struct tench_files_usage_a
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_FILES_LABEL_PROCESS_ENDED UINT64_C(0xfc2d00020009)
+#define TENCH_FILES_LABEL_PROCESS_ENDED UINT64_C(0xfc2d00030009)
 
 /* What tench_files_process_ended answers. */
 struct tench_files_process_ended_answer {
@@ -429,17 +429,19 @@ struct tench_files_process_ended_answer {
 };
 
 /*
- * A process has ended: its ends of streams are closed, its waits forgotten. Answers another process, if the server must
+ * A process has ended: its ends of streams are closed, its waits forgotten. `family` is its family, if none of that lives any more, and
+ * otherwise 0: files of a family count for nobody when its last process has ended. Answers another process, if the server must
  * know whether that one lives: one that was given an end by a process that has ended. If it does not live, this is to be
  * said of it, too; otherwise `process_lives`. One request closes a limited number of ends: if there are more, it answers the
  * process itself.
  */
-static inline int tench_files_process_ended(tench_cap server, uint64_t process,
+static inline int tench_files_process_ended(tench_cap server, uint64_t process, uint64_t family,
     struct tench_files_process_ended_answer *answer)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_FILES_LABEL_PROCESS_ENDED);
     tench_put(message, (uint64_t)process);
+    tench_put(message, (uint64_t)family);
     int code = tench_files_call(server, message);
     if (code != TENCH_DONE)
         return code;
@@ -453,7 +455,7 @@ static inline int tench_files_process_ended(tench_cap server, uint64_t process,
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_FILES_LABEL_PROCESS_LIVES UINT64_C(0xfc2d0002000a)
+#define TENCH_FILES_LABEL_PROCESS_LIVES UINT64_C(0xfc2d0003000a)
 
 /* What tench_files_process_lives answers. */
 struct tench_files_process_lives_answer {

@@ -11,7 +11,7 @@ use tench_sys::Endpoint;
 /// Everybody may read everything, make files and directories in `/tmp` and in directories that were made with the power `files`, and
 /// change what the process itself made: write, remove, rename. Anything else needs the power `files`, and files of the boot archive
 /// cannot be changed at all.
-#[interface(client = Files, version = 2)]
+#[interface(client = Files, version = 3)]
 pub trait FilesService {
     /// Makes a pipe: the end to read from, and the end to write to. The capabilities go to the empty slots.
     /// Errors: `Full`.
@@ -71,12 +71,13 @@ pub trait FilesService {
     #[method(8)]
     fn usage(&mut self) -> Result<Usage, Error>;
 
-    /// A process has ended: its ends of streams are closed, its waits forgotten. Answers another process, if the server must
+    /// A process has ended: its ends of streams are closed, its waits forgotten. `family` is its family, if none of that lives any more, and
+    /// otherwise 0: files of a family count for nobody when its last process has ended. Answers another process, if the server must
     /// know whether that one lives: one that was given an end by a process that has ended. If it does not live, this is to be
     /// said of it, too; otherwise `process_lives`. One request closes a limited number of ends: if there are more, it answers the
     /// process itself.
     #[method(9, authority)]
-    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error>;
+    fn process_ended(&mut self, replies: &mut Replies, process: u64, family: u64) -> Result<Option<u64>, Error>;
 
     /// A process of a family lives and keeps what it was given, up to a limit. Answers as `process_ended`.
     #[method(10, authority)]
