@@ -1,8 +1,8 @@
 //! How processes end: at once if little is to be taken apart, otherwise in parts, between which others are served.
 //!
 //! ```text
-//!  killed, or exit, or fault ──▶ stopped ──▶ parts: memory, then what it prepared ──▶ the servers are told, who waited is answered
-//!                                             ▲ the first at once, the others
+//!  killed, or exit, or fault ──▶ stopped ─┬─▶ parts: memory, then what it prepared ──▶ the servers are told, who waited is answered
+//!           its start has failed ──────────┘  ▲ the first at once, the others
 //!                                             └─ each time the reaper asks
 //! ```
 //! The reaper is a thread of this server that does nothing but ask for the next part, at the priority of the ended process or of whoever
@@ -24,7 +24,7 @@ use tench_protocol::{Pending, Replies};
 use tench_sys::{Cap, Endpoint, Message, Notification, Reply, SchedulingContext, Wait};
 
 use crate::server::{Kept, Server};
-use crate::spawn::SERVICE;
+use crate::spawn::{SERVICE, Service};
 use crate::waiting::Waited;
 
 /// Bytes of the reaper's stack.
@@ -210,7 +210,6 @@ impl Server {
         match record.kernel.take() {
             Some(Kept::Living(mut living)) => {
                 living.stop();
-                record.is_ending = true;
                 record.kernel = Some(Kept::Ending(living, how));
             }
             other => {
@@ -218,19 +217,32 @@ impl Server {
                 return Err(Error::WrongState);
             }
         }
+        self.records.begin_end(process)?;
+        self.take_apart(process, by);
+        Ok(())
+    }
+
+    /// The start of a process has failed: what is left of it is taken apart now or in parts, and then its record goes, too.
+    pub fn give_up(&mut self, process: u64) {
+        if self.records.begin_end(process).is_ok() {
+            self.take_apart(process, process);
+        }
+    }
+
+    /// Takes a process apart now, or in parts.
+    fn take_apart(&mut self, process: u64, by: u64) {
         if self.end_part(process) {
-            return Ok(());
+            return;
         }
         if self.reaper.endings.try_reserve(1).is_err() {
             // There is no memory to remember it.
             while !self.end_part(process) {}
-            return Ok(());
+            return;
         }
         self.reaper.endings.push((0, process));
         self.hasten(process, process);
         self.hasten(process, by);
         self.reaper.wake();
-        Ok(())
     }
 
     /// A process is taken apart at no lower a priority than that of whoever kills it, as far as that is known.
@@ -270,8 +282,12 @@ impl Server {
     /// Does a part of what the end of a process takes. Answers whether it has ended.
     fn end_part(&mut self, process: u64) -> bool {
         let Ok(record) = self.records.get_mut(process) else { return true };
-        let Some(Kept::Ending(living, _)) = &mut record.kernel else { return true };
-        if !living.clear_part() {
+        let is_clear = match &mut record.kernel {
+            Some(Kept::Ending(living, _)) => living.clear_part(),
+            Some(Kept::NotStarted(service)) => service.as_ref().is_none_or(Service::revoke_part),
+            _ => return true,
+        };
+        if !is_clear {
             return false;
         }
         // Whatever is asked in its name is refused, so these become no more.
@@ -285,9 +301,12 @@ impl Server {
         true
     }
 
-    /// Nothing is left of a process: tells the other servers, and answers those who waited for that.
+    /// Nothing is left of a process: tells the other servers, and answers those who waited for that. Of one that has not run no record stays.
     fn has_ended(&mut self, process: u64) {
         let Ok(record) = self.records.get_mut(process) else { return };
+        if record.status().state == State::Preparing {
+            return self.discard_record(process);
+        }
         let Some(Kept::Ending(living, how)) = record.kernel.take() else { return };
         record.ticks = living.used();
         let client = record.client();

@@ -93,7 +93,7 @@ pub struct Record<K> {
     /// A family has no more processes than are left for others ([`Places`]), however it divides them among parents and children.
     family: u64,
     status: Condition,
-    /// It has been stopped, and is taken apart: whatever is asked in its name is refused.
+    /// It has been stopped, or its start has failed, and it is taken apart: whatever is asked in its name is refused.
     pub is_ending: bool,
     /// It is one of those that the load counts.
     counts: bool,
@@ -365,7 +365,7 @@ impl<K, R> Records<K, R> {
         if record.parent != caller {
             return Err(Error::NotYours);
         }
-        if record.status.state != State::Preparing {
+        if record.status.state != State::Preparing || record.is_ending {
             return Err(Error::WrongState);
         }
         Ok(record)
@@ -401,6 +401,16 @@ impl<K, R> Records<K, R> {
         let record = self.get_mut(pid)?;
         record.quota = record.quota.min(most);
         Ok(record.quota)
+    }
+
+    /// A process is taken apart from now on, whether it has run or not: whatever is asked in its name is refused, and one in preparation is not its
+    /// parent's any more.
+    pub fn begin_end(&mut self, pid: u64) -> Result<(), Error> {
+        let record = self.get_mut(pid)?;
+        record.is_ending = true;
+        let parent = record.parent;
+        self.preparing.remove(&(parent, pid));
+        Ok(())
     }
 
     /// The first of the processes that `parent` prepares and has not started.
@@ -555,7 +565,7 @@ impl<K, R> Records<K, R> {
             assert!(record.held.is_nothing() || record.status.state == State::Preparing);
             assert!(!record.counts || record.status.state == State::Running);
             *families.entry(record.family).or_insert(0) += usize::from(!record.has_ended());
-            if record.status.state == State::Preparing {
+            if record.status.state == State::Preparing && !record.is_ending {
                 preparing.insert((record.parent, *pid));
             }
             let is_named = keys(&record.name).all(|key| self.names.get(key).is_some_and(|pids| pids.contains(pid)));

@@ -35,7 +35,7 @@ use crate::ending::{Reaper, Waiter};
 use crate::memory::Account;
 use crate::report;
 use crate::services::{Connecting, Outcome, Plan, open_account};
-use crate::spawn::{Living, Preparation, Supervision, stack_size};
+use crate::spawn::{Living, Preparation, Service, Supervision, stack_size};
 use crate::waiting::Waited;
 
 /// Bytes of heap that a request may need that adds something: for a record, the texts that a process is started with,
@@ -56,6 +56,8 @@ pub enum Kept {
     Living(Box<Living>),
     /// When it has been stopped, until everything is gone that it had.
     Ending(Box<Living>, Condition),
+    /// When its start has failed, until nobody waits any more where it would have served.
+    NotStarted(Option<Service>),
 }
 
 /// A process's record.
@@ -183,8 +185,10 @@ impl Server {
     pub(crate) fn discard_record(&mut self, process: u64) {
         let Ok(client) = self.records.get(process).map(Record::client) else { return };
         let Some(ended) = self.records.discard(process) else { return };
-        if let Some(Kept::Preparing(preparation)) = ended.kernel {
-            preparation.abandon();
+        match ended.kernel {
+            Some(Kept::Preparing(preparation)) => preparation.abandon(),
+            Some(Kept::NotStarted(Some(service))) => service.close(),
+            _ => {}
         }
         // It may have been given streams.
         self.tell_servers(client);
@@ -232,7 +236,7 @@ impl Server {
                 self.discard_record(process);
                 return Ok(true);
             }
-            Some(Kept::Ending(..)) => self.hasten(process, caller),
+            Some(Kept::Ending(..) | Kept::NotStarted(_)) => self.hasten(process, caller),
             // Who asks in its own name is answered at once: its threads are suspended or gone, and somebody else whom it gave its
             // capability to must not wait in the server's reply object.
             _ if process == caller => {

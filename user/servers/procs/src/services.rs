@@ -188,7 +188,7 @@ impl Server {
             }
             (Err(error), _) => {
                 preparation.abandon();
-                self.discard_record(process);
+                self.give_up(process);
                 match error {
                     LoadError::Defect(defect) => Ok(Some(defect)),
                     LoadError::OutOfMemory => Err(Error::OutOfMemory),
@@ -229,7 +229,8 @@ impl Server {
         self.supervisor.add(supervision.name.leak(), plan, policy, process).map_err(|_| Error::Exists)
     }
 
-    /// Loads a process and lets it run. What it serves at is in the preparation, and leaves it.
+    /// Loads a process and lets it run. What it serves at is in the preparation, and leaves it. If that fails, what is left of the process
+    /// is in its record, and [to be given up](Self::give_up).
     fn launch(
         &mut self,
         process: u64,
@@ -257,7 +258,7 @@ impl Server {
         let (mut living, size, frequency) = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
-                service.into_iter().for_each(Service::close);
+                self.records.get_mut(process).map_err(gone)?.kernel = Some(Kept::NotStarted(service));
                 return Err(error);
             }
         };
@@ -265,7 +266,7 @@ impl Server {
         let record = self.records.get_mut(process).map_err(gone)?;
         if let Err(error) = living.start(process, record.priority, record.ceiling, frequency) {
             living.stop();
-            while !living.clear_part() {}
+            record.kernel = Some(Kept::Ending(Box::new(living), Condition::plain(ProcessState::Killed)));
             return Err(LoadError::Kernel(error));
         }
         record.kernel = Some(Kept::Living(Box::new(living)));
@@ -422,7 +423,7 @@ impl Server {
         preparation.serve_at(endpoint.cap());
         let launched = self.launch(process, preparation, Some(Service::Made(endpoint)), kept);
         if launched.is_err() {
-            self.discard_record(process);
+            self.give_up(process);
         }
         launched.map(|()| process)
     }

@@ -117,18 +117,17 @@ impl Service {
         }
     }
 
-    /// Nobody will ever answer there: who waits is refused, and who comes. If the capability is no original, somebody
-    /// else decides that.
+    /// Gives back the capability to it, when [all others are gone](Self::revoke_part).
     pub fn close(self) {
-        while !self.revoke_part() {}
         match self {
             Service::Given(slot) => delete_in_parts(slot),
             Service::Made(made) => drop(made),
         }
     }
 
-    /// Deletes a part of the capabilities that others have to it. Answers whether none is left.
-    fn revoke_part(&self) -> bool {
+    /// Deletes a part of the capabilities that others have to it. Answers whether none is left: then nobody will ever answer there, and who
+    /// waits is refused, and who comes. If the capability is no original, somebody else decides that.
+    pub fn revoke_part(&self) -> bool {
         OWN_SPACE.revoke_part_at(self.endpoint().address(), PART) != Err(Refusal::Unfinished)
     }
 }

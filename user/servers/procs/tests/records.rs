@@ -193,6 +193,25 @@ fn only_the_preparer_prepares_and_only_before_the_start() {
     assert_eq!(table.set_state(pid, State::Preparing), Err(Error::WrongState));
 }
 
+/// While it is taken apart, it keeps its place, so that nobody has more of these than of processes.
+#[test]
+fn what_was_not_started_is_nobodys_any_more_but_keeps_its_place_until_it_is_gone() {
+    let mut table = table();
+    let pid = table.prepare("x", Client::alone(3), NONE, None).unwrap();
+    table.begin_end(pid).unwrap();
+    table.check_invariants();
+    assert_eq!(table.preparing(3, pid).err(), Some(Error::WrongState), "it is not started again");
+    assert_eq!(table.check_living(pid), Err(Error::WrongState));
+    assert_eq!(table.prepared_by(3), None, "its parent's end does not wait for it");
+    table.end(3, EXITED).unwrap();
+    table.check_invariants();
+    let others: Vec<_> = (0..).map_while(|_| table.prepare("y", Client::alone(1), NONE, None).ok()).collect();
+    table.discard(pid).unwrap();
+    assert_eq!(table.get(pid).err(), Some(Error::NoSuchProcess));
+    assert!(!others.is_empty() && table.prepare("z", Client::alone(1), NONE, None).is_ok(), "its place is free");
+    table.check_invariants();
+}
+
 #[test]
 fn a_child_has_the_usual_priority_and_ceiling_or_its_parents_ceiling_and_no_powers() {
     let mut table = table();
