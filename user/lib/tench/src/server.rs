@@ -51,10 +51,16 @@ const PART: u64 = 24;
 /// Deletes what lies in a slot, of which nobody knows how much it is, and gives the slot back. What takes longer than a moment is done in
 /// parts, with later requests.
 pub fn delete_in_parts(slot: CapAddress) {
-    if OWN_SPACE.delete_part_at(slot, 0) == Err(Error::Unfinished) {
-        remember(slot);
-    } else {
-        memory::free_slot(slot);
+    delete_part(slot, 0);
+}
+
+/// Deletes a part, and gives the slot back if that was the last. What went with its owner's memory is not there any more.
+fn delete_part(slot: CapAddress, windows: u64) {
+    match OWN_SPACE.delete_part_at(slot, windows) {
+        Err(Error::Unfinished) => remember(slot),
+        // It stays there, and so does its slot.
+        Err(Error::ForeignCopies) => {}
+        _ => memory::free_slot(slot),
     }
 }
 
@@ -70,14 +76,12 @@ fn remember(slot: CapAddress) {
     memory::free_slot(slot);
 }
 
-/// Deletes a part of what [could not be deleted at once](delete_in_parts).
-fn delete_more() {
-    let Some(slot) = PENDING.lock().pop_front() else { return };
-    // What went with its owner's memory is not there any more.
-    if OWN_SPACE.delete_part_at(slot, PART) == Err(Error::Unfinished) {
-        remember(slot);
-    } else {
-        memory::free_slot(slot);
+/// Deletes a part of what [could not be deleted at once](delete_in_parts). Whoever receives capabilities without a [`Port`] calls this for each
+/// message that brings some: so there is never more left than lies in memory of clients.
+pub fn delete_more() {
+    let next = PENDING.lock().pop_front();
+    if let Some(slot) = next {
+        delete_part(slot, PART);
     }
 }
 

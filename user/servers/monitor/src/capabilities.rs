@@ -8,6 +8,7 @@ use core::time::Duration;
 
 use tench::memory;
 use tench::server::Watch;
+use tench::thread::yield_now;
 use tench::time;
 use tench_abi::layout::slot;
 use tench_abi::object::CorePower;
@@ -33,11 +34,14 @@ use crate::links::Links;
 use crate::marked::Marked;
 use crate::processes;
 use crate::server::Errand;
+use crate::slots::discard;
 
 /// How long until the kernel is asked what is not used any more, in parts of a second.
 const LOOKS: u64 = 10;
 /// How many of these looks until the process server is asked who has ended.
 const ROUNDS: u32 = 10;
+/// Windows that the kernel passes for one part of such a deletion.
+const PART: u64 = 48;
 /// How long until a deletion goes on that met what stands for copies on other cores.
 const PAUSE: Duration = Duration::from_millis(10);
 /// In the place of a family: the process has ended, or none was asked about.
@@ -187,12 +191,7 @@ impl Books_ for Machine {
     }
 
     fn delete(&mut self, slot: CapAddress) {
-        // Somebody may have taken it back meanwhile; then the slot is empty.
-        match OWN_SPACE.delete_at(slot) {
-            Ok(_) | Err(Refusal::InvalidCapability) => memory::free_slot(slot),
-            // It stays there, and so does its slot.
-            Err(_) => {}
-        }
+        discard(&[slot]);
     }
 
     fn is_off(&self, core: Core) -> bool {
@@ -321,11 +320,15 @@ pub fn carry_out(task: &Task) -> Words {
             core::iter::once(family).chain(ended).collect()
         }
         Task::Delete(slot) => {
-            // What stands for copies on other cores has been taken back before; if not, it is waited for.
-            while let Err(Refusal::ForeignCopies) = OWN_SPACE.revoke_at(*slot) {
-                time::sleep(PAUSE);
+            loop {
+                match OWN_SPACE.revoke_part_at(*slot, PART) {
+                    // The main thread, which is as urgent, need not wait for more than this.
+                    Err(Refusal::Unfinished) => yield_now(),
+                    // What stands for copies on other cores has been taken back before; if not, it is waited for.
+                    Err(Refusal::ForeignCopies) => time::sleep(PAUSE),
+                    _ => return Words::new(),
+                }
             }
-            Words::new()
         }
         Task::Reclaim => {
             reclaim();

@@ -26,9 +26,7 @@ use tench_monitor_client::protocol::place;
 use tench_names_client::Names;
 use tench_places::Places;
 use tench_protocol::{ArrayVec, DONE, Encode, Rejection};
-use tench_sys::{
-    Cap, CapAddress, Endpoint, Error, Message, Notification, OWN_SPACE, Received, Reply, Wait, offer_slots,
-};
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Notification, Received, Reply, Wait, offer_slots};
 
 use crate::local::{Answered, Listing, Local, listing, next_after};
 use crate::slots::{Arrivals, Caps, discard};
@@ -261,6 +259,9 @@ impl Inbox {
                 let mut local = self.local.lock();
                 if local.has(&received) {
                     reply = self.answer_here(&mut local, &received, own, reply);
+                    drop(local);
+                    // What is kept of it is a copy.
+                    arrivals.take(received.caps()).iter().for_each(|caps| discard(caps));
                     continue;
                 }
             }
@@ -279,10 +280,6 @@ impl Inbox {
     /// next.
     fn answer_here(&self, local: &mut Local, received: &Received, own: CapAddress, reply: Made<Reply>) -> Made<Reply> {
         let answered = local.answer(received, self, own, reply.cap());
-        for cap in received.caps() {
-            // It is there: what is kept of it is a copy.
-            let _ = OWN_SPACE.delete_at(*cap);
-        }
         let (asker, powers) = (Client::of_badge(received.badge()), Powers::of_badge(received.badge()));
         let next = match answered {
             Answered::Now => return reply,

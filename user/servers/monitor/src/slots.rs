@@ -1,61 +1,58 @@
 //! Slots into which capabilities arrive with messages, and which whoever takes these out has from then on.
 
 use tench::memory;
+use tench::server::{delete_in_parts, delete_more};
 use tench_abi::message::MAX_CAPS;
 use tench_protocol::ArrayVec;
-use tench_sys::{CapAddress, OWN_SPACE};
+use tench_sys::CapAddress;
 
 /// Capabilities of a message, each in a slot of its own.
 pub type Caps = ArrayVec<CapAddress, MAX_CAPS>;
 
-/// Deletes capabilities, and gives their slots back.
+/// Deletes capabilities, and gives their slots back. Of what takes longer than a moment a part is left, which goes bit by bit when
+/// [others arrive](Arrivals::take).
 pub fn discard(caps: &[CapAddress]) {
-    for cap in caps {
-        // Whoever had it may have revoked it; then the slot is empty.
-        let _ = OWN_SPACE.delete_at(*cap);
-        memory::free_slot(*cap);
-    }
+    caps.iter().for_each(|cap| delete_in_parts(*cap));
 }
 
-/// Empty slots for what the next message carries.
-pub struct Arrivals([CapAddress; MAX_CAPS]);
+/// Empty slots for what the next message carries. There are fewer if what came before is still being deleted, and there are no others.
+pub struct Arrivals(Caps);
 
 impl Arrivals {
     /// Takes as many as a message can carry.
     pub fn new() -> Option<Arrivals> {
-        let mut taken = Caps::new();
-        while !taken.is_full() {
-            match memory::take_slot() {
-                Ok(slot) => taken.push(slot),
-                Err(_) => {
-                    discard(&taken);
-                    return None;
-                }
-            }
+        let mut arrivals = Arrivals(Caps::new());
+        arrivals.fill();
+        arrivals.0.is_full().then_some(arrivals)
+    }
+
+    fn fill(&mut self) {
+        while !self.0.is_full()
+            && let Ok(slot) = memory::take_slot()
+        {
+            self.0.push(slot);
         }
-        taken.into_inner().ok().map(Arrivals)
     }
 
     /// To be offered to the kernel.
-    pub const fn slots(&self) -> &[CapAddress] {
+    pub fn slots(&self) -> &[CapAddress] {
         &self.0
     }
 
-    /// Takes out what has arrived, and takes other slots in the place of these. `None` if there are none; then nothing of it is left.
+    /// Takes out what has arrived, which is in the first of the slots, and takes others in the place of these. `None` if there may have been more
+    /// for which there was no slot; then nothing of it is left. If something has arrived, a part of what is left to be deleted is.
     pub fn take(&mut self, arrived: &[CapAddress]) -> Option<Caps> {
-        let mut taken = Caps::new();
-        for slot in self.0.iter_mut().take(arrived.len()) {
-            let Ok(other) = memory::take_slot() else {
-                // Those that are in their places already are empty.
-                for slot in arrived {
-                    let _ = OWN_SPACE.delete_at(*slot);
-                }
-                taken.iter().for_each(|slot| memory::free_slot(*slot));
-                return None;
-            };
-            taken.push(core::mem::replace(slot, other));
+        if arrived.is_empty() && self.0.is_full() {
+            return Some(Caps::new());
         }
-        Some(taken)
+        delete_more();
+        let is_whole = self.0.is_full() || arrived.len() < self.0.len();
+        let taken: Caps = self.0.drain(..arrived.len().min(self.0.len())).collect();
+        if !is_whole {
+            discard(&taken);
+        }
+        self.fill();
+        is_whole.then_some(taken)
     }
 }
 

@@ -8,13 +8,16 @@ use tench::clock::Clock;
 use tench::mem::Mem;
 use tench::memory::{self, make};
 use tench::names::Names;
+use tench::names::protocol::MAX_NAME;
 use tench::println;
 use tench::procs::Procs;
+use tench::reserve::Reserve;
 use tench::sys::{
     Cap, CapAddress, CapNode, Endpoint, Error, Instant, Kind, Message, OWN_SPACE, Reply, Rights, Wait, offer_slots,
 };
 use tench::thread::Builder;
 use tench::time::{frequency, sleep};
+use tench_protocol::{Encode, Text};
 
 use super::kernel::{SERVERS, tree, tree_of};
 use super::{Attack, empty, held, said, soon};
@@ -33,6 +36,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("tree-regrown", "nor does it help to make more between the parts", regrown),
     Attack::new("tree-given", "nor those that go with where a process would have served that is not started", given),
     Attack::new("tree-proxied", "nor those that are sent to a server of another core", proxied).second(),
+    Attack::new("tree-local", "nor if the request is about a name of the own core", local).second(),
     Attack::new("tree-killed", "nor those of a process that is killed while it makes more", killed).endless(),
 ];
 
@@ -140,8 +144,22 @@ fn given() -> Outcome {
     Ok(())
 }
 
-/// Sends a tree in which others lie to the name server, which is on another core, and asks it for something meanwhile.
+/// Sends a tree to the name server, which is on another core.
 fn proxied() -> Outcome {
+    sent_to_names(|_| {})
+}
+
+/// The same with a request that the monitor of the own core answers itself.
+fn local() -> Outcome {
+    sent_to_names(|message| {
+        if let Some(name) = Text::<MAX_NAME>::new(Reserve::NAME) {
+            name.encode(message);
+        }
+    })
+}
+
+/// Sends a tree in which others lie to the name server, with such words, and asks it for something meanwhile.
+fn sent_to_names(say: fn(&mut Message)) -> Outcome {
     let (_, root) = tree(NODES)?;
     for number in 1..SENT {
         let (_, inner) = tree(NODES)?;
@@ -161,6 +179,7 @@ fn proxied() -> Outcome {
     (0..20).try_for_each(|_| ask())?;
     let send = move || {
         let mut message = Message::new(Names::LOOK_UP);
+        say(&mut message);
         message.move_cap(root);
         let _ = Cap::<Endpoint>::new(slot::NAMES).call_with(&message, Wait::until(soon(1_000_000)));
     };
@@ -168,7 +187,7 @@ fn proxied() -> Outcome {
     (0..60).try_for_each(|_| ask())?;
     sender.join();
     let longest = longest * 1_000_000 / frequency();
-    println!("note: tree-proxied: the longest request took {longest} us");
+    println!("note: the longest request took {longest} us");
     check!(longest < ASKED);
     Ok(())
 }
