@@ -6,22 +6,26 @@
 //! characters from U+0080 on as U+FFFD.
 //!
 //! A character may come in several writes, with those of other programs between them. Its bytes wait here until it is whole: a
-//! terminal would take them together with what comes next, whoever wrote that.
+//! terminal would take them together with what comes next, whoever wrote that. Where they wait is shared by families ([`allows`]): who has no place
+//! more takes that of his family's oldest beginning, and the oldest of all if his family has none. So nobody keeps others out, not even with the
+//! beginnings of processes that have ended.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
+use tench_places::{Client, allows};
 use tench_protocol::ArrayVec;
 
 /// The beginning of a character: at most three bytes, of the four of the longest.
 pub type Beginning = ArrayVec<u8, 3>;
 
-/// Processes of which the beginning of a character can wait. Those of further ones are shown as what is no UTF-8.
+/// Processes of which the beginning of a character can wait.
 const MAX_BEGINNINGS: usize = 64;
 
 /// What waits to become whole characters.
 pub struct Plain {
-    beginnings: Vec<(u64, Beginning)>,
+    /// The oldest first.
+    beginnings: Vec<(Client, Beginning)>,
 }
 
 impl Default for Plain {
@@ -34,20 +38,19 @@ impl Plain {
     /// Returns what is shown of the text that a process writes, and the beginning of a character at its end, which is to be
     /// [kept](Self::keep) if the text is accepted.
     pub fn show<'t>(&self, process: u64, text: &'t [u8]) -> (Cow<'t, [u8]>, Beginning) {
-        let beginning = self.beginnings.iter().find(|(known, _)| *known == process);
+        let beginning = self.beginnings.iter().find(|(known, _)| known.process == process);
         if beginning.is_none() && text.iter().all(|byte| is_plain(*byte)) {
             return (Cow::Borrowed(text), Beginning::new());
         }
         let mut bytes = beginning.map_or_else(Vec::new, |(_, bytes)| bytes.to_vec());
         bytes.extend_from_slice(text);
         let (mut shown, mut left) = (Vec::with_capacity(bytes.len()), Beginning::new());
-        let has_place = beginning.is_some() || self.beginnings.len() < MAX_BEGINNINGS;
         let mut chunks = bytes.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
             chunk.valid().chars().for_each(|character| show_character(character, &mut shown));
             match chunk.invalid() {
                 [] => {}
-                invalid if has_place && chunks.peek().is_none() && is_beginning(invalid) => {
+                invalid if chunks.peek().is_none() && is_beginning(invalid) => {
                     left = invalid.iter().copied().collect();
                 }
                 _ => show_character(char::REPLACEMENT_CHARACTER, &mut shown),
@@ -57,19 +60,32 @@ impl Plain {
     }
 
     /// Keeps the beginning of a character of a process, in the place of what was kept of it before.
-    pub fn keep(&mut self, process: u64, beginning: Beginning) {
-        let place = self.beginnings.iter().position(|(known, _)| *known == process);
+    pub fn keep(&mut self, client: Client, beginning: Beginning) {
+        let place = self.beginnings.iter().position(|(known, _)| known.process == client.process);
         match (place, beginning.is_empty()) {
-            (Some(place), true) => drop(self.beginnings.swap_remove(place)),
+            (Some(place), true) => drop(self.beginnings.remove(place)),
             (Some(place), false) => self.beginnings[place].1 = beginning,
             (None, true) => {}
-            (None, false) => self.beginnings.push((process, beginning)),
+            (None, false) => {
+                self.make_room(client.family);
+                self.beginnings.push((client, beginning));
+            }
+        }
+    }
+
+    /// Sees to it that there is a place for one more of a family.
+    fn make_room(&mut self, family: u64) {
+        let is_its = |(client, _): &(Client, Beginning)| client.family == family;
+        let own = self.beginnings.iter().filter(|kept| is_its(kept)).count();
+        if !allows(own, self.beginnings.len(), MAX_BEGINNINGS) {
+            let oldest = self.beginnings.iter().position(is_its).unwrap_or(0);
+            self.beginnings.remove(oldest);
         }
     }
 
     /// A process has ended: nothing will become whole any more.
     pub fn forget(&mut self, process: u64) {
-        self.keep(process, Beginning::new());
+        self.beginnings.retain(|(known, _)| known.process != process);
     }
 }
 

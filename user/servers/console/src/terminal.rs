@@ -267,7 +267,7 @@ impl<R> Terminal<R> {
         }
         let (shown, beginning) = self.plain.show(client.process, text);
         if self.write(client, &shown, reply) {
-            self.plain.keep(client.process, beginning);
+            self.plain.keep(client, beginning);
         }
     }
 

@@ -121,7 +121,22 @@ fn many_may_begin_characters() {
     }
     let text = String::from_utf8(text).unwrap();
     assert_eq!(text.matches('ü').count(), 64);
-    assert_eq!(text.matches('\u{fffd}').count(), 2 * 35);
+    assert_eq!(text.matches('\u{fffd}').count(), 35, "the oldest made room");
+}
+
+/// Beginnings of one family's processes once kept those of all others from becoming whole.
+#[test]
+fn no_family_has_all_beginnings() {
+    let mut terminal = Terminal::new(8);
+    let of_family = |process| Client { process, family: 1 << 38 };
+    let others = || (200..216).map(Client::alone);
+    others().for_each(|client| terminal.write_with(client, WITHOUT, b"\xc3", 0));
+    (1..100).for_each(|process| terminal.write_with(of_family(process), WITHOUT, b"\xc3", 0));
+    others().for_each(|client| terminal.write_with(client, WITHOUT, b"\xbc", 0));
+    assert_eq!(String::from_utf8(sent(&mut terminal)).unwrap(), "ü".repeat(16));
+    (1..100).for_each(|process| terminal.write_with(of_family(process), WITHOUT, b"\xbc", 0));
+    let text = String::from_utf8(sent(&mut terminal)).unwrap();
+    assert_eq!(text, "\u{fffd}".repeat(75) + &"ü".repeat(24), "half of what others left");
 }
 
 /// What a program may write: any bytes, often those that terminals obey.
