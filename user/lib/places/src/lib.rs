@@ -30,6 +30,7 @@ pub mod lasting;
 pub mod pace;
 pub mod queue;
 mod turns;
+pub mod unconfirmed;
 
 use alloc::collections::BTreeMap;
 

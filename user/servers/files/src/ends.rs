@@ -1,7 +1,7 @@
 //! Ends of streams: what is at them, and who must be answered.
 //!
 //! An end has a number that is never used twice. Whose it is and for whom it counts: [`Owners`]. When somebody ends who gave ends
-//! away, nobody knows whether those live who were given them; the process server is asked ([`Ends::orphan`]).
+//! away, nobody knows whether those live who were given them; the process server is asked ([`Ends::question`]).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -204,9 +204,20 @@ impl<R> Ends<R> {
         }
     }
 
-    /// A process of which it must be found out whether it lives: nobody pays for its ends, or not all are closed yet.
-    pub fn orphan(&self) -> Option<u64> {
-        self.owners.some_ended().or_else(|| self.owners.orphan())
+    /// Returns a process about which the process server of the core of `process` is to be asked: nobody pays for its ends, or not all are closed yet,
+    /// or it has opened its first.
+    pub fn question(&self, process: u64) -> Option<u64> {
+        self.orphan(process).or_else(|| self.owners.unconfirmed(process))
+    }
+
+    /// How many ends a process pays for.
+    pub fn opened(&self, process: u64) -> usize {
+        self.owners.opened(process)
+    }
+
+    /// Of these, one for whose ends nobody pays, or not all of whose ends are closed yet.
+    pub fn orphan(&self, process: u64) -> Option<u64> {
+        self.owners.some_ended(process).or_else(|| self.owners.orphan(process))
     }
 
     /// A client lives: it keeps ends that it was given. Calls `refuse` as [`close`](Self::close) does, of ends that are too many.

@@ -8,10 +8,13 @@
 //!   can wait there, is little ([`MAX_GIVEN`]).
 //! - When the payer ends, the owner pays, if it lives: it was given the end, or somebody says so who cannot know it. So that is only
 //!   done for a few ends ([`MAX_INHERITED`]), the others are closed; and blocks that are written through them are [`NOBODY`]'s.
+//! - Each process server knows the processes of its own core alone, and speaks here when one of them has ended. The first core's knows what
+//!   those of others gave to its processes. What was given to a process of any further core goes with a payer of another.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use tench_places::lasting::COMMON;
+use tench_places::unconfirmed::{Unconfirmed, core_of};
 use tench_places::{Client, Places};
 
 /// Ends that there can be.
@@ -73,6 +76,8 @@ pub struct Owners {
     ends: BTreeMap<u64, End>,
     owned: BTreeSet<(u64, u64)>,
     paid: BTreeSet<(u64, u64)>,
+    /// Owners and ends for which nobody pays.
+    orphans: BTreeSet<(u64, u64)>,
     lineages: BTreeMap<u64, Lineage>,
     /// Of ends, for their payers.
     places: Places,
@@ -80,6 +85,8 @@ pub struct Owners {
     waits: Places,
     /// Processes that have ended, some of whose ends may be left.
     ended: BTreeSet<u64>,
+    /// Processes that pay for ends, of which it is not known whether they live.
+    unconfirmed: Unconfirmed,
 }
 
 /// The pairs of a set that belong to a process.
@@ -94,10 +101,12 @@ impl Owners {
             ends: BTreeMap::new(),
             owned: BTreeSet::new(),
             paid: BTreeSet::new(),
+            orphans: BTreeSet::new(),
             lineages: BTreeMap::new(),
             places: Places::new(MAX_ENDS),
             waits: Places::new(MAX_WAITING),
             ended: BTreeSet::new(),
+            unconfirmed: Unconfirmed::new(),
         }
     }
 
@@ -135,6 +144,9 @@ impl Owners {
         self.ends.insert(number, end);
         self.owned.insert((end.owner, number));
         self.paid.insert((end.payer.process, number));
+        if end.payer == NOBODY {
+            self.orphans.insert((end.owner, number));
+        }
         self.places.take(end.payer);
         end.lineage.into_iter().for_each(|lineage| self.lineages.entry(lineage).or_default().ends += 1);
     }
@@ -142,6 +154,9 @@ impl Owners {
     /// A client has opened an end.
     pub fn open(&mut self, number: u64, payer: Client, at: At) {
         let owner = payer.process;
+        if self.places.held(owner) == 0 {
+            self.unconfirmed.note(owner);
+        }
         self.insert(number, End { owner, payer, at, waiting: 0, lineage: None, inherited: false });
     }
 
@@ -163,7 +178,9 @@ impl Owners {
         let end = self.ends.remove(&number)?;
         self.owned.remove(&(end.owner, number));
         self.paid.remove(&(end.payer.process, number));
+        self.orphans.remove(&(end.owner, number));
         self.places.give_back(end.payer.process);
+        self.forget_if_nothing(end.payer.process);
         (0..end.waiting).for_each(|_| self.waits.give_back(end.payer.process));
         if let Some(number) = end.lineage
             && let Some(lineage) = self.lineages.get_mut(&number)
@@ -214,13 +231,14 @@ impl Owners {
         self.ended.insert(process);
     }
 
-    /// A process that has ended and has ends.
-    pub fn some_ended(&self) -> Option<u64> {
-        self.ended.first().copied()
+    /// A process of the core of this one that has ended and has ends.
+    pub fn some_ended(&self, process: u64) -> Option<u64> {
+        self.ended.range(core_of(process)).next().copied()
     }
 
     /// The next end to be closed of a process that has ended. When there is none, nobody pays any more for what it gave away, one
-    /// after another; `true` is said of each. When that is done, too, the process is forgotten.
+    /// after another; `true` is said of each. What was given to a process of which nobody will be asked is to be closed. When that is done, too, the
+    /// process is forgotten.
     pub fn next_of_ended(&mut self, process: u64) -> Option<(u64, bool)> {
         if let Some(number) = of(&self.owned, process).next() {
             return Some((number, false));
@@ -229,43 +247,72 @@ impl Owners {
             self.ended.remove(&process);
             return None;
         };
-        self.set_payer(number, NOBODY);
-        Some((number, true))
+        // By the first core's process server, or by that of its own core.
+        let is_asked_about = |owner| [0, process].into_iter().any(|asked| core_of(asked).contains(owner));
+        let is_known = self.ends.get(&number).is_some_and(|end| is_asked_about(&end.owner));
+        if is_known {
+            self.set_payer(number, NOBODY);
+        }
+        Some((number, is_known))
     }
 
     fn set_payer(&mut self, number: u64, to: Client) {
         let Some(end) = self.ends.get_mut(&number) else { return };
         let from = core::mem::replace(&mut end.payer, to).process;
-        let waiting = end.waiting as usize;
+        let (owner, waiting) = (end.owner, end.waiting as usize);
         self.paid.remove(&(from, number));
         self.paid.insert((to.process, number));
         self.places.pass(from, to, 1);
         self.waits.pass(from, to, waiting);
+        if to == NOBODY {
+            self.orphans.insert((owner, number))
+        } else {
+            self.orphans.remove(&(owner, number))
+        };
+        self.forget_if_nothing(from);
     }
 
-    /// A process for whose ends nobody pays: whether it lives must be found out.
-    pub fn orphan(&self) -> Option<u64> {
-        of(&self.paid, NOBODY.process).next().and_then(|end| self.ends.get(&end)).map(|end| end.owner)
+    /// A process pays for fewer ends: of one that pays for none it need not be known whether it lives.
+    fn forget_if_nothing(&mut self, process: u64) {
+        if self.places.held(process) == 0 {
+            self.unconfirmed.forget(process);
+        }
     }
 
-    /// A client lives: it pays for its ends from now on, for which nobody pays. Answers one that is too much, and is to be closed;
-    /// then there may be more.
+    /// A process of the core of this one for whose ends nobody pays: whether it lives must be found out.
+    pub fn orphan(&self, process: u64) -> Option<u64> {
+        let (first, last) = core_of(process).into_inner();
+        self.orphans.range((first, 0)..=(last, u64::MAX)).next().map(|(owner, _)| *owner)
+    }
+
+    /// How many ends a process pays for.
+    pub fn opened(&self, process: u64) -> usize {
+        self.places.held(process)
+    }
+
+    /// A process of the core of this one that has opened its first end: whether it lives must be found out.
+    pub fn unconfirmed(&self, process: u64) -> Option<u64> {
+        self.unconfirmed.next(process)
+    }
+
+    /// A client lives: when it ends, that will be said. It pays for its ends from now on, for which nobody pays. Answers one that is too
+    /// much, and is to be closed; then there may be more.
     pub fn process_lives(&mut self, client: Client) -> Option<u64> {
         let process = client.process;
+        self.unconfirmed.forget(process);
+        // Most have none: then their ends need not be counted.
+        of(&self.orphans, process).next()?;
         let is_its =
             |number: &u64, payer: Client| self.ends.get(number).is_some_and(|end| end.payer.process == payer.process);
         let mut inherited = of(&self.owned, process)
             .filter(|number| is_its(number, client) && self.ends.get(number).is_some_and(|end| end.inherited))
             .count();
-        let mut after = 0;
         loop {
-            let mut owned = self.owned.range((process, after)..=(process, u64::MAX)).map(|(_, number)| *number);
-            let number = owned.find(|number| self.ends.get(number).is_some_and(|end| end.payer == NOBODY))?;
+            let number = of(&self.orphans, process).next()?;
             if inherited >= MAX_INHERITED {
                 return Some(number);
             }
             inherited += 1;
-            after = number + 1;
             self.set_payer(number, client);
             self.ends.get_mut(&number).into_iter().for_each(|end| end.inherited = true);
         }
@@ -286,6 +333,12 @@ impl Owners {
         }
         assert_eq!((self.owned.len(), self.paid.len()), (self.ends.len(), self.ends.len()));
         assert_eq!(lineages, self.lineages);
+        let orphans = self.ends.iter().filter(|(_, end)| end.payer == NOBODY);
+        assert!(orphans.map(|(number, end)| (end.owner, *number)).collect::<BTreeSet<_>>() == self.orphans);
+        assert!(
+            self.unconfirmed.iter().all(|process| paid.contains_key(&process)),
+            "who has nothing is not asked about"
+        );
         assert!(lineages.values().all(|lineage| lineage.ends <= MAX_GIVEN + 1 && lineage.waiting <= MAX_GIVEN));
         for (places, counted) in [(&self.places, &paid), (&self.waits, &waits)] {
             places.check_invariants();

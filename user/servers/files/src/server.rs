@@ -211,12 +211,12 @@ impl FilesService for Server {
 
     fn process_ended(&mut self, replies: &mut Replies, process: u64, family: u64) -> Result<Option<u64>, Error> {
         self.ends.process_ended(process, family, |waiter| refuse(replies, waiter));
-        Ok(self.ends.orphan())
+        Ok(self.ends.question(process))
     }
 
     fn process_lives(&mut self, replies: &mut Replies, process: u64, family: u64) -> Result<Option<u64>, Error> {
         self.ends.process_lives(Caller { process, family }, |waiter| refuse(replies, waiter));
-        Ok(self.ends.orphan())
+        Ok(self.ends.question(process))
     }
 }
 

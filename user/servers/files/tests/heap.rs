@@ -66,11 +66,11 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         });
         assert_eq!(refused, WAITING);
         count(bytes);
-        while ends.orphan() == Some(process) {
+        while ends.orphan(1) == Some(process) {
             count(peak(|| ends.process_ended(process, process, |_| ())).1);
         }
         count(peak(|| ends.process_lives(Client::alone(process + 100), |_| ())).1);
-        while ends.orphan() == Some(process + 100) {
+        while ends.orphan(1) == Some(process + 100) {
             count(peak(|| ends.process_ended(process + 100, process + 100, |_| ())).1);
         }
     }

@@ -1,6 +1,6 @@
 //! Pipes and their ends against a slow model, and what it means for those who use them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tench_places::Client;
 
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn ended(ends: &mut Ends<u64>, process: u64) -> Vec<u64> {
     loop {
         ends.process_ended(process, process, |reply| refused.push(reply));
         ends.check_invariants();
-        if ends.orphan() != Some(process) {
+        if ends.orphan(1) != Some(process) {
             return refused;
         }
     }
@@ -267,7 +267,7 @@ fn a_process_inherits_a_few_ends_and_no_blocks() {
     assert_eq!(write(&mut ends, file, b"x", 0), Some(Ok(())));
     assert_eq!(ends.tree.space.held(1), 1, "who gave the end pays for what is written through it");
     ended(&mut ends, 1);
-    while let Some(process) = ends.orphan() {
+    while let Some(process) = ends.orphan(1) {
         assert_eq!(process, 7);
         lives(&mut ends, 7);
     }
@@ -280,12 +280,65 @@ fn a_process_inherits_a_few_ends_and_no_blocks() {
     let (reader, _) = ends.pipe(Client::alone(2)).unwrap();
     ends.share(reader, 7).unwrap();
     ended(&mut ends, 2);
-    assert_eq!(ends.orphan(), Some(7));
+    assert_eq!(ends.orphan(1), Some(7));
     lives(&mut ends, 7);
-    assert_eq!((ends.orphan(), ends.usage().ends), (None, MAX_INHERITED as u64));
+    assert_eq!((ends.orphan(1), ends.usage().ends), (None, MAX_INHERITED as u64));
     ended(&mut ends, 7);
     assert_eq!((ends.usage().ends, ends.usage().pipes), (0, 0));
     ends.check_invariants();
+}
+
+#[test]
+fn who_opens_his_first_end_is_asked_about_once() {
+    let mut ends = ends();
+    let other_core = 1 << 32 | 5;
+    let (reader, _) = ends.pipe(Client::alone(5)).unwrap();
+    ends.pipe(Client::alone(other_core)).unwrap();
+    let file = ends.open(entitled(6), "f", How::Write).unwrap();
+    ends.share(reader, 7).unwrap();
+    // By the process server of its core; who was given one, not at all.
+    assert_eq!((ends.question(99), ends.question(1 << 32), ends.question(2 << 32)), (Some(5), Some(other_core), None));
+    lives(&mut ends, 5);
+    assert_eq!(ends.question(99), Some(6));
+    ends.close(file, |_| ()).unwrap();
+    ends.pipe(Client::alone(5)).unwrap();
+    assert_eq!(ends.question(99), None, "its end will be said");
+    // Somebody opens in its name when it has ended: when this is said again, all is gone.
+    ended(&mut ends, 5);
+    lives(&mut ends, 7);
+    let before = ends.usage().ends;
+    ends.pipe(Client::alone(5)).unwrap();
+    ends.check_invariants();
+    assert_eq!(ends.question(99), Some(5));
+    ended(&mut ends, 5);
+    assert_eq!((ends.question(99), ends.usage().ends), (None, before));
+    // Who asks without a badge is no process, on whichever core.
+    ends.pipe(Client::alone(0)).unwrap();
+    lives(&mut ends, other_core);
+    ends.pipe(Client::alone(1 << 32)).unwrap();
+    assert_eq!((ends.question(99), ends.question(1 << 32)), (None, None));
+    ends.check_invariants();
+}
+
+/// Sharing an end with a process of another core, and ending, once closed all that this process had.
+#[test]
+fn what_a_process_of_another_core_has_is_its_own_core_s_to_say() {
+    let mut ends = ends();
+    let (here, there, further) = (7, 1 << 32 | 5, 2 << 32 | 5);
+    let (own, _) = ends.pipe(Client::alone(there)).unwrap();
+    for (payer, is_asked) in [(1, [true, false, false]), (1 << 32 | 9, [true, true, false])] {
+        let (reader, _) = ends.pipe(Client::alone(payer)).unwrap();
+        let given = [here, there, further].map(|process| ends.share(reader, process).unwrap());
+        ended(&mut ends, payer);
+        assert_eq!(given.map(|end| ends.info(end).is_ok()), is_asked, "of others nobody says anything");
+        assert_eq!(ends.orphan(2 << 32), None);
+        assert_eq!(ends.orphan(1 << 32), is_asked[1].then_some(there));
+        assert_eq!(ends.orphan(0), Some(here));
+        lives(&mut ends, here);
+        lives(&mut ends, there);
+        assert_eq!(ends.info(own).map(|info| info.kind), Ok(Kind::Pipe));
+        assert_eq!((ends.orphan(0), ends.orphan(1 << 32)), (None, None));
+    }
 }
 
 #[test]
@@ -299,10 +352,10 @@ fn a_process_with_many_ends_is_closed_in_pieces() {
         pieces += 1;
         ends.check_invariants();
         assert_eq!(ends.usage().ends, all.saturating_sub(pieces * BATCH as u64));
-        if ends.orphan().is_none() {
+        if ends.orphan(1).is_none() {
             break;
         }
-        assert_eq!(ends.orphan(), Some(1));
+        assert_eq!(ends.orphan(1), Some(1));
     }
     assert_eq!((pieces, ends.usage().pipes), (all / BATCH as u64 + 1, 0));
 }
@@ -314,10 +367,10 @@ fn ends_that_were_given_to_nobody_are_found_when_the_giver_ends() {
     ends.share(reader, 2).unwrap();
     ends.share(writer, 3).unwrap();
     ends.share(writer, 777).unwrap();
-    assert_eq!(ends.orphan(), None, "process 1 pays");
+    assert_eq!(ends.orphan(1), None, "process 1 pays");
     ended(&mut ends, 1);
     let mut asked = Vec::new();
-    while let Some(process) = ends.orphan() {
+    while let Some(process) = ends.orphan(1) {
         asked.push(process);
         match process {
             777 => _ = ended(&mut ends, 777),
@@ -329,7 +382,7 @@ fn ends_that_were_given_to_nobody_are_found_when_the_giver_ends() {
     assert_eq!((asked, ends.usage().ends), (vec![2, 3, 777], 2));
     ended(&mut ends, 2);
     ended(&mut ends, 3);
-    assert_eq!((ends.orphan(), ends.usage().pipes), (None, 0));
+    assert_eq!((ends.orphan(1), ends.usage().pipes), (None, 0));
 }
 
 /// A pipe as the slow model has it.
@@ -345,6 +398,8 @@ struct Model {
 struct Models {
     pipes: Vec<Model>,
     ends: BTreeMap<u64, (usize, bool, u64)>,
+    /// Processes that have ended for ever.
+    ended: BTreeSet<u64>,
 }
 
 impl Models {
@@ -398,12 +453,29 @@ impl Models {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Pipe { process: u64 },
-    Share { end: usize, process: u64 },
-    Close { end: usize },
-    Ended { process: u64 },
-    Read { end: usize, max: usize },
-    Write { end: usize, length: usize },
+    Pipe {
+        process: u64,
+    },
+    Share {
+        end: usize,
+        process: u64,
+    },
+    Close {
+        end: usize,
+    },
+    /// `for_ever`: but its capabilities are used afterwards, too.
+    Ended {
+        process: u64,
+        for_ever: bool,
+    },
+    Read {
+        end: usize,
+        max: usize,
+    },
+    Write {
+        end: usize,
+        length: usize,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -412,7 +484,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => process.clone().prop_map(|process| Step::Pipe { process }),
         2 => (end.clone(), process.clone()).prop_map(|(end, process)| Step::Share { end, process }),
         1 => end.clone().prop_map(|end| Step::Close { end }),
-        1 => process.prop_map(|process| Step::Ended { process }),
+        1 => (process, any::<bool>()).prop_map(|(process, for_ever)| Step::Ended { process, for_ever }),
         8 => (end.clone(), 0..600_usize).prop_map(|(end, max)| Step::Read { end, max }),
         12 => (end, 0..=MAX_DATA).prop_map(|(end, length)| Step::Write { end, length }),
     ]
@@ -444,13 +516,28 @@ fn run(ends: &mut Ends<u64>, models: &mut Models, step: &Step, reply: u64) {
             refused.sort_unstable();
             assert_eq!(refused, models.close(|number, _| number == end));
         }
-        Step::Ended { process } => {
+        Step::Ended { process, for_ever } => {
             let mut refused = ended(ends, process);
             refused.sort_unstable();
             assert_eq!(refused, models.close(|_, owner| owner == process));
-            while let Some(process) = ends.orphan() {
-                assert_eq!(lives(ends, process), []);
+            if for_ever {
+                models.ended.insert(process)
+            } else {
+                models.ended.remove(&process)
+            };
+            let mut asked = 0;
+            while let Some(process) = ends.question(1) {
+                asked += 1;
+                assert!(asked <= 16, "about each, and again as often as another is found to have ended");
+                if models.ended.contains(&process) {
+                    let mut refused = ended(ends, process);
+                    refused.sort_unstable();
+                    assert_eq!(refused, models.close(|_, owner| owner == process));
+                } else {
+                    assert_eq!(lives(ends, process), []);
+                }
             }
+            assert!(models.ended.iter().all(|process| ends.opened(*process) == 0), "nothing stays of who has ended");
         }
         Step::Read { end, max } => {
             let Some(end) = at(end) else { return };

@@ -403,9 +403,9 @@ fn ended(label: u64) -> Option<fn(&mut Message)> {
         None::<u64>.encode(message);
     }
     match label {
-        Names::PROCESS_ENDED | Console::PROCESS_ENDED => Some(nothing),
+        Console::PROCESS_ENDED => Some(nothing),
         Clock::PROCESS_ENDED => Some(no_more),
-        Files::PROCESS_ENDED => Some(no_question),
+        Names::PROCESS_ENDED | Files::PROCESS_ENDED => Some(no_question),
         _ => None,
     }
 }

@@ -226,10 +226,14 @@ impl NamesService for Question<'_> {
         Ok((Text::new(next).ok_or(Error::Unknown)?, owner))
     }
 
-    fn process_ended(&mut self, _: &mut Replies, process: u64) -> core::result::Result<(), Error> {
+    fn process_ended(&mut self, _: &mut Replies, process: u64) -> core::result::Result<Option<u64>, Error> {
         let (slots, waiting) = self.names.table.process_ended(process);
         discard(&slots);
         waiting.into_iter().for_each(|waiting| self.inbox.forget(waiting));
-        Ok(())
+        Ok(None)
+    }
+
+    fn process_lives(&mut self, _: u64) -> core::result::Result<Option<u64>, Error> {
+        Ok(None)
     }
 }

@@ -32,8 +32,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What process servers tell others of a process that has ended, or lives: the only requests without a badge that are
 /// forwarded. The first word is the process, the second its family, if there is one.
-const ABOUT_PROCESSES: [u64; 5] =
-    [Names::PROCESS_ENDED, Console::PROCESS_ENDED, Clock::PROCESS_ENDED, Files::PROCESS_ENDED, Files::PROCESS_LIVES];
+const ABOUT_PROCESSES: [u64; 6] = [
+    Names::PROCESS_ENDED,
+    Names::PROCESS_LIVES,
+    Console::PROCESS_ENDED,
+    Clock::PROCESS_ENDED,
+    Files::PROCESS_ENDED,
+    Files::PROCESS_LIVES,
+];
 
 /// Whom a request of a process of another core is for.
 #[derive(Debug)]
@@ -92,7 +98,7 @@ impl Request {
     /// Whether it says that a process has ended: then whatever that one asked is to be cancelled before. Answers for whom.
     pub fn ends(&self) -> Option<(u64, u64)> {
         match self.to {
-            To::Server { service, badge: 0 } if self.label != Files::PROCESS_LIVES => {
+            To::Server { service, badge: 0 } if ![Names::PROCESS_LIVES, Files::PROCESS_LIVES].contains(&self.label) => {
                 self.words.first().map(|process| (service, *process))
             }
             _ => None,

@@ -172,7 +172,7 @@ impl NamesService for Server {
         Ok((Text::new(next).ok_or(Error::Unknown)?, owner))
     }
 
-    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error> {
+    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error> {
         let (numbers, waiters) = self.table.process_ended(process);
         numbers.into_iter().for_each(|number| self.discard(number));
         waiters.into_iter().for_each(|waiter| replies.forget(waiter.pending));
@@ -183,7 +183,12 @@ impl NamesService for Server {
         }
         // It may have ended before a capability could leave for it.
         let _ = OWN_SPACE.delete_at(self.outgoing);
-        Ok(())
+        Ok(self.table.question(process))
+    }
+
+    fn process_lives(&mut self, process: u64) -> Result<Option<u64>, Error> {
+        self.table.process_lives(process);
+        Ok(self.table.question(process))
     }
 }
 

@@ -8,6 +8,7 @@ use core::ops::Bound;
 
 use tench_names_client::protocol::{Error, MAX_NAME};
 use tench_places::cursors::{Cursors, EVERYBODY, look};
+use tench_places::unconfirmed::Unconfirmed;
 use tench_places::{Client, Places, allows};
 use tench_protocol::{Caller, Powers};
 
@@ -39,6 +40,8 @@ pub struct Table<C, R> {
     cursors: Cursors<usize>,
     /// How many names each process and family has.
     places: Places,
+    /// Processes that have names, of which it is not known whether they live.
+    unconfirmed: Unconfirmed,
     max_names: usize,
     max_waiters: usize,
 }
@@ -46,8 +49,15 @@ pub struct Table<C, R> {
 impl<C: Copy, R> Table<C, R> {
     /// An empty table for `max_names` names and `max_waiters` waiting threads.
     pub const fn new(max_names: usize, max_waiters: usize) -> Table<C, R> {
-        let places = Places::new(max_names);
-        Table { names: BTreeMap::new(), waiters: Vec::new(), cursors: Cursors::new(), places, max_names, max_waiters }
+        Table {
+            names: BTreeMap::new(),
+            waiters: Vec::new(),
+            cursors: Cursors::new(),
+            places: Places::new(max_names),
+            unconfirmed: Unconfirmed::new(),
+            max_names,
+            max_waiters,
+        }
     }
 
     /// Whether a process may register a capability under this name.
@@ -73,6 +83,9 @@ impl<C: Copy, R> Table<C, R> {
         self.check_name(name)?;
         if self.names.len() >= self.max_names {
             return Err(Error::Full);
+        }
+        if self.places.held(owner.process) == 0 {
+            self.unconfirmed.note(owner.process);
         }
         self.places.take(owner);
         self.names.insert(name.to_owned(), Entry { owner: owner.process, cap });
@@ -122,6 +135,9 @@ impl<C: Copy, R> Table<C, R> {
                 let cap = entry.cap;
                 self.names.remove(name);
                 self.places.give_back(process);
+                if self.places.held(process) == 0 {
+                    self.unconfirmed.forget(process);
+                }
                 Ok(cap)
             }
         }
@@ -140,9 +156,20 @@ impl<C: Copy, R> Table<C, R> {
             caps.extend(self.names.values().filter(|entry| entry.owner == process).map(|entry| entry.cap));
             self.names.retain(|_, entry| entry.owner != process);
             caps.iter().for_each(|_| self.places.give_back(process));
+            self.unconfirmed.forget(process);
         }
         let gone = self.waiters.extract_if(.., |waiter| waiter.client.process == process);
         (caps, gone.map(|waiter| waiter.reply).collect())
+    }
+
+    /// Returns a process with names of which the process server of the core of `process` is to be asked whether it lives.
+    pub fn question(&self, process: u64) -> Option<u64> {
+        self.unconfirmed.next(process)
+    }
+
+    /// A process lives. When it ends, that will be said.
+    pub fn process_lives(&mut self, process: u64) {
+        self.unconfirmed.forget(process);
     }
 
     /// Panics if an invariant does not hold.
@@ -150,6 +177,10 @@ impl<C: Copy, R> Table<C, R> {
         self.places.check_invariants();
         assert!(self.names.len() <= self.max_names && self.waiters.len() <= self.max_waiters);
         assert_eq!(self.places.taken(), self.names.len());
+        assert!(
+            self.unconfirmed.iter().all(|process| self.places.held(process) > 0),
+            "who has nothing is not asked about"
+        );
         for entry in self.names.values() {
             let all = self.names.values().filter(|other| other.owner == entry.owner).count();
             assert_eq!(self.places.held(entry.owner), all);

@@ -221,3 +221,36 @@ fn a_family_looks_at_a_few_of_its_own_at_a_time() {
         assert_eq!(looked_at, (0..10).map(|number| 3 * number + family).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn who_registers_his_first_name_is_asked_about_once() {
+    let mut table = Table::<u32, u32>::new(64, 8);
+    let other_core = 1 << 32 | 5;
+    for (owner, name) in [(5, "a"), (5, "b"), (other_core, "c"), (6, "d")] {
+        table.register(name, Client::alone(owner), 0).unwrap();
+    }
+    // By the process server of its core, and while it has a name.
+    assert_eq!(
+        (table.question(99), table.question(1 << 32), table.question(2 << 32)),
+        (Some(5), Some(other_core), None)
+    );
+    table.process_lives(5);
+    assert_eq!(table.question(99), Some(6));
+    table.unregister("d", 6).unwrap();
+    table.register("e", Client::alone(5), 0).unwrap();
+    assert_eq!(table.question(99), None, "its end will be said");
+    table.check_invariants();
+    // Somebody registers in its name when it has ended: when this is said again, all is gone.
+    table.process_ended(5);
+    table.register("f", Client::alone(5), 7).unwrap();
+    table.check_invariants();
+    assert_eq!(table.question(99), Some(5));
+    assert_eq!(table.process_ended(5).0, [7]);
+    assert_eq!((table.question(99), table.look_up("c")), (None, Ok(0)));
+    // Who asks without a badge is no process, on whichever core.
+    table.register("g", Client::alone(0), 0).unwrap();
+    table.register("h", Client::alone(1 << 32), 0).unwrap();
+    table.process_lives(other_core);
+    assert_eq!((table.question(99), table.question(1 << 32)), (None, None));
+    table.check_invariants();
+}

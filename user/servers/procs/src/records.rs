@@ -323,7 +323,7 @@ impl<K, R> Records<K, R> {
     }
 
     /// Whether a process with this number is one of another core.
-    const fn is_foreign(&self, pid: u64) -> bool {
+    pub const fn is_foreign(&self, pid: u64) -> bool {
         pid != 0 && pid::place(pid).0 != self.core
     }
 

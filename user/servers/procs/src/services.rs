@@ -30,7 +30,7 @@ use crate::spawn::{Loader, Preparation, Service, Supervision};
 
 /// Seconds in which a server's ends are counted.
 const WINDOW: u64 = 60;
-/// Processes of which the file server may ask when one has ended; of the others it asks when the next has. It closes 2,048 ends in
+/// Processes of which a server may ask when one has ended; of the others it asks when the next has. The file server closes 2,048 ends in
 /// half as many answers.
 const QUESTIONS: usize = 64;
 /// Requests that empty the clock: 1,024 waits, 16 at a time.
@@ -53,8 +53,10 @@ pub enum Outcome {
 enum Life {
     /// It is prepared or runs, and is of this family.
     Lives(u64),
-    /// It has ended, or is none of this core. No process lives of this family; 0: none is known of which that is so.
+    /// It has ended. No process lives of this family; 0: none is known of which that is so.
     Ended(u64),
+    /// It is another core's.
+    Elsewhere,
 }
 
 /// Servers that forget processes which have ended.
@@ -84,7 +86,7 @@ impl Listener {
     fn tell(self, server: Cap<Endpoint>, process: u64, life: impl Fn(u64) -> Life) -> bool {
         let patient = Patient(server);
         match self {
-            Listener::Names => !matches!(Names::at(patient).process_ended(process), Err(Failure::Lost(_))),
+            Listener::Names => tell_names(Names::at(patient), process, life),
             Listener::Console => !matches!(Console::at(patient).process_ended(process), Err(Failure::Lost(_))),
             Listener::Clock => tell_clock(Clock::at(patient), process),
             Listener::Files => tell_files(Files::at(patient), process, life),
@@ -104,19 +106,33 @@ fn tell_clock(clock: Clock<Patient>, process: u64) -> bool {
     true
 }
 
-/// Tells the file server, which may ask in turn whether others live that were given streams, or for the same once more, if it has not
-/// closed everything yet.
+/// Tells the name server, which may ask in turn whether others live that have registered their first names.
+fn tell_names(names: Names<Patient>, process: u64, life: impl Fn(u64) -> Life) -> bool {
+    tell(process, |about| match life(about) {
+        Life::Lives(_) => Some(names.process_lives(about)),
+        Life::Ended(_) => Some(names.process_ended(about)),
+        Life::Elsewhere => None,
+    })
+}
+
+/// Tells the file server, which may ask in turn whether others live that were given streams or have opened their first, or for the same once
+/// more, if it has not closed everything yet.
 fn tell_files(files: Files<Patient>, process: u64, life: impl Fn(u64) -> Life) -> bool {
+    tell(process, |about| match life(about) {
+        Life::Lives(family) => Some(files.process_lives(about, family)),
+        Life::Ended(family) => Some(files.process_ended(about, family)),
+        Life::Elsewhere => None,
+    })
+}
+
+/// Says something of a process to a server, and then of each about which it asks. Answers whether it was there.
+fn tell<E>(process: u64, say: impl Fn(u64) -> Option<Result<Option<u64>, Failure<E>>>) -> bool {
     let mut about = process;
     for _ in 0..=QUESTIONS {
-        let answer = match life(about) {
-            Life::Lives(family) => files.process_lives(about, family),
-            Life::Ended(family) => files.process_ended(about, family),
-        };
-        about = match answer {
-            Ok(Some(other)) => other,
-            Err(Failure::Lost(_)) => return false,
-            Ok(None) | Err(_) => break,
+        about = match say(about) {
+            Some(Ok(Some(other))) => other,
+            Some(Err(Failure::Lost(_))) => return false,
+            Some(Ok(None) | Err(_)) | None => break,
         };
     }
     true
@@ -356,6 +372,7 @@ impl Server {
         let known = self.records.get(process).ok();
         match known.filter(|record| !record.has_ended()) {
             Some(record) if process != ended.process => Life::Lives(record.client().family),
+            None if self.records.is_foreign(process) => Life::Elsewhere,
             _ => {
                 let own = (process == ended.process).then_some(ended);
                 let family = own.or_else(|| known.map(ProcessRecord::client)).map_or(0, |client| client.family);

@@ -430,10 +430,10 @@ struct tench_files_process_ended_answer {
 
 /*
  * A process has ended: its ends of streams are closed, its waits forgotten. `family` is its family, if none of that lives any more, and
- * otherwise 0: files of a family count for nobody when its last process has ended. Answers another process, if the server must
- * know whether that one lives: one that was given an end by a process that has ended. If it does not live, this is to be
- * said of it, too; otherwise `process_lives`. One request closes a limited number of ends: if there are more, it answers the
- * process itself.
+ * otherwise 0: files of a family count for nobody when its last process has ended. Answers another process of the same
+ * core, if the server must know whether that one lives: one that was given an end by a process that has ended, or has opened its first. If it does
+ * not live, this is to be said of it, too; otherwise `process_lives`. One request closes a limited number of ends: if there are more,
+ * it answers the process itself.
  */
 static inline int tench_files_process_ended(tench_cap server, uint64_t process, uint64_t family,
     struct tench_files_process_ended_answer *answer)

@@ -1,5 +1,5 @@
 /*
- * Names, version 1.
+ * Names, version 2.
  *
  * Endpoints by name. Names with a `/` in them are everybody's, and whoever comes first has one; by custom a program's begin with
  * its own: `chess/board`. Names without are the system's: only those with the power `names` register them, so that nobody
@@ -82,7 +82,7 @@ static inline int tench_names_call(tench_cap server, struct tench_message *messa
     return code > 0 && code < TENCH_REJECTED && !tench_names_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
 }
 
-#define TENCH_NAMES_LABEL_REGISTER UINT64_C(0xb27a00010001)
+#define TENCH_NAMES_LABEL_REGISTER UINT64_C(0xb27a00020001)
 
 /*
  * Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
@@ -107,7 +107,7 @@ static inline int tench_names_register(tench_cap server, const char *name, size_
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_NAMES_LABEL_LOOK_UP UINT64_C(0xb27a00010002)
+#define TENCH_NAMES_LABEL_LOOK_UP UINT64_C(0xb27a00020002)
 
 /*
  * The endpoint that is registered under a name; the capability goes to the empty slot.
@@ -129,7 +129,7 @@ static inline int tench_names_look_up(tench_cap server, const char *name, size_t
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_NAMES_LABEL_WAIT_FOR UINT64_C(0xb27a00010003)
+#define TENCH_NAMES_LABEL_WAIT_FOR UINT64_C(0xb27a00020003)
 
 /*
  * The same, but waits until the name is registered.
@@ -151,7 +151,7 @@ static inline int tench_names_wait_for(tench_cap server, const char *name, size_
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_NAMES_LABEL_UNREGISTER UINT64_C(0xb27a00010004)
+#define TENCH_NAMES_LABEL_UNREGISTER UINT64_C(0xb27a00020004)
 
 /*
  * Forgets a name that this process registered.
@@ -171,7 +171,7 @@ static inline int tench_names_unregister(tench_cap server, const char *name, siz
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_NAMES_LABEL_NEXT UINT64_C(0xb27a00010005)
+#define TENCH_NAMES_LABEL_NEXT UINT64_C(0xb27a00020005)
 
 /* What tench_names_next answers. */
 struct tench_names_next_answer {
@@ -203,10 +203,20 @@ static inline int tench_names_next(tench_cap server, const char *name, size_t na
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_NAMES_LABEL_PROCESS_ENDED UINT64_C(0xb27a00010006)
+#define TENCH_NAMES_LABEL_PROCESS_ENDED UINT64_C(0xb27a00020006)
 
-/* A process has ended: its names and waits are forgotten. */
-static inline int tench_names_process_ended(tench_cap server, uint64_t process)
+/* What tench_names_process_ended answers. */
+struct tench_names_process_ended_answer {
+    bool value_present;
+    uint64_t value;
+};
+
+/*
+ * A process has ended: its names and waits are forgotten. Answers another process of the same core, if the server must know whether that
+ * one lives: one that has registered its first name. If it does not live, this is to be said of it, too; otherwise `process_lives`.
+ */
+static inline int tench_names_process_ended(tench_cap server, uint64_t process,
+    struct tench_names_process_ended_answer *answer)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_NAMES_LABEL_PROCESS_ENDED);
@@ -215,6 +225,40 @@ static inline int tench_names_process_ended(tench_cap server, uint64_t process)
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value_present = (bool)tench_take_at_most(reader, 1);
+    if (answer->value_present) {
+        answer->value = tench_take(reader);
+    } else {
+        tench_take_zeros(reader, 1);
+    }
+    return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
+}
+
+#define TENCH_NAMES_LABEL_PROCESS_LIVES UINT64_C(0xb27a00020007)
+
+/* What tench_names_process_lives answers. */
+struct tench_names_process_lives_answer {
+    bool value_present;
+    uint64_t value;
+};
+
+/* A process lives and keeps its names. Answers as `process_ended`. */
+static inline int tench_names_process_lives(tench_cap server, uint64_t process,
+    struct tench_names_process_lives_answer *answer)
+{
+    struct tench_message space, *message = &space;
+    tench_begin(message, TENCH_NAMES_LABEL_PROCESS_LIVES);
+    tench_put(message, (uint64_t)process);
+    int code = tench_names_call(server, message);
+    if (code != TENCH_DONE)
+        return code;
+    struct tench_reader rest = tench_read(message), *reader = &rest;
+    answer->value_present = (bool)tench_take_at_most(reader, 1);
+    if (answer->value_present) {
+        answer->value = tench_take(reader);
+    } else {
+        tench_take_zeros(reader, 1);
+    }
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

@@ -8,7 +8,7 @@ use tench_sys::Endpoint;
 /// Endpoints by name. Names with a `/` in them are everybody's, and whoever comes first has one; by custom a program's begin with
 /// its own: `chess/board`. Names without are the system's: only those with the power `names` register them, so that nobody
 /// else can take the name of a server that is being started again.
-#[interface(client = Names, version = 1)]
+#[interface(client = Names, version = 2)]
 pub trait NamesService {
     /// Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
     /// one that allows no more than to call. If the capability has no badge, the copy's badge has the number and the family of the process
@@ -58,9 +58,14 @@ pub trait NamesService {
     #[method(5)]
     fn next(&mut self, name: Text<'_, MAX_NAME>) -> Result<(Text<'_, MAX_NAME>, u64), Error>;
 
-    /// A process has ended: its names and waits are forgotten.
+    /// A process has ended: its names and waits are forgotten. Answers another process of the same core, if the server must know whether that
+    /// one lives: one that has registered its first name. If it does not live, this is to be said of it, too; otherwise `process_lives`.
     #[method(6, authority)]
-    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error>;
+    fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error>;
+
+    /// A process lives and keeps its names. Answers as `process_ended`.
+    #[method(7, authority)]
+    fn process_lives(&mut self, process: u64) -> Result<Option<u64>, Error>;
 }
 
 impl Names<Standing> {
