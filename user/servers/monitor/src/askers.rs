@@ -3,18 +3,30 @@
 //! A server has to forget what it knows of a process that has ended. Of one that never asked it anything it knows nothing, and need not be
 //! told: most programs ask the console, and nobody else. The file server has to hear, too, when the last process of a family has ended
 //! of which any has asked it, whichever is the last: so families are in the same list, whose numbers are none of processes.
+//!
+//! Somebody may ask in the name of a process that has ended. So when a server need not be told of an end, the process server is asked about one of
+//! those who have begun to ask it, as the server would ask that is told of an end.
 
 use alloc::vec::Vec;
 
 use tench_places::Client;
+use tench_places::unconfirmed::core_of;
 
 /// Services that there is a bit for.
 const BITS: u64 = u64::BITS as u64;
 
+/// What a process or family has asked: a bit for each service.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    services: u64,
+    /// Those that it has begun to ask, since which nobody has said that it lives.
+    begun: u64,
+}
+
 /// Processes and families, and a bit for each service that they have asked; in order.
 #[derive(Debug)]
 pub struct Askers {
-    known: Vec<(u64, u64)>,
+    known: Vec<(u64, Asked)>,
     /// For some there was no memory.
     is_incomplete: bool,
     /// A bit for each service that anybody may know, who has asked it or not.
@@ -34,8 +46,34 @@ impl Askers {
     pub fn asks(&mut self, client: Client, service: u64) {
         if service >= BITS {
             self.is_incomplete = true;
-        } else if self.note(client.process, service) && client.family != client.process {
-            self.note(client.family, service);
+        } else if self.note(client.process, service) {
+            self.find(client.process).into_iter().for_each(|asked| asked.begun |= 1 << service);
+            if client.family != client.process {
+                self.note(client.family, service);
+            }
+        }
+    }
+
+    /// Returns a process that has begun to ask a service, and may have ended before.
+    /// It is of the core of this process, and no core's authority.
+    pub fn question(&self, service: u64, process: u64) -> Option<u64> {
+        let (first, last) = core_of(process).into_inner();
+        let known = &self.known[self.known.partition_point(|(known, _)| *known <= first)..];
+        let of_core = known.iter().take_while(|(known, _)| *known <= last);
+        let mut begun = of_core.filter(|(_, asked)| service < BITS && asked.begun & 1 << service != 0);
+        begun.next().map(|(known, _)| *known)
+    }
+
+    /// What a process or family has asked.
+    fn find(&mut self, who: u64) -> Option<&mut Asked> {
+        let place = self.known.binary_search_by_key(&who, |(known, _)| *known).ok()?;
+        Some(&mut self.known[place].1)
+    }
+
+    /// A process lives: when it ends, that will be said.
+    pub fn lives(&mut self, process: u64, service: u64) {
+        if let (Some(asked), ..BITS) = (self.find(process), service) {
+            asked.begun &= !(1 << service);
         }
     }
 
@@ -43,12 +81,14 @@ impl Askers {
     fn note(&mut self, who: u64, service: u64) -> bool {
         match self.known.binary_search_by_key(&who, |(known, _)| *known) {
             Ok(place) => {
-                let services = &mut self.known[place].1;
+                let services = &mut self.known[place].1.services;
                 let is_new = *services & 1 << service == 0;
                 *services |= 1 << service;
                 return is_new;
             }
-            Err(place) if self.known.try_reserve(1).is_ok() => self.known.insert(place, (who, 1 << service)),
+            Err(place) if self.known.try_reserve(1).is_ok() => {
+                self.known.insert(place, (who, Asked { services: 1 << service, begun: 0 }))
+            }
             Err(_) => self.is_incomplete = true,
         }
         true
@@ -84,9 +124,11 @@ impl Askers {
     /// Forgets that a process or family has asked these services. Returns which it had asked.
     fn forget(&mut self, who: u64, services: u64) -> u64 {
         let Ok(place) = self.known.binary_search_by_key(&who, |(known, _)| *known) else { return 0 };
-        let had = self.known[place].1;
-        self.known[place].1 &= !services;
-        if self.known[place].1 == 0 {
+        let asked = &mut self.known[place].1;
+        let had = asked.services;
+        asked.services &= !services;
+        asked.begun &= !services;
+        if asked.services == 0 {
             self.known.remove(place);
         }
         had
@@ -140,6 +182,26 @@ mod tests {
         askers.asks(Client { process: 10, family: FAMILY }, 1);
         assert!(askers.ends(10, 0, 1) && !askers.ends(10, FAMILY, 2));
         assert_eq!(askers.count(), 0);
+    }
+
+    #[test]
+    fn about_who_begins_to_ask_the_process_server_is_asked_once() {
+        let mut askers = Askers::default();
+        for (process, service) in [(5, 1), (6, 1), (5, 2)] {
+            askers.asks(alone(process), service);
+        }
+        assert_eq!((askers.question(0, 9), askers.question(1, 9), askers.question(2, 9)), (None, Some(5), Some(5)));
+        askers.lives(5, 1);
+        assert_eq!((askers.question(1, 9), askers.question(2, 9)), (Some(6), Some(5)));
+        assert!(askers.ends(6, 0, 1) && !askers.ends(7, 0, 1));
+        askers.asks(alone(5), 1);
+        assert_eq!(askers.question(1, 9), None, "its end will be said");
+        // Somebody asks in its name afterwards.
+        assert!(askers.ends(5, 0, 1) && !askers.ends(7, 0, 1));
+        askers.asks(alone(5), 1);
+        assert_eq!(askers.question(1, 9), Some(5));
+        assert!(askers.ends(5, 0, 1));
+        assert_eq!(askers.question(1, 9), None);
     }
 
     #[test]

@@ -335,12 +335,18 @@ impl Inbox {
             Source::Own(proxy) => (Via::Proxy(proxy, badge), counts_as(proxy)),
         };
         let caps = arrivals.take(received.caps());
+        if let (Via::Server(service, 0), Names::PROCESS_LIVES | Files::PROCESS_LIVES, [process, ..]) =
+            (&via, received.label(), received.words())
+        {
+            self.state.lock().askers.lives(*process, *service);
+        }
         if let Via::Server(service, 0) = via
             && let (Some(ended), [process, more @ ..]) = (ended(received.label()), received.words())
             && let family = more.first().copied().unwrap_or(0)
             && !self.state.lock().askers.ends(*process, family, service)
         {
-            ended(&mut message);
+            let question = self.state.lock().askers.question(service, *process);
+            ended(&mut message, question);
         } else if let Some((next, caps)) = self.take_reply().ok().zip(caps.clone()) {
             let mut state = self.state.lock();
             if state.admit(asker) {
@@ -389,23 +395,23 @@ impl State {
     }
 }
 
-/// If a request says that a process has ended: how a server answers that knows nothing of it.
-fn ended(label: u64) -> Option<fn(&mut Message)> {
-    fn nothing(message: &mut Message) {
+/// If a request says that a process has ended: how a server answers that knows nothing of it, with this question if it asks any.
+fn ended(label: u64) -> Option<fn(&mut Message, Option<u64>)> {
+    fn nothing(message: &mut Message, _: Option<u64>) {
         message.restart(DONE);
     }
-    fn no_more(message: &mut Message) {
+    fn no_more(message: &mut Message, _: Option<u64>) {
         message.restart(DONE);
         false.encode(message);
     }
-    fn no_question(message: &mut Message) {
+    fn ask(message: &mut Message, question: Option<u64>) {
         message.restart(DONE);
-        None::<u64>.encode(message);
+        question.encode(message);
     }
     match label {
         Console::PROCESS_ENDED => Some(nothing),
         Clock::PROCESS_ENDED => Some(no_more),
-        Names::PROCESS_ENDED | Files::PROCESS_ENDED => Some(no_question),
+        Names::PROCESS_ENDED | Files::PROCESS_ENDED => Some(ask),
         _ => None,
     }
 }
