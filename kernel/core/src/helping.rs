@@ -137,11 +137,14 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>) {
 /// A thread that waits helps no more in this wait.
 #[cold]
 fn stop_helping<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    let Some(server) = server_of(k, thread) else { return };
+    let server = server_of(k, thread);
     if let ThreadState::Sending(endpoint) = k.get(thread).state {
-        queue::stop_helping(k, endpoint, thread);
-        settle(k, server);
-    } else {
+        // Where nobody serves the endpoint yet, too: whoever does would be helped.
+        if can_help(k, thread) {
+            queue::stop_helping(k, endpoint, thread);
+        }
+        server.map(|server| settle(k, server));
+    } else if let Some(server) = server {
         k.get(thread).slow |= slow::HELPLESS;
         abandon(k, server, thread);
     }
@@ -351,7 +354,7 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread
 }
 
 /// A thread has received a message whose sender does not help: it was sent before the thread served the endpoint, it reports a budget that is used
-/// up, or its caller closed a ring. A server deals with it on its own context, at no higher a priority than the sender's: otherwise a client
+/// up, or its sender may not help. A server deals with it on its own context, at no higher a priority than the sender's: otherwise a client
 /// could have work done at the server's priority.
 #[cold]
 #[inline(never)]

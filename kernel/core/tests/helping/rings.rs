@@ -151,3 +151,24 @@ fn who_tells_of_a_budget_closes_no_ring() {
     });
     assert_eq!(endless(works), Vec::<String>::new());
 }
+
+/// Threads that wait at endpoints that nobody serves, each of which then begins to serve the one at which the next waits.
+#[test]
+fn who_begins_to_serve_while_it_waits_makes_no_long_chain() {
+    for length in [3, 8] {
+        let mut stage = Stage::new();
+        let endpoints: Vec<_> = (0..=length).map(|_| stage.make(Kind::Endpoint)).collect();
+        let threads: Vec<_> = (0..=length).map(|_| stage.actor(50)).collect();
+        for (thread, endpoint) in threads.iter().zip(&endpoints) {
+            stage.machine.call_as(thread.thread, Operation::Call, &[*endpoint, 0]);
+            stage.check();
+        }
+        for (server, endpoint) in threads[1..].iter().zip(&endpoints) {
+            stage.serve(*server, *endpoint);
+        }
+        assert!(
+            threads.iter().all(|thread| stage.machine.thread(thread.thread).height <= 1),
+            "each waits without helping"
+        );
+    }
+}
