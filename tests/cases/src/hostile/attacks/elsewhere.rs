@@ -30,11 +30,11 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("elsewhere-clock", "nor one to the clock", || flood("clock")).endless().second(),
     Attack::new("elsewhere-console", "nor one to the console", || flood("console")).endless().second(),
     Attack::new("elsewhere-files", "nor one to the file server", || flood("files")).endless().second(),
-    Attack::new("elsewhere-procs", "nor one to the process server", processes).endless().second(),
+    Attack::new("elsewhere-procs", "nor one to the process server", processes).endless().second().unlimited(),
     Attack::new("elsewhere-mem", "nor one for the memory of this core", memory).endless().second(),
-    Attack::new("elsewhere-starts", "nor one that starts programs here", starts).endless().second(),
+    Attack::new("elsewhere-starts", "nor one that starts programs here", starts).endless().second().unlimited(),
     Attack::new("elsewhere-unheard", "nor one of requests whose answers nobody hears", unheard).endless().second(),
-    Attack::new("elsewhere-sent", "what is sent to a server of another core is not done", sent).second(),
+    Attack::new("elsewhere-sent", "what is sent to a server of another core is not done", sent).second().unlimited(),
     Attack::new("elsewhere-pings", "nor one that asks the monitor whether it is there", pings).endless().second(),
 ];
 

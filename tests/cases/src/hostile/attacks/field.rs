@@ -4,7 +4,6 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tench::abi::Powers;
 use tench::abi::process::DEFAULT_PRIORITY;
 use tench::fs;
 use tench::io::{Read, Write};
@@ -211,13 +210,15 @@ fn judge(seen: Seen, served: Served, passed: u64, answered: u64) -> Outcome {
 }
 
 /// A process that is to attack, with standard capabilities, and mostly without powers.
-fn prepare(procs: Procs, name: &str, powers: Powers) -> Outcome<Spawn> {
+fn prepare(procs: Procs, attack: &Attack) -> Outcome<Spawn> {
     let child = procs.prepare("cases")?;
     child.argument("attack")?;
-    child.argument(name)?;
+    child.argument(attack.name)?;
     child.argument(&format!("{}", tench::process::id()))?;
-    child.configure(DEFAULT_PRIORITY, DEFAULT_PRIORITY, 0, powers)?;
-    child.limit(QUOTA)?;
+    child.configure(DEFAULT_PRIORITY, DEFAULT_PRIORITY, 0, attack.powers)?;
+    if attack.is_limited {
+        child.limit(QUOTA)?;
+    }
     Ok(child)
 }
 
@@ -225,7 +226,7 @@ fn prepare(procs: Procs, name: &str, powers: Powers) -> Outcome<Spawn> {
 fn assault(attack: &Attack, cores: &[Procs]) -> Outcome {
     let mut processes = Vec::new();
     for procs in cores {
-        processes.push((*procs, prepare(*procs, attack.name, attack.powers)?.start()?));
+        processes.push((*procs, prepare(*procs, attack)?.start()?));
     }
     let span = if attack.end == End::Any { SPAN } else { PATIENCE };
     let end = time::deadline(span);

@@ -25,7 +25,9 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("flood-console", "nor one to the console", || flood("console")).endless(),
     Attack::new("flood-files", "nor one to the file server", || flood("files")).endless(),
     Attack::new("flood-reserve", "nor one to the reservation server", || flood("reserve")).endless(),
-    Attack::new("flood-cores", "nor one to the process servers and monitors of all cores", flood_cores).endless(),
+    Attack::new("flood-cores", "nor one to the process servers and monitors of all cores", flood_cores)
+        .endless()
+        .unlimited(),
     Attack::new("spin", "nor threads that are busy", spin).endless(),
     Attack::new("deadlines", "nor threads that wait for a moment again and again", deadlines).endless(),
     Attack::new("clock-waits", "nor those that let the clock wake them again and again", clock_waits).endless(),

@@ -20,9 +20,13 @@ use crate::case::{Failure as Gained, Outcome};
 
 /// The attacks.
 pub const ATTACKS: &[Attack] = &[
-    Attack::new("elsewhere-ceiling", "no priority is given on another core that is not given here", ceiling).several(),
+    Attack::new("elsewhere-ceiling", "no priority is given on another core that is not given here", ceiling)
+        .several()
+        .unlimited(),
     Attack::new("elsewhere-quota", "whose memory is limited starts nothing where that does not count", quota).several(),
-    Attack::new("elsewhere-mail", "endpoints that children elsewhere are sent count for them together", mail).second(),
+    Attack::new("elsewhere-mail", "endpoints that children elsewhere are sent count for them together", mail)
+        .second()
+        .unlimited(),
 ];
 
 const PROCS: Procs = Procs::STANDARD;

@@ -86,6 +86,8 @@ pub struct Attack {
     powers: Powers,
     /// Microseconds within which the client has to have each of its answers.
     answered: u64,
+    /// Whether its memory is limited. If so, it starts nothing on other cores.
+    is_limited: bool,
 }
 
 /// What that is, if nothing else is said.
@@ -117,7 +119,12 @@ impl Attack {
     /// An attack that ends by itself, on every core.
     const fn new(name: &'static str, about: &'static str, run: fn() -> Outcome) -> Attack {
         let (cores, powers) = (Cores::Every, Powers::empty());
-        Attack { name, about, run, end: End::Answers, cores, powers, answered: ANSWERED }
+        Attack { name, about, run, end: End::Answers, cores, powers, answered: ANSWERED, is_limited: true }
+    }
+
+    /// The same for one that starts something on other cores, which nobody does whose memory is limited.
+    const fn unlimited(self) -> Attack {
+        Attack { is_limited: false, ..self }
     }
 
     /// The same for one that goes on until it is killed.

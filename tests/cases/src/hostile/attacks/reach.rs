@@ -43,8 +43,10 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("reserve", "processor time is not reserved", || tried(powers::child("reserve"))).first(),
     Attack::new("files", "what others made is not changed", || tried(powers::child("files"))).first(),
     Attack::new("family", "children have no more memory together than their parent may have", family).first(),
-    Attack::new("other-cores", "processes of other cores are managed by nobody else", other_cores).several(),
-    Attack::new("letters", "capabilities that nobody takes go with who sent them", letters).several(),
+    Attack::new("other-cores", "processes of other cores are managed by nobody else", other_cores)
+        .several()
+        .unlimited(),
+    Attack::new("letters", "capabilities that nobody takes go with who sent them", letters).several().unlimited(),
 ];
 
 /// The process that started this attack.
