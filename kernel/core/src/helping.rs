@@ -353,8 +353,8 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread
     }
 }
 
-/// A thread has received a message whose sender does not help: it was sent before the thread served the endpoint, it reports a budget that is used
-/// up, or its sender may not help. A server deals with it on its own context, at no higher a priority than the sender's: otherwise a client
+/// A thread has received a message whose sender does not help: it was sent before the thread served the endpoint, or it reports a budget that is
+/// used up. A server deals with it on its own context, at no higher a priority than the sender's: otherwise a client
 /// could have work done at the server's priority.
 #[cold]
 #[inline(never)]
