@@ -1,5 +1,7 @@
 //! What must be as it was when an attack is over.
 
+use core::fmt::Debug;
+
 use tench::console::protocol::{Console, Mode};
 use tench::mem::Mem;
 use tench::procs::{Procs, pid};
@@ -43,6 +45,11 @@ impl PartialEq for Books {
 }
 
 impl Books {
+    /// What servers keep for somebody, and nothing that they keep for themselves to be used again: it may not be more, not even once.
+    pub fn held(&self) -> impl PartialEq + Debug + use<> {
+        (self.here.names, self.here.files, self.servers, self.living, self.terminal)
+    }
+
     /// As they are now.
     pub fn read(monitor: Option<Monitor>) -> Outcome<Books> {
         let mut here = Here::read()?;

@@ -18,6 +18,7 @@ use super::books::{Books, used};
 use super::bystander::Bystander;
 use super::client::{Client, Served};
 use super::reserved::{Reserved, Seen};
+use super::room::Room;
 use super::turns::Turns;
 use super::{Attack, Cores, End, LINES, LINES_END, held, leavers, meter, said};
 use crate::case::{Failure, Outcome};
@@ -46,7 +47,8 @@ const RECORDS: u64 = 4 << 20;
 pub struct Bounds {
     /// Microseconds within which the client has to have each of its answers.
     pub answered: u64,
-    /// Rounds until the servers have what they ever need, at most. One in which nothing grows is the last.
+    /// Rounds until the servers have what they ever need, at most. One in which nothing grows is the last. What has grown until then is for the next
+    /// who ask, so [each of them](Room) gets as much as at the beginning.
     pub rounds: usize,
     /// How often it is looked whether everything came back, after twice the time each time: messages to another core that nobody
     /// receives are kept for ten seconds.
@@ -72,6 +74,8 @@ pub struct Field {
     turns: Turns,
     /// What the process server had at the beginning.
     records: u64,
+    /// What a program got then of the servers' tables.
+    room: Room,
 }
 
 impl Field {
@@ -91,7 +95,13 @@ impl Field {
         let turns = Turns::new(&cores[1..])?;
         let reserved = Reserved::start()?;
         let client = Client::start()?;
-        Ok(Field { reserved, client, monitor, cores, turns, records: used(pid::PROCS)? })
+        let room = Room::count()?;
+        Ok(Field { reserved, client, monitor, cores, turns, records: used(pid::PROCS)?, room })
+    }
+
+    /// Whether a program gets as many places of the servers' tables as at the beginning.
+    pub fn look_for_room(&self) -> Outcome {
+        self.room.check()
     }
 
     /// Whether what the process server remembers has a limit.
@@ -165,8 +175,13 @@ impl Field {
             // Late deletion is deletion, too.
             let seen = self.reserved.seen();
             judge(seen, Served { rounds: u64::MAX, ..served }, passed, bounds.answered)?;
+            let (held, before) = (after.held(), seen_before[0].held());
+            if held != before {
+                return Err(Failure::new(format!("what is held grows: {before:?} became {held:?}")));
+            }
             if seen_before.contains(&after) {
-                return Ok(());
+                // A table that is full grows no more, either.
+                return if round > 1 { self.room.check() } else { Ok(()) };
             }
             println!("note: {name}: after round {round}, {:?} became {after:?}", seen_before.last());
             seen_before.push(after);

@@ -6,6 +6,7 @@
 //! client     a process that asks all servers for something and looks at every answer
 //! meter      how long something took this core itself, where the emulator lets others run in between
 //! books      what must be as it was: memory, processes, names, files, capabilities
+//! room       how many places of the servers' tables are free, for who has none
 //! controls   what is no attack, and has to be noticed: without it, nobody knew whether the rest can fail
 //! kernel     attacks on the kernel, by what a program makes of its own memory
 //! servers    attacks on servers, by requests
@@ -43,6 +44,7 @@ mod meter;
 mod reach;
 mod reserved;
 mod rings;
+mod room;
 mod servers;
 mod trees;
 mod turns;
@@ -204,6 +206,7 @@ const PARTS: &[(&str, Part)] = &[
     ("take-mail", limits::take_mail),
     ("count-proxies", limits::count_proxies),
     ("leave-files", leavers::leave_files),
+    ("take-room", room::take_room),
 ];
 
 /// Carries everything out, prints a line for each attack, and powers the machine off.
@@ -235,6 +238,11 @@ pub fn play() -> i32 {
                 say(attack.name, attack.about, field.play(attack));
             }
             say("records", "what is remembered of processes that have ended has a limit", field.close());
+            say(
+                "room",
+                "who has no place in a server's table gets as many as before all attacks",
+                field.look_for_room(),
+            );
         }
         Err(failure) => say("field", "everybody is there", Err(failure)),
     }
