@@ -14,8 +14,10 @@ use tench::sys::{Cap, Endpoint, Instant, Message, Notification, Rights, Scheduli
 use tench::thread::Builder;
 use tench::time::{self, Duration};
 use tench::{memory, thread};
+use tench_protocol::transport::Until;
 
 use crate::case::{Case, Outcome};
+use crate::hostile::capabilities_of;
 use crate::stage::{LOW, Stage};
 
 /// The cases.
@@ -34,6 +36,7 @@ pub const CASES: &[Case] = &[
     Case::new("PROC0008", "what runs counts as load, and what is suspended or has ended does not", load),
     Case::new("PROC0009", "what powers a process has is known, and not of whom there is not", powers),
     Case::new("PROC0010", "a server that was busy when a process ended is told later", told_later),
+    Case::new("PROC0011", "waits that were given up are found when processes end", given_up),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -381,6 +384,32 @@ fn told_later(_: &mut Stage) -> Outcome {
     killed?;
     equal!(state?, State::Killed);
     until_free()
+}
+
+/// Waits for somebody who does not end, and gives up.
+fn give_up_waits(count: usize) {
+    for _ in 0..count {
+        // Long enough for the server to take the request.
+        let _ = Procs::at(Until(Cap::new(slot::PROCS), time::deadline(Duration::from_micros(20)))).wait(pid::INIT);
+    }
+}
+
+fn given_up(_: &mut Stage) -> Outcome {
+    const WAITS: usize = 48;
+    // Of these, eight are looked at with each end.
+    let end_some = || {
+        (0..WAITS / 8 + 2).try_for_each(|_| -> Outcome {
+            PROCS.wait(start(&["obey"])?)?;
+            Ok(())
+        })
+    };
+    give_up_waits(WAITS);
+    let before = capabilities_of(pid::PROCS)?;
+    end_some()?;
+    give_up_waits(WAITS);
+    // Each wait has a reply object. They are used again, if it was found that nobody waits there.
+    check!(capabilities_of(pid::PROCS)? < before + WAITS / 4);
+    end_some()
 }
 
 /// A child: registers an endpoint, and waits to be killed.

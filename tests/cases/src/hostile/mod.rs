@@ -101,7 +101,7 @@ impl Books {
 }
 
 /// How many capabilities a process has.
-fn capabilities_of(process: u64) -> Outcome<usize> {
+pub fn capabilities_of(process: u64) -> Outcome<usize> {
     let (mut count, mut from) = (0, CapAddress::new(0, 1));
     loop {
         let (next, found) = PROCS.capabilities(process, from)?;

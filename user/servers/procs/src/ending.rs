@@ -261,8 +261,9 @@ impl Server {
         self.reaper.wake();
     }
 
-    /// What a process of another core has prepared goes, now or in parts.
+    /// What a process of another core has prepared goes, now or in parts. Its waits stay: it may live, and monitors wait in its name.
     pub fn forget_foreign(&mut self, process: u64) {
+        self.look_for_gone();
         if let Some(prepared) = self.records.prepared_by(process) {
             self.discard_record(prepared);
         }
@@ -315,5 +316,6 @@ impl Server {
         self.supervise_end(process, how);
         self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
         self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
+        self.look_for_gone();
     }
 }

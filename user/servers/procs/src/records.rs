@@ -441,6 +441,12 @@ impl<K, R> Records<K, R> {
         if self.has_room(pid, caller) { Vec::new() } else { self.waits.give_back(pid, caller, has_gone) }
     }
 
+    /// Looks at a few of those who wait, and at others the next time. Takes out those whose threads do not wait any more, without having said so:
+    /// `has_gone` says which.
+    pub fn look_for_gone(&mut self, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        self.waits.look(has_gone)
+    }
+
     /// Whether one more thread may wait.
     pub fn has_room(&self, pid: u64, caller: Client) -> bool {
         let own = self.waits.count_between(pid, caller.family, MAX_WAITERS);

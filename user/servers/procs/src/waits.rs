@@ -12,6 +12,8 @@ use tench_places::queue::{Key, NEVER, Queue};
 pub const MAX_WAITS: usize = 2048;
 /// Waits of a family that are checked when a request finds no place.
 pub const LOOKS: usize = 128;
+/// Waits of anybody that are checked when a process ends, here or on another core.
+pub const LOOKS_AT_END: usize = 8;
 
 /// A wait. `R` is what it takes to answer.
 struct Wait<R> {
@@ -107,6 +109,12 @@ impl<R> Waits<R> {
         let taken = self.queue.take_out_any(LOOKS, |wait| has_gone(&wait.reply));
         gone.extend(self.forget_all(taken));
         gone
+    }
+
+    /// Takes out those, among a few waits, whose thread does not wait any more; it is others the next time.
+    pub fn look(&mut self, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        let taken = self.queue.take_out_any(LOOKS_AT_END, |wait| has_gone(&wait.reply));
+        self.forget_all(taken)
     }
 
     /// The earliest deadline, which is 0 while anybody's time has come.

@@ -7,7 +7,7 @@ use tench_abi::power::{Client, GUESTS, family, family_of, is_of_guests};
 use tench_procs::guests::{Guests, MAX_GUESTS};
 use tench_procs::records::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records, check_name};
 use tench_procs::shares::{GIVEN_PLACES, TEXT_PLACES, TEXT_UNIT};
-use tench_procs::waits::MAX_WAITS;
+use tench_procs::waits::{LOOKS_AT_END, MAX_WAITS};
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{Error, State};
 
@@ -137,6 +137,27 @@ fn too_many_waiters_are_an_error() {
     // Whose client gave up makes room.
     assert_eq!(table.make_room(1, Client::alone(2), |reply| *reply % 100 == 7), [7, 107, 207]);
     assert_eq!(wait(&mut table, 1, 2, 999), Ok(None));
+    table.check_invariants();
+}
+
+#[test]
+fn waits_that_were_given_up_are_found_a_few_at_a_time_and_no_others() {
+    let mut table = table();
+    // Of one of another core nobody here knows whether it lives.
+    let elsewhere = pid::first(1) | 9;
+    for n in 0..20 {
+        assert_eq!(wait(&mut table, 1, if n % 2 == 0 { 2 } else { elsewhere }, n), Ok(None));
+    }
+    let has_gone = |reply: &u32| *reply >= 4;
+    let mut gone: Vec<u32> = Vec::new();
+    for _ in 0..3 {
+        let found = table.look_for_gone(has_gone);
+        assert!(found.len() <= LOOKS_AT_END);
+        gone.extend(found);
+    }
+    gone.sort_unstable();
+    assert_eq!(gone, (4..20).collect::<Vec<_>>());
+    assert_eq!(table.end(1, EXITED).unwrap().waiters, [0, 1, 2, 3], "whoever still waits is answered");
     table.check_invariants();
 }
 
