@@ -121,6 +121,13 @@ impl Askers {
         may_know
     }
 
+    /// It is not known whether a service that asks about others was told of the [end](Self::ends) of a process, and of its family if that is not 0. The
+    /// process server is [asked](Self::question) about it, as about one that has begun to ask that service, and says so again.
+    pub fn may_not_know(&mut self, process: u64, family: u64, service: u64) {
+        let family = if family == 0 { process } else { family };
+        self.asks(Client { process, family }, service);
+    }
+
     /// Forgets that a process or family has asked these services. Returns which it had asked.
     fn forget(&mut self, who: u64, services: u64) -> u64 {
         let Ok(place) = self.known.binary_search_by_key(&who, |(known, _)| *known) else { return 0 };
@@ -202,6 +209,22 @@ mod tests {
         assert_eq!(askers.question(1, 9), Some(5));
         assert!(askers.ends(5, 0, 1));
         assert_eq!(askers.question(1, 9), None);
+    }
+
+    #[test]
+    fn of_whose_end_a_service_may_not_have_heard_it_is_told_again() {
+        const FAMILY: u64 = 3 << 38;
+        let mut askers = Askers::default();
+        askers.asks(Client { process: 5, family: FAMILY }, 2);
+        askers.asks(alone(6), 2);
+        askers.lives(6, 2);
+        assert!(askers.ends(5, FAMILY, 2));
+        // It was refused, and the end of another one is said in between.
+        askers.may_not_know(5, FAMILY, 2);
+        assert!(askers.ends(6, 0, 2) && !askers.ends(7, 0, 2));
+        assert_eq!(askers.question(2, 7), Some(5));
+        assert!(askers.ends(5, FAMILY, 2));
+        assert_eq!((askers.question(2, 7), askers.count()), (None, 0));
     }
 
     #[test]

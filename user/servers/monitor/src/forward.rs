@@ -71,6 +71,8 @@ pub struct Waiting {
     pub is_one_way: bool,
     /// It lists names, of which some are this core's own.
     listing: Option<Listing>,
+    /// It says that this process, and family, has ended to a server of this number, which has to know that.
+    told: Option<[u64; 3]>,
 }
 
 impl Waiting {
@@ -193,7 +195,10 @@ impl Inbox {
 
     /// Whoever waits learns no more than when a server of its own core has ended: the kernel says so.
     pub fn abort(&self, waiting: Waiting) {
-        self.state.lock().leave(waiting.asker.process);
+        let mut state = self.state.lock();
+        state.leave(waiting.asker.process);
+        state.may_not_know(waiting.told);
+        drop(state);
         drop(waiting.reply);
     }
 
@@ -211,9 +216,12 @@ impl Inbox {
     /// Answers whoever waits.
     pub fn finish(&self, waiting: Waiting, message: &Message) {
         // Who asked may have gone.
-        let _ = waiting.reply.cap().reply(message);
+        let is_told = waiting.reply.cap().reply(message).is_ok();
         let mut state = self.state.lock();
         state.leave(waiting.asker.process);
+        if !is_told || message.label() != DONE {
+            state.may_not_know(waiting.told);
+        }
         state.spare.push(waiting.reply);
     }
 
@@ -297,7 +305,7 @@ impl Inbox {
             let _ = reply.cap().reply(&message);
             return reply;
         };
-        local.keep(received, Waiting { reply, asker, powers, is_one_way: false, listing: None });
+        local.keep(received, Waiting { reply, asker, powers, is_one_way: false, listing: None, told: None });
         next
     }
 
@@ -335,6 +343,7 @@ impl Inbox {
             Source::Own(proxy) => (Via::Proxy(proxy, badge), counts_as(proxy)),
         };
         let caps = arrivals.take(received.caps());
+        let told = told(via, received);
         if let (Via::Server(service, 0), Names::PROCESS_LIVES | Files::PROCESS_LIVES, [process, ..]) =
             (&via, received.label(), received.words())
         {
@@ -356,7 +365,7 @@ impl Inbox {
                 let words = received.words().iter().copied().collect();
                 // Whoever calls waits already.
                 let is_one_way = self.watch.is_empty(reply.cap());
-                let (waiting, label) = (Waiting { reply, asker, powers, is_one_way, listing }, received.label());
+                let (waiting, label) = (Waiting { reply, asker, powers, is_one_way, listing, told }, received.label());
                 state.arrived.push_back(Arrived { waiting, via, label, words, caps });
                 drop(state);
                 // It is there as long as this process.
@@ -364,8 +373,10 @@ impl Inbox {
                 return next;
             }
             state.spare.push(next);
+            state.may_not_know(told);
             reject(&mut message, Rejection::Busy);
         } else {
+            self.state.lock().may_not_know(told);
             reject(&mut message, Rejection::Busy);
         }
         caps.iter().for_each(|caps| discard(caps));
@@ -383,6 +394,13 @@ impl State {
         }
     }
 
+    /// A server may not have been told what was to be said to it.
+    fn may_not_know(&mut self, told: Option<[u64; 3]>) {
+        if let Some([process, family, service]) = told {
+            self.askers.may_not_know(process, family, service);
+        }
+    }
+
     /// Takes a place for a request, if there is one for whoever asks.
     fn admit(&mut self, asker: Client) -> bool {
         let may = if asker.process == 0 { self.own < OWN_LIMIT } else { self.places.may_take(asker) };
@@ -392,6 +410,16 @@ impl State {
             (true, _) => self.places.take(asker),
         }
         may
+    }
+}
+
+/// Returns the process, its family, and the server, if a request says to a server that asks about others that a process has ended.
+fn told(via: Via, received: &Received) -> Option<[u64; 3]> {
+    match (via, received.label(), received.words()) {
+        (Via::Server(service, 0), Names::PROCESS_ENDED | Files::PROCESS_ENDED, [process, more @ ..]) => {
+            Some([*process, more.first().copied().unwrap_or(0), service])
+        }
+        _ => None,
     }
 }
 
