@@ -11,7 +11,14 @@
 //! one has some since later.
 //!
 //! A family of [guests](power::is_of_guests) ends when a program wants it to: that starts a process on another core and ends it, as often as it likes, and each
-//! time that was a family. Nobody knows here who has sent it and whether that one lives. So all guests are one family, [`COMMON`], which never ends.
+//! time that was a family. Nobody knows here who has sent it and whether that one lives. So all guests together get what one family gets, and what
+//! those have left that have ended counts for the others. Of that part each family of guests gets what a family gets of everything: a client of such
+//! a family may take one more place while that has fewer than guests may have more in all. Whoever of whom nothing is known is of one of them, [`COMMON`],
+//! which never ends.
+//!
+//! ```text
+//! 1,024 places   a family 512   all guests 512: the first 256, the second 128, …
+//! ```
 
 use alloc::collections::BTreeMap;
 
@@ -19,13 +26,8 @@ use tench_abi::power::{self, Client};
 
 use crate::allows;
 
-/// The family for which all guests count, and whoever of whom nothing is known. No process has it in its badge.
+/// The family for which whoever counts of whom nothing is known. No process has it in its badge. It is one of guests.
 pub const COMMON: u64 = power::family_of(0, power::GUESTS);
-
-/// Returns the family for which the places of a family count.
-const fn counted_as(family: u64) -> u64 {
-    if power::is_of_guests(family) { COMMON } else { family }
-}
 
 /// Whose a place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +49,8 @@ struct Held {
 pub struct Lasting {
     limit: usize,
     taken: usize,
+    /// How many of these guests have, or have left.
+    guests: usize,
     /// Only families that have some.
     families: BTreeMap<u64, Held>,
     /// The next number of those that are used once.
@@ -56,7 +60,7 @@ pub struct Lasting {
 impl Lasting {
     /// So many places, all free.
     pub const fn new(limit: usize) -> Lasting {
-        Lasting { limit, taken: 0, families: BTreeMap::new(), next: 0 }
+        Lasting { limit, taken: 0, guests: 0, families: BTreeMap::new(), next: 0 }
     }
 
     /// Returns how many places there are.
@@ -71,7 +75,7 @@ impl Lasting {
 
     /// Returns how many places count for a family.
     pub fn held(&self, family: u64) -> usize {
-        self.families.get(&counted_as(family)).map_or(0, |held| held.count)
+        self.families.get(&family).map_or(0, |held| held.count)
     }
 
     /// Returns whether a client may take one more.
@@ -83,18 +87,25 @@ impl Lasting {
     pub fn may_take_all(&self, client: Client, count: usize) -> bool {
         // Each is harder to get than the one before.
         let Some(before) = count.checked_sub(1) else { return true };
-        allows(self.held(client.family) + before, self.taken + before, self.limit)
+        let (own, taken) = (self.held(client.family) + before, self.taken + before);
+        if power::is_of_guests(client.family) {
+            // What guests may have is half of what others do not have.
+            let part = self.limit.saturating_sub(self.taken - self.guests).div_ceil(2);
+            return allows(own, self.guests + before, part);
+        }
+        allows(own, taken, self.limit)
     }
 
     /// A client has one more, whether it [may](Self::may_take) or not. Returns whose it is.
     pub fn take(&mut self, client: Client) -> Owner {
-        let family = counted_as(client.family);
+        let family = client.family;
         let held = self.families.entry(family).or_insert_with(|| {
             self.next += 1;
             Held { since: self.next, count: 0 }
         });
         held.count += 1;
         self.taken += 1;
+        self.guests += usize::from(power::is_of_guests(family));
         Owner { family, since: held.since }
     }
 
@@ -106,6 +117,9 @@ impl Lasting {
     /// So many places of one owner are free again.
     pub fn give_back_all(&mut self, owner: Owner, count: usize) {
         self.taken -= count;
+        if power::is_of_guests(owner.family) {
+            self.guests -= count;
+        }
         if let Some(held) = self.families.get_mut(&owner.family)
             && held.since == owner.since
         {
@@ -116,9 +130,9 @@ impl Lasting {
         }
     }
 
-    /// The last process of a family has ended. What the family has stays taken, and is nobody's.
+    /// The last process of a family has ended. What the family has stays taken, and is nobody's; if it was one of guests, all guests'.
     pub fn family_ended(&mut self, family: u64) {
-        if counted_as(family) != COMMON {
+        if family != COMMON {
             self.families.remove(&family);
         }
     }
@@ -132,6 +146,8 @@ impl Lasting {
             let owner = Owner { family: *family, since: held.since };
             assert_eq!(owners.iter().filter(|other| **other == owner).count(), held.count, "family {family:#x}");
         }
-        assert!(owners.iter().all(|owner| counted_as(owner.family) == owner.family && owner.since <= self.next));
+        assert!(owners.iter().all(|owner| owner.since <= self.next));
+        let of_guests = owners.iter().filter(|owner| power::is_of_guests(owner.family)).count();
+        assert_eq!(of_guests, self.guests, "what guests have or have left counts for guests");
     }
 }

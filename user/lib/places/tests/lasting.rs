@@ -43,68 +43,98 @@ fn one_child_after_another_gets_no_more_than_one_process() {
 }
 
 #[test]
-fn guests_are_one_family_that_never_ends() {
+fn guests_together_get_what_a_family_gets_and_share_it() {
     let (mut places, mut owners) = (Lasting::new(1024), Vec::new());
-    assert_eq!(take_all(&mut places, of(guests(1), 1), &mut owners), 512);
-    for number in 1..40 {
+    let got: Vec<usize> = (1..4).map(|number| take_all(&mut places, of(guests(number), number), &mut owners)).collect();
+    assert_eq!(got, [256, 128, 64]);
+    // What those have left that have ended is the others' to have less.
+    places.family_ended(guests(1));
+    assert_eq!((places.held(guests(1)), places.taken()), (0, 448));
+    let mut number = 10;
+    while take_all(&mut places, of(guests(number), number), &mut owners) > 0 {
         places.family_ended(guests(number));
-        places.family_ended(COMMON);
-        assert_eq!(take_all(&mut places, of(guests(number + 1), number), &mut owners), 0);
+        number += 1;
     }
-    assert_eq!((places.held(COMMON), places.held(guests(7))), (512, 512));
-    assert!(places.may_take(of(family(1), 99)));
-    places.give_back_all(owners[0], 512);
-    places.check_invariants(&[]);
+    assert_eq!(places.taken(), 512, "however many there have been");
+    places.give_back(owners.remove(0));
+    places.check_invariants(&owners);
+    assert!(places.may_take(of(guests(1), 1)));
+    assert_eq!(take_all(&mut places, of(family(1), 99), &mut owners), 257);
+}
+
+#[test]
+fn of_whom_nothing_is_known_is_one_family_of_guests_that_never_ends() {
+    let (mut places, mut owners) = (Lasting::new(1024), Vec::new());
+    assert_eq!(take_all(&mut places, of(COMMON, 1), &mut owners), 256);
+    places.family_ended(COMMON);
+    assert_eq!((take_all(&mut places, of(COMMON, 2), &mut owners), places.held(COMMON)), (0, 256));
+    assert_eq!(take_all(&mut places, of(guests(1), 3), &mut owners), 128);
+    places.give_back_all(owners[0], 256);
+    places.check_invariants(&owners[256..]);
 }
 
 /// Families of the model, of whom the last two are guests.
 const FAMILIES: [u64; 5] = [family(1), family(2), family(3), guests(1), guests(2)];
 
-/// For whom one of them counts.
-const fn counts_for(index: usize) -> usize {
-    if index == 4 { 3 } else { index }
+/// Whether one of them is of guests.
+const fn is_guest(index: usize) -> bool {
+    index >= 3
+}
+
+/// What there is, by whose it was, and how it is given back. Those that were left are nobody's.
+type List = Vec<(usize, bool, Owner)>;
+
+/// How many more places one of the families can take by the rule, if nobody else takes any.
+fn more(list: &List, index: usize, limit: usize) -> usize {
+    let own = list.iter().filter(|(holder, lives, _)| (*holder, *lives) == (index, true)).count();
+    let of_guests = list.iter().filter(|(holder, ..)| is_guest(*holder)).count();
+    // All guests are a family among families.
+    let may = |taken: usize| {
+        let all = list.len() + taken;
+        if !is_guest(index) {
+            return own + taken < limit.saturating_sub(all);
+        }
+        let rest = (0..).take_while(|more| of_guests + taken + more < limit.saturating_sub(all + more)).count();
+        own + taken < rest
+    };
+    (0..).take_while(|taken| may(*taken)).count()
 }
 
 proptest! {
     #[test]
     fn counts_are_those_of_a_list(steps in prop::collection::vec((0..FAMILIES.len(), 0..40usize, 0..10u8), 0..300), limit in 1..40usize) {
         let mut places = Lasting::new(limit);
-        // Whose each place is, and how it is given back; those that were left are nobody's.
-        let mut list: Vec<(Option<usize>, Owner)> = Vec::new();
+        let mut list = List::new();
         for (index, which, step) in steps {
-            let (client, group) = (of(FAMILIES[index], which as u64), counts_for(index));
-            let own = list.iter().filter(|(holder, _)| *holder == Some(group)).count();
+            let client = of(FAMILIES[index], which as u64);
+            let more = more(&list, index, limit);
             match step {
                 0 => {
                     places.family_ended(client.family);
-                    if group != 3 {
-                        list.iter_mut().filter(|(holder, _)| *holder == Some(group)).for_each(|(holder, _)| *holder = None);
-                    }
+                    list.iter_mut().filter(|(holder, ..)| *holder == index).for_each(|(_, lives, _)| *lives = false);
                 }
                 1..4 => {
                     if !list.is_empty() {
-                        let (_, owner) = list.swap_remove(which % list.len());
+                        let (.., owner) = list.swap_remove(which % list.len());
                         places.give_back(owner);
                     }
                 }
                 4 => {
-                    let mut one_by_one = places.clone();
-                    let may = (0..4).take_while(|_| one_by_one.may_take(client) && { one_by_one.take(client); true }).count();
                     for count in 0..=4 {
-                        prop_assert_eq!(places.may_take_all(client, count), count <= may, "{} of {}", count, may);
+                        prop_assert_eq!(places.may_take_all(client, count), count <= more, "{} of {}", count, more);
                     }
                 }
                 _ => {
-                    prop_assert_eq!(places.may_take(client), own < limit - list.len());
-                    if places.may_take(client) {
-                        list.push((Some(group), places.take(client)));
+                    prop_assert_eq!(places.may_take(client), more > 0);
+                    if more > 0 {
+                        list.push((index, true, places.take(client)));
                     }
                 }
             }
-            let owners: Vec<Owner> = list.iter().map(|(_, owner)| *owner).collect();
+            let owners: Vec<Owner> = list.iter().map(|(.., owner)| *owner).collect();
             places.check_invariants(&owners);
             for (index, family) in FAMILIES.iter().enumerate() {
-                let own = list.iter().filter(|(holder, _)| *holder == Some(counts_for(index))).count();
+                let own = list.iter().filter(|(holder, lives, _)| (*holder, *lives) == (index, true)).count();
                 prop_assert_eq!(places.held(*family), own);
             }
             prop_assert_eq!(places.may_take(of(family(9), 99)), list.len() < limit);
