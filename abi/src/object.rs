@@ -33,6 +33,9 @@ pub mod line_flags {
     pub const AUTOMATIC: u64 = 2;
 }
 
+/// For how many others a thread can say that it waits, one behind the other, while it serves an endpoint (`ThreadServe`).
+pub const MAX_DEPTH: u64 = 3;
+
 /// Lines on which a core can be rung, the first of its interrupt lines.
 pub const DOORBELLS: u64 = 16;
 

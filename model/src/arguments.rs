@@ -5,7 +5,7 @@ use tench_abi::fault::Class;
 use tench_abi::layout::{UNBIND, WATERMARK, slot};
 use tench_abi::memory::entry_bits;
 use tench_abi::message::AREA_SIZE;
-use tench_abi::object::{DOORBELLS, MIN_BUDGET, NODE_SLOTS, SLOT_SIZE};
+use tench_abi::object::{DOORBELLS, MAX_DEPTH, MIN_BUDGET, NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{Kind, Operation, Tag, power};
 use tench_arch_host::Host;
 use tench_arch_host::host::CORES;
@@ -364,7 +364,10 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
             x[3] = source.pick(&[0, 0x20_0000]);
             x[4] = source.pick(&[0, 0x7ffe_0000_0000]);
         }
-        Operation::ThreadServe => x[1] = if source.one_in(4) { 0 } else { known.kind(source, Kind::Endpoint) },
+        Operation::ThreadServe => {
+            x[1] = if source.one_in(4) { 0 } else { known.kind(source, Kind::Endpoint) };
+            x[2] = source.below(MAX_DEPTH + 2);
+        }
         Operation::ThreadReadRegisters | Operation::ThreadWriteRegisters => x[1] = source.below(3),
         Operation::SchedulingConfigure => {
             x[1] = source.pick(&[255, 255, 255, 255, 255, 200, 100]);

@@ -3,7 +3,7 @@
 //! Two things are remembered: at which priority somebody may finish by himself what he has begun for one who cannot help any more, and whether
 //! the time for which he wanted to wait has passed meanwhile.
 
-use tench_kernel::helping::MAX_HEIGHT;
+use tench_kernel::helping::heights::MAX_HEIGHT;
 
 use crate::messages::{Doing, World};
 
@@ -43,47 +43,107 @@ impl World {
         self.threads.iter().position(|other| other.serves == Some(endpoint))
     }
 
-    /// A thread waits from now on, at an endpoint or for a reply. If too many would wait for each other then, it does not help.
+    /// A thread waits from now on, at an endpoint or for a reply, and helps if it may. If it is too high for that, those stop helping who make it so high.
     pub(crate) fn join(&mut self, thread: usize) {
-        self.threads[thread].is_helpless = self.heights().is_none();
+        let most = match self.threads[thread].doing {
+            Doing::Sending { endpoint, .. } => self.most_of_senders(endpoint),
+            _ => MAX_HEIGHT - 1,
+        };
+        self.threads[thread].is_helpless = true;
+        let is_served = match self.threads[thread].doing {
+            Doing::Sending { endpoint, .. } => self.serving(endpoint).is_some(),
+            _ => true,
+        };
+        while is_served
+            && self.heights()[thread] > most
+            && let Some(caller) = self.surplus(thread, most)
+        {
+            self.stop_helping(caller);
+        }
+        self.threads[thread].is_helpless = self.heights()[thread] > most || !self.may_join(thread);
+    }
+
+    /// The greatest height with which a sender helps at an endpoint.
+    fn most_of_senders(&self, endpoint: usize) -> u8 {
+        self.serving(endpoint).map_or(1, |server| MAX_HEIGHT - 1 - self.threads[server].depth)
+    }
+
+    /// Of the callers who make a thread higher than that, the first in the chain: each of the others is a server that is higher than it should be while it waits.
+    fn surplus(&self, thread: usize, most: u8) -> Option<usize> {
+        let heights = self.heights();
+        let caller = self.caller(thread).filter(|caller| heights[*caller] + 1 > most)?;
+        let allowed = MAX_HEIGHT - self.threads[caller].depth.max(1);
+        Some(self.surplus(caller, allowed).unwrap_or(caller))
+    }
+
+    /// A caller helps no more in this wait.
+    fn stop_helping(&mut self, caller: usize) {
+        let server = self.works_for(caller);
+        self.threads[caller].is_helpless = true;
+        self.settle();
+        if let Some(server) = server {
+            self.abandon(server, caller);
+        }
+        self.settle();
+    }
+
+    /// Whether a thread that waits may help: nobody gets too high by that, and it waits for itself by no way.
+    fn may_join(&mut self, thread: usize) -> bool {
+        let before = self.heights();
+        self.threads[thread].is_helpless = false;
+        let (after, settled) = self.rounds();
+        self.threads[thread].is_helpless = true;
+        settled
+            && (0..self.threads.len()).all(|other| {
+                let most = match self.threads[other].doing {
+                    Doing::Sending { endpoint, .. } if !self.threads[other].is_helpless => {
+                        self.most_of_senders(endpoint)
+                    }
+                    _ => MAX_HEIGHT,
+                };
+                after[other] <= before[other].max(most)
+            })
     }
 
     /// A thread's current reply object is another without its having received. Who is the caller in it helps again, if he may.
     pub(crate) fn rejoin(&mut self, thread: usize) {
         if let Some(caller) = self.caller(thread) {
-            self.join(caller);
-            if self.threads[caller].is_helpless {
+            self.threads[caller].is_helpless = true;
+            if self.may_join(caller) {
+                self.threads[caller].is_helpless = false;
+            } else {
                 self.abandon(thread, caller);
             }
         }
+        self.settle();
     }
 
     /// How many threads wait for each other behind each thread, worked out from nothing: more than behind each who helps it, where senders of 2 and 3
-    /// count alike. `None` if a thread that helps has more than it may.
-    fn heights(&self) -> Option<Vec<u8>> {
+    /// to a thread without depth count alike.
+    fn heights(&self) -> Vec<u8> {
+        self.rounds().0
+    }
+
+    /// The same, and whether that is all: rings go on for ever.
+    fn rounds(&self) -> (Vec<u8>, bool) {
         let mut heights = vec![0; self.threads.len()];
-        // Each round finds those of one more; rings would go on for ever.
+        // Each round finds those of one more.
         for _ in 0..=2 * MAX_HEIGHT {
             let mut next = vec![0; self.threads.len()];
             for thread in 0..self.threads.len() {
                 let is_sender = matches!(self.threads[thread].doing, Doing::Sending { .. });
-                if is_sender && !self.threads[thread].is_helpless && heights[thread] >= MAX_HEIGHT {
-                    return None;
-                }
                 if let Some(server) = self.server(thread) {
-                    let given = if is_sender && heights[thread] >= 2 { MAX_HEIGHT } else { heights[thread] + 1 };
+                    let is_unknown = is_sender && heights[thread] == 2 && self.threads[server].depth == 0;
+                    let given = if is_unknown { 4 } else { heights[thread] + 1 };
                     next[server] = given.max(next[server]);
                 }
             }
-            if next.iter().any(|height| *height > MAX_HEIGHT) {
-                return None;
-            }
             if next == heights {
-                return Some(heights);
+                return (heights, true);
             }
             heights = next;
         }
-        None
+        (heights, false)
     }
 
     /// The caller for whom a thread works.
@@ -161,7 +221,9 @@ impl World {
                 let known = self.standings[caller].context.map(|context| self.urgency(context));
                 let had = before.get(thread).copied().unwrap_or_default();
                 let had = had.context.filter(|context| Some(*context) != self.threads[thread].own);
-                let cap = known.or(self.threads[thread].cap).or(had.map(|context| self.urgency(context)));
+                let begun = self.threads[caller].cap.unwrap_or(u64::MAX);
+                let had = had.map(|context| self.urgency(context).min(begun));
+                let cap = known.or(self.threads[thread].cap).or(had);
                 let cap = Some(cap.unwrap_or(0));
                 is_settled &= self.threads[thread].cap == cap;
                 self.threads[thread].cap = cap;
@@ -205,8 +267,10 @@ impl World {
     pub(crate) fn abandon(&mut self, thread: usize, caller: usize) {
         let known = self.standings[caller].context;
         let had = self.standings[thread].context.filter(|context| Some(*context) != self.threads[thread].own);
+        let begun = self.threads[caller].cap.unwrap_or(u64::MAX);
         let priority = |context: Option<usize>| context.map(|context| self.urgency(context));
-        let cap = priority(known).or(self.threads[thread].cap).or(priority(had));
+        let had = priority(had).map(|priority| priority.min(begun));
+        let cap = priority(known).or(self.threads[thread].cap).or(had);
         self.threads[thread].cap = Some(cap.unwrap_or(0));
     }
 

@@ -108,6 +108,8 @@ pub struct Thread {
     pub bound_notification: Option<usize>,
     /// The endpoint that it serves.
     pub serves: Option<usize>,
+    /// For how many others it waits meanwhile, one behind the other.
+    pub depth: u8,
 }
 
 /// A reply object.
@@ -484,6 +486,8 @@ impl World {
         let Some(caller) = self.replies[reply].caller else { return };
         self.stop_waiting(caller);
         self.deliver(server, caller, 0);
+        // Another may have worked for him, and goes back to the one before him with nothing of his.
+        self.settle();
     }
 
     /// `Signal`.
@@ -668,6 +672,9 @@ impl World {
             if concerned {
                 self.cancel(thread, Error::Aborted);
             }
+        }
+        // Whoever worked for one of them knows that by now.
+        for thread in 0..self.threads.len() {
             let t = &mut self.threads[thread];
             t.bound_reply = t.bound_reply.filter(|reply| object != Object::Reply(*reply));
             t.bound_notification = t.bound_notification.filter(|bound| object != Object::Notification(*bound));

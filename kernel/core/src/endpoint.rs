@@ -7,6 +7,7 @@ use tench_abi::{Error, Kind, Rights, Tag};
 
 use crate::area::Area;
 use crate::entry::{Outcome, argument, clear};
+use crate::helping::heights;
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::thread::{Purpose, Thread, ThreadState, slow};
 use crate::{Arch, Kernel, fault, helping, notification, reply, scheduler, space, timers};
@@ -114,12 +115,12 @@ pub fn rendezvous<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, endpoint: Ref
         }
         _ => {
             let server = queue::server(k, endpoint);
-            helping::look_ahead(k, sender, server);
+            heights::look_ahead(k, sender, server);
             k.get(sender).state = ThreadState::Sending(endpoint);
             enqueue_sender(k, endpoint, sender);
             timers::wait_until(k, sender, deadline);
             if let Some(server) = server {
-                helping::join(k, sender, server);
+                heights::join(k, sender, server);
             }
         }
     }

@@ -16,6 +16,7 @@ use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 use tench_abi::{Error, Kind, Rights, Tag};
 
 use crate::entry::clear;
+use crate::helping::heights;
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::slot::{Slot, flag};
 use crate::thread::{Binding, HEIGHT_UNIT, Purpose, Thread, ThreadState, slow};
@@ -135,14 +136,14 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
 }
 
 /// Where the first word of a standing is less than this, there is no reason against the fast path: the reasons lie above the height.
-const REASON: u64 = HEIGHT_UNIT * 2 * helping::MAX_HEIGHT as u64;
-const _: () = assert!(helping::MAX_HEIGHT.is_power_of_two());
+const REASON: u64 = HEIGHT_UNIT * 2 * heights::MAX_HEIGHT as u64;
+const _: () = assert!(heights::MAX_HEIGHT.is_power_of_two());
 
 /// What whoever a thread waits for runs on, if the thread has no reason against the fast path: a copy of what it runs on itself.
 #[inline(always)]
 fn help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<[u64; 2]> {
     let [mut standing, context] = k.get(thread).standing();
-    let limit = HEIGHT_UNIT * helping::MAX_HEIGHT as u64;
+    let limit = HEIGHT_UNIT * heights::MAX_HEIGHT as u64;
     if standing >= limit {
         standing = without_float(k, thread, standing)?;
         if standing >= limit {

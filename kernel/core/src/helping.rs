@@ -21,10 +21,7 @@
 //! copy of that. So a copy is always derived from the context's owner through threads that wait for each other, and
 //! whenever one of them stops waiting, [`settle`] takes the copies back, one thread after the other.
 //!
-//! A change goes from one who waits to the one that is waited for, and on, so how many wait for each other has to have a bound. A thread's
-//! *height* is more than that of each who helps it, 0 where nobody does, and at most [`MAX_HEIGHT`]. So heights grow along each chain, no chain is longer
-//! than that, and none is a ring. Whether that would still be so is asked whenever somebody begins to help ([`may_help`]): when a wait begins,
-//! and when a caller who was laid aside is one again. Who may not waits without helping ([`slow::HELPLESS`]) until that wait ends, and behind those who do.
+//! Not everybody who waits helps: there is a bound on how many wait for each other ([`heights`]).
 //!
 //! If the caller cannot help any more (it has gone, its process is suspended, its context was taken away, the chain is too long),
 //! the thread goes on on its own context, but at no higher a priority than his, and at the lowest if his context has a limit: otherwise whoever
@@ -35,15 +32,15 @@
 //!
 //! The fast paths copy and restore what a thread runs on without asking; they are taken only where that is what would be chosen.
 
+pub mod heights;
+
 use core::hint::cold_path;
 
 use crate::endpoint::queue;
 use crate::object::{Ref, Reply, SchedulingContext};
 use crate::thread::{HEIGHT_UNIT, Thread, ThreadState, slow};
 use crate::{Arch, Kernel, depletion, scheduler};
-
-/// How many threads that help wait for each other at most, which is also how many times a context is copied.
-pub const MAX_HEIGHT: u8 = 4;
+use heights::{MAX_HEIGHT, rejoin, take_height};
 
 /// Highest priority of own time that means no limit.
 pub const UNCAPPED: i16 = i16::MAX;
@@ -75,90 +72,11 @@ pub fn server_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<
 }
 
 /// Whether a thread that waits helps: not if it waits because its time is used up, since whoever is told of that has to have some; and not if
-/// too many would wait for each other. That stays as it is until the wait ends, or until [`rejoin`] or [`serve`] end the help.
+/// too many would wait for each other. That stays as it is until the wait ends, or until somebody else's would make the chain too long.
 #[inline]
 pub fn can_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let flags = k.get(thread).slow;
     flags & slow::TOLD != slow::TOLD && flags & slow::HELPLESS == 0
-}
-
-/// Returns whether a thread that waits for another may help it, to which it would give this height: if that waits for nobody who would get too high by
-/// that, and not for the thread itself.
-fn may_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>, height: u8) -> bool {
-    let (mut at, mut height) = (server, height);
-    loop {
-        if at == thread || height > MAX_HEIGHT {
-            return false;
-        }
-        if height <= k.get(at).height {
-            return true;
-        }
-        let is_sender = matches!(k.get(at).state, ThreadState::Sending(_));
-        if is_sender && can_help(k, at) && height == MAX_HEIGHT {
-            // Nobody serves the endpoint yet, perhaps; whoever does then must not get too high.
-            return false;
-        }
-        let Some(next) = server_of(k, at) else { return true };
-        (at, height) = (next, if is_sender { queue::height_by_sender(height) } else { height + 1 });
-    }
-}
-
-/// A thread is about to wait at an endpoint, which perhaps another serves. If it may not help that one, it is marked.
-#[inline]
-pub fn look_ahead<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Option<Ref<Thread>>) {
-    let height = k.get(thread).height;
-    let may =
-        height < MAX_HEIGHT && server.is_none_or(|server| may_help(k, thread, server, queue::height_by_sender(height)));
-    if !may && can_help(k, thread) {
-        k.get(thread).slow |= slow::HELPLESS;
-    }
-}
-
-/// A thread waits at an endpoint that another serves, from now on: it helps.
-#[inline]
-pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>) {
-    let t = k.get(thread);
-    let (priority, height) = (t.priority, queue::height_by_sender(t.height));
-    let s = k.get(server);
-    if priority > s.priority || height > s.height {
-        settle(k, server);
-    }
-}
-
-/// A thread serves an endpoint from now on, where others may wait: they help. It helps nobody itself any more until its next wait, so that nobody
-/// has to look who among them waits for whom.
-pub fn serve<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>) {
-    if k.get(server).slow & slow::HELPED != 0 {
-        stop_helping(k, server);
-    }
-    settle(k, server);
-}
-
-/// A thread that waits helps no more in this wait.
-#[cold]
-fn stop_helping<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    let server = server_of(k, thread);
-    if let ThreadState::Sending(endpoint) = k.get(thread).state {
-        // Where nobody serves the endpoint yet, too: whoever does would be helped.
-        if can_help(k, thread) {
-            queue::stop_helping(k, endpoint, thread);
-        }
-        server.map(|server| settle(k, server));
-    } else if let Some(server) = server {
-        k.get(thread).slow |= slow::HELPLESS;
-        abandon(k, server, thread);
-    }
-}
-
-/// A thread's current reply object is another than before, without its having received: whoever is the caller in it helps again, if he may.
-pub fn rejoin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    if let Some(caller) = caller_of(k, thread) {
-        let height = k.get(caller).height + 1;
-        if !may_help(k, caller, thread, height) {
-            stop_helping(k, caller);
-        }
-    }
-    settle(k, thread);
 }
 
 /// Returns the highest priority at which something that was begun on a context may be finished on the server's own. For a limited context that
@@ -174,10 +92,12 @@ fn cap_of<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> i16 {
 }
 
 /// Returns the highest priority at which a server deals with the report of a thread that has used up its budget: there is one such report
-/// each time, so nobody gets more done by it than he pays for. What is above the context's ceiling was given together with the limit.
+/// each time, so nobody gets more done by it than he pays for. What is above the context's ceiling was given together with the limit. If the
+/// owner goes on with what he has begun for another, he is no more urgent here.
 fn cap_of_report<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> i16 {
     let c = k.get(context);
-    c.priority.min(c.ceiling).into()
+    let (priority, owner) = (c.priority.min(c.ceiling).into(), c.owner);
+    owner.map_or(priority, |owner| k.get(owner).cap.min(priority))
 }
 
 /// What a thread offers to the one that it waits for; `None` if it cannot help.
@@ -260,16 +180,6 @@ pub fn caller_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<
     if can_help(k, caller) { Some(caller) } else { None }
 }
 
-/// Returns a thread's height, from those of the threads that help it.
-fn height_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u8 {
-    let by_caller = caller_of(k, thread).map_or(0, |caller| k.get(caller).height + 1);
-    let t = k.get(thread);
-    match t.served.filter(|_| t.slow & slow::HELPED != 0) {
-        Some(endpoint) => by_caller.max(queue::height_above(k, endpoint)),
-        None => by_caller,
-    }
-}
-
 /// What a thread is to run on, from the states of those who wait for it.
 fn choose<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Offer {
     let mut best = match caller_of(k, thread) {
@@ -315,7 +225,8 @@ fn cap_without<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thre
     let (before, cap) = (t.scheduling.filter(|context| Some(*context) != t.base.context), t.cap);
     let cap = match k.get(caller).scheduling {
         Some(context) => cap_of(k, context),
-        None if cap == UNCAPPED => before.map_or(0, |context| cap_of(k, context)),
+        // What he did was another's, perhaps, who had left that to him.
+        None if cap == UNCAPPED => before.map_or(0, |context| cap_of(k, context).min(k.get(caller).cap)),
         None => cap,
     };
     set_cap(k, thread, cap);
@@ -410,6 +321,8 @@ pub fn begin_anew<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
         let t = k.get(thread);
         t.slow &= !slow::CAPPED;
         t.cap = UNCAPPED;
+        // It may have its own context already, because its caller has lost his in the same call, and still his height.
+        settle(k, thread);
     }
 }
 
@@ -509,22 +422,6 @@ fn take_best<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
         run_at(k, thread, best);
     } else {
         run_on(k, thread, best, is_limited);
-    }
-    true
-}
-
-/// A thread has the height that follows from who helps it. Returns whether that is another than before.
-fn take_height<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
-    let height = height_of(k, thread);
-    let t = k.get(thread);
-    let (before, state) = (core::mem::replace(&mut t.height, height), t.state);
-    if before == height {
-        return false;
-    }
-    if let ThreadState::Sending(endpoint) = state
-        && can_help(k, thread)
-    {
-        queue::change_height(k, endpoint, before, height);
     }
     true
 }

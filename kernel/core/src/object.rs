@@ -84,7 +84,7 @@ pub struct Endpoint {
     /// The [number](crate::Arch::number) of the thread that serves it, and is helped by the first of the senders; 0 for none
     /// ([`queue::server`](crate::endpoint::queue::server)).
     pub server: u32,
-    /// How many of the senders help, by [height](crate::helping): 0, 1, and more.
+    /// How many of the senders help, by [height](crate::helping::heights): 0, 1, and more.
     pub helpers: [u32; 3],
 }
 

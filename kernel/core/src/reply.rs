@@ -3,6 +3,7 @@
 use tench_abi::{Error, Kind, Rights, Tag};
 
 use crate::entry::{Outcome, argument, capability_at, slot_at};
+use crate::helping::heights;
 use crate::object::{Ref, Reply};
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, endpoint, fault, helping, scheduler, timers};
@@ -43,10 +44,14 @@ pub fn is_taken<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) -> bool {
 /// `sender`'s message was taken by `receiver`: it waits in `object`, the receiver's current one, from now on, and helps.
 pub fn hold<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, sender: Ref<Thread>, receiver: Ref<Thread>) {
     k.get(sender).state = ThreadState::AwaitingReply(object);
+    let (helps, works) = (helping::can_help(k, sender), helping::works_with(k, receiver) == Some(object));
+    if helps && works && k.get(sender).height > heights::MAX_HELPER {
+        heights::lower(k, sender, heights::MAX_HELPER);
+    }
     k.get(object).caller = Some(sender);
-    if !helping::can_help(k, sender) {
+    if !helps {
         helping::begin_unhelped(k, receiver, sender);
-    } else if helping::works_with(k, receiver) == Some(object) {
+    } else if works {
         helping::begin(k, receiver, sender);
     }
 }
@@ -109,7 +114,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) -> bool {
         if t.receive_reply == Some(object) && matches!(t.state, ThreadState::Receiving(_)) {
             endpoint::cancel(k, thread, Error::Aborted);
         }
-        helping::rejoin(k, thread);
+        heights::rejoin(k, thread);
     }
     true
 }

@@ -22,7 +22,7 @@ use tench_abi::{Error, Kind, Rights};
 use crate::area::Area;
 use crate::entry::capability_slot;
 use crate::heap::Node;
-use crate::helping::UNCAPPED;
+use crate::helping::{UNCAPPED, heights};
 use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::Slot;
 use crate::{Arch, Kernel, account, helping, timers, window};
@@ -214,7 +214,7 @@ pub struct Thread {
     /// Priority it runs at: that of `scheduling`, or less ([`cap`](Self::cap)); -1 without such, while parked and while its budget is used
     /// up, which no fast path prefers to anybody.
     pub priority: i16,
-    /// How many threads wait for each other behind it at most ([`helping`](crate::helping)); 0: nobody waits for it.
+    /// How many threads wait for each other behind it at most ([`heights`]); 0: nobody waits for it.
     pub height: u8,
     /// Always 0.
     pub spare: u8,
@@ -242,6 +242,8 @@ pub struct Thread {
     pub aside: bool,
     /// Whether its account is suspended: its priority is -1, whatever it runs on.
     pub parked: bool,
+    /// For how many others it waits, one behind the other, while it serves the endpoint ([`heights`](crate::helping::heights)).
+    pub depth: u8,
     /// Highest priority at which its own context counts: it finishes what it has begun for somebody who cannot help.
     pub cap: i16,
     /// Kernel virtual address of the message area; 0 for none.
@@ -419,7 +421,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: usize) -> bool {
     }
     helping::leave_other_reply(k, thread);
     // Between here and the end of its bindings somebody else may run, and delete the context that it ran on for its caller.
-    helping::rejoin(k, thread);
+    heights::rejoin(k, thread);
     k.get(thread).state = ThreadState::Suspended;
     k.get(thread).kernel_stack_pointer = 0;
     if k.state().float_owner == Some(thread) {

@@ -88,7 +88,7 @@ where
     }
     equal!(worker.state()?, ThreadState::Receiving);
     if shape.serves {
-        worker.thread.serve(Some(endpoint))?;
+        worker.thread.serve(endpoint, 0)?;
     }
     Ok(worker)
 }
@@ -235,22 +235,22 @@ fn binding(stage: &mut Stage) -> Outcome {
     let (one, two) = (stage.endpoint()?, stage.endpoint()?);
     let idle = || Equipment { start: false, ..Equipment::at(LOW) };
     let (first, second) = (stage.spawn_with(idle(), || ())?, stage.spawn_with(idle(), || ())?);
-    first.thread.serve(Some(one))?;
-    refused!(first.thread.serve(Some(two)), AlreadyBound);
-    refused!(second.thread.serve(Some(one)), AlreadyBound);
+    first.thread.serve(one, 0)?;
+    refused!(first.thread.serve(two, 0), AlreadyBound);
+    refused!(second.thread.serve(one, 0), AlreadyBound);
     let weak = stage.mint(two, Rights::all().difference(Rights::READ), 0)?;
-    refused!(second.thread.serve(Some(weak)), MissingRights);
-    refused!(second.thread.serve(Some(Cap::new(first.reply.address()))), WrongType);
+    refused!(second.thread.serve(weak, 0), MissingRights);
+    refused!(second.thread.serve(Cap::new(first.reply.address()), 0), WrongType);
     let empty = Cap::new(stage.slot());
-    refused!(second.thread.serve(Some(empty)), InvalidCapability);
-    second.thread.serve(Some(two))?;
-    first.thread.serve(None)?;
-    first.thread.serve(None)?;
-    first.thread.serve(Some(one))?;
+    refused!(second.thread.serve(empty, 0), InvalidCapability);
+    second.thread.serve(two, 0)?;
+    first.thread.stop_serving()?;
+    first.thread.stop_serving()?;
+    first.thread.serve(one, 0)?;
     // The endpoint lives as long as a thread serves it, and can be served by another when that has gone.
     first.thread.delete()?;
-    second.thread.serve(None)?;
-    second.thread.serve(Some(one))?;
+    second.thread.stop_serving()?;
+    second.thread.serve(one, 0)?;
     Ok(())
 }
 
@@ -343,7 +343,7 @@ fn beside(stage: &mut Stage, until: fn(Instant) -> Wait, moments: u64) -> Outcom
         }
     })?;
     server.thread.bind(Bindings { notification: Binding::To(bell), ..Bindings::KEEP })?;
-    server.thread.serve(Some(endpoint))?;
+    server.thread.serve(endpoint, 0)?;
     server.thread.resume()?;
     pause(stage)?;
     let client =
@@ -437,7 +437,7 @@ fn ring(stage: &mut Stage) -> Outcome {
             own.reply_receive(&Message::new(2), Wait::FOREVER)?;
             answer
         })?;
-        worker.thread.serve(Some(own))?;
+        worker.thread.serve(own, 0)?;
         Ok(worker)
     };
     let (first, second) = (start(stage, one, two)?, start(stage, two, one)?);

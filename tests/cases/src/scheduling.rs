@@ -299,7 +299,7 @@ fn caller_gone(stage: &mut Stage) -> Outcome {
     setup.configure(HIGH, HIGH, 0, None)?;
     server.thread.bind(Bindings { scheduling: Binding::To(setup), ..Bindings::KEEP })?;
     server.thread.bind(Bindings { scheduling: Binding::Unbind, ..Bindings::KEEP })?;
-    server.thread.serve(Some(endpoint))?;
+    server.thread.serve(endpoint, 0)?;
     let call = move || endpoint.call(&Message::new(1)).map(|reply| reply.label());
     let caller = stage.spawn_with(Equipment::at(LOW), call)?;
     pause(stage)?;

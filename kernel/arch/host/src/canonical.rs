@@ -307,7 +307,14 @@ fn thread(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, thread: Ref<
     let deadline = if t.slow & slow::DEADLINE != 0 { due(now, &t.timer) } else { NEVER };
     let offset = t.message_area as u64 & 0xfff;
     let entries = t.fault_targets.map(|target| target.entry);
-    let standing = [t.priority as u64, u64::from(t.height), u64::from(t.slow), t.cap as u64, t.base.priority as u64];
+    let standing = [
+        t.priority as u64,
+        u64::from(t.height),
+        u64::from(t.depth),
+        u64::from(t.slow),
+        t.cap as u64,
+        t.base.priority as u64,
+    ];
     let rest = [state, purpose, flags, deadline, offset, t.slice_left, t.space_slots as u64, u64::from(t.base.slow)];
     graph.colour(node, &standing);
     graph.colour(node, &rest);

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use tench_abi::Kind;
 use tench_kernel::Kernel;
 use tench_kernel::endpoint::queue;
-use tench_kernel::helping::{MAX_HEIGHT, UNCAPPED, can_help};
+use tench_kernel::helping::heights::MAX_HEIGHT;
+use tench_kernel::helping::{UNCAPPED, can_help};
 use tench_kernel::object::{Endpoint, Ref, SchedulingContext};
 use tench_kernel::thread::{Base, Binding, Thread, ThreadState, slow};
 
@@ -20,7 +21,7 @@ pub struct Standing {
     pub context: Option<usize>,
     /// What the thread runs at.
     pub priority: i16,
-    /// More than that of each who helps, 0 if nobody does. Of senders, those of 2 and 3 count as 3.
+    /// More than that of each who helps, 0 if nobody does. Of senders to a thread without depth, those of 2 and 3 count as 3.
     pub height: u8,
 }
 
@@ -31,6 +32,8 @@ pub struct Facts {
     cap: i16,
     is_urgent: bool,
     is_parked: bool,
+    /// For how many others it waits while it serves, one behind the other, as it has said.
+    depth: u8,
     /// It waits, and helps nobody: it tells somebody that its budget is used up, or too many would wait for each other.
     is_helpless: bool,
     /// The caller in the reply object with which it has received last.
@@ -61,6 +64,7 @@ pub fn world(k: &mut Kernel<Host>, inventory: &Inventory) -> World {
             cap: t.cap,
             is_urgent: t.slow & slow::URGENT != 0,
             is_parked: t.parked,
+            depth: t.depth,
             is_helpless: t.slow & slow::TOLD == slow::TOLD || t.slow & slow::HELPLESS != 0,
             caller: None,
             senders: Vec::new(),
@@ -133,8 +137,12 @@ fn best(world: &World, standings: &BTreeMap<usize, Standing>, facts: &Facts) -> 
     if facts.is_parked {
         best.priority = -1;
     }
-    let by_sender =
-        |sender: &usize| if standings[sender].height < 2 { standings[sender].height + 1 } else { MAX_HEIGHT };
+    let by_sender = |sender: &usize| match standings[sender].height {
+        0 => 1,
+        1 => 2,
+        2 if facts.depth > 0 => 3,
+        _ => MAX_HEIGHT,
+    };
     let by_senders = facts.senders.iter().filter(|sender| !world[*sender].is_helpless).map(by_sender).max();
     let by_caller = caller.map(|caller| standings[&caller].height.saturating_add(1));
     best.height = by_senders.max(by_caller).unwrap_or(0);
@@ -158,6 +166,10 @@ pub fn check_helping(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         let facts = &world[&thread.address()];
         check_thread(k, *thread, facts, expected[&thread.address()])
             .map_err(|wrong| format!("{thread:?}: {wrong}; {facts:x?}"))?;
+        for sender in facts.senders.iter().filter(|sender| !world[*sender].is_helpless) {
+            let (height, above) = (expected[sender].height, expected[&thread.address()].height);
+            ensure!(height < above, "{thread:?} of height {above} is helped by a sender of height {height}");
+        }
         let t = k.get(*thread);
         if let (ThreadState::Ready, Some(context)) = (t.state, t.scheduling) {
             let other = running.insert(context.address(), *thread);
@@ -197,6 +209,7 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>, facts: &Facts, expect
         flags & slow::ALARM == 0 || flags & slow::DEADLINE != 0,
         "it has an alarm without a time, flags {flags:#x}"
     );
+    ensure!(served.is_some() || facts.depth == 0, "it serves nothing, with depth {}", facts.depth);
     let is_waited_for = !facts.senders.is_empty();
     let waits = matches!(state, ThreadState::Sending(_) | ThreadState::AwaitingReply(_));
     ensure!(flags & slow::HELPLESS == 0 || waits, "it waits without helping, and is {state:?}");

@@ -6,6 +6,7 @@
 use core::mem::offset_of;
 
 use crate::heap::{self, Node};
+use crate::helping::heights::MAX_HEIGHT;
 use crate::object::{Endpoint, Ref};
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, helping};
@@ -122,22 +123,22 @@ const fn class(height: u8) -> usize {
     if height < 2 { height as usize } else { 2 }
 }
 
-/// Returns the height that a thread has by those who wait at the endpoint that it serves: more than that of each who helps. Of those of height
-/// 2 and 3 it is known only that there are some.
+/// Returns the height that a thread of this depth has by those who wait at the endpoint that it serves: more than that of each who helps.
 #[inline]
-pub fn height_above<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> u8 {
+pub fn height_above<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, depth: u8) -> u8 {
     match k.get(endpoint).helpers {
         [0, 0, 0] => 0,
         [_, 0, 0] => 1,
         [_, _, 0] => 2,
-        _ => helping::MAX_HEIGHT,
+        _ => height_by_sender(2, depth),
     }
 }
 
-/// Returns the height that a sender gives to whoever serves its endpoint.
+/// Returns the height that a sender gives to a thread of this depth that serves its endpoint. Of those of height 2 and 3 it is known only that there are some; but
+/// none of height 3 helps a thread with a depth.
 #[inline]
-pub const fn height_by_sender(height: u8) -> u8 {
-    if height < 2 { height + 1 } else { helping::MAX_HEIGHT }
+pub fn height_by_sender(height: u8, depth: u8) -> u8 {
+    if height < 2 { height + 1 } else { MAX_HEIGHT - depth.min(1) }
 }
 
 /// The height of a sender that helps has changed.

@@ -6,10 +6,12 @@
 use tench_abi::fault::Class;
 use tench_abi::layout::UNBIND;
 use tench_abi::message::AREA_SIZE;
+use tench_abi::object::MAX_DEPTH;
 use tench_abi::{Error, Kind, Rights};
 
 use super::{Binding, FaultTarget, OBJECT_SIZE, THREAD_OFFSET, Thread, ThreadState, slow, target};
 use crate::entry::{Outcome, argument, slot_at};
+use crate::helping::heights;
 use crate::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
 use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::{Arch, Kernel, account, endpoint, helping, reply, scheduling, space, table, window};
@@ -227,7 +229,7 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
             r.claimed = Some(thread);
             r.bound = true;
             k.get(thread).bound_reply = Some(reply);
-            helping::rejoin(k, thread);
+            heights::rejoin(k, thread);
         }
         Binding::Notification => {
             // SAFETY: as above.
@@ -249,7 +251,7 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
             endpoint::queue::set_server(k, endpoint, Some(thread));
             k.get(thread).served = Some(endpoint);
             endpoint::queue::note_senders(k, endpoint);
-            helping::serve(k, thread);
+            heights::serve(k, thread, endpoint);
         }
         _ => {}
     }
@@ -298,7 +300,7 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
                 endpoint::queue::set_server(k, endpoint, None);
             }
             let t = k.get(thread);
-            t.served = None;
+            (t.served, t.depth) = (None, 0);
             t.slow &= !slow::HELPED;
             helping::settle(k, thread);
         }
@@ -323,7 +325,7 @@ fn unbind_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: usize) 
     }
     match caller {
         Some(caller) => helping::abandon(k, thread, caller),
-        None => helping::rejoin(k, thread),
+        None => heights::rejoin(k, thread),
     }
 }
 
@@ -333,6 +335,9 @@ fn decode_serve<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<(Ref<
     let address = argument(k, caller, 1);
     if address == 0 {
         return Ok((thread, None));
+    }
+    if argument(k, caller, 2) > MAX_DEPTH {
+        return Err(Error::InvalidArgument);
     }
     let slot = slot_at(k, address, Kind::Endpoint, Rights::READ)?;
     let object = k.slot(slot).cap.object;
@@ -344,7 +349,10 @@ fn decode_serve<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<(Ref<
 /// `ThreadServe`.
 pub fn serve<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     match decode_serve(k, caller)? {
-        (thread, Some(slot)) => adopt(k, thread, Binding::Served, slot),
+        (thread, Some(slot)) => {
+            k.get(thread).depth = argument(k, caller, 2) as u8;
+            adopt(k, thread, Binding::Served, slot);
+        }
         (thread, None) => {
             clear_binding(k, thread, Binding::Served)?;
         }

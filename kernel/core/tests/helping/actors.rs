@@ -108,6 +108,16 @@ impl Stage {
         actor
     }
 
+    /// The same, which says for how many others it waits meanwhile.
+    pub fn server_of_depth(&mut self, priority: u64, depth: u64) -> Actor {
+        let endpoint = self.make(Kind::Endpoint);
+        let actor = Actor { endpoint, ..self.actor(priority) };
+        self.manage(Operation::ThreadServe, &[actor.capability, endpoint, depth]);
+        self.machine.call_as(actor.thread, Operation::Receive, &[endpoint, 0]);
+        self.check();
+        actor
+    }
+
     #[track_caller]
     pub fn serve(&mut self, actor: Actor, endpoint: u64) {
         self.manage(Operation::ThreadServe, &[actor.capability, endpoint]);

@@ -1,6 +1,8 @@
 //! Servers that call servers: a context goes along with whoever waits for whom, to the end of the chain and no further.
 
-use tench_abi::Operation;
+use tench_abi::object::MAX_DEPTH;
+use tench_abi::{Error, Operation};
+use tench_kernel::helping::heights::MAX_HEIGHT;
 use tench_kernel::thread::{ThreadState, slow};
 
 use crate::actors::{Actor, Stage};
@@ -37,15 +39,150 @@ fn beyond_a_limit_a_server_works_on_its_own_time_as_urgently_as_its_caller() {
         let mut stage = Stage::new();
         let low = stage.actor(5);
         let servers: Vec<Actor> =
-            (0..CHAIN + 2).map(|n| stage.server(if n == CHAIN { own } else { 10 }, true)).collect();
+            (0..CHAIN + 2).map(|n| stage.server(if n == CHAIN - 1 { own } else { 10 }, true)).collect();
         stage.call(low, servers[0]);
         for pair in servers.windows(2) {
             stage.call(pair[0], pair[1]);
         }
-        assert_eq!(stage.runs_on(servers[CHAIN - 1]), (5, Some(low.time)));
-        let last = servers[CHAIN];
-        assert_eq!(stage.runs_on(last), (own.min(5) as i16, Some(last.time)), "no more urgent than who asked");
-        assert_eq!(stage.runs_on(servers[CHAIN + 1]), (own.min(5) as i16, Some(last.time)), "which helps the next");
+        assert_eq!(stage.runs_on(servers[CHAIN - 2]), (5, Some(low.time)));
+        let last = servers[CHAIN - 1];
+        let expected = (own.min(5) as i16, Some(last.time));
+        assert_eq!(stage.runs_on(last), expected, "no more urgent than who asked");
+        assert_eq!([CHAIN, CHAIN + 1].map(|n| stage.runs_on(servers[n])), [expected; 2], "it helps the others");
+    }
+}
+
+/// How a client who brings a chain of his own threads comes to the first of three servers, each of which calls the next.
+#[derive(Clone, Copy, Debug)]
+struct Coming {
+    /// His threads, each of which waits for the next.
+    own: usize,
+    /// The first server works for somebody else when he comes, so he waits at its endpoint.
+    is_first_busy: bool,
+    /// So do the others when they are called.
+    are_others_busy: bool,
+}
+
+/// Somebody comes with a chain; then a client of high priority, who has to be able to help all servers.
+fn brings_a_chain(coming: Coming) {
+    let mut stage = Stage::new();
+    let servers: Vec<Actor> = (0..3).map(|n| stage.server_of_depth(250, 2 - n)).collect();
+    let (low, other) = (stage.actor(6), stage.actor(5));
+    stage.hog(100);
+    if coming.is_first_busy {
+        stage.call(other, servers[0]);
+    }
+    let own: Vec<Actor> = (1..coming.own).map(|_| stage.server(250, true)).collect();
+    let mut last = low;
+    for next in own.iter().chain([&servers[0]]) {
+        stage.call(last, *next);
+        last = *next;
+    }
+    for pair in servers.windows(2) {
+        if coming.are_others_busy {
+            let other = stage.actor(4);
+            stage.call(other, pair[1]);
+        }
+        stage.call(pair[0], pair[1]);
+    }
+    let high = stage.actor(200);
+    stage.call(high, servers[0]);
+    for server in &servers {
+        assert_eq!(stage.runs_on(*server), (200, Some(high.time)), "{coming:?}");
+    }
+    assert!(stage.machine.current() == servers[2].thread, "{coming:?}: not the hog");
+}
+
+#[test]
+fn who_brings_a_chain_keeps_no_server_from_helping_the_next() {
+    for own in 1..=CHAIN + 2 {
+        for [is_first_busy, are_others_busy] in [[false, false], [false, true], [true, false], [true, true]] {
+            brings_a_chain(Coming { own, is_first_busy, are_others_busy });
+        }
+    }
+}
+
+/// The same where the first server has said nothing, and calls one that waits for nobody.
+#[test]
+fn who_calls_with_a_chain_stops_helping() {
+    let mut stage = Stage::new();
+    let (low, own) = (stage.actor(5), (1..CHAIN).map(|_| stage.server(250, true)).collect::<Vec<_>>());
+    let (first, second) = (stage.server(250, true), stage.server(250, true));
+    stage.hog(100);
+    let mut last = low;
+    for next in own.iter().chain([&first]) {
+        stage.call(last, *next);
+        last = *next;
+    }
+    assert_eq!(stage.runs_on(first), (5, Some(low.time)));
+    stage.call(first, second);
+    assert_eq!(stage.runs_on(second), (5, Some(first.time)), "no more urgent than who asked");
+    let high = stage.actor(200);
+    stage.call(high, first);
+    assert_eq!([first, second].map(|server| stage.runs_on(server)), [(200, Some(high.time)); 2]);
+    // Who is answered helps again when he waits again.
+    stage.answer(second);
+    stage.answer(first);
+    assert_eq!(stage.runs_on(own[CHAIN - 2]), (5, Some(low.time)));
+}
+
+/// Threads each of which waits for the next; the last waits at an endpoint.
+fn chain_to(stage: &mut Stage, length: usize, endpoint: u64) {
+    let own: Vec<_> = (1..length).map(|_| stage.server(250, true)).collect();
+    let mut last = stage.actor(5);
+    for next in own {
+        stage.call(last, next);
+        last = next;
+    }
+    stage.machine.call_as(last.thread, Operation::Call, &[endpoint, 0]);
+    stage.check();
+}
+
+#[test]
+fn who_comes_with_a_chain_before_a_thread_serves_keeps_it_from_nothing() {
+    let mut stage = Stage::new();
+    let second = stage.server_of_depth(250, 1);
+    let (first, others) = (stage.server(250, false), [4, 4].map(|priority| stage.actor(priority)));
+    stage.cancel(first);
+    chain_to(&mut stage, CHAIN - 1, first.endpoint);
+    stage.manage(Operation::ThreadServe, &[first.capability, first.endpoint, 2]);
+    stage.answer(first);
+    stage.answer(first);
+    // Nobody is left who came then.
+    stage.call(others[0], first);
+    chain_to(&mut stage, CHAIN - 1, first.endpoint);
+    stage.call(others[1], second);
+    stage.call(first, second);
+    let high = stage.actor(200);
+    stage.call(high, first);
+    assert_eq!(stage.runs_on(second), (200, Some(high.time)));
+}
+
+#[test]
+fn who_waited_for_a_server_without_depth_is_higher_than_the_next_allows() {
+    let mut stage = Stage::new();
+    let (first, other) = (stage.server(250, true), stage.actor(4));
+    stage.call(other, first);
+    chain_to(&mut stage, CHAIN, first.endpoint);
+    assert_eq!(stage.machine.thread(first.thread).height, MAX_HEIGHT);
+    for depth in 0..=MAX_DEPTH {
+        stage.manage(Operation::ThreadServe, &[first.capability, 0, 0]);
+        stage.manage(Operation::ThreadServe, &[first.capability, first.endpoint, depth]);
+        assert_eq!(stage.machine.thread(first.thread).height, MAX_HEIGHT);
+    }
+}
+
+#[test]
+fn a_depth_is_one_of_four() {
+    let mut stage = Stage::new();
+    let (actor, endpoint) = (stage.actor(10), stage.make(tench_abi::Kind::Endpoint));
+    for refused in [MAX_DEPTH + 1, 255, 256, u64::MAX] {
+        let answer = stage.try_to(Operation::ThreadServe, &[actor.capability, endpoint, refused]);
+        assert_eq!(answer.err(), Error::InvalidArgument);
+    }
+    for depth in 0..=MAX_DEPTH {
+        stage.manage(Operation::ThreadServe, &[actor.capability, endpoint, depth]);
+        stage.manage(Operation::ThreadServe, &[actor.capability, 0, 0]);
     }
 }
 

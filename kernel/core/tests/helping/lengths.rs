@@ -1,6 +1,7 @@
 //! How much is worked out anew at once, with interrupts off: no more than there are copies of a context, however many threads wait for each
 //! other.
 
+use tench_abi::{Kind, Operation, Tag};
 use tench_kernel::object::Ref;
 
 use crate::actors::{Actor, Stage};
@@ -34,13 +35,52 @@ fn whoever_stops_waiting_changes_little_at_once() {
     }
 }
 
+/// A server answers the caller of its own caller, in that one's reply object, and waits with that: nobody helps it any more.
+#[test]
+fn who_takes_its_callers_reply_object_has_no_height() {
+    let mut stage = Stage::new();
+    let (worker, server) = (stage.server(10, false), stage.server(20, false));
+    let [first, second] = [30, 30].map(|priority| stage.actor(priority));
+    let [one, other] = [(); 2].map(|()| stage.make(Kind::Reply));
+    let mut with = |stage: &mut Stage, actor: Actor, operation, reply| {
+        let mut x = [0; 13];
+        (x[0], x[1], x[11]) = (actor.endpoint, Tag::REPLY, reply);
+        stage.machine.run(actor.thread);
+        stage.machine.system_call(operation as u64, &x);
+        stage.check();
+    };
+    stage.call(first, worker);
+    with(&mut stage, worker, Operation::Receive, one);
+    stage.call(second, worker);
+    stage.take_time(worker);
+    stage.cancel(server);
+    with(&mut stage, server, Operation::Receive, other);
+    stage.call(worker, server);
+    assert_eq!(stage.machine.thread(server.thread).height, 2);
+    with(&mut stage, server, Operation::ReplyReceive, one);
+    assert_eq!(stage.machine.thread(server.thread).height, 0);
+}
+
+/// A client gives up, and the server that went on with its request loses its own context: another that it waits for goes on as urgently as the client was.
+#[test]
+fn what_was_begun_for_somebody_stays_as_urgent_when_the_server_between_has_no_time() {
+    let mut stage = Stage::new();
+    let (first, second, low) = (stage.server(200, true), stage.server(200, true), stage.actor(5));
+    stage.call(low, first);
+    stage.manage(Operation::ThreadSuspend, &[low.capability]);
+    stage.call(first, second);
+    assert_eq!(stage.runs_on(second), (5, Some(first.time)));
+    stage.take_time(first);
+    assert_eq!(stage.runs_on(second), (5, Some(second.time)));
+}
+
 /// A client gives up, and so does the server that went on with its request, at another server: that one goes on as urgently as the client was.
 #[test]
 fn what_was_begun_for_somebody_stays_as_urgent_through_two_servers() {
     let mut stage = Stage::new();
     let (first, second, low) = (stage.server(90, true), stage.server(200, true), stage.actor(5));
     stage.call(low, first);
-    stage.manage(tench_abi::Operation::ThreadSuspend, &[low.capability]);
+    stage.manage(Operation::ThreadSuspend, &[low.capability]);
     assert_eq!(stage.priority(first), 5);
     stage.call_until(first, second, 1000);
     assert_eq!(stage.priority(second), 5);

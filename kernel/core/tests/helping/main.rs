@@ -21,7 +21,7 @@ mod rings;
 
 use actors::{Actor, Stage};
 use tench_abi::Operation;
-use tench_kernel::helping::MAX_HEIGHT;
+use tench_kernel::helping::heights::MAX_HEIGHT;
 
 /// A low client calls the first of `length` servers, each of which calls the next; then a high client calls the first.
 fn chain(stage: &mut Stage, length: usize, served: bool) -> (Actor, Vec<Actor>, Actor) {

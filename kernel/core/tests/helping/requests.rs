@@ -2,7 +2,8 @@
 
 use tench_abi::fault::Class;
 use tench_abi::{Error, Kind, Operation, Rights, Tag};
-use tench_kernel::helping::{MAX_HEIGHT, UNCAPPED};
+use tench_kernel::helping::UNCAPPED;
+use tench_kernel::helping::heights::MAX_HEIGHT;
 use tench_kernel::thread::ThreadState;
 
 use crate::ENDS;
@@ -92,6 +93,25 @@ fn what_was_sent_before_a_thread_served_is_no_more_urgent_for_it_than_the_sender
     assert_eq!(stage.machine.thread(server.thread).cap, UNCAPPED);
 }
 
+/// The same of a server that goes on with what a client of low priority has begun.
+#[test]
+fn that_a_servers_time_is_used_up_is_no_more_urgent_than_what_it_does() {
+    let mut stage = Stage::new();
+    let (handler, server, low) = (stage.server(250, true), stage.server(200, true), stage.actor(5));
+    stage.configure(server, 200);
+    stage.manage(Operation::SchedulingReserve, &[server.time, 100, 10_000, 0]);
+    stage.manage(Operation::ThreadFaults, &[server.capability, Class::Timeout as u64, handler.endpoint, 0, 0]);
+    stage.call(low, server);
+    stage.manage(Operation::ThreadSuspend, &[low.capability]);
+    assert_eq!(stage.runs_on(server), (5, Some(server.time)));
+    stage.machine.run(server.thread);
+    stage.machine.pass_time(200);
+    stage.machine.reschedule();
+    stage.check();
+    assert_eq!(stage.state(server), ThreadState::AwaitingReply(stage.reply(handler)));
+    assert_eq!(stage.runs_on(handler), (5, Some(handler.time)));
+}
+
 #[test]
 fn what_is_sent_to_a_thread_that_serves_nobody_is_its_own_affair() {
     let mut stage = Stage::new();
@@ -153,9 +173,9 @@ fn what_a_limited_thread_leaves_at_the_end_of_a_chain_is_on_nobodys_budget_at_no
         stage.call(waiter, *server);
         waiter = *server;
     }
-    let (last, helped) = servers.split_last().expect("there are some");
+    let (helped, others) = servers.split_at(usize::from(MAX_HEIGHT) - 1);
     assert!(helped.iter().all(|server| stage.runs_on(*server) == (180, Some(caller.time))));
-    assert_eq!(stage.runs_on(*last), (0, Some(last.time)));
+    assert!(others.iter().all(|server| stage.runs_on(*server) == (0, Some(others[0].time))));
 }
 
 #[test]

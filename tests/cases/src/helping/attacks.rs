@@ -29,6 +29,7 @@ pub const CASES: &[Case] = &[
     Case::new("HLP0026", "many deadlines at one time delay nobody of a higher priority", many_deadlines),
     Case::new("HLP0027", "a server is called, and nothing is sent to it that nobody would pay for", sent),
     Case::new("HLP0028", "what a limited client leaves behind takes time only that nobody else wants", given_up),
+    Case::new("HLP0029", "who brings a chain of threads keeps no server from helping the next for others", chained),
 ];
 
 /// A server, with time of its own or not, that waits for its first message. It does what `body` does.
@@ -102,7 +103,7 @@ fn endless(stage: &mut Stage) -> Outcome {
             core::hint::spin_loop();
         }
     })?;
-    server.thread.serve(Some(endpoint))?;
+    server.thread.serve(endpoint, 0)?;
     let hog = stage.spawn_with(Equipment::at(HOG), move || {
         loop {
             rounds.fetch_add();
@@ -149,7 +150,7 @@ fn given_up(stage: &mut Stage) -> Outcome {
             let _ = tench::sys::ipc::BOUND_REPLY.reply(&Message::new(1));
         }
     })?;
-    server.thread.serve(Some(endpoint))?;
+    server.thread.serve(endpoint, 0)?;
     let hog = stage.spawn_with(Equipment::at(HOG), move || {
         loop {
             rounds.fetch_add();
@@ -179,6 +180,53 @@ fn given_up(stage: &mut Stage) -> Outcome {
     pause(stage)?;
     check!(answers.get() > before);
     equal!((server.state()?, server.thread.query()?.priority), (ThreadState::Receiving, SERVER));
+    Ok(())
+}
+
+/// Threads of a client that call each other before the last calls a server: as many as may help.
+const CHAIN: usize = 4;
+
+fn chained(stage: &mut Stage) -> Outcome {
+    let (first, second) = (stage.endpoint()?, stage.endpoint()?);
+    // Both serve for ever; the second takes its time.
+    let serving: Serving = server(stage, Some(SERVER), move || {
+        loop {
+            second.receive(Wait::FOREVER)?;
+            let until = Instant::now().after(2 * MOMENT);
+            while Instant::now() < until {}
+            tench::sys::ipc::BOUND_REPLY.reply(&Message::new(1))?;
+        }
+    })?;
+    serving.thread.serve(second, 0)?;
+    let serving: Serving = server(stage, Some(SERVER), move || {
+        loop {
+            first.receive(Wait::FOREVER)?;
+            second.call(&Message::new(1))?;
+            tench::sys::ipc::BOUND_REPLY.reply(&Message::new(1))?;
+        }
+    })?;
+    serving.thread.serve(first, 1)?;
+    let mut next = first;
+    for _ in 1..CHAIN {
+        let own = stage.endpoint()?;
+        let serving: Serving = server(stage, Some(SERVER), move || {
+            own.receive(Wait::FOREVER)?;
+            next.call(&Message::new(1)).map(drop)
+        })?;
+        serving.thread.serve(own, 0)?;
+        next = own;
+    }
+    stage.spawn(move || next.call(&Message::new(1)).map(drop))?;
+    pause(stage)?;
+    stage.spawn_with(Equipment::at(HOG), || {
+        loop {
+            core::hint::spin_loop();
+        }
+    })?;
+    let client = stage.spawn_with(Equipment::at(CLIENT), move || {
+        first.call_with(&Message::new(1), Wait::until(patience())).map(drop)
+    })?;
+    equal!(client.join()?, Ok(()));
     Ok(())
 }
 
@@ -334,7 +382,7 @@ fn sent(stage: &mut Stage) -> Outcome {
             rounds.fetch_add();
         }
     })?;
-    server.thread.serve(Some(endpoint))?;
+    server.thread.serve(endpoint, 0)?;
     pause(stage)?;
     refused!(endpoint.send(&Message::new(1), Wait::FOREVER), CallsOnly);
     refused!(endpoint.try_send(&Message::new(1)), CallsOnly);

@@ -38,8 +38,8 @@ impl<P: Policy> Server<P> {
     /// Serves until it is told to stop, or nobody can reach it any more. Answers the pager as it is then.
     pub fn run(mut self) -> Pager<Frames> {
         let mut port = Port::new(self.endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots(1));
-        // Whoever waits for a page helps the pager. Refused if a thread serves the endpoint already.
-        let _ = current_thread().serve(Some(self.endpoint));
+        // Whoever waits for a page helps the pager, and through it the memory server. Refused if a thread serves the endpoint already.
+        let _ = current_thread().serve(self.endpoint, 1);
         while !self.stopped {
             if port.next(Wait::FOREVER) != Event::Request {
                 break;
@@ -53,7 +53,7 @@ impl<P: Policy> Server<P> {
             });
         }
         // The thread goes on without it, and the endpoint can go.
-        let _ = current_thread().serve(None);
+        let _ = current_thread().stop_serving();
         port.close().into_iter().for_each(memory::free_slot);
         self.pager
     }

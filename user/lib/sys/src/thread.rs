@@ -97,12 +97,19 @@ impl Cap<Thread> {
             .done()
     }
 
-    /// Says which endpoint a thread serves: whoever waits there helps it, with his time and priority. `None`: no endpoint any more.
-    /// Rights: `WRITE`; `READ` on the endpoint. Errors: `AlreadyBound` (it serves one, or the endpoint has a thread).
-    pub fn serve(self, endpoint: Option<Cap<Endpoint>>) -> Result<(), Error> {
-        let endpoint = endpoint.map_or(0, Cap::raw);
+    /// Says which endpoint a thread serves: whoever waits there helps it, with his time and priority. Meanwhile it waits for at most `depth` others, one
+    /// behind the other (0 to [`MAX_DEPTH`](tench_abi::object::MAX_DEPTH)): whoever is the last of so many threads that these would not be helped does not help it.
+    /// Rights: `WRITE`; `READ` on the endpoint. Errors: `AlreadyBound` (it serves one, or the endpoint has a thread), `InvalidArgument` (the depth).
+    pub fn serve(self, endpoint: Cap<Endpoint>, depth: u64) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
-        unsafe { raw::call0(Operation::ThreadServe, self.raw(), endpoint) }.done()
+        unsafe { raw::call1(Operation::ThreadServe, self.raw(), endpoint.raw(), depth) }.done()
+    }
+
+    /// Says that a thread serves no endpoint any more.
+    /// Rights: `WRITE`.
+    pub fn stop_serving(self) -> Result<(), Error> {
+        // SAFETY: no memory of the program changes.
+        unsafe { raw::call0(Operation::ThreadServe, self.raw(), 0) }.done()
     }
 
     /// Sends faults of a class to an endpoint, or, with `None`, lets them stop the thread. Ends an upcall for them.

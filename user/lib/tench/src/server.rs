@@ -16,15 +16,15 @@ use crate::thread;
 
 /// Where the main thread of a server receives: at [`SERVICE`](slot::SERVICE), with requests that carry at most `caps`
 /// capabilities. A program that was given no endpoint there says so and ends: otherwise it would ask for requests for ever. From now on
-/// whoever waits there helps the calling thread.
-pub fn port(caps: usize) -> Port {
+/// whoever waits there helps the calling thread, which waits for at most `depth` other servers meanwhile, one behind the other: 1, if that is the memory server alone.
+pub fn port(caps: usize, depth: u64) -> Port {
     let service = Cap::<Endpoint>::new(slot::SERVICE);
     if !can_receive(service) {
         crate::eprintln!("this program serves others at an endpoint that its parent gives it, and it was given none");
         crate::exit(1);
     }
     // Refused only if a thread of this server does so already; then that one goes on being helped.
-    let _ = thread::current_thread().serve(Some(service));
+    let _ = thread::current_thread().serve(service, depth);
     let replies = Replies::new(Cap::new(slot::REPLY), Factory { make, delete, refuse });
     Port::new(service, replies, slots(caps))
 }

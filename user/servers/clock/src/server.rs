@@ -47,7 +47,7 @@ impl Server {
 
     /// Answers requests for ever.
     pub fn serve(&mut self) -> ! {
-        let mut port: Port = tench::server::port(0);
+        let mut port: Port = tench::server::port(0, 1);
         loop {
             let alarm = self.queue.next_deadline().map(|deadline| Instant::from_ticks(self.pace.earliest(deadline)));
             if port.next(alarm.map_or(Wait::FOREVER, Wait::alarm)) == Happened::Request {

@@ -106,7 +106,7 @@ impl Server {
 
     /// Answers requests and interrupts for ever.
     pub fn serve(&mut self) -> ! {
-        let mut port = tench::server::port(1);
+        let mut port = tench::server::port(1, 1);
         loop {
             match port.next(self.next_wait()) {
                 Event::Signal(_) => self.take_interrupt(),

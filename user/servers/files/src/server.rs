@@ -70,7 +70,7 @@ impl Server {
 
     /// Answers requests for ever.
     pub fn serve(&mut self) -> ! {
-        let mut port = tench::server::port(0);
+        let mut port = tench::server::port(0, 1);
         loop {
             if port.next(Wait::FOREVER) == Event::Request {
                 port.carry_out(|request, context, answer| {

@@ -64,7 +64,7 @@ fn serve() -> ! {
         Err(error) => panic!("taking over the memory: {error}"),
     };
     // Whoever waits for memory helps the server. (Nobody else serves the endpoint, so it is not refused.)
-    let _ = Cap::<Thread>::new(slot::THREAD).serve(Some(SERVICE));
+    let _ = Cap::<Thread>::new(slot::THREAD).serve(SERVICE, 0);
     let (mut request, mut answer) = (Received::new(), Message::new(DONE));
     let mut received = SERVICE.receive_into(Wait::FOREVER, &mut request);
     loop {

@@ -209,7 +209,7 @@ impl Server {
     /// signal stays until it is received, and after it everything is taken in that was written before the next sleep began
     /// ([`may_sleep`](Self::may_sleep) looks once more). Where a signal may have gone to somebody else, it counts as received.
     pub fn serve(&mut self) -> ! {
-        let mut port: Port = tench::server::port(1);
+        let mut port: Port = tench::server::port(1, 2);
         loop {
             if core::mem::take(&mut self.is_rung) {
                 self.take_in(&mut port);

@@ -62,7 +62,7 @@ impl Server {
 
     /// Answers requests for ever.
     pub fn serve(&mut self) -> ! {
-        let mut port = tench::server::port(1);
+        let mut port = tench::server::port(1, 1);
         loop {
             if port.next(Wait::FOREVER) == Event::Request {
                 port.carry_out(|request, context, answer| Names::dispatch(self, request, context, answer));

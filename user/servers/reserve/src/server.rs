@@ -46,7 +46,7 @@ impl Server {
 
     /// Answers requests for ever.
     pub fn serve(&mut self) -> ! {
-        tench::server::port(1).serve(self, Reserve::dispatch)
+        tench::server::port(1, 1).serve(self, Reserve::dispatch)
     }
 
     /// The scheduling context of the reservation at a place.

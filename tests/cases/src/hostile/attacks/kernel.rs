@@ -88,7 +88,7 @@ fn receive() -> Outcome {
         let cap = Cap::<Endpoint>::new(server);
         refused!(cap.try_receive(Wait::FOREVER), MissingRights);
         refused!(cap.receive(Wait::until(soon(10))), MissingRights);
-        refused!(current_thread().serve(Some(cap)), MissingRights);
+        refused!(current_thread().serve(cap, 0), MissingRights);
     }
     Ok(())
 }
@@ -496,7 +496,7 @@ fn circle(length: usize) -> Outcome {
     for number in 0..length {
         let (own, next) = (ends[number], ends[(number + 1) % length]);
         let serve = move || {
-            let _ = current_thread().serve(Some(own));
+            let _ = current_thread().serve(own, 0);
             loop {
                 // Those that are even wait to be called first, the others call first.
                 if number % 2 == 0 {

@@ -55,7 +55,7 @@ fn late(is_signalled: bool) -> Outcome {
         let _ = back.call(&Message::new(1));
     })?;
     let caller = spawn(LOW, move || {
-        let _ = current_thread().serve(Some(back));
+        let _ = current_thread().serve(back, 0);
         let _ = there.call(&Message::new(1));
     })?;
     sleep(Duration::from_millis(5));
@@ -75,7 +75,7 @@ fn long(length: usize) -> Outcome {
     for number in (0..length).rev() {
         let (own, next) = (ends[number], ends[(number + 1) % length]);
         let body = move || {
-            let _ = current_thread().serve(Some(own));
+            let _ = current_thread().serve(own, 0);
             if number > 0 {
                 let _ = own.receive(Wait::FOREVER);
             }
