@@ -130,11 +130,11 @@ impl World {
         // Each round finds those of one more.
         for _ in 0..=2 * MAX_HEIGHT {
             let mut next = vec![0; self.threads.len()];
-            for thread in 0..self.threads.len() {
+            for (thread, height) in heights.iter().copied().enumerate() {
                 let is_sender = matches!(self.threads[thread].doing, Doing::Sending { .. });
                 if let Some(server) = self.server(thread) {
-                    let is_unknown = is_sender && heights[thread] == 2 && self.threads[server].depth == 0;
-                    let given = if is_unknown { 4 } else { heights[thread] + 1 };
+                    let is_unknown = is_sender && height == 2 && self.threads[server].depth == 0;
+                    let given = if is_unknown { MAX_HEIGHT } else { height + 1 };
                     next[server] = given.max(next[server]);
                 }
             }

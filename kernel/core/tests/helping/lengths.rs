@@ -42,7 +42,7 @@ fn who_takes_its_callers_reply_object_has_no_height() {
     let (worker, server) = (stage.server(10, false), stage.server(20, false));
     let [first, second] = [30, 30].map(|priority| stage.actor(priority));
     let [one, other] = [(); 2].map(|()| stage.make(Kind::Reply));
-    let mut with = |stage: &mut Stage, actor: Actor, operation, reply| {
+    let with = |stage: &mut Stage, actor: Actor, operation, reply| {
         let mut x = [0; 13];
         (x[0], x[1], x[11]) = (actor.endpoint, Tag::REPLY, reply);
         stage.machine.run(actor.thread);
