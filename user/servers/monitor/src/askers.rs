@@ -21,6 +21,8 @@ struct Asked {
     services: u64,
     /// Those that it has begun to ask, since which nobody has said that it lives.
     begun: u64,
+    /// Of these, those that may not have heard of its end.
+    unheard: u64,
 }
 
 /// Processes and families, and a bit for each service that they have asked; in order.
@@ -57,11 +59,22 @@ impl Askers {
     /// Returns a process that has begun to ask a service, and may have ended before.
     /// It is of the core of this process, and no core's authority.
     pub fn question(&self, service: u64, process: u64) -> Option<u64> {
+        self.first_of_core(service, process, |asked| asked.begun)
+    }
+
+    /// Returns a process of the core of this one of whose end a service [may not have heard](Self::may_not_know). The process server is asked about it
+    /// when the service was told of an end and asks about nobody itself: that may be told of all ends there are, so that no other question is asked.
+    pub fn unheard(&self, service: u64, process: u64) -> Option<u64> {
+        self.first_of_core(service, process, |asked| asked.unheard)
+    }
+
+    /// The first process of the core of this one with the bit of a service.
+    fn first_of_core(&self, service: u64, process: u64, bits: impl Fn(&Asked) -> u64) -> Option<u64> {
         let (first, last) = core_of(process).into_inner();
         let known = &self.known[self.known.partition_point(|(known, _)| *known <= first)..];
-        let of_core = known.iter().take_while(|(known, _)| *known <= last);
-        let mut begun = of_core.filter(|(_, asked)| service < BITS && asked.begun & 1 << service != 0);
-        begun.next().map(|(known, _)| *known)
+        let mut of_core = known.iter().take_while(|(known, _)| *known <= last);
+        let found = of_core.find(|(_, asked)| service < BITS && bits(asked) & 1 << service != 0);
+        found.map(|(known, _)| *known)
     }
 
     /// What a process or family has asked.
@@ -74,6 +87,7 @@ impl Askers {
     pub fn lives(&mut self, process: u64, service: u64) {
         if let (Some(asked), ..BITS) = (self.find(process), service) {
             asked.begun &= !(1 << service);
+            asked.unheard &= !(1 << service);
         }
     }
 
@@ -87,7 +101,7 @@ impl Askers {
                 return is_new;
             }
             Err(place) if self.known.try_reserve(1).is_ok() => {
-                self.known.insert(place, (who, Asked { services: 1 << service, begun: 0 }))
+                self.known.insert(place, (who, Asked { services: 1 << service, begun: 0, unheard: 0 }))
             }
             Err(_) => self.is_incomplete = true,
         }
@@ -105,16 +119,13 @@ impl Askers {
     /// Returns whether a service may know a process that has ended, or its family, if that has ended with it and is not 0. The last one is
     /// confirmed again: the service may forget in parts.
     pub fn ends(&mut self, process: u64, family: u64, service: u64) -> bool {
-        if let Some(told) = self.told.get_mut(service as usize)
-            && core::mem::replace(told, process) == process
-        {
-            return true;
-        }
+        let told = self.told.get_mut(service as usize);
+        let is_again = told.is_some_and(|told| core::mem::replace(told, process) == process);
         let bit = if service < BITS { 1 << service } else { 0 };
         // A family is told of to one service alone, and asks no other any more.
         let is_known = self.forget(process, bit) & bit != 0;
         let is_family_known = family != 0 && self.forget(family, u64::MAX) & bit != 0;
-        let may_know = is_known || is_family_known || self.is_incomplete || self.by_anybody & bit != 0;
+        let may_know = is_again || is_known || is_family_known || self.is_incomplete || self.by_anybody & bit != 0;
         if let Some(told) = self.told.get_mut(service as usize).filter(|_| !may_know) {
             *told = 0;
         }
@@ -126,6 +137,10 @@ impl Askers {
     pub fn may_not_know(&mut self, process: u64, family: u64, service: u64) {
         let family = if family == 0 { process } else { family };
         self.asks(Client { process, family }, service);
+        if let (Some(asked), ..BITS) = (self.find(process), service) {
+            asked.begun |= 1 << service;
+            asked.unheard |= 1 << service;
+        }
     }
 
     /// Forgets that a process or family has asked these services. Returns which it had asked.
@@ -135,6 +150,7 @@ impl Askers {
         let had = asked.services;
         asked.services &= !services;
         asked.begun &= !services;
+        asked.unheard &= !services;
         if asked.services == 0 {
             self.known.remove(place);
         }
@@ -225,6 +241,28 @@ mod tests {
         assert_eq!(askers.question(2, 7), Some(5));
         assert!(askers.ends(5, FAMILY, 2));
         assert_eq!((askers.question(2, 7), askers.count()), (None, 0));
+    }
+
+    #[test]
+    fn a_service_that_hears_of_all_ends_is_told_again_of_one_of_which_it_may_not_have_heard() {
+        let mut askers = Askers::default();
+        askers.anybody_asks(2);
+        askers.asks(alone(4), 2);
+        assert!(askers.ends(5, 0, 2));
+        askers.may_not_know(5, 0, 2);
+        // It is told of this one, too, so nothing is answered in its place. Who has begun to ask it, it asks about itself.
+        assert!(askers.ends(6, 0, 2));
+        assert_eq!((askers.unheard(2, 6), askers.unheard(1, 6)), (Some(5), None));
+        assert!(askers.ends(5, 0, 2));
+        assert_eq!(askers.unheard(2, 6), None);
+        // While it forgets in parts.
+        askers.may_not_know(5, 0, 2);
+        assert!(askers.ends(5, 0, 2));
+        assert_eq!((askers.unheard(2, 6), askers.question(2, 6)), (None, Some(4)), "it is told again once");
+        askers.may_not_know(4, 0, 2);
+        assert_eq!(askers.unheard(2, 6), Some(4));
+        askers.lives(4, 2);
+        assert_eq!(askers.unheard(2, 6), None, "when it ends, that will be said");
     }
 
     #[test]

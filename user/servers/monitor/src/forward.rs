@@ -179,11 +179,22 @@ impl Inbox {
             }
         }
         let mut message = Message::new(label);
-        message.extend(words);
+        match self.asks_further(&waiting, label, words) {
+            Some(unheard) => Some(unheard).encode(&mut message),
+            None => _ = message.extend(words),
+        }
         for cap in caps {
             message.move_cap(*cap);
         }
         self.finish(waiting, &message);
+    }
+
+    /// Returns a process of whose end a server may not have heard, if it answers that it was told of another one's, and asks about nobody.
+    fn asks_further(&self, waiting: &Waiting, label: u64, words: &[u64]) -> Option<u64> {
+        match (waiting.told, label, words) {
+            (Some([process, _, service]), DONE, [0, ..]) => self.state.lock().askers.unheard(service, process),
+            _ => None,
+        }
     }
 
     /// Refuses whoever waits.
