@@ -95,7 +95,7 @@ impl Field {
         let turns = Turns::new(&cores[1..])?;
         let reserved = Reserved::start()?;
         let client = Client::start()?;
-        let room = Room::count()?;
+        let room = Room::first()?;
         Ok(Field { reserved, client, monitor, cores, turns, records: used(pid::PROCS)?, room })
     }
 
