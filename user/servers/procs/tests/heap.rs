@@ -33,7 +33,11 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         if living.len() == MAX_LIVING {
             // The first half ends. Some have as many waiters as are allowed.
             for process in living.drain(..MAX_LIVING / 2) {
-                let (ended, bytes) = peak(|| records.end(process, Condition::plain(State::Exited)).unwrap());
+                let (ended, bytes) = peak(|| {
+                    let ended = records.end(process, Condition::plain(State::Exited)).unwrap();
+                    // While those who waited for it are still to be answered.
+                    (ended, records.look_for_gone(|_| false))
+                });
                 most.1 = most.1.max(bytes);
                 drop(ended);
             }
